@@ -2,8 +2,10 @@
 
 python benchmarks/attention.py --lengths 2048 8192 --peer-to 2048 --threads 2
 
-Each measurement runs in a process of its own, whose peak memory the operating system tells. The peer holds every map
-(`output_attentions=True`); it is run up to `--peer-to` tokens, for it needs 72 GB at 8,192.
+Each measurement runs in a process of its own, whose peak memory the operating system tells. "logsumexp" is `head_scores`,
+"by rows" the same with a token hidden from nobody, which takes blocks of rows, and "forward" the model without any score.
+The peer holds every map (`output_attentions=True`); it is run up to `--peer-to` tokens, for it needs 72 GB at 8,192.
+Seconds are of the processor, beside those of the clock: a busy machine counts only in the latter.
 """
 
 import argparse
@@ -19,7 +21,8 @@ from helpers import attention, models, probe
 from helpers.models import mixing
 
 TEXT = "A court heard on Monday that the river had risen twice since the bridge was built. "
-PARTS = ("streaming", "peer", "exact", "randomised")
+SCORES, SENSITIVITIES = ("logsumexp", "by rows", "forward", "peer"), ("exact", "randomised")
+PARTS = SCORES + SENSITIVITIES
 
 
 def tokens(model: models.LanguageModel, n: int) -> torch.Tensor:
@@ -35,24 +38,36 @@ def full_maps(model: models.LanguageModel, ids: torch.Tensor) -> torch.Tensor:
     return torch.stack([torch.stack([attention.sink_score(a[0]), attention.slash_score(a[0], 1)]) for a in maps])
 
 
+@torch.inference_mode()
+def plain(model: models.LanguageModel, ids: torch.Tensor) -> torch.Tensor:
+    """The model as it is, on its fused kernel."""
+    return model.model(ids[None], use_cache=False, logits_to_keep=1).logits
+
+
 def measure(part: str, n: int, probes: int, repeats: int) -> dict:
     """Seconds (the best of some runs) and peak memory in GB, in this process; for sensitivities the norms too."""
     model = models.load(device="cpu")
     ids = tokens(model, n)
     call = {
-        "streaming": lambda: probe.head_scores(model, ids),
+        "logsumexp": lambda: probe.head_scores(model, ids),
+        "by rows": lambda: probe.head_scores(model, ids, hide=n - 1, since=n - 1),
+        "forward": lambda: plain(model, ids),
         "peer": lambda: full_maps(model, ids),
         "exact": lambda: probe.sensitivity(model, ids),
         "randomised": lambda: probe.sensitivity(model, ids, probes),
     }[part]
-    seconds = []
+    seconds, processor = [], []
+    probe.layers(model)  # found once a model
     for _ in range(repeats):
-        start = time.perf_counter()
+        start, work = time.perf_counter(), time.process_time()
         found = call()
         seconds.append(time.perf_counter() - start)
-    norms = {"norms": found.norms.tolist(), "errors": found.errors.tolist()} if part in PARTS[2:] else {}
+        processor.append(time.process_time() - work)
+    norms = {"norms": found.norms.tolist(), "errors": found.errors.tolist()} if part in SENSITIVITIES else {}
+    if part in ("logsumexp", "by rows"):
+        norms = {"scores": torch.cat([found.sink.flatten(), found.slash.flatten()]).tolist()}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return {"seconds": min(seconds), "gigabytes": peak, **norms}
+    return {"seconds": min(seconds), "processor": min(processor), "gigabytes": peak, **norms}
 
 
 def apart(part: str, n: int, options: argparse.Namespace) -> dict:
@@ -60,6 +75,11 @@ def apart(part: str, n: int, options: argparse.Namespace) -> dict:
     command = [sys.executable, __file__, "--measure", part, "--lengths", str(n), "--threads", str(options.threads)]
     command += ["--probes", str(options.probes), "--repeats", str(options.repeats)]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def tell(n: int, part: str, found: dict) -> None:
+    times = f"{found['seconds']:8.1f} {found['processor']:12.1f}"
+    print(f"{n:6} {part:11} {times} {found['gigabytes']:8.2f}", flush=True)
 
 
 def main() -> None:
@@ -77,14 +97,18 @@ def main() -> None:
         print(json.dumps(measure(options.measure, options.lengths[0], options.probes, options.repeats)))
         return
     print(f"{models.DEFAULT}, {options.threads} threads, torch {torch.__version__}")
-    print("tokens part        seconds  peak GB")
+    print("tokens part         clock s  processor s  peak GB")
     for n in options.lengths:
-        for part in PARTS[: 2 if n <= options.peer_to else 1]:
+        scores = {}
+        for part in SCORES if n <= options.peer_to else SCORES[:3]:
             found = apart(part, n, options)
-            print(f"{n:6} {part:10} {found['seconds']:8.1f} {found['gigabytes']:8.2f}", flush=True)
-    exact, random = (apart(part, options.tokens, options) for part in PARTS[2:])
-    for part, found in (("exact", exact), ("randomised", random)):
-        print(f"{options.tokens:6} {part:10} {found['seconds']:8.1f} {found['gigabytes']:8.2f}", flush=True)
+            tell(n, part, found)
+            scores[part] = torch.tensor(found.get("scores", []))
+        off = (scores["logsumexp"] - scores["by rows"]).abs().max()
+        print(f"{n:6} largest difference of a score by rows and by logsumexp: {off:.1e}", flush=True)
+    exact, random = (apart(part, options.tokens, options) for part in SENSITIVITIES)
+    for part, found in zip(SENSITIVITIES, (exact, random), strict=True):
+        tell(options.tokens, part, found)
     truth, norms = torch.tensor(exact["norms"]), torch.tensor(random["norms"])
     errors = (norms / truth - 1).abs()
     told = (torch.tensor(random["errors"]) / truth).mean()

@@ -21,7 +21,7 @@ class WithoutFloat64(TorchFunctionMode):
 
     def __init__(self, *networks: torch.nn.Module):
         super().__init__()
-        self.there: weakref.WeakSet = weakref.WeakSet()
+        self.paused = False
         self.ids: dict[int, weakref.ref] = {}
         for network in networks:
             for tensor in (*network.parameters(), *network.buffers()):
@@ -46,6 +46,8 @@ class WithoutFloat64(TorchFunctionMode):
 
     def __torch_function__(self, function, types, arguments=(), named=None):
         named = named or {}
+        if self.paused:
+            return function(*arguments, **named)
         device = any(self._is_there(each) for each in self._tensors((list(arguments), named)))
         result = function(*arguments, **named)
         if not device:
@@ -94,8 +96,11 @@ def load_without_float64(patch=setattr) -> WithoutFloat64:
     mode, load = WithoutFloat64(), models.load
 
     def load_there(*arguments, **named):
-        with torch._C.DisableTorchFunction():
+        mode.paused = True  # weights are read on the CPU first
+        try:
             found = load(*arguments, **named)
+        finally:
+            mode.paused = False
         for tensor in (*found.model.parameters(), *found.model.buffers()):
             mode._put(tensor)
         return found

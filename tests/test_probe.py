@@ -4,6 +4,7 @@ import types
 
 import pytest
 import torch
+from devices import LittleMemory
 from tiny_models import KINDS, VOCABULARY, byte_tokenizer, tiny
 from tokenizers import processors
 
@@ -140,7 +141,7 @@ def test_no_pass_holds_a_whole_map(ids, monkeypatch):
     softmax = torch.Tensor.softmax
     monkeypatch.setattr(torch.Tensor, "softmax", lambda x, *a, **k: seen.append(x.shape) or softmax(x, *a, **k))
     monkeypatch.setattr(probe, "_BLOCK", 8)
-    probe.head_scores(tiny("llama"), ids)
+    probe.head_scores(tiny("llama"), ids, hide=39, since=39)  # hidden from nobody, and so by rows
     assert {rows for _, rows, _ in seen} == {8}
 
 
@@ -293,3 +294,32 @@ def test_the_embedded_model_is_opened_by_its_bos(smollm2):
     found = probe._found_opening(smollm2)
     assert found.tokens.tolist() == [smollm2.tokenizer.bos_token_id] == probe.opening(smollm2).tokens.tolist()
     assert found.losses == pytest.approx(probe._OPENED, abs=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "mistral"])
+def test_scores_by_logsumexp_equal_maps_to_a_millionth(kind, ids):
+    """Large weights, so that heads look somewhere; several positions and offsets."""
+    model = tiny(kind, initializer_range=0.3)
+    maps = probe.attention_maps(model, ids).double()
+    for position, offsets in ((0, (0, 1)), (5, (3, 39))):
+        found = probe.head_scores(model, ids, position, offsets)
+        torch.testing.assert_close(found.sink.double(), maps[..., position:, position].mean(-1), atol=1e-6, rtol=0)
+        for k, offset in enumerate(offsets):
+            expected = maps.diagonal(-offset, -2, -1).mean(-1)
+            torch.testing.assert_close(found.slash[..., k].double(), expected, atol=1e-6, rtol=0)
+
+
+def test_scores_by_logsumexp_need_less_memory_than_one_map():
+    ids = torch.arange(400) % 200
+    model = tiny("llama", max_position_embeddings=1024)
+    probe.layers(model)
+    with LittleMemory(4 * len(ids) ** 2 - 1) as memory:
+        probe.head_scores(model, ids)
+    assert not memory.refused
+
+
+def test_scores_by_logsumexp_equal_those_by_rows(ids):
+    model = tiny("llama", initializer_range=0.3)
+    fast, slow = probe.head_scores(model, ids), probe.head_scores(model, ids, hide=39, since=39)  # hidden from nobody
+    torch.testing.assert_close(fast.sink, slow.sink, atol=1e-6, rtol=0)
+    torch.testing.assert_close(fast.slash, slow.slash, atol=1e-6, rtol=0)

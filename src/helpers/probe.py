@@ -414,8 +414,10 @@ def head_scores(
     `sink` (layers, heads) and `slash` (layers, heads, offsets), in fp32 on the CPU: a row for each layer that has attention;
     others (see `layers`) have no weights.
 
-    The attention of a layer is computed a block of rows at a time and added up: no layer's maps ever exist as a
-    whole. Memory grows with n, where the maps of `output_attentions` grow with n squared in every head and layer.
+    No layer's maps ever exist as a whole, so memory grows with n, where the maps of `output_attentions` grow with n
+    squared in every head and layer. On the CPU one call of the fused kernel a layer gives the output and the logsumexp
+    L of each row, and the weight of token i on token j is exp(q_i k_j − L_i): a score is one dot product a token.
+    With a mask, a soft cap, a hidden token or an accelerator, blocks of rows are added up.
 
     Args:
         position: the token whose received attention is scored.
@@ -480,13 +482,54 @@ def _stream(
     s_aux: Tensor | None = None,
     **_,
 ) -> tuple[Tensor, None]:
-    """Attention by blocks of rows, in transformers' signature; adds each block's scores to the task that runs."""
+    """Attend in transformers' signature, and add the layer's scores to the task that runs."""
     if s_aux is not None:
         raise ValueError("the model has learned sinks beside its tokens, which these scores do not cover")
-    task = _streamed[-1]
-    query, keys, values = query[0], key[0].transpose(-1, -2), value[0]
+    task, scaling = _streamed[-1], query.shape[-1] ** -0.5 if scaling is None else scaling
+    heads = query.shape[1] // key.shape[1]
+    plain = attention_mask is None and task.hide is None and softcap is None
+    alone = query.shape[2] == key.shape[2] and query.shape[-1] == value.shape[-1] and not query.requires_grad
+    if plain and alone and query.device.type == "cpu":
+        keys, values = (x.repeat_interleave(heads, 1) for x in (key, value))
+        return _by_logsumexp(task, query, keys, values, scaling), None
+    return _by_rows(task, query[0], key[0], value[0], attention_mask, scaling, softcap), None
+
+
+def _by_logsumexp(
+    task: _Streamed,
+    query: Float[Tensor, "1 heads n d"],
+    key: Float[Tensor, "1 heads n d"],
+    value: Float[Tensor, "1 heads n d"],
+    scaling: float,
+) -> Float[Tensor, "1 n heads d"]:
+    """Attend by the fused kernel, and take the scores from the logsumexp L of each row, which it returns with the output.
+
+    The weight of token i on token j is exp(q_i k_j − L_i), so a sink or a slash score is one dot product a token.
+    """
+    output, rows = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        query, key, value, 0.0, True, scale=scaling
+    )
+    q, k, rows = scaling * query[0].float(), key[0].float(), rows[0].float()
+    n, at = q.shape[1], task.position
+    task.sink.append(((q[:, at:] @ k[:, at, :, None])[..., 0] - rows[:, at:]).exp().mean(-1))
+    back = [(q[:, m:] * k[:, : n - m]).sum(-1) - rows[:, m:] for m in task.offsets]
+    slashes = [logits.exp().mean(-1) for logits in back]
+    task.slash.append(torch.stack(slashes, -1) if slashes else rows.new_empty(len(rows), 0))
+    return output.transpose(1, 2)
+
+
+def _by_rows(
+    task: _Streamed,
+    query: Float[Tensor, "heads n d"],
+    key: Float[Tensor, "groups n d"],
+    values: Float[Tensor, "groups n e"],
+    attention_mask: Tensor | None,
+    scaling: float,
+    softcap: float | None,
+) -> Float[Tensor, "1 n heads e"]:
+    """Attend by blocks of rows, and add up each block's scores: with a mask, a soft cap, a hidden token or an accelerator."""
+    keys = key.transpose(-1, -2)
     heads, n, width = query.shape
-    scaling = width**-0.5 if scaling is None else scaling
     received = torch.zeros(heads, device=query.device)
     slashes = torch.zeros(heads, len(task.offsets), device=query.device)
     output = query.new_empty(n, heads, values.shape[-1])
@@ -508,7 +551,7 @@ def _stream(
         output[start:stop] = mixed.view(heads, stop - start, -1).transpose(0, 1)
     task.sink.append(received / (n - task.position))
     task.slash.append(slashes / torch.tensor([n - offset for offset in task.offsets], device=query.device))
-    return output[None], None
+    return output[None]
 
 
 def _unseen(task: _Streamed, mask: Tensor | None, start: int, stop: int, device: torch.device) -> Tensor:

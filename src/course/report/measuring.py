@@ -259,27 +259,34 @@ def silenced(subject: Subject, plan: Plan) -> Numbers:
 
 
 def base(subject: Subject, plan: Plan) -> Numbers:
-    layers, window = probe.layers(subject.model), getattr(subject.config, "sliding_window", None)
+    layers = probe.layers(subject.model)
     turned = sum(each.theta is not None for each in layers)
     if not turned:
         raise ValueError("the model has no rotary positions")
     kinds = {}
     for kind, theta in mixing.frequencies(subject.model.model).items():
-        limit = min(subject.context, 1 << 20)
-        if "sliding" in kind and window:
-            limit = min(limit, int(window))
+        limit = min(subject.context, 1 << 20, _furthest(layers, theta))
         more = {"pairs": len(theta), "theta_ratio": float(theta[0] / theta[-1])}
         kinds[kind] = measures5.sums_over_context(theta, limit) | more
     settings = getattr(subject.config, "rope_parameters", None) or {}
     published = data.table("reported/rope_base_bound").set_index("context").published
+    limits = [each["limit"] for each in kinds.values()]
     return {
         "kinds": kinds,
         "base": settings.get("rope_theta") or getattr(subject.config, "rope_theta", None),
         "scaling": settings.get("rope_type"),
         "context": subject.context,
+        "window": max(limits) if max(limits) < min(subject.context, 1 << 20) else None,
         "bound": float(published[subject.context]) if subject.context in published.index else None,
         "turned": [turned, len(layers)],
     }
+
+
+def _furthest(layers: tuple[mixing._Layer, ...], theta: Tensor) -> int:
+    """The widest window of the layers that turn by these frequencies: no two tokens further apart meet there."""
+    own = [each for each in layers if each.theta is not None and torch.equal(each.theta, theta)]
+    windows = [each.window for each in own]
+    return 1 << 20 if not own or None in windows else max(windows)
 
 
 def outliers(subject: Subject, plan: Plan) -> Numbers:

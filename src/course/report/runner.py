@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import torch
 
 from course.build.files import stored, writable, write
-from course.report import own, page, store
+from course.evidence.rules import UNABLE
+from course.report import own, page, preconditions, store
 from course.report.sections import SECTIONS, Need, Section
 from course.report.store import FORMAT, HASHES, check, committed, slug
 from course.report.subject import PLANS, SEED, Plan, Subject, free_memory, seeded, sentence, versions, watched
@@ -239,7 +240,12 @@ def _verdict(name: str, need: Need, subject: Subject, plan: Plan) -> dict:
     if why is None:
         seeded()
         try:
+            if reason := preconditions.unable(need, subject):
+                return found | {"verdict": UNABLE, "measured": reason, "why": None}
             measured = claim.measure(subject.model)
+            reason = None if need.null else preconditions.agrees_with_nothing(name, measured.verdict, measured.nulls)
+            if reason:
+                return found | {"verdict": UNABLE, "measured": f"{measured.measured}; {reason}", "why": None}
             return found | {"verdict": measured.verdict, "measured": measured.measured, "why": None}
         except ValueError as error:
             why = refusal(error)

@@ -41,6 +41,10 @@ class Need(NamedTuple):
     committed: bool = False  # its numbers lie in a table of the course for the embedded model
     exact: bool = False  # it measures distances that are smaller than the rounding of 16 bits
     copy: int = 0  # bytes a parameter of another copy: in 16 bits, or with random weights
+    layers: int = 1  # with fewer the model cannot decide
+    sinks: bool = False  # it speaks of sinks: a model without any cannot decide
+    untrained: str = ""  # why a model that has learnt nothing may decide; "" for one that cannot
+    null: str = ""  # why the rule may say the same of nothing
 
 
 class Section(NamedTuple):

@@ -45,6 +45,7 @@ PLANS = (
 )  # fmt: skip
 
 
+MAPS = 256  # tokens of the maps that chapter 5 reads off queries and keys
 LONGEST = 120  # bytes of a model's name, which names its files
 
 
@@ -110,10 +111,14 @@ class Subject:
     @property
     def hides(self) -> str | None:
         """Why attention over 256 tokens is not the softmax of turned queries and keys alone, if it is not."""
-        window = getattr(self.config, "sliding_window", None)
-        if window and window < 256:
-            return f"its layers see a window of {window} tokens, and this takes maps of 256"
-        if getattr(self.config, "attn_logit_softcapping", None):
+        layers = probe.layers(self.model)
+        windows = [each.window for each in layers if each.window and each.window < MAPS]
+        if windows:
+            some = (
+                "its layers see" if len(windows) == len(layers) else f"{len(windows)} of its {len(layers)} layers see"
+            )
+            return f"{some} a window of {min(windows)} tokens, and this takes maps of {MAPS}"
+        if any(each.softcap for each in layers):
             return "its logits have a soft cap, and this reads them off queries and keys"
         return None
 

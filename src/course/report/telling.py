@@ -281,8 +281,8 @@ def base(numbers: Numbers, name: str) -> Seen:
     turned, layers = numbers.get("turned", (0, 0))
     return Seen(ax, alt, "note" if first else "fine", {
         "sums": _upper("; ".join(sums)), "turned": turned if turned < layers else None, "layers": layers,
-        "context": numbers["context"], "tokens": numbers["context"], "base": numbers["base"], "first": first,
-        "bound": numbers["bound"] if numbers["base"] else None, "negative": max(each["negative"] for each in kinds.values()),
+        "context": numbers["context"], "tokens": numbers["context"], "window": numbers.get("window"), "base": numbers["base"], "first": first,
+        "bound": numbers["bound"] if numbers["base"] and not numbers.get("window") else None, "negative": max(each["negative"] for each in kinds.values()),
     })  # fmt: skip
 
 

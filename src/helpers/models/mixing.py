@@ -1,7 +1,12 @@
-"""What mixes the tokens of each layer of a decoder, found by letting it read and not by its name alone.
+"""What mixes the tokens of each layer of a decoder, found by letting it read and not by its name.
 
-Every layer's attention is given one vector at all places. Its queries then differ by what turns them and by nothing else, so
-that layout, share and frequencies of rotary positions can be read off them.
+Two experiments on random input, once a model:
+
+Every layer's attention is given one vector at all positions. Its queries then differ only by what rotates them, so layout,
+share and frequencies of rotary positions can be read off them; its mask says how far back it sees.
+
+Every layer's attention returns zeros, and the layer's first input changes. If the last output moves, something else
+mixes tokens in this layer. Names of classes only say what to call it.
 """
 
 import contextlib
@@ -15,11 +20,14 @@ from helpers import rope
 
 _NAME = "helpers_listening"  # under which transformers knows the attention below
 _TOKENS = 16  # that are read
+_CONTEXT, _LONGEST = 1 << 17, 1 << 20  # where a configuration names no context; positions at which a mask is asked
 _ATTENTION, _DIFFERENCE = "attention", "the difference of two attention maps"
-_OTHERS = {  # parts of class names, and what such a part mixes tokens by
+_UNKNOWN = "something else"
+_NAMES = {  # parts of class names, and what such a part mixes tokens by
+    "kimidelta": "linear attention", "gateddelta": "linear attention",
     "rwkv": "a state space", "mamba": "a state space", "recurrent": "a state space",
     "lstm": "a state space", "deltanet": "linear attention", "linearattention": "linear attention",
-    "lightning": "linear attention", "shortconv": "a convolution",
+    "lightning": "linear attention", "shortconv": "a convolution", "rglru": "a state space",
 }  # fmt: skip
 
 
@@ -37,20 +45,54 @@ class _Layer(NamedTuple):
     softcap: float | None = None
 
 
-_heard: list[dict[int, dict[str, Any]]] = []
+class _Heard:
+    """What `_listen` and `_mask` keep while a network reads: each layer's attention, and the masks that were made."""
+
+    def __init__(self):
+        self.layers: dict[int, dict[str, Any]] = {}
+        self.masks: list[tuple[Tensor, Callable]] = []
+
+    def function(self, mask: Tensor | None) -> Callable | None:
+        """Return the function of positions from which a mask was made; None where the layer has no mask of ours."""
+        if mask is None:
+            return None
+        place = mask.untyped_storage().data_ptr()
+        return next((made for known, made in self.masks if known.untyped_storage().data_ptr() == place), None)
+
+
+_heard: list[_Heard] = []
 
 
 def _listen(module, query, key, value, attention_mask, scaling=None, softcap=None, s_aux=None, **rest):
-    """Uniform attention in transformers' signature, which keeps what it is given."""
-    _heard[-1][module.layer_idx] = {
+    """Attend uniformly, in transformers' signature, and keep what is given."""
+    heard = _heard[-1]
+    heard.layers[module.layer_idx] = {
+        "again": module.layer_idx in heard.layers,  # several maps a head: none of them is what the head does
         "query": query[0].detach().cpu().double(),
         "softcap": softcap,
         "sinks": s_aux is not None,
-        "window": rest.get("sliding_window"),
+        "mask": attention_mask,
+        "sees": heard.function(attention_mask),
     }
     mixed = value.cumsum(2) / torch.arange(1, value.shape[2] + 1, device=value.device)[:, None]
     heads = query.shape[1] // value.shape[1]
     return mixed.to(value.dtype).repeat_interleave(heads, 1).transpose(1, 2).contiguous(), None
+
+
+def _mask(*arguments, **named) -> Tensor:
+    """Make transformers' mask, also where it would be left out, and keep the function of positions behind it."""
+    import transformers
+
+    made = transformers.masking_utils.sdpa_mask(*arguments, **named | {"allow_is_causal_skip": False})
+    if _heard:
+        _heard[-1].masks.append((made, named.get("mask_function", transformers.masking_utils.causal_mask_function)))
+    return made
+
+
+def _nothing(module, query, key, value, attention_mask, **rest):
+    """Attend to no token, in transformers' signature."""
+    batch, heads, n, _ = query.shape
+    return query.new_zeros(batch, n, heads, value.shape[-1]), None
 
 
 @contextlib.contextmanager
@@ -67,7 +109,8 @@ def _attending(network: "transformers.PreTrainedModel", name: str, function: Cal
         import transformers
 
         transformers.AttentionInterface.register(name, function)
-        transformers.AttentionMaskInterface.register(name, transformers.masking_utils.sdpa_mask)
+        made = _mask if function is _listen else transformers.masking_utils.sdpa_mask
+        transformers.AttentionMaskInterface.register(name, made)
     before = network.config._attn_implementation
     try:
         network.set_attn_implementation(name)
@@ -77,7 +120,7 @@ def _attending(network: "transformers.PreTrainedModel", name: str, function: Cal
 
 
 def _layers(network: "transformers.PreTrainedModel") -> tuple[_Layer, ...]:
-    """What mixes the tokens of each layer.
+    """Find what mixes the tokens of each layer.
 
     Raises:
         ValueError: the network has no list of layers.
@@ -90,27 +133,107 @@ def _layers(network: "transformers.PreTrainedModel") -> tuple[_Layer, ...]:
     heard, sets, tolerance = _calls(network, blocks), frequencies(network), 1e-3
     if next(network.parameters()).dtype not in (torch.float32, torch.float64):
         tolerance = 0.04
+    others = _mixes_otherwise(network, blocks, tolerance) if heard else {}
+    context = getattr(network.config.get_text_config(), "max_position_embeddings", None) or _CONTEXT
     found = []
     for number, block in enumerate(blocks):
-        kinds = [type(part).__name__.lower() for part in block.modules()]
-        others = [words for part, words in _OTHERS.items() if any(part in kind for kind in kinds)]
         latent = any(hasattr(part, "kv_b_proj") for part in block.modules())
         call = heard.get(number)
-        if any("diffllama" in kind for kind in kinds):
-            found.append(_Layer(_DIFFERENCE, False, False, next(iter(sets.values()), None)))
+        if call is None or call["again"] or _is_a_difference(block):
+            found.append(_unheard(block, others.get(number), latent, sets))
             continue
-        if call is None:
-            mixes = (
-                others[0] if others else _ATTENTION if any("attention" in kind for kind in kinds) else "something else"
-            )
-            turned = sets if mixes == _ATTENTION else {}
-            found.append(_Layer(mixes, False, latent, next(iter(turned.values()), None)))
-            continue
-        mixes = f"attention and {others[0]}" if others else _ATTENTION
+        mixes = f"{_ATTENTION} and {_named(block)}" if others.get(number) else _ATTENTION
         theta, layout, share = _turned(call["query"], list(sets.values()), tolerance)
-        window = call["window"] or _window(network, number)
+        window = _window(call["sees"], call["mask"], int(context))
         found.append(_Layer(mixes, True, latent, theta, layout, share, window, call["sinks"], call["softcap"]))
     return tuple(found)
+
+
+def _named(block: torch.nn.Module) -> str:
+    """Return the words for what mixes tokens beside attention, by the names of a layer's classes."""
+    kinds = [type(part).__name__.lower() for part in block.modules()]
+    return next((words for part, words in _NAMES.items() if any(part in kind for kind in kinds)), _UNKNOWN)
+
+
+def _is_a_difference(block: torch.nn.Module) -> bool:
+    return any("diffllama" in type(part).__name__.lower() for part in block.modules())
+
+
+def _unheard(block: torch.nn.Module, mixes: bool | None, latent: bool, sets: dict[str, Tensor]) -> _Layer:
+    """Describe a layer whose attention, if it has any, cannot be replaced: nothing that needs its weights is measured."""
+    kinds = [type(part).__name__.lower() for part in block.modules()]
+    if _is_a_difference(block):
+        return _Layer(_DIFFERENCE, False, False, next(iter(sets.values()), None))
+    named = _named(block)
+    if named != _UNKNOWN or not any("attention" in kind for kind in kinds):
+        return _Layer(named, False, latent)
+    return _Layer(_ATTENTION, False, latent, next(iter(sets.values()), None))
+
+
+@torch.inference_mode()
+def _mixes_otherwise(
+    network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module], tolerance: float
+) -> dict[int, bool]:
+    """Find the layers in which a token still moves a later one where all attention returns zeros.
+
+    Every layer is given the same random vectors, once with another first one. What mixes tokens outside of the layers
+    (or in layers that take no such vectors) is found by the last state of the whole network, and told of every layer.
+    """
+    moved: dict[int, list[Tensor]] = {}
+    for change in (False, True):
+        with contextlib.ExitStack() as hooks:
+            for number, block in enumerate(blocks):
+                hooks.enter_context(block.register_forward_pre_hook(_random(change), with_kwargs=True))
+                hooks.enter_context(block.register_forward_hook(_last(moved.setdefault(number, []))))
+            hooks.enter_context(_attending(network, "helpers_nothing", _nothing))
+            network(_ids(network), use_cache=False)
+    found = {number: _differ(*pair, tolerance) for number, pair in moved.items() if len(pair) == 2}
+    if any(found.values()):
+        return found
+    with _attending(network, "helpers_nothing", _nothing):
+        whole = [network(_ids(network, first), use_cache=False).logits[0, -1] for first in (0, 1)]
+    return dict.fromkeys(range(len(blocks)), _differ(*whole, tolerance))
+
+
+def _ids(network: "transformers.PreTrainedModel", first: int = 0) -> Tensor:
+    """Return a short row of one token, and with `first` another one at its beginning."""
+    vocabulary = network.config.get_text_config().vocab_size
+    ids = torch.full((1, _TOKENS), vocabulary // 2, device=network.device)
+    ids[0, 0] += first
+    return ids
+
+
+def _differ(one: Tensor, other: Tensor, tolerance: float) -> bool:
+    scale = max(float(one.float().abs().max()), 1e-30)
+    return float((one - other).float().abs().max()) / scale > tolerance / 10
+
+
+def _random(change: bool) -> Callable:
+    """Return a hook that gives a layer random vectors in place of its states, with `change` another first one."""
+
+    def hook(module: torch.nn.Module, arguments: tuple, named: dict) -> tuple[tuple, dict]:
+        return _instead(arguments, named, lambda states: _drawn(states, change))
+
+    return hook
+
+
+def _drawn(states: Tensor, change: bool) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randn(states.shape, generator=generator)
+    if change:
+        drawn[:, 0] = torch.randn(drawn[:, 0].shape, generator=generator)
+    return drawn.to(states)
+
+
+def _last(kept: list[Tensor]) -> Callable:
+    """Return a hook that keeps what a layer gives at the last position."""
+
+    def hook(module: torch.nn.Module, arguments: tuple, out: Any) -> None:
+        states = out[0] if isinstance(out, tuple) else out
+        if isinstance(states, Tensor) and states.ndim == 3:
+            kept.append(states[0, -1])
+
+    return hook
 
 
 def frequencies(network: "transformers.PreTrainedModel") -> dict[str, Tensor]:
@@ -145,10 +268,8 @@ def _blocks(network: "transformers.PreTrainedModel") -> list[torch.nn.Module]:
 
 @torch.inference_mode()
 def _calls(network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module]) -> dict[int, dict[str, Any]]:
-    """What each layer's attention is given when one vector stands at all places; none where it cannot be replaced."""
-    vocabulary = network.config.get_text_config().vocab_size
-    ids = torch.full((1, _TOKENS), vocabulary // 2, device=network.device)
-    _heard.append({})
+    """Return what each layer's attention is given when one vector stands at all positions; none where it cannot be replaced."""
+    _heard.append(_Heard())
     try:
         with contextlib.ExitStack() as hooks:
             for block in blocks:
@@ -156,20 +277,25 @@ def _calls(network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module
                     if "attention" in type(part).__name__.lower():
                         hooks.enter_context(part.register_forward_pre_hook(_alike, with_kwargs=True))
             hooks.enter_context(_attending(network, _NAME, _listen))
-            network(ids, use_cache=False)
+            network(_ids(network), use_cache=False)
     except (ValueError, AttributeError):  # an architecture of its own make
         return {}
     finally:
         heard = _heard.pop()
-    return heard
+    return heard.layers
 
 
 def _alike(module: torch.nn.Module, arguments: tuple, named: dict) -> tuple[tuple, dict]:
-    """The first place's state at all places."""
-    if "hidden_states" in named:
-        named = named | {"hidden_states": named["hidden_states"][:, :1].expand_as(named["hidden_states"])}
+    """Give the first position's state at all positions."""
+    return _instead(arguments, named, lambda states: states[:, :1].expand_as(states))
+
+
+def _instead(arguments: tuple, named: dict, change: Callable[[Tensor], Tensor]) -> tuple[tuple, dict]:
+    """Return a module's arguments with its states changed."""
+    if isinstance(named.get("hidden_states"), Tensor):
+        named = named | {"hidden_states": change(named["hidden_states"])}
     elif arguments and isinstance(arguments[0], Tensor) and arguments[0].ndim == 3:
-        arguments = (arguments[0][:, :1].expand_as(arguments[0]), *arguments[1:])
+        arguments = (change(arguments[0]), *arguments[1:])
     return arguments, named
 
 
@@ -199,10 +325,23 @@ def _candidates(sets: list[Tensor], width: int) -> Iterator[tuple[Tensor, int, s
                     yield theta, start, layout
 
 
-def _window(network: "transformers.PreTrainedModel", number: int) -> int | None:
-    config = network.config.get_text_config()
-    kinds = getattr(config, "layer_types", None) or []
-    kind = kinds[number] if number < len(kinds) else ""
-    if "chunked" in kind:
-        return getattr(config, "attention_chunk_size", None)
-    return getattr(config, "sliding_window", None) if "sliding" in kind else None
+def _window(sees: Callable | None, mask: Tensor | None, context: int) -> int | None:
+    """Return how many tokens a layer sees at most, from its mask; None where it sees all up to the context."""
+    if sees is None:
+        return None if mask is None or mask.dtype != torch.bool else _widest(lambda q: mask[0, 0, q], mask.shape[-2])
+
+    def row(q: int) -> Tensor:
+        zero = torch.tensor(0)
+        return sees(zero, zero, torch.tensor(q), torch.arange(q + 1)).expand(q + 1)
+
+    return _widest(row, min(context, _LONGEST))
+
+
+def _widest(row: Callable[[int], Tensor], n: int) -> int | None:
+    """Return the width of what the last token sees, or the last one before that: of chunks the last is cut short."""
+    last = n - 1
+    first = int(row(last).int().argmax())
+    if first == 0:
+        return None
+    width = last - first + 1
+    return max(width, first - int(row(first - 1)[:first].int().argmax()))

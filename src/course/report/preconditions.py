@@ -1,0 +1,70 @@
+"""What a claim needs of a model before its verdict means anything.
+
+A model in which nothing happens agrees with every claim that nothing happens. So a verdict is asked for only where the
+model has learnt something, has what the claim speaks of, and has enough layers; and a claim that agrees is asked once
+more with the numbers of nothing. Where one of these fails, the verdict is "this model cannot decide", with the reason.
+"""
+
+import functools
+import math
+from typing import TYPE_CHECKING
+
+from course.report.subject import Subject, prose
+from course.scorecard import CLAIMS
+from helpers import attention, probe
+
+if TYPE_CHECKING:
+    from course.report.sections import Need
+
+TOKENS = 128  # of prose, of which the loss is taken
+LEARNT = 0.9  # of the loss of a guess among all tokens
+SINKS = 0.05  # of the heads: below, a model has no sinks to speak of
+AGREES = ("holds", "holds with a correction")  # the stronger first
+
+
+@functools.cache
+def loss_on_prose(subject: Subject) -> float:
+    """Return the loss on the course's prose, in nats a token."""
+    return probe.loss(subject.model, prose(subject.model, min(TOKENS, subject.context)))
+
+
+@functools.cache
+def heads_with_a_sink(subject: Subject) -> float:
+    """Return the share of heads whose sink score on 64 tokens of prose is above the course's threshold."""
+    tokens = prose(subject.model, min(64, subject.context))
+    return float((probe.head_scores(subject.model, tokens).sink > attention.STRONG).double().mean())
+
+
+def unable(need: "Need", subject: Subject) -> str | None:
+    """Return why a model cannot decide a claim, or None.
+
+    Raises:
+        ValueError: the loss or the sinks cannot be read.
+    """
+    layers = len(probe.layers(subject.model))
+    if layers < need.layers:
+        return f"this needs {need.layers} layers, and the model has {layers}"
+    if not need.untrained:
+        loss, guess = loss_on_prose(subject), math.log(subject.config.vocab_size)
+        if loss > LEARNT * guess:
+            return f"the model has not learnt: its loss on prose is {loss:.1f} nats, and a guess among all tokens costs {guess:.1f}"
+    if need.sinks:
+        share = heads_with_a_sink(subject)
+        if share < SINKS:
+            return f"this is about sinks, and {share:.0%} of the heads have one"
+    return None
+
+
+def agrees_with_nothing(name: str, verdict: str, of_nothing: dict[str, str]) -> str | None:
+    """Return why a claim that holds says nothing: of its null, with the numbers of this model, it says the same.
+
+    >>> agrees_with_nothing("first_token_is_a_sink", "holds", {"uniform attention: no head": "holds"})
+    'the rule says the same of nothing (uniform attention: no head)'
+    >>> agrees_with_nothing("first_token_is_a_sink", "holds", {"uniform attention: no head": "does not hold here"})
+    """
+    rule = CLAIMS[name].rule
+    if verdict not in AGREES or rule.nothing is None:
+        return None
+    words = rule.nothing[0]
+    as_strong = AGREES[: AGREES.index(verdict) + 1]
+    return f"the rule says the same of nothing ({words})" if of_nothing.get(words) in as_strong else None
