@@ -2,6 +2,7 @@
 
 import json
 
+import model_families
 import pytest
 import torch
 from tiny_models import tiny
@@ -9,8 +10,9 @@ from tiny_models import tiny
 from course.chapter5 import measures as measures5
 from course.report import runner
 from course.report.sections import SECTIONS
-from course.report.subject import Subject
+from course.report.subject import PLANS, Subject
 from helpers import intervention, models, probe
+from helpers.models import mixing
 
 pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
 
@@ -140,3 +142,47 @@ def test_an_encoder_and_decoder_and_a_list_as_a_configuration_are_one_sentence(t
         (tmp_path / "config.json").write_text(json.dumps(text))
         with pytest.raises(ValueError, match=words):
             models.load(tmp_path)
+
+
+def hybrid(kind: str) -> models.LanguageModel:
+    return model_families.make(kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "mixes"),
+    [
+        ("falcon_h1", ["attention and a state space"] * 4),
+        ("kimi_linear", ["linear attention", "attention"] * 2),
+        ("jamba", ["a state space", "attention"] * 2),
+        ("bamba", ["a state space", "attention"] * 2),
+        ("recurrent_gemma", ["a state space", "attention"] * 2),
+    ],
+)
+def test_mixers_of_a_hybrid_are_found_by_behaviour(kind, mixes):
+    model = hybrid(kind)
+    assert [each.mixes for each in probe.layers(model)] == mixes
+    assert model_families.compared(model) == []
+    with pytest.raises(ValueError, match=r"not hidden from all|does not let"), probe.hidden(model, 0):
+        pass
+
+
+def test_mixers_are_found_without_their_names(monkeypatch):
+    """An unknown state space beside attention is something else, and no attention."""
+    monkeypatch.setattr(mixing, "_NAMES", {})
+    assert {each.mixes for each in probe.layers(hybrid("falcon_h1"))} == {"attention and something else"}
+    assert {each.mixes for each in probe.layers(hybrid("jamba"))} == {"something else", "attention"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "windows"), [("mistral", [16] * 4), ("phi3", [16] * 4), ("llama4_text", [16, None] * 2)]
+)
+def test_windows_of_the_base_are_those_of_its_layers(kind, windows, monkeypatch):
+    model = model_families.make(kind)
+    if kind == "phi3" and model.model.config.sliding_window is None:
+        model.model.config.sliding_window = 16
+    assert [each.window for each in probe.layers(model)] == windows
+    about = subject(monkeypatch, model)
+    numbers = SECTIONS["base"].measure(about, PLANS[0])
+    assert {each["limit"] for each in numbers["kinds"].values()} == {16}
+    told = SECTIONS["base"].tell(numbers, kind)
+    assert "no layer sees further" in told.short.replace("No", "no") or "within the window of 16" in told.short

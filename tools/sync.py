@@ -145,7 +145,7 @@ html:
     clone = f"git clone {url} && cd {url.split('/')[-1]}\n" if url else ""
     return {
         "_config.yml": {"address": buttons if url else ""},
-        "pyproject.toml": {"address": f'Repository = "{url}"\n' if url else ""},
+        "pyproject.toml": {"address": f'Repository = "{url}"\nDocumentation = "{site(url)}"\n' if url else ""},
         "CITATION.cff": {"address": f"repository-code: {url}\n" if url else ""},
         "README.md": {
             "address": f"**[Read it]({site(url)})**; nothing needs installing.\n" if url else "",

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from helpers import compute, require
 
+_MOST = 1 << 15  # tokens of a mask, which takes 1 GB then
 _TOLERANCE = 4e-3  # of a row's sum: half a bf16 step
 
 
@@ -22,7 +23,7 @@ def causal_mask(n: int) -> Bool[Tensor, "n n"]:
     >>> causal_mask(3).int().tolist()
     [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     """
-    require.integer("n", n, 1)
+    require.integer("n", n, 1, _MOST)
     return torch.ones(n, n, dtype=torch.bool).tril()
 
 
@@ -122,7 +123,7 @@ def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tens
         matrices = attentions
     else:
         if not isinstance(attentions, Sequence) or not all(isinstance(matrix, Tensor) for matrix in attentions):
-            raise TypeError(f"attentions must be a list of tensors, one a layer, not {type(attentions).__name__}")
+            raise ValueError(f"attentions must be a list of tensors, one a layer, not {require.brief(attentions)}")
         if len({matrix.shape for matrix in attentions}) > 1:
             shapes = ", ".join(str(tuple(matrix.shape)) for matrix in attentions)
             raise ValueError(f"attentions must all have the same shape, not {shapes}")
@@ -154,7 +155,8 @@ def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
 
 def _check_square(name: str, matrix: Tensor) -> None:
     if not isinstance(matrix, Tensor):
-        raise TypeError(f"{name} must be a tensor, not {type(matrix).__name__}")
+        raise ValueError(f"{name} must be a tensor, not {require.brief(matrix)}")
+    require.dense(name, matrix)
     if matrix.is_complex():
         raise ValueError(f"{name} must hold real numbers, not complex ones")
     if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or matrix.numel() == 0:

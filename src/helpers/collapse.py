@@ -57,7 +57,7 @@ def last_token_distance(
     >>> short > long
     True
     """
-    require.instance("model", model, models.LanguageModel, "what models.load returns")
+    require.instance("model", model, models.LanguageModel, probe._A_MODEL)
     lengths = require.integers("lengths", lengths, 1)
     if require.integer("period", period, 1) > min(lengths):
         raise ValueError(f"lengths must be at least the period, {period}, not {min(lengths)}")
@@ -94,7 +94,7 @@ def copying_prompt(model: models.LanguageModel, prompt: str, place: str, hint: b
     >>> after[-28:]
     'answer to your question is: '
     """
-    require.instance("model", model, models.LanguageModel, "what models.load returns")
+    require.instance("model", model, models.LanguageModel, probe._A_MODEL)
     require.choice("prompt", prompt, _PROMPTS)
     require.choice("place", place, PLACES)
     require.flag("hint", hint)
@@ -134,7 +134,7 @@ def copying_margins(
     >>> list(copying_margins(models.default(), [3]))
     [('first', 'first'), ('first', 'last'), ('last', 'first'), ('last', 'last')]
     """
-    require.instance("model", model, models.LanguageModel, "what models.load returns")
+    require.instance("model", model, models.LanguageModel, probe._A_MODEL)
     require.choice("pattern", pattern, _PATTERNS)
     lengths = require.integers("lengths", lengths, 2)
     filler = (_PATTERNS[pattern] * max(lengths))[: max(lengths) - 1]

@@ -50,6 +50,8 @@ def dtype(name: str | torch.dtype) -> torch.dtype:
     torch.bfloat16
     """
     if isinstance(name, torch.dtype):
+        if not name.is_floating_point:
+            raise ValueError(f"dtype must be a floating-point type, not {name}")
         return name
     return _DTYPES[require.choice("the name of the dtype", name, _DTYPES)]
 

@@ -40,6 +40,9 @@ def check(graph: nx.Graph, name: str = "graph", **nodes: Hashable) -> None:
             raise ValueError(f"{called} must be a node of the graph, not {require.brief(node)}")
 
 
+_MOST = {"barbell": 2_000, "expander": 10_000}  # nodes of a family whose edges or whose certificate grow faster
+
+
 def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
     """A graph of a family, with about this many nodes, numbered from 0.
 
@@ -52,7 +55,7 @@ def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
     8
     """
     require.choice("name", name, _FAMILIES)
-    require.integer("nodes", nodes, 6)
+    require.integer("nodes", nodes, 6, _MOST.get(name, 100_000))
     seed = require.seed(seed)
     side = round(math.sqrt(nodes))
     make = {
@@ -176,8 +179,8 @@ def jacobian_norms(
     [False, True, True, True, True]
     """
     check(graph, target=target)
-    require.integer("layers", layers, 1)
-    require.integer("width", width, 1)
+    require.integer("layers", layers, 1, 1_000)
+    require.integer("width", width, 1, 1_024)
     require.number("self_weight", self_weight)
     require.function("activation", activation)
     require.flag("skip", skip)

@@ -105,7 +105,7 @@ def read(
     >>> read(model, ids, mask=attention.window_mask(3, 1)).attentions[0, 0].tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    require.instance("model", model, models.LanguageModel, "what models.load returns")
+    require.instance("model", model, models.LanguageModel, probe._A_MODEL)
     if not isinstance(ids, Tensor) or ids.ndim != 1 or ids.dtype != torch.long or not 1 <= len(ids) <= probe.MOST:
         raise ValueError(
             f"ids must be one sequence of 1 to {probe.MOST} tokens, of type torch.long, not {require.brief(ids)}"

@@ -8,6 +8,9 @@ import collections
 import contextlib
 import copy
 import dataclasses
+import inspect
+import math
+import re
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -43,6 +46,13 @@ def encode(model: models.LanguageModel, text: str) -> Int[Tensor, " n"]:
     return torch.tensor(model.tokenizer(text, add_special_tokens=False)["input_ids"], dtype=torch.long)
 
 
+def _tokens(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) -> Int[Tensor, " n"]:
+    """Return tokens as they are, and a text as the model's own, with what opens it in front."""
+    if not isinstance(tokens, str):
+        return tokens
+    return torch.cat([opening(model).tokens, encode(model, tokens)])
+
+
 class _Opening(NamedTuple):
     """How a model's texts begin, as `opening` says it."""
 
@@ -52,6 +62,9 @@ class _Opening(NamedTuple):
     ways: dict[str, list[int]]
 
 
+_A_MODEL = "what models.load returns (of a model of transformers in memory, models.load(model, tokenizer=tokenizer))"
+_POSITIONS = re.compile(r"(^|[._])(wpe|embed_positions|position_embeddings?|pos_embed)$")  # names of learned positions
+_tables: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 _openings: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -219,7 +232,7 @@ def _recurs(model: models.LanguageModel) -> bool:
 
 
 @torch.inference_mode()
-def last_representations(model: models.LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor, "n d"]:
+def last_representations(model: models.LanguageModel, ids: Int[Tensor, " n"] | str) -> Float[Tensor, "n d"]:
     """The last token's final representation for every prefix of `ids`, from one pass.
 
     Row i is what the model would predict the next token from after reading ids[: i + 1].
@@ -228,6 +241,7 @@ def last_representations(model: models.LanguageModel, ids: Int[Tensor, " n"]) ->
     >>> last_representations(model, encode(model, "The cat sat")).shape
     torch.Size([3, 576])
     """
+    ids = _tokens(model, ids)
     check(model, ids=ids)
     if _recurs(model):
         return _whole(model, ids[None]).hidden_states[-1][0]
@@ -236,7 +250,7 @@ def last_representations(model: models.LanguageModel, ids: Int[Tensor, " n"]) ->
         cache, found = None, []
         for part in ids.split(chunk):
             out = _forward(model, part, cache, states=True)
-            cache = out.past_key_values
+            cache = _cache_of(model, out)
             found.append(out.hidden_states[-1][0])
         return torch.cat(found)
 
@@ -296,7 +310,7 @@ def _after(
 
 
 @torch.inference_mode()
-def attention_rows(model: models.LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor, "layers heads n"]:
+def attention_rows(model: models.LanguageModel, ids: Int[Tensor, " n"] | str) -> Float[Tensor, "layers heads n"]:
     """The last token's attention weights in every head; a row costs n numbers a head, not n x n.
 
     In a layer with a sliding window, tokens outside it get 0.
@@ -305,6 +319,7 @@ def attention_rows(model: models.LanguageModel, ids: Int[Tensor, " n"]) -> Float
     >>> attention_rows(model, encode(model, "The cat sat")).shape
     torch.Size([30, 9, 3])
     """
+    ids = _tokens(model, ids)
     check(model, 2, ids=ids)
     if why := mixed_otherwise(model):
         raise ValueError(f"attention rows do not tell what a token hears: {why}")
@@ -335,7 +350,7 @@ def _margin(
 def _read(model: models.LanguageModel, ids: Tensor, cache, chunk: int):
     """The cache after reading `ids` on top of `cache`, `chunk` tokens at a time."""
     for part in ids.split(chunk) if len(ids) else ():
-        cache = _forward(model, part, cache).past_key_values
+        cache = _cache_of(model, _forward(model, part, cache))
     return cache
 
 
@@ -347,12 +362,21 @@ def _whole(model: models.LanguageModel, ids: Int[Tensor, "b n"]):
 def _forward(model: models.LanguageModel, ids: Tensor, cache, states: bool = False, attentions: bool = False):
     return model.model(
         torch.atleast_2d(ids).to(model.model.device),
-        past_key_values=cache,
+        **{_cache_name(model): cache},
         use_cache=True,
         output_hidden_states=states,
         output_attentions=attentions,
         logits_to_keep=1,
     )
+
+
+def _cache_name(model: models.LanguageModel) -> str:
+    """Return what transformers calls keys and values in this release: "cache" from 5.24 on, for the families that have it."""
+    return "cache" if "cache" in inspect.signature(model.model.forward).parameters else "past_key_values"
+
+
+def _cache_of(model: models.LanguageModel, out):
+    return getattr(out, _cache_name(model))
 
 
 def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, " n"]) -> None:
@@ -362,7 +386,7 @@ def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, 
     Traceback (most recent call last):
     ValueError: tokens must be one sequence of at least one token from 0 to 49151, the tokens of the model
     """
-    require.instance("model", model, models.LanguageModel, "what models.load returns")
+    require.instance("model", model, models.LanguageModel, _A_MODEL)
     require.integer("least", least, 0, 2)
     for name, ids in sequences.items():
         allowed = f"{name} must be one sequence of at least {('no', 'one', 'two')[least]} token{'s' * (least != 1)}"
@@ -371,6 +395,22 @@ def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, 
         size = model.model.config.get_text_config().vocab_size
         if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < size:
             raise ValueError(f"{allowed} from 0 to {size - 1}, the tokens of the model")
+        if len(ids) > (table := _position_table(model)):
+            raise ValueError(f"{name} must have at most {table} tokens, the positions of {model.short}, not {len(ids)}")
+
+
+def _position_table(model: models.LanguageModel) -> float:
+    """Return how many positions a model has vectors for, infinity where it learned none (rotary, ALiBi, no positions)."""
+    if model.model not in _tables:
+        tables = {
+            part.num_embeddings
+            for name, part in model.model.named_modules()
+            if isinstance(part, torch.nn.Embedding) and _POSITIONS.search(name)
+        }
+        config = model.model.config.get_text_config()
+        context = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+        _tables[model.model] = min([context or math.inf, *tables]) if tables else math.inf
+    return _tables[model.model]
 
 
 class _HeadScores(NamedTuple):
@@ -403,7 +443,7 @@ _streamed: list[_Streamed] = []
 @torch.inference_mode()
 def head_scores(
     model: models.LanguageModel,
-    tokens: Int[Tensor, " n"],
+    tokens: Int[Tensor, " n"] | str,
     position: int = 0,
     offsets: Sequence[int] = (0, 1),
     hide: int | None = None,
@@ -420,6 +460,7 @@ def head_scores(
     With a mask, a soft cap, a hidden token or an accelerator, blocks of rows are added up.
 
     Args:
+        tokens: or a text, which is opened as the model's texts are (see `opening`).
         position: the token whose received attention is scored.
         offsets: how many places back each slash score looks; 0 is a diagonal head, 1 a previous-token head.
         hide, since: a token that no later one from position `since` on can look at, as in `hidden`.
@@ -429,9 +470,10 @@ def head_scores(
             cannot be replaced.
 
     >>> model = models.default()
-    >>> head_scores(model, encode(model, "The cat sat")).sink.shape
+    >>> head_scores(model, "The cat sat on the mat.").sink.shape
     torch.Size([30, 9])
     """
+    tokens = _tokens(model, tokens)
     check(model, tokens=tokens)
     offsets = tuple(require.integers("offsets", offsets, 0))
     hidden = () if hide is None else (("hide", hide),)
@@ -449,7 +491,7 @@ def head_scores(
 
 
 @torch.inference_mode()
-def attention_maps(model: models.LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads n n"]:
+def attention_maps(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) -> Float[Tensor, "layers heads n n"]:
     """Every map of every head, for a short sequence; for scores of long ones there is `head_scores`.
 
     Raises:
@@ -459,6 +501,7 @@ def attention_maps(model: models.LanguageModel, tokens: Int[Tensor, " n"]) -> Fl
     >>> attention_maps(model, encode(model, "The cat sat")).shape
     torch.Size([30, 9, 3, 3])
     """
+    tokens = _tokens(model, tokens)
     check(model, tokens=tokens)
     if len(tokens) > MOST:
         raise ValueError(f"tokens must be at most {MOST}, not {len(tokens)}: use head_scores, which holds no maps")
@@ -579,7 +622,10 @@ def _streaming(model: models.LanguageModel, **options) -> Iterator[_Streamed]:
 
 @contextlib.contextmanager
 def hidden(model: models.LanguageModel, place: int | None, since: int = 0) -> Iterator[None]:
-    """Inside, no token from position `since` on looks at the one at `place`, in any layer and head; it still sees itself.
+    """Let no token from position `since` on look at the one at `place`, in any layer and head; it still sees itself.
+
+    Raises:
+        ValueError: attention cannot be replaced, or something else mixes tokens, so that the token would still be heard.
 
     >>> model = models.default()
     >>> ids = encode(model, "The cat sat")
@@ -593,6 +639,8 @@ def hidden(model: models.LanguageModel, place: int | None, since: int = 0) -> It
         require.integer("place", place, 0)
     if not all(each.read for each in layers(model)):
         raise ValueError(_unread(model))
+    if place is not None and _recurs(model):
+        raise ValueError(f"a token hidden from attention is not hidden from all: {mixed_otherwise(model)}")
     with _streaming(model, hide=place, since=since):
         yield
 
@@ -605,7 +653,7 @@ class _Sensitivity(NamedTuple):
 
 
 def sensitivity(
-    model: models.LanguageModel, tokens: Int[Tensor, " n"], probes: int | None = None, seed: int = 0
+    model: models.LanguageModel, tokens: Int[Tensor, " n"] | str, probes: int | None = None, seed: int = 0
 ) -> _Sensitivity:
     """Frobenius norm of the Jacobian of the last token's final state by each token's embedding.
 
@@ -622,6 +670,7 @@ def sensitivity(
     >>> sensitivity(model, encode(model, "The cat sat"), probes=2).norms.shape
     torch.Size([3])
     """
+    tokens = _tokens(model, tokens)
     check(model, tokens=tokens)
     network = model.model.base_model
     d = model.model.config.get_text_config().hidden_size
@@ -771,7 +820,7 @@ def blocks(model: models.LanguageModel) -> list[torch.nn.Module]:
 
 @torch.inference_mode()
 def queries_and_keys(
-    model: models.LanguageModel, ids: Int[Tensor, " n"]
+    model: models.LanguageModel, ids: Int[Tensor, " n"] | str
 ) -> list[tuple[Float[Tensor, "heads n d"], Float[Tensor, "heads n d"]]]:
     """The queries and keys of every layer before they are turned; keys are repeated for the heads that share them.
 
@@ -782,6 +831,7 @@ def queries_and_keys(
     >>> [tuple(x.shape) for x in queries_and_keys(model, encode(model, "The cat sat"))[0]]
     [(9, 3, 64), (9, 3, 64)]
     """
+    ids = _tokens(model, ids)
     check(model, ids=ids)
     kept: dict[tuple[int, str], Tensor] = {}
 
@@ -798,14 +848,50 @@ def queries_and_keys(
     return pairs
 
 
+class _FrequencyUse(NamedTuple):
+    """What a model makes of each rotary frequency, as `frequency_use` returns it."""
+
+    frequencies: Float[Tensor, " half"]
+    queries: Float[Tensor, "layers heads half"]
+    keys: Float[Tensor, "layers heads half"]
+
+
+def frequency_use(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) -> _FrequencyUse:
+    """Return the mean norm of each rotary pair of queries and keys, in every head: which frequencies a model uses.
+
+    Barbero et al. (2025), section 4. The first token is left out: its keys and queries are often those of a sink. Keys
+    stand once for each head that shares them.
+
+    Args:
+        tokens: at least two, or a text, which is opened as the model's texts are (see `opening`).
+
+    Raises:
+        ValueError: the model has no rotary positions, several sets of them, or rotates a part of each head.
+
+    >>> found = frequency_use(models.default(), "The cat sat on the mat.")
+    >>> found.frequencies.shape, found.queries.shape
+    (torch.Size([32]), torch.Size([30, 9, 32]))
+    """
+    tokens = _tokens(model, tokens)
+    check(model, 2, tokens=tokens)
+    theta, norms = rotary_frequencies(model), []
+    for parts in zip(*queries_and_keys(model, tokens), strict=True):
+        x = torch.stack(parts)[:, :, 1:]
+        if x.shape[-1] != 2 * len(theta):
+            raise ValueError(f"{model.short} rotates {2 * len(theta)} of {x.shape[-1]} dimensions of a head, not all")
+        norms.append(torch.stack(x.chunk(2, -1)).square().sum(0).sqrt().mean(2))
+    return _FrequencyUse(theta, *norms)
+
+
 @torch.inference_mode()
-def loss(model: models.LanguageModel, ids: Int[Tensor, " n"]) -> float:
+def loss(model: models.LanguageModel, ids: Int[Tensor, " n"] | str) -> float:
     """Mean cross-entropy of each token from the second on, in nats, given those before it.
 
     >>> model = models.default()
     >>> loss(model, encode(model, "The cat sat on the mat.")) < loss(model, encode(model, "mat. the on sat cat The"))
     True
     """
+    ids = _tokens(model, ids)
     check(model, 2, ids=ids)
     logits = model.model(ids[None].to(model.model.device), use_cache=False).logits[0, :-1]
     return float(torch.nn.functional.cross_entropy(logits.float(), ids[1:].to(logits.device)))

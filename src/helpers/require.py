@@ -144,6 +144,8 @@ def text(name: str, value: object, empty: bool = True) -> str:
     """
     if not isinstance(value, str) or not (empty or value):
         raise ValueError(f"{name} must be a string{'' if empty else ' that is not empty'}, not {brief(value)}")
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ValueError(f"{name} must be text that UTF-8 can hold, and {brief(value)} has half of a surrogate pair")
     return value
 
 
@@ -195,6 +197,7 @@ def tensor(name: str, value: object, axes: str, kind: str = "floating-point", **
     shape = f"({what},)" if len(names) == 1 else f"({what})"
     if not isinstance(value, Tensor):
         raise ValueError(f"{name} must be a tensor of shape {shape}, not {brief(value)}")
+    dense(name, value)
     fits = value.ndim >= len(known) if "..." in names else value.ndim == len(known)
     last = tuple(value.shape)[value.ndim - len(known) :] if fits else ()
     wrong = any(size != sizes.get(axis, size) for axis, size in zip(known, last, strict=fits))
@@ -205,6 +208,21 @@ def tensor(name: str, value: object, axes: str, kind: str = "floating-point", **
         raise ValueError(f"{name} must hold {kind} numbers, not {value.dtype}")
     if readable(value) and (bad := int((~torch.isfinite(value)).sum())):
         raise ValueError(f"{name} must hold finite numbers, but {bad} of {value.numel()} are not")
+    return value
+
+
+def dense(name: str, value: Tensor) -> Tensor:
+    """Return a tensor that holds its numbers one by one: none that is sparse, quantised or on the device "meta".
+
+    >>> dense("x", torch.ones(2).to_sparse())
+    Traceback (most recent call last):
+    ValueError: x must be a dense tensor, as x.to_dense() makes one, not one of layout torch.sparse_coo
+    """
+    if value.layout != torch.strided:
+        raise ValueError(f"{name} must be a dense tensor, as x.to_dense() makes one, not one of layout {value.layout}")
+    if value.is_meta or value.is_quantized:
+        kind = 'on the device "meta"' if value.is_meta else "quantised"
+        raise ValueError(f"{name} must hold numbers, and this tensor is {kind}")
     return value
 
 

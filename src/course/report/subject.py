@@ -14,7 +14,7 @@ import torch
 
 from course.chapter5 import measures
 from course.report import trained
-from helpers import compute, intervention, models, probe
+from helpers import compute, intervention, models, probe, require
 from helpers.models import LanguageModel
 
 
@@ -62,6 +62,7 @@ class Subject:
 
     def __init__(self, name: str, dtype: str = "fp32", device: str | None = None):
         self.asked, self.dtype, self.place = name, dtype, device
+        require.text("MODEL", name, empty=False)
         if len(os.fsencode(Path(name).name)) > LONGEST:
             most = f"at most {LONGEST} letters ({LONGEST // 3} Chinese ones)"
             raise ValueError(f"the name of a model must have {most}, and {Path(name).name[:20]!r}… has more")

@@ -279,7 +279,8 @@ def base(numbers: Numbers, name: str) -> Seen:
     ]  # fmt: skip
     first = next((each["first_negative"] for each in kinds.values() if each["first_negative"]), None)
     turned, layers = numbers.get("turned", (0, 0))
-    return Seen(ax, alt, "note" if first else "fine", {
+    case = ("note" if first else "fine") + ", window" * bool(numbers.get("window"))
+    return Seen(ax, alt, case, {
         "sums": _upper("; ".join(sums)), "turned": turned if turned < layers else None, "layers": layers,
         "context": numbers["context"], "tokens": numbers["context"], "window": numbers.get("window"), "base": numbers["base"], "first": first,
         "bound": numbers["bound"] if numbers["base"] and not numbers.get("window") else None, "negative": max(each["negative"] for each in kinds.values()),

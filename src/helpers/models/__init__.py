@@ -69,10 +69,11 @@ class LanguageModel(NamedTuple):
 
 
 def load(
-    name: str | Path = DEFAULT,
+    name: "str | Path | transformers.PreTrainedModel" = DEFAULT,
     dtype: str | torch.dtype = "fp32",
     device: str | torch.device | None = None,
     attention: str = "sdpa",
+    tokenizer: "transformers.PreTrainedTokenizerBase | None" = None,
 ) -> LanguageModel:
     """Load a decoder and its tokenizer: `model, tokenizer = models.load()`.
 
@@ -81,12 +82,14 @@ def load(
 
     Args:
         name: the embedded default (fetched and converted at the first call), a hub id such as
-            "Qwen/Qwen2.5-0.5B-Instruct", or a folder that `save_pretrained` wrote.
+            "Qwen/Qwen2.5-0.5B-Instruct", or a folder that `save_pretrained` wrote. Or a decoder of transformers that is in
+            memory, together with its `tokenizer`: it is taken as it is, where it is, and put in evaluation mode.
         dtype: "fp32", "fp16", "bf16", "fp64" or the torch type.
         device: where to put it; the best there is when None. "auto" shares the layers out over all devices there are
             (`device_map`, which needs the package accelerate), for a model that is too large for one.
         attention: "sdpa" (an architecture without it, such as Gemma 2, gets "eager"), or "eager", which alone
             can return attention maps.
+        tokenizer: of a model in memory; others bring their own.
 
     Raises:
         ValueError: the name, folder, device or option is not usable; the message says what to do.
@@ -99,6 +102,11 @@ def load(
     import transformers  # takes as long as torch to import: whoever loads no model need not wait for it
 
     require.choice("attention", attention, _ATTENTION)
+    if isinstance(name, transformers.PreTrainedModel):
+        return _in_memory(name, tokenizer)
+    require.instance("name", name, str | Path, "a hub id, a folder or a decoder of transformers")
+    if tokenizer is not None:
+        raise ValueError("tokenizer is for a model in memory: a hub id or a folder brings its own")
     transformers.utils.logging.disable_progress_bar()  # a load takes a second; its bar would stay in a page as a dead widget
     number, place = compute.dtype(dtype), None if device == _SHARDED else compute.device(device)
     source = embedded() if name == DEFAULT else _source(name)
@@ -133,14 +141,37 @@ def load(
         why = f"holds {len(spare)} weights that its config.json has no place for ({spare[0]})"
         raise ValueError(f"{name} {why}, and would be another model without them: fetch or save both again")
     config = model.config
+    _check_decoder(str(name), config)
+    config._name_or_path = str(name)
+    model.eval().requires_grad_(False)
+    return LanguageModel(model if place is None else model.to(place), tokenizer)
+
+
+def _in_memory(network: "transformers.PreTrainedModel", tokenizer: object) -> LanguageModel:
+    """Take a model of transformers as it is."""
+    import transformers
+
+    if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
+        given = "there is none" if tokenizer is None else f"not {require.brief(tokenizer)}"
+        raise ValueError(f"tokenizer must be the model's own, as in models.load(model, tokenizer=tokenizer), {given}")
+    if network.get_output_embeddings() is None:
+        raise ValueError(f"{type(network).__name__} has no head for tokens: load it with AutoModelForCausalLM")
+    _check_decoder(type(network).__name__, network.config)
+    network.config._name_or_path = network.config._name_or_path or type(network).__name__
+    return LanguageModel(network.eval(), tokenizer)
+
+
+def _check_decoder(name: str, config: "transformers.PreTrainedConfig") -> None:
+    """Refuse an encoder, and what is both."""
+    import transformers
+
+    if getattr(config, "is_encoder_decoder", False):
+        raise ValueError(f"{name} {_BOTH}")
     encoders = transformers.models.auto.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     if config.model_type in encoders and not getattr(config, "is_decoder", False):
         raise ValueError(
             f"{name} is a {config.model_type} encoder; this course needs a decoder (causal language model)"
         )
-    config._name_or_path = str(name)
-    model.eval().requires_grad_(False)
-    return LanguageModel(model if place is None else model.to(place), tokenizer)
 
 
 @functools.cache
@@ -197,7 +228,8 @@ def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
     """One sentence for what transformers or the hub raised, which may be many lines deep in causes."""
     causes = list(_causes(error))
     text = " ".join(str(cause) for cause in causes)
-    said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
 
     def is_a(*kinds: type) -> bool:
         return any(isinstance(cause, kinds) for cause in causes)

