@@ -7,7 +7,7 @@ import pandas as pd
 
 from course.evidence import significance
 from course.evidence.rules import FAILS, Mark, Numbers, rule
-from course.runs import comparison, entries, protocol
+from course.runs import comparison, entries, protocol, rates
 from helpers import data
 from helpers.style import number  # noqa: F401  the words of the table call it
 
@@ -79,6 +79,7 @@ def race_local_and_global_opens_both() -> Numbers:
     return {
         "won": won.loc[tasks],
         "others": [name for name in comparison.all_kept(rows, tasks) if name != entries.MIXED],
+        "rates": rates.by_rate().loc[("retrieval", entries.MIXED)],
     }
 
 
@@ -105,6 +106,7 @@ def race_sharper_map_reaches_further() -> Numbers:
         "sharper": last[entries.MIXED_SCALED],
         "low": significance.interval(table.get_group(entries.MIXED_SCALED)[f"score_{protocol.FAR[-1]}"])[1],
         "touched": last[entries.MIXED],
+        "rates": rates.by_rate()[f"score_{protocol.FAR[-1]}"].loc[("retrieval", entries.MIXED)].dropna(),
         "plain": max(last[entries.MIXED], late[f"score_{protocol.FAR[-1]}"][entries.MIXED]),
         "late": late,
     }

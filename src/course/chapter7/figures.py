@@ -228,6 +228,8 @@ def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
     shown = price.set_axis([f"{NAMES[task]}: {name}" for task, name in price.index])
     shown.columns = [f"rate {rate}" for rate in shown]
     ax = style.dots(shown, "steps to the first touch (a run that has not learned counts all)", log="x")
+    least, most = float(price.min().min()), float(price.max().max())
+    style.ticks(ax, [steps for steps in (100, 150, 200, 300, 500, 1000, 2000, 3000) if least <= steps <= most])
     said = "; ".join(
         f"{name} "
         + ", ".join(f"{row[rate]:,.0f} at {rate.removeprefix('rate ')}" for rate in shown if row[rate] == row[rate])
