@@ -22,7 +22,7 @@ def test_a_misread_state_is_nearer_to_a_neighbour():
     here = counting.last_state("1" * n, first=True, causal=True, dtype="bf16").double()
     assert (exact[n] - here).norm() > min((exact[k] - here).norm() for k in (n - 1, n + 1))
     assert measures.first_misread("fp64", 20) is None
-    assert measures.misread("fp64", 2, 20) == "above 20"
+    assert measures.counts_to("fp64", 2, 20) == "20 or more"
 
 
 def test_codes_count_all_at_the_vocabulary_and_fewer_below():

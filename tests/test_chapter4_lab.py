@@ -153,6 +153,42 @@ def test_the_untrained_decoder_is_read_and_training_moves_the_count():
     assert COPIERS.filter(like="majority").stack().between(0.7, 0.8).all(), "the guess is three in four"
 
 
+def test_a_line_with_the_decoders_data_finds_no_more_than_the_head():
+    """What lesson 4, its lab and finding 7 say: there with all encodings, findable and used without positions."""
+    fates = run_selection.fates(READERS)
+    assert fates.there_before.min() > 0.95
+    assert fates.findable["NoPE"] > fates.findable_before["NoPE"] + 0.2
+    assert (fates.findable - fates.used).max() < 0.05, "nothing is misread"
+    assert fates.findable[["RoPE", "APE"]].max() < 0.3 < 0.4 < fates.there[["RoPE", "APE"]].min()
+
+
+def test_the_penalty_of_a_readout_is_chosen_within_the_lengths_of_training():
+    rows = [
+        {"encoding": "a", "seed": 0, "trained": 0.9, "untrained": 1.0, "own_20": 0.5,
+         "trained_within": within, "untrained_within": within, "trained_from_16_20": beyond, "untrained_from_16_20": beyond}
+        for within, beyond in ((0.9, 0.8), (1.0, 0.3))
+    ]  # fmt: skip
+    fates = run_selection.fates(pd.DataFrame(rows)).loc["a"]
+    assert fates.findable == fates.findable_before == 0.3, "the score beyond the training has no part in the choice"
+    assert (fates.there, fates.used) == (0.9, 0.5)
+
+
+def test_a_readout_from_the_training_lengths_is_told_no_longer_string():
+    model, told = trained.decoder("counting", trained.COUNTING, "NoPE", 1e4, 0, 0), []
+
+    def note(model, task, lengths, count, seed):
+        told.append([*lengths])
+        return seen(model, task, lengths, count, seed)
+
+    seen, trained.seen = trained.seen, note
+    try:
+        rows = trained.from_training_lengths(model, trained.COUNTING, [0.0, 1.0], known=20, new=8)
+    finally:
+        trained.seen = seen
+    assert told == [[*range(1, 17)], [*range(1, 17)], [20], [24]]
+    assert [set(row) for row in rows] == [{"within", "from_16_20", "from_16_24"}] * 2
+
+
 def test_the_states_are_those_that_the_head_reads():
     counter = checkpoints.load("counting")
     tokens, _ = counter.task.encode(["xyy", "yyy"])

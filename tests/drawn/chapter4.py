@@ -35,6 +35,7 @@ CALLS = {
     "figures.copying_link": lambda: figures.copying_link(checkpoints.load("copying"), "last", "0", "RoPE"),
     "figures.copying_turns": lambda: figures.copying_turns(data.table("copying_trained"), "last"),
     "figures.copying_ends": lambda: figures.copying_ends(data.table("copying_trained")),
+    "figures.three_readouts": lambda: figures.three_readouts(data.table("counting_readers")),
     "figures.counters_read": lambda: figures.counters_read(
         data.table("counting_readers"), data.table("counting_moved"), "RoPE"
     ),

@@ -17,7 +17,6 @@ def by_length(*shares: tuple[float, float]) -> dict:
     return {k: dict(zip((16, 64), each, strict=True)) for k, each in enumerate(shares)}
 
 
-def states(*rows: tuple[float, float, float]) -> dict:
-    """By encoding, what is right: of the decoder, and of a read-out after and before training."""
-    names = ("decoder", "read-out", "untrained")
-    return {k: {name: [share] * 2 for name, share in zip(names, row, strict=True)} for k, row in enumerate(rows)}
+def fates(*rows: tuple[float, float]) -> dict:
+    """By encoding, what is right: of a line that is told what the decoder was, and of the decoder's head."""
+    return {k: dict(zip(("findable", "used"), row, strict=True)) for k, row in enumerate(rows)}

@@ -385,6 +385,34 @@ def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tu
     )
 
 
+READOUTS = {  # what is drawn of `run_selection.fates`: name: (column, colour, filled)
+    "there: a line told counts of 17 to 32 letters": ("there", BLUE, True),
+    "the same, before training": ("there_before", BLUE, False),
+    "findable: a line told counts of 1 to 16 letters": ("findable", GREEN, True),
+    "the same, before training ": ("findable_before", GREEN, False),
+    "used: the decoder's own head": ("used", RED, True),
+}
+
+
+def three_readouts(table: pd.DataFrame) -> tuple[Axes, str]:
+    """Draw who names the count of 20 letters, by position encoding: some line, a line with the decoder's data, its head."""
+    found = run_selection.fates(table)
+    ax = style.axes("", "counts of 20 letters that are named", "", height=4.6)
+    for name, (column, colour, filled) in READOUTS.items():
+        places = [place + (0.14 if column.endswith("before") else -0.14) for place in range(len(found))]
+        ax.plot(found[column], places, "o", ms=11, mew=2, color=colour, mfc=colour if filled else "none", label=name)
+    ax.set_yticks(range(len(found)), found.index)
+    ax.set(ylim=(len(found) - 0.4, -0.6), xlim=(-0.04, 1.04))
+    ax.grid(visible=False, axis="y")
+    ax.figure.legend(loc="outside lower center", ncols=1, fontsize=13)
+    said = "; ".join(
+        f"{name}: there {row.there:.2f} (before training {row.there_before:.2f}), findable {row.findable:.2f} "
+        f"({row.findable_before:.2f}), used {row.used:.2f}"
+        for name, row in found.iterrows()
+    )
+    return ax, f"Counts of 20 letters, by who names them. {said}."
+
+
 # Lab: within the lengths of training ----------------------------------------------------------------------------
 
 

@@ -31,10 +31,10 @@ def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
     return None
 
 
-def misread(dtype: str, seeds: int = 4, most: int = 200) -> str:
-    """`first_misread` of several networks, from the least to the largest."""
-    found = sorted(first_misread(dtype, most, seed) or most + 1 for seed in range(seeds))
-    low, high = (f"above {most}" if n > most else str(n) for n in (found[0], found[-1]))
+def counts_to(dtype: str, seeds: int = 4, most: int = 200) -> str:
+    """Return the last n before `first_misread` of several networks, from the least to the largest, searched up to `most`."""
+    last = sorted((first_misread(dtype, most, seed) or most + 1) - 1 for seed in range(seeds))
+    low, high = (f"{most} or more" if n == most else str(n) for n in (last[0], last[-1]))
     return low if low == high else f"{low} to {high}"
 
 

@@ -70,3 +70,25 @@ def best_read(table: pd.DataFrame) -> pd.DataFrame:
     """
     columns = ["trained", "untrained", "trained_bf16", "untrained_bf16", "ratio"]
     return table.groupby(["encoding", "seed"], sort=False)[columns].max().groupby("encoding", sort=False).mean()
+
+
+def fates(table: pd.DataFrame, n: int = 20) -> pd.DataFrame:
+    """Return what becomes of the count of n letters, by encoding: there, findable, used, each the mean of the seeds.
+
+    Three readouts name the count. *there*: the best of all linear readouts, told the counts of 17 to 32 letters but 20.
+    *findable*: a linear readout that is told no more than the decoder was, counts of 1 to 16 letters; its penalty is
+    chosen on other strings of these lengths. *used*: the decoder's own head.
+
+    Returns:
+        there (at 20 letters only), findable and used of the trained decoder; there_before and findable_before of the one
+        that it began as.
+    """
+    rows = {}
+    for cell, here in table.groupby(["encoding", "seed"], sort=False):
+        row = {"there": here.trained.max(), "there_before": here.untrained.max(), "used": here[f"own_{n}"].iloc[0]}
+        for name, column in (("findable", "trained"), ("findable_before", "untrained")):
+            chosen = here.loc[here[f"{column}_within"].idxmax()]
+            row[name] = chosen[f"{column}_from_16_{n}"]
+        rows[cell] = row
+    found = pd.DataFrame(rows).T.groupby(level=0, sort=False).mean()
+    return found[["there", "findable", "used", "there_before", "findable_before"]].rename_axis("encoding")
