@@ -50,7 +50,7 @@ def mean_of_equal_values() -> Numbers:
 CLAIM_WORDS = """
 [mean_of_equal_values]
 statement = "The mean of equal values is one of them"
-shown = "3-representational-collapse/lesson"
+shown = "3-representational-collapse/lesson#{heading}"
 ruler = "sink score"
 theorem = true
 varied = "how many values there are, from 2 to 8"
@@ -99,9 +99,12 @@ def add_an_exercise(root):
 
 
 def add_a_claim(root):
+    lesson = json.loads(next((root / "chapters").glob("3-*/lesson.ipynb")).read_text())
+    texts = "\n".join("".join(cell["source"]) for cell in lesson["cells"])
+    heading = re.search(r"^## ([\w ,]+)$", texts, re.M)[1]
     for name, text in (
         ("src/course/chapter3/claims.py", CLAIM),
-        ("src/course/scorecard/chapter3.toml", CLAIM_WORDS),
+        ("src/course/scorecard/chapter3.toml", CLAIM_WORDS.replace("{heading}", heading)),
         ("tests/expected/chapter3.toml", CLAIM_EXPECTED),
     ):
         path = root / name
