@@ -122,20 +122,21 @@ def change_a_sentence(root):
 
 
 def add_an_entry(root):
-    """Enter a design in the benchmark, as CONTRIBUTING says."""
-    recipe = re.search(r"(?s)## Add .*?benchmark.*?(?=\n## )", RECIPES)[0]
-    block = re.search(r"```python\n(.*?)```", recipe, re.S)[1]
+    """Enter a design in the benchmark, as CONTRIBUTING says, and say that it has not been run."""
     path = root / "src/course/runs/entries.py"
     text = path.read_text()
-    for line in block.strip().splitlines():
-        place, added = line.split("  # in ")[::-1]
-        start = re.search(rf"^{place} = \{{\n", text, re.M)
-        assert start, f"{path.name} has no {place}"
-        text = text[: start.end()] + f"    {added.strip()}\n" + text[start.end() :]
-    path.write_text(text)
+    for place, line in (
+        ("ENTRIES", '"p-RoPE, half": Entry({"turning": 0.5}), '),
+        ("NOT_RUN", '"p-RoPE, half": "not run yet", '),
+    ):
+        start = re.search(rf"^{place}\b[^=]*= \{{", text, re.M)
+        assert start, f"{path.name} must have {place}"
+        text = text[: start.end()] + line + text[start.end() :]
+    row = re.search(r'"p-RoPE", ', text[text.index("KINDS") :])[0]
+    path.write_text(text[: text.index("KINDS")] + text[text.index("KINDS") :].replace(row, row + '"p-RoPE, half", ', 1))
 
 
-CHANGES = (add_a_chapter, add_an_exercise, add_a_claim, change_a_sentence)
+CHANGES = (add_a_chapter, add_an_exercise, add_a_claim, change_a_sentence, add_an_entry)
 EACH = os.environ.get("AUTHORS") == "each"
 
 
@@ -148,6 +149,7 @@ def test_a_documented_change_leaves_make_check_green(tmp_path, changes):
     for change in changes:
         change(root)
     run(root, sys.executable, "tools/sync.py")
+    run(root, root / ".venv/bin/ruff", "format", "-q", ".")
     run(root, "make", "-o", ".venv/.ready", "-o", "frontend/dist/.ready", "check")
 
 
