@@ -68,6 +68,7 @@ def causal_attention_is_no_bottleneck() -> Numbers:
         "causal": worst("causal attention", shares),
         "tree": worst("tree", shares),
         "squares": worst("causal attention", shares, True),
+        "tree_squares": worst("tree", shares, True),
         "half": worst("causal attention", [0.5] * len(shares), True),
         "felt": [float(row.min() / row.mean()) for row in _profiles("seed 0")],
         "behind": {kept: measures.falls_behind(kept) for kept in (0.5, 0.8, 0.95)},
