@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # each notebook is a process of its own: compiling what it imports takes ten seconds, once and not each time
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book pages scripts slides live pdf look lint check test lab handouts sync chapter exercise bench times clean
+.PHONY: book pages scripts slides live pdf zip look lint check test lab handouts sync chapter exercise bench times clean
 
 book: _build/html/.ready
 
@@ -33,6 +33,10 @@ slides: .venv/.ready scripts
 # the whole book as one PDF, which the welcome page then links
 pdf: book
 	$(BIN)/python tools/pdf.py
+
+# the whole book as one zip, to be read offline, which the welcome page then links
+zip: book
+	$(BIN)/python tools/archive.py
 
 # pictures of all pages and slides, to be looked at; `make look ONLY=lesson` takes those with this in their name
 look: book

@@ -29,6 +29,17 @@ FIXED = (2020, 1, 1, 0, 0, 0)  # the date of all files in an archive, so that th
 LARGE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 
 
+OPENED_AS_A_FILE = [  # scripts of a page do not run then: a plain one says how to serve the folder
+    f"""<script>if (location.protocol === "file:") document.querySelector("main h1")?.insertAdjacentHTML("afterend",
+{json.dumps(f'<p class="answer-file">{words}</p>', ensure_ascii=False)});</script>"""
+    for words in (
+        "Opened as a file, this page cannot check answers. Serve the folder: run <code>python -m http.server</code> in it "
+        "and open http://localhost:8000.",
+        "以文件方式打开时，此页无法检查解答。请在该文件夹中运行 <code>python -m http.server</code>，然后打开 http://localhost:8000。",
+    )
+]
+
+
 def code_cells(path: Path) -> list[str]:
     """Return the sources of a notebook's code cells."""
     return ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
@@ -198,6 +209,7 @@ def add_scripts(app, pagename, templatename, context, doctree) -> None:
         }
         text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
         parts += [
+            OPENED_AS_A_FILE[bool(re.match("chapters/zh/", pagename))],
             f'<script type="application/json" id="answers-data">{text}</script>',
             f'<script type="module" src="{root}answers/answers.js"></script>',
         ]

@@ -11,7 +11,6 @@ import json
 import re
 import shutil
 import tomllib
-import zipfile
 from pathlib import Path
 
 import answering
@@ -34,7 +33,6 @@ RULES = """You help one learner with these exercises. Follow these rules.
 6. An exercise with a prediction asks for the learner's own guess first. Do not give it away.
 """
 LONGEST = 160  # characters of a description
-LEFT_OUT = ("live", "downloads", "book.zip")  # of the zip: the models are larger than all the rest
 
 
 def source(path: Path, solutions: bool = False) -> str:
@@ -177,29 +175,6 @@ def finish(app, error) -> None:
     (out / "tutor").mkdir()
     for number, path in answering.notebooks().items():
         (out / f"tutor/chapter{number}.md").write_text(tutor(number, path))
-
-
-def zipped(site: Path) -> Path:
-    """Write the whole site as one zip, without the models of the live pages."""
-    path = site / "book.zip"
-    partial = path.with_suffix(".part")
-    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as held:
-        held.writestr("connection-bottlenecks/README.txt", README)
-        for file in sorted(site.glob("**/*")):
-            inside = file.relative_to(site)
-            if file.is_file() and inside.parts[0] not in LEFT_OUT and file != partial:
-                held.write(file, f"connection-bottlenecks/{inside}")
-    partial.replace(path)
-    return path
-
-
-README = """The book works offline from a small server: in this folder run
-
-    python -m http.server 8000 --bind 127.0.0.1
-
-and open http://127.0.0.1:8000. Opened as files, the pages can be read; exercises, search and live pages need the server.
-The live language model (100 MB) is not in this archive.
-"""
 
 
 def setup(app):

@@ -90,4 +90,4 @@ export function counts(chapter, state = load()) {
   return { right: own.filter(([, value]) => value.state === "right").length, tried: own.length, guesses: guesses.length, came: guesses.filter(([, value]) => value.came).length };
 }
 
-addEventListener("storage", (event) => event.key === KEY && dispatchEvent(new Event("course-progress")));
+globalThis.addEventListener?.("storage", (event) => event.key === KEY && dispatchEvent(new Event("course-progress")));

@@ -52,7 +52,7 @@ const CHINESE = {
   "From lesson {}": "来自第 {} 课",
 };
 
-const chinese = document.documentElement.lang.startsWith("zh");
+const chinese = globalThis.document?.documentElement.lang.startsWith("zh") ?? false;
 
 /** A sentence in the page's language; `{}` stands for what follows. */
 export function say(english, ...values) {

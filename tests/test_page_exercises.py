@@ -1,0 +1,316 @@
+"""An exercise is answered in a page: typed, checked, told what is wrong, kept; without any other host, on a phone too.
+
+The pages are made here from the exercises' own stubs, so that the book need not be built.
+"""
+
+import html
+import json
+import types
+
+import answering
+import browser
+import pytest
+from conftest import AXE, ROOT, javascript, watched
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (ROOT / "frontend/dist/pyodide").exists(), reason="Pyodide is not installed: make frontend"),
+]
+SETUP = "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'><title>Exercises</title>"
+COLOURS = "--pst-color-border:#888;--pst-color-surface:#f5f5f5;--pst-color-text-base:#222;--pst-color-text-muted:#555;--pst-color-primary:#0a5c8f;--pst-font-family-monospace:monospace"
+RIGHT = {
+    "1.1": "def walks(graph, u, v, steps):\n    order = list(graph)\n    return torch.linalg.matrix_power(graphs.adjacency(graph), steps)[order.index(u), order.index(v)]\n",
+    "2.1": "def mask(n):\n    return torch.ones(n, n).tril()\n",
+    "2.2": "def share(mask):\n    return mask.double() / mask.double().sum(1, keepdim=True)\n",
+    "3.3": "prediction = 'the sum of the windows'\n\ndef first_zero(windows):\n    return sum(w - 1 for w in windows) + 1\n",
+    "4.2": "def mass(zeros, ones, lead):\n    return ones * math.exp(lead) / (zeros + ones * math.exp(lead))\n",
+    "5.8": "def ntk_base(width, base, factor):\n    return base * factor ** (width / (width - 2))\n",
+    "6.4": "def off_by_one(logits):\n    return torch.nn.functional.pad(logits, (1, 0)).softmax(-1)[..., 1:]\n",
+}
+WRONG = {
+    "1.3": (
+        "def least_width(depth, bits):\n    leaves = 2**depth\n    return math.factorial(leaves).bit_length() // bits\n",
+        "",
+    ),
+    "2.1": ("def mask(n):\n    return torch.ones(n, n).tril(-1)\n", "hide each token from itself"),
+    "2.5": (
+        "def influence(attentions, residual):\n    product = torch.eye(len(attentions[0]), dtype=attentions.dtype)\n"
+        "    for a in attentions:\n        product = a @ product\n    return product\n",
+        "the residual out",
+    ),
+    "3.1": ("def total_variation(p, q):\n    return (p - q).abs().sum(-1) / 2\n", "half of it"),
+    "6.4": ("def off_by_one(logits):\n    return logits.exp() / (1 + logits.exp().sum(-1, keepdim=True))\n", ""),
+}
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory):
+    """The address of six pages of exercises, as a build makes them."""
+    out = tmp_path_factory.mktemp("site") / "html"
+    answering.write(out, out.parent / "kept")
+    (out / "pyodide").symlink_to(ROOT / "frontend/dist/pyodide")
+    app = types.SimpleNamespace(builder=types.SimpleNamespace(format="html"))
+    for path in answering.notebooks().values():
+        name = f"chapters/{path.parent.name}/exercises"
+        body = "".join(map(section, answering.listed(path)))
+        context = {
+            "body": f"<main><article class=bd-article><h1>Exercises</h1>{body}<div class=cell><pre>checks.progress()</pre></div></article></main>"
+        }
+        answering.add_scripts(app, name, "page.html", context, None)
+        target = out / f"{name}.html"
+        target.parent.mkdir(parents=True)
+        target.write_text(f'{SETUP}<body style="{COLOURS}">{context["body"]}</body></html>')
+    with browser.served(out) as address:
+        yield address
+
+
+def section(each):
+    number = each["number"].replace(".", "-")
+    folds = "".join(f"<details><summary>Hint {k}: a word</summary><p>{k}</p></details>" for k in (1, 2, 3))
+    return (
+        f"<section id=e{number}><h2>{each['number']} {html.escape(each['title'])}</h2><div class=cell><pre>{html.escape(each['stub'])}</pre></div>"
+        f"<div class=cell><pre>{html.escape(each['call'])}</pre></div>{folds}</section>"
+    )
+
+
+@pytest.fixture
+def visit_exercises(chromium, answered):
+    contexts = []
+
+    def open_page(chapter, context=None, **options):
+        if context is None:
+            context = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+            contexts.append(context)
+        page = watched(context, answered)
+        folder = answering.notebooks()[chapter].parent.name
+        page.goto(f"{answered}/chapters/{folder}/exercises.html")
+        page.locator(".answer").first.wait_for()
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def answer(page, number, source):
+    """The verdict on what is typed."""
+    field = page.locator(f"#answer-{number.replace('.', '-')}")
+    box = page.locator(".answer", has=field)
+    field.fill(source)
+    box.locator("[data-do=check]").click()
+    page.wait_for_function("() => [...document.querySelectorAll('[data-do=check]')].every((each) => !each.disabled)")
+    return box.locator(".answer-verdict").inner_text()
+
+
+@pytest.mark.parametrize("chapter", [1, 2, 3, 4, 5, 6])
+def test_answers_get_their_verdicts_without_another_host(visit_exercises, chapter):
+    page = visit_exercises(chapter)
+    for number, source in RIGHT.items():
+        if number.startswith(f"{chapter}."):
+            assert answer(page, number, source).startswith("✓ Right:"), number
+    for number, (source, words) in WRONG.items():
+        if number.startswith(f"{chapter}."):
+            said = answer(page, number, source)
+            assert said.startswith("✗ Not yet:"), said
+            assert words in said
+    assert not page.foreign
+    assert not page.errors
+
+
+def test_a_phone_types_and_checks_three_exercises(visit_exercises):
+    page = visit_exercises(2, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    for number in ("2.1", "2.2"):
+        assert answer(page, number, RIGHT[number]).startswith("✓ Right:")
+    assert "residual" in answer(page, "2.5", WRONG["2.5"][0])
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert float(page.locator(".answer-code").first.evaluate("e => parseFloat(getComputedStyle(e).fontSize)")) >= 16
+
+
+def test_nothing_large_is_loaded_before_somebody_types_or_checks(visit_exercises):
+    page = visit_exercises(2)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(500)
+    assert not [url for url in asked if "pyodide" in url or ".zip" in url]
+    page.locator("#answer-2-1").press_sequentially("#")
+    page.wait_for_function("() => courseAnswers.python.files")
+    assert [url for url in asked if "pyodide.asm.wasm" in url]
+
+
+@pytest.mark.parametrize(("body", "words"), [
+    ("    while True:\n        pass\n", "does a loop in it never end"),
+    ("    return [0] * 10**10\n", "more memory than the browser gives"),
+    ("    import js\n    return js.fetch('/')\n", "there is no js"),
+    ("    import pyodide_js\n", "there is no pyodide_js"),
+    ("    import urllib.request\n    return urllib.request.urlopen('http://127.0.0.1').read()\n", "raised"),
+    ("    return open('/course/desk.py').read()[:10] and __import__('numpy').zeros(3)\n", "NumPy, which the page does not have"),
+    ("    return torch.foo(n)\n", "no `torch.foo`"),
+    ("    return torch.ones(n).view(3, 3)\n", "raised RuntimeError"),
+])  # fmt: skip
+def test_what_an_answer_must_not_do_is_said(visit_exercises, body, words):
+    page = visit_exercises(2)
+    page.evaluate("document.cookie = 'own=1'")
+    said = answer(page, "2.1", f"def mask(n):\n{body}")
+    assert words in said
+    assert answer(page, "2.1", RIGHT["2.1"]).startswith("✓ Right:"), "the next answer is judged as ever"
+    assert not page.foreign
+
+
+def test_a_learners_code_reaches_no_network_page_or_storage_from_javascript(visit_exercises):
+    """Even where it gets hold of JavaScript, the policy of its frame and its own origin hold it."""
+    page = visit_exercises(2)
+    code = (
+        "def mask(n):\n    import desk\n    tell = desk.STATE.tell\n    found = []\n    for text in ('return fetch', 'return localStorage', 'return document'):\n"
+        "        try:\n            found.append(str(tell.constructor(text)()))\n        except Exception as error:\n            found.append(type(error).__name__)\n"
+        "    raise ValueError(' '.join(found))\n"
+    )
+    said = answer(page, "2.1", code)
+    assert "ValueError: JsException JsException JsException" in said
+    frame = page.locator("iframe")
+    assert frame.get_attribute("sandbox") == "allow-scripts"
+    assert "default-src 'none'" in frame.get_attribute("srcdoc")
+
+
+def test_what_an_answer_says_is_text(visit_exercises):
+    page = visit_exercises(2)
+    said = answer(
+        page,
+        "2.1",
+        "def mask(n):\n    print('<script>document.title = \"changed\"</script><b>x</b>')\n    return '<img src=x onerror=alert(1)>'\n",
+    )
+    assert "<img src=x onerror=alert(1)>" in said
+    assert "<script>" in said
+    assert page.title() == "Exercises"
+    assert page.locator(".answer-verdict img, .answer-verdict script, .answer-verdict b").count() == 0
+
+
+def test_a_link_carries_no_code(visit_exercises, answered):
+    page = visit_exercises(2)
+    page.goto(page.url + "#answer-2-1=def%20mask(n):%20pass?code=x")
+    page.reload()
+    page.locator(".answer").first.wait_for()
+    assert "NotImplementedError" in page.locator("#answer-2-1").input_value()
+    assert page.evaluate("courseAnswers.python.loading") is None
+
+
+def test_the_editor_indents_undoes_and_lets_go(visit_exercises):
+    page = visit_exercises(2)
+    field = page.locator("#answer-2-1")
+    field.fill("")
+    field.press_sequentially("def mask(n):\nreturn 1")
+    assert field.input_value() == "def mask(n):\n    return 1"
+    field.press("Tab")
+    assert field.input_value().startswith("def mask(n):\n    return 1 ")
+    field.press("Control+z")
+    assert field.input_value() == "def mask(n):\n    return 1"
+    focused = "() => document.activeElement.id"
+    field.press("Shift+Tab")
+    assert page.evaluate(focused) != "answer-2-1"
+    field.focus()
+    field.press("Escape")
+    field.press("Tab")
+    assert page.evaluate(focused) != "answer-2-1"
+
+
+def test_hints_come_one_after_the_other(visit_exercises):
+    page = visit_exercises(2)
+    folds = page.locator("#e2-1 details")
+    assert [folds.nth(k).is_visible() for k in range(3)] == [True, False, False]
+    folds.nth(0).locator("summary").click()
+    folds.nth(1).wait_for()
+    assert [folds.nth(k).is_visible() for k in range(3)] == [True, True, False]
+
+
+def test_what_was_typed_and_solved_outlives_a_reload_an_update_and_a_closed_tab(visit_exercises):
+    page = visit_exercises(2)
+    assert answer(page, "2.1", RIGHT["2.1"]).startswith("✓")
+    page.locator("#answer-2-2").fill("def share(mask):\n    # half")
+    page.close()
+    again = visit_exercises(2, context=page.context)
+    assert again.locator("#answer-2-2").input_value() == "def share(mask):\n    # half"
+    assert again.locator("h2[data-answered=right]").count() == 1
+    assert again.locator(".answer-counts").inner_text().startswith("1 of 10 right, 1 tried.")
+    again.locator("#answer-2-2").fill("def share(mask):\n    while True:\n        pass\n")
+    again.locator(".answer", has=again.locator("#answer-2-2")).locator("[data-do=check]").click()
+    again.reload()
+    again.locator(".answer").first.wait_for()
+    assert "while True" in again.locator("#answer-2-2").input_value()
+
+
+def test_progress_is_exported_imported_and_deleted(visit_exercises):
+    page = visit_exercises(2)
+    page.evaluate(
+        "courseAnswers.store.change((s) => { s.done['2.1'] = { state: 'right', tries: 2, at: 5 }; s.answers['2.1'] = 'mine'; })"
+    )
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export", exact=True).click()
+    kept = json.loads(download.value.path().read_text())
+    assert kept["done"]["2.1"]["state"] == "right"
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Delete all").click()
+    assert page.locator(".answer-counts").inner_text().startswith("0 of 10 right")
+    assert page.evaluate("localStorage.getItem('course-progress')") is None
+    page.locator("input[type=file]").set_input_files(
+        {"name": "p.json", "mimeType": "application/json", "buffer": json.dumps(kept).encode()}
+    )
+    page.wait_for_function("() => document.querySelector('.answer-counts').textContent.startsWith('1 of 10')")
+    assert page.locator("#answer-2-1").input_value() == "mine"
+    page.locator("input[type=file]").set_input_files(
+        {"name": "p.json", "mimeType": "application/json", "buffer": b"[1]"}
+    )
+    page.get_by_text("That file could not be read").wait_for()
+
+
+@pytest.mark.parametrize(("script", "words"), [
+    ("Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }", "storage is full"),
+    ("Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } })", "forbids storage"),
+])  # fmt: skip
+def test_without_storage_the_page_works_and_says_so(visit_exercises, chromium, script, words):
+    context = chromium.new_context()
+    context.add_init_script(script)
+    page = visit_exercises(2, context=context)
+    assert answer(page, "2.1", RIGHT["2.1"]).startswith("✓ Right:")
+    assert words in page.locator(".answer-kept").inner_text()
+    assert page.locator(".answer-counts").inner_text().startswith("1 of 10 right")
+    context.close()
+
+
+def test_opened_as_a_file_a_page_says_how_to_serve_it(chromium, answered, tmp_path):
+    folder = answering.notebooks()[2].parent.name
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"{answered}/chapters/{folder}/exercises.html")
+    path = tmp_path / "exercises.html"
+    path.write_text(page.content())
+    page.goto(path.as_uri())
+    assert "python -m http.server" in page.locator(".answer-file").inner_text()
+    context.close()
+
+
+def test_an_exercise_that_cannot_be_checked_here_says_why(visit_exercises):
+    page = visit_exercises(6)
+    said = page.locator("#e6-10 .answer-elsewhere").inner_text()
+    assert "It trains a decoder" in said
+    assert "Download the notebook" in said
+
+
+def test_the_page_has_no_finding_of_axe(visit_exercises):
+    page = visit_exercises(2)
+    answer(page, "2.1", WRONG["2.1"][0])
+    page.add_script_tag(path=str(AXE))
+    found = page.evaluate("axe.run('.answer, .answer-progress').then((r) => r.violations.map((v) => v.id))")
+    assert found == []
+
+
+def test_a_question_comes_back_after_a_lesson_two_and_a_week():
+    found = javascript("cards", None)
+    assert found["known"] == {"step": 1, "due": 86_400_000, "seen": 0}
+    assert found["missed"]["step"] == 0
+    assert found["due"] == {
+        "same lesson": False,
+        "next lesson": True,
+        "two lessons on": True,
+        "a week on": True,
+        "next day": True,
+    }
+    assert found["anki"].splitlines()[3] == "What is \\(x\\)?\tIt is 1.\tconnection-bottlenecks::2"

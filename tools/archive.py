@@ -1,0 +1,42 @@
+"""The whole site as one zip, `_build/html/book.zip`, to be read offline from a small server; the front page then links it."""
+
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HIDDEN = '<p class="book-zip" hidden>'
+LEFT_OUT = ("live", "downloads", "book.zip", "book.pdf")  # the live models are larger than all the rest
+TOP = "connection-bottlenecks"
+README = """The book works offline from a small server: in this folder run
+
+    python -m http.server 8000 --bind 127.0.0.1
+
+and open http://127.0.0.1:8000. Opened as files, the pages can be read; exercises and search need the server.
+The live language model (100 MB) is not in this archive.
+"""
+
+
+def write(site: Path) -> Path:
+    """Write the archive of a site into it."""
+    path = site / "book.zip"
+    partial = path.with_suffix(".part")
+    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as held:
+        held.writestr(f"{TOP}/README.txt", README)
+        for file in sorted(site.glob("**/*")):
+            inside = file.relative_to(site)
+            if file.is_file() and inside.parts[0] not in LEFT_OUT and file != partial:
+                held.write(file, f"{TOP}/{inside}")
+    partial.replace(path)
+    return path
+
+
+def main() -> None:
+    site = ROOT / "_build/html"
+    welcome = site / "chapters/welcome.html"
+    welcome.write_text(welcome.read_text().replace(HIDDEN, HIDDEN.replace(" hidden", "")))
+    path = write(site)
+    print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
