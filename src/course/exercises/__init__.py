@@ -184,7 +184,7 @@ class Exercise:
         _clock.seconds = _clock.left = max(SECONDS, self.seconds)
         picture = None
         try:
-            guess, answers = self._predicted(answers, quiet)
+            guess, answers, changed = self._predicted(answers, quiet)
             sentence, draw = self.check(*answers)
         except Wrong as wrong:
             return Verdict(False, str(wrong), empty=isinstance(wrong, Empty))
@@ -192,7 +192,8 @@ class Exercise:
             what = f"the check could not read this answer ({type(error).__name__}: {error})."
             return Verdict(False, f"{what} Is it what the statement asks for?")
         if guess:
-            sentence = f"You predicted “{guess}”. {sentence[:1].upper()}{sentence[1:]} {self.guesses[guess]}".strip()
+            said = "You predicted" if changed is None else f"You say “{changed}” now. You first predicted"
+            sentence = f"{said} “{guess}”. {sentence[:1].upper()}{sentence[1:]} {self.guesses[guess]}".strip()
         _clock.left = _clock.seconds
         try:
             picture = clocked(draw, SLOW) if draw and PICTURES else None
@@ -202,8 +203,8 @@ class Exercise:
             sentence += f" No picture, though: on other values your function fails ({type(error).__name__}: {error})."
         return Verdict(True, sentence, picture, quiet)
 
-    def _predicted(self, answers: tuple, quiet: bool) -> tuple[str, tuple]:
-        """The guess that counts, the first, and the other answers.
+    def _predicted(self, answers: tuple, quiet: bool) -> tuple[str, tuple, str | None]:
+        """The guess that counts, the first, and the other answers; and the guess that stands there now, where it is another.
 
         Raises:
             Wrong: there are too few answers or too many, or the prediction is none of those that are offered.
@@ -214,11 +215,13 @@ class Exercise:
             call = f"checks.{self.check.__name__}({', '.join(wanted)})"
             raise Wrong(f"the check is {call}: it takes {_many(len(wanted), 'answer', 'answers')}, not {len(answers)}.")
         if not self.guesses:
-            return "", answers
-        guess = choice("prediction", answers[0], self.guesses, f"choose one of {_listed(self.guesses)}. Any will do")
+            return "", answers, None
+        guess = now = choice(
+            "prediction", answers[0], self.guesses, f"choose one of {_listed(self.guesses)}. Any will do"
+        )
         if not quiet:
             self.guess = guess = self.guess or guess
-        return guess, answers[1:]
+        return guess, answers[1:], now if now != guess else None
 
 
 def exercise(check: Callable[..., Right]) -> Exercise:
