@@ -348,6 +348,16 @@ def spin(seconds):
         pass
 
 
+def test_two_slips_are_told_one_after_the_other():
+    """One mistake of the table on the first cases, and something else on the last."""
+    given = exercises.cases({}, "1.0, 0", "2.0, 0", "3.0, 1", "4.0, 1")
+    rows = "2 * x + y :: Is it doubled?\nx - y :: Is y taken away?"
+    with pytest.raises(
+        Wrong, match=r"Is it doubled\? \(This alone explains 2 of 4 wrong cases: there is a second slip"
+    ):
+        compare({}, "f(x, y)", lambda x, y: 2 * x + 7 * y, lambda x, y: x + y, given, rows)
+
+
 def test_a_limit_that_runs_out_at_a_blocks_edge_stays_inside():
     """On a busy processor: nothing of it rings later, where it would stop the kernel."""
     ours, late = signal.getsignal(signal.SIGINT), 0

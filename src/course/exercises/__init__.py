@@ -708,6 +708,7 @@ def _why(
     return found or within(
         end - time.thread_time(),
         lambda: _nearly(mistaken, tried, tolerance, result),
+        lambda: _partly(mistaken, tried, tolerance, result),
         lambda: _common([*tried, *elsewhere()], parameters),
         lambda: _little(tried),
     )
@@ -733,6 +734,22 @@ def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
         if same.count(False) == 1 and len(off) > 2 and not all(_equal(x.value, off[0].value, tolerance) for x in off):
             found[sentence] = tried[same.index(False)].case.text
     return " ".join(f"{said} (So it is on all cases but {text}.)" for said, text in found.items()) * (len(found) == 1)
+
+
+def _partly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
+    """The sentence of the one mistake that gives the same on the first wrong case and on another one, where there are two slips."""
+    off = [k for k, each in enumerate(tried) if not each.right and each.value is not None]
+    found = {}
+    for function, sentence in mistaken:
+        if not off or not _equal(tried[off[0]].value, result(function, off[0]), tolerance):
+            continue
+        same = [k for k in off if _equal(tried[k].value, result(function, k), tolerance)]
+        if len(same) > 1 and not all(_equal(tried[k].value, tried[same[0]].value, tolerance) for k in same):
+            found[sentence] = len(same)
+    if len(found) != 1:
+        return ""
+    ((sentence, many),) = found.items()
+    return f"{sentence} (This alone explains {many} of {len(off)} wrong cases: there is a second slip.)"
 
 
 def _wrong_first(tried: Sequence[Tried]) -> list[int]:

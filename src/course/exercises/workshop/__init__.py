@@ -209,8 +209,6 @@ def block(answer: Any) -> Right:
     like = drawn(Block())
     made, x = _loaded("Block()", answer(), like), _normal(2, 5, 32, seed=4)
     refuse("block", mlp=made.mlp, like=like, x=x)
-    calm, busy = made(x), made.train()(x)
-    refuse("block", "training", same=_close(busy, calm))
 
     def mine(settings: dict) -> nn.Module:
         return _loaded("Block()", answer(**settings), like)
@@ -225,6 +223,8 @@ def block(answer: Any) -> Right:
         _against(name, own, lambda x, settings, slip="", k=k: theirs(settings, slip).weights(x)[k], given)
     own = Made(lambda x, settings: mine(settings)(x), answer.forward)
     _against("block", own, lambda x, settings, slip="": theirs(settings, slip)(x), given, like=like)
+    calm, busy = made(x), run("Block()(x)", Made(lambda: made.train()(x), answer.forward))
+    refuse("block", "training", same=_close(busy, calm))
     return Right(
         "weights, values and output are those of the package's block, with a turn, a window and another map, too."
     )
