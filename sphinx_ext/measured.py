@@ -38,7 +38,7 @@ ASKED = {
     "course.chapter1.measures": ("fit_few", "fit_on_a_chain", "train_tree"),
     "course.chapter2.measures": ("hiding", "proxies", "sink_table"),
     "course.chapter3.measures": ("controlled", "merging"),
-    "course.chapter4.measures": ("misread",),
+    "course.chapter4.measures": ("counts_to",),
     "course.chapter5.measures": ("heads",),
     "course.runs.asked": ("ask",),
     "course.runs.trained": ("seen",),
