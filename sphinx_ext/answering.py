@@ -6,6 +6,7 @@ the page, and for each chapter the cases, results and mistakes, evaluated with r
 Pyodide itself comes from the npm lock by way of `frontend/dist/pyodide`.
 """
 
+import functools
 import hashlib
 import itertools
 import json
@@ -30,7 +31,7 @@ LARGE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zi
 
 
 OPENED_AS_A_FILE = [  # scripts of a page do not run then: a plain one says how to serve the folder
-    f"""<script>if (location.protocol === "file:") document.querySelector("main h1")?.insertAdjacentHTML("afterend",
+    f"""<script>if (location.protocol === "file:") document.querySelector("main article h1")?.insertAdjacentHTML("afterend",
 {json.dumps(f'<p class="answer-file">{words}</p>', ensure_ascii=False)});</script>"""
     for words in (
         "Opened as a file, this page cannot check answers. Serve the folder: run <code>python -m http.server</code> in it "
@@ -69,6 +70,7 @@ def solutions(path: Path) -> dict[str, tuple]:
     return found
 
 
+@functools.cache
 def listed(path: Path) -> list[dict]:
     """Return each exercise of a page: its number and title, stub and check, whether a page can judge it, and why not."""
     chapter = path.parent.name[0]
@@ -190,9 +192,10 @@ def add_scripts(app, pagename, templatename, context, doctree) -> None:
     if app.builder.format != "html" or "body" not in context:
         return
     root = "../" * pagename.count("/")
+    counts = json.dumps({number: len(listed(path)) for number, path in notebooks().items()})
     parts = [
         f'<link rel="stylesheet" href="{root}answers/answers.css">',
-        f'<script type="module" src="{root}answers/progress.js" data-root="{root or "./"}"></script>',
+        f'<script type="module" src="{root}answers/progress.js" data-root="{root or "./"}" data-counts=\'{counts}\'></script>',
         f'<script type="module" src="{root}answers/copy.js"></script>',
     ]
     if page := EXERCISES.fullmatch(pagename):

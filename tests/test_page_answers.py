@@ -139,7 +139,6 @@ def test_page_and_notebook_give_one_verdict(chapter, shipped, tmp_path):
 
 def test_each_exercise_is_checked_in_the_page_or_says_why_not():
     numbers = {row["number"] for path in NOTEBOOKS.values() for row in answering.listed(path)}
-    assert len(numbers) == 60
     assert set(PAGE["absent"]) | set(PAGE["further"]) <= numbers
     assert all(each.endswith(".") for table in PAGE.values() for each in table.values())
 

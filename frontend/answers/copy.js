@@ -2,7 +2,7 @@
 import { say } from "./words.js";
 
 const markdown = document.querySelector("link[rel=alternate][type='text/markdown']");
-const title = document.querySelector("main h1");
+const title = document.querySelector("main article h1");
 if (markdown && title && location.protocol !== "file:") {
   const button = document.createElement("button");
   button.type = "button";
