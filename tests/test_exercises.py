@@ -79,6 +79,37 @@ def refusals(number):
             yield ".*".join(map(re.escape, re.split(r"{(?:[^{}]|{[^{}]*})*}", sentence)))
 
 
+CONDITIONS = tomllib.loads((ROOT / "tests/answers/conditions.toml").read_text())["exercises"]
+
+
+def refusing(number):
+    """All sentences by which the check of an exercise refuses: each is told to a wrong answer by another test."""
+    under, said = "", [words for _, words in ANSWERS[number].wrong]
+    for row in exercises.tables(vars(MODULES[int(number[0])])).values():
+        under = row.get("number", under)
+        if under == number:
+            said += [
+                sentence for each in row.values() if isinstance(each, str) for _, sentence in exercises._rows(each)
+            ]
+            said += [each for table in row.values() if isinstance(table, dict) for each in table.values()]
+    return said
+
+
+@pytest.mark.parametrize("number", EXERCISES)
+def test_each_condition_of_a_statement_refuses_a_wrong_answer(number):
+    cells = json.loads(CHAPTERS[int(number[0])].read_text())["cells"]
+    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    statement = next(text for text in texts if text.startswith(f"## {number} "))
+    assert CONDITIONS.get(number), f"tests/answers/conditions.toml has none of {number}"
+    assert [words for words in CONDITIONS[number] if words.lower() not in statement.lower()] == []
+    said = refusing(number)
+    assert [
+        words
+        for words in CONDITIONS[number].values()
+        if not any(re.search(words, each) or words in each for each in said)
+    ] == []
+
+
 GIVEN = re.compile(r"(?<=[(=,\[ ])'[^']*'|“[^”]*”")  # a learner's own text
 
 
