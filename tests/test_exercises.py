@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 import tomllib
+import types
 
 import editions
 import matplotlib.pyplot as plt
@@ -377,6 +378,29 @@ def spin(seconds):
     ends = time.thread_time() + seconds
     while time.thread_time() < ends:
         pass
+
+
+def test_a_wrong_answer_is_shown_while_its_reason_is_looked_for(monkeypatch):
+    """A notebook shows the first wrong case at once; the verdict then stands in its place."""
+    shown = []
+
+    class Handle:
+        def update(self, nothing):
+            shown.append(nothing.data)
+
+    def display(verdict, display_id):
+        shown.append(verdict._repr_html_())
+        return Handle()
+
+    monkeypatch.delenv("HELPERS_STILL", raising=False)
+    monkeypatch.setattr(exercises, "get_ipython", lambda: types.SimpleNamespace(kernel=object()))
+    monkeypatch.setattr(exercises, "display", display)
+    with pytest.raises(Wrong, match="twice"):
+        add(answer=lambda x: 2 * (x + 1))
+    first, last = shown
+    assert "add(1) is 4; expected 2. Looking for the slip …" in first
+    assert "twice" not in first
+    assert last == ""
 
 
 def test_two_slips_are_told_one_after_the_other():

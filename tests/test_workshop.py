@@ -111,7 +111,6 @@ def test_a_slip_is_seen_and_named(step):
 
 CONDITIONS = tomllib.loads((ROOT / "tests/answers/conditions.toml").read_text())
 del CONDITIONS["exercises"]  # of which tests/test_exercises.py speaks
-del CONDITIONS["exercises"]  # of which tests/test_exercises.py speaks
 
 
 def conditions(step):

@@ -784,7 +784,7 @@ def _held_out(X: Tensor, y: Tensor, fit: int = 0, test: int = 1, step: int = 2, 
     return (near(A @ w)[test::step, 0] == y[test::step]).double().mean()
 
 
-def _counted(n: int, d: int, seed: int) -> tuple[Tensor, Tensor]:
+def counted(n: int, d: int, seed: int) -> tuple[Tensor, Tensor]:
     X = checks.normal(n, d, seed=seed)
     return X, (X.sum(1) + 0.6 * checks.normal(n, seed=seed + 1) + 1).round()
 
@@ -830,7 +830,7 @@ def _agree(A: Tensor, place: Tensor, norm: float = 2.0, early: bool = False) -> 
     return (noise @ noise.mT).mean(0)
 
 
-def _weights(rows_: int, heads: int, n: int, seed: int) -> tuple[Tensor, Tensor]:
+def noisy_weights(rows_: int, heads: int, n: int, seed: int) -> tuple[Tensor, Tensor]:
     return (2 * checks.normal(rows_, heads, n, seed=seed)).softmax(-1), torch.arange(rows_) % n
 
 
