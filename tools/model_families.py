@@ -72,11 +72,14 @@ def shrunk(family: str) -> transformers.PreTrainedConfig:
         return transformers.AutoConfig.for_model(family, **(fields | ids | OWN.get(family, {})))
 
 
+# their keys come of a state that all heads share, so none is shared
+LATENT = ("kimi_linear", "bailing_hybrid", "axk1", "axk2", "deepseek_v2", "deepseek_v3")
 # what single families need beside
 OWN: dict[str, dict[str, Any]] = {
     "phi3": {"pad_token_id": 0},
     "falcon": {"new_decoder_architecture": False, "multi_query": False},
-    "kimi_linear": {"num_key_value_heads": 4},
+    **{name: {"num_key_value_heads": 4} for name in LATENT},
+    "mamba2": {"num_heads": 8, "head_dim": 16},
     "llama4_text": {"no_rope_layers": [1, 0, 1, 0]},
     "jamba": {"use_mamba_kernels": False},
     "zamba": {"use_mamba_kernels": False},

@@ -19,7 +19,7 @@ MOST = 1_024  # CPU threads
 def parser() -> argparse.ArgumentParser:
     """What the command line takes."""
     found = argparse.ArgumentParser(prog="python -m course.report", description="The course's measures on any decoder.")
-    which = "a hub id, a folder, the embedded default by its name, a checkpoint of the course (copying, counting, …, or a .safetensors file), or my-decoder.safetensors"
+    which = "a hub id, a folder, the embedded default by its name, a checkpoint of the course (copying, counting, …, or a .safetensors file), my-decoder.safetensors, or a config.json alone"
     found.add_argument("models", nargs="+", metavar="MODEL", help=which)
     where = "the folder for pages and JSON; a report that was stopped goes on, one that is there grows"
     found.add_argument("--out", type=Path, required=True, metavar="DIR", help=where)

@@ -15,7 +15,7 @@ import torch
 
 from course.build.files import stored, writable, write
 from course.evidence.rules import UNABLE
-from course.report import own, page, preconditions, store
+from course.report import configuration, own, page, preconditions, store
 from course.report.sections import SECTIONS, Need, Section
 from course.report.store import FORMAT, HASHES, check, committed, slug
 from course.report.subject import PLANS, SEED, Plan, Subject, free_memory, seeded, sentence, versions, watched
@@ -51,7 +51,8 @@ def run(
 
     Args:
         name: a hub id, a folder, or the embedded default, as `models.load` takes it; or a checkpoint of the course, by its
-            name or by its .safetensors file; or the .safetensors file of a decoder of one's own, which has one plan.
+            name or by its .safetensors file; or the .safetensors file of a decoder of one's own, which has one plan; or a
+            config.json, of which the page says what follows without weights.
         device, dtype: as `models.load` takes them.
         plan: a name of `PLANS`, which says lengths, texts and claims; None is the last, with the labs' settings.
         sections: names of `SECTIONS`; None is all.
@@ -66,6 +67,8 @@ def run(
     plans = {each.name: each for each in PLANS}
     chosen = PLANS[-1] if plan is None else plans[require.choice("plan", plan, list(plans))]
     where = folder(out)
+    if configuration.takes(name):
+        return Files(*configuration.run(name, where, say))
     own.alone([name], device or dtype != "fp32" or plan or sections)
     if own.takes(name):
         return Files(*own.run(name, where, say))

@@ -41,7 +41,7 @@ def write(model: LanguageModel, prompts: Sequence[str], new: int, begun: str = "
 
     def read(chunk: int) -> list[str]:
         written = []
-        for start in range(0, len(rows), chunk):
+        for start in compute.progress(range(0, len(rows), chunk), "answers"):
             part = rows[start : start + chunk]
             longest = max(map(len, part))
             ids = torch.tensor([[ends[0]] * (longest - len(row)) + row for row in part])
