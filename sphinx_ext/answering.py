@@ -8,6 +8,7 @@ Pyodide itself comes from the npm lock by way of `frontend/dist/pyodide`.
 
 import functools
 import hashlib
+import importlib
 import itertools
 import json
 import re
@@ -15,12 +16,11 @@ import shutil
 import tomllib
 import zipfile
 from pathlib import Path
+from types import ModuleType
 
 import examination
 import networkx
 import questions
-
-from course.exercises import written
 
 ROOT = Path(__file__).resolve().parents[1]
 EXERCISES = re.compile(r"chapters/(?:zh/)?(\d)-[\w-]+/exercises")
@@ -39,6 +39,11 @@ OPENED_AS_A_FILE = [  # scripts of a page do not run then: a plain one says how 
         "以文件方式打开时，此页无法检查解答。请在该文件夹中运行 <code>python -m http.server</code>，然后打开 http://localhost:8000。",
     )
 ]
+
+
+def written() -> ModuleType:
+    """Return the module that writes the data: it imports torch, and only the end of a build needs it."""
+    return importlib.import_module("course.exercises.written")
 
 
 def code_cells(path: Path) -> list[str]:
@@ -61,7 +66,7 @@ def solutions(path: Path) -> dict[str, tuple]:
             continue
         *body, last = cell.rstrip().splitlines()
         name, given = re.match(r"checks\.(\w+)\.solution\((.*)\)", last).groups()
-        if not written.comparisons(getattr(names["checks"], name)):
+        if not written().comparisons(getattr(names["checks"], name)):
             continue
         own = dict(names)
         exec("\n".join(body), own)
@@ -140,7 +145,7 @@ def chapter_data(number: int, path: Path, of: str, kept: Path) -> str:
         kept.mkdir(parents=True, exist_ok=True)
         for old in kept.glob(f"chapter{number}-*.json"):
             old.unlink()
-        note.write_text(json.dumps(written.chapter(number, setup_cell(path), solutions(path))))
+        note.write_text(json.dumps(written().chapter(number, setup_cell(path), solutions(path))))
     return note.read_text()
 
 
@@ -149,7 +154,7 @@ def write(out: Path, kept: Path) -> None:
     folder = out / "answers"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "frontend/answers", folder)
-    files = written.files()
+    files = written().files()
     of = version(files)
     archive(folder / f"python-{of}.zip", files)
     archive(folder / f"networkx-{of}.zip", graph_files())
@@ -189,7 +194,7 @@ def megabytes(chapter: int) -> str:
 
 def add_scripts(app, pagename, templatename, context, doctree) -> None:
     """Add to a page the rings of progress, and to exercises their list and scripts."""
-    if app.builder.format != "html" or "body" not in context:
+    if app.builder.format != "html" or "body" not in context or not notebooks():
         return
     root = "../" * pagename.count("/")
     counts = json.dumps({number: len(listed(path)) for number, path in notebooks().items()})
@@ -222,7 +227,7 @@ def add_scripts(app, pagename, templatename, context, doctree) -> None:
 
 
 def finish(app, error) -> None:
-    if error is None and app.builder.format == "html":
+    if error is None and app.builder.format == "html" and notebooks():
         write(Path(app.outdir), Path(app.outdir).parent / "answers")
 
 

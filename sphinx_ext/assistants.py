@@ -6,6 +6,7 @@ the mistakes that the checks name, and last the solutions, with the rule not to 
 Each page says in its head what it is about and how it is cited.
 """
 
+import functools
 import html
 import json
 import re
@@ -62,7 +63,7 @@ def without_solution(text: str) -> str:
 
 def description(text: str) -> str:
     """Return what a page is about, in at most so many characters: its question, else its first sentence of prose."""
-    asked = re.search(r"^> \*\*Question\.\*\* (.+)$", text, re.M)
+    asked = re.search(r"^> \*\*(?:Question\.|问题。)\*\* (.+)$", text, re.M)
     if not asked:
         prose = [line for line in text.splitlines() if re.match(r"[A-Z一-鿿][^|`]{30,}", line)]
         first = prose[0] if prose else TITLE
@@ -118,9 +119,7 @@ def named(table: str) -> str:
 def llms(app) -> str:
     """Return the list of all pages for an assistant, in the order of the book."""
     lines = [f"# {TITLE}", "", f"> {SUMMARY}", "", "## Pages", ""]
-    for name in app.env.found_docs_in_order if hasattr(app.env, "found_docs_in_order") else sorted(app.env.found_docs):
-        if "/zh/" in name or not name.startswith("chapters/"):
-            continue
+    for name in ordered(app.env):
         title = app.env.titles[name].astext()
         lines.append(f"- [{title}]({name}.md): {description(source(Path(app.env.doc2path(name))))}")
     lines += ["", "## For a tutor", ""]
@@ -137,6 +136,25 @@ def llms(app) -> str:
     return "\n".join(lines) + "\n"
 
 
+@functools.cache
+def released() -> str:
+    """Return the date of the release as citations write it."""
+    path = ROOT / "CITATION.cff"
+    found = re.search(r'date-released: "(\d+)-(\d+)-(\d+)"', path.read_text()) if path.exists() else None
+    return "/".join(found.groups()) if found else ""
+
+
+def ordered(env) -> list[str]:
+    """Return the English pages in the order of the book."""
+    names, waiting = [], [env.config.root_doc]
+    while waiting:
+        name = waiting.pop(0)
+        if name not in names and "/zh/" not in name:
+            names.append(name)
+            waiting = [*env.toctree_includes.get(name, []), *waiting]
+    return names
+
+
 def add_facts(app, pagename, templatename, context, doctree) -> None:
     """Add to a page's head what it is about and how it is cited, and the way to its Markdown."""
     if app.builder.format != "html" or pagename not in app.env.found_docs:
@@ -144,12 +162,11 @@ def add_facts(app, pagename, templatename, context, doctree) -> None:
     text = source(Path(app.env.doc2path(pagename)))
     about, title = html.escape(description(text)), html.escape(app.env.titles[pagename].astext())
     whole = html.escape(f"{app.env.titles[pagename].astext()} · {TITLE}")
-    released = re.search(r'date-released: "(\d+)-(\d+)-(\d+)"', (ROOT / "CITATION.cff").read_text())
     tags = {
         "description": about,
         "citation_title": whole,
         "citation_author": f"The authors of {TITLE}",
-        "citation_publication_date": "/".join(released.groups()),
+        "citation_publication_date": released(),
         "citation_language": "zh" if "/zh/" in pagename else "en",
     }
     head = "".join(f'<meta name="{name}" content="{value}">' for name, value in tags.items())
