@@ -34,17 +34,18 @@ def clone(tmp_path):
     for name in "sphinx_ext tools _static _config.yml references.bib requirements.txt constraints.txt".split():
         source, target = ROOT / name, tmp_path / name
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
-    for folder in ("src/course/chapter1", "data", "chapters/plans", "frontend/dist"):
+    for folder in ("src/course/chapter1", "src/course/build", "data", "chapters/plans", "frontend/dist"):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(ROOT / "chapters/plans/families.toml", tmp_path / "chapters/plans")
     kernels = tmp_path / "sphinx_ext/kernels.py"  # its notebooks need nothing of what most pages import
     kernels.write_text(re.sub(r"^IMPORTED = \(.*?\)", "IMPORTED = ()", kernels.read_text(), flags=re.M | re.S))
     (tmp_path / "src/helpers").mkdir()
-    shutil.copy(ROOT / "src/course/build/dependencies.py", tmp_path / "src/course")
+    shutil.copy(ROOT / "src/course/build/dependencies.py", tmp_path / "src/course/build")
     sources = {
         **dict.fromkeys(
             ("helpers/__init__.py", "helpers/unused.py", "course/__init__.py", "course/chapter1/__init__.py"), ""
         ),
+        "course/build/__init__.py": "",
         "course/build/files.py": "def writable(path): pass\n",
         "course/drawing.py": "DRAWINGS = ()\ndef stop_of(room): pass\n",
         "helpers/style.py": "READERS = FATES = ()\n",
