@@ -79,8 +79,9 @@ def load_once() -> None:
     def loaded(*given: Any, **named: Any) -> models.LanguageModel:
         bound = inspect.signature(load).bind(*given, **named)
         bound.apply_defaults()
-        name, dtype, device, attention = bound.arguments.values()
-        usual = (name, dtype, attention) == (models.DEFAULT, "fp32", "sdpa")
+        of = bound.arguments
+        plain = (of["name"], of["dtype"], of["attention"], of["tokenizer"])
+        usual, device = plain == (models.DEFAULT, "fp32", "sdpa", None), of["device"]
         return ready.pop() if ready and usual and compute.device(device).type == "cpu" else load(*given, **named)
 
     models.load = loaded

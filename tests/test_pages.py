@@ -205,7 +205,7 @@ def test_lesson_6_subtracts_two_maps_as_the_package():
     for c, lam, ratio in ((0.0, 0.8, 1.0), (0.5, 0.5, 2.0)):
         torch.testing.assert_close(found["left"](torch.tensor(c), lam, ratio), difference.noise_left(c, lam, ratio))
     grown = found["grown"]
-    assert grown.loc["noise unrelated", "σ = 1.5"] > 1 > grown.loc["noise unrelated", "σ = 0.3"]
+    assert grown.loc["logits drawn apart", "σ = 1.5"] > 1 > grown.loc["logits drawn apart", "σ = 0.3"]
     noise = found["noise"]
     for name in noise.index[1:]:
         assert noise.loc[name, ["answer", "noise, with signs"]].sum() == pytest.approx(1 - 0.8)
