@@ -147,7 +147,7 @@ def test_every_place_gets_the_address_and_loses_it_again(root):
             if "address" not in texts:
                 continue
             assert (URL in text) == (url != "" and name != "README.md"), name
-            assert ("somebody.github.io" in text) == (url != "" and name == "README.md"), name
+            assert ("somebody.github.io" in text) == (url != "" and name in ("README.md", "pyproject.toml")), name
     with pytest.raises(ValueError, match="must have the line"):
         sync.filled(root / "LICENSE", {"address": ""})
 
