@@ -52,9 +52,33 @@ document.addEventListener("DOMContentLoaded", () => {
     (image.closest(".explore-frame") ?? image).insertAdjacentHTML("afterend", `<button type="button" class="enlarge">${said("Enlarge", "放大")}</button>`);
   }
 });
-// A table that is wider than the page scrolls by the keyboard, too.
-window.addEventListener("load", () => {
-  for (const table of document.querySelectorAll(".bd-content table")) {
-    if (table.scrollWidth > table.clientWidth) table.tabIndex = 0;
+// What is wider than the page scrolls by the keyboard, too, and says so.
+const SCROLLERS = ".bd-content :is(table, .highlight pre, .pst-scrollable-table-container, mjx-container[display=true], .explore-frame)";
+const mark = () => {
+  for (const each of document.querySelectorAll(SCROLLERS)) {
+    const wide = each.scrollWidth > each.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(each).overflowX);
+    each.classList.toggle("goes-on", wide);
+    if (wide) each.tabIndex = 0;
+    else if (each.tabIndex === 0) each.removeAttribute("tabindex");
+  }
+};
+addEventListener("load", () => {
+  mark();
+  (window.MathJax?.startup?.promise ?? Promise.resolve()).then(mark);
+});
+addEventListener("resize", mark);
+// Who presses a button with a key goes on from there: the theme takes the focus off its own, "Copy" leaves it nowhere.
+const stays = (button) => () => {
+  if (document.activeElement === document.body && button.isConnected && button.checkVisibility?.() !== false) button.focus({ preventScroll: true });
+};
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("button");
+  if (button && (event.detail === 0 || button.matches(".copybtn"))) setTimeout(stays(button));
+});
+// A dialog that is closed gives the focus back to the button that opened it.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const kind of ["primary", "secondary"]) {
+    const button = document.querySelector(`.${kind}-toggle`);
+    if (button) document.getElementById(`pst-${kind}-sidebar-modal`)?.addEventListener("close", () => setTimeout(stays(button)));
   }
 });

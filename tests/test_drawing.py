@@ -103,9 +103,14 @@ def test_the_machine_says_what_the_package_gives(n):
     p = min(max(1, 1 + math.floor(0.6 * n + 0.5)), max(1, n - 1))
     expected = {kind: ({"at": 3, "type": kind}, told_of_collapse(n, kind)) for kind in ("bf16", "fp16", "fp32")}
     expected |= {5: ({"at": 5}, told_of_positions(n, p)), 6: ({"at": 6}, told_of_noise(n, p))}
-    for kept, weight in ((0.0, 0.0), (0.5, 0.4)):
+    for kept, weight in ((0.0, 0.0), (0.5, 0.36)):
         row = attention.influence([constructions.sink(n + 1, weight / 2)] * 2, kept)[-1]
-        expected[kept] = ({"at": 2, "kept": kept, "sink": weight}, f"holds {two(100 * row[0])}% of the first token")
+        state = {"at": 2, "kept": kept, "sink": weight}
+        expected[kept] = (state | {"quiet": False}, f"holds {two(100 * row[0])}% of the first token")
+        # a sink that says nothing leaves a state as it is
+        quiet = (1 - weight / 2) * attention.uniform(attention.causal_mask(n + 1)) + weight / 2 * torch.eye(n + 1)
+        row = attention.influence([quiet.double()] * 2, kept)[-1]
+        expected["quiet", kept] = (state, f"and {two(100 * row[-1])}% of itself")
     limit = counting.first_token_limit("bf16")
     expected["limit"] = ({"at": 4}, f"first fails at {limit + 1}")
     said = [told for _, _, told in drawn("machine", [{"n": n} | state for state, _ in expected.values()])[0]]
@@ -121,7 +126,7 @@ def test_the_machine_draws_every_length():
 def test_the_machine_has_chinese_for_all_it_says():
     """If not: `words/machine.zh.json` has all that it says, then `python tools/stills.py`."""
     table, parts = drawing.words_of("machine", "zh"), drawing.numbers("machine")["race"]
-    kinds = [{}, {"edges": "path", "type": "fp32"}, {"edges": "edge", "swap": True, "both": True, "first": False}]
+    kinds = [{}, {"sink": 0.5, "quiet": False}, {"edges": "path", "type": "fp32"}, {"edges": "edge", "swap": True, "both": True, "first": False}]
     kinds += [{"head": 1}, {"head": 2}]
     states = [{"at": at, "n": n, "width": w} for at in range(8) for n in (1, 2, 40, 314) for w in (360, 720)]
     states = [state | kind for state in states for kind in kinds] + [{"at": 7, "part": part} for part in parts]
@@ -531,7 +536,9 @@ def test_a_drawing_plays_stops_and_starts_over(stand):
     page.wait_for_function("Number(document.querySelector('input[type=range]').value) === 16")
     page.wait_for_selector('.drawing-play button:has-text("▶ Hop")')  # at its end by itself
     calm = stand("squash", reduced_motion="reduce")
-    assert not calm.locator(".drawing-play button").is_visible()
+    calm.get_by_label("hops").press("Home")
+    calm.locator(".drawing-play button").click()
+    assert calm.get_by_label("hops").input_value() == "1", "a press is a step"
 
 
 def test_a_word_in_emphasis_below_a_drawing_lights_its_part(chromium):

@@ -156,6 +156,18 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     };
     running = requestAnimationFrame(step);
   };
+  /** Where a control that plays would be at the next whole number of what it moves. */
+  const onward = (control) => {
+    let next = {};
+    for (let k = 0; k < 100; k += 1) {
+      const more = control.step({ ...state, ...next }, 0.1, data);
+      if (!more) break;
+      next = more;
+      const passed = Object.entries(next).filter(([key, value]) => Math.floor(value) > Math.floor(state[key]));
+      if (passed.length) return Object.fromEntries(passed.map(([key, value]) => [key, Math.floor(value)]));
+    }
+    return next;
+  };
   const hand = { get state() { return state; }, data, set: (next) => { stop(); set(next); }, glide };
 
   // native controls
@@ -235,6 +247,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
           if (button.dataset.playing !== undefined) return stop();
           stop();
           if (!control.step(state, 0.01, data)) set(control.restart ?? {}); // it stands at its end
+          if (still()) return set(onward(control)); // nothing moves by itself: a press is a step
           button.dataset.playing = "";
           let before = performance.now();
           const step = (now) => {
@@ -357,8 +370,16 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       const name = word.dataset.light ?? parts[word.textContent.trim().toLowerCase()];
       if (!name) continue;
       word.classList.add("drawing-word");
-      if (!word.closest("a, button")) word.tabIndex = 0;
       for (const [kind, value] of [["pointerenter", name], ["focus", name], ["pointerleave", null], ["blur", null]]) on(word, kind, () => light(value));
+      if (word.closest("a, button")) continue;
+      word.tabIndex = 0;
+      for (const [key, value] of [["role", "button"], ["aria-description", said("lit in the drawing")]]) word.setAttribute(key, value);
+      on(word, "click", () => light(lit === name ? null : name));
+      on(word, "keydown", (event) => {
+        if (!PRESS.includes(event.key)) return;
+        event.preventDefault();
+        light(lit === name ? null : name);
+      });
     }
   };
   const ready = (call) => (document.readyState === "loading" ? on(document, "DOMContentLoaded", call) : call()); // else the text below is not there yet
@@ -401,12 +422,18 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     const slide = el.closest(".reveal") && stage.clientHeight > 60;
     w = slide ? clamp((spec.height(760) * room) / stage.clientHeight, 620, 1150) : clamp(room, 300, 760);
     h = spec.height(w);
-    stage.setAttribute("viewBox", `0 0 ${w} ${h}`);
     figure.style.setProperty("--shape", `${w} / ${h}`);
+    // on a low screen the page leaves less: the drawing for phones is the one that can be made smaller
+    const high = stage.clientHeight;
+    if (!slide && high > 60 && high < (h * room) / w - 2) {
+      w = clamp((spec.height(300) * room) / high, Math.min(w, 300), spec.narrow ?? w);
+      h = spec.height(w);
+    }
+    stage.setAttribute("viewBox", `0 0 ${w} ${h}`);
     paint();
   };
   const sizes = new ResizeObserver(fit);
-  sizes.observe(el);
+  for (const each of [el, stage]) sizes.observe(each);
   el.addEventListener("keydown", (event) => {
     // a notebook takes letters for commands: there every key stays
     if (el.closest(NOTEBOOK) || OWN[event.target.type ?? event.target.getAttribute("role")]?.includes(event.key)) event.stopPropagation();

@@ -15,9 +15,13 @@ const WORDS = { 1: coded(2, 0), "•": coded(3, 1), 0: coded(5, 2), end: coded(7
 const own = (object, key, other) => (Object.hasOwn(object, key) ? key : other);
 const size = (s) => 1 + Math.round(s.n); // tokens, the first one with them
 const at = (s) => clamp(1 + Math.round(s.token * (size(s) - 1)), 1, Math.max(1, size(s) - 2)); // the token that is followed
+/** What a token keeps of itself in a layer: of a sink that says nothing, the attention that goes there leaves the state as it is. */
+const keeps = (s) => (s.quiet ? s.kept + (1 - s.kept) * (s.sink / 2) : s.kept);
+/** The share of both heads together that brings the sink's own content. */
+const brings = (s) => (s.quiet ? 0 : s.sink / 2);
 const layer = (s, states) => {
   const n = states.length;
-  if (s.edges === "all" || Math.round(s.at) !== 1) return spread(states, s.kept, s.sink / 2);
+  if (s.edges === "all" || Math.round(s.at) !== 1) return spread(states, keeps(s), brings(s));
   return averaged(states, states.map((_, j) => [...new Set([Math.max(0, j - 1), j, ...(s.edges === "edge" && j === n - 1 ? [at(s)] : [])])]));
 };
 /** What all states hold of one token, before the layers and after each. */
@@ -175,7 +179,7 @@ const machine = (s, w, h) => {
   const [first, last] = [v.columns[0], v.columns.at(-1)];
   const grown = clamp(s.at, 0, 1);
   const held = levels(s, p, n);
-  const row = [uniformInfluence(n, 1, s.kept, s.sink / 2), uniformInfluence(n, LAYERS, s.kept, s.sink / 2)];
+  const row = [1, LAYERS].map((layers) => uniformInfluence(n, layers, keeps(s), brings(s)));
   const graph = Math.round(s.at) === 1 && s.edges !== "all";
   const parts = [];
   // residual streams
@@ -195,7 +199,7 @@ const machine = (s, w, h) => {
         const sums = v.columns.map((c) => /** @type {[string, number]} */ ([arc(c.x, y0, last.x, y1, [0.35, 0.8][head]), v.sum(map, c) * ink]));
         parts.push(strokes(sums.filter(([, x]) => x > 0.02), ["blue", "purple"][head], `head${head + 1}`), strokes(sums.flatMap(([d, x]) => (x < -0.02 ? [[d, -x]] : [])), "grey", `head${head + 1}`));
       });
-      parts.push(wide(`M${place(last.x)} ${place(y0)}V${place(y1)}`, 1 + s.kept * ink, "ink", "streams"));
+      parts.push(wide(`M${place(last.x)} ${place(y0)}V${place(y1)}`, 1 + keeps(s) * ink, "ink", "streams"));
       if (given) continue;
       // the way of one token's ink
       const way = v.columns.map((c) => {
@@ -300,7 +304,8 @@ const SCENES = [
   },
   (s, m, w, h) => {
     const top = h - 26;
-    const sums = m.v.columns.map((c) => m.v.sum(m.row, c) / (c.to - c.from) * m.n);
+    // of a column its mean, but of the orange token's its own share, which the sentence gives
+    const sums = m.v.columns.map((c) => (c === m.v.of(m.p) ? m.row[m.p] : m.v.sum(m.row, c) / (c.to - c.from)) * m.n);
     const most = Math.max(...sums);
     const each = Math.max(2, (m.v.w / m.v.columns.length) * 0.7);
     const y = (x) => 52 * (x / most);
@@ -384,7 +389,14 @@ const SCENES = [
       if (s.head && k !== s.head - 1) return "";
       const base = 8 + high * (s.head ? 0.86 : k + (k === 2 ? 0.72 : 0.86));
       const unit = high * 0.6;
-      return line(m.v.x, base, m.v.x + m.v.w, base, "faint") + [true, false].map((its) => bars(m.v.columns.flatMap((c, j) => (its === (c === m.v.of(m.p)) ? [[c.x - each / 2, base, each, (unit * sums[k][j]) / most]] : [])), its ? "forange" : fill, `map${k}`)).join("") + text(m.v.x + 12, base - unit + 4, String(name), "small bold halo") + (k < 2 ? opener(s, k + 1, areas[k]) : "");
+      const tall = (x) => (unit * x) / most;
+      // the orange token alone is orange; what else its column holds stands on it
+      const own = rows[k][1][m.p];
+      const others = m.v.columns.map((c, j) => {
+        const left = c === m.v.of(m.p) ? sums[k][j] - own : sums[k][j];
+        return [c.x - each / 2, base - (c === m.v.of(m.p) && left * own > 0 ? tall(own) : 0), each, tall(left)];
+      });
+      return line(m.v.x, base, m.v.x + m.v.w, base, "faint") + bars(others, fill, `map${k}`) + bars([[m.v.of(m.p).x - each / 2, base, each, tall(own)]], "forange", `map${k}`) + text(m.v.x + 12, base - unit + 4, String(name), "small bold halo") + (k < 2 ? opener(s, k + 1, areas[k]) : "");
     }).join("");
   },
   (s, m, w, h, data) => {
@@ -441,7 +453,7 @@ const guessed = () => {
 export const render = mount({
   name: "machine",
   words: { "last vector": "vector", tokens: "tokens", streams: "streams", "orange token": "followed" },
-  start: () => ({ at: 0, n: 314, token: 0.6, edges: "all", kept: 0, sink: 0, type: "bf16", first: true, swap: false, head: 0, lam: 0.8, agree: 0.9, both: false, part: "RoPE" }),
+  start: () => ({ at: 0, n: 314, token: 0.6, edges: "all", kept: 0, sink: 0, quiet: true, type: "bf16", first: true, swap: false, head: 0, lam: 0.8, agree: 0.9, both: false, part: "RoPE" }),
   tidy: (s, data) => ({
     ...s, at: clamp(s.at, 0, STOPS.length - 1), n: clamp(s.n, 1, MOST), token: clamp(s.token, 0, 1), edges: own(EDGES, s.edges, "all"), kept: Math.round(s.at) === 2 ? clamp(s.kept, 0, 0.95) : 0, sink: Math.round(s.at) === 2 ? clamp(s.sink, 0, 0.95) : 0,
     head: only(5, 6)(s) ? 0 : clamp(Math.round(s.head), 0, 2), type: own(DIGITS, s.type, "bf16"), lam: clamp(s.lam, 0, 1), agree: clamp(s.agree, 0, 1), part: own(data.race ?? {}, s.part, "RoPE"),
@@ -452,6 +464,7 @@ export const render = mount({
     { kind: "choice", key: "edges", label: "hears", options: Object.entries(EDGES), hidden: only(1) },
     { key: "kept", label: "share kept", min: 0, max: 0.95, step: 0.05, show: asShare, hidden: only(2) },
     { key: "sink", label: "sink in head 2", min: 0, max: 0.95, step: 0.05, show: asShare, hidden: only(2) },
+    { kind: "switch", key: "quiet", label: "the sink says nothing", hidden: only(2) },
     { kind: "choice", key: "type", label: "stored as", options: Object.keys(DIGITS).map((type) => [type, type]), hidden: only(3, 4) },
     { kind: "switch", key: "first", label: "a first token", hidden: only(4) },
     { kind: "switch", key: "swap", label: "exchange fast and slow pairs", hidden: only(5) },
@@ -461,6 +474,7 @@ export const render = mount({
     { kind: "choice", key: "part", label: "part exchanged", options: Object.keys(data.race ?? { RoPE: 0 }).map((name) => [name, name]), hidden: only(7) },
   ],
   height: (w) => (w >= 520 ? 420 : 330),
+  narrow: 519,
   items: (s, data, w, h) => {
     const v = view(s, w, h);
     const [n, p] = [size(s), at(s)];
@@ -495,7 +509,7 @@ export const render = mount({
       return `Of the last vector ${say(100 * share, 2)}% is the orange token, ${back} back. ${s.edges === "edge" ? "One edge in the right place." : s.edges === "all" ? `All ${all} share one vector of ${WIDTH} numbers.` : ""}`.trim();
     }
     if (stop === 2) {
-      const heard = uniformInfluence(all, LAYERS, s.kept, s.sink / 2);
+      const heard = uniformInfluence(all, LAYERS, keeps(s), brings(s));
       return `The last token holds ${say(100 * heard[0], 2)}% of the first token, ${say(100 * heard[p], 2)}% of the orange one and ${say(100 * heard[all - 1], 2)}% of itself; an equal share is ${say(100 / all, 2)}%.`;
     }
     if (stop === 3) {
@@ -545,13 +559,18 @@ export const render = mount({
     if (!told.length && !figure.closest(".reveal")) figure.insertAdjacentHTML("afterbegin", `<p class="machine-whole">${tell(WHOLE)}${home ? ` <a href="${home}${said("chapters/welcome.html")}">${said(START)}</a>` : ""}</p>`);
     const linked = () => location.hash.match(/^#stop-([0-7])$/);
     if (told.length) {
-      const beside = told[0].getBoundingClientRect().left >= figure.getBoundingClientRect().right;
-      // where the text begins below the drawing
-      const under = () => figure.parentNode.offsetHeight + 60;
+      const stays = figure.parentNode;
+      const beside = () => told[0].getBoundingClientRect().left >= stays.getBoundingClientRect().right;
+      const top = () => (parseFloat(getComputedStyle(stays).top) || 0) + 4;
+      // where the text begins below what stays
+      const under = () => stays.offsetHeight + top();
       // until when a button's stop holds, while the text scrolls past the others
       let chosen = 0;
       // a link to a stop, too, leaves its heading below what stays
-      const margins = () => told.forEach((section) => { section.style.scrollMarginTop = beside ? "4rem" : `${under()}px`; });
+      const margins = () => {
+        const padded = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;
+        told.forEach((section) => { section.style.scrollMarginTop = `${(beside() ? top() : under()) - padded}px`; });
+      };
       const go = (stop, behavior) => {
         margins();
         told[stop].scrollIntoView({ behavior });
@@ -562,10 +581,33 @@ export const render = mount({
         chosen = performance.now() + 800;
       }, true);
       on(window, "hashchange", () => linked() && show(Number(linked()[1])));
-      requestAnimationFrame(() => {
+      // the stop whose text crosses a line of the screen is the one that is shown; a screen that is turned has another line
+      let seen = null;
+      const watch = () => {
+        seen?.disconnect();
         const at = Math.round(Math.min(under() + 0.3 * Math.max(0, innerHeight - under()), innerHeight - 24));
-        const seen = new IntersectionObserver((entries) => entries.forEach((entry) => { if (entry.isIntersecting && performance.now() > chosen) show(told.indexOf(entry.target)); }), { rootMargin: beside ? "-45% 0px -50%" : `-${at}px 0px -${innerHeight - at - 8}px` });
+        seen = new IntersectionObserver((entries) => entries.forEach((entry) => { if (entry.isIntersecting && performance.now() > chosen) show(told.indexOf(entry.target)); }), { rootMargin: beside() ? "-45% 0px -50%" : `-${at}px 0px -${Math.max(0, innerHeight - at - 8)}px` });
         told.forEach((section) => seen.observe(section));
+      };
+      requestAnimationFrame(watch);
+      on(window, "resize", watch);
+      // what moves the machine is folded on a small screen
+      const panel = figure.querySelector(".drawing-controls");
+      panel.querySelector(".drawing-steps").insertAdjacentHTML("afterend", `<button type="button" class="drawing-fold" aria-expanded="false">${said("controls")}</button>`);
+      const fold = panel.querySelector(".drawing-fold");
+      on(fold, "click", () => fold.setAttribute("aria-expanded", String(panel.classList.toggle("unfolded"))));
+      // from its last control Tab goes to the text of the stop that is shown, and back; the texts above it would scroll the page
+      const reached = (node) => [...node.querySelectorAll("a[href], button, input, select, [tabindex='0']")].filter((each) => each.checkVisibility?.() !== false && !each.disabled);
+      on(stays, "keydown", (event) => {
+        const target = reached(told[Math.round(hand.state.at)])[0];
+        if (event.key !== "Tab" || event.shiftKey || event.target !== reached(stays).at(-1) || !target) return;
+        event.preventDefault();
+        target.focus({ preventScroll: beside() });
+      });
+      on(told[0].parentNode, "keydown", (event) => {
+        if (event.key !== "Tab" || !event.shiftKey || event.target !== reached(told[Math.round(hand.state.at)])[0]) return;
+        event.preventDefault();
+        reached(stays).at(-1).focus({ preventScroll: true });
       });
       told.forEach((section, stop) => {
         const more = [note(stop), hangs(stop) && `<a href="${hangs(stop)}">${said(into(stop))}</a>`].filter(Boolean).join(" · ");
@@ -575,10 +617,17 @@ export const render = mount({
         event.preventDefault();
         history.replaceState(null, "", `#stop-${event.detail}`);
         chosen = performance.now() + 1500;
-        go(event.detail, matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
         show(event.detail);
+        // once its sentence is there, whose lines say where the text begins
+        const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
+        requestAnimationFrame(() => requestAnimationFrame(() => go(event.detail, behavior)));
       });
-      if (linked()) requestAnimationFrame(() => { const stop = Number(linked()[1]); go(stop, "auto"); show(stop); });
+      if (linked()) {
+        const stop = Number(linked()[1]);
+        chosen = performance.now() + 1500;
+        hand.set({ at: stop });
+        requestAnimationFrame(() => requestAnimationFrame(() => go(stop, "auto")));
+      }
       on(document.querySelector(".guess input") ?? figure, "change", () => hand.set({}));
     } else if (linked()) hand.set({ at: Number(linked()[1]) });
     const link = figure.querySelector(".machine-into");

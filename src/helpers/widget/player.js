@@ -30,9 +30,18 @@ for (const root of document.querySelectorAll("figure.explore:not([data-alive])")
   const play = (button) => {
     const input = inputs[Number(button.dataset.plays)];
     const last = Number(input.max);
-    if (Number(input.value) === last) {
+    const next = () => {
+      input.value = Number(input.value) + 1;
+      update();
+    };
+    const ended = Number(input.value) === last;
+    if (ended) {
       input.value = 0;
       update();
+    }
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      if (!ended) next(); // nothing moves by itself: a press is a step
+      return;
     }
     say(button, "■", "Stop");
     stop = () => {
@@ -42,8 +51,7 @@ for (const root of document.querySelectorAll("figure.explore:not([data-alive])")
       stop = () => {};
     };
     timer = setInterval(() => {
-      input.value = Number(input.value) + 1;
-      update();
+      next();
       if (Number(input.value) === last) stop();
     }, 900);
   };

@@ -1,0 +1,73 @@
+"""The frame of a page: what stands around its text. It comes after the text for the Tab key, and in the page's language.
+
+The theme binds the menu and the contents to the first button of each kind. Its own header holds a first pair that nobody
+sees, so `templates/layout.html` leaves that header out. The sidebar follows the text in the page's source, because a
+reader who moves by Tab would else pass all its links on every page; `course.css` shows it at the left.
+"""
+
+import re
+from pathlib import Path
+
+HERE = "chapters/zh/"  # where the Chinese pages stand
+OPENING = '<dialog id="pst-primary-sidebar-modal">'
+TEXT, END = '<main id="main-content"', "</main>"
+HOME = re.compile(r'<ul class="nav bd-sidenav bd-sidenav__home-link">.*?</ul>', re.S)
+PART = re.compile(r'<p aria-level="2" class="caption".*?(?=<p aria-level="2" class="caption"|</div>)', re.S)
+CHINESE = 'class="caption-text">中文<'
+# the names of what the download button offers, by the suffix that the theme shows: in English and in Chinese
+OFFERED = {
+    ".ipynb": ("Notebook", "笔记本"),
+    ".zip": ("Notebooks", "笔记本"),
+    ".md": ("Source", "源文件"),
+    ".pdf": ("Print", "打印"),
+}
+SKIP = ("Skip to the list of pages", "跳到页面列表")
+
+
+def of_its_language(sidebar: str, chinese: bool) -> str:
+    """The sidebar with the parts of its table of contents that are in the page's language.
+
+    >>> caption = '<p aria-level="2" class="caption"><span class="caption-text">{}</span></p><ul></ul>'
+    >>> both = f"<div>{caption.format('Chapters')}{caption.format('中文')}</div>"
+    >>> "中文" in of_its_language(both, False), "Chapters" in of_its_language(both, True)
+    (False, False)
+    """
+    return PART.sub(lambda part: part[0] if (CHINESE in part[0]) == chinese else "", HOME.sub("", sidebar))
+
+
+def sidebar_last(content: str, chinese: bool) -> str:
+    """The page with its sidebar behind its text.
+
+    Raises:
+        ValueError: the theme writes its pages otherwise than expected here.
+    """
+    if not OPENING in content or not TEXT in content:
+        raise ValueError(f"a page must have {OPENING} before {TEXT}: has the theme changed?")
+    before, rest = content.split(OPENING, 1)
+    sidebar, text = rest.split(TEXT, 1)
+    text, after = text.rsplit(END, 1)
+    return f"{before}{TEXT}{text}{END}{OPENING}{of_its_language(sidebar, chinese)}{after}"
+
+
+def framed(app, pagename, templatename, context, doctree):
+    chinese = pagename.startswith(HERE)
+    context["sidebar_last"] = lambda content: sidebar_last(content, chinese)
+    context["skip_to_pages"] = SKIP[chinese]
+
+
+def offer(app, pagename, templatename, context, doctree):
+    """Say what the download button offers in words; the source of a page without code is of no use to a reader."""
+    chinese = pagename.startswith(HERE)
+    for group in context.get("header_buttons", []):
+        if "buttons" not in group:
+            continue
+        group["buttons"] = [each for each in group["buttons"] if Path(each.get("url", "")).suffix != ".md"]
+        for button in group["buttons"]:
+            if button["text"] in OFFERED:
+                button["text"] = OFFERED[button["text"]][chinese]
+
+
+def setup(app):
+    app.connect("html-page-context", framed)
+    app.connect("html-page-context", offer, priority=950)  # after the theme's buttons and the Chinese edition's file
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
