@@ -41,7 +41,7 @@ def sidebar_last(content: str, chinese: bool) -> str:
     Raises:
         ValueError: the theme writes its pages otherwise than expected here.
     """
-    if not OPENING in content or not TEXT in content:
+    if OPENING not in content or TEXT not in content:
         raise ValueError(f"a page must have {OPENING} before {TEXT}: has the theme changed?")
     before, rest = content.split(OPENING, 1)
     sidebar, text = rest.split(TEXT, 1)

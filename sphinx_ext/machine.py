@@ -54,10 +54,7 @@ class Places(Directive):
         head = "".join(f'<th scope="col">{words.translated(name)}</th>' for name in COLUMNS.values())
         rows = "".join(
             f'<tr><th scope="row"><a href="#stop-{row.chapter}">{row.chapter}</a> {html.escape(words.translated(row.place))}</th>'
-            + "".join(
-                f'<td data-name="{words.translated(title)}">{html.escape(words.translated(getattr(row, name)))}</td>'
-                for name, title in list(COLUMNS.items())[1:]
-            )
+            + "".join(answer.cell(title, getattr(row, name)) for name, title in list(COLUMNS.items())[1:])
             + "</tr>"
             for row in answer.BOTTLENECKS
         )

@@ -126,7 +126,12 @@ def test_the_machine_draws_every_length():
 def test_the_machine_has_chinese_for_all_it_says():
     """If not: `words/machine.zh.json` has all that it says, then `python tools/stills.py`."""
     table, parts = drawing.words_of("machine", "zh"), drawing.numbers("machine")["race"]
-    kinds = [{}, {"sink": 0.5, "quiet": False}, {"edges": "path", "type": "fp32"}, {"edges": "edge", "swap": True, "both": True, "first": False}]
+    kinds = [
+        {},
+        {"sink": 0.5, "quiet": False},
+        {"edges": "path", "type": "fp32"},
+        {"edges": "edge", "swap": True, "both": True, "first": False},
+    ]
     kinds += [{"head": 1}, {"head": 2}]
     states = [{"at": at, "n": n, "width": w} for at in range(8) for n in (1, 2, 40, 314) for w in (360, 720)]
     states = [state | kind for state in states for kind in kinds] + [{"at": 7, "part": part} for part in parts]

@@ -155,7 +155,7 @@ def test_from_the_machine_the_tab_key_goes_to_the_stop_that_is_shown(hand):
 def test_few_tabs_lead_to_the_text(hand, name):
     """The list of pages comes behind it, with a link that skips to it, and in one language."""
     page = hand(PAGES[name])
-    for tabs in range(1, 16):
+    for tabs in range(1, 16):  # noqa: B007 it is asked below
         page.keyboard.press("Tab")
         if page.evaluate("Boolean(document.activeElement.closest('.bd-article'))"):
             break

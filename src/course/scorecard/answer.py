@@ -50,11 +50,16 @@ def table() -> HTML:
     head = "".join(f'<th scope="col">{words.translated(name)}</th>' for name in names)
     rows = "".join(
         f'<tr><th scope="row">{each.chapter}. {html.escape(words.translated(each.place))}</th>'
-        + "".join(f"<td>{html.escape(words.translated(text))}</td>" for text in each[2:7])
+        + "".join(cell(name, text) for name, text in zip(names[1:], each[2:7], strict=True))
         + f'</tr><tr class="answer-evidence"><td colspan="6">{" · ".join(map(_judged, each.evidence))}</td></tr>'
         for each in BOTTLENECKS
     )
     return HTML(f'<table class="answer-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>')
+
+
+def cell(name: str, text: str) -> str:
+    """A cell that knows the name of its column, which a phone shows before it."""
+    return f'<td data-name="{words.translated(name)}">{html.escape(words.translated(text))}</td>'
 
 
 def findings() -> HTML:

@@ -21,7 +21,7 @@ STYLE = (
     "text-decoration:none;color:inherit;white-space:nowrap}"
     ".talk-remark{border-left:6px solid #767676;padding-left:.5em}.talk-correction{border-color:#d55e00}"
     '@font-face{font-family:"talk original";src:url("../slides/talk.zh-400.woff")}'
-    '.talk-claim [lang=zh]{font-family:"Source Sans 3","talk original",sans-serif;opacity:.85}'
+    '.talk-claim [lang=zh]{font-family:"Source Sans 3","Letters","talk original","Signs",sans-serif;opacity:.85}'
     ".talk-foot{margin-top:.35em;font-size:max(20px,.68em);opacity:.85}.talk-foot a{color:inherit}"
     ".talk-places{border-collapse:collapse}.talk-places :is(th,td){text-align:left;padding:.25em .6em}"
 )

@@ -1,0 +1,65 @@
+"""Signs that the course's face has no shapes for, as two small fonts of a few kB: arrows, marks and signs of mathematics.
+
+The pages' face, Source Sans 3, is shipped in its Latin and Greek parts. A browser takes every other sign from the machine
+that it runs on, which may have none. What the built site uses is cut out of two fonts that the build has already: letters
+of the same face (`helpers/fonts`), and DejaVu Sans, which Matplotlib brings.
+"""
+
+import html
+import re
+import shutil
+from pathlib import Path
+
+from fontTools import subset
+from fontTools.ttLib import TTFont
+from matplotlib import get_data_path
+
+ROOT = Path(__file__).resolve().parents[1]
+DEJAVU = Path(get_data_path()) / "fonts/ttf"
+# name, weight, and the font that it is cut from; `course.css` and `lecture.css` name the files
+FONTS = (
+    ("letters", 400, ROOT / "src/helpers/fonts/source-sans-3-400.ttf"),
+    ("letters", 700, ROOT / "src/helpers/fonts/source-sans-3-700.ttf"),
+    ("signs", 400, DEJAVU / "DejaVuSans.ttf"),
+    ("signs", 700, DEJAVU / "DejaVuSans-Bold.ttf"),
+)
+ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
+WRITTEN = ("chapters", "slides", "live", "drawings")  # folders of the site whose files show text
+
+
+def used(site: Path) -> set[int]:
+    """The signs beyond Latin that any page, deck or script of a built site can show; Chinese has fonts of its own."""
+    files = [path for name in WRITTEN for kind in ("html", "js", "json") for path in (site / name).rglob(f"*.{kind}")]
+    files += [*site.glob("*.html"), *(site / "_static").glob("course.*")]
+    found: set[str] = set()
+    for path in files:
+        text = path.read_text(errors="ignore")
+        found |= set(text) | {chr(int(code, 16)) for code in ESCAPED.findall(text)}
+        found |= {html.unescape(name) for name in set(re.findall(r"&#?\w+;", text))}
+    return {ord(sign) for sign in found if len(sign) == 1 and 0x100 <= ord(sign)}
+
+
+def cut(font: Path, wanted: set[int], to: Path) -> None:
+    """Write the wanted signs of a font as WOFF."""
+    whole = TTFont(font, recalcTimestamp=False)
+    options = subset.Options(layout_features=[], hinting=False, notdef_outline=True)
+    cutter = subset.Subsetter(options)
+    cutter.populate(unicodes={0x20} | wanted & set(whole.getBestCmap()))
+    cutter.subset(whole)
+    whole.flavor = "woff"
+    whole.save(to)
+
+
+def write(app, error):
+    if error is None and app.builder.format == "html":
+        site = Path(app.outdir)
+        (site / "_static/fonts").mkdir(parents=True, exist_ok=True)
+        wanted = used(site)
+        for name, weight, font in FONTS:
+            cut(font, wanted, site / f"_static/fonts/{name}-{weight}.woff")
+        shutil.copy(DEJAVU / "LICENSE_DEJAVU", site / "_static/fonts")
+
+
+def setup(app):
+    app.connect("build-finished", write, priority=900)  # after the decks and the drawings
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
