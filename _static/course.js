@@ -67,18 +67,16 @@ addEventListener("load", () => {
   (window.MathJax?.startup?.promise ?? Promise.resolve()).then(mark);
 });
 addEventListener("resize", mark);
-// Who presses a button with a key goes on from there: the theme takes the focus off its own, "Copy" leaves it nowhere.
-const stays = (button) => () => {
-  if (document.activeElement === document.body && button.isConnected && button.checkVisibility?.() !== false) button.focus({ preventScroll: true });
-};
+// Who presses a button with a key goes on from there: the theme takes the focus off its own, "Copy" leaves it nowhere. And a
+// dialog that is closed gives the focus back to the button that opened it.
+let pressed = null;
+const goOn = (button) => setTimeout(() => {
+  if (document.activeElement === document.body && button?.isConnected && button.checkVisibility?.() !== false) button.focus({ preventScroll: true });
+});
 document.addEventListener("click", (event) => {
-  const button = event.target.closest?.("button");
-  if (button && (event.detail === 0 || button.matches(".copybtn"))) setTimeout(stays(button));
-});
-// A dialog that is closed gives the focus back to the button that opened it.
-document.addEventListener("DOMContentLoaded", () => {
-  for (const kind of ["primary", "secondary"]) {
-    const button = document.querySelector(`.${kind}-toggle`);
-    if (button) document.getElementById(`pst-${kind}-sidebar-modal`)?.addEventListener("close", () => setTimeout(stays(button)));
-  }
-});
+  const button = event.composedPath().find((each) => each.matches?.("button")); // its icon may be another one later
+  if (!button) return;
+  pressed = button;
+  if (event.detail === 0 || button.matches(".copybtn")) goOn(button);
+}, true);
+document.addEventListener("close", () => goOn(pressed), true);

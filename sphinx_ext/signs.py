@@ -6,6 +6,7 @@ of the same face (`helpers/fonts`), and DejaVu Sans, which Matplotlib brings.
 """
 
 import html
+import logging
 import re
 import shutil
 from pathlib import Path
@@ -54,6 +55,7 @@ def write(app, error):
     if error is None and app.builder.format == "html":
         site = Path(app.outdir)
         (site / "_static/fonts").mkdir(parents=True, exist_ok=True)
+        logging.getLogger("fontTools").setLevel(logging.WARNING)
         wanted = used(site)
         for name, weight, font in FONTS:
             cut(font, wanted, site / f"_static/fonts/{name}-{weight}.woff")

@@ -43,7 +43,9 @@ def hand(chromium, site):
 
     def open_page(path, size=DESK, touch=False):
         if touch not in pages:
-            pages[touch] = watched(chromium.new_context(has_touch=touch, reduced_motion="reduce"), site)
+            context = chromium.new_context(has_touch=touch, reduced_motion="reduce")
+            pages[touch] = watched(context, site)
+            context.set_default_timeout(20_000)  # a press that is covered is a fault, not a slow machine
         page = pages[touch]
         page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
         page.goto("about:blank")
@@ -96,7 +98,7 @@ def test_every_control_of_the_frame_does_something(hand, name, size, way):
         page.keyboard.press("Escape")
         page.evaluate("document.fullscreenElement && document.exitFullscreen()")
         if page.evaluate("document.querySelector('.pst-sidebar-hidden')"):
-            page.locator(".primary-toggle").click()
+            press(page, page.locator(".primary-toggle"), way)
         if way == "key":
             page.wait_for_timeout(50)
             if page.evaluate("document.activeElement === document.body"):

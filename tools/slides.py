@@ -381,7 +381,9 @@ def fonts(stem: str, out: Path) -> str:
             f'@font-face {{ font-family: "Edition"; font-weight: {weight}; font-display: block; src: url("{name}") format("woff"); }}'
         )
     shutil.copy(ROOT / "frontend/dist/fonts/LICENSE-noto-sans-sc", out)
-    faces.append('.reveal, .reveal .place { font-family: "Edition", "Source Sans 3", "Signs", sans-serif !important; }')
+    faces.append(
+        '.reveal, .reveal .place { font-family: "Edition", "Source Sans 3", "Letters", "Signs", sans-serif !important; }'
+    )
     return "\n".join(faces)
 
 
