@@ -13,7 +13,7 @@ A drawing is a plain ES module, `src/course/drawing/<name>.js`, with anywidget's
 is a `<span data-light="part">`, or a word in emphasis (`*chain*`) in the same section that the drawing's `words`
 list. What moves is computed in `mathematics.js`, and a test holds each function there equal to Python's of the same
 name. After a change run `python tools/stills.py`, which writes the still pictures for readers without scripts, and
-what the machine quotes of real models and of the race. A drawing weighs under 70 kB, and starts in its most telling
+what the machine quotes of real models and of the race. A drawing weighs under 80 kB, and starts in its most telling
 state.
 """
 
