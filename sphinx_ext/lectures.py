@@ -81,6 +81,21 @@ class Lectures(Directive):
         return [nodes.raw("", table, format="html")]
 
 
+class Editions(Directive):
+    """The pages that are there in Chinese, and how far each of them follows the English of today."""
+
+    def run(self):
+        env = self.state.document.settings.env
+        env.note_reread()
+        head = "<tr><th>Page</th><th>Paragraphs and captions translated</th><th>Follow an earlier version</th></tr>"
+        rows = "".join(
+            f'<tr><td><a href="zh/{name}.html" lang="zh-CN">{title}</a></td><td>{done} of {every}</td><td>{moved}</td></tr>'
+            for name, title, done, every, moved in editions.listed()
+        )
+        table = f'<table class="table"><thead>{head}</thead><tbody>{rows}</tbody></table>'
+        return [nodes.raw("", table, format="html")]
+
+
 def laid(app, stem: str) -> None:
     """The fonts of an edition beside the site."""
     folder = Path(app.outdir) / "fonts"
@@ -95,8 +110,8 @@ def everywhere(app):
     if app.builder.format == "html" and (home / "zh").exists():
         used = "中文首页（）" + "".join(path.read_text() for path in (home / "welcome.md", *home.rglob("zh/**/*.md")))
         tables = "".join(path.read_text() for path in sorted(home.rglob("*.zh.po"))) + editions.drawn()
-        quoted = (Path(app.srcdir) / "data/sources.csv").read_text()
-        for stem, text in (("everywhere", used), ("search", tables), ("quoted", quoted)):
+        quoted = "".join((Path(app.srcdir) / name).read_text() for name in ("data/sources.csv", "references.bib"))
+        for stem, text in (("everywhere", used), ("search", tables), ("quoted", quoted + editions.drawn())):
             editions.cut(text, stem, editions.folder())
             laid(app, stem)
 
@@ -234,8 +249,7 @@ def outdated(app, env, added, changed, removed):
     for name, table in zip(here, tables, strict=True):
         page = editions.english(table)
         code = execution.key(page, editions.ROOT) if page.suffix == ".ipynb" else ""
-        every = "".join(texts.values()) if page.stem == "welcome" else ""  # it lists how much of each there is
-        env.edition_keys[name] = editions.digest(texts[table] + code + frame + every)
+        env.edition_keys[name] = editions.digest(texts[table] + code + frame)
     return [name for name, now in env.edition_keys.items() if before.get(name) != now]
 
 
@@ -250,6 +264,7 @@ def decks(app, exception):
 
 def setup(app):
     app.add_directive("lectures", Lectures)
+    app.add_directive("editions", Editions)
     app.connect("env-get-outdated", outdated)
     app.connect("executing", editions_of)
     app.connect("source-read", in_two_languages, priority=600)  # after the outputs stand in a notebook

@@ -496,24 +496,21 @@ def note(table: Path) -> str:
     return f"中文版：共 {every} 个单元，其中{'，'.join(old)}；正文中都已标明，代码和图里的暂用英文{of}。"
 
 
-def listed() -> str:
-    """The pages of the book as a table: how much of each is there in Chinese; of the others the English."""
-    said, rows = frame("editions"), []
+def listed() -> list[tuple[str, str, int, int, int]]:
+    """Return the pages that have an edition: name, Chinese title, units up to date, units in all, units that moved."""
+    rows = []
     for name in re.findall(r"(?:file|root): chapters/((?!zh/)\S+)", (ROOT / "_toc.yml").read_text()):
-        source = english(HOME / f"{name}.zh.po")
-        title, found = next(iter(cells(source).values())), said["English"]
-        for table in tables(source):
-            title, (done, every, *_) = next(iter(texts(table).values())), state(table)
-            found = f"{done} / {every}"
-        rows.append(f"| [{title.splitlines()[0].strip('# ')}]({name}{source.suffix}) | {found} |")
-    return "\n".join([f"| {said['Page']} | {said['Units']} |", "|---|--:|", *rows])
+        for table in tables(english(HOME / f"{name}.zh.po")):
+            title, (done, every, moved, _) = next(iter(texts(table).values())), state(table)
+            rows.append((name, title.splitlines()[0].strip("# "), done, every, moved))
+    return rows
 
 
 def page(table: Path) -> str:
     """An edition as a page of the book, in Markdown: its text, what its cells show, and what is said over it."""
     source = english(table)
     if source.suffix == ".md":
-        parts = [*texts(table, marks=True).values(), *([listed()] if source.stem == "welcome" else [])]
+        parts = [*texts(table, marks=True).values()]
         named = headings() if source.stem == "sources" else ""
         used = "".join([*parts, *words(table).values(), drawn(), note(table), named])
         cut(used, stem(table), folder())
