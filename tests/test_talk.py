@@ -537,7 +537,12 @@ def test_the_glossary_is_the_law_in_both_languages(table):
             if says(english, term):
                 if chinese.lower() not in other.lower():
                     wrong.append(f"{name}: {term} is {chinese} in the glossary")
-                elif first and re.search("[一-鿿]", chinese) and f"{chinese}（{term}".lower() not in other.lower():
+                elif (
+                    first
+                    and not behind
+                    and re.search("[一-鿿]", chinese)
+                    and f"{chinese}（{term}".lower() not in other.lower()
+                ):
                     wrong.append(f"{name}: the first {chinese} needs （{term}）")
                 first = False
         for english, other in editions.words(table).items():
