@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import assignments
 import chapters
 import evenings
+import lectures
 import pytest
 import reading
 from conftest import ROOT
@@ -108,3 +109,40 @@ def test_folded_code_takes_no_time():
     cell = {"cell_type": "code", "source": ["x = 1\n"] * 60, "metadata": {}}
     assert reading.minutes_of_cell(cell) == pytest.approx(8)
     assert reading.minutes_of_cell(cell | {"metadata": {"tags": ["hide-input"]}}) == 0
+
+
+# What a page of steps gives -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", assignments.WORKSHOP.values())
+def test_the_lines_of_a_step_are_folded_on_its_page(page):
+    cells = json.loads((ROOT / f"chapters/{page}.ipynb").read_text())["cells"]
+    steps = [cell["metadata"] for cell in cells if "step" in cell["metadata"].get("tags", [])]
+    assert steps
+    assert all("hide-cell" in step["tags"] for step in steps)
+    assert {step["mystnb"]["code_prompt_show"] for step in steps} == {"Show the lines, for when you are stuck"}
+
+
+@pytest.mark.parametrize("name", ["chapters/0-build-it/build", "chapters/zh/2-causal-attention/yours"])
+def test_the_button_gives_the_copy_to_write_in_first(tmp_path, name):
+    source = {"type": "link", "label": "download-source-button", "url": "_sources/page.ipynb", "text": ".ipynb"}
+    group = {"buttons": [dict(source), {"label": "download-pdf-button"}]}
+    context = {"header_buttons": [group], "pathto": lambda folder, _: f"../{folder}"}
+    lectures.handout(SimpleNamespace(outdir=str(tmp_path)), name, "", context, None)
+    first, second, *_ = group["buttons"]
+    assert (first["text"], second["text"]) == ("to write in", "solved")
+    assert second["url"] == source["url"]
+    assert first["url"] != source["url"]
+    if "zh" in name:
+        (file,) = (tmp_path / "_sources").iterdir()
+        steps = [cell for cell in json.loads(file.read_text())["cells"] if "step" in cell["metadata"].get("tags", [])]
+        assert steps
+        assert all("".join(cell["source"]).endswith("= ...\n") for cell in steps)
+    else:
+        assert first["url"] == "../teaching/build-it.ipynb"
+
+
+def test_a_page_without_steps_keeps_its_button():
+    group = {"buttons": [{"label": "download-source-button", "text": ".ipynb"}]}
+    lectures.handout(None, "chapters/answer", "", {"header_buttons": [group]}, None)
+    assert group["buttons"] == [{"label": "download-source-button", "text": ".ipynb"}]
