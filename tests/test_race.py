@@ -837,8 +837,8 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
     assert cells.score_2048[entries.MIXED, 0.005] > protocol.KEPT > 0.7 > cells.score_2048[entries.MIXED, 0.002]
     assert rates.best().rate["retrieval", entries.MIXED] == 0.002
     recall = rates.by_rate().loc["recall", "NoPE, stick-breaking", 0.002]
-    assert (recall.learned, recall.runs, recall.stays) == (5, 5, "stays right")
-    assert recall.first_128 < protocol.KEPT < recall.score_128
+    assert (recall.learned, recall.runs) == (5, 5)
+    assert recall.first_128 < protocol.KEPT < 0.98 < recall.score_128
     assert rates.order("retrieval", entries.MIXED, "RoPE") == "stands at every rate"
     twice = data.table("race_twice").groupby("entry").score_2048.mean()
     assert twice[["NoPE, scalable softmax", entries.MIXED_SCALED]].eq(1).all()
