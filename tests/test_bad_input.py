@@ -59,6 +59,7 @@ EXEMPT = {
 INFINITE = {
     "normalizers.forgetting_bias": "-inf hides the keys after the query",
     "collapse.round_to": "beyond the largest number of a type there is infinity, as in IEEE 754",
+    "compute.exact": "it gives back the numbers that it is given",
     "compute.shrink": "it gives back what the caller's function returned",
     "significance.interval": "one value has no ends",
     "significance.standard_error": "one value has none",
@@ -110,6 +111,8 @@ EXAMPLES = {
     "rope.rotate": {"x": torch.randn(3, 4), "positions": torch.arange(3), "frequencies": torch.tensor([1.0, 0.1])},
     "rope.smallest_base": {"width": 8, "step": 1, "start": 2, "tries": 50},
     "compute.dtype": {"name": "fp32"},
+    "compute.exact": {"x": torch.ones(3)},
+    "compute.is_out_of_memory": {"error": MemoryError()},
     "compute.shrink": {"call": lambda chunk: chunk},
     "files.weights": {"path": "new.safetensors"},
     "data.table": {"name": "reported/rope_models"},

@@ -62,6 +62,7 @@ def exact(x: Tensor) -> Tensor:
     >>> exact(torch.ones(2)).dtype
     torch.float64
     """
+    require.instance("x", x, Tensor, "a tensor")
     return (x.cpu() if x.device.type in _WITHOUT_FLOAT64 else x).double()
 
 
@@ -101,6 +102,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     >>> is_out_of_memory(RuntimeError("shapes differ"))
     False
     """
+    require.instance("error", error, BaseException, "an exception")
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in _FULL_MEMORY)

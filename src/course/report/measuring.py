@@ -4,7 +4,7 @@ They use the measures of the labs, so that with the full plan the numbers are th
 ValueError, whose sentence the report shows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -282,7 +282,7 @@ def base(subject: Subject, plan: Plan) -> Numbers:
     }
 
 
-def _furthest(layers: tuple[mixing._Layer, ...], theta: Tensor) -> int:
+def _furthest(layers: Sequence[Any], theta: Tensor) -> int:
     """The widest window of the layers that turn by these frequencies: no two tokens further apart meet there."""
     own = [each for each in layers if each.theta is not None and torch.equal(each.theta, theta)]
     windows = [each.window for each in own]
