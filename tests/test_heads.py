@@ -55,7 +55,6 @@ def test_every_command_of_a_head_is_one_of_a_table():
     assert {name for name in COMMANDS if COMMANDS[name]} == set(TABLES) - {
         "checkpoints",
         "race_wide",
-        "race_pairs",
         "race_rivals",
     }
     assert all(callable(named(table(name)["function"])) for name in TABLES)

@@ -205,7 +205,10 @@ def _judged(found: pd.DataFrame, claimed: str) -> Numbers:
 )
 def race_differential_retrieves() -> Numbers:
     found = comparison.compare(comparison.table(), against=None).query("task == 'retrieval'").set_index("entry")
-    return _judged(found.loc[entries.HYPOTHESES["H4"][1]], "better")
+    right = data.table("race_pairs").groupby("entry")[["first_score_128", "end_score_128"]].mean()
+    names = {"differential": "differential", "half": entries.HALF}
+    stops = {short: right.loc[name].tolist() for short, name in names.items()}
+    return _judged(found.loc[entries.HYPOTHESES["H4"][1]], "better") | {"stops": stops}
 
 
 @rule(
@@ -215,7 +218,9 @@ def race_differential_retrieves() -> Numbers:
     nothing=("intervals around 1", lambda noises: {"noises": noises.assign(low=0.9, high=1.1)}),
 )
 def race_subtraction_raises_signal_over_noise() -> Numbers:
-    return {"noises": comparison.noises()}
+    pairs = data.table("race_pairs").query("entry == 'differential'")
+    output = pairs[["first_output", "end_output"]]
+    return {"noises": comparison.noises(), "output": output.mean().tolist(), "runs": len(pairs)}
 
 
 @rule(
