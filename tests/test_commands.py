@@ -98,7 +98,8 @@ def test_named_command_is_parsed(command, monkeypatch, capsys):
             parse(command, monkeypatch)
         assert ended.value.code == 0
         return
-    with pytest.raises(Parsed):
+    alone = len(command.split()) == (3 if " -m " in command else 2)  # the name of a script in a sentence
+    with pytest.raises((Parsed, SystemExit) if alone else Parsed):
         parse(command, monkeypatch)
 
 
