@@ -220,13 +220,11 @@ def test_lab_6_measures_two_maps_as_the_race_does():
     wanted = evaluation.two_noises(two, "retrieval", *rows)
     page |= {"train": lambda *_: (two, 0), "two": two, "both": {"one map": one}, "names": list(entries.ENTRIES)}
     page["noises"] = lambda model, n, noises=page["noises"]: noises(model, 64)
-    page = defined(6, "c6odds00", "c6cosine0", "c6gain000", "c6shares0", "c6round00", "c6gap000", page="lab", **page)
-    changed = page["agree"], page["change"](two, 64)["noise"], page["change"](two, 64)["signal / noise"]
-    assert changed == pytest.approx(tuple(wanted[f"{name}_1"] for name in ("agree", "left", "gain")), rel=1e-4)
+    page = defined(6, "c6odds00", "c6cosine0", "c6shares0", "c6gap000", page="lab", **page)
+    assert page["agree"] == pytest.approx(wanted["agree_1"], rel=1e-4)
     looked = page["pairs"](64, 64, rows=32, seed=64)
     shares = evaluation.best_heads(one, "retrieval", *looked)[:1] + evaluation.masses(one, "retrieval", *looked)
     assert page["shares"](one, 64) == pytest.approx(shares, rel=0.02)  # the layer may be another one
-    assert page["error"](one, n=64) == pytest.approx(evaluation.quantisation_error(one, looked[0]), rel=1e-4)
     judged = comparison.compare(page["rows"], against=None).query("task == 'retrieval'").set_index("entry")
     found = page["gaps"].loc["differential\nagainst RoPE, half the heads"]
     assert list(found) == pytest.approx(list(judged.loc["differential", ["gap", "gap_low", "gap_high"]]), abs=2e-3)
