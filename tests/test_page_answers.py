@@ -39,6 +39,7 @@ MORE = {"4.7": ("", ", 390"), "5.2": ("3, ", "")}  # what a check is given besid
 
 # Where the sentences of page and notebook differ, and why. The verdict is the same.
 DIFFERENT = {
+    "1.5": "the rounding noise of a singular matrix's inverse",
     "2.6": "torch adds float32 numbers one by one: its last digits are another order's",
     "3.8": "the sixth digit of float32 numbers",
     "4.1": "the decoders of a page have other random numbers",
@@ -50,8 +51,9 @@ DIFFERENT = {
 
 
 def cells(number):
+    """The book's own answers, by the name of the check: the code and the line of the check below it."""
     return {
-        re.match(r"checks\.(\w+)", text.rstrip().splitlines()[-1])[1]: "\n".join(text.rstrip().splitlines()[:-1])
+        re.match(r"checks\.(\w+)", text.rstrip().splitlines()[-1])[1]: text.rstrip().rpartition("\n")[::2]
         for text in answering.code_cells(NOTEBOOKS[number])
         if text.startswith("# @title Solution")
     }
@@ -73,10 +75,18 @@ def jobs(chapter, data):
                 text = line if kind == "right" else line.rpartition(" :: ")[0]
                 call = f"checks.{name}({guess}*answer)"
                 yield shared | {"number": number, "text": text, "source": f"answer = ({text},)\n", "call": call}
+        body, line = solutions[name]
+        yield shared | {
+            "number": number,
+            "text": "the book's",
+            "source": body or "\n",
+            "call": line or body,
+            "book": True,
+        }
         before, after = MORE.get(number, ("", ""))
         for made, _ in written.checks._rows(row.get("mistakes", "")):
             inside = row["call"].rstrip(")").partition("(")[2]
-            source = f"{solutions[name]}\nright = solution\nanswer = lambda {inside}: {made}\n"
+            source = f"{solutions[name][0]}\nright = solution\nanswer = lambda {inside}: {made}\n"
             call = f"checks.{name}({guess}{before}answer{after})"
             yield shared | {"number": number, "text": made, "source": source, "call": call}
 
@@ -122,6 +132,8 @@ def test_page_and_notebook_give_one_verdict(chapter, shipped, tmp_path):
     page, notebook = judged("page", tasks, shipped[0]), judged("notebook", tasks, shipped[1])
     assert len(page) == len(notebook) == len(tasks)
     wrong, lacking, same = [], 0, 0
+    books = [(task["number"], one) for task, one in zip(tasks, page, strict=True) if task.get("book")]
+    assert [each for each in books if each[1]["kind"] != "right"] == []
     for task, one, other in zip(tasks, page, notebook, strict=True):
         further = one["kind"] == "right" and task["number"] in PAGE["further"]
         if one["kind"] == "absent":  # NumPy, or a name that the stand-in lacks: said, and nothing is judged

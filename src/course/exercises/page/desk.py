@@ -290,12 +290,22 @@ def normalized_laplacian(graph: Any, nodelist: Any = None, weight: Any = "weight
     return Matrix([float(i == j) - x / root[i] / root[j] for j, x in enumerate(row)] for i, row in enumerate(rows))
 
 
+def resistance_distance(graph: Any, nodeA: Any = None, nodeB: Any = None, weight: Any = None, **_: Any) -> float:
+    """`networkx.resistance_distance` between two nodes, without SciPy."""
+    if nodeA is None or nodeB is None or weight is not None:
+        raise NotHere("scipy")
+    inverse = torch.linalg.pinv(torch.tensor(laplacian(graph, weight=None), dtype=torch.float64))
+    i, j = (list(graph).index(node) for node in (nodeA, nodeB))
+    return float(inverse[i, i] + inverse[j, j] - 2 * inverse[i, j])
+
+
 def whole_graphs() -> None:
     """Make what networkx, and the course's functions of graphs, take from NumPy out of lists."""
     import networkx as nx
     import numpy as np
 
     nx.to_numpy_array, nx.laplacian_matrix, nx.normalized_laplacian_matrix = adjacency, laplacian, normalized_laplacian
+    nx.resistance_distance = resistance_distance
     np.random.default_rng = lambda *_: None
     np.linalg.eigvalsh = lambda rows: torch.linalg.eigvalsh(torch.tensor(rows, dtype=torch.float64)).tolist()
     np.argmax = lambda values: max(range(len(values)), key=values.__getitem__)
