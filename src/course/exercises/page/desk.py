@@ -64,6 +64,10 @@ class Absent(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        inside = f"{self.__name__}.{name}"
+        spec = importlib.machinery.PathFinder.find_spec(inside, self.__dict__.get("__path__") or [])
+        if spec and spec.loader:  # the page has this part of it
+            return importlib.import_module(inside)
         if name in self.classes or (name[:1].isupper() and not name.isupper()):
             found = AbsentClass(name, (), {"__module__": self.__name__})
         else:
@@ -361,7 +365,7 @@ def check(source: str, call: str) -> str:
     file = f"<answer {len(linecache.cache)}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     names = {"__name__": "__main__", "__builtins__": builtins}
-    exercise = getattr(STATE.module, call.partition("(")[0].rpartition(".")[2], None)
+    exercise = getattr(STATE.module, call.partition("(")[0].split(".")[1], None)
     STATE.agreed, STATE.number = "", getattr(exercise, "number", "")
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         kind, sentence = judged(source, file, call, names)

@@ -38,7 +38,7 @@ class Tensor:
     __slots__ = ("dtype", "grad", "offset", "shape", "steps", "storage")
     __hash__ = object.__hash__
     requires_grad = False
-    is_meta = False
+    is_meta = is_quantized = is_sparse = is_nested = False
     is_leaf = True
     device = numbers.device("cpu")
     layout = "strided"
