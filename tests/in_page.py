@@ -43,7 +43,6 @@ def main() -> None:
                 desk.DATA.update(json.loads(text))
             desk.DATA["setup"] += "\n" + job.get("more", "")
         began = time.process_time()
-        desk.STATE.module = None
         for each in vars(sys.modules.get(f"course.{desk.DATA['chapter']}.checks", sys)).values():
             if isinstance(each, checks.Exercise):
                 each.guess = None

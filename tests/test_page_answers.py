@@ -152,7 +152,7 @@ def test_page_and_notebook_give_one_verdict(chapter, shipped, tmp_path):
 def test_each_exercise_is_checked_in_the_page_or_says_why_not():
     numbers = {row["number"] for path in NOTEBOOKS.values() for row in answering.listed(path)}
     assert set(PAGE["absent"]) | set(PAGE["further"]) <= numbers
-    assert all(each.endswith(".") for table in PAGE.values() for each in table.values())
+    assert all(each.endswith((".", "?")) for table in PAGE.values() for each in table.values())
 
 
 @pytest.mark.parametrize(
@@ -160,19 +160,7 @@ def test_each_exercise_is_checked_in_the_page_or_says_why_not():
 )
 def test_an_answer_that_is_none_has_a_sentence(source, shipped, tmp_path):
     data = tmp_path / "data.json"
-    data.write_text(
-        json.dumps(
-            {
-                "chapter": "chapter2",
-                "setup": "from course.chapter2 import checks",
-                "needs": [],
-                "tables": {},
-                "recorded": {},
-                "constants": {},
-                "further": {},
-            }
-        )
-    )
+    data.write_text(json.dumps(written.chapter(2, answering.setup_cell(NOTEBOOKS[2]), {"mask": (len,)})))
     (found,) = judged("page", [{"chapter": str(data), "source": source, "call": "checks.mask(mask)"}], shipped[0])
     assert found["kind"] in ("empty", "error", "wrong")
     assert found["sentence"].endswith(".")
