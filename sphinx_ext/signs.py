@@ -25,6 +25,9 @@ FONTS = (
     ("signs", 700, DEJAVU / "DejaVuSans-Bold.ttf"),
 )
 ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
+ALIKE = {
+    0x2753: 0x3F
+}  # a sign that neither font has, and the one that is shown for it: a red question mark, of a slide
 WRITTEN = ("chapters", "slides", "live", "drawings")  # folders of the site whose files show text
 
 
@@ -45,8 +48,13 @@ def cut(font: Path, wanted: set[int], to: Path) -> None:
     whole = TTFont(font, recalcTimestamp=False)
     options = subset.Options(layout_features=[], hinting=False, notdef_outline=True)
     cutter = subset.Subsetter(options)
-    cutter.populate(unicodes={0x20} | wanted & set(whole.getBestCmap()))
+    shown = {other for sign, other in ALIKE.items() if sign in wanted}
+    cutter.populate(unicodes={0x20} | shown | wanted & set(whole.getBestCmap()))
     cutter.subset(whole)
+    for table in whole["cmap"].tables:
+        for sign, other in ALIKE.items():
+            if sign in wanted and other in table.cmap:
+                table.cmap[sign] = table.cmap[other]
     whole.flavor = "woff"
     whole.save(to)
 

@@ -19,7 +19,7 @@ OPENED = [
     "chapters/welcome.html", "chapters/answer.html", "chapters/3-representational-collapse/lesson.html",
     "chapters/7-the-race/lesson.html", "chapters/2-causal-attention/exercises.html", "chapters/scorecard.html",
     "chapters/glossary.html", "chapters/talk.html", "chapters/zh/welcome.html", "chapters/zh/talk.html",
-    "chapters/zh/5-rope-frequencies/lesson.html", "live/train.html", "live/index.html", "drawings/squash.html",
+    "chapters/zh/5-rope-frequencies/lesson.html", "live/train.html", "live/index.html",
     "slides/talk.html", "slides/talk.zh.html", "slides/hour.html", "slides/7-the-race-lesson.html",
 ]  # fmt: skip
 SYSTEM = {"sans-serif", "monospace", "serif", "system-ui", "ui-monospace", "inherit"}

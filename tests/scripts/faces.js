@@ -10,6 +10,8 @@
   while (walker.nextNode()) {
     const parent = walker.currentNode.parentElement;
     if (!walker.currentNode.data.trim() || parent.closest("script, style, noscript, template, mjx-container, math, .math, option, canvas")) continue;
+    const language = parent.closest("[lang]:not(html)"); // another language's words, which a page hides
+    if (language && getComputedStyle(language).display === "none") continue;
     const list = getComputedStyle(parent).fontFamily;
     (written[list] ??= new Set());
     for (const sign of walker.currentNode.data) written[list].add(sign);
