@@ -108,6 +108,16 @@ def test_every_control_of_the_frame_does_something(hand, name, size, way):
     assert page.errors == []
 
 
+@pytest.mark.parametrize("path", ["chapters/welcome.html", "chapters/answer.html", "chapters/zh/answer.html"])
+def test_on_a_phone_each_cell_of_the_answer_says_its_column(hand, path):
+    page = hand(path, PHONE)
+    names = page.locator(".answer-table tr:not(.answer-evidence) td:visible").evaluate_all(
+        "cells => cells.map((cell) => getComputedStyle(cell, '::before').content)"
+    )
+    assert len(names) >= 18
+    assert not {"none", "normal", '""'} & set(names)
+
+
 def test_the_menu_of_a_phone_leads_to_another_page(hand):
     page = hand(PAGES["lesson"], PHONE, touch=True)
     page.locator(".primary-toggle").tap()
