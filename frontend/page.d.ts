@@ -8,6 +8,7 @@ interface ChildNode { append: any }
 interface Window { MathJax: any; clients: any; predictionsOfThisPage: any; skipWaiting: any }
 declare const DOCUMENTATION_OPTIONS: any; // of Sphinx
 declare const Search: any;
+declare const Documentation: any;
 declare const Reveal: any;
 declare const SPEAKER: any; // tools/slides.py writes it
 declare module "*.mjs";

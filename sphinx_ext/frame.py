@@ -1,4 +1,4 @@
-"""The frame of a page: what stands around its text. It comes after the text for the Tab key, and in the page's language.
+"""The frame of a page: what stands around its text. It comes after the text for the Tab key.
 
 The theme binds the menu and the contents to the first button of each kind. Its own header holds a first pair that nobody
 sees, so `templates/layout.html` leaves that header out. The sidebar follows the text in the page's source, because a
@@ -12,8 +12,6 @@ HERE = "chapters/zh/"  # where the Chinese pages stand
 OPENING = '<dialog id="pst-primary-sidebar-modal">'
 TEXT, END = '<main id="main-content"', "</main>"
 HOME = re.compile(r'<ul class="nav bd-sidenav bd-sidenav__home-link">.*?</ul>', re.S)
-PART = re.compile(r'<p aria-level="2" class="caption".*?(?=<p aria-level="2" class="caption"|</div>)', re.S)
-CHINESE = 'class="caption-text">中文<'
 # the names of what the download button offers, by the suffix that the theme shows: in English and in Chinese
 OFFERED = {
     ".ipynb": ("Notebook", "笔记本"),
@@ -24,19 +22,8 @@ OFFERED = {
 SKIP = ("Skip to the list of pages", "跳到页面列表")
 
 
-def of_its_language(sidebar: str, chinese: bool) -> str:
-    """The sidebar with the parts of its table of contents that are in the page's language.
-
-    >>> caption = '<p aria-level="2" class="caption"><span class="caption-text">{}</span></p><ul></ul>'
-    >>> both = f"<div>{caption.format('Chapters')}{caption.format('中文')}</div>"
-    >>> "中文" in of_its_language(both, False), "Chapters" in of_its_language(both, True)
-    (False, False)
-    """
-    return PART.sub(lambda part: part[0] if (CHINESE in part[0]) == chinese else "", HOME.sub("", sidebar))
-
-
-def sidebar_last(content: str, chinese: bool) -> str:
-    """The page with its sidebar behind its text.
+def sidebar_last(content: str) -> str:
+    """The page with its sidebar behind its text, and without the link there that repeats the one at its head.
 
     Raises:
         ValueError: the theme writes its pages otherwise than expected here.
@@ -46,13 +33,12 @@ def sidebar_last(content: str, chinese: bool) -> str:
     before, rest = content.split(OPENING, 1)
     sidebar, text = rest.split(TEXT, 1)
     text, after = text.rsplit(END, 1)
-    return f"{before}{TEXT}{text}{END}{OPENING}{of_its_language(sidebar, chinese)}{after}"
+    return f"{before}{TEXT}{text}{END}{OPENING}{HOME.sub('', sidebar)}{after}"
 
 
 def framed(app, pagename, templatename, context, doctree):
-    chinese = pagename.startswith(HERE)
-    context["sidebar_last"] = lambda content: sidebar_last(content, chinese)
-    context["skip_to_pages"] = SKIP[chinese]
+    context["sidebar_last"] = sidebar_last
+    context["skip_to_pages"] = SKIP[pagename.startswith(HERE)]
 
 
 def offer(app, pagename, templatename, context, doctree):

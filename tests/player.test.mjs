@@ -48,8 +48,9 @@ function figure({ notebook = false } = {}) {
 /** Run the script as a page with these figures would. */
 function run(...figures) {
   const all = () => figures.map(({ root }) => root).filter((root) => root.dataset.alive === undefined);
-  new Function("document", SCRIPT)({ querySelectorAll: all });
+  new Function("document", "matchMedia", SCRIPT)({ querySelectorAll: all }, () => ({ matches: calm }));
 }
+let calm = false; // whether the reader wants no motion
 
 test("every control leads to its own frame", () => {
   const page = figure();
@@ -112,6 +113,18 @@ test("Play goes to the end, says Stop meanwhile, and starts over", () => {
   page.button.fire("click");
   assert.equal(page.finding.innerHTML, "1 a off");
   mock.timers.reset();
+});
+
+test("who wants no motion goes on by one step a press", () => {
+  calm = true;
+  const page = figure();
+  run(page);
+  for (const value of ["1", "2", "0"]) {
+    page.button.fire("click");
+    assert.equal(page.slider.value, value);
+    assert.equal(page.button.textContent, "▶ Play");
+  }
+  calm = false;
 });
 
 test("a second click stops, and so does a hand on a control", () => {

@@ -391,7 +391,7 @@ const SCENES = [
       const unit = high * 0.6;
       const tall = (x) => (unit * x) / most;
       // the orange token alone is orange; what else its column holds stands on it
-      const own = rows[k][1][m.p];
+      const own = Number(rows[k][1][m.p]);
       const others = m.v.columns.map((c, j) => {
         const left = c === m.v.of(m.p) ? sums[k][j] - own : sums[k][j];
         return [c.x - each / 2, base - (c === m.v.of(m.p) && left * own > 0 ? tall(own) : 0), each, tall(left)];
