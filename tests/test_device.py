@@ -8,6 +8,7 @@ import inspect
 
 import pytest
 import torch
+from conftest import ROOT
 from devices import LittleMemory, WithoutFloat64, load_without_float64
 from tiny_models import save, tiny
 
@@ -139,3 +140,8 @@ def test_report_on_the_accelerator_fails_nowhere(tmp_path):
     folder = save(tmp_path / "tiny", tiny("llama", max_position_embeddings=1024))
     numbers = report.read(report.run(str(folder), tmp_path / "out", plan="short").numbers)
     assert not [name for name, each in numbers["sections"].items() if each["status"] == "failed"]
+
+
+def test_no_tensor_becomes_float64_before_it_is_on_the_cpu():
+    paths = [*(ROOT / "src").rglob("*.py"), *(ROOT / "chapters").rglob("*.ipynb")]
+    assert [path.name for path in paths if ".double().cpu()" in path.read_text()] == []

@@ -179,7 +179,7 @@ class Resolution(NamedTuple):
 
 def resolution(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> Resolution:
     """Compare the representations of all prefixes, exact and with errors."""
-    exact, rounded = exact.double().cpu(), rounded.double().cpu()
+    exact, rounded = exact.cpu().double(), rounded.cpu().double()
     true, seen, error = exact.diff(dim=0), rounded.diff(dim=0), (rounded - exact)[:-1]
     other = true[torch.randperm(len(true), generator=torch.Generator().manual_seed(0))]
     along = (error * true).sum(-1)
@@ -218,8 +218,8 @@ def replaced(
             constant part".
     """
     require.choice("errors", errors, ERRORS + PARTS)
-    exact = exact.double().cpu()
-    own, generator = rounded.double().cpu() - exact, torch.Generator().manual_seed(seed)
+    exact = exact.cpu().double()
+    own, generator = rounded.cpu().double() - exact, torch.Generator().manual_seed(seed)
     if errors == "of another prompt":
         return exact + own.roll(len(own) // 16, 0)
     if errors == "with shuffled coordinates":
@@ -270,7 +270,7 @@ def readings(
         token, variation, step: share of the prompts with the same most likely next token, mean total variation (half of
             the L1 distance) of the exact prediction and this one, and of the exact ones of n and n + 1.
     """
-    exact, rounded = exact.double().cpu(), rounded.double().cpu()
+    exact, rounded = exact.cpu().double(), rounded.cpu().double()
     n, seen = torch.arange(start, len(exact)), rounded[start:]
 
     def distances(a: Tensor, b: Tensor) -> Tensor:
@@ -311,7 +311,7 @@ def rounding(type: str, errors: str, seed: int) -> dict[str, float]:
     """One row of the committed table: `readings` of `READ` ones in the embedded model; `EXACT` is the control."""
     start, stop = READ
     states = passes(stop)
-    exact = states["fp32"][:stop].double()
+    exact = states["fp32"][:stop].cpu().double()
     seen = exact.clone()
     if errors != EXACT:
         seen[start:] = replaced(exact[start:], states[type][start:stop], errors, seed)
@@ -339,8 +339,8 @@ def repeated_row(token: int) -> dict[str, float]:
     name = FOURTEEN[token]
     unit = probe.encode(exact, name)[-1:]
     ids = torch.cat([probe.first_token(exact), unit.repeat(REPEATED)])
-    states = probe.last_representations(exact, ids)[1:].double()
-    seen = probe.last_representations(rounded, ids)[1:].double()
+    states = probe.last_representations(exact, ids)[1:].cpu().double()
+    seen = probe.last_representations(rounded, ids)[1:].cpu().double()
     steps = states.diff(dim=0).abs().sum(-1)  # row n - 1: of n and n + 1 copies
     near, far = float(steps[7:16].median()), float(steps[399:511].median())
     with torch.inference_mode():
@@ -418,7 +418,7 @@ def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
 
 def prefix_distance(states: Float[Tensor, "n d"], lengths: Sequence[int], step: int = 1) -> Float[Tensor, " lengths"]:
     """L1 distance of the prefixes of n and of n + step tokens after the first one."""
-    return torch.stack([(states[n + step] - states[n]).abs().sum() for n in lengths]).double().cpu()
+    return torch.stack([(states[n + step] - states[n]).abs().sum() for n in lengths]).cpu().double()
 
 
 def ones(model: LanguageModel, count: int = 512) -> Int[Tensor, " n"]:
@@ -455,7 +455,7 @@ def merging(model: LanguageModel, letters: str = "abx", lengths: Sequence[int] =
     first, rows = probe.first_token(model), []
 
     def states(ids: Tensor) -> Tensor:
-        return probe.last_representations(model, torch.cat([first, ids])).double()
+        return probe.last_representations(model, torch.cat([first, ids])).cpu().double()
 
     for letter in letters:
         alone = states(probe.encode(model, letter).repeat(max(lengths) + 1))
