@@ -580,13 +580,23 @@ export const render = mount({
         margins();
         chosen = performance.now() + 800;
       }, true);
-      on(window, "hashchange", () => linked() && show(Number(linked()[1])));
+      on(window, "hashchange", () => {
+        if (!linked()) return;
+        const stop = Number(linked()[1]);
+        hand.set({ at: stop });
+        requestAnimationFrame(() => requestAnimationFrame(() => go(stop, "auto")));
+      });
       // the stop whose text crosses a line of the screen is the one that is shown; a screen that is turned has another line
-      let seen = null;
+      let [seen, later] = [null, 0];
       const watch = () => {
         seen?.disconnect();
+        clearTimeout(later);
+        later = 0;
         const at = Math.round(Math.min(under() + 0.3 * Math.max(0, innerHeight - under()), innerHeight - 24));
-        seen = new IntersectionObserver((entries) => entries.forEach((entry) => { if (entry.isIntersecting && performance.now() > chosen) show(told.indexOf(entry.target)); }), { rootMargin: beside() ? "-45% 0px -50%" : `-${at}px 0px -${Math.max(0, innerHeight - at - 8)}px` });
+        seen = new IntersectionObserver((entries) => entries.forEach((entry) => {
+          if (entry.isIntersecting && performance.now() > chosen) show(told.indexOf(entry.target));
+          else if (entry.isIntersecting) later ||= setTimeout(watch, chosen - performance.now() + 50); // who scrolls on meanwhile
+        }), { rootMargin: beside() ? "-45% 0px -50%" : `-${at}px 0px -${Math.max(0, innerHeight - at - 8)}px` });
         told.forEach((section) => seen.observe(section));
       };
       requestAnimationFrame(watch);
@@ -617,7 +627,7 @@ export const render = mount({
         event.preventDefault();
         history.replaceState(null, "", `#stop-${event.detail}`);
         chosen = performance.now() + 1500;
-        show(event.detail);
+        beside() ? show(event.detail) : hand.set({ at: event.detail });
         // once its sentence is there, whose lines say where the text begins
         const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
         requestAnimationFrame(() => requestAnimationFrame(() => go(event.detail, behavior)));
