@@ -71,6 +71,7 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
     Raises:
         ValueError: no tokens or too many, or the model's layers have no `self_attn.v_proj` and `o_proj` (or `dense`, as Phi).
     """
+    probe.check(model, tokens=tokens)
     maps = probe.attention_maps(model, tokens)
     if not probe.reads_projections(model):
         raise ValueError("its heads have no values of their own (self_attn.v_proj), which this takes")

@@ -483,7 +483,7 @@ def vocabulary_against_width() -> Numbers:
     }
 
 
-MORE, ALIKE = Mark(0.2), Mark(0.05)
+MORE, AHEAD = Mark(0.2), Mark(0.05)
 SHUFFLED, RATIO = Mark(0.3), Mark(0.5)
 
 
@@ -493,8 +493,8 @@ SHUFFLED, RATIO = Mark(0.3), Mark(0.5)
         lambda found: [each["findable"] - each["used"] > MORE for each in found.values()],
     ),
     against=(
-        f"the line is right at most {ALIKE:g} more often than the head",
-        lambda found: [each["findable"] - each["used"] <= ALIKE for each in found.values()],
+        f"the line is right at most {AHEAD:g} more often than the head",
+        lambda found: [each["findable"] - each["used"] <= AHEAD for each in found.values()],
     ),
     fit=(
         f"readouts of shuffled counts are below {SHUFFLED:g}, and of the ratio alone below {RATIO:g}",
