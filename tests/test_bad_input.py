@@ -116,7 +116,7 @@ EXAMPLES = {
     "compute.shrink": {"call": lambda chunk: chunk},
     "files.weights": {"path": "new.safetensors"},
     "data.table": {"name": "reported/rope_models"},
-    "probe.altered": {"alter": lambda layer, name, x: x},
+    "probe.patch_queries_and_keys": {"alter": lambda layer, name, x: x},
     "gnn.build": {"kind": "gcn", "depth": 2},
     "gnn.accuracy": {"examples": torch.arange(8)},
     "gnn.train": {"epochs": 1},
@@ -129,7 +129,7 @@ EXAMPLES = {
     "significance.share_interval": {"successes": 1, "trials": 3},
     "style.dots": {"frame": FRAME, "log": "x", "height": 3.0, "colours": ["#767676"]},
     "style.lines": {"frame": FRAME, "log": "x", "colours": ["#767676"]},
-    "style.readers": {"rows": [("an average", "n", 0.5, "kept")]},
+    "style.readout_table": {"rows": [("an average", "n", 0.5, "kept")]},
     "style.ticks": {"places": [1, 2], "names": ["one", "two"]},
     "sweep.run": {"function": lambda n: {"square": n * n}, "settings": [{"n": 2}], "command": "none"},
 }

@@ -35,16 +35,19 @@ def test_a_model_without_rotary_positions_is_refused():
     for refuses in (probe.rotary_frequencies, measures.frequencies):
         with pytest.raises(ValueError, match="rotary"):
             refuses(tiny("gpt2"))
-    with pytest.raises(ValueError, match="self_attn"), probe.altered(tiny("gpt2"), lambda layer, name, x: x):
+    with (
+        pytest.raises(ValueError, match="self_attn"),
+        probe.patch_queries_and_keys(tiny("gpt2"), lambda layer, name, x: x),
+    ):
         pass
 
 
 def test_alterations_end_with_their_block_and_change_what_they_say():
     model = tiny("llama")
     before, half = probe.loss(model, IDS), len(probe.rotary_frequencies(model))
-    with probe.altered(model, lambda layer, name, x: x[..., torch.arange(2 * half)]):
+    with probe.patch_queries_and_keys(model, lambda layer, name, x: x[..., torch.arange(2 * half)]):
         assert probe.loss(model, IDS) == pytest.approx(before)
-    with probe.altered(model, measures.silence(range(half), half)):
+    with probe.patch_queries_and_keys(model, measures.silence(range(half), half)):
         q, _ = probe.queries_and_keys(model, IDS)[1]
         assert not q.any()
         uniform = measures.heads(model, IDS).slashes[:, :, 0]
@@ -180,7 +183,7 @@ def test_silencing_some_heads_leaves_the_others_as_they_were():
     where = torch.zeros(layers, heads, dtype=torch.bool)
     where[0, 1] = True
     before = probe.queries_and_keys(model, IDS)[0][0]
-    with probe.altered(model, measures.silence(range(half), half, where)):
+    with probe.patch_queries_and_keys(model, measures.silence(range(half), half, where)):
         after = probe.queries_and_keys(model, IDS)[0][0]
     assert not after[1].any()
     torch.testing.assert_close(after[0], before[0])

@@ -24,7 +24,7 @@ from course.evidence.rules import (
     UNABLE,
     UNFIT,
     VERDICTS,
-    Mark,
+    Threshold,
     beyond,
     compared,
     rule,
@@ -132,7 +132,7 @@ def test_every_claim_says_when_it_holds_and_what_nothing_is(name):
     asked = CLAIMS[name].rule
     assert asked.text.startswith("holds if ")
     assert asked.nothing or asked.null, f"{name} must say what nothing is, or why there is none"
-    for sentence, _ in asked.halves.values():
+    for sentence, _ in asked.conditions.values():
         assert not re.search(r"[{}]|^holds if|^in part", sentence), f"{name}: {sentence}"
 
 
@@ -251,7 +251,7 @@ def test_made_up_evidence_gives_each_verdict_that_a_claim_may_have(name):
     """Each half of a rule can be turned by what is measured."""
     asked = CLAIMS[name].rule
     possible = {HOLDS, FAILS} | ({CORRECTED} if asked.part or asked.against else set())
-    possible |= {verdict for half, verdict in ASKED_FIRST.items() if half in asked.halves}
+    possible |= {verdict for half, verdict in ASKED_FIRST.items() if half in asked.conditions}
     made_up = [(wanted, each) for wanted, ways in EVIDENCE[name].items() for each in ways]
     for wanted, numbers in made_up:
         assert asked.decide(numbers or CLAIMS[name].function()).verdict == wanted, numbers
@@ -270,11 +270,11 @@ def test_what_is_said_of_a_verdict_is_a_half_of_the_rule(name):
             _, words, _ = asked.decide(numbers)
             assert (words == "") == (wanted == HOLDS) or wanted == HOLDS, words
             if wanted not in (HOLDS, LITTLE):
-                assert any(sentence in words for sentence, _ in asked.halves.values()), words
+                assert any(sentence in words for sentence, _ in asked.conditions.values()), words
 
 
 def test_a_rule_is_made_of_one_sentence_and_one_condition_a_half():
-    half = Mark(0.5)
+    half = Threshold(0.5)
 
     @rule(
         "made_up",
@@ -320,7 +320,7 @@ def test_nothing_in_a_profile_is_flat_shuffled_and_reversed():
 
 
 def test_a_mark_remembers_what_was_compared_with_it():
-    two = Mark(2)
+    two = Threshold(2)
     with compared() as seen:
         assert (3 > two, 1.0 > two * 1, 9 < 10 - two) == (True, False, False)
     assert [(one.asked, one.mark, one.values) for one in seen] == [
@@ -333,7 +333,7 @@ def test_a_mark_remembers_what_was_compared_with_it():
 
 
 def test_a_mark_times_a_negative_number_changes_its_side():
-    two = Mark(2)
+    two = Threshold(2)
     with compared() as seen:
         assert (-3 < -two, -3 > two * -1, -1 > two * -1) == (True, False, True)
     assert [(one.asked, one.mark, one.values) for one in seen] == [
@@ -414,7 +414,9 @@ def test_a_claim_is_measured_once_until_what_it_depends_on_changes(tmp_path, mon
         calls.append(1)
         return {"share": 0.5, "numbers": {"a number": (None, 0.5)}}
 
-    rule("made_up", holds=("it is below 1", lambda share: share < Mark(1)), nothing=("one", {"share": 1.0}))(measured)
+    rule("made_up", holds=("it is below 1", lambda share: share < Threshold(1)), nothing=("one", {"share": 1.0}))(
+        measured
+    )
     monkeypatch.setitem(claims.RULES, "made_up", claims.RULES.pop("made_up"))
     claim = next(iter(CLAIMS.values()))._replace(name="made_up", function=measured, measured="{share} < {1}")
     monkeypatch.setattr(scorecard, "_kept", lambda claim: tmp_path / "claims/x.json")

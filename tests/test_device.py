@@ -32,7 +32,7 @@ MEASURES = {
 
 
 def _loss_without_first(model) -> torch.Tensor:
-    with probe.hidden(model, 0):
+    with probe.attention_knockout(model, 0):
         return torch.tensor(probe.loss(model, IDS))
 
 

@@ -55,7 +55,7 @@ def loops(q1, k1, q2, k2, v, lam):
 
 def test_lambda_starts_at_the_papers_values_counted_from_layer_1():
     """Section 2.1 of Ye et al. (2025); the released code writes 0.8 - 0.6 exp(-0.3 depth) with depth from 0."""
-    assert all(differential._lambda_init(i + 1) == lambda_init_fn(i) for i in range(40))
+    assert all(differential.lambda_init(i + 1) == lambda_init_fn(i) for i in range(40))
 
 
 # the operator

@@ -189,7 +189,7 @@ def test_helpers_are_installed_with_what_they_import_and_nothing_else():
                 found |= {a.name for a in node.names} if isinstance(node, ast.Import) else set()
                 found |= {node.module} if isinstance(node, ast.ImportFrom) else set()
     tops = {COMES_WITH.get(name, name) for name in (each.split(".")[0] for each in found)} - sys.stdlib_module_names
-    # pandas' styled tables, which `style.readers` returns, need jinja2
+    # pandas' styled tables, which `style.readout_table` returns, need jinja2
     assert tops - {"helpers"} | {"jinja2"} == asked
 
 

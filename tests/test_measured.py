@@ -63,10 +63,10 @@ def test_another_argument_another_weight_a_hook_or_another_attention_is_measured
     assert asked(model, IDS.flip(0))[1] == 2
     assert asked(model, IDS, 2.0) == (2 * found, 3)
     assert asked(tiny("llama", seed=1), IDS)[1] == 4
-    with probe.altered(model, lambda layer, name, x: 2 * x):
+    with probe.patch_queries_and_keys(model, lambda layer, name, x: 2 * x):
         changed, count = asked(model, IDS)
     assert (changed != found, count) == (True, 5)
-    with probe.hidden(model, 0):
+    with probe.attention_knockout(model, 0):
         hidden, count = asked(model, IDS)
     assert (hidden != found, count) == (True, 6)
     assert asked(model, IDS) == (found, 6), "and without them it is the same model"

@@ -36,7 +36,7 @@ LEFT_OUT = (
 
 CLAIM = '''
 
-EVEN = Mark(1e-9)
+EVEN = Threshold(1e-9)
 
 
 @rule(

@@ -1,4 +1,4 @@
-"""The checks of the decoder that a reader builds: the page's own lines are right, and each slip into them is told by name."""
+"""The checks of the decoder that a reader builds: the page's own lines are right, and each mistake into them is told by name."""
 
 import base64
 import contextlib
@@ -130,10 +130,10 @@ def test_each_condition_of_a_step_has_an_answer_it_refuses(step):
     accepted = []
     for words, slips in rows.items():
         assert slips, words
-        for slip in slips:
-            old, _, new = slip.partition(" => ")
+        for mistake in slips:
+            old, _, new = mistake.partition(" => ")
             if verdict(step, built(step, old, new)):
-                accepted.append(f"{words}: {slip}")
+                accepted.append(f"{words}: {mistake}")
     assert accepted == []
 
 

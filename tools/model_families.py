@@ -167,9 +167,9 @@ class Oracle:
         )
 
     def heard_though_hidden(self, model: models.LanguageModel) -> bool | None:
-        """Whether the first token moves the last state inside `probe.hidden`; None where that is refused."""
+        """Whether the first token moves the last state inside `probe.attention_knockout`; None where that is refused."""
         try:
-            with probe.hidden(model, 0):
+            with probe.attention_knockout(model, 0):
                 return moved(logits(self.network, self.ids)[1:], logits(self.network, self.changed)[1:])
         except ValueError:
             return None

@@ -84,7 +84,7 @@ def influence(
     return product
 
 
-STRONG = 0.3  # a head with a larger sink or slash score is called a sink or a slash head
+HEAD_SCORE_THRESHOLD = 0.3  # a head with a larger sink or slash score is called a sink or a slash head
 
 
 def sink_score(attention: Float[Tensor, "*heads n n"], position: int = 0) -> Float[Tensor, "*heads"]:

@@ -16,13 +16,13 @@ EPSILON = 1e-5  # of the norm of a head, as in the released code
 _SPREAD = 0.1  # standard deviation of the vectors that lambda is made of
 
 
-def _lambda_init(layer: int) -> float:
+def lambda_init(layer: int) -> float:
     """0.8 - 0.6 exp(-0.3 (layer - 1)): where lambda starts, and what fixes the scale of a head. Section 2.1.
 
     Args:
         layer: from 1; the code of the paper, which counts from 0, has exp(-0.3 layer).
 
-    >>> [round(_lambda_init(layer), 4) for layer in (1, 2, 12)]
+    >>> [round(lambda_init(layer), 4) for layer in (1, 2, 12)]
     [0.2, 0.3555, 0.7779]
     """
     return 0.8 - 0.6 * math.exp(-0.3 * (require.integer("layer", layer, 1) - 1))
@@ -113,7 +113,7 @@ class DifferentialAttention(nn.Module):
         require.integer("width", width, 1)
         require.integer("heads", heads, 1)
         require.integer("version", version, 1, 2)
-        initial = _lambda_init(layer)
+        initial = lambda_init(layer)
         maps, pair = (2 if version == 1 else 1), (1 if base is None else 2)
         if width % (maps * heads * pair):
             parts = " x ".join(["2"] * (maps == 2) + ["heads"] + ["2 (RoPE's pairs)"] * (pair == 2))

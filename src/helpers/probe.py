@@ -621,7 +621,7 @@ def _streaming(model: models.LanguageModel, **options) -> Iterator[_Streamed]:
 
 
 @contextlib.contextmanager
-def hidden(model: models.LanguageModel, place: int | None, since: int = 0) -> Iterator[None]:
+def attention_knockout(model: models.LanguageModel, place: int | None, since: int = 0) -> Iterator[None]:
     """Let no token from position `since` on look at the one at `place`, in any layer and head; it still sees itself.
 
     Raises:
@@ -629,7 +629,7 @@ def hidden(model: models.LanguageModel, place: int | None, since: int = 0) -> It
 
     >>> model = models.default()
     >>> ids = encode(model, "The cat sat")
-    >>> with hidden(model, 0):
+    >>> with attention_knockout(model, 0):
     ...     loss(model, ids) > 1
     True
     """
@@ -740,7 +740,7 @@ def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
 
 
 @contextlib.contextmanager
-def altered(model: models.LanguageModel, alter: Callable[[int, str, Tensor], Tensor]) -> Iterator[None]:
+def patch_queries_and_keys(model: models.LanguageModel, alter: Callable[[int, str, Tensor], Tensor]) -> Iterator[None]:
     """Inside, `alter` replaces the queries and keys of each layer before they are turned.
 
     It gets the two entries of a pair half a head apart, also of a model whose pairs are interleaved.
@@ -754,7 +754,7 @@ def altered(model: models.LanguageModel, alter: Callable[[int, str, Tensor], Ten
         ValueError: the model has no such layers.
 
     >>> model = models.default()
-    >>> with altered(model, lambda layer, name, x: 0 * x):  # no query tells one key from another
+    >>> with patch_queries_and_keys(model, lambda layer, name, x: 0 * x):  # no query tells one key from another
     ...     attention_rows(model, encode(model, "The cat sat on"))[0, 0].tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
@@ -839,7 +839,7 @@ def queries_and_keys(
         kept[layer, name] = x[0].transpose(0, 1).float().cpu()
         return x
 
-    with altered(model, keep):
+    with patch_queries_and_keys(model, keep):
         _forward(model, ids, None)
     pairs = []
     for layer in range(len(blocks(model))):

@@ -320,7 +320,7 @@ def _drawn(
     return axes("", f"{frame.index.name or ''}" if x is None else x, y, log, height)
 
 
-def readers(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> Styler:
+def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> Styler:
     """Lost to whom? One state, and what each reader gets out of it: the same table in all chapters.
 
     Args:
@@ -330,7 +330,7 @@ def readers(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> St
         state: whose state it is, the table's caption.
 
     >>> rows = [("a nearest-state search", "which n?", "60%", "lost"), ("a linear read-out", "n", 3.3, "in part")]
-    >>> readers(rows, "1,000 ones in bf16").data.loc["a linear read-out"].tolist()
+    >>> readout_table(rows, "1,000 ones in bf16").data.loc["a linear read-out"].tolist()
     ['n', '3.3', 'in part']
     """
     require.text("state", state, empty=False)

@@ -2,11 +2,11 @@
 
 import torch
 
-from course.evidence.rules import Mark, Numbers, rule
+from course.evidence.rules import Numbers, Threshold, rule
 from helpers import attention
 
 LENGTHS = (8, 64, 512)
-EVEN = Mark(1e-9)
+EVEN = Threshold(1e-9)
 
 
 @rule(

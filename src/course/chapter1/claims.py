@@ -8,19 +8,19 @@ import pandas as pd
 import torch
 
 from course.chapter1 import measures
-from course.evidence.rules import Mark, Numbers, beyond, rule
+from course.evidence.rules import Numbers, Threshold, beyond, rule
 from course.maths import bounds
 from course.training import gnn, threads
 from helpers import graphs, style
 
 CUT = {"epochs", "a minute"}  # how a run ends that its budget stopped
-TWO = Mark(2)  # standard errors
-EVEN = Mark(1)  # a gain, or a ratio, where nothing has changed
-NOWHERE = Mark(0)
-EXACT = Mark(1e-9)  # rounding
+TWO = Threshold(2)  # standard errors
+EVEN = Threshold(1)  # a gain, or a ratio, where nothing has changed
+NOWHERE = Threshold(0)
+EXACT = Threshold(1e-9)  # rounding
 
 
-FLOATS = Mark(32)  # numbers of 32 bits in a state
+FLOATS = Threshold(32)  # numbers of 32 bits in a state
 
 
 @rule(
@@ -34,7 +34,7 @@ def width_bound() -> Numbers:
     return {"widths": [gnn.minimum_width(r) for r in range(2, 9)]}
 
 
-SEVERAL = Mark(1)  # more widths than this one
+SEVERAL = Threshold(1)  # more widths than this one
 
 
 @rule(
@@ -79,7 +79,7 @@ def compared(**other: bool | str) -> Numbers:
     return {"pairs": measures.compare(**other)}
 
 
-APART = Mark(0.05)  # of accuracy
+APART = Threshold(0.05)  # of accuracy
 
 
 @rule(
@@ -111,15 +111,15 @@ def figure_3_comes_again() -> Numbers:
     return {"gaps": gaps, "cut": cut, "best": best, "numbers": numbers}
 
 
-FITTED = Mark(0.99)
+FITTED = Threshold(0.99)
 
 
 @rule(
     holds=(
         "GAT and GGNN both stand above GCN and GIN at the first depth that the paper does not fit with all",
-        lambda gcn, gin, gat, ggnn: min(gat, ggnn) > Mark(max(gcn, gin)),
+        lambda gcn, gin, gat, ggnn: min(gat, ggnn) > Threshold(max(gcn, gin)),
     ),
-    part=("GGNN does", lambda gcn, gin, ggnn: ggnn > Mark(max(gcn, gin))),
+    part=("GGNN does", lambda gcn, gin, ggnn: ggnn > Threshold(max(gcn, gin))),
     decided=(
         f"no budget stopped a run, and not all four are above {FITTED:g}",
         lambda gcn, gin, gat, ggnn, cut: min(gcn, gin, gat, ggnn) <= FITTED and not cut,
@@ -152,8 +152,8 @@ def _longer_at_random(control: str) -> list[float]:
     return (mean[True] / mean[False]).dropna().tolist()
 
 
-LONGER = Mark(2)  # times as long, with labels at random
-HOPS = Mark(8)
+LONGER = Threshold(2)  # times as long, with labels at random
+HOPS = Threshold(8)
 
 
 @rule(
@@ -174,15 +174,15 @@ def chains_are_fitted() -> Numbers:
     }
 
 
-UNSEEN = Mark(0.9)  # of unseen examples right
+UNSEEN = Threshold(0.9)  # of unseen examples right
 
 
 @rule(
     holds=(
         "every run at two hops, with three layers or four, fits before every one at three, merged at once by a relay or in pairs by the tree",
-        lambda star, deeper, relay, tree: max(star + deeper) < Mark(min(relay + tree)),
+        lambda star, deeper, relay, tree: max(star + deeper) < Threshold(min(relay + tree)),
     ),
-    part=("every star fits before every tree", lambda star, tree: max(star) < Mark(min(tree))),
+    part=("every star fits before every tree", lambda star, tree: max(star) < Threshold(min(tree))),
     fit=(f"{UNSEEN:.0%} of unseen examples are right in all runs that fit", lambda right: right > UNSEEN),
     nothing=("one speed for all", lambda tree: {"star": tree, "deeper": tree, "relay": tree}),
 )
@@ -200,7 +200,7 @@ def _epochs(found: list[float], most: int) -> str:
     return ", ".join(f"{x:.0f}" if x < math.inf else f"more than {most}" for x in found)
 
 
-CHOOSES = Mark(0.1)  # right without a choice
+CHOOSES = Threshold(0.1)  # right without a choice
 
 
 @rule(
@@ -247,7 +247,7 @@ def walks_bound_the_jacobian() -> Numbers:
     return {"shares": pd.Series(shares), "beyond": beyond}
 
 
-HERE = Mark(1 / 18)
+HERE = Threshold(1 / 18)
 
 
 @rule(
@@ -269,7 +269,7 @@ def tree_closed_form() -> Numbers:
     return {"found": {name: power(matrix, depth)[0, node].item() for name, matrix in matrices.items()}}
 
 
-OVER_ALL = Mark(0.5)  # a rank correlation
+OVER_ALL = Threshold(0.5)  # a rank correlation
 
 
 @rule(
@@ -312,7 +312,7 @@ def _span(values: pd.Series) -> str:
     return f"{style.number(float(min(values)))} to {style.number(float(max(values)))}"
 
 
-MORE, LESS = Mark(1.1), Mark(0.9)
+MORE, LESS = Threshold(1.1), Threshold(0.9)
 
 
 @rule(
@@ -329,11 +329,11 @@ MORE, LESS = Mark(1.1), Mark(0.9)
     "topology_decides",
     holds=(
         "graphs of one diameter differ by more than eight times the width does",
-        lambda alike, by_width: alike > Mark(by_width),
+        lambda alike, by_width: alike > Threshold(by_width),
     ),
     part=(
         "graphs do, but not those of one diameter",
-        lambda far, by_width: max(far) / min(far) > Mark(by_width),
+        lambda far, by_width: max(far) / min(far) > Threshold(by_width),
     ),
     nothing=("graphs that are all alike", {"far": [1.0] * 7, "alike": 1.0, "by_width": 1.0}),
 )
@@ -372,7 +372,7 @@ def _growth(sizes: list[int]) -> float:
     return min(after / before for before, after in itertools.pairwise(sizes[1:]))
 
 
-GROWS = Mark(1.5)  # times a layer
+GROWS = Threshold(1.5)  # times a layer
 
 
 @rule(

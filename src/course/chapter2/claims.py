@@ -12,7 +12,7 @@ from torch import Tensor
 from course.chapter2 import measures
 from course.evidence import significance
 from course.evidence.claims import called
-from course.evidence.rules import Mark, Numbers, more_than_a_coin, rule
+from course.evidence.rules import Numbers, Threshold, more_than_a_coin, rule
 from course.maths import bounds, constructions
 from helpers import attention, data, models
 from helpers.attention import causal_mask, influence, uniform
@@ -20,8 +20,8 @@ from helpers.models import LanguageModel
 from helpers.style import number  # noqa: F401  the words of the table call it
 
 FOREVER = 400  # layers that stand for the limit
-EVEN = Mark(1)  # a ratio that says no difference
-ALL = Mark(1 - 1e-6)  # of a state
+EVEN = Threshold(1)  # a ratio that says no difference
+ALL = Threshold(1 - 1e-6)  # of a state
 
 
 def _random(mask: Tensor, layers: int = 1, seed: int = 0) -> Tensor:
@@ -34,13 +34,13 @@ def _random(mask: Tensor, layers: int = 1, seed: int = 0) -> Tensor:
 # The graph ------------------------------------------------------------------------------------------
 
 
-FELT = Mark(0.1)  # of an equal share: felt, as the page says it
+FELT = Threshold(0.1)  # of an equal share: felt, as the page says it
 
 
 @rule(
     holds=(
         "one hop, and by an average with the shares that the layers keep the worst-heard token is ahead of the tree's worst node",
-        lambda hops, causal, tree: hops == 1 and causal > Mark(tree),
+        lambda hops, causal, tree: hops == 1 and causal > Threshold(tree),
     ),
     part=(
         f"by an average it is not, and the Jacobian of the same untrained network feels each token with over {FELT:g} of an equal share",
@@ -155,8 +155,8 @@ def _profiles(network: str, model: LanguageModel | None = None, texts: Iterable[
     return [measures.profile_of(table, text, network) for text in texts]
 
 
-FALLS = Mark(-0.5)  # a rank correlation with the position
-THREE = Mark(3)  # texts, the fewest that a verdict may rest on
+FALLS = Threshold(-0.5)  # a rank correlation with the position
+THREE = Threshold(3)  # texts, the fewest that a verdict may rest on
 
 
 @rule(
@@ -187,8 +187,8 @@ def early_tokens_have_more_influence(model: LanguageModel | None = None) -> Numb
     }
 
 
-PRIMACY = Mark(3)  # times an equal share
-EQUAL = Mark(1)  # an equal share
+PRIMACY = Threshold(3)  # times an equal share
+EQUAL = Threshold(1)  # an equal share
 
 
 def _untrained(found: dict) -> list[float]:
@@ -201,7 +201,7 @@ def _recency(middle: dict, late: dict) -> bool:
     return (
         max(_untrained(late)) < EQUAL
         and min(late["trained"]) > EQUAL
-        and all(x > Mark(m) for x, m in zip(late["trained"], middle["trained"], strict=True))
+        and all(x > Threshold(m) for x, m in zip(late["trained"], middle["trained"], strict=True))
     )
 
 
@@ -238,8 +238,8 @@ def _u(profiles: list[Tensor]) -> Numbers:
     }
 
 
-LEADS = Mark(2)  # times the least
-VALLEY = Mark(40)  # the token from which on the least stands beside the last one
+LEADS = Threshold(2)  # times the least
+VALLEY = Threshold(40)  # the token from which on the least stands beside the last one
 
 
 @rule(
@@ -285,11 +285,11 @@ def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
 @rule(
     holds=(
         "rollout is at or below the mask in each text at every share kept",
-        lambda rows, texts: min(below for *_, below in rows) >= Mark(texts),
+        lambda rows, texts: min(below for *_, below in rows) >= Threshold(texts),
     ),
     part=(
         "in more than half of the texts at every share kept",
-        lambda rows, texts: 2 * min(below for *_, below in rows) > Mark(texts),
+        lambda rows, texts: 2 * min(below for *_, below in rows) > Threshold(texts),
     ),
     nothing=("a rollout that beats the mask in half of the texts", lambda texts: {"rows": [(0.5, 0, 0, texts // 2)]}),
     null="random weights hold: what they feel has the order of the mask, which rollout can only equal",
@@ -346,12 +346,12 @@ def _sinks(model: LanguageModel | None) -> pd.DataFrame:
     return measures.sink_table(model or models.default()).set_index(["text", "first token"])
 
 
-MOST, SOME = Mark(0.5), Mark(0.2)  # of all heads
+MOST, SOME = Threshold(0.5), Threshold(0.2)  # of all heads
 
 
 @rule(
     holds=(
-        f"over {MOST:.0%} of the heads give the first token more than {attention.STRONG:g}",
+        f"over {MOST:.0%} of the heads give the first token more than {attention.HEAD_SCORE_THRESHOLD:g}",
         lambda share: share > MOST,
     ),
     part=(f"over {SOME:.0%} of the heads do", lambda share: share > SOME),
@@ -368,7 +368,7 @@ def first_token_is_a_sink(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-NEARLY_NONE = Mark(0.05)  # of all heads
+NEARLY_NONE = Threshold(0.05)  # of all heads
 
 
 @rule(
@@ -387,8 +387,8 @@ def _moves(early: pd.DataFrame) -> bool:
     return min(early["times"]) > TIMES and min(early["attention"]) > TAKES
 
 
-TIMES, TAKES = Mark(50), Mark(0.2)  # of the median state; of the attention
-SMALL_TIMES, SMALL_TAKES = Mark(10), Mark(0.1)
+TIMES, TAKES = Threshold(50), Threshold(0.2)  # of the median state; of the attention
+SMALL_TIMES, SMALL_TAKES = Threshold(10), Threshold(0.1)
 
 
 @rule(
@@ -410,7 +410,7 @@ def hiding(model: LanguageModel | None = None) -> dict[str, pd.DataFrame]:
     return {name: measures.hidden_from(table, *which) for name, which in cases.items()}
 
 
-CLAMPED = Mark(0.5)  # of the sink score as trained
+CLAMPED = Threshold(0.5)  # of the sink score as trained
 
 
 @rule(
@@ -440,7 +440,7 @@ def _second(found: dict[str, pd.DataFrame]) -> Numbers:
     return {"second": int((found["early"]["heir"] == 2).sum())}
 
 
-HALF, NINE = Mark(0.5), Mark(0.9)
+HALF, NINE = Threshold(0.5), Threshold(0.9)
 
 
 @rule(
@@ -464,7 +464,7 @@ def _ahead(ours: list[float], theirs: list[float]) -> bool:
 
 
 def _further(late: list, early: list, control: list, mass: list, value: list) -> bool:
-    return sum(late) > Mark(max(sum(early), sum(control))) and (not mass or sum(mass) > Mark(sum(value)))
+    return sum(late) > Threshold(max(sum(early), sum(control))) and (not mass or sum(mass) > Threshold(sum(value)))
 
 
 @rule(
@@ -472,8 +472,8 @@ def _further(late: list, early: list, control: list, mass: list, value: list) ->
         "hiding the sink late spreads a change further than every control in every text: another token hidden, the sink's value alone zeroed, and heads off at random at the same loss",
         lambda late, early, control, mass, value, heads: (
             _further(late, early, control, mass, value)
-            and min(late) > Mark(max(*early, *control))
-            and all(m > Mark(max(v, h)) for m, v, h in zip(mass, value, heads, strict=True))
+            and min(late) > Threshold(max(*early, *control))
+            and all(m > Threshold(max(v, h)) for m, v, h in zip(mass, value, heads, strict=True))
         ),
     ),
     part=(
@@ -512,8 +512,8 @@ def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
     )
 
 
-BREAKS = Mark(0.5)  # nats
-FIVE = Mark(5)  # times the control
+BREAKS = Threshold(0.5)  # nats
+FIVE = Threshold(5)  # times the control
 
 
 @rule(

@@ -109,12 +109,12 @@ def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
     found = {"uniform": [float(attention.sink_score(maps["uniform"](n))) for n in index]}
     found |= {f"yours, {name}": [float(own(make(n))) for n in index] for name, make in maps.items()}
     frame = pd.DataFrame(found, index)
-    last = frame.index[frame["uniform"] > attention.STRONG].max()
+    last = frame.index[frame["uniform"] > attention.HEAD_SCORE_THRESHOLD].max()
     ax = style.lines(frame, "sink score of the first token", height=3.4, colours=[BLUE, BLUE, GREEN], form="-")
     ax.set_title(f"Uniform attention is a “sink” up to {last} tokens")
     for line in ax.get_lines()[1:]:
         line.set_linestyle("--")
-    ax.axhline(attention.STRONG, color=RED, lw=1.5, ls="--")
+    ax.axhline(attention.HEAD_SCORE_THRESHOLD, color=RED, lw=1.5, ls="--")
     ax.set_ylim(-0.05, 0.8)
     return ax, (
         f"Uniform attention scores above 0.3 for every length up to {last}; at 64 tokens it scores "

@@ -41,7 +41,7 @@ def with_hidden(
     require.integer("since", since, 0, len(tokens) - 1)
     if why := probe.mixed_otherwise(model):
         raise ValueError(f"a token hidden from attention is not hidden from all: {why}")
-    with probe.hidden(model, hide, since):
+    with probe.attention_knockout(model, hide, since):
         out = _read(model, tokens)
     losses = torch.nn.functional.cross_entropy(
         out.logits[0, :-1].float(), tokens[1:].to(out.logits.device), reduction="none"

@@ -289,7 +289,7 @@ def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
 
 
 def sink_table(model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20, 40)) -> pd.DataFrame:
-    """Share of heads with a score above `STRONG`, by text, with and without a first token, and uniform attention's scores.
+    """Share of heads with a score above `HEAD_SCORE_THRESHOLD`, by text, with and without a first token, and uniform attention's scores.
 
     "sink heads" is Gu et al.'s metric; "diagonal" and "previous" count heads that look at themselves or one back.
     """
@@ -301,7 +301,10 @@ def sink_table(model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20,
             shares = {"sink heads": sink, "diagonal heads": slash[..., 0], "previous-token heads": slash[..., 1]}
             rows.append(
                 {"text": kind, "first token": "yes" if first else "no"}
-                | {name: float((score > attention.STRONG).double().mean()) for name, score in shares.items()}
+                | {
+                    name: float((score > attention.HEAD_SCORE_THRESHOLD).double().mean())
+                    for name, score in shares.items()
+                }
                 | {"mean sink score": float(sink.mean())}
             )
     return pd.DataFrame(rows)
@@ -501,7 +504,7 @@ def clamped_row(text: str, change: str) -> dict[str, float]:
     """Return what one of `CLAMPS` does to the sink of the embedded model, in the layers after `GIANT`.
 
     Returns:
-        sink: mean sink score of the heads of layers 13 to 30; heads: the share of them above `STRONG`; loss: nats, mean
+        sink: mean sink score of the heads of layers 13 to 30; heads: the share of them above `HEAD_SCORE_THRESHOLD`; loss: nats, mean
         over the text.
     """
     model = models.default()
@@ -509,7 +512,7 @@ def clamped_row(text: str, change: str) -> dict[str, float]:
     with clamping(model, change):
         sink = probe.head_scores(model, tokens).sink[GIANT:]
         loss = probe.loss(model, tokens)
-    strong = float((sink > attention.STRONG).double().mean())
+    strong = float((sink > attention.HEAD_SCORE_THRESHOLD).double().mean())
     return {"sink": round(float(sink.mean()), 4), "heads": round(strong, 4), "loss": round(loss, 4)}
 
 

@@ -84,7 +84,7 @@ def long_text() -> Numbers:
     prose = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:640]
     drawn = measures.sequence(model, "random", 640)
     scores = [probe.head_scores(model, tokens).sink for tokens in (prose, drawn)]
-    return {"share": [float((each > attention.STRONG).double().mean()) for each in scores]}
+    return {"share": [float((each > attention.HEAD_SCORE_THRESHOLD).double().mean()) for each in scores]}
 
 
 @turn(

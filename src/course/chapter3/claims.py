@@ -8,21 +8,21 @@ from functools import cache
 import torch
 
 from course.chapter3 import measures
-from course.evidence.rules import Mark, Numbers, beyond, rule
+from course.evidence.rules import Numbers, Threshold, beyond, rule
 from course.maths import constructions
 from helpers import collapse, data, models, rope, style
 from helpers.models import LanguageModel
 
-FIFTH = Mark(0.2)  # of the distance
-TWICE = Mark(2)
-NONE = Mark(0)
+FIFTH = Threshold(0.2)  # of the distance
+TWICE = Threshold(2)
+NONE = Threshold(0)
 
 
 def _never_rises(values: Sequence[float]) -> bool:
     return all(after <= before for before, after in itertools.pairwise(values))
 
 
-VANISHED = Mark(0.01)  # of the weight; of a distance
+VANISHED = Threshold(0.01)  # of the weight; of a distance
 
 
 @rule(
@@ -46,7 +46,7 @@ def last_weights() -> Numbers:
     return {"falls": falls, "largest": largest}
 
 
-LOW, HIGH = Mark(0.9), Mark(1.1)  # of the limit
+LOW, HIGH = Threshold(0.9), Threshold(1.1)  # of the limit
 
 
 @rule(
@@ -88,7 +88,7 @@ def decaying_positions_collapse() -> Numbers:
     return {"distance": float(changes[-1][0]), "variation": [float(variation) for _, variation in changes]}
 
 
-STILL = Mark(0.1)
+STILL = Threshold(0.1)
 
 
 @rule(
@@ -120,8 +120,8 @@ def rope_decays() -> Numbers:
     return {"distance": distance, "best": int(logits.argmax())}
 
 
-LEVELS = Mark(0.5)
-TENFOLD = Mark(10)
+LEVELS = Threshold(0.5)
+TENFOLD = Threshold(10)
 
 
 @rule(
@@ -163,15 +163,15 @@ def named(shares: dict[str, float]) -> str:
 
 
 def _worse(bf16: list[float], fp16: list[float]) -> bool:
-    return all(b <= f for b, f in zip(bf16, fp16, strict=True)) and bf16[-1] < Mark(fp16[-1])
+    return all(b <= f for b, f in zip(bf16, fp16, strict=True)) and bf16[-1] < Threshold(fp16[-1])
 
 
 def _pointed(nearest: dict[str, float]) -> bool:
     return nearest["isotropic"] > HARMLESS and nearest["its own"] < OWN
 
 
-CHANCE = Mark(0.55)  # of two: what chance gives, .5, and a little
-OWN, SAME, HARMLESS = Mark(0.7), Mark(0.15), Mark(0.95)  # of all prompts
+CHANCE = Threshold(0.55)  # of two: what chance gives, .5, and a little
+OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # of all prompts
 
 
 @rule(
@@ -221,7 +221,7 @@ def telling_apart(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-FEWER, FURTHER = Mark(0.2), Mark(1.5)
+FEWER, FURTHER = Threshold(0.2), Threshold(1.5)
 
 
 @rule(
@@ -230,14 +230,14 @@ FEWER, FURTHER = Mark(0.2), Mark(1.5)
         lambda nearest, off, variation: (
             min(nearest[1:]) - nearest[0] > FEWER
             and off[2] > FURTHER * off[0]
-            and variation[0] < Mark(min(variation[1:]))
+            and variation[0] < Threshold(min(variation[1:]))
         ),
     ),
     part=(
         f"the search is worst with its own, by {FEWER:.0%}, and one of the two others is not",
         lambda nearest, off, variation: (
             min(nearest[1:]) - nearest[0] > FEWER
-            and (off[2] > FURTHER * off[0] or variation[0] < Mark(min(variation[1:])))
+            and (off[2] > FURTHER * off[0] or variation[0] < Threshold(min(variation[1:])))
         ),
     ),
     nothing=(
@@ -253,7 +253,7 @@ def the_reader_decides() -> Numbers:
     return found | dict(zip(("flipped", "free"), changed, strict=True))
 
 
-EVERY, OVER_HALF = Mark(1), Mark(0.5)
+EVERY, OVER_HALF = Threshold(1), Threshold(0.5)
 
 
 @rule(
@@ -279,7 +279,7 @@ def prompts_can_be_recovered() -> Numbers:
     ),
     against=(
         "it keeps less than without a window",
-        lambda held, free: [long < Mark(free[kind]) for kind, (_, long) in held.items()],
+        lambda held, free: [long < Threshold(free[kind]) for kind, (_, long) in held.items()],
     ),
     nothing=(
         "no window",
@@ -297,11 +297,14 @@ def window_stops_collapse() -> Numbers:
     }
 
 
-GAIN = Mark(1)
+GAIN = Threshold(1)
 
 
 @rule(
-    holds=("the nearest tokens gain and no far one loses", lambda near, far, least: near > GAIN and far > Mark(least)),
+    holds=(
+        "the nearest tokens gain and no far one loses",
+        lambda near, far, least: near > GAIN and far > Threshold(least),
+    ),
     part=("the nearest tokens gain, a far one loses", lambda near: near > GAIN),
     nothing=("no window", lambda least: {"near": 1.0, "far": least}),
 )
@@ -315,7 +318,7 @@ def window_stops_over_squashing() -> Numbers:
     }
 
 
-FIVEFOLD = Mark(5)
+FIVEFOLD = Threshold(5)
 
 
 @rule(
@@ -390,7 +393,7 @@ def varied_digits_delay_collapse(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-ERRORS = Mark(2)  # standard errors
+ERRORS = Threshold(2)  # standard errors
 
 
 @rule(
@@ -416,7 +419,7 @@ def varied_digits_still_fall(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-HALF = Mark(0.5)
+HALF = Threshold(0.5)
 
 
 @rule(
@@ -441,7 +444,7 @@ def commas_prevent_collapse(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-MOST, FEW = Mark(0.9), Mark(0.5)  # of the runs
+MOST, FEW = Threshold(0.9), Threshold(0.5)  # of the runs
 
 
 @rule(
@@ -477,7 +480,7 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
     "first_digit_is_easier",
     holds=(
         "the first digit is right at more lengths than the last",
-        lambda plain: sum(plain["right"]["first"]) > Mark(sum(plain["right"]["last"])),
+        lambda plain: sum(plain["right"]["first"]) > Threshold(sum(plain["right"]["last"])),
     ),
     able=("five digits are right", lambda plain: plain["able"]),
     nothing=("an answer that looks at no digit", {"plain": {"able": True, "right": {"first": [0, 0], "last": [0, 0]}}}),
@@ -486,7 +489,7 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
     "groups_help",
     holds=(
         "the last digit is right at more lengths with it",
-        lambda plain, helped: sum(helped["right"]["last"]) > Mark(sum(plain["right"]["last"])),
+        lambda plain, helped: sum(helped["right"]["last"]) > Threshold(sum(plain["right"]["last"])),
     ),
     able=("five digits are right without it", lambda plain: plain["able"]),
     nothing=("a prompt that changes nothing", lambda plain: {"plain": {**plain, "able": True}, "helped": plain}),
@@ -496,7 +499,7 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
     each=(
         "the last digit is right at more lengths with it (a hint, ones and zeros in turn)",
         lambda plain, helped: [
-            sum(one["right"]["last"]) > Mark(sum(plain["right"]["last"])) for one in helped.values()
+            sum(one["right"]["last"]) > Threshold(sum(plain["right"]["last"])) for one in helped.values()
         ],
     ),
     against=(

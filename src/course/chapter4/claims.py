@@ -9,22 +9,22 @@ import pandas as pd
 from course.chapter4 import measures, run_selection
 from course.evidence import significance
 from course.evidence.claims import called
-from course.evidence.rules import Mark, Numbers, rule
+from course.evidence.rules import Numbers, Threshold, rule
 from course.maths import counting
 from course.runs import asked, inside, trained
 from helpers import data
 from helpers.models import LanguageModel
 
 EXACT = 1e-13  # rounding
-LEVEL = Mark(0.05)  # of p
-INSIDE = Mark(0.9)  # right within the lengths of training
+LEVEL = Threshold(0.05)  # of p
+INSIDE = Threshold(0.9)  # right within the lengths of training
 
 
 def _change(once: str, more: str, **setting) -> float:
     return float((counting.last_state(once, **setting) - counting.last_state(more, **setting)).abs().max())
 
 
-DIFFERS = Mark(0.01)
+DIFFERS = Threshold(0.01)
 
 
 @rule(
@@ -46,7 +46,7 @@ def same_ratio_same_state() -> Numbers:
     }
 
 
-SOMEWHERE = Mark(2**26)  # a length
+SOMEWHERE = Threshold(2**26)  # a length
 
 
 @rule(
@@ -85,9 +85,9 @@ def first_token_reach() -> Numbers:
 @rule(
     holds=(
         "all counts are right when n is given, and attention alone tells 1 of 2 from 1,000 of 2,000",
-        lambda right, told: min(right) >= Mark(1) and told,
+        lambda right, told: min(right) >= Threshold(1) and told,
     ),
-    part=("all are right when n is given; attention alone averages", lambda right: min(right) >= Mark(1)),
+    part=("all are right when n is given; attention alone averages", lambda right: min(right) >= Threshold(1)),
     nothing=("one answer for all", {"right": [0.0] * 9, "told": False}),
 )
 def wide_enough_counts() -> Numbers:
@@ -101,7 +101,7 @@ def _step(long: list[float]) -> bool:
     return long[1] < MISREADS and long[2] >= 1
 
 
-READS, MISREADS = Mark(0.9), Mark(0.5)
+READS, MISREADS = Threshold(0.9), Threshold(0.5)
 
 
 @rule(
@@ -121,7 +121,7 @@ def transition_at_the_vocabulary() -> Numbers:
     return {"short": product[16], "long": product[4096], "solved": solved}
 
 
-SHARE, TOKENS = Mark(0.5), Mark(100)
+SHARE, TOKENS = Threshold(0.5), Threshold(100)
 
 
 @rule(
@@ -143,9 +143,12 @@ def merged_tokens_hide_items() -> Numbers:
 @rule(
     holds=(
         "every base is above the accuracy without separators",
-        lambda accuracies: min(accuracies) > Mark(measures.PLAIN_ACCURACY),
+        lambda accuracies: min(accuracies) > Threshold(measures.PLAIN_ACCURACY),
     ),
-    fit=("one is above what one constant answer gives", lambda accuracies, constant: max(accuracies) > Mark(constant)),
+    fit=(
+        "one is above what one constant answer gives",
+        lambda accuracies, constant: max(accuracies) > Threshold(constant),
+    ),
     nothing=("one constant answer", lambda accuracies, constant: {"accuracies": [constant] * len(accuracies)}),
 )
 def separators_help_in_training() -> Numbers:
@@ -159,7 +162,7 @@ def separators_help_in_training() -> Numbers:
 
 @rule(
     holds=(f"the rank correlation has p above {LEVEL:g}", lambda p: p > LEVEL),
-    fit=("one base is above what one constant answer gives", lambda best, constant: best > Mark(constant)),
+    fit=("one base is above what one constant answer gives", lambda best, constant: best > Threshold(constant)),
     nothing=("bases that all give one accuracy", {"p": 1.0}),
     null="that nothing shows is what is claimed; so it needs accuracies that could show it",
 )
@@ -169,7 +172,7 @@ def base_has_no_rule() -> Numbers:
     return {"rho": rho, "p": p, "best": best, "constant": 100 * measures.best_constant()}
 
 
-ALIKE = Mark(1.25)
+ALIKE = Threshold(1.25)
 
 
 def _ordered(error: dict[str, float]) -> bool:
@@ -216,7 +219,7 @@ def _grow(errors: dict[str, list[float]]) -> bool:
     return all(a < b < c for a, b, c in errors.values())
 
 
-TEN = Mark(0.5)  # of the short questions
+TEN = Threshold(0.5)  # of the short questions
 
 
 @rule(
@@ -240,7 +243,7 @@ def counting_error_grows() -> Numbers:
     }
 
 
-TENTH = Mark(0.1)
+TENTH = Threshold(0.1)
 
 
 @rule(
@@ -277,8 +280,8 @@ def guesses_are_round(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-MARGIN = Mark(0.02)  # of accuracy: what counts as no help
-FLOOR, CEILING = Mark(0.1), Mark(0.98)  # between them there is room
+MARGIN = Threshold(0.02)  # of accuracy: what counts as no help
+FLOOR, CEILING = Threshold(0.1), Threshold(0.98)  # between them there is room
 
 
 @rule(
@@ -327,7 +330,7 @@ def chunks_in_trained_decoders() -> Numbers:
     }
 
 
-STEADY = Mark(0.9)
+STEADY = Threshold(0.9)
 
 
 @rule(
@@ -355,7 +358,7 @@ def last_token_is_lost_first() -> Numbers:
     }
 
 
-GONE, FALLS, NEAR, CELLS, GUESS = Mark(0.9), Mark(0.5), 0.05, Mark(5), Mark(0.65)
+GONE, FALLS, NEAR, CELLS, GUESS = Threshold(0.9), Threshold(0.5), 0.05, Threshold(5), Threshold(0.65)
 READ = 0.95  # right by the read-out
 
 
@@ -410,7 +413,7 @@ def _nested(values: pd.Series) -> dict:
     return {key: values[key].to_dict() for key in values.index.unique(0)}
 
 
-HARD_TO, EASY_TO = Mark(0.5), Mark(0.9)
+HARD_TO, EASY_TO = Threshold(0.5), Threshold(0.9)
 
 
 @rule(
@@ -434,7 +437,7 @@ def counting_is_hard_to_learn() -> Numbers:
     }
 
 
-LEARNED = Mark(trained.LEARNED)
+LEARNED = Threshold(trained.LEARNED)
 
 
 @rule(
@@ -461,7 +464,7 @@ def counting_holds_within_training() -> Numbers:
     }
 
 
-WORSE, GAP = Mark(0), Mark(0.1)
+WORSE, GAP = Threshold(0), Threshold(0.1)
 
 
 @rule(
@@ -483,8 +486,8 @@ def vocabulary_against_width() -> Numbers:
     }
 
 
-MORE, AHEAD = Mark(0.2), Mark(0.05)
-SHUFFLED, RATIO = Mark(0.3), Mark(0.5)
+MORE, AHEAD = Threshold(0.2), Threshold(0.05)
+SHUFFLED, RATIO = Threshold(0.3), Threshold(0.5)
 
 
 @rule(

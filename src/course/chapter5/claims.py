@@ -10,7 +10,7 @@ import torch
 from course.chapter5 import measures
 from course.evidence import null_controls
 from course.evidence.claims import called
-from course.evidence.rules import Mark, Numbers, beyond, rule
+from course.evidence.rules import Numbers, Threshold, beyond, rule
 from course.maths import rope_scaling
 from course.runs import protocol, slashes
 from helpers import attention, data, models, probe, rope
@@ -18,13 +18,13 @@ from helpers.models import LanguageModel
 
 FAR = [1, 10, 100, 1000, 10_000, 100_000]
 QUARTERS = list(measures.BAND_NAMES)
-EVEN = Mark(1)
-NONE = Mark(0)
+EVEN = Threshold(1)
+NONE = Threshold(0)
 
 # Closed forms ------------------------------------------------------------------------------------------
 
 
-FIFTH = Mark(0.2)
+FIFTH = Threshold(0.2)
 
 
 @rule(
@@ -49,7 +49,7 @@ def bound_decays() -> Numbers:
     }
 
 
-ERRORS, LOW, HIGH = Mark(4), Mark(0.9), Mark(1.1)
+ERRORS, LOW, HIGH = Threshold(4), Threshold(0.9), Threshold(1.1)
 
 
 @rule(
@@ -68,8 +68,8 @@ def gaussian_scores() -> Numbers:
     return {"spread": spread.tolist(), "mean": float(means.max()) * math.sqrt(128), "errors": errors}
 
 
-NAT = Mark(1)  # by which a logit falls
-MOST_HEADS, FEW_HEADS = Mark(0.5), Mark(0.05)  # of the heads
+NAT = Threshold(1)  # by which a logit falls
+MOST_HEADS, FEW_HEADS = Threshold(0.5), Threshold(0.05)  # of the heads
 
 
 @rule(
@@ -82,6 +82,7 @@ MOST_HEADS, FEW_HEADS = Mark(0.5), Mark(0.05)  # of the heads
         lambda share: share["prose"] > MOST_HEADS,
     ),
     nothing=("the same network with random weights", lambda share, blank: {"share": dict.fromkeys(share, blank)}),
+    null="prose, shuffled keys and random tokens are cases that all agree, so exchanging them changes nothing",
 )
 def trained_heads_decay(model: LanguageModel | None = None) -> Numbers:
     """By source, the median fall of a head's mean logit over 250 tokens, in nats, and the share of heads above `NAT`."""
@@ -95,7 +96,7 @@ def trained_heads_decay(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-SHARED, OWN = Mark(0.5), Mark(0.9)  # of the weight
+SHARED, OWN = Threshold(0.5), Threshold(0.9)  # of the weight
 EXACT = 1e-9  # rounding
 
 
@@ -122,7 +123,7 @@ def no_positions_no_diagonal() -> Numbers:
     }
 
 
-WHOLE = Mark(0.99)  # of the weight
+WHOLE = Threshold(0.99)  # of the weight
 
 
 @rule(
@@ -142,7 +143,7 @@ def rope_makes_places() -> Numbers:
 @rule(
     holds=(
         "every score turns negative within half a turn",
-        lambda first: all(max(found) <= Mark(math.pi / theta) + 1 for theta, found in first.items()),
+        lambda first: all(max(found) <= Threshold(math.pi / theta) + 1 for theta, found in first.items()),
     ),
     nothing=("no rotation: some score never turns", {"first": {1.0: [math.inf]}}),
 )
@@ -182,7 +183,7 @@ def base_for_a_context() -> Numbers:
 @rule(
     holds=(
         "the first negative sum moves out with every tenfold base, and from 4,300 to 4,350",
-        lambda tenfold, close: _rises(tenfold) and close[1] > Mark(close[0]),
+        lambda tenfold, close: _rises(tenfold) and close[1] > Threshold(close[0]),
     ),
     part=("it moves out with every tenfold base; in between not always", lambda tenfold: _rises(tenfold)),
     nothing=("bases in no order", lambda tenfold: {"tenfold": tenfold[::-1]}),
@@ -209,7 +210,7 @@ def _none(model: LanguageModel | None) -> ValueError:
     return ValueError(f"no head of {called(model)} looks at one distance, so it cannot decide")
 
 
-SMALL = Mark(0.9)  # of the layer's mean
+SMALL = Threshold(0.9)  # of the layer's mean
 
 
 @rule(
@@ -272,8 +273,8 @@ def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> N
     }
 
 
-COSTS = Mark(0.1)  # nats
-ALIKE = Mark(0.1)  # nats between two quarters that cost alike
+COSTS = Threshold(0.1)  # nats
+ALIKE = Threshold(0.1)  # nats between two quarters that cost alike
 
 
 def _least(quarters: pd.DataFrame) -> bool:
@@ -289,6 +290,7 @@ def _least(quarters: pd.DataFrame) -> bool:
     ),
     part=(f"it costs {ALIKE:g} nats less than each of the others", lambda quarters: _least(quarters)),
     nothing=("four quarters that cost alike", lambda quarters: {"quarters": quarters * 0 + quarters.mean().mean()}),
+    null="with random weights no quarter costs anything; of such a model the report says that it cannot decide",
 )
 def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) -> Numbers:
     """Loss added between the ends without each quarter of the pairs, and the least and most without random ones."""
@@ -324,13 +326,16 @@ def silenced_quarters(model: LanguageModel | None = None, where: Sequence[str] =
 
 
 @rule(
-    holds=("every previous-token head is a sink head", lambda both, previous: both >= Mark(previous)),
-    part=("more are than by chance", lambda both, chance: both > Mark(chance)),
+    holds=("every previous-token head is a sink head", lambda both, previous: both >= Threshold(previous)),
+    part=("more are than by chance", lambda both, chance: both > Threshold(chance)),
     nothing=("two kinds that know nothing of each other", lambda chance: {"both": chance}),
 )
 def previous_token_is_the_sink(model: LanguageModel | None = None) -> Numbers:
     found = _heads(model)
-    previous, sinks = found.slashes[..., 1] > attention.STRONG, found.sinks > attention.STRONG
+    previous, sinks = (
+        found.slashes[..., 1] > attention.HEAD_SCORE_THRESHOLD,
+        found.sinks > attention.HEAD_SCORE_THRESHOLD,
+    )
     if not bool(previous.any()):
         raise _none(model)
     return {
@@ -342,7 +347,7 @@ def previous_token_is_the_sink(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-STAY, OVER_HALF = Mark(0.9), Mark(0.5)  # of the heads
+STAY, OVER_HALF = Threshold(0.9), Threshold(0.5)  # of the heads
 
 
 @rule(
@@ -358,7 +363,10 @@ def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Numbers
     natural, stay = _heads(model), {}
     for text, other in {"another text": _heads(model, text=1), "random tokens": _heads(model, seed=0)}.items():
         stay[text] = {
-            kind: [float(other.slashes[head]) > attention.STRONG for head in measures.slash_heads(natural, offset)]
+            kind: [
+                float(other.slashes[head]) > attention.HEAD_SCORE_THRESHOLD
+                for head in measures.slash_heads(natural, offset)
+            ]
             for kind, offset in (("previous-token", 1), ("diagonal", 0))
         }
     every = [[*itertools.chain(*kinds.values())] for kinds in stay.values()]
@@ -367,8 +375,8 @@ def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Numbers
     return {"stay": stay, "share": [sum(kept) / len(kept) for kept in every]}
 
 
-RANK_ONE, OTHERS = Mark(0.8), Mark(0.5)  # of the squared singular values
-APART_BY = Mark(1)  # twice the error, over the distance from the threshold
+RANK_ONE, OTHERS = Threshold(0.8), Threshold(0.5)  # of the squared singular values
+APART_BY = Threshold(1)  # twice the error, over the distance from the threshold
 
 
 @rule(
@@ -391,7 +399,7 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
     if not table.heads.get("slash heads"):
         raise _none(model)
     share = table[["share, queries", "share, keys"]].mean(axis=1)
-    each = found.concentration[found.slashes.max(-1).values > attention.STRONG].mean(-1)
+    each = found.concentration[found.slashes.max(-1).values > attention.HEAD_SCORE_THRESHOLD].mean(-1)
     error = float(each.std() / math.sqrt(len(each))) if len(each) > 1 else math.inf
     if model is None or model.name == models.DEFAULT:
         rows = data.table("concentration_random").set_index("scale")[["queries", "keys"]].mean(axis=1)
@@ -410,7 +418,7 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
 @rule(
     holds=(
         "taking out either of the two fast quarters leaves less than either slow one",
-        lambda left: max(left["fastest"], left["fast"]) < Mark(min(left["slow"], left["slowest"])),
+        lambda left: max(left["fastest"], left["fast"]) < Threshold(min(left["slow"], left["slowest"])),
     ),
     part=("taking out a fast one leaves least", lambda left: min(left, key=left.get) in ("fastest", "fast")),
     nothing=(
@@ -443,7 +451,7 @@ def _rows(spectrum: str, shared: float = 0.0) -> pd.DataFrame:
     return rows[(rows.spectrum == spectrum) & (rows.shared == shared) & (rows.base == 1e4)]
 
 
-LEARNED, NOT_LEARNED = Mark(0.8), Mark(0.2)  # slash scores
+LEARNED, NOT_LEARNED = Threshold(0.8), Threshold(0.2)  # slash scores
 
 
 @rule(
@@ -461,7 +469,7 @@ def learned_slashes(offsets: Sequence[int] = (1, 4)) -> Numbers:
     return {"means": means[1e4], "short": means[slashes.SHORT_BASE]}
 
 
-QUARTER_TURN = Mark(math.pi / 2)
+QUARTER_TURN = Threshold(math.pi / 2)
 
 
 @rule(
@@ -475,7 +483,7 @@ def partial_rotation_helps() -> Numbers:
     return {"turn": 31 * float(rope.frequencies(32, 1e4)[12]), "gain": means["0.75-RoPE"] - means["RoPE"]}
 
 
-TENTH = Mark(0.1)  # right
+TENTH = Threshold(0.1)  # right
 
 
 @rule(
@@ -524,7 +532,7 @@ def trained_slashes_generalise() -> Numbers:
     }
 
 
-ORDERS, APART = Mark(0.9), Mark(0.5)
+ORDERS, APART = Threshold(0.9), Threshold(0.5)
 LITTLE_SHARED, MUCH_SHARED = 0.6, 0.8  # of queries and keys, in common
 
 

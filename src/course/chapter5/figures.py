@@ -205,7 +205,7 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
     tops = [int(best[:, k].argmax()) + 1 for k in (0, 1)]
     strong = f"Strongest: diagonal in layer {tops[0]}, previous-token in layer {tops[1]}"
     ax = style.axes(
-        strong if best.max() > attention.STRONG else "No head is diagonal or looks at the previous token",
+        strong if best.max() > attention.HEAD_SCORE_THRESHOLD else "No head is diagonal or looks at the previous token",
         "layer",
         "slash score of the best head",
         height=3.7,
@@ -214,7 +214,7 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
     ax.plot(layers, best[:, 0], "s-", color=RED, label="diagonal")
     ax.set_ylim(0, 1)
     ax.legend(loc="upper right")
-    counts = [(found.slashes[:, :, k] > attention.STRONG).nonzero()[:, 0] + 1 for k in (0, 1)]
+    counts = [(found.slashes[:, :, k] > attention.HEAD_SCORE_THRESHOLD).nonzero()[:, 0] + 1 for k in (0, 1)]
     where = [", ".join(str(int(x)) for x in sorted(set(c.tolist()))) for c in counts]
     listed = [f"{len(c)} (layers {layers})" if layers else "none" for c, layers in zip(counts, where, strict=True)]
     return ax, f"Heads above 0.3: diagonal {listed[0]}, previous-token {listed[1]}."

@@ -14,11 +14,11 @@ from course.evidence import null_controls
 from course.runs import sweep
 from course.runs.slashes import BAND_NAMES, BANDS, band, concentration
 from helpers import compute, data, models, probe, require, rope
-from helpers.attention import STRONG
+from helpers.attention import HEAD_SCORE_THRESHOLD
 from helpers.models import LanguageModel
 
 PLACES = ("inside", "outside", "control")  # of heads that look at a place
-THRESHOLDS = (0.1, 0.15, 0.2, STRONG)
+THRESHOLDS = (0.1, 0.15, 0.2, HEAD_SCORE_THRESHOLD)
 TEXT_TOKENS = 119
 TEXTS = (255, 373, 491, 609)  # first tokens of four texts after the 256 tokens on which heads are chosen
 OFFSETS = 6  # slashes are looked for at distances 0 … 5
@@ -134,7 +134,7 @@ def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> He
 def silence(
     pairs: Sequence[int], half: int, where: Bool[Tensor, "layers heads"] | None = None
 ) -> Callable[[int, str, Tensor], Tensor]:
-    """For `probe.altered`: these pairs of every query become 0, so they add nothing to any logit; `where`, or in all heads."""
+    """For `probe.patch_queries_and_keys`: these pairs of every query become 0, so they add nothing to any logit; `where`, or in all heads."""
     keep = torch.ones(2 * half)
     keep[list(pairs)] = 0
     keep = keep * keep.roll(half)
@@ -161,14 +161,14 @@ def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -
     """The loss when each quarter is silent in all heads, and when `controls` random sets of as many pairs are."""
     half, losses = len(probe.rotary_frequencies(model)), {}
     for name, pairs in compute.progress(quarters_of_pairs(half, controls).items(), "ablations"):
-        with probe.altered(model, silence(pairs, half)):
+        with probe.patch_queries_and_keys(model, silence(pairs, half)):
             losses[name] = probe.loss(model, ids)
     return losses
 
 
 def rank_table(found: Heads) -> pd.DataFrame:
     """Share of the largest squared singular value, and how many hold 95%: slash heads and others, queries and keys."""
-    chosen = found.slashes.max(-1).values > STRONG
+    chosen = found.slashes.max(-1).values > HEAD_SCORE_THRESHOLD
     rows = {}
     for name, mask in (("slash heads", chosen), ("other heads", ~chosen)):
         if not mask.any():
@@ -246,7 +246,7 @@ def matched_row(start: int, draw: int) -> dict[str, float]:
     """Return what silencing a quarter of the pairs adds to the loss in heads that look at a place, and in others.
 
     The others are drawn at random, and so many that silencing all their pairs costs as much as silencing all pairs of
-    the heads that look at a place (slash score above `STRONG`). Silencing all pairs makes a head attend uniformly.
+    the heads that look at a place (slash score above `HEAD_SCORE_THRESHOLD`). Silencing all pairs makes a head attend uniformly.
 
     Args:
         start: the text's first token.
@@ -254,7 +254,7 @@ def matched_row(start: int, draw: int) -> dict[str, float]:
     """
     model = models.default()
     ids, half = prose(model, TEXT_TOKENS, start), len(frequencies(model)[0])
-    inside = silenced_heads(heads_on_text(model), STRONG, "inside")
+    inside = silenced_heads(heads_on_text(model), HEAD_SCORE_THRESHOLD, "inside")
     plain = probe.loss(model, ids)
 
     def cost(where: Bool[Tensor, "layers heads"], pairs: Sequence[int]) -> float:
@@ -392,9 +392,9 @@ def smallest_bases() -> dict[int, float]:
 
 
 def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int, int]]:
-    """(layer, head, offset) of the heads whose best score is above `STRONG`, strongest first; of one offset, if given."""
+    """(layer, head, offset) of the heads whose best score is above `HEAD_SCORE_THRESHOLD`, strongest first; of one offset, if given."""
     best, where = found.slashes.max(-1)
-    chosen = [(float(best[i, j]), int(i), int(j), int(where[i, j])) for i, j in (best > STRONG).nonzero()]
+    chosen = [(float(best[i, j]), int(i), int(j), int(where[i, j])) for i, j in (best > HEAD_SCORE_THRESHOLD).nonzero()]
     return [each[1:] for each in sorted(chosen, reverse=True) if offset in (None, each[3])]
 
 
@@ -464,7 +464,7 @@ def silenced_loss(
     half, n = len(theta[0]), len(ids)
     mute = silence(pairs, half, where)
     if not sink:
-        with probe.altered(model, mute):
+        with probe.patch_queries_and_keys(model, mute):
             return probe.loss(model, ids)
     gone, biases = {}, {}
     mask = torch.zeros(n, n).masked_fill(torch.ones(n, n).triu(1).bool(), -math.inf)
@@ -488,7 +488,7 @@ def silenced_loss(
     blocks = [part for name, part in model.model.named_modules() if name.endswith("self_attn")]
     hooks = [part.register_forward_pre_hook(own(k), with_kwargs=True) for k, part in enumerate(blocks)]
     try:
-        with probe.altered(model, alter):
+        with probe.patch_queries_and_keys(model, alter):
             return probe.loss(model, ids)
     finally:
         for hook in hooks:

@@ -7,7 +7,7 @@ import torch
 
 from course.chapter6 import measures
 from course.evidence import significance
-from course.evidence.rules import Mark, Numbers, rule
+from course.evidence.rules import Numbers, Threshold, rule
 from course.maths import normalizers
 from course.runs import ablations, comparison, entries, protocol
 from helpers import data
@@ -15,7 +15,7 @@ from helpers.style import number  # noqa: F401  the words of the table call it
 
 SIZE = f"two layers of width 32, trained up to length {protocol.TRAINED}"
 LONGEST = protocol.LENGTHS[-1]
-EVEN = Mark(1)
+EVEN = Threshold(1)
 
 # The mechanism -----------------------------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ def subtraction_cancels_noise() -> Numbers:
     return {"gains": gains}
 
 
-MOST, MANY = Mark(0.95), Mark(0.8)  # of the settings
+MOST, MANY = Threshold(0.95), Threshold(0.8)  # of the settings
 
 
 @rule(
@@ -61,14 +61,14 @@ def half_of_lambda_is_the_threshold() -> Numbers:
     }
 
 
-FIFTH = Mark(0.2)
+FIFTH = Threshold(0.2)
 
 
 @rule(
     "signed_sums_hide_noise",
     holds=(
         f"the signed sum falls below {FIFTH:g} while the sum by size rises",
-        lambda signed, sized: signed[1] < FIFTH * signed[0] and sized[1] > Mark(sized[0]),
+        lambda signed, sized: signed[1] < FIFTH * signed[0] and sized[1] > Threshold(sized[0]),
     ),
     nothing=("a subtraction that changes nothing", {"signed": [1.0, 1.0], "sized": [1.0, 1.0]}),
 )
@@ -83,8 +83,8 @@ def counted_noise() -> Numbers:
     }
 
 
-LEAST, LARGEST = Mark(0.5), Mark(2)
-FAR_BELOW, FAR_ABOVE = Mark(0.25), Mark(4)
+LEAST, LARGEST = Threshold(0.5), Threshold(2)
+FAR_BELOW, FAR_ABOVE = Threshold(0.25), Threshold(4)
 
 
 @rule(
@@ -121,8 +121,8 @@ def two_plain_heads() -> Numbers:
 # The critics, and other maps ---------------------------------------------------------------------------
 
 
-WHOLE = Mark(0.99)
-EXACT = Mark(1e-12)
+WHOLE = Threshold(0.99)
+EXACT = Threshold(1e-12)
 
 
 @rule(
@@ -144,9 +144,12 @@ def negative_attention_reaches_further() -> Numbers:
 @rule(
     holds=(
         "the peak has no less weight among 100,000 keys than among 100, with both leads",
-        lambda peaks: all(long >= Mark(short) for short, long in peaks.values()),
+        lambda peaks: all(long >= Threshold(short) for short, long in peaks.values()),
     ),
-    part=("it is with the larger lead; one below 1/s still fades", lambda peaks: peaks[2.0][1] >= Mark(peaks[2.0][0])),
+    part=(
+        "it is with the larger lead; one below 1/s still fades",
+        lambda peaks: peaks[2.0][1] >= Threshold(peaks[2.0][0]),
+    ),
     nothing=("plain softmax, which fades", {"peaks": {0.5: [0.01, 1e-5], 2.0: [0.07, 7e-5]}}),
     null="a weight that is the same at both lengths is kept, by definition",
 )
@@ -230,7 +233,7 @@ def race_subtraction_raises_signal_over_noise() -> Numbers:
     ),
     part=(
         "runs of one remedy go together, with an interval above 0; remedies no more than groups of runs do",
-        lambda low: low > Mark(0),
+        lambda low: low > Threshold(0),
     ),
     nothing=("no correlation", {"rho": 0.0, "low": 0.0}),
 )

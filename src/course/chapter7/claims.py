@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from course.evidence import significance
-from course.evidence.rules import FAILS, Mark, Numbers, rule
+from course.evidence.rules import FAILS, Numbers, Threshold, rule
 from course.runs import comparison, entries, protocol, rates
 from helpers import data
 from helpers.style import number  # noqa: F401  the words of the table call it
@@ -14,7 +14,7 @@ from helpers.style import number  # noqa: F401  the words of the table call it
 SIZE = f"two layers of width 32, trained up to length {protocol.TRAINED}"
 LONGEST = protocol.LENGTHS[-1]
 RIGHT, HEAD = f"score_{LONGEST}", f"best_{LONGEST}"  # the share right, and on the answer in a question's best head
-KEPT = Mark(protocol.KEPT)  # right
+KEPT = Threshold(protocol.KEPT)  # right
 SUCCEEDS = f"{KEPT:.0%} right at {LONGEST}, and a head with over {protocol.SHARP:.0%} of its attention on the answer"
 OPENS = f"opens: {SUCCEEDS}, and surely better than without the ingredient, or right to a longer length, or without it not learned"
 
@@ -152,7 +152,7 @@ def race_recall_takes_both() -> Numbers:
         f"with random positions, trained on as many keys, {KEPT:.0%} are right, and as trained fewer",
         lambda short, random: random >= KEPT > short,
     ),
-    part=("most of the loss comes back so", lambda short, random: random - short > Mark(1 - random)),
+    part=("most of the loss comes back so", lambda short, random: random - short > Threshold(1 - random)),
     nothing=("positions that change nothing", lambda short: {"random": short}),
 )
 def race_positions_are_unseen() -> Numbers:
@@ -194,9 +194,9 @@ def _difference(groups: dict[str, pd.DataFrame], without: str = "") -> tuple[flo
 @rule(
     holds=(
         "position encodings move further from RoPE than maps in each task, and on average by more than the seeds' chance",
-        lambda gaps, low: all(gaps > Mark(0)) and low > Mark(0),
+        lambda gaps, low: all(gaps > Threshold(0)) and low > Threshold(0),
     ),
-    part=("on average they do, by more than the seeds' chance; not in each task", lambda low: low > Mark(0)),
+    part=("on average they do, by more than the seeds' chance; not in each task", lambda low: low > Threshold(0)),
     fit=(
         "without any one of the encodings the interval is still on the same side of 0",
         lambda low, without: all((each > 0) == (low > 0) for each in without.values()),

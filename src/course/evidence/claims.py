@@ -2,7 +2,7 @@
 
 A row is written in two places, and nothing in both. In `course.chapterN.claims` the numbers and when the claim holds:
 
-    CHANCE = Mark(0.55)  # a threshold has a name; it stands in the sentence and in the condition
+    CHANCE = Threshold(0.55)  # a threshold has a name; it stands in the sentence and in the predicate
 
     @rule(
         holds=(f"below {CHANCE:.0%} in one band, and nowhere above fp16", lambda bf16, fp16: …),
@@ -22,15 +22,15 @@ and in the chapter's table beside `course.scorecard` the words, under the same n
     ruler = "right of two"
     measured = "bf16 {bf16[-1]:.0%}, fp16 {fp16[-1]:.0%}"
 
-A condition takes by name what the function returns. From the halves come the verdict, the rule as a reader reads it and
-the correction; `course.evidence.rules.Rule` says which halves there are, `course.evidence.null_controls` what each rule says of nothing. Where
+A predicate takes by name what the function returns. From the conditions come the verdict, the rule as a reader reads it and
+the correction; `course.evidence.rules.Rule` says which conditions there are, `course.evidence.null_controls` what each rule says of nothing. Where
 several cases are asked (graphs, texts, depths), `each` and `against` stand in the place of `holds` and `part`. `nothing`
 is a null: its words and its numbers. It must not hold; where it may, or there is none, `null` says why. `ruler` names
 rows of data/rulers.csv: what the measurement read where the answer is known.
 
 `enough`, `fit`, `able` and `decided` are asked first: was there enough evidence, could the set-up tell, does the
 model do the task at some length, did the runs go far enough. What counts as the other way is set before the numbers
-are known. Functions of helpers, loops and `zip(strict=True)` are welcome in a condition; `ruff` reads it.
+are known. Functions of helpers, loops and `zip(strict=True)` are welcome in a predicate; `ruff` reads it.
 
 `measured` tells the numbers, an f-string among the function's names and those of its module; `{model}` is how a claim
 calls the model that it was asked of. `assumes` and `would_change_if` say what nobody measured, and what would turn
@@ -98,7 +98,7 @@ class Found(NamedTuple):
         numbers: where the source gives numbers: what they are of, with the reported one (None where it gives
             none for this) and the measured one.
         words: what must be added to the verdict: the correction, or what is missing; "" for a claim that holds.
-        compared: which half of the rule compared what with which threshold: half, side that agrees, threshold, values.
+        compared: which condition of the rule compared what with which threshold: condition, side that agrees, threshold, values.
         nulls: what the rule says of each kind of nothing, by its words.
     """
 

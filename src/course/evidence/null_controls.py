@@ -91,6 +91,7 @@ def untrained(model: LanguageModel, seed: int, scale: str = "own") -> LanguageMo
     Raises:
         ValueError: another scale.
 
+    >>> from helpers import models
     >>> untrained(models.default(), 0).model.config.initializer_range
     0.041666666666666664
     """
@@ -113,6 +114,7 @@ def untrained(model: LanguageModel, seed: int, scale: str = "own") -> LanguageMo
 def baseline_name(model: LanguageModel, seed: int = 0, scale: str = "own") -> str:
     """Return how a random-weights baseline is called; committed tables of the model itself are not about it.
 
+    >>> from helpers import models
     >>> baseline_name(models.default())
     'random weights of SmolLM2-135M-Instruct'
     """
@@ -121,7 +123,7 @@ def baseline_name(model: LanguageModel, seed: int = 0, scale: str = "own") -> st
 
 
 def _asked(rule: Rule, numbers: Numbers) -> dict[str, Any]:
-    names = {name for _, condition in rule.halves.values() for name in inspect.signature(condition).parameters}
+    names = {name for _, predicate in rule.conditions.values() for name in inspect.signature(predicate).parameters}
     return {name: numbers[name] for name in numbers if name in names}
 
 

@@ -1,7 +1,7 @@
-"""The rule of a claim, written once: from its halves come the verdict, the rule that a reader reads, and the correction.
+"""The rule of a claim, written once: from its conditions come the verdict, the rule that a reader reads, and the correction.
 
-A half is a sentence and a condition. The sentence is an f-string over named thresholds, so that it cannot name another
-one than the condition asks; the condition takes, by name, what the claim's function returns. A threshold is a `Mark`, a
+A condition is a sentence and a predicate. The sentence is an f-string over named thresholds, so that it cannot name another
+one than the predicate asks; the predicate takes, by name, what the claim's function returns. A threshold is a `Threshold`, a
 number that remembers what was compared with it: so the card draws how near the evidence came.
 """
 
@@ -29,17 +29,17 @@ AGREE, OTHERWISE = "cases that agree", "cases the other way"  # what is compared
 ASKED_FIRST = {"enough": LITTLE, "fit": UNFIT, "able": UNABLE, "decided": OPEN}  # weakest evidence first
 
 Numbers = Mapping[str, Any]  # what a claim's function gives: what its rule asks and its row tells, under their names
-Half = tuple[str, Callable[..., Any]]
+Condition = tuple[str, Callable[..., Any]]
 
 _compared: ContextVar[list | None] = ContextVar("compared", default=None)
 
 
-class Mark(float):
+class Threshold(float):
     """A threshold: a number that remembers, while a rule is asked, what was compared with it.
 
     Marks that are multiplied or shifted by measured numbers stay marks: `x > HALF * y` compares x / y with HALF.
 
-    >>> HALF = Mark(0.5)
+    >>> HALF = Threshold(0.5)
     >>> with compared() as seen:
     ...     _ = 0.3 > HALF, 4.0 < HALF * 10
     >>> [(each.asked, each.mark, each.values) for each in seen]
@@ -54,20 +54,20 @@ class Mark(float):
         return self
 
     def __mul__(self, other: Any) -> Any:
-        return Mark(self.of, self.scale * other, self.shift * other) if np.isscalar(other) else NotImplemented
+        return Threshold(self.of, self.scale * other, self.shift * other) if np.isscalar(other) else NotImplemented
 
     def __add__(self, other: Any) -> Any:
-        return Mark(self.of, self.scale, self.shift + other) if np.isscalar(other) else NotImplemented
+        return Threshold(self.of, self.scale, self.shift + other) if np.isscalar(other) else NotImplemented
 
     __rmul__, __radd__ = __mul__, __add__
 
-    def __neg__(self) -> "Mark":
-        return Mark(-self.of, self.scale, -self.shift)
+    def __neg__(self) -> "Threshold":
+        return Threshold(-self.of, self.scale, -self.shift)
 
-    def __sub__(self, other: float) -> "Mark":
+    def __sub__(self, other: float) -> "Threshold":
         return self + -other
 
-    def __rsub__(self, other: float) -> "Mark":
+    def __rsub__(self, other: float) -> "Threshold":
         return -self + other
 
     def _compare(self, other: Any, name: str, asked: str) -> Any:
@@ -97,9 +97,9 @@ class Mark(float):
 
 
 class Compared(NamedTuple):
-    """What was compared with one threshold: `half` names the half of the rule, `asked` the side that agrees."""
+    """What was compared with one threshold: `condition` names the condition of the rule, `asked` the side that agrees."""
 
-    half: str
+    condition: str
     asked: str
     mark: float
     values: list[float]
@@ -125,9 +125,9 @@ class Decision(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """When a claim holds. Each half is a sentence and a condition over the numbers, and two forms there are.
+    """When a claim holds. Each condition is a sentence and a predicate over the numbers, and two forms there are.
 
-    `holds`, and in part `part`: one condition each. Or `each`: a condition that gives an answer by case (graph, text,
+    `holds`, and in part `part`: one predicate each. Or `each`: a predicate that gives an answer by case (graph, text,
     depth); it holds where all agree, and with a correction where more do than a coin would give and none goes the other
     way, which `against` says by case; without it every case that does not agree goes the other way. Undecided cases with
     none the other way are too little evidence. Before either is asked, `enough`, `fit`, `able` and `decided` say what the
@@ -138,26 +138,26 @@ class Rule(NamedTuple):
     """
 
     function: Callable[..., Numbers]
-    holds: Half | None = None
-    part: Half | None = None
-    each: Half | None = None
-    against: Half | None = None
-    enough: Half | None = None
-    fit: Half | None = None
-    able: Half | None = None
-    decided: Half | None = None
+    holds: Condition | None = None
+    part: Condition | None = None
+    each: Condition | None = None
+    against: Condition | None = None
+    enough: Condition | None = None
+    fit: Condition | None = None
+    able: Condition | None = None
+    decided: Condition | None = None
     nothing: tuple[str, Mapping[str, Any] | Callable[..., Mapping[str, Any]]] | None = None
     null: str = ""
 
     @property
-    def halves(self) -> dict[str, Half]:
+    def conditions(self) -> dict[str, Condition]:
         names = ("holds", "part", "each", "against", *ASKED_FIRST)
-        return {name: half for name in names if (half := getattr(self, name)) is not None}
+        return {name: condition for name in names if (condition := getattr(self, name)) is not None}
 
     @property
     def text(self) -> str:
         """The rule as a reader reads it."""
-        said = {name: sentence for name, (sentence, _) in self.halves.items()}
+        said = {name: sentence for name, (sentence, _) in self.conditions.items()}
         parts = [f"holds if {said['holds']}"] if self.holds else [f"holds if in every case {said['each']}"]
         if self.part:
             parts.append(f"in part, if {said['part']}")
@@ -172,29 +172,29 @@ class Rule(NamedTuple):
         parts += [f"{words[name]} unless {said[name]}" for name in ASKED_FIRST if name in said]
         return "; ".join(parts)
 
-    def ask(self, half: str, numbers: Numbers) -> Any:
-        """What a half's condition says of the numbers that it names."""
-        condition = self.halves[half][1]
-        missing = set(inspect.signature(condition).parameters) - set(numbers)
+    def ask(self, condition: str, numbers: Numbers) -> Any:
+        """What a condition's predicate says of the numbers that it names."""
+        predicate = self.conditions[condition][1]
+        missing = set(inspect.signature(predicate).parameters) - set(numbers)
         if missing:
-            raise ValueError(f"numbers must hold {sorted(missing)}, which {half} asks; they are {sorted(numbers)}")
-        return condition(**{name: numbers[name] for name in inspect.signature(condition).parameters})
+            raise ValueError(f"numbers must hold {sorted(missing)}, which {condition} asks; they are {sorted(numbers)}")
+        return predicate(**{name: numbers[name] for name in inspect.signature(predicate).parameters})
 
     def decide(self, numbers: Numbers) -> Decision:
         """The verdict that follows from these numbers, weakest evidence first."""
         seen: list[Compared] = []
 
-        def ask(half: str) -> Any:
+        def ask(condition: str) -> Any:
             with compared() as here:
-                answer = self.ask(half, numbers)
-                answer = bool(answer) if half not in ("each", "against") else [bool(one) for one in answer]
-            seen.extend(one._replace(half=half) for one in here)
+                answer = self.ask(condition, numbers)
+                answer = bool(answer) if condition not in ("each", "against") else [bool(one) for one in answer]
+            seen.extend(one._replace(condition=condition) for one in here)
             return answer
 
         cells = ask("each") if self.each else []
-        for half, verdict in ASKED_FIRST.items():
-            if half in self.halves and not ask(half):
-                return Decision(verdict, f"not so: {self.halves[half][0]}", joined(seen))
+        for condition, verdict in ASKED_FIRST.items():
+            if condition in self.conditions and not ask(condition):
+                return Decision(verdict, f"not so: {self.conditions[condition][0]}", joined(seen))
         if self.each:
             against = ask("against") if self.against else [not one for one in cells]
             verdict, words = weigh(cells, against), f"in {sum(cells)} of {len(cells)} cases {self.each[0]}"
@@ -256,7 +256,7 @@ def more_than_a_coin(agreeing: int, cases: int, level: float = 0.05) -> bool:
     >>> more_than_a_coin(4, 7), more_than_a_coin(7, 8)
     (False, True)
     """
-    return stats.binom.sf(agreeing - 1, cases, 0.5) < level
+    return bool(stats.binom.sf(agreeing - 1, cases, 0.5) < level)
 
 
 def beyond(errors: Iterable[float], freedom: float = math.inf, level: float = 0.05) -> list[bool]:
@@ -279,19 +279,19 @@ def beyond(errors: Iterable[float], freedom: float = math.inf, level: float = 0.
 RULES: dict[str, Rule] = {}  # by the name of the claim
 
 
-def rule(*names: str, **halves: Any) -> Callable[[Callable[..., Numbers]], Callable[..., Numbers]]:
-    """Says when claims hold that the function below measures: its halves, `nothing` and `null`, as `Rule` names them.
+def rule(*names: str, **conditions: Any) -> Callable[[Callable[..., Numbers]], Callable[..., Numbers]]:
+    """Says when claims hold that the function below measures: its conditions, `nothing` and `null`, as `Rule` names them.
 
     Args:
         names: of the claims; without one, the function's own name. One function may measure several claims, each with a
             rule of its own: `@rule`s stand above each other.
 
     Raises:
-        ValueError: a name has a rule already, or the halves are of both forms or of neither.
+        ValueError: a name has a rule already, or the conditions are of both forms or of neither.
     """
 
     def register(function: Callable[..., Numbers]) -> Callable[..., Numbers]:
-        made = Rule(function, **halves)
+        made = Rule(function, **conditions)
         if (made.holds is None) == (made.each is None) or (made.part and made.each):
             raise ValueError(f"the rule of {names or function.__name__} must have holds, and perhaps part, or each")
         for name in names or (function.__name__,):

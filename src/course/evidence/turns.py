@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from course import worded
-from course.evidence.rules import Half, Numbers
+from course.evidence.rules import Condition, Numbers
 from helpers import data
 
 SURVIVED, TURNED, UNDECIDED, NOT_RUN = "survived", "turned", "undecided", "not run"
@@ -44,8 +44,8 @@ class Turn(NamedTuple):
 
     claim: str
     asked: str
-    survives: Half
-    turned: Half
+    survives: Condition
+    turned: Condition
     measured: str
     function: Callable[[], Numbers]
 

@@ -68,7 +68,9 @@ def _sinks_by_opening(model: LanguageModel) -> Numbers:
     for way, ids in probe.opening(model).ways.items():
         if ids != front.tolist():
             tokens = torch.cat([torch.tensor(ids, dtype=torch.long), text[: 64 - len(ids)]])
-            others[way] = float((probe.head_scores(model, tokens).sink > attention.STRONG).double().mean())
+            others[way] = float(
+                (probe.head_scores(model, tokens).sink > attention.HEAD_SCORE_THRESHOLD).double().mean()
+            )
     return {"opened": model.tokenizer.decode(front) if len(front) else None, "otherwise": others}
 
 
@@ -201,7 +203,7 @@ def frequencies(subject: Subject, plan: Plan) -> Numbers:
     # which heads look at a place is read off the model itself: a window or a soft cap is not in the queries and keys
     slashes = probe.head_scores(model, ids, offsets=EVERY_PLACE).slash
     found = measures5.heads(model, ids)._replace(slashes=slashes)
-    ranks = measures5.rank_table(found) if bool((slashes > attention.STRONG).any()) else None
+    ranks = measures5.rank_table(found) if bool((slashes > attention.HEAD_SCORE_THRESHOLD).any()) else None
     return {
         "queries": found.queries.mean(1),
         "keys": found.keys.mean(1),

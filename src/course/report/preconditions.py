@@ -32,7 +32,7 @@ def loss_on_prose(subject: Subject) -> float:
 def heads_with_a_sink(subject: Subject) -> float:
     """Return the share of heads whose sink score on 64 tokens of prose is above the course's threshold."""
     tokens = prose(subject.model, min(64, subject.context))
-    return float((probe.head_scores(subject.model, tokens).sink > attention.STRONG).double().mean())
+    return float((probe.head_scores(subject.model, tokens).sink > attention.HEAD_SCORE_THRESHOLD).double().mean())
 
 
 def unable(need: "Need", subject: Subject) -> str | None:

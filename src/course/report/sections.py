@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from course.report import measuring, telling
+from course.report import findings, measuring
 from course.report.measuring import Numbers
 from course.report.subject import Plan, Subject
 from helpers import style
@@ -106,7 +106,7 @@ def _measured(name: str, digits: int, subject: Subject, plan: Plan) -> Numbers:
 
 
 def _told(row: Mapping[str, Any], name: str, numbers: Numbers, model: str) -> Told:
-    figure, alt, case, values = getattr(telling, name)(numbers, model)
+    figure, alt, case, values = getattr(findings, name)(numbers, model)
     row = row["trained"] if "trained" in row and "trained_on" in numbers else row
     words, headline = Words(), {}
     for label, of in row["headline"].items():

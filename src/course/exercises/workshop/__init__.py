@@ -1,7 +1,7 @@
 """Checks of the decoder that a reader builds: each step an exercise, with the mistakes that are made at it by name.
 
-The parts that are right stand here, too, each with a `slip`: one word for what is done in place of what is asked.
-`course/exercises/workshop.toml` says what each slip is called; a learner's part that gives the same is told so.
+The parts that are right stand here, too, each with a `mistake`: one word for what is done in place of what is asked.
+`course/exercises/workshop.toml` says what each mistake is called; a learner's part that gives the same is told so.
 """
 
 import copy
@@ -213,16 +213,16 @@ def block(answer: Any) -> Right:
     def mine(settings: dict) -> nn.Module:
         return _loaded("Block()", answer(**settings), like)
 
-    def theirs(settings: dict, slip: str) -> nn.Module:
-        return _loaded("Block()", Block(slip=slip, **settings), like)
+    def theirs(settings: dict, mistake: str) -> nn.Module:
+        return _loaded("Block()", Block(mistake=mistake, **settings), like)
 
     given = [Case(text, (_normal(2, 9, 32, seed=3), settings)) for text, settings in BLOCKS.items()]
     given.append(Case("", (_normal(3, 4, 32, seed=5), {})))
     for k, name in enumerate(("weights", "values")):
         own = Made(lambda x, settings, k=k: _two(mine(settings).weights(x))[k], getattr(answer, "weights", None))
-        _against(name, own, lambda x, settings, slip="", k=k: theirs(settings, slip).weights(x)[k], given)
+        _against(name, own, lambda x, settings, mistake="", k=k: theirs(settings, mistake).weights(x)[k], given)
     own = Made(lambda x, settings: mine(settings)(x), answer.forward)
-    _against("block", own, lambda x, settings, slip="": theirs(settings, slip)(x), given, like=like)
+    _against("block", own, lambda x, settings, mistake="": theirs(settings, mistake)(x), given, like=like)
     calm, busy = made(x), run("Block()(x)", Made(lambda: made.train()(x), answer.forward))
     refuse("block", "training", same=_close(busy, calm))
     return Right(
@@ -450,29 +450,29 @@ OTHER_ROWS = ("no norm", "state", "first", "sum", "best", "weights")
 
 
 @functools.lru_cache(64)
-def _jacobian(model: nn.Module, ids: tuple[int, ...], slip: str) -> Tensor:
+def _jacobian(model: nn.Module, ids: tuple[int, ...], mistake: str) -> Tensor:
     """What is asked for by each entry of each embedding; the search for a mistake asks for one many times."""
 
     def last(x: Tensor) -> Tensor:
         for each in model.blocks:
             x = each(x)
-        x = x if slip == "no norm" else model.norm(x)
-        row = (x if slip == "state" else model.head(x))[0, 0 if slip == "first" else -1]
-        return {"sum": row.sum()[None], "best": row.max()[None], "weights": row.softmax(-1)}.get(slip, row)
+        x = x if mistake == "no norm" else model.norm(x)
+        row = (x if mistake == "state" else model.head(x))[0, 0 if mistake == "first" else -1]
+        return {"sum": row.sum()[None], "best": row.max()[None], "weights": row.softmax(-1)}.get(mistake, row)
 
     return torch.autograd.functional.jacobian(last, model.embed(torch.tensor([ids])).detach())[:, 0]
 
 
-def _heard(model: nn.Module, ids: Tensor, slip: str = "") -> Tensor:
-    if slip.startswith("attention"):
+def _heard(model: nn.Module, ids: Tensor, mistake: str = "") -> Tensor:
+    if mistake.startswith("attention"):
         x = model.embed(ids)
         kept = []
         for each in model.blocks:
             kept.append(each.weights(x)[0][0, :, -1].mean(0))
             x = each(x)
-        return kept[0] if slip.endswith("below") else kept[-1]
+        return kept[0] if mistake.endswith("below") else kept[-1]
 
-    J = _jacobian(model, tuple(ids[0].tolist()), slip if slip in OTHER_ROWS else "")
+    J = _jacobian(model, tuple(ids[0].tolist()), mistake if mistake in OTHER_ROWS else "")
     return {
         "squares": lambda: J.square().sum((0, 2)),
         "largest": lambda: J.abs().amax((0, 2)),
@@ -481,7 +481,7 @@ def _heard(model: nn.Module, ids: Tensor, slip: str = "") -> Tensor:
         "signs": lambda: J.sum((0, 2)),
         "spectral": lambda: torch.linalg.matrix_norm(J.transpose(0, 1), ord=2),
         "share": lambda: J.norm(dim=(0, 2)) / J.norm(dim=(0, 2)).sum(),
-    }.get(slip, lambda: J.norm(dim=(0, 2)))()
+    }.get(mistake, lambda: J.norm(dim=(0, 2)))()
 
 
 def _decoders() -> list[nn.Module]:
@@ -551,15 +551,15 @@ def attention_on_answer(model: nn.Module, ids: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _sharp(model: nn.Module, ids: Tensor, slip: str = "") -> float:
+def _sharp(model: nn.Module, ids: Tensor, mistake: str = "") -> float:
     place, x, best = NEEDLE.answers(ids)[:, None, :, None], model.embed(ids), []
     for each in model.blocks:
         share = each.weights(x)[0].gather(-1, place.clamp(min=0).expand(-1, 4, -1, -1))[..., 0]
-        share = share if slip == "all tokens" else share[:, :, -QUESTIONS:]
-        heads = {"mean head": share.mean(1), "sum": share.sum(1), "first head": share[:, 0]}.get(slip, share.amax(1))
-        best.append({"best question": heads.max(), "one head": share.mean((0, 2)).max(), "last question": heads[:, -1].mean()}.get(slip, heads.mean()))  # fmt: skip
+        share = share if mistake == "all tokens" else share[:, :, -QUESTIONS:]
+        heads = {"mean head": share.mean(1), "sum": share.sum(1), "first head": share[:, 0]}.get(mistake, share.amax(1))
+        best.append({"best question": heads.max(), "one head": share.mean((0, 2)).max(), "last question": heads[:, -1].mean()}.get(mistake, heads.mean()))  # fmt: skip
         x = each(x)
-    return float({"below": best[0], "above": best[-1], "mean layer": sum(best) / len(best)}.get(slip, max(best)))
+    return float({"below": best[0], "above": best[-1], "mean layer": sum(best) / len(best)}.get(mistake, max(best)))
 
 
 @exercise
@@ -576,8 +576,8 @@ def sharp(answer: Any) -> Right:
             handle.remove()
             refuse("sharp", "rows", shown=shown, n=n)
             found[k, n] = (model, shown[-1], value)
-    for slip, sentence in [("", ""), *checks._rows(row["slips"])]:
-        if all(abs(value - _sharp(model, ids, slip.strip())) < 1e-4 for model, ids, value in found.values()):
+    for mistake, sentence in [("", ""), *checks._rows(row["slips"])]:
+        if all(abs(value - _sharp(model, ids, mistake.strip())) < 1e-4 for model, ids, value in found.values()):
             if sentence:
                 raise Wrong(sentence)
             return Right("the share of the answer: its best head, on average over questions, in its best layer.")
@@ -593,15 +593,15 @@ def sharp(answer: Any) -> Right:
 THETA = rope.frequencies(8, 1e4).float()
 
 
-def _turned(x: Tensor, slip: str = "") -> Tensor:
-    n = x.shape[1] if slip == "heads" else x.shape[-2]
-    angle = (torch.arange(n) + (slip == "from one"))[:, None] * THETA * (-1 if slip == "back" else 1)
-    angle = angle[:, None] if slip == "heads" else torch.ones(n, 1) * THETA if slip == "no place" else angle
+def _turned(x: Tensor, mistake: str = "") -> Tensor:
+    n = x.shape[1] if mistake == "heads" else x.shape[-2]
+    angle = (torch.arange(n) + (mistake == "from one"))[:, None] * THETA * (-1 if mistake == "back" else 1)
+    angle = angle[:, None] if mistake == "heads" else torch.ones(n, 1) * THETA if mistake == "no place" else angle
     c, s = angle.cos(), angle.sin()
-    if slip == "neighbours":
+    if mistake == "neighbours":
         a, b = x[..., ::2], x[..., 1::2]
         return torch.stack([a * c - b * s, a * s + b * c], -1).flatten(-2)
-    if slip == "then halves":
+    if mistake == "then halves":
         a, b = x[..., ::2], x[..., 1::2]
         return torch.cat([a * c - b * s, a * s + b * c], -1)
     a, b = x.chunk(2, -1)
@@ -612,7 +612,7 @@ def _turned(x: Tensor, slip: str = "") -> Tensor:
         "cosine": (a * c, b * c),
         "shrunk": (a * c - a * s, b * s + b * c),
     }
-    return torch.cat(pairs.get(slip, (a * c - b * s, a * s + b * c)), -1)
+    return torch.cat(pairs.get(mistake, (a * c - b * s, a * s + b * c)), -1)
 
 
 @exercise
@@ -631,20 +631,20 @@ def turned(theta: Any, answer: Any) -> Right:
     return Right("pair k turns by its own angle a token, as in the package.")
 
 
-def _layered(settings: dict, slip: str = "", turn: Callable = _turned) -> nn.Module:
-    none = slip == "no turn"
-    near = {"turn": None if none else turn, "window": {"no window": None, "9": 9, "7": 7, "16": 16}.get(slip, 8)}
-    far = {"turn": turn} if slip == "turn above" else {}
-    if slip == "window above":
+def _layered(settings: dict, mistake: str = "", turn: Callable = _turned) -> nn.Module:
+    none = mistake == "no turn"
+    near = {"turn": None if none else turn, "window": {"no window": None, "9": 9, "7": 7, "16": 16}.get(mistake, 8)}
+    far = {"turn": turn} if mistake == "turn above" else {}
+    if mistake == "window above":
         near["window"], far["window"] = None, 8
-    if slip == "windows":
+    if mistake == "windows":
         far["window"] = 8
-    if slip != "no map":
-        (near if slip == "map below" else far).update(settings)
-    if slip == "maps":
+    if mistake != "no map":
+        (near if mistake == "map below" else far).update(settings)
+    if mistake == "maps":
         near.update(settings)
     parts = [Block(**near), Block(**far)]
-    return Decoder(*(parts[::-1] if slip == "exchanged" else parts))
+    return Decoder(*(parts[::-1] if mistake == "exchanged" else parts))
 
 
 @exercise
@@ -659,8 +659,8 @@ def layered(answer: Any, mixed: Any, roped: Any) -> Right:
     ]
     own = Made(lambda ids, settings: _loaded("layered()", answer(**settings), like)(ids), answer)
 
-    def theirs(ids: Tensor, settings: dict, slip: str = "") -> Tensor:
-        return _loaded("layered()", _layered(settings, slip), like)(ids)
+    def theirs(ids: Tensor, settings: dict, mistake: str = "") -> Tensor:
+        return _loaded("layered()", _layered(settings, mistake), like)(ids)
 
     _against("layered", own, theirs, given)
     _learned("mixed", mixed)
@@ -675,27 +675,27 @@ def _logits(rows_: int, n: int, seed: int) -> Tensor:
     return _normal(rows_, 4, n, n, seed=seed).masked_fill(later, -torch.inf)
 
 
-def _scaled(logits: Tensor, slip: str = "") -> Tensor:
+def _scaled(logits: Tensor, mistake: str = "") -> Tensor:
     hidden = torch.isneginf(logits)
     n = (
         torch.full_like(hidden.sum(-1, keepdim=True), hidden.shape[-1])
-        if slip == "all"
+        if mistake == "all"
         else (~hidden).sum(-1, keepdim=True)
     )
     ln = n.log()
     factor = {
         "no 16": ln, "ratio": n / 16, "inverse": torch.tensor(16.0).log() / ln, "root": (ln / torch.tensor(16.0).log()).sqrt(),
         "divided": 16 / n, "one more": (n + 1).log() / torch.tensor(17.0).log(),
-    }.get(slip, ln / torch.tensor(16.0).log())  # fmt: skip
-    if slip == "infinite":
+    }.get(mistake, ln / torch.tensor(16.0).log())  # fmt: skip
+    if mistake == "infinite":
         return (logits * factor).softmax(-1)
-    if slip == "weights":
+    if mistake == "weights":
         return logits.softmax(-1) * factor
     longer = logits.masked_fill(hidden, 0) * factor
-    if slip == "let in":
+    if mistake == "let in":
         return longer.softmax(-1)
     longer = longer.masked_fill(hidden, -torch.inf)
-    return longer if slip == "logits" else longer.softmax(-2 if slip == "queries" else -1)
+    return longer if mistake == "logits" else longer.softmax(-2 if mistake == "queries" else -1)
 
 
 @exercise
@@ -717,22 +717,22 @@ def scaled(answer: Any) -> Right:
     return Right("softmax's weights at 16 keys, sharper beyond, and nothing for a hidden key.")
 
 
-def _difference(logits: Tensor, slip: str = "") -> Tensor:
-    A = logits if slip == "no softmax" else logits.softmax(-1)
+def _difference(logits: Tensor, mistake: str = "") -> Tensor:
+    A = logits if mistake == "no softmax" else logits.softmax(-1)
     other = {
         "behind": A.roll(-1, 1), "rows": A.roll(1, 0), "queries": A.roll(1, 2), "keys": A.roll(1, 3),
         "mean": A.mean(1, keepdim=True), "no neighbour": torch.cat([0 * A[:, :1], A[:, :-1]], 1), "itself": A,
-    }.get(slip, A.roll(1, 1))  # fmt: skip
-    if slip == "logits":
+    }.get(mistake, A.roll(1, 1))  # fmt: skip
+    if mistake == "logits":
         return (
             logits.masked_fill(logits.isneginf(), -1e9) - 0.5 * logits.masked_fill(logits.isneginf(), 0).roll(1, 1)
         ).softmax(-1)
-    made = A - {"whole": 1.0, "plus": -0.5}.get(slip, 0.5) * other
+    made = A - {"whole": 1.0, "plus": -0.5}.get(mistake, 0.5) * other
     return {
         "half first": lambda: 0.5 * A - other,
         "divided": lambda: made / made.sum(-1, keepdim=True),
         "positive": made.relu,
-    }.get(slip, lambda: made)()
+    }.get(mistake, lambda: made)()
 
 
 @exercise
@@ -795,13 +795,13 @@ def held_out(answer: Any) -> Right:
     return _against("held_out", answer, _held_out, checks.given(globals(), "held_out"))
 
 
-def _spare(model: nn.Module, pair: int, slip: str = "") -> nn.Module:
+def _spare(model: nn.Module, pair: int, mistake: str = "") -> nn.Module:
     made = copy.deepcopy(model)
     out = {"neighbours": [2 * pair, 2 * pair + 1], "half": [pair], "from one": [pair - 1, pair + 3]}
-    for each in made.blocks[: 1 if slip == "first block" else None]:
+    for each in made.blocks[: 1 if mistake == "first block" else None]:
         rows_ = each.qkv.weight.data.view(3, 4, 8, 32)
-        for k in (0, 2) if slip == "values too" else (2,) if slip == "values" else (0,):
-            rows_[k, : 1 if slip == "first head" else 4, out.get(slip, [pair, pair + 4])] = 0
+        for k in (0, 2) if mistake == "values too" else (2,) if mistake == "values" else (0,):
+            rows_[k, : 1 if mistake == "first head" else 4, out.get(mistake, [pair, pair + 4])] = 0
     return made
 
 
@@ -811,9 +811,9 @@ def spare(answer: Any) -> Right:
     filled("spare", answer)
     whole = drawn(Decoder(Block(_turned), Block(_turned)), 1).eval()
 
-    def asked(change: Callable, pair: int, *slip: str) -> Tensor:
+    def asked(change: Callable, pair: int, *mistake: str) -> Tensor:
         model = copy.deepcopy(whole)
-        made = change(model, pair, *slip)
+        made = change(model, pair, *mistake)
         same = all(map(torch.equal, model.state_dict().values(), whole.state_dict().values()))
         refuse("spare", "refused", made=made, same=same, pair=pair)
         return made(rows(6, pair, 2)[0])

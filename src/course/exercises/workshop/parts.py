@@ -1,6 +1,6 @@
 """The decoder of "Build it", as that page's own lines have it: for the workshop, and for who has none of their own.
 
-A `slip` is one word for what is done in place of what is asked: the checks know a mistake by it.
+A `mistake` is one word for what is done in place of what is asked: the checks know a mistake by it.
 """
 
 import copy
@@ -60,15 +60,15 @@ def right(model: nn.Module, n: int, rows: int = 64) -> float:
     return float((model(ids).argmax(-1) == targets)[targets != -100].double().mean())
 
 
-def attended(q: Tensor, k: Tensor, settings: dict, slip: str = "") -> Tensor:
+def attended(q: Tensor, k: Tensor, settings: dict, mistake: str = "") -> Tensor:
     weigh, window = settings.get("weigh", softmax), settings.get("window")
-    weigh = {"no map": lambda x: x, "own map": softmax, "queries": lambda x: x.softmax(-2)}.get(slip, weigh)
+    weigh = {"no map": lambda x: x, "own map": softmax, "queries": lambda x: x.softmax(-2)}.get(mistake, weigh)
     n, d = q.shape[-2:]
-    q, k = (k, q) if slip == "exchanged" else (q, k)
-    root = {"no root": 1.0, "d": d, "tokens": n**0.5, "width": (d * q.shape[1]) ** 0.5}.get(slip, d**0.5)
+    q, k = (k, q) if mistake == "exchanged" else (q, k)
+    root = {"no root": 1.0, "d": d, "tokens": n**0.5, "width": (d * q.shape[1]) ** 0.5}.get(mistake, d**0.5)
     logits = q @ k.mT / root
     gap = torch.arange(n)[:, None] - torch.arange(n)
-    far = n if window is None or slip == "no window" else window + {"one more": 1, "one less": -1}.get(slip, 0)
+    far = n if window is None or mistake == "no window" else window + {"one more": 1, "one less": -1}.get(mistake, 0)
     hidden = {
         "open": gap >= n,
         "itself alone": gap <= 0,
@@ -77,51 +77,51 @@ def attended(q: Tensor, k: Tensor, settings: dict, slip: str = "") -> Tensor:
         "not itself": (gap <= 0) | (gap >= far),
         "window alone": gap >= far if window else gap < 0,
         "two sides": gap.abs() >= far if window else gap < 0,
-    }.get(slip, (gap < 0) | (gap >= far))
-    if slip == "after":
+    }.get(mistake, (gap < 0) | (gap >= far))
+    if mistake == "after":
         return weigh(logits).masked_fill(hidden, 0.0)
-    return weigh(logits.masked_fill(hidden, {"zero": 0.0, "finite": -1e9}.get(slip, -torch.inf)))
+    return weigh(logits.masked_fill(hidden, {"zero": 0.0, "finite": -1e9}.get(mistake, -torch.inf)))
 
 
 class Block(nn.Module):
-    def __init__(self, turn: Callable | None = None, slip: str = "", **settings: Any):
+    def __init__(self, turn: Callable | None = None, mistake: str = "", **settings: Any):
         super().__init__()
-        self.turn, self.slip, self.settings = turn, slip, settings
+        self.turn, self.mistake, self.settings = turn, mistake, settings
         self.qkv, self.out = nn.Linear(32, 96, bias=False), nn.Linear(32, 32, bias=False)
         self.mlp = nn.Sequential(nn.Linear(32, 128), nn.GELU(), nn.Linear(128, 32))
         self.norm1, self.norm2 = nn.LayerNorm(32), nn.LayerNorm(32)
 
     def weights(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        slip = self.slip
+        mistake = self.mistake
         x = {"raw": lambda x: x, "norm2 first": self.norm2, "normed twice": lambda x: self.norm1(self.norm1(x))}.get(
-            slip, self.norm1
+            mistake, self.norm1
         )(x)
         parts = self.qkv(x)
-        if slip == "turn early" and self.turn:
+        if mistake == "turn early" and self.turn:
             q, k, v = parts.chunk(3, -1)
             parts = torch.cat([self.turn(q), self.turn(k), v], -1)
-        if slip == "by head":
+        if mistake == "by head":
             q, k, v = parts.unflatten(-1, (4, 3, 8)).permute(3, 0, 2, 1, 4)
-        elif slip == "entries":
+        elif mistake == "entries":
             q, k, v = parts.unflatten(-1, (3, 8, 4)).permute(2, 0, 4, 1, 3)
-        elif slip == "rows":
+        elif mistake == "rows":
             q, k, v = (each.reshape(len(x), 4, -1, 8) for each in parts.chunk(3, -1))
         else:
             q, k, v = parts.unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
-        q, k, v = {"kqv": (k, q, v), "vqk": (k, v, q), "qvk": (q, v, k)}.get(slip, (q, k, v))
-        turn = self.turn if self.turn and slip not in ("no turn", "turn early") else lambda x: x
-        q, k = q if slip == "keys alone" else turn(q), k if slip == "queries alone" else turn(k)
-        v = turn(v) if slip == "values too" else v
-        settings = {name: each for name, each in self.settings.items() if slip not in ("no settings", f"no {name}")}
+        q, k, v = {"kqv": (k, q, v), "vqk": (k, v, q), "qvk": (q, v, k)}.get(mistake, (q, k, v))
+        turn = self.turn if self.turn and mistake not in ("no turn", "turn early") else lambda x: x
+        q, k = q if mistake == "keys alone" else turn(q), k if mistake == "queries alone" else turn(k)
+        v = turn(v) if mistake == "values too" else v
+        settings = {name: each for name, each in self.settings.items() if mistake not in ("no settings", f"no {name}")}
         return attended(q, k, settings), v
 
     def forward(self, x: Tensor) -> Tensor:
-        slip, (A, v) = self.slip, self.weights(x)
-        heads = (A @ v).flatten(2) if slip == "merged" else (A @ v).transpose(1, 2).flatten(2)
-        heads = heads.reshape(x.shape) if slip == "merged" else heads
-        y = heads if slip == "no out" else self.out(heads)
-        y = y + {"no residual": 0.0, "normed residual": self.norm1(x)}.get(slip, x)
-        return y if slip == "half" else y + self.mlp(self.norm2(y))
+        mistake, (A, v) = self.mistake, self.weights(x)
+        heads = (A @ v).flatten(2) if mistake == "merged" else (A @ v).transpose(1, 2).flatten(2)
+        heads = heads.reshape(x.shape) if mistake == "merged" else heads
+        y = heads if mistake == "no out" else self.out(heads)
+        y = y + {"no residual": 0.0, "normed residual": self.norm1(x)}.get(mistake, x)
+        return y if mistake == "half" else y + self.mlp(self.norm2(y))
 
 
 class Places(nn.Module):

@@ -222,11 +222,14 @@ def _trained_to_count(numbers: Numbers) -> Seen:
 def heads(numbers: Numbers, name: str) -> Seen:
     found, drawn = (measures5.Heads(slashes=torch.tensor(numbers["slashes"][k])) for k in ("prose", "random tokens"))
     ax, alt = figures5.special_heads(found)
-    ax.axhline(attention.STRONG, color=figures5.GREY, lw=1, ls="--")
-    own, before = (int((found.slashes[..., k] > attention.STRONG).sum()) for k in (0, 1))
+    ax.axhline(attention.HEAD_SCORE_THRESHOLD, color=figures5.GREY, lw=1, ls="--")
+    own, before = (int((found.slashes[..., k] > attention.HEAD_SCORE_THRESHOLD).sum()) for k in (0, 1))
     best, where = found.slashes.max(-1)
-    chosen = best > attention.STRONG
-    total, stay = int(chosen.sum()), int((chosen & (measures5.slashes_at(where, drawn) > attention.STRONG)).sum())
+    chosen = best > attention.HEAD_SCORE_THRESHOLD
+    total, stay = (
+        int(chosen.sum()),
+        int((chosen & (measures5.slashes_at(where, drawn) > attention.HEAD_SCORE_THRESHOLD)).sum()),
+    )
     return Seen(ax, alt, "fine" if total else "note", {
         "tokens": numbers["tokens"], "own": own, "before": before, "heads": chosen.numel(), "layers": _of_layers(numbers),
         "total": total, "stay": stay, "kept": stay / total if total else None, "furthest": found.slashes.shape[-1] - 1,
