@@ -34,8 +34,12 @@ def tokens(model: models.LanguageModel, n: int) -> torch.Tensor:
 def full_maps(model: models.LanguageModel, ids: torch.Tensor) -> torch.Tensor:
     """What a course would do without a probe: all maps at once, then the scores of each layer."""
     with mixing._attending(model.model, "eager"):
-        maps = model.model(ids[None], use_cache=False, output_attentions=True, logits_to_keep=1).attentions
-    return torch.stack([torch.stack([attention.sink_score(a[0]), attention.slash_score(a[0], 1)]) for a in maps])
+        maps = model.model(
+            ids[None], use_cache=False, output_attentions=True, logits_to_keep=1
+        ).attentions
+    return torch.stack(
+        [torch.stack([attention.sink_score(a[0]), attention.slash_score(a[0], 1)]) for a in maps]
+    )
 
 
 @torch.inference_mode()
@@ -63,7 +67,11 @@ def measure(part: str, n: int, probes: int, repeats: int) -> dict:
         found = call()
         seconds.append(time.perf_counter() - start)
         processor.append(time.process_time() - work)
-    norms = {"norms": found.norms.tolist(), "errors": found.errors.tolist()} if part in SENSITIVITIES else {}
+    norms = (
+        {"norms": found.norms.tolist(), "errors": found.errors.tolist()}
+        if part in SENSITIVITIES
+        else {}
+    )
     if part in ("logsumexp", "by rows"):
         norms = {"scores": torch.cat([found.sink.flatten(), found.slash.flatten()]).tolist()}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
@@ -72,7 +80,16 @@ def measure(part: str, n: int, probes: int, repeats: int) -> dict:
 
 def apart(part: str, n: int, options: argparse.Namespace) -> dict:
     """`measure` in a process of its own."""
-    command = [sys.executable, __file__, "--measure", part, "--lengths", str(n), "--threads", str(options.threads)]
+    command = [
+        sys.executable,
+        __file__,
+        "--measure",
+        part,
+        "--lengths",
+        str(n),
+        "--threads",
+        str(options.threads),
+    ]
     command += ["--probes", str(options.probes), "--repeats", str(options.repeats)]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
@@ -94,7 +111,11 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.measure:
-        print(json.dumps(measure(options.measure, options.lengths[0], options.probes, options.repeats)))
+        print(
+            json.dumps(
+                measure(options.measure, options.lengths[0], options.probes, options.repeats)
+            )
+        )
         return
     print(f"{models.DEFAULT}, {options.threads} threads, torch {torch.__version__}")
     print("tokens part         clock s  processor s  peak GB")
@@ -105,7 +126,9 @@ def main() -> None:
             tell(n, part, found)
             scores[part] = torch.tensor(found.get("scores", []))
         off = (scores["logsumexp"] - scores["by rows"]).abs().max()
-        print(f"{n:6} largest difference of a score by rows and by logsumexp: {off:.1e}", flush=True)
+        print(
+            f"{n:6} largest difference of a score by rows and by logsumexp: {off:.1e}", flush=True
+        )
     exact, random = (apart(part, options.tokens, options) for part in SENSITIVITIES)
     for part, found in zip(SENSITIVITIES, (exact, random), strict=True):
         tell(options.tokens, part, found)

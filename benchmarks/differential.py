@@ -24,7 +24,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import DiffLlamaConfig
-from transformers.models.diffllama.modeling_diffllama import DiffLlamaAttention, DiffLlamaRotaryEmbedding
+from transformers.models.diffllama.modeling_diffllama import (
+    DiffLlamaAttention,
+    DiffLlamaRotaryEmbedding,
+)
 
 from helpers import differential
 
@@ -40,7 +43,8 @@ def direct(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tenso
     n, scale = q1.shape[-2], 1 / math.sqrt(q1.shape[-1])
     hidden = torch.ones(n, n, dtype=torch.bool).triu(1)
     first, second = (
-        (scale * q @ k.transpose(-1, -2)).masked_fill(hidden, -math.inf).softmax(-1) for q, k in ((q1, k1), (q2, k2))
+        (scale * q @ k.transpose(-1, -2)).masked_fill(hidden, -math.inf).softmax(-1)
+        for q, k in ((q1, k1), (q2, k2))
     )
     return (first - lam[..., None] * second) @ v
 
@@ -60,7 +64,9 @@ def operator(name: str, n: int, heads: int, d: int) -> tuple[Callable[[], Tensor
     shapes = [(1, heads, n, width) for width in (d, d, d, d, 2 * d)]
     leaves = [torch.randn(*shape, generator=generator).requires_grad_() for shape in shapes]
     leaves.append(torch.tensor(0.6, requires_grad=True))
-    call = {"attend": differential._attend, "direct formula": direct, "values in halves": halves}[name]
+    call = {"attend": differential._attend, "direct formula": direct, "values in halves": halves}[
+        name
+    ]
     return lambda: call(*leaves), leaves
 
 
@@ -82,7 +88,9 @@ def layer(name: str, n: int, heads: int, d: int) -> tuple[Callable[[], Tensor], 
         attn_implementation=name.split(", ")[1],
     )
     theirs = DiffLlamaAttention(config, layer_idx=LAYER - 1)
-    order = torch.cat([torch.arange(0, 2 * heads, 2), torch.arange(1, 2 * heads, 2)])  # the first maps come first there
+    order = torch.cat(
+        [torch.arange(0, 2 * heads, 2), torch.arange(1, 2 * heads, 2)]
+    )  # the first maps come first there
     with torch.no_grad():
         for own, other in (("queries", "q_proj"), ("keys", "k_proj"), ("values", "v_proj")):
             moved = getattr(ours, own).weight.view(2 * heads, d, width)[order]
@@ -92,7 +100,11 @@ def layer(name: str, n: int, heads: int, d: int) -> tuple[Callable[[], Tensor], 
             getattr(theirs, f"lambda_{each}").copy_(vector)
     places = DiffLlamaRotaryEmbedding(config)(x, torch.arange(n)[None])
     # without a mask its fused kernel is told that attention is causal, as in the model
-    bias = torch.full((n, n), -math.inf).triu(1)[None, None] if config._attn_implementation == "eager" else None
+    bias = (
+        torch.full((n, n), -math.inf).triu(1)[None, None]
+        if config._attn_implementation == "eager"
+        else None
+    )
     return lambda: theirs(x, places, bias)[0], [x, *theirs.parameters()]
 
 
@@ -137,7 +149,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--length", type=int, default=2048)
     parser.add_argument("--heads", type=int, default=4, help="differential heads, each of two maps")
-    parser.add_argument("--width", type=int, default=64, help="of a query; values are twice as wide")
+    parser.add_argument(
+        "--width", type=int, default=64, help="of a query; values are twice as wide"
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", help="write the table here, as CSV")
@@ -146,7 +160,11 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     if options.measure:
         part, name = options.measure
-        print(json.dumps(measure(part, name, options.length, options.heads, options.width, options.repeats)))
+        print(
+            json.dumps(
+                measure(part, name, options.length, options.heads, options.width, options.repeats)
+            )
+        )
         return
     print(
         f"n = {options.length}, {options.heads} heads, d = {options.width}, float32, "
@@ -161,7 +179,8 @@ def main() -> None:
         ours = found[names[0]]
         for name, each in found.items():
             errors = [
-                max(abs(a - b) for a, b in zip(ours[key], each[key], strict=True)) / max(map(abs, ours[key]))
+                max(abs(a - b) for a, b in zip(ours[key], each[key], strict=True))
+                / max(map(abs, ours[key]))
                 for key in ("out", "grad")
             ]
             rows.append(

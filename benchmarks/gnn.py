@@ -22,11 +22,17 @@ class Reference(nn.Module):
         super().__init__()
         self.kind, self.fully_adjacent = kind, network.fully_adjacent
         self.keys = nn.Embedding.from_pretrained(network.keys.weight.detach().clone(), freeze=False)
-        self.values = nn.Embedding.from_pretrained(network.values.weight.detach().clone(), freeze=False)
+        self.values = nn.Embedding.from_pretrained(
+            network.values.weight.detach().clone(), freeze=False
+        )
         if network.questions:
-            self.questions = nn.Embedding.from_pretrained(network.questions.weight.detach().clone(), freeze=False)
+            self.questions = nn.Embedding.from_pretrained(
+                network.questions.weight.detach().clone(), freeze=False
+            )
         width = self.keys.embedding_dim
-        self.convolutions = nn.ModuleList(convolution(kind, width, layer) for layer in network.layers)
+        self.convolutions = nn.ModuleList(
+            convolution(kind, width, layer) for layer in network.layers
+        )
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in network.norms)
         self.readout = nn.Linear(width, network.readout.out_features, bias=False)
         self.to(network.keys.weight.dtype)
@@ -35,11 +41,20 @@ class Reference(nn.Module):
 
     def forward(self, features: Tensor, edges: Tensor) -> Tensor:
         trees, nodes, parts = features.shape
-        tables = (self.keys, self.values, self.questions) if parts == 3 else (self.keys, self.values)
-        x = sum(table(part.flatten()) for table, part in zip(tables, features.unbind(-1), strict=True))
+        tables = (
+            (self.keys, self.values, self.questions) if parts == 3 else (self.keys, self.values)
+        )
+        x = sum(
+            table(part.flatten()) for table, part in zip(tables, features.unbind(-1), strict=True)
+        )
         for number, layer in enumerate(self.convolutions, 1):
             if self.fully_adjacent and number == len(self.convolutions):
-                edges = torch.stack([torch.arange(trees * nodes), torch.arange(trees).repeat_interleave(nodes) * nodes])
+                edges = torch.stack(
+                    [
+                        torch.arange(trees * nodes),
+                        torch.arange(trees).repeat_interleave(nodes) * nodes,
+                    ]
+                )
             new = layer(x, edges)
             new = F.relu(new) if self.kind in ("gcn", "gin") else new
             x = new if self.kind == "ggnn" else x + new

@@ -70,7 +70,9 @@ def in_the_page() -> dict:
         page.set_default_timeout(600_000)
         page.goto(f"{site}/live/index.html")
         found = page.evaluate(PAGE, {"lengths": LENGTHS, "times": TIMES})
-        tabs = [p for p in psutil.Process().children(recursive=True) if "--type=renderer" in p.cmdline()]
+        tabs = [
+            p for p in psutil.Process().children(recursive=True) if "--type=renderer" in p.cmdline()
+        ]
         found["memory"] = max(p.memory_info().rss for p in tabs)
         started.close()
     return found
@@ -92,7 +94,10 @@ def natively() -> tuple[float, dict[int, float]]:
             "sin": table,
             "bias": np.zeros((n, n), np.float32),
         }
-        inputs |= {"gain": np.ones((30, 9), np.float32), "past": np.zeros((30, 2, 3, 1, 0, 64), np.float32)}
+        inputs |= {
+            "gain": np.ones((30, 9), np.float32),
+            "past": np.zeros((30, 2, 3, 1, 0, 64), np.float32),
+        }
         found[n] = fastest(lambda inputs=inputs: session.run(OUTPUTS, inputs))
     return seconds, found
 
@@ -145,7 +150,9 @@ def written(rows: list[dict], said: list[str]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, help=f"write the table here ({OUT} is the one that the book shows)")
+    parser.add_argument(
+        "--out", type=Path, help=f"write the table here ({OUT} is the one that the book shows)"
+    )
     out, said = parser.parse_args().out, head()
     text = written(measured(), said)
     print(text)

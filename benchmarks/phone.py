@@ -29,7 +29,14 @@ sys.path.insert(0, str(ROOT / "tools"))
 import browser  # noqa: E402
 
 SHARES, SEEDS = {"one quarter": 1 / 4, "one sixth": 1 / 6}, (0, 1, 2)
-COLUMNS = ("share of a core", "seed", "steps", "learned (s)", "got (share)", "memory of the tab (MB)")
+COLUMNS = (
+    "share of a core",
+    "seed",
+    "steps",
+    "learned (s)",
+    "got (share)",
+    "memory of the tab (MB)",
+)
 PERIOD, BURST, TICK = 0.02, 0.1, 1 / os.sysconf("SC_CLK_TCK")
 WATCH = """() => { window.steps = []; const bar = document.querySelector("progress");
   new MutationObserver(() => steps.push([bar.value, performance.now()])).observe(bar, { attributes: true });
@@ -40,7 +47,13 @@ class Quota:
     """Holds a process and all that come of it to a share of one core, until the block ends."""
 
     def __init__(self, pid: int, share: float):
-        self.root, self.share, self.used, self.seen, self.held = psutil.Process(pid), share, 0.0, {}, False
+        self.root, self.share, self.used, self.seen, self.held = (
+            psutil.Process(pid),
+            share,
+            0.0,
+            {},
+            False,
+        )
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self.run)
 
@@ -86,7 +99,11 @@ class Quota:
 
 def trained(playwright, site: str, name: str, seed: int) -> dict:
     started = playwright.chromium.launch(executable_path=browser.find(), args=browser.FLAGS)
-    top = next(p for p in psutil.Process().children(recursive=True) if "--headless" in " ".join(p.cmdline()))
+    top = next(
+        p
+        for p in psutil.Process().children(recursive=True)
+        if "--headless" in " ".join(p.cmdline())
+    )
     while "--headless" in " ".join(top.parent().cmdline()) and top.parent().pid != os.getpid():
         top = top.parent()
     phone = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
@@ -99,7 +116,9 @@ def trained(playwright, site: str, name: str, seed: int) -> dict:
         page.evaluate(WATCH)
         page.wait_for_selector("#train[data-done]")
         got = (quota.used - used) / (time.perf_counter() - begun)
-        steps, clicked, said = page.evaluate("[steps, begun, document.querySelector('.live-status').innerText]")
+        steps, clicked, said = page.evaluate(
+            "[steps, begun, document.querySelector('.live-status').innerText]"
+        )
         assert "Learned in" in said, said
         tabs = [p for p in top.children(recursive=True) if "--type=renderer" in p.cmdline()]
         memory = max(p.memory_info().rss for p in tabs)
@@ -117,7 +136,9 @@ def trained(playwright, site: str, name: str, seed: int) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     load, rows = os.getloadavg()[0], []

@@ -44,7 +44,9 @@ def main() -> None:
         print(table(report.read(given.read)))
         return
     with tempfile.TemporaryDirectory() as folder:
-        files = report.run(given.model, folder, device=given.device, dtype=given.dtype, plan=given.plan, say=print)
+        files = report.run(
+            given.model, folder, device=given.device, dtype=given.dtype, plan=given.plan, say=print
+        )
         print(table(report.read(files.numbers)))
 
 

@@ -44,7 +44,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print(f"width {WIDTH}, {options.threads} threads, torch {torch.__version__}")
-    print("  length    step  bases       here   seconds  with exit     direct   ratios  same verdicts")
+    print(
+        "  length    step  bases       here   seconds  with exit     direct   ratios  same verdicts"
+    )
     rope.smallest_base(256, WIDTH, 1, 2)  # warm up
     total = [0.0, 0.0, 0.0]
     for row in table("rope_bases").itertuples():
@@ -61,7 +63,10 @@ def main() -> None:
         total = [a + b for a, b in zip(total, (here, some, every), strict=True)]
         ratios = f"{some / here:4.0f} {every / here:4.0f}"
         times = f"{here:9.2f} {some:10.1f} {every:10.1f}"
-        print(f"{row.context:8} {step:7.2g} {len(bases):6} {found:10.4g} {times}  {ratios}  {same}", flush=True)
+        print(
+            f"{row.context:8} {step:7.2g} {len(bases):6} {found:10.4g} {times}  {ratios}  {same}",
+            flush=True,
+        )
     print(
         f"in all {total[0]:.1f} s here, {total[1]:.0f} s with exit, {total[2]:.0f} s direct: {total[2] / total[0]:.0f}x"
     )

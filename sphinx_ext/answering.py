@@ -26,7 +26,14 @@ ROOT = Path(__file__).resolve().parents[1]
 EXERCISES = re.compile(r"chapters/(?:zh/)?(\d)-[\w-]+/exercises")
 LESSON = re.compile(r"chapters/(?:zh/)?(\d)-[\w-]+/lesson")
 SETUP_SIGN = "google.colab"  # in the cell that installs the course on Colab
-FIXED = (2020, 1, 1, 0, 0, 0)  # the date of all files in an archive, so that the same files make the same archive
+FIXED = (
+    2020,
+    1,
+    1,
+    0,
+    0,
+    0,
+)  # the date of all files in an archive, so that the same files make the same archive
 LARGE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 
 
@@ -48,7 +55,11 @@ def written() -> ModuleType:
 
 def code_cells(path: Path) -> list[str]:
     """Return the sources of a notebook's code cells."""
-    return ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    return [
+        "".join(cell["source"])
+        for cell in json.loads(path.read_text())["cells"]
+        if cell["cell_type"] == "code"
+    ]
 
 
 def setup_cell(path: Path) -> str:
@@ -103,7 +114,9 @@ def listed(path: Path) -> list[dict]:
 
 def notebooks() -> dict[int, Path]:
     """Return the English exercises by chapter."""
-    return {int(path.parent.name[0]): path for path in sorted(ROOT.glob("chapters/*/exercises.ipynb"))}
+    return {
+        int(path.parent.name[0]): path for path in sorted(ROOT.glob("chapters/*/exercises.ipynb"))
+    }
 
 
 def archive(path: Path, files: dict[str, str | bytes]) -> None:
@@ -161,12 +174,19 @@ def write(out: Path, kept: Path) -> None:
     for number, path in notebooks().items():
         (folder / f"chapter{number}-{of}.json").write_text(chapter_data(number, path, of, kept))
     (folder / "questions.json").write_text(json.dumps(returning(), ensure_ascii=False))
-    sizes = {f"answers/{path.name.replace(f'-{of}', '')}": path.stat().st_size for path in folder.iterdir()}
+    sizes = {
+        f"answers/{path.name.replace(f'-{of}', '')}": path.stat().st_size
+        for path in folder.iterdir()
+    }
     for name in LARGE:
         path = ROOT / "frontend/dist/pyodide" / name
-        if path.exists():  # else this build has no Python, and the pages say so when they look for it
+        if (
+            path.exists()
+        ):  # else this build has no Python, and the pages say so when they look for it
             sizes[f"pyodide/{name}"] = path.stat().st_size
-    (folder / "sizes.json").write_text(json.dumps({"version": of, "pyodide": pyodide_version(), "bytes": sizes}))
+    (folder / "sizes.json").write_text(
+        json.dumps({"version": of, "pyodide": pyodide_version(), "bytes": sizes})
+    )
 
 
 def returning() -> list[dict]:

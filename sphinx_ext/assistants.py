@@ -81,7 +81,9 @@ def tutor(chapter: int, path: Path) -> str:
     cells = json.loads(path.read_text())["cells"]
     rows = tomllib.loads((ROOT / f"src/course/exercises/chapter{chapter}.toml").read_text())
     mistakes = {
-        row["number"]: row.get("mistakes", "") + row.get("refused", "") for row in rows.values() if "number" in row
+        row["number"]: row.get("mistakes", "") + row.get("refused", "")
+        for row in rows.values()
+        if "number" in row
     }
     parts, solved, number = [f"# Tutor's file: exercises of chapter {chapter}\n\n{RULES}"], [], ""
     for cell in cells:
@@ -96,7 +98,10 @@ def tutor(chapter: int, path: Path) -> str:
             solved.append(f"```python\n{text}\n```")
         elif number and cell["cell_type"] == "code" and not text.startswith("checks."):
             parts.append(f"```python\n{text}\n```")
-    last = ["# Solutions: not before the third hint was tried, and only if the learner wants them", *solved]
+    last = [
+        "# Solutions: not before the third hint was tried, and only if the learner wants them",
+        *solved,
+    ]
     return "\n\n".join(filter(None, [*parts, *last])) + "\n"
 
 
@@ -140,7 +145,11 @@ def llms(app) -> str:
 def released() -> str:
     """Return the date of the release as citations write it."""
     path = ROOT / "CITATION.cff"
-    found = re.search(r'date-released: "(\d+)-(\d+)-(\d+)"', path.read_text()) if path.exists() else None
+    found = (
+        re.search(r'date-released: "(\d+)-(\d+)-(\d+)"', path.read_text())
+        if path.exists()
+        else None
+    )
     return "/".join(found.groups()) if found else ""
 
 

@@ -10,7 +10,13 @@ KINDS = (
     "theorem", "lemma", "proposition", "corollary", "definition", "claim", "example", "proof",
     "question", "answer", "takeaway", "warning", "assumption", "note", "exercise",
 )  # fmt: skip
-CHINESE = {"问题": "question", "答案": "answer", "定理": "theorem", "引理": "lemma", "论断": "claim"}
+CHINESE = {
+    "问题": "question",
+    "答案": "answer",
+    "定理": "theorem",
+    "引理": "lemma",
+    "论断": "claim",
+}
 
 
 class Callouts(SphinxPostTransform):

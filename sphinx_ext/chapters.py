@@ -25,7 +25,11 @@ def listed(root: Path) -> list[Path]:
     """The lesson of each chapter, in the order of the book."""
     parts = yaml.safe_load((root / "_toc.yml").read_text())["parts"]
     files = [chapter["file"] for part in parts for chapter in part["chapters"]]
-    return [path for name in files if name.endswith("/lesson") and (path := root / f"{name}.ipynb").exists()]
+    return [
+        path
+        for name in files
+        if name.endswith("/lesson") and (path := root / f"{name}.ipynb").exists()
+    ]
 
 
 def markdown(path: Path) -> str:
@@ -39,7 +43,9 @@ def said(text: str, word: str) -> str:
     plain = html.escape(re.sub(r"\n> ?", " ", found[1]).strip()) if found else ""
     plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", plain)
     plain = re.sub(r"\*\*(.+?)\*\*|\*(.+?)\*", lambda m: f"<em>{m[1] or m[2]}</em>", plain)
-    return re.sub(r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', plain)
+    return re.sub(
+        r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', plain
+    )
 
 
 def question(path: Path) -> str:
@@ -65,7 +71,12 @@ def to_read(path: Path) -> int:
     return reading.minutes(path) if path.stem in ("lesson", "lab") else minutes(path)
 
 
-SAID = {"lesson": "reading", "build": "workshop", "yours": "now yours", "own": "your page"}  # what a card calls a part
+SAID = {
+    "lesson": "reading",
+    "build": "workshop",
+    "yours": "now yours",
+    "own": "your page",
+}  # what a card calls a part
 
 
 class Chapters(Directive):
@@ -107,7 +118,9 @@ def name_questions(app, pagename, templatename, context, doctree):
     for side in ("prev", "next"):
         if (link := context.get(side)) and (name := pages.get(link["link"])):
             asked = question(Path(app.env.doc2path(name)))
-            link["title"] = link["title"] + (f'<br><small class="asked">{asked}</small>' if asked else "")
+            link["title"] = link["title"] + (
+                f'<br><small class="asked">{asked}</small>' if asked else ""
+            )
 
 
 def setup(app):

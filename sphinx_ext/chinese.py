@@ -15,7 +15,9 @@ import editions
 
 NAMES, PLAYER = editions.frame("theme"), editions.frame("player")
 PLAYED = re.compile(r'(?<=▶ )Play(?=<)|(?<=[▶■]", ")(?:Play|Stop)(?=")|(?<=")Play: ')
-SAID = re.compile(r'(>\s*|\b(?:title|aria-label|placeholder|data-bs-title|data-tooltip)=")([^<>"]+?)(\s*<|")')
+SAID = re.compile(
+    r'(>\s*|\b(?:title|aria-label|placeholder|data-bs-title|data-tooltip)=")([^<>"]+?)(\s*<|")'
+)
 
 
 def worded(page: str) -> str:
@@ -49,7 +51,9 @@ CHINESE_PART = re.compile(
     r'<p aria-level="2" class="caption" role="heading"><span class="caption-text">中文</span></p>'
 )
 FIRST_PART = re.compile(r'<p aria-level="2" class="caption" role="heading">')
-HOME = re.compile(r'(<a class="(?:navbar-brand[^"]*|reference internal)" href=")([^"#]*)("[^>]*>)(\s*[^<]*?\s*)(?=<)')
+HOME = re.compile(
+    r'(<a class="(?:navbar-brand[^"]*|reference internal)" href=")([^"#]*)("[^>]*>)(\s*[^<]*?\s*)(?=<)'
+)
 TITLE = "注意力中的连接瓶颈"
 ENGLISH = '<sup class="to-english" title="英文页面">英</sup>'
 LINK = re.compile(r'<a ([^>]*?)href="([^"#:]+\.html)(#[^"]*)?"([^>]*)>((?:(?!</a>).)*)</a>', re.S)
@@ -72,7 +76,9 @@ def of_one_language(page: str, name: str) -> str:
     if name.startswith(HERE):
         first = FIRST_PART.search(nav).start()
         nav = own_home(nav[:first], name) + nav[cut:]
-        before = re.sub(r'(<p class="title logo__title">)[^<]*', rf"\1{TITLE}", own_home(page[:begins], name))
+        before = re.sub(
+            r'(<p class="title logo__title">)[^<]*', rf"\1{TITLE}", own_home(page[:begins], name)
+        )
         return before + nav + after
     last = nav.rindex("</div>")
     return page[:begins] + nav[:cut] + nav[last:] + after

@@ -38,7 +38,10 @@ def minutes(root: Path, part: dict) -> int:
         return part["minutes"]
     if "exercises" in part:
         found = [assignments.exercise(root, f"{number}") for number in part["exercises"]]
-        return sum(int(re.search(r"^●+ .*?(\d+) minutes$", "".join(cells[0]["source"]), re.M)[1]) for cells in found)
+        return sum(
+            int(re.search(r"^●+ .*?(\d+) minutes$", "".join(cells[0]["source"]), re.M)[1])
+            for cells in found
+        )
     path = root / f"chapters/{part['page']}.ipynb"
     workshop = json.loads(path.read_text())["metadata"].get("workshop")
     if "steps" in part:
@@ -79,13 +82,13 @@ class Evening(Directive):
         root = Path(self.state.document.settings.env.srcdir)
         path, number = self.arguments[0], int(self.arguments[1])
         evening = plan(root)[path][number - 1]
-        rows = "".join(f"<li>{named(root, part)}: {minutes(root, part)} min</li>" for part in evening["parts"])
+        rows = "".join(
+            f"<li>{named(root, part)}: {minutes(root, part)} min</li>" for part in evening["parts"]
+        )
         said = f"<p>You learn {html.escape(evening['learn'])}. <strong>{total(root, evening)} minutes.</strong></p>"
         if path == "five":
             file = f"evening-{number}.ipynb"
-            said += (
-                f'<p><a href="../teaching/{file}" download>Download the notebook of this evening</a> to write in.</p>'
-            )
+            said += f'<p><a href="../teaching/{file}" download>Download the notebook of this evening</a> to write in.</p>'
         return [nodes.raw("", f'{said}<ol class="evening">{rows}</ol>', format="html")]
 
 
@@ -94,7 +97,9 @@ BEYOND = "Beyond the five evenings: what follows can wait."
 
 def ends(root: Path) -> dict[str, int]:
     """Return by page how many of its sections the five evenings need; none of those that no evening names."""
-    parts = [part for evening in plan(root)["five"] for part in evening["parts"] if "sections" in part]
+    parts = [
+        part for evening in plan(root)["five"] for part in evening["parts"] if "sections" in part
+    ]
     return {f"chapters/{part['page']}": part["sections"] for part in parts}
 
 
@@ -111,7 +116,12 @@ def mark(app, doctree, docname):
     if needed and needed < len(sections):
         whole.insert(whole.index(sections[needed]), line)
     elif not needed:
-        whole.insert(1, nodes.raw("", '<p class="beyond"><small>Beyond the five evenings.</small></p>', format="html"))
+        whole.insert(
+            1,
+            nodes.raw(
+                "", '<p class="beyond"><small>Beyond the five evenings.</small></p>', format="html"
+            ),
+        )
 
 
 def setup(app):

@@ -73,13 +73,17 @@ class Questions(Directive):
         except ValueError as error:
             raise self.error(str(error)) from error
         holder = nodes.container(classes=["questions"])
-        self.state.nested_parse(StringList(text.splitlines(), questions.FILE), self.content_offset, holder)
+        self.state.nested_parse(
+            StringList(text.splitlines(), questions.FILE), self.content_offset, holder
+        )
         return [nodes.target("", "", ids=[f"chapter-{chosen}"]), *holder.children]
 
     def chapter(self, root: Path, number: int) -> str:
         rows = questions.bank(root, number)
         marks = sum(row["marks"] for row in rows)
-        return "\n".join([f"*{len(rows)} questions, {marks} marks in all.*\n", *map(questions.markdown, rows)])
+        return "\n".join(
+            [f"*{len(rows)} questions, {marks} marks in all.*\n", *map(questions.markdown, rows)]
+        )
 
 
 def at_the_end(app, doctree):

@@ -47,7 +47,9 @@ def environment(root: Path) -> dict[str, str]:
     share = max(1, joblib.cpu_count() // at_once())
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(root / "src"), os.environ.get("PYTHONPATH")])),
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(root / "src"), os.environ.get("PYTHONPATH")])
+        ),
         "HELPERS_STILL": os.environ.get("HELPERS_STILL", "1"),
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(share)),
         "TQDM_DISABLE": "1",
@@ -78,7 +80,12 @@ def key(path: Path, root: Path) -> str:
 def _touched(path: Path, root: Path) -> str:
     """A hash of names, sizes and times of all files that may count, and of what else does."""
     walked = (found for folder in ("src", "data") for found in os.walk(root / folder))
-    every = [os.path.join(folder, name) for folder, _, names in walked for name in names if not name.endswith(".pyc")]
+    every = [
+        os.path.join(folder, name)
+        for folder, _, names in walked
+        for name in names
+        if not name.endswith(".pyc")
+    ]
     every += [__file__, path, *(root / name for name in ("requirements.txt", "constraints.txt"))]
     stats = ((p, os.stat(p)) for p in every)
     lines = sorted(f"{p} {s.st_ino} {s.st_size} {s.st_mtime_ns}" for p, s in stats)
@@ -88,10 +95,14 @@ def _touched(path: Path, root: Path) -> str:
 
 def _key(path: Path, root: Path) -> str:
     cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
-    cells = [cell for cell in cells if "google.colab" not in cell.source]  # the set-up cell does nothing in a build
+    cells = [
+        cell for cell in cells if "google.colab" not in cell.source
+    ]  # the set-up cell does nothing in a build
     code = "\n".join(cell.source for cell in cells)
     may_fail = ["raises-exception" in cell.metadata.get("tags", []) for cell in cells]
-    told = any(may_fail) or "checks" in code  # a traceback and a check show lines as they stand, comments included
+    told = (
+        any(may_fail) or "checks" in code
+    )  # a traceback and a check show lines as they stand, comments included
     return dependencies.key(
         code,
         *(cell.source if told else dependencies.meaning(cell.source) for cell in cells),
@@ -130,7 +141,10 @@ def execute(paths: list[Path], root: Path) -> None:
         ExtensionError: a cell raised; the message holds its traceback. No further notebook is started then.
     """
     waiting = [path for path in paths if not kept(path, root).exists()]
-    print(f"{len(paths) - len(waiting)} of {len(paths)} notebooks are as they were executed", flush=True)
+    print(
+        f"{len(paths) - len(waiting)} of {len(paths)} notebooks are as they were executed",
+        flush=True,
+    )
     if not waiting:
         return
     waiting = longest_first(waiting, root)
@@ -144,7 +158,10 @@ def execute(paths: list[Path], root: Path) -> None:
     with (root / "_build/times.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("notebook", "seconds", "executed"), *rows])
     print("\n".join(f"{seconds:7.0f} s  {name}" for name, seconds, _ in rows))
-    print(f"{time.time() - start:7.0f} s  by the clock, for the {len(waiting)} that were executed now", flush=True)
+    print(
+        f"{time.time() - start:7.0f} s  by the clock, for the {len(waiting)} that were executed now",
+        flush=True,
+    )
     taken, anew = kernels.counted(root)
     print(f"{taken} of {taken + anew} measurements were taken as they were kept", flush=True)
 
@@ -158,10 +175,14 @@ def longest_first(paths: list[Path], root: Path) -> list[Path]:
     rows = csv.DictReader(table.read_text().splitlines()) if table.is_file() else ()
     known = {row["notebook"]: float(row["seconds"]) for row in rows}
     last = {
-        path: max((e["seconds"] for e in earlier(path, root)), default=known.get(_name(path, root), 1e9))
+        path: max(
+            (e["seconds"] for e in earlier(path, root)), default=known.get(_name(path, root), 1e9)
+        )
         for path in paths
     }
-    return sorted(paths, key=lambda path: (path.is_relative_to(root / "_build/editions"), -last[path]))
+    return sorted(
+        paths, key=lambda path: (path.is_relative_to(root / "_build/editions"), -last[path])
+    )
 
 
 def finished(work: Coroutine[None, None, Any]) -> Any:
@@ -190,7 +211,9 @@ async def _all(paths: list[Path], root: Path) -> list[str]:
                 plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
                 errors.append(f"{name} failed after {time.time() - start:.0f} s\n{plain}")
             except Exception as error:  # a kernel that died, a cell that took too long
-                errors.append(f"{name} failed after {time.time() - start:.0f} s: {type(error).__name__}: {error}")
+                errors.append(
+                    f"{name} failed after {time.time() - start:.0f} s: {type(error).__name__}: {error}"
+                )
             print(f"{done} {name} in {time.time() - start:.0f} s", flush=True)
 
     if len(paths) > 1:
@@ -205,11 +228,20 @@ async def run(path: Path, root: Path, manager: type[AsyncKernelManager]) -> None
     target, start = kept(path, root), time.time()
     place = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(
-        notebook, timeout=CELL_SECONDS, record_timing=False, resources=place, kernel_manager_class=manager
+        notebook,
+        timeout=CELL_SECONDS,
+        record_timing=False,
+        resources=place,
+        kernel_manager_class=manager,
     )
-    client.extra_arguments = ["--IPKernelApp.log_level=ERROR"]  # else each says that TCP is not encrypted
+    client.extra_arguments = [
+        "--IPKernelApp.log_level=ERROR"
+    ]  # else each says that TCP is not encrypted
     await client.async_execute(env=environment(root))
-    notebook.metadata["executed"] = {"seconds": round(time.time() - start, 1), "on": time.strftime("%Y-%m-%d")}
+    notebook.metadata["executed"] = {
+        "seconds": round(time.time() - start, 1),
+        "on": time.strftime("%Y-%m-%d"),
+    }
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_suffix(".partial")
     nbformat.write(notebook, partial)
@@ -220,19 +252,26 @@ async def run(path: Path, root: Path, manager: type[AsyncKernelManager]) -> None
 
 def earlier(path: Path, root: Path) -> list[dict]:
     """When the notebook was executed and how long it took, for each execution that is kept."""
-    return [nbformat.read(p, as_version=4).metadata["executed"] for p in _folder(path, root).glob("*.ipynb")]
+    return [
+        nbformat.read(p, as_version=4).metadata["executed"]
+        for p in _folder(path, root).glob("*.ipynb")
+    ]
 
 
 def times(paths: list[Path], root: Path) -> list[tuple[str, float, str]]:
     """Name, seconds and day of each notebook's execution, where it was executed as it is now."""
     done = [(path, place) for path in sorted(paths) if (place := kept(path, root)).exists()]
-    notes = [(path, nbformat.read(place, as_version=4).metadata["executed"]) for path, place in done]
+    notes = [
+        (path, nbformat.read(place, as_version=4).metadata["executed"]) for path, place in done
+    ]
     return [(_name(path, root), n["seconds"], n["on"]) for path, n in notes]
 
 
 def _name(path: Path, root: Path) -> str:
     home = root / "chapters"
-    return str(path.relative_to(home if path.is_relative_to(home) else root / "_build").with_suffix(""))
+    return str(
+        path.relative_to(home if path.is_relative_to(home) else root / "_build").with_suffix("")
+    )
 
 
 def _notebooks(env, names) -> list[Path]:
@@ -256,7 +295,9 @@ def fill(app, env, names):
     more = [path for paths in app.emit("executing", names) for path in paths]
     execute(_notebooks(env, env.found_docs) + more, Path(app.srcdir))
     for name in app.extensions.keys() & {"sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"}:
-        app.extensions[name].parallel_read_safe = True  # they act once all is read, and do not say so
+        app.extensions[
+            name
+        ].parallel_read_safe = True  # they act once all is read, and do not say so
 
 
 def swap(app, name, source):
@@ -272,10 +313,11 @@ class Times(Directive):
         env = self.state.document.settings.env
         env.note_reread()
         rows = times(_notebooks(env, env.found_docs), Path(env.srcdir))
-        cells = "".join(f"<tr><td>{name}</td><td>{seconds:.0f} s</td><td>{on}</td></tr>" for name, seconds, on in rows)
-        note = (
-            f"{joblib.cpu_count()} CPU cores, {at_once()} notebooks at once: {sum(r[1] for r in rows) / 60:.1f} minutes"
+        cells = "".join(
+            f"<tr><td>{name}</td><td>{seconds:.0f} s</td><td>{on}</td></tr>"
+            for name, seconds, on in rows
         )
+        note = f"{joblib.cpu_count()} CPU cores, {at_once()} notebooks at once: {sum(r[1] for r in rows) / 60:.1f} minutes"
         head = "<tr><th>Notebook</th><th>Time</th><th>Executed on</th></tr>"
         table = f'<table class="table"><caption>{note}</caption><thead>{head}</thead><tbody>{cells}</tbody></table>'
         return [nodes.raw("", table, format="html")]
@@ -283,10 +325,19 @@ class Times(Directive):
 
 def setup(app):
     app.add_directive("times", Times)
-    app.add_event("executing")  # pages that are read give what else is executed beside the book's notebooks
+    app.add_event(
+        "executing"
+    )  # pages that are read give what else is executed beside the book's notebooks
     app.connect("env-get-outdated", outdated)
     app.connect("env-before-read-docs", fill)
     app.connect("source-read", swap)
-    app.parallel = at_once()  # pages are read and written in as many processes; Jupyter Book has no option for it
+    app.parallel = (
+        at_once()
+    )  # pages are read and written in as many processes; Jupyter Book has no option for it
     here = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-    return {"version": "2", "env_version": zlib.crc32(here), "parallel_read_safe": True, "parallel_write_safe": True}
+    return {
+        "version": "2",
+        "env_version": zlib.crc32(here),
+        "parallel_read_safe": True,
+        "parallel_write_safe": True,
+    }

@@ -47,7 +47,9 @@ def offer(app, pagename, templatename, context, doctree):
     for group in context.get("header_buttons", []):
         if "buttons" not in group:
             continue
-        group["buttons"] = [each for each in group["buttons"] if Path(each.get("url", "")).suffix != ".md"]
+        group["buttons"] = [
+            each for each in group["buttons"] if Path(each.get("url", "")).suffix != ".md"
+        ]
         for button in group["buttons"]:
             if button["text"] in OFFERED:
                 button["text"] = OFFERED[button["text"]][chinese]
@@ -55,5 +57,7 @@ def offer(app, pagename, templatename, context, doctree):
 
 def setup(app):
     app.connect("html-page-context", framed)
-    app.connect("html-page-context", offer, priority=950)  # after the theme's buttons and the Chinese edition's file
+    app.connect(
+        "html-page-context", offer, priority=950
+    )  # after the theme's buttons and the Chinese edition's file
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

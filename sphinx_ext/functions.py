@@ -23,10 +23,10 @@ def public(module: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
 
 def signature(node: ast.FunctionDef | ast.ClassDef) -> str:
     if isinstance(node, ast.ClassDef):
-        made = next((f for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "__init__"), None)
-        return (
-            f"class {node.name}({', '.join(a.arg for a in made.args.args[1:] + made.args.kwonlyargs) if made else ''})"
+        made = next(
+            (f for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "__init__"), None
         )
+        return f"class {node.name}({', '.join(a.arg for a in made.args.args[1:] + made.args.kwonlyargs) if made else ''})"
     given = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     return f"{node.name}({ast.unparse(node.args)}){given}"
 
@@ -43,10 +43,14 @@ def described(path: Path, name: str) -> list[nodes.Node]:
     title = f"helpers.{name.replace('/', '.')}"
     section = nodes.section(ids=[title.replace(".", "-")])
     section += nodes.title(text=title)
-    section += nodes.paragraph(text=" ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split()))
+    section += nodes.paragraph(
+        text=" ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split())
+    )
     for node in public(tree):
         first, _, rest = ast.get_docstring(node).partition("\n\n")
-        code = highlight(ast.get_source_segment(text, node), PythonLexer(), HtmlFormatter(nowrap=True))
+        code = highlight(
+            ast.get_source_segment(text, node), PythonLexer(), HtmlFormatter(nowrap=True)
+        )
         section += nodes.raw(
             "",
             f'<div class="function" id="{title}.{node.name}"><p><code>{html.escape(signature(node))}</code><br>{words(first)}</p>'
@@ -66,7 +70,11 @@ class Functions(Directive):
         package = Path(env.srcdir) / "src/helpers"
         found = []
         for name in self.arguments[0].split():
-            path = package / f"{name}.py" if (package / f"{name}.py").exists() else package / name / "__init__.py"
+            path = (
+                package / f"{name}.py"
+                if (package / f"{name}.py").exists()
+                else package / name / "__init__.py"
+            )
             env.note_dependency(str(path))
             found += described(path, name)
         return found

@@ -9,7 +9,11 @@ from helpers import words
 
 ONES, LEFT, WIDTH, ROW, TOP = 314, 150, 560, 44, 46  # sizes in pixels
 LEAST, MOST = 100, 540
-SHAPES = {"o": "M-6 0a6 6 0 1 0 12 0a6 6 0 1 0 -12 0", "s": "M-5.5 -5.5h11v11h-11z", "^": "M0 -7l7 12h-14z"}
+SHAPES = {
+    "o": "M-6 0a6 6 0 1 0 12 0a6 6 0 1 0 -12 0",
+    "s": "M-5.5 -5.5h11v11h-11z",
+    "^": "M0 -7l7 12h-14z",
+}
 SCRIPT = """<script>{
 const field = document.querySelector(".guess input"), mark = document.querySelector(".guess .yours");
 field.addEventListener("change", () => {
@@ -50,13 +54,18 @@ def picture(table) -> str:
         given = table[(table.model == model) & table.answer.notna()]
         said.append(f"{model}: {', '.join(str(int(answer)) for answer in given.answer)}")
         for way, answer in zip(given.writing, given.answer, strict=True):
-            told = html.escape(f"{model}, {words.translated(measures.WRITINGS[way])}: {int(answer)}")
+            told = html.escape(
+                f"{model}, {words.translated(measures.WRITINGS[way])}: {int(answer)}"
+            )
             above = ROW * figures.WRITTEN[way][2] * 1.4
             marks.append(f"{mark(way, place(answer), y - above)}<title>{told}</title></path>")
     ticks = "".join(
-        f'<text x="{place(x):.0f}" y="{high + 20}" text-anchor="middle">{x}</text>' for x in range(LEAST, MOST, 100)
+        f'<text x="{place(x):.0f}" y="{high + 20}" text-anchor="middle">{x}</text>'
+        for x in range(LEAST, MOST, 100)
     )
-    label = html.escape(f"{words.translated(f'Answers of five models; {ONES} is right:')} {'; '.join(said)}.")
+    label = html.escape(
+        f"{words.translated(f'Answers of five models; {ONES} is right:')} {'; '.join(said)}."
+    )
     return (
         f'<svg viewBox="0 0 {LEFT + WIDTH + 20} {high + 44}" role="img" aria-label="{label}">'
         f'<line class="right" x1="{place(ONES):.0f}" x2="{place(ONES):.0f}" y1="{TOP - 12}" y2="{high}"/>'
@@ -85,7 +94,9 @@ class Guess(Directive):
             f"{words.translated('. One answer each, as reported in the talk from which this course grew: an anecdote, and a question.')}"
             "</p></details></div>"
         )
-        return [nodes.raw("", text + SCRIPT.replace("you: ", words.translated("you: ")), format="html")]
+        return [
+            nodes.raw("", text + SCRIPT.replace("you: ", words.translated("you: ")), format="html")
+        ]
 
 
 def setup(app):

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from fontTools import subset
 
-SCRIPT = re.compile(r"\s*<!--[^>]*custom icons[^>]*-->\s*<script[^>]*fontawesome\.js[^>]*></script>")
+SCRIPT = re.compile(
+    r"\s*<!--[^>]*custom icons[^>]*-->\s*<script[^>]*fontawesome\.js[^>]*></script>"
+)
 # file, family, weight, and the classes that choose it
 FONTS = (
     ("fa-solid-900", "Font Awesome 6 Free", 900, {"fa-solid", "fas"}),
@@ -31,13 +33,16 @@ form.bd-search .fa-solid.fa-magnifying-glass { position: static; color: inherit;
 def letters(css: str) -> dict[str, int]:
     """The letter of each icon, by its class, as the theme's style has them."""
     rules = re.findall(r'((?:\.fa-[\w-]+:before,?)+)\{content:"\\([0-9a-f]+) ?"', css)
-    return {name: int(letter, 16) for names, letter in rules for name in re.findall(r"fa-[\w-]+", names)}
+    return {
+        name: int(letter, 16) for names, letter in rules for name in re.findall(r"fa-[\w-]+", names)
+    }
 
 
 def named(css: str) -> set[int]:
     """Letters of the font that a style sets itself, before or after an element."""
     return {ord(sign) for sign in css if 0xE000 <= ord(sign) < 0xF900} | {
-        int(letter, 16) for letter in re.findall(r'content:"\\(f[0-9a-f]{3})"', re.sub(r"\.fa-[^}]*\}", "", css))
+        int(letter, 16)
+        for letter in re.findall(r'content:"\\(f[0-9a-f]{3})"', re.sub(r"\.fa-[^}]*\}", "", css))
     }
 
 
@@ -57,8 +62,14 @@ def style(site: Path) -> str:
     """The style with the icons of all pages of a built site."""
     static = site / "_static"
     css = "".join(path.read_text() for path in sorted((static / "styles").glob("*.css")))
-    pages = [path for path in site.rglob("*.html") if not {"slides", "live", "drawings"} & set(path.parts)]
-    attributes = (found for page in pages for found in re.findall(r'class="([^"]*)"', page.read_text()))
+    pages = [
+        path
+        for path in site.rglob("*.html")
+        if not {"slides", "live", "drawings"} & set(path.parts)
+    ]
+    attributes = (
+        found for page in pages for found in re.findall(r'class="([^"]*)"', page.read_text())
+    )
     classes = {word for attribute in attributes for word in attribute.split()}
     known = letters(css)
     wanted = named(css) | {known[word] for word in classes & set(known)}

@@ -40,7 +40,9 @@ def serve(root: Path) -> None:
     measured.keep(root)
     parse_once()
     with contextlib.suppress(ImportError):  # a book without models
-        if os.environ["OMP_NUM_THREADS"] == "1":  # threads that have worked are not copied, and would be waited for
+        if (
+            os.environ["OMP_NUM_THREADS"] == "1"
+        ):  # threads that have worked are not copied, and would be waited for
             load_once()
     gc.collect()
     gc.freeze()  # none of this is looked through again in each kernel
@@ -82,7 +84,11 @@ def load_once() -> None:
         of = bound.arguments
         plain = (of["name"], of["dtype"], of["attention"], of["tokenizer"])
         usual, device = plain == (models.DEFAULT, "fp32", "sdpa", None), of["device"]
-        return ready.pop() if ready and usual and compute.device(device).type == "cpu" else load(*given, **named)
+        return (
+            ready.pop()
+            if ready and usual and compute.device(device).type == "cpu"
+            else load(*given, **named)
+        )
 
     models.load = loaded
 
@@ -103,7 +109,10 @@ def become(arguments: list[str], cwd: str, env: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
-    sys.argv[1:] = [*arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]  # it ends where that does
+    sys.argv[1:] = [
+        *arguments,
+        f"--IPKernelApp.parent_handle={os.getppid()}",
+    ]  # it ends where that does
     try:
         runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)
     finally:
@@ -134,10 +143,14 @@ _begun: list[subprocess.Popen] = []
 
 def begin(env: dict[str, str], root: Path) -> None:
     """Start the process that `copies` will use: it takes its seconds while this one goes on."""
-    if not _begun and sys.platform == "linux":  # elsewhere a copy of a process may not use the screen
+    if (
+        not _begun and sys.platform == "linux"
+    ):  # elsewhere a copy of a process may not use the screen
         more = {"MPLBACKEND": INLINE, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        _begun.append(subprocess.Popen([sys.executable, __file__, str(root)], env=env | more, **pipes))
+        _begun.append(
+            subprocess.Popen([sys.executable, __file__, str(root)], env=env | more, **pipes)
+        )
 
 
 @contextlib.contextmanager

@@ -30,7 +30,11 @@ CHINESE = "unicode-range:U+2E80-9FFF,U+F900-FFEF"
 
 def deck(path: Path) -> str:
     """The file name of a notebook's deck."""
-    return f"{path.parent.name}-{path.stem}.html" if path.parent.name[0].isdigit() else f"{path.stem}.html"
+    return (
+        f"{path.parent.name}-{path.stem}.html"
+        if path.parent.name[0].isdigit()
+        else f"{path.stem}.html"
+    )
 
 
 def lectures(root: Path) -> list[dict]:
@@ -46,7 +50,9 @@ def lectures(root: Path) -> list[dict]:
         notebook = json.loads(path.read_text())
         if "lecture" not in notebook["metadata"]:
             continue
-        text = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "markdown")
+        text = "\n".join(
+            "".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "markdown"
+        )
         kinds = [c["metadata"].get("slideshow", {}).get("slide_type") for c in notebook["cells"]]
         item = {
             "title": next(line[2:] for line in text.splitlines() if line.startswith("# ")),
@@ -62,7 +68,11 @@ def lectures(root: Path) -> list[dict]:
         for table in editions.tables(path):
             if editions.spoken_too(table):
                 title = re.search("^# (.+)", "\n".join(editions.texts(table).values()), re.M)[1]
-                edition = {"title": title, "deck": f"{editions.stem(table)}.html", "language": "zh-CN"}
+                edition = {
+                    "title": title,
+                    "deck": f"{editions.stem(table)}.html",
+                    "language": "zh-CN",
+                }
                 found.append(item | edition | {"words": table})
     return found
 
@@ -108,10 +118,20 @@ def everywhere(app):
     """The characters that any page may show: names of the Chinese pages, and what leads to them; a search shows all of theirs."""
     home = Path(app.srcdir) / "chapters"
     if app.builder.format == "html" and (home / "zh").exists():
-        used = "中文首页（）" + "".join(path.read_text() for path in (home / "welcome.md", *home.rglob("zh/**/*.md")))
-        tables = "".join(path.read_text() for path in sorted(home.rglob("*.zh.po"))) + editions.drawn()
-        quoted = "".join((Path(app.srcdir) / name).read_text() for name in ("data/sources.csv", "references.bib"))
-        for stem, text in (("everywhere", used), ("search", tables), ("quoted", quoted + editions.drawn())):
+        used = "中文首页（）" + "".join(
+            path.read_text() for path in (home / "welcome.md", *home.rglob("zh/**/*.md"))
+        )
+        tables = (
+            "".join(path.read_text() for path in sorted(home.rglob("*.zh.po"))) + editions.drawn()
+        )
+        quoted = "".join(
+            (Path(app.srcdir) / name).read_text() for name in ("data/sources.csv", "references.bib")
+        )
+        for stem, text in (
+            ("everywhere", used),
+            ("search", tables),
+            ("quoted", quoted + editions.drawn()),
+        ):
             editions.cut(text, stem, editions.folder())
             laid(app, stem)
 
@@ -136,13 +156,22 @@ def in_two_languages(app, name, source):
 
 def editions_of(app, names):
     """The notebooks of the editions that are read now, which are executed with the others, several at once."""
-    tables = [editions.HOME / f"{name.removeprefix(HERE)}.zh.po" for name in names if name.startswith(HERE)]
-    return [editions.written(table) for table in tables if editions.english(table).suffix == ".ipynb"]
+    tables = [
+        editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
+        for name in names
+        if name.startswith(HERE)
+    ]
+    return [
+        editions.written(table) for table in tables if editions.english(table).suffix == ".ipynb"
+    ]
 
 
 def with_editions(app, config):
     """The head of a page has room for the link to its edition."""
-    config.html_theme_options["article_header_end"] = ["edition.html", "article-header-buttons.html"]
+    config.html_theme_options["article_header_end"] = [
+        "edition.html",
+        "article-header-buttons.html",
+    ]
 
 
 def anchored(app, doctree):
@@ -193,7 +222,9 @@ def language(app, name, template, context, doctree):
         context["language"] = "zh-CN"
     for side in ("prev", "next"):  # neighbours are of one language
         link = context.get(side)
-        if link and here != ((Path("/") / name).parent / link["link"]).resolve().as_posix().startswith(f"/{HERE}"):
+        if link and here != (
+            (Path("/") / name).parent / link["link"]
+        ).resolve().as_posix().startswith(f"/{HERE}"):
             context[side] = None
     if other in app.env.found_docs:
         there = ("en", "English") if here else ("zh-CN", "中文" if of_this else "中文首页")
@@ -208,7 +239,9 @@ def download(app, name, template, context, doctree):
     kind = editions.english(table).suffix
     file = Path(app.outdir) / "_sources" / f"{editions.stem(table)}{kind}"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(nbformat.writes(editions.notebook(table)) if kind == ".ipynb" else editions.page(table))
+    file.write_text(
+        nbformat.writes(editions.notebook(table)) if kind == ".ipynb" else editions.page(table)
+    )
     for group in context.get("header_buttons", []):
         for button in group.get("buttons", []):
             if button["label"] == "download-source-button":
@@ -224,7 +257,9 @@ def handout(app, name, template, context, doctree):
     url = f"{context['pathto']('teaching', 1)}/{given}"
     if name.startswith(HERE):
         table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
-        text = assignments.stripped(nbformat.writes(editions.notebook(table)), english.removeprefix("chapters/"))
+        text = assignments.stripped(
+            nbformat.writes(editions.notebook(table)), english.removeprefix("chapters/")
+        )
         file = Path(app.outdir) / "_sources" / f"{editions.stem(table)}-handout.ipynb"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
@@ -245,7 +280,11 @@ def outdated(app, env, added, changed, removed):
     here = sorted(name for name in env.found_docs if name.startswith(HERE))
     tables = [editions.HOME / f"{name.removeprefix(HERE)}.zh.po" for name in here]
     texts = {table: table.read_text() + editions.english(table).read_text() for table in tables}
-    frame = "".join([*here, (editions.HOME / "zh/frame.po").read_text(), editions.drawn()]) if here else ""
+    frame = (
+        "".join([*here, (editions.HOME / "zh/frame.po").read_text(), editions.drawn()])
+        if here
+        else ""
+    )
     for name, table in zip(here, tables, strict=True):
         page = editions.english(table)
         code = execution.key(page, editions.ROOT) if page.suffix == ".ipynb" else ""
@@ -267,7 +306,9 @@ def setup(app):
     app.add_directive("editions", Editions)
     app.connect("env-get-outdated", outdated)
     app.connect("executing", editions_of)
-    app.connect("source-read", in_two_languages, priority=600)  # after the outputs stand in a notebook
+    app.connect(
+        "source-read", in_two_languages, priority=600
+    )  # after the outputs stand in a notebook
     app.connect("config-inited", with_editions)
     app.connect("builder-inited", everywhere)
     app.connect("doctree-read", anchored)

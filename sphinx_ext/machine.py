@@ -14,7 +14,9 @@ COLUMNS = {"place": "Where", "reader": "Lost to whom", "helps": "What helps", "p
 
 def language(directive: Directive) -> str:
     """The language of a page: "zh" in `chapters/zh`."""
-    return "zh" if directive.state.document.settings.env.docname.startswith("chapters/zh/") else "en"
+    return (
+        "zh" if directive.state.document.settings.env.docname.startswith("chapters/zh/") else "en"
+    )
 
 
 def raw(text: str) -> nodes.raw:
@@ -44,21 +46,33 @@ class Stop(Directive):
         self.state.nested_parse(self.content, self.content_offset, held)
         still = f'<div class="machine-still">{drawing.picture("machine", number, True, language(self))}</div>'
         heading = f'<h2><a href="#stop-{number}">{number}</a> {html.escape(title)}</h2>'
-        return [raw(f'<section id="stop-{number}">{heading}'), *held.children, raw(f"{still}</section>")]
+        return [
+            raw(f'<section id="stop-{number}">{heading}'),
+            *held.children,
+            raw(f"{still}</section>"),
+        ]
 
 
 class Places(Directive):
     def run(self):
         from course.scorecard import answer
 
-        head = "".join(f'<th scope="col">{words.translated(name)}</th>' for name in COLUMNS.values())
+        head = "".join(
+            f'<th scope="col">{words.translated(name)}</th>' for name in COLUMNS.values()
+        )
         rows = "".join(
             f'<tr><th scope="row"><a href="#stop-{row.chapter}">{row.chapter}</a> {html.escape(words.translated(row.place))}</th>'
-            + "".join(answer.cell(title, getattr(row, name)) for name, title in list(COLUMNS.items())[1:])
+            + "".join(
+                answer.cell(title, getattr(row, name)) for name, title in list(COLUMNS.items())[1:]
+            )
             + "</tr>"
             for row in answer.BOTTLENECKS
         )
-        return [raw(f'<table class="answer-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>')]
+        return [
+            raw(
+                f'<table class="answer-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+            )
+        ]
 
 
 def setup(app):

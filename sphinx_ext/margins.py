@@ -17,13 +17,24 @@ from course import drawing
 
 LONGEST, OPTION = 660, 260  # bytes of a note and of an option: 110 words, or as much in Chinese
 FOLD = re.compile(r"\s*<details><summary>(.*?)</summary>\s*$", re.S)
-NUMBER = re.compile(r"<td(?=[^>]*>\s*[≥<+−]?\s*(?:\d[\d,.]*(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?|∞|–)\s*</td>)([^>]*>)")
-TABLE, ROW, CELL = (re.compile(form, re.S) for form in (r"<table.*?</table>", r"<tr.*?</tr>", r"<t[hd](?=[ >])"))
-BESIDE = re.compile("<figcaption(?=>)")  # where one is seen the theme folds the contents, by this class
+NUMBER = re.compile(
+    r"<td(?=[^>]*>\s*[≥<+−]?\s*(?:\d[\d,.]*(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?|∞|–)\s*</td>)([^>]*>)"
+)
+TABLE, ROW, CELL = (
+    re.compile(form, re.S) for form in (r"<table.*?</table>", r"<tr.*?</tr>", r"<t[hd](?=[ >])")
+)
+BESIDE = re.compile(
+    "<figcaption(?=>)"
+)  # where one is seen the theme folds the contents, by this class
 HIDDEN = '<details class="admonition hide above-input">'
 MACHINE = re.compile(r'<figure class="drawing" data-drawing="machine".*?</figure>', re.S)
 SAID = {
-    False: ("code of this page: set-up, guess, figures", "The machine, at stop {} of 7", "Listing {}", "its code"),
+    False: (
+        "code of this page: set-up, guess, figures",
+        "The machine, at stop {} of 7",
+        "Listing {}",
+        "its code",
+    ),
     True: ("代码 准备、猜测与图", "这台机器，第 {} 站，共 7 站", "代码 {}", "代码"),
 }
 
@@ -40,13 +51,17 @@ def numbered(table: re.Match) -> str:
     """
     text = NUMBER.sub(r"<td data-number\1", table[0])
     body = [CELL.split(row)[1:] for row in ROW.findall(text) if "<td" in row]
-    numbers = Counter(k for row in body for k, cell in enumerate(row) if cell.startswith(" data-number"))
+    numbers = Counter(
+        k for row in body for k, cell in enumerate(row) if cell.startswith(" data-number")
+    )
 
     def head(row: re.Match) -> str:
         if "<td" in row[0] or "colspan" in row[0]:
             return row[0]
         place = itertools.count()
-        return CELL.sub(lambda cell: cell[0] + " data-number" * (2 * numbers[next(place)] >= len(body)), row[0])
+        return CELL.sub(
+            lambda cell: cell[0] + " data-number" * (2 * numbers[next(place)] >= len(body)), row[0]
+        )
 
     return ROW.sub(head, text)
 
@@ -63,11 +78,15 @@ class Margins(SphinxPostTransform):
         self.chinese = self.env.docname.startswith("chapters/zh/")
         self.code_said, self.stop_said, self.listing_said, self.its = SAID[self.chinese]
         sections = list(self.document.findall(nodes.section))
-        for section in sections if len(sections) > 1 else ():  # else the page has no contents, which a note folds
+        for section in (
+            sections if len(sections) > 1 else ()
+        ):  # else the page has no contents, which a note folds
             notes(section, "hint" if self.env.docname.endswith("exercises") else "option")
         if stop := drawing.stop_of(Path(self.env.docname).parent.name):
             self.strip(stop)
-        contents = len(list(self.document.findall(nodes.section))) > 1  # else the theme's script finds none to fold
+        contents = (
+            len(list(self.document.findall(nodes.section))) > 1
+        )  # else the theme's script finds none to fold
         for node in list(self.document.findall(nodes.raw)):
             text = TABLE.sub(numbered, told(node))
             if contents:
@@ -83,7 +102,10 @@ class Margins(SphinxPostTransform):
         """The machine at the chapter's stop, small, with links to all of its stops on the front page."""
         language, front = "zh" * self.chinese or "en", f"chapters/{'zh/' * self.chinese}welcome"
         front = self.app.builder.get_relative_uri(self.env.docname, front)
-        stops = "".join(f'<a href="{front}#stop-{k}"{" aria-current=true" * (k == stop)}>{k}</a>' for k in range(1, 8))
+        stops = "".join(
+            f'<a href="{front}#stop-{k}"{" aria-current=true" * (k == stop)}>{k}</a>'
+            for k in range(1, 8)
+        )
         said = f"<p>{self.stop_said.format(stop)}<span>{stops}</span></p>"
         whole = f'<div class="machine-strip">{drawing.picture("machine", stop, language=language)}{said}</div>'
         for node in list(self.document.findall(nodes.raw)):
@@ -93,14 +115,20 @@ class Margins(SphinxPostTransform):
     def code(self) -> None:
         """Hidden listings, to the foot of the page."""
         foot = nodes.container(classes=["page-code"])
-        for cell in [cell for cell in self.document.findall(nodes.container) if cell.get("hide_mode") == "input"]:
+        for cell in [
+            cell
+            for cell in self.document.findall(nodes.container)
+            if cell.get("hide_mode") == "input"
+        ]:
             k, listing = len(foot) // 2 + 1, cell[0]
             cell.remove(listing)
             del cell["hide_mode"]
             back = f' <a href="#shown-{k}">↑</a>' if len(cell) else ""
             foot += [raw(f'<p id="code-{k}">{self.listing_said.format(k)}{back}</p>'), listing]
             if len(cell):
-                cell.insert(0, raw(f'<a class="to-code" id="shown-{k}" href="#code-{k}">{self.its}</a>'))
+                cell.insert(
+                    0, raw(f'<a class="to-code" id="shown-{k}" href="#code-{k}">{self.its}</a>')
+                )
             else:
                 cell.parent.remove(cell)
         if len(foot):
@@ -115,11 +143,17 @@ def cells(document: nodes.document) -> None:
         ends = [told(node).strip() for node in page]
         end = ends.index("</details>", k)
         last = next(
-            j for j in range(end + 1, len(ends)) if ends[j] == "</div>" and ends[j - 1] in ("</details>", "</div>")
+            j
+            for j in range(end + 1, len(ends))
+            if ends[j] == "</div>" and ends[j - 1] in ("</details>", "</div>")
         )
         listing = nodes.container("", *page[k + 1 : end])
         whole = nodes.container(
-            "", listing, *page[end + 1 : last], classes=["cell", "tag_hide-input"], hide_mode="input"
+            "",
+            listing,
+            *page[end + 1 : last],
+            classes=["cell", "tag_hide-input"],
+            hide_mode="input",
         )
         page[k - 1 : last + 1] = [whole]
 
@@ -129,19 +163,29 @@ def notes(section: nodes.section, kind: str) -> None:
     folds = []
     for k, child in enumerate(section.children):
         if opening := FOLD.match(told(child)):
-            folds.append((k, next(j for j in range(k, len(section)) if "</details>" in told(section[j])), opening[1]))
+            folds.append(
+                (
+                    k,
+                    next(j for j in range(k, len(section)) if "</details>" in told(section[j])),
+                    opening[1],
+                )
+            )
     starts, ends = {fold[0] for fold in folds}, {fold[1] for fold in folds}
     for start, end, title in reversed(folds):
         inside = section[start + 1 : end]
         length = len(" ".join(node.astext() for node in inside).encode())
         if start - 1 in ends or end + 1 in starts:
             if kind == "hint" or length < OPTION:
-                section[start] = raw(told(section[start]).replace("<details", f'<details class="{kind}"'))
+                section[start] = raw(
+                    told(section[start]).replace("<details", f'<details class="{kind}"')
+                )
         elif length <= LONGEST and not title.rstrip().endswith(("?", "？")) and not tall(inside):
             heading = nodes.paragraph("", "", nodes.strong("", re.sub("<.*?>", "", title)))
             note = nodes.container("", heading, *inside, classes=["side-note", "margin_caption"])
             beside = [section[start - 1]] if isinstance(section[start - 1], nodes.paragraph) else []
-            section[start - len(beside) : end + 1] = [nodes.container("", note, *beside, classes=["noted"])]
+            section[start - len(beside) : end + 1] = [
+                nodes.container("", note, *beside, classes=["noted"])
+            ]
 
 
 def tall(inside: list[nodes.Node]) -> bool:

@@ -31,7 +31,14 @@ from matplotlib.transforms import TransformNode
 from course.build import dependencies
 
 ASKED = {
-    "helpers.probe": ("_after", "attention_rows", "head_scores", "last_representations", "loss", "sensitivity"),
+    "helpers.probe": (
+        "_after",
+        "attention_rows",
+        "head_scores",
+        "last_representations",
+        "loss",
+        "sensitivity",
+    ),
     "helpers.intervention": ("read",),
     "helpers.widget._picture": ("_made",),
     "course.chapter2.interventions": ("contributions", "with_hidden"),
@@ -64,7 +71,11 @@ class Content(pickle.Pickler):
     def _told(self, kind: type) -> None:
         """Whether the key holds what a class does."""
         file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
-        if self.reached is not None and kind.__module__.split(".")[0] in OWN and Path(file) not in self.reached:
+        if (
+            self.reached is not None
+            and kind.__module__.split(".")[0] in OWN
+            and Path(file) not in self.reached
+        ):
             raise Unkept
 
     def reducer_override(self, given: Any) -> Any:
@@ -77,7 +88,9 @@ class Content(pickle.Pickler):
             kind = repr((given.dtype, given.device.type, *given.shape))
             return str, (kind, flat.view(torch.uint8).numpy().tobytes())
         own = (getattr(given, "__module__", None) or "").split(".")[0] in OWN
-        if isinstance(given, torch.Generator) or (inspect.isroutine(given) and own and given.__module__ != self.module):
+        if isinstance(given, torch.Generator) or (
+            inspect.isroutine(given) and own and given.__module__ != self.module
+        ):
             raise Unkept
         if isinstance(given, Figure | TransformNode):
             made, how, state, *_ = given.__reduce_ex__(5)
@@ -90,12 +103,16 @@ class Content(pickle.Pickler):
             self._told(given)
             if self.drawn and own:  # it may draw itself by code that no key holds
                 raise Unkept
-        if type(given).__module__.startswith(("transformers", "tokenizers")):  # a tokenizer: it comes with its network
+        if type(given).__module__.startswith(
+            ("transformers", "tokenizers")
+        ):  # a tokenizer: it comes with its network
             return str, (getattr(given, "name_or_path", type(given).__name__),)
         return NotImplemented
 
 
-_weighed: "weakref.WeakKeyDictionary[torch.nn.Module, tuple[tuple, str]]" = weakref.WeakKeyDictionary()
+_weighed: "weakref.WeakKeyDictionary[torch.nn.Module, tuple[tuple, str]]" = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def weights(network: torch.nn.Module) -> str:
@@ -106,15 +123,29 @@ def weights(network: torch.nn.Module) -> str:
     parts = [*network.named_parameters(), *network.named_buffers()]
     config = getattr(network, "config", None)
     attention = getattr(config, "_attn_implementation", ATTENTION[0])
-    hooks = (h for m in network.modules() for h in (*m._forward_hooks.values(), *m._forward_pre_hooks.values()))
-    if any(not (hook.__module__ or "").startswith("transformers") for hook in hooks):  # it sets some to read its states
+    hooks = (
+        h
+        for m in network.modules()
+        for h in (*m._forward_hooks.values(), *m._forward_pre_hooks.values())
+    )
+    if any(
+        not (hook.__module__ or "").startswith("transformers") for hook in hooks
+    ):  # it sets some to read its states
         raise Unkept
     if attention not in ATTENTION:
         raise Unkept
     some = (
-        torch.stack([part.detach().reshape(-1)[::STRIDE].double().sum() for _, part in parts]).tolist() if parts else []
+        torch.stack(
+            [part.detach().reshape(-1)[::STRIDE].double().sum() for _, part in parts]
+        ).tolist()
+        if parts
+        else []
     )
-    state = [(part.data_ptr(), part._version) for _, part in parts], some, f"{network.training} {attention} {config}"
+    state = (
+        [(part.data_ptr(), part._version) for _, part in parts],
+        some,
+        f"{network.training} {attention} {config}",
+    )
     if _weighed.get(network, ("",))[0] != state:
         digest = hashlib.sha256(f"{type(network)} {state[2]}".encode())
         for name, part in parts:
@@ -125,7 +156,9 @@ def weights(network: torch.nn.Module) -> str:
     return _weighed[network][1]
 
 
-def content(function: Callable, given: tuple, named: dict, reached: Collection[Path] | None = None) -> str:
+def content(
+    function: Callable, given: tuple, named: dict, reached: Collection[Path] | None = None
+) -> str:
     """A hash of the arguments, however they were given; `reached` are the files that the function's key holds.
 
     Raises:
@@ -135,13 +168,17 @@ def content(function: Callable, given: tuple, named: dict, reached: Collection[P
     bound.apply_defaults()
     into = io.BytesIO()
     try:
-        Content(into, function.__module__, reached).dump((torch.get_default_dtype(), [*bound.arguments.items()]))
+        Content(into, function.__module__, reached).dump(
+            (torch.get_default_dtype(), [*bound.arguments.items()])
+        )
     except (Unkept, pickle.PicklingError, AttributeError, TypeError):
         raise Unkept from None
     return hashlib.sha256(into.getvalue()).hexdigest()[:24]
 
 
-def kept(function: Callable, place: Path, code: str, reached: Collection[Path] | None = None) -> Callable:
+def kept(
+    function: Callable, place: Path, code: str, reached: Collection[Path] | None = None
+) -> Callable:
     """The function, which looks first whether it was asked this before; `place` is its folder, `code` the key of its module."""
 
     @functools.wraps(function)
@@ -183,7 +220,9 @@ def store(file: Path, found: tuple) -> None:
 
 def code(module: str, root: Path) -> str:
     """The key of all that a module's functions hang on."""
-    return dependencies.key(f"import {module}", dependencies.pins(root), dependencies.machine(), source=root / "src")
+    return dependencies.key(
+        f"import {module}", dependencies.pins(root), dependencies.machine(), source=root / "src"
+    )
 
 
 def keep(root: Path) -> None:

@@ -38,13 +38,17 @@ def write_claims(app, failed):
     """`claims.json` beside the start page: the rows that the scorecard's cell left in its page."""
     page = Path(app.outdir) / "chapters/scorecard.html"
     found = (
-        re.search(r'<script type="application/json" id="claims">(.*?)</script>', page.read_text(), re.S)
+        re.search(
+            r'<script type="application/json" id="claims">(.*?)</script>', page.read_text(), re.S
+        )
         if page.is_file()
         else None
     )
     if found and not failed:
         rows = json.loads(found[1])
-        (Path(app.outdir) / "claims.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
+        (Path(app.outdir) / "claims.json").write_text(
+            json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+        )
 
 
 def setup(app):

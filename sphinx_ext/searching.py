@@ -25,7 +25,10 @@ class WithChinese(SearchEnglish):
     """Words, and of Chinese, which has no spaces, the pairs of neighbouring characters: any word is found by its own."""
 
     def split(self, input):
-        return [*super().split(re.sub("[一-鿿]", " ", input)), *re.findall(r"(?=([一-鿿]{2}))", input)]
+        return [
+            *super().split(re.sub("[一-鿿]", " ", input)),
+            *re.findall(r"(?=([一-鿿]{2}))", input),
+        ]
 
 
 def where_it_is_used(app, name, template, context, doctree):

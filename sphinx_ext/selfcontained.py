@@ -3,9 +3,14 @@
 
 def drop_thebe(app, pagename, templatename, context, doctree):
     def wanted(script):
-        return "thebe" not in f"{getattr(script, 'filename', script)} {getattr(script, 'attributes', '')}".lower()
+        return (
+            "thebe"
+            not in f"{getattr(script, 'filename', script)} {getattr(script, 'attributes', '')}".lower()
+        )
 
-    context["script_files"] = [script for script in context.get("script_files", []) if wanted(script)]
+    context["script_files"] = [
+        script for script in context.get("script_files", []) if wanted(script)
+    ]
 
 
 def setup(app):

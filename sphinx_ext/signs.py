@@ -33,7 +33,12 @@ WRITTEN = ("chapters", "slides", "live", "drawings")  # folders of the site whos
 
 def used(site: Path) -> set[int]:
     """The signs beyond Latin that any page, deck or script of a built site can show; Chinese has fonts of its own."""
-    files = [path for name in WRITTEN for kind in ("html", "js", "json") for path in (site / name).rglob(f"*.{kind}")]
+    files = [
+        path
+        for name in WRITTEN
+        for kind in ("html", "js", "json")
+        for path in (site / name).rglob(f"*.{kind}")
+    ]
     files += [*site.glob("*.html"), *(site / "_static").glob("course.*")]
     found: set[str] = set()
     for path in files:

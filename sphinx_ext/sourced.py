@@ -74,7 +74,8 @@ def headings(page: str, lang: str) -> dict[str, str]:
     table = source.with_suffix(".zh.po")
     other = editions.texts(table) if lang == "zh" and table.exists() else cells
     here, there = (
-        [head for name in cells for head in re.findall(r"^#+ (.+)$", text[name], re.M)] for text in (cells, other)
+        [head for name in cells for head in re.findall(r"^#+ (.+)$", text[name], re.M)]
+        for text in (cells, other)
     )
     return dict(zip(here, there, strict=True))
 
@@ -86,7 +87,9 @@ def link(where: str, lang: str) -> str:
     title = named.get(heading) or next(iter(named.values()))
     number, _, part = page.partition("-")[0], None, page.rpartition("/")[2]
     lead = {"lesson": "Lesson {}", "lab": "Lab {}", "exercises": "Exercises {}"}.get(part)
-    before = words.translated(lead.format(number)) + (": " if lang == "en" else "：") if lead else ""
+    before = (
+        words.translated(lead.format(number)) + (": " if lang == "en" else "：") if lead else ""
+    )
     up = "../" if lang == "zh" and not (editions.HOME / f"{page}.zh.po").exists() else ""
     anchor = f"#{nodes.make_id(heading)}" if heading else ""
     return f'<a href="{up}{page}.html{anchor}">{before}{html.escape(title)}</a>'
@@ -144,7 +147,9 @@ def choice(kind: str, values: dict[str, str], counts: dict[str, int]) -> str:
             f'<label for="{known}">{html.escape(words.translated(name))} ({count})</label>'
         )
         if value:
-            rules.append(f'.source-page:has(#{known}:checked) .source-row:not([data-{kind}="{value}"]){{display:none}}')
+            rules.append(
+                f'.source-page:has(#{known}:checked) .source-row:not([data-{kind}="{value}"]){{display:none}}'
+            )
     return f'<div class="source-filters" role="radiogroup">{"".join(buttons)}</div><style>{"".join(rules)}</style>'
 
 

@@ -55,7 +55,9 @@ def listed(root: Path) -> str:
         lines = path.read_text().splitlines()
         head = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
         cut = next((k for k, line in enumerate(head) if line.startswith("command:")), len(head))
-        commands = [line.removeprefix("command:").strip() for line in head if line.startswith("command:")]
+        commands = [
+            line.removeprefix("command:").strip() for line in head if line.startswith("command:")
+        ]
         dates = sorted(set(re.findall(r"\b20\d\d-\d\d-\d\d\b", " ".join(head[cut:]))))
         reported = path.parent.name == "reported"
         made = f"<details><summary>{len(commands)} command{'s' * (len(commands) != 1)}</summary><code>{'<br>'.join(map(html.escape, commands))}</code></details>"
@@ -67,11 +69,16 @@ def listed(root: Path) -> str:
             f"{len(lines) - len(head) - 1:,}",
             "facts, cited" if reported else "CC BY 4.0",
         ]
-        rows.append(f'<tr><th scope="row">{cells[0]}</th>{"".join(f"<td>{each}</td>" for each in cells[1:])}</tr>')
+        rows.append(
+            f'<tr><th scope="row">{cells[0]}</th>{"".join(f"<td>{each}</td>" for each in cells[1:])}</tr>'
+        )
     top = "".join(
-        f'<th scope="col">{each}</th>' for each in ("file of data/", "what", "made by", "run on", "rows", "licence")
+        f'<th scope="col">{each}</th>'
+        for each in ("file of data/", "what", "made by", "run on", "rows", "licence")
     )
-    return f'<table class="table"><thead><tr>{top}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    return (
+        f'<table class="table"><thead><tr>{top}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    )
 
 
 class DataList(Directive):

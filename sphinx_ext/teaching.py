@@ -34,7 +34,9 @@ def part(root: Path, name: str) -> Path:
     number, _, kind = name.partition(" ")
     found = sorted(root.glob(f"chapters/{number}-*/{kind}.ipynb")) if kind in PARTS else []
     if len(found) != 1:
-        raise ValueError(f"a part must be a chapter's number and one of {', '.join(PARTS)}, not {name!r}")
+        raise ValueError(
+            f"a part must be a chapter's number and one of {', '.join(PARTS)}, not {name!r}"
+        )
     return found[0]
 
 
@@ -42,7 +44,10 @@ def slides(path: Path) -> list[dict]:
     """Each slide of a deck: the id of its cell, its heading, its minutes, what listeners get wrong, its place in the deck."""
     found, across, down = [], -1, 0
     for cell in json.loads(path.read_text())["cells"]:
-        kind, text = cell["metadata"].get("slideshow", {}).get("slide_type", "-"), "".join(cell["source"])
+        kind, text = (
+            cell["metadata"].get("slideshow", {}).get("slide_type", "-"),
+            "".join(cell["source"]),
+        )
         headings = re.findall(r"^#+ (.+)$", text, re.M) if cell["cell_type"] == "markdown" else []
         if kind in ("slide", "subslide"):
             across, down = (across + 1, 0) if kind == "slide" or across < 0 else (across, down + 1)
@@ -98,8 +103,14 @@ def row(root: Path, given: dict) -> dict:
             raise ValueError(f"there is no exercise {number}")
         title, took = there[number]
         least += took
-        links.append((f"{number} {title}", f"{path.parent.name}/exercises.html#{nodes.make_id(title)}"))
-    return given | {"minutes": least, "links": links, "do": words} | {k: given.get(k, "") for k in ("they", "drop")}
+        links.append(
+            (f"{number} {title}", f"{path.parent.name}/exercises.html#{nodes.make_id(title)}")
+        )
+    return (
+        given
+        | {"minutes": least, "links": links, "do": words}
+        | {k: given.get(k, "") for k in ("they", "drop")}
+    )
 
 
 def deck(path: Path) -> str:
@@ -120,7 +131,10 @@ def weeks(root: Path, name: str) -> list[dict]:
 
 def terms(root: Path) -> dict[int, dict]:
     """The terms that the plan knows, by their number of weeks."""
-    return {each["weeks"]: each for each in yaml.safe_load((root / "chapters/plans/term.yml").read_text())["terms"]}
+    return {
+        each["weeks"]: each
+        for each in yaml.safe_load((root / "chapters/plans/term.yml").read_text())["terms"]
+    }
 
 
 def by_term(root: Path) -> str:
@@ -143,7 +157,9 @@ def by_term(root: Path) -> str:
         "What moves": [words(each["moves"]) or "nothing" for each in made],
     }
     head = ("", *(f"{each['weeks']} weeks" for each in made))
-    return table(head, [(f"<strong>{name}</strong>", *cells) for name, cells in rows.items()], "plan")
+    return table(
+        head, [(f"<strong>{name}</strong>", *cells) for name, cells in rows.items()], "plan"
+    )
 
 
 def shorter(root: Path, name: str) -> list[dict]:
@@ -153,10 +169,16 @@ def shorter(root: Path, name: str) -> list[dict]:
         ValueError: one of them is no slide of the deck, or is its first or its last one.
     """
     found = slides(part(root, name))
-    middle, left, rows = {each["id"]: each for each in found[1:-1]}, sum(each["minutes"] for each in found), []
+    middle, left, rows = (
+        {each["id"]: each for each in found[1:-1]},
+        sum(each["minutes"] for each in found),
+        [],
+    )
     for cell in map(str, yaml.safe_load((root / "chapters/plans/shorter.yml").read_text())[name]):
         if cell not in middle:
-            raise ValueError(f"no slide between the first and the last one of {name} has the id {cell!r}")
+            raise ValueError(
+                f"no slide between the first and the last one of {name} has the id {cell!r}"
+            )
         left -= middle[cell]["minutes"]
         rows.append(middle[cell] | {"left": left})
     return rows
@@ -174,7 +196,11 @@ def out(root: Path, name: str) -> str:
 def decks(root: Path) -> list[str]:
     """The parts that are lectures, in the order of the book: "1 lesson", "1 lab", …"""
     kinds = ((lesson, kind) for lesson in listed(root) for kind in ("lesson", "lab"))
-    return [f"{lesson.parent.name[0]} {kind}" for lesson, kind in kinds if (lesson.parent / f"{kind}.ipynb").exists()]
+    return [
+        f"{lesson.parent.name[0]} {kind}"
+        for lesson, kind in kinds
+        if (lesson.parent / f"{kind}.ipynb").exists()
+    ]
 
 
 def by_deck(root: Path) -> str:
@@ -200,9 +226,13 @@ def shown(made: dict) -> str:
     at, rows = 0.0, []
     for each in made["rows"]:
         what = "<br>".join(filter(None, (linked(each["links"]), words(each["do"]))))
-        rows.append((clock(at), f"{each['minutes']:g} min", what, words(each["they"]), f"{each['drop']}"))
+        rows.append(
+            (clock(at), f"{each['minutes']:g} min", what, words(each["they"]), f"{each['drop']}")
+        )
         at += each["minutes"]
-    rows.append((clock(at), f"{made['minutes'] - at:g} min", "Questions, and what ran over.", "", ""))
+    rows.append(
+        (clock(at), f"{made['minutes'] - at:g} min", "Questions, and what ran over.", "", "")
+    )
     saved = sum(each["minutes"] for each in made["rows"] if each["drop"])
     left = made["minutes"] - saved
     note = f"Short of time? Leave out what has a number in the last column, 1 first. Without all of these, and with the questions, it takes {left:g} minutes."
@@ -215,7 +245,9 @@ def by_week(made: list[dict]) -> str:
 
     def cell(each: dict) -> str:
         decks = linked([link for link in each["links"] if "exercises.html" not in link[1]])
-        tasks = [(text.split()[0], where) for text, where in each["links"] if "exercises.html" in where]
+        tasks = [
+            (text.split()[0], where) for text, where in each["links"] if "exercises.html" in where
+        ]
         numbers = ", ".join(f'<a href="{where}">{number}</a>' for number, where in tasks)
         said = [
             decks,
@@ -236,19 +268,25 @@ def by_week(made: list[dict]) -> str:
         )
         for k, each in enumerate(made, 1)
     ]
-    return table(("Week", "Read before", "Lecture", "Class", "Project", "After it they can"), rows, "plan")
+    return table(
+        ("Week", "Read before", "Lecture", "Class", "Project", "After it they can"), rows, "plan"
+    )
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]], kind: str) -> str:
     names = "".join(f'<th scope="col">{name}</th>' for name in head)
     body = "".join(f"<tr>{''.join(f'<td>{each}</td>' for each in cells)}</tr>" for cells in rows)
-    return f'<table class="table {kind}"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>'
+    return (
+        f'<table class="table {kind}"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>'
+    )
 
 
 def words(text: str) -> str:
     """A sentence as HTML, with its formulas and its code."""
     marked = re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(text, quote=False))
-    return re.sub(r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', marked)
+    return re.sub(
+        r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', marked
+    )
 
 
 def value(node: ast.expr):
@@ -264,7 +302,11 @@ def known(table: str) -> dict[str, tuple[str, list[str]]]:
             said = []
             found[row["number"]] = row["title"], said
         said += [line.partition(" :: ")[2] for line in row.get("mistakes", "").splitlines()]
-        said += [f"“{guess}”: {why}" for guess, why in row.get("guesses", {}).items() if guess != row["true"]]
+        said += [
+            f"“{guess}”: {why}"
+            for guess, why in row.get("guesses", {}).items()
+            if guess != row["true"]
+        ]
     return {number: (title, list(dict.fromkeys(said))) for number, (title, said) in found.items()}
 
 
@@ -278,7 +320,9 @@ def mistakes(root: Path, chapter: str) -> str:
     ]
     checks = {
         number: each
-        for number, each in known((root / f"src/course/exercises/chapter{chapter}.toml").read_text()).items()
+        for number, each in known(
+            (root / f"src/course/exercises/chapter{chapter}.toml").read_text()
+        ).items()
         if each[1]
     }
     rows = "".join(
@@ -298,19 +342,24 @@ def sizes(root: Path, chapter: str) -> str:
     said = []
     for kind in PARTS:
         path = part(root, f"{chapter} {kind}")
-        many = f"{len(exercises(path))} exercises" if kind == "exercises" else f"{len(slides(path))} slides"
+        many = (
+            f"{len(exercises(path))} exercises"
+            if kind == "exercises"
+            else f"{len(slides(path))} slides"
+        )
         where = f"{path.parent.name}/{kind}.html"
         said.append(f'<a href="{where}">{kind}</a> {minutes(path)} min, {many}')
-    room = (
-        f"<p><strong>Short of time?</strong> Leave out, in this order (minutes): {out(root, f'{chapter} lesson')}.</p>"
-    )
+    room = f"<p><strong>Short of time?</strong> Leave out, in this order (minutes): {out(root, f'{chapter} lesson')}.</p>"
     return f"<p>{' · '.join(said)}</p>{room}"
 
 
 def stage(root: Path, chapter: str) -> str:
     """What can be done live: the drawing of a chapter's lesson alone, and its lab's link with everything set."""
     sources = {
-        kind: ["".join(c["source"]) for c in json.loads(part(root, f"{chapter} {kind}").read_text())["cells"]]
+        kind: [
+            "".join(c["source"])
+            for c in json.loads(part(root, f"{chapter} {kind}").read_text())["cells"]
+        ]
         for kind in ("lesson", "lab")
     }
     said = [
@@ -322,9 +371,13 @@ def stage(root: Path, chapter: str) -> str:
             call = ast.parse(source).body[0].value
             state = {each.arg: value(each.value) for each in call.keywords}
             page = state.pop("page", "index")
-            written = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in state.items()}
+            written = {
+                k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in state.items()
+            }
             address = f"../live/{page}.html#{urllib.parse.urlencode(written)}"
-            said.append(f'<a href="{html.escape(address)}">{html.escape(value(call.args[0]))}</a>, in the page')
+            said.append(
+                f'<a href="{html.escape(address)}">{html.escape(value(call.args[0]))}</a>, in the page'
+            )
     return f"<p><strong>Live:</strong> {' · '.join(said)}.</p>"
 
 
@@ -380,13 +433,31 @@ def files(root: Path) -> dict[str, list[list[str]]]:
     for name in ("hour", "day"):
         at, rows = 0.0, [["at", "minutes", "what", "after it they can", "leave out"]]
         for each in plan(root, name)["rows"]:
-            rows.append([clock(at), f"{each['minutes']:g}", names(each), each["they"], str(each["drop"])])
+            rows.append(
+                [clock(at), f"{each['minutes']:g}", names(each), each["they"], str(each["drop"])]
+            )
             at += each["minutes"]
         found[name] = rows
-    found["term"] = [["week", "read before", "lecture", "minutes", "class", "minutes", "project", "after it they can"]]
+    found["term"] = [
+        [
+            "week",
+            "read before",
+            "lecture",
+            "minutes",
+            "class",
+            "minutes",
+            "project",
+            "after it they can",
+        ]
+    ]
     for k, each in enumerate(weeks(root, "term"), 1):
         lecture, lesson = each["lecture"], each["class"]
-        middle = [names(lecture), f"{lecture['minutes']:g}", names(lesson), f"{lesson['minutes']:g}"]
+        middle = [
+            names(lecture),
+            f"{lecture['minutes']:g}",
+            names(lesson),
+            f"{lesson['minutes']:g}",
+        ]
         found["term"].append([str(k), each["read"], *middle, each["project"], each["they"]])
     return found
 

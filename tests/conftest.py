@@ -48,8 +48,13 @@ def javascript(name: str, data: object = None) -> object:
     """What a function of `tests/scripts` makes of `data` in node; what it imports is named from the repository's root."""
     script = f"""const data = JSON.parse(await new Response(process.stdin).text());
       process.stdout.write(JSON.stringify(await ({SCRIPTS[name]})(data)));"""
-    command, pipes = [NODE, "--input-type=module", "-e", script], {"capture_output": True, "text": True}
-    done = subprocess.run(command, input=json.dumps(data), cwd=ROOT, check=False, timeout=120, **pipes)
+    command, pipes = (
+        [NODE, "--input-type=module", "-e", script],
+        {"capture_output": True, "text": True},
+    )
+    done = subprocess.run(
+        command, input=json.dumps(data), cwd=ROOT, check=False, timeout=120, **pipes
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -73,8 +78,17 @@ def defined(chapter: int, *cells: str, page: str = "lesson", **given) -> dict:
     import torch
 
     (path,) = (ROOT / "chapters").glob(f"{chapter}-*/{page}.ipynb")
-    sources = {cell["id"]: "".join(cell["source"]) for cell in json.loads(path.read_text())["cells"]}
-    names = {"functools": functools, "math": math, "nx": networkx, "pd": pandas, "torch": torch, **given}
+    sources = {
+        cell["id"]: "".join(cell["source"]) for cell in json.loads(path.read_text())["cells"]
+    }
+    names = {
+        "functools": functools,
+        "math": math,
+        "nx": networkx,
+        "pd": pandas,
+        "torch": torch,
+        **given,
+    }
     for cell in cells:
         exec(sources[cell], names)
     return names
@@ -95,7 +109,9 @@ def promises(request):
 
 
 def pytest_addoption(parser) -> None:
-    parser.addoption("--redraw", action="store_true", help="write down anew what the figures and tables show")
+    parser.addoption(
+        "--redraw", action="store_true", help="write down anew what the figures and tables show"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -159,7 +175,9 @@ def chromium():
 
     with sync_playwright() as playwright:
         alone = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-        started = playwright.chromium.launch(executable_path=browser.find(), args=[*browser.FLAGS, alone])
+        started = playwright.chromium.launch(
+            executable_path=browser.find(), args=[*browser.FLAGS, alone]
+        )
         yield started
         started.close()
 
@@ -170,8 +188,14 @@ def watched(context, own):
     page = context.new_page()
     page.errors, page.foreign = [], []
     home = (own, "data:", "blob:")
-    page.on("request", lambda asked: None if asked.url.startswith(home) else page.foreign.append(asked.url))
-    page.on("console", lambda message: page.errors.append(message.text) if message.type == "error" else None)
+    page.on(
+        "request",
+        lambda asked: None if asked.url.startswith(home) else page.foreign.append(asked.url),
+    )
+    page.on(
+        "console",
+        lambda message: page.errors.append(message.text) if message.type == "error" else None,
+    )
     page.on("pageerror", lambda error: page.errors.append(str(error)))
     return page
 
@@ -182,7 +206,9 @@ def visit(chromium, site):
     with contextlib.ExitStack() as stack:
 
         def open_page(path: str, **options):
-            context = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+            context = chromium.new_context(
+                **{"viewport": {"width": 1280, "height": 800}, **options}
+            )
             stack.callback(context.close)
             page = watched(context, site)
             page.goto(f"{site}/{path}", wait_until="load")

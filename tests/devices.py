@@ -70,7 +70,9 @@ def _brings_back(function, arguments: tuple, named: dict) -> bool:
         return True
     asked = [*arguments, named.get("device")]
     return any(
-        str(each) == "cpu" or each == torch.device("cpu") for each in asked if isinstance(each, str | torch.device)
+        str(each) == "cpu" or each == torch.device("cpu")
+        for each in asked
+        if isinstance(each, str | torch.device)
     )
 
 
@@ -85,7 +87,9 @@ class LittleMemory(TorchFunctionMode):
         result = function(*arguments, **(named or {}))
         if isinstance(result, Tensor) and result.numel() * result.element_size() > self.most:
             self.refused += 1
-            raise torch.OutOfMemoryError(f"out of memory: tried to allocate {result.numel()} numbers")
+            raise torch.OutOfMemoryError(
+                f"out of memory: tried to allocate {result.numel()} numbers"
+            )
         return result
 
 

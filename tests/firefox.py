@@ -57,7 +57,9 @@ class Window:
         """Of the page, not of the window around it."""
         self.send("WebDriver:SetWindowRect", width=width, height=height)
         inner = self.run("return [innerWidth, innerHeight]")
-        self.send("WebDriver:SetWindowRect", width=2 * width - inner[0], height=2 * height - inner[1])
+        self.send(
+            "WebDriver:SetWindowRect", width=2 * width - inner[0], height=2 * height - inner[1]
+        )
 
     def go(self, address: str) -> None:
         self.send("WebDriver:Navigate", url=address)
@@ -79,7 +81,9 @@ class Window:
 
     def key(self, name: str) -> None:
         pressed = [{"type": kind, "value": KEYS[name]} for kind in ("keyDown", "keyUp")]
-        self.send("WebDriver:PerformActions", actions=[{"type": "key", "id": "keys", "actions": pressed}])
+        self.send(
+            "WebDriver:PerformActions", actions=[{"type": "key", "id": "keys", "actions": pressed}]
+        )
 
 
 @contextlib.contextmanager
@@ -90,7 +94,10 @@ def started() -> Iterator[Window]:
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as profile:
         settings = {"marionette.port": port, "datareporting.policy.dataSubmissionEnabled": False}
-        lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in settings.items()]
+        lines = [
+            f"user_pref({json.dumps(name)}, {json.dumps(value)});"
+            for name, value in settings.items()
+        ]
         Path(profile, "user.js").write_text("\n".join(lines))
         command = [find(), "--headless", "--marionette", "--no-remote", "--profile", profile]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -2,4 +2,6 @@
 
 from beartype import BeartypeConf, beartype
 
-checked = beartype(conf=BeartypeConf(is_pep484_tower=True))  # an int is a float, as for every reader
+checked = beartype(
+    conf=BeartypeConf(is_pep484_tower=True)
+)  # an int is a float, as for every reader

@@ -25,7 +25,9 @@ def test_every_exercise_is_in_a_class_an_assignment_or_left_out(root):
     classes = [number for week in weeks for number in week["class"].get("exercises", [])]
     marked = [each["exercise"] for asked in told["assignments"].values() for each in asked]
     places = [*classes, *marked, *told["left_out"]]
-    assert sorted(places) == sorted(f"{chapter}.{k}" for chapter in range(1, 7) for k in range(1, 11))
+    assert sorted(places) == sorted(
+        f"{chapter}.{k}" for chapter in range(1, 7) for k in range(1, 11)
+    )
     listed = (root / "chapters/syllabus.md").read_text()
     assert ", ".join(told["left_out"]) in listed
 
@@ -39,10 +41,14 @@ def test_an_assignment_has_ten_points_and_no_solution(root):
             found = assignments.parts(root, each["exercise"])
             assert found["stub"] in cells
             assert "helpers" not in given, "its functions are answers to some of the exercises"
-            assert not re.search(r"the check\b|\]\(", "".join(cells)), "a check or a page that is not beside a handout"
+            assert not re.search(r"the check\b|\]\(", "".join(cells)), (
+                "a check or a page that is not beside a handout"
+            )
             assert found["solution"] not in cells
             assert len(each["cases"]) >= 3
-            assert not any(case in found["stub"] for case in each["cases"]), "a case that the page shows"
+            assert not any(case in found["stub"] for case in each["cases"]), (
+                "a case that the page shows"
+            )
         assert "@title" not in given
         assert "Hint" not in given
 
@@ -51,24 +57,34 @@ def test_longer_exercises_of_an_assignment_have_no_fewer_points(root):
     for number, entries in assignments.plan(root).items():
         minutes = teaching.exercises(teaching.part(root, f"{number} exercises"))
         rows = sorted((minutes[each["exercise"]][1], each["points"]) for each in entries)
-        assert [points for _, points in rows] == sorted(points for _, points in rows), f"assignment {number}"
+        assert [points for _, points in rows] == sorted(points for _, points in rows), (
+            f"assignment {number}"
+        )
 
 
 @pytest.mark.parametrize("name", assignments.WORKSHOP)
 def test_a_page_of_steps_has_the_checks_and_not_the_lines(root, tmp_path, name):
     assignments.make(tmp_path, root)
-    given, solved = (json.loads((tmp_path / kind / name).read_text()) for kind in ("handouts", "solutions"))
+    given, solved = (
+        json.loads((tmp_path / kind / name).read_text()) for kind in ("handouts", "solutions")
+    )
     steps = [c for c in solved["cells"] if "step" in c["metadata"].get("tags", [])]
     assert len(steps) >= (1 if name.startswith("yours") else 6)
     text = json.dumps(given)
     assert all("".join(c["source"]).splitlines()[-1].strip() not in text for c in steps)
     headings = "\n".join("".join(c["source"]) for c in given["cells"])
-    numbers, planned = zip(*re.findall(r"^### (\d+)\. .+ \((\d+) minutes?\)", headings, re.M), strict=True)
+    numbers, planned = zip(
+        *re.findall(r"^### (\d+)\. .+ \((\d+) minutes?\)", headings, re.M), strict=True
+    )
     assert [*map(int, numbers)] == [*range(1, len(numbers) + 1)]
     for link in re.findall(r"\]\(([^):#]+\.(?:ipynb|md))", headings):
         page = (root / "chapters/handouts" / link).resolve()
-        assert link in assignments.WORKSHOP or page.is_file(), "it lies in chapters/handouts, or leads from there"
-        assert not page.with_suffix("").as_posix().endswith((*assignments.WORKSHOP.values(),)), "a page with the lines"
+        assert link in assignments.WORKSHOP or page.is_file(), (
+            "it lies in chapters/handouts, or leads from there"
+        )
+        assert not page.with_suffix("").as_posix().endswith((*assignments.WORKSHOP.values(),)), (
+            "a page with the lines"
+        )
     assert sum(map(int, planned)) == given["metadata"]["workshop"]["minutes"]
     checks = [c["source"] for c in solved["cells"] if "check" in c["metadata"].get("tags", [])]
     assert all(source in [c["source"] for c in given["cells"]] for source in checks)
@@ -76,12 +92,16 @@ def test_a_page_of_steps_has_the_checks_and_not_the_lines(root, tmp_path, name):
 
 def came(key, answer):
     """What a function gives on the cases, as a submission's process hands it back."""
-    return [child.within(60, lambda c=case: child.told(answer(*exercises._copied(c.arguments)))) for case in key.given]
+    return [
+        child.within(60, lambda c=case: child.told(answer(*exercises._copied(c.arguments))))
+        for case in key.given
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("assignment", "number"), [(n, e["exercise"]) for n, asked in assignments.plan().items() for e in asked]
+    ("assignment", "number"),
+    [(n, e["exercise"]) for n, asked in assignments.plan().items() for e in asked],
 )
 @pytest.mark.parametrize("seed", [0, 2027])
 def test_a_mark_agrees_with_the_check(root, assignment, number, seed):
@@ -103,7 +123,9 @@ def test_a_mark_agrees_with_the_check(root, assignment, number, seed):
     for mistake, sentence in table:
         points, remark = key.mark(came(key, mistake))
         assert points < key.points, sentence
-        assert remark.endswith(tuple(said for _, said in table)), remark  # a busy machine may not run all cases
+        assert remark.endswith(tuple(said for _, said in table)), (
+            remark
+        )  # a busy machine may not run all cases
 
 
 def test_what_comes_back_is_no_number_or_a_huge_one(root):
@@ -194,7 +216,9 @@ def handed(root, tmp_path, monkeypatch):
         for name in names:
             source = SUBMISSIONS[name][0].replace("{root}", str(root)).replace("{path}", str(book))
             source = source.replace("{size}", str(book.stat().st_size))
-            (folder / f"{name}.ipynb").write_text(assignments.notebook([("code", "import torch"), ("code", source)]))
+            (folder / f"{name}.ipynb").write_text(
+                assignments.notebook([("code", "import torch"), ("code", source)])
+            )
         return folder
 
     return hand
@@ -223,14 +247,20 @@ def test_wrong_half_right_and_hostile_submissions_get_what_they_compute(root, tm
 
 
 @pytest.mark.slow
-def test_without_walls_the_packages_and_the_plain_ways_are_shut_all_the_same(root, tmp_path, handed, monkeypatch):
+def test_without_walls_the_packages_and_the_plain_ways_are_shut_all_the_same(
+    root, tmp_path, handed, monkeypatch
+):
     monkeypatch.setattr(assignments, "door", lambda: False)
     table = assignments.mark(6, handed("cheats"), 3, tmp_path / "out", root)
-    assert table.remark.cheats.endswith("not 'nothing found'."), (tmp_path / "out/cheats/printed.txt").read_text()
+    assert table.remark.cheats.endswith("not 'nothing found'."), (
+        tmp_path / "out/cheats/printed.txt"
+    ).read_text()
 
 
 @pytest.mark.parametrize("name", ["...", "=HYPERLINK(1)", "+1", "a\tb"])
-def test_a_submission_of_a_strange_name_stays_in_its_folder(root, tmp_path, handed, monkeypatch, name):
+def test_a_submission_of_a_strange_name_stays_in_its_folder(
+    root, tmp_path, handed, monkeypatch, name
+):
     """Nothing is written beside `--out`, and no cell of the table is one that a spreadsheet computes."""
     folder, kept = handed("right"), []
     (folder / "right.ipynb").rename(folder / f"{name}.ipynb")
@@ -259,9 +289,13 @@ def test_a_reason_is_read_in_any_spelling_of_a_string(spelled):
 
 
 def test_a_submission_without_a_reason_says_so():
-    assert families.reasons(json.dumps({"cells": [{"cell_type": "code", "source": "x = 1"}]})) == "no reason found"
     assert (
-        families.reasons(json.dumps({"cells": [{"cell_type": "code", "source": "def guess_("}]})) == "no reason found"
+        families.reasons(json.dumps({"cells": [{"cell_type": "code", "source": "x = 1"}]}))
+        == "no reason found"
+    )
+    assert (
+        families.reasons(json.dumps({"cells": [{"cell_type": "code", "source": "def guess_("}]}))
+        == "no reason found"
     )
 
 
@@ -272,13 +306,18 @@ def test_no_key_is_on_the_disk_while_submissions_run(root, tmp_path, handed, mon
 
     monkeypatch.setattr(assignments, "run", looked)
     assert (
-        assignments.mark(6, handed("right"), 3, tmp_path / "out", root).remark.right == "not marked: RuntimeError: seen"
+        assignments.mark(6, handed("right"), 3, tmp_path / "out", root).remark.right
+        == "not marked: RuntimeError: seen"
     )
 
 
-@pytest.mark.parametrize("line", [["mark", "3", "{empty}"], ["mark", "3", "{empty}/none"], ["make", "/proc/x"]])
+@pytest.mark.parametrize(
+    "line", [["mark", "3", "{empty}"], ["mark", "3", "{empty}/none"], ["make", "/proc/x"]]
+)
 def test_a_wrong_line_of_the_command_is_told_in_a_sentence(line, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["assignments.py", *(each.replace("{empty}", str(tmp_path)) for each in line)])
+    monkeypatch.setattr(
+        "sys.argv", ["assignments.py", *(each.replace("{empty}", str(tmp_path)) for each in line)]
+    )
     monkeypatch.setattr(assignments, "door", lambda: True)
     with pytest.raises(SystemExit) as ended:
         assignments.main()
@@ -320,17 +359,26 @@ def test_each_option_of_a_guess_comes_true_in_some_term_by_a_margin():
         rows = [families.filled(name, seed) for seed in range(12)]
         assert {families.outcome(row) for row in rows} == {(1, True), (2, True), (3, True)}, name
         assert all(
-            families.parts(f"{name}?", seed)["solution"][-1] == str(row["option"]) for seed, row in enumerate(rows)
+            families.parts(f"{name}?", seed)["solution"][-1] == str(row["option"])
+            for seed, row in enumerate(rows)
         )
-        assert len({row["statement"] + row["guess"] for row in rows}) > 4, f"{name}: who knows one term knows them all"
+        assert len({row["statement"] + row["guess"] for row in rows}) > 4, (
+            f"{name}: who knows one term knows them all"
+        )
     assert families.asked(0) != families.asked(1)
 
 
-def test_a_drawn_assignment_is_handed_out_without_and_marked_with_its_answers(root, tmp_path, monkeypatch):
+def test_a_drawn_assignment_is_handed_out_without_and_marked_with_its_answers(
+    root, tmp_path, monkeypatch
+):
     assignments.draw(7, tmp_path, root)
-    given, solved = (json.loads((tmp_path / f"drawn{end}.ipynb").read_text())["cells"] for end in ("", "-solved"))
+    given, solved = (
+        json.loads((tmp_path / f"drawn{end}.ipynb").read_text())["cells"] for end in ("", "-solved")
+    )
     stubs = ["".join(c["source"]) for c in given if c["cell_type"] == "code"][1:]
-    assert all(re.search(r"\.\.\.", each) and not re.search(r"return [1-3(]", each) for each in stubs)
+    assert all(
+        re.search(r"\.\.\.", each) and not re.search(r"return [1-3(]", each) for each in stubs
+    )
     folder = tmp_path / "handed"
     folder.mkdir()
     text = json.dumps({"cells": solved}).replace('reason = \\"\\"', 'reason = \\"It is a mean.\\"')

@@ -50,7 +50,8 @@ def test_a_tutors_file_gives_hints_in_order_and_solutions_last(chapter):
 
 def test_pages_are_listed_in_the_order_of_the_book():
     env = SimpleNamespace(
-        config=SimpleNamespace(root_doc="a"), toctree_includes={"a": ["b", "c", "x/zh/b"], "b": ["d"], "c": ["d"]}
+        config=SimpleNamespace(root_doc="a"),
+        toctree_includes={"a": ["b", "c", "x/zh/b"], "b": ["d"], "c": ["d"]},
     )
     assert assistants.ordered(env) == ["a", "b", "d", "c"]
 
@@ -61,5 +62,7 @@ def test_the_zip_holds_the_site_and_how_to_serve_it(tmp_path):
         (tmp_path / name).write_text(name)
     path = archive.write(tmp_path)
     names = set(zipfile.ZipFile(path).namelist())
-    assert names == {f"{archive.TOP}/{name}" for name in ("README.txt", "index.html", "chapters/welcome.html")}
+    assert names == {
+        f"{archive.TOP}/{name}" for name in ("README.txt", "index.html", "chapters/welcome.html")
+    }
     assert not list(tmp_path.glob("*.part"))

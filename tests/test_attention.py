@@ -18,7 +18,9 @@ CAUSAL5 = uniform(causal_mask(5))
 
 
 def random_attention(n: int, layers: int, seed: int, width: int | None = None) -> torch.Tensor:
-    logits = 2 * torch.randn(layers, n, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    logits = 2 * torch.randn(
+        layers, n, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
     mask = causal_mask(n) if width is None else window_mask(n, width)
     return logits.masked_fill(~mask, -math.inf).softmax(-1)
 
@@ -28,7 +30,9 @@ def exact_power(n: int, layers: int) -> list[list[Fraction]]:
     matrix = [[Fraction(j <= i, i + 1) for j in range(n)] for i in range(n)]
     power = [[Fraction(i == j) for j in range(n)] for i in range(n)]
     for _ in range(layers):
-        power = [[sum(matrix[i][k] * power[k][j] for k in range(n)) for j in range(n)] for i in range(n)]
+        power = [
+            [sum(matrix[i][k] * power[k][j] for k in range(n)) for j in range(n)] for i in range(n)
+        ]
     return power
 
 
@@ -47,8 +51,12 @@ def test_a_window_is_what_its_definition_says(n, width):
 
 @pytest.mark.parametrize("layers", range(1, 7))
 def test_uniform_influence_in_exact_fractions(layers):
-    expected = torch.tensor([[float(x) for x in row] for row in exact_power(8, layers)], dtype=torch.float64)
-    torch.testing.assert_close(influence([uniform(causal_mask(8))] * layers), expected, rtol=1e-12, atol=1e-14)
+    expected = torch.tensor(
+        [[float(x) for x in row] for row in exact_power(8, layers)], dtype=torch.float64
+    )
+    torch.testing.assert_close(
+        influence([uniform(causal_mask(8))] * layers), expected, rtol=1e-12, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("residual", [0.0, 0.3, 0.5])
@@ -82,7 +90,9 @@ def test_influence_bound_is_the_jacobian_where_every_step_is_tight():
 
     v = torch.randn(5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     jacobian = torch.autograd.functional.jacobian(network, v)
-    torch.testing.assert_close(bounds.influence_bound(matrices, beta1, beta2, beta3, sigma), jacobian)
+    torch.testing.assert_close(
+        bounds.influence_bound(matrices, beta1, beta2, beta3, sigma), jacobian
+    )
 
 
 def test_the_printed_path_sum_is_over_the_printed_indices():
@@ -99,7 +109,9 @@ def test_the_printed_path_sum_is_over_the_printed_indices():
 
 def test_sinks_shut_out_a_middle_token():
     """A toy with a closed form: half own state, a share p on token 0, the rest uniform."""
-    found = [float(influence([constructions.sink(32, p)] * 8, 0.5)[-1, 4]) for p in (0, 0.5, 0.8, 0.95)]
+    found = [
+        float(influence([constructions.sink(32, p)] * 8, 0.5)[-1, 4]) for p in (0, 0.5, 0.8, 0.95)
+    ]
     assert found == pytest.approx([0.0416505, 0.0049172, 0.0005994, 6.753e-5], rel=1e-4)
 
 
@@ -123,13 +135,17 @@ def test_paths_one_by_one(n, layers):
 def test_sink_score_follows_its_definition_at_any_position():
     maps = random_attention(7, 3, seed=5)
     for position in range(7):
-        expected = [sum(float(a[i, position]) for i in range(position, 7)) / (7 - position) for a in maps]
+        expected = [
+            sum(float(a[i, position]) for i in range(position, 7)) / (7 - position) for a in maps
+        ]
         assert attention.sink_score(maps, position).tolist() == pytest.approx(expected)
 
 
 def test_slash_score_follows_its_definition_at_any_offset():
     maps = random_attention(7, 3, seed=6)
     for offset in range(7):
-        expected = [sum(float(a[i, i - offset]) for i in range(offset, 7)) / (7 - offset) for a in maps]
+        expected = [
+            sum(float(a[i, i - offset]) for i in range(offset, 7)) / (7 - offset) for a in maps
+        ]
         assert attention.slash_score(maps, offset).tolist() == pytest.approx(expected)
     assert float(attention.slash_score(uniform(causal_mask(64)), 5)) == pytest.approx(0.0417043656)

@@ -88,7 +88,10 @@ EXAMPLES = {
         "matrix": torch.eye(5, dtype=torch.float64),
         "weights": torch.randn(2, 2, 4, 4, dtype=torch.float64),
     },
-    "constructions.total_variation": {"p": torch.tensor([0.5, 0.5]), "q": torch.tensor([0.25, 0.75])},
+    "constructions.total_variation": {
+        "p": torch.tensor([0.5, 0.5]),
+        "q": torch.tensor([0.25, 0.75]),
+    },
     "constructions.rotating_values": {"kind": "random"},
     "constructions.one_layer_distance": {"encoding": "RoPE"},
     "constructions.first_collision": {"limit": 2000, "function": lambda n: n, "dtype": "bf16"},
@@ -108,7 +111,11 @@ EXAMPLES = {
     "intervention.read": {"mask": torch.ones(3, 3, dtype=torch.bool).tril()},
     "probe.head_scores": {"offsets": [0, 1]},
     "rope_scaling.scaled_frequencies": {"method": "yarn", "length": 64, "factor": 2},
-    "rope.rotate": {"x": torch.randn(3, 4), "positions": torch.arange(3), "frequencies": torch.tensor([1.0, 0.1])},
+    "rope.rotate": {
+        "x": torch.randn(3, 4),
+        "positions": torch.arange(3),
+        "frequencies": torch.tensor([1.0, 0.1]),
+    },
     "rope.smallest_base": {"width": 8, "step": 1, "start": 2, "tries": 50},
     "compute.dtype": {"name": "fp32"},
     "compute.exact": {"x": torch.ones(3)},
@@ -123,15 +130,28 @@ EXAMPLES = {
     "gnn.fit": {"kind": "gcn", "key": "root", "epochs_allowed": 1},
     "checkpoints.load": {"name": "copying"},
     "checkpoints.copying": {"trained": checkpoints.load("copying"), "place": "last", "digit": "0"},
-    "checkpoints.save": {"path": "new.safetensors", "model": COPIER, "task": Copying(), "decoder": {"width": 8}},
-    "tasks.batch": {"vocabulary": ["<pad>", "a", "b"], "rows": [["a"], ["b", "a"]], "answers": ["b", "a"]},
+    "checkpoints.save": {
+        "path": "new.safetensors",
+        "model": COPIER,
+        "task": Copying(),
+        "decoder": {"width": 8},
+    },
+    "tasks.batch": {
+        "vocabulary": ["<pad>", "a", "b"],
+        "rows": [["a"], ["b", "a"]],
+        "answers": ["b", "a"],
+    },
     "significance.holm": {"p": [0.01, 0.04]},
     "significance.share_interval": {"successes": 1, "trials": 3},
     "style.dots": {"frame": FRAME, "log": "x", "height": 3.0, "colours": ["#767676"]},
     "style.lines": {"frame": FRAME, "log": "x", "colours": ["#767676"]},
     "style.readout_table": {"rows": [("an average", "n", 0.5, "kept")]},
     "style.ticks": {"places": [1, 2], "names": ["one", "two"]},
-    "sweep.run": {"function": lambda n: {"square": n * n}, "settings": [{"n": 2}], "command": "none"},
+    "sweep.run": {
+        "function": lambda n: {"square": n * n},
+        "settings": [{"n": 2}],
+        "command": "none",
+    },
 }
 MAKE = {
     nx.Graph: lambda: nx.path_graph(5),
@@ -166,7 +186,10 @@ def table() -> Path:
 
 def tools() -> list[str]:
     found = [f"helpers.{module.name}" for module in pkgutil.iter_modules(helpers.__path__)]
-    return [*(name for name in found if not NO_TOOLS.fullmatch(name)), *(f"course.{name}" for name in ALSO)]
+    return [
+        *(name for name in found if not NO_TOOLS.fullmatch(name)),
+        *(f"course.{name}" for name in ALSO),
+    ]
 
 
 def public(path: str) -> dict:
@@ -175,9 +198,15 @@ def public(path: str) -> dict:
     found = {}
     for name, value in vars(room).items():
         home = getattr(value, "__module__", "") or ""
-        if name.startswith("_") or not (home == room.__name__ or home.startswith(room.__name__ + ".")):
+        if name.startswith("_") or not (
+            home == room.__name__ or home.startswith(room.__name__ + ".")
+        ):
             continue
-        made = inspect.isclass(value) and "__init__" in vars(value) and "Raises:" in (value.__doc__ or "")
+        made = (
+            inspect.isclass(value)
+            and "__init__" in vars(value)
+            and "Raises:" in (value.__doc__ or "")
+        )
         if inspect.isfunction(value) or made:
             found[f"{module}.{name}"] = value
     return found
@@ -234,9 +263,17 @@ def good(function: str, parameter: Parameter):
         value = BY_NAME[parameter.name]
         return value() if inspect.isfunction(value) else value
     if is_tensor(kind):
-        axes = [int(axis) if axis.isdigit() else 3 for axis in kind.dim_str.split() if axis not in ("...", "*")]
+        axes = [
+            int(axis) if axis.isdigit() else 3
+            for axis in kind.dim_str.split()
+            if axis not in ("...", "*")
+        ]
         whole = not any(name.startswith(("float", "bfloat")) for name in kind.dtypes)
-        return torch.arange(math.prod(axes)).view(axes) if whole else torch.randn(axes, dtype=torch.float64)
+        return (
+            torch.arange(math.prod(axes)).view(axes)
+            if whole
+            else torch.randn(axes, dtype=torch.float64)
+        )
     simple = {int: 3, float: 0.5, bool: False, str: "1", torch.dtype: torch.float32}
     if kind in simple:
         return simple[kind]
@@ -244,10 +281,26 @@ def good(function: str, parameter: Parameter):
         return lambda x: x
     if issubclass(origin(kind), collections.abc.Iterable):
         return [2, 4]
-    raise AssertionError(f"{function} needs an example of {parameter.name}: add one to EXAMPLES, or a reason to EXEMPT")
+    raise AssertionError(
+        f"{function} needs an example of {parameter.name}: add one to EXAMPLES, or a reason to EXEMPT"
+    )
 
 
-NUMBERS = (math.nan, math.inf, -math.inf, -1, 0, 1, -0.5, 1e300, -1e300, 1e-300, 5e-324, -(10**6), Fraction(1, 3))
+NUMBERS = (
+    math.nan,
+    math.inf,
+    -math.inf,
+    -1,
+    0,
+    1,
+    -0.5,
+    1e300,
+    -1e300,
+    1e-300,
+    5e-324,
+    -(10**6),
+    Fraction(1, 3),
+)
 WRONG_TYPES = (
     None, "nonsense", "", [], {}, object(), 1j, b"x", np.array([]), np.array(["a", None], dtype=object), 10**400,
     np.array("x"), Decimal("nan"), {1, 2}, torch.tensor([]), torch.zeros(1, 1, 1, 1, 1),
@@ -278,13 +331,40 @@ def bad_tensors(value: torch.Tensor) -> list:
         changed.append(floating.clone().fill_(number))
         changed.append(floating.clone())
         changed[-1].view(-1)[:1] = number
-    shapes = [floating[..., None], floating[None], floating.flatten(), floating[:0], floating[..., :0]]
-    shapes += [floating[..., :1], floating[:1], torch.tensor(0.5, dtype=torch.float64), torch.zeros(())]
-    kinds = [floating.long(), -floating.long() - 1, floating.long() + 10**6, floating.float(), floating.half()]
-    kinds += [floating > 0, floating < -9, floating.to(torch.complex128), floating.tolist(), floating.numpy()]
+    shapes = [
+        floating[..., None],
+        floating[None],
+        floating.flatten(),
+        floating[:0],
+        floating[..., :0],
+    ]
+    shapes += [
+        floating[..., :1],
+        floating[:1],
+        torch.tensor(0.5, dtype=torch.float64),
+        torch.zeros(()),
+    ]
+    kinds = [
+        floating.long(),
+        -floating.long() - 1,
+        floating.long() + 10**6,
+        floating.float(),
+        floating.half(),
+    ]
+    kinds += [
+        floating > 0,
+        floating < -9,
+        floating.to(torch.complex128),
+        floating.tolist(),
+        floating.numpy(),
+    ]
     kinds += [floating.to(kind) for kind in (torch.bfloat16, torch.int8, torch.uint8, torch.int32)]
     kinds += [floating.numpy().astype(object), floating.numpy().astype(str)]
-    shapes += [floating[(None,) * k] for k in (2, 3)] + [floating[0], floating.transpose(0, -1), floating.flip(0)]
+    shapes += [floating[(None,) * k] for k in (2, 3)] + [
+        floating[0],
+        floating.transpose(0, -1),
+        floating.flip(0),
+    ]
     shapes += [torch.zeros((1,) * rank, dtype=floating.dtype) for rank in range(1, 6)]
     return [*changed, *shapes, *kinds, 0, 1.5, True, 1e300]
 
@@ -306,10 +386,28 @@ def bad(function: str, parameter: Parameter) -> list:
     for kind in parameter.kinds:
         if is_tensor(kind):
             start = good(function, parameter)
-            values += bad_tensors(start if isinstance(start, torch.Tensor) and start.ndim else torch.ones(3))
+            values += bad_tensors(
+                start if isinstance(start, torch.Tensor) and start.ndim else torch.ones(3)
+            )
         elif kind in (int, float):
-            values += [*NUMBERS, True, 1.5, 7, np.int64(2), np.float64(0.5), torch.tensor(2), torch.tensor([1.0, 2.0])]
-            values += [np.bool_(True), np.array(2), np.array(2, dtype=object), np.float16(2), torch.tensor(True), 2**63]
+            values += [
+                *NUMBERS,
+                True,
+                1.5,
+                7,
+                np.int64(2),
+                np.float64(0.5),
+                torch.tensor(2),
+                torch.tensor([1.0, 2.0]),
+            ]
+            values += [
+                np.bool_(True),
+                np.array(2),
+                np.array(2, dtype=object),
+                np.float16(2),
+                torch.tensor(True),
+                2**63,
+            ]
             values += [10**20, 2**64] if parameter.name == "seed" else []
         elif kind is nx.Graph:
             values += list(GRAPHS.values())
@@ -348,18 +446,24 @@ def outcome(name: str, arguments: dict, faulty: set[str]) -> str | None:
     try:
         with contextlib.ExitStack() as stack:
             value = function(**arguments)
-            if isinstance(value, contextlib.AbstractContextManager) and not isinstance(value, collections.abc.Sized):
+            if isinstance(value, contextlib.AbstractContextManager) and not isinstance(
+                value, collections.abc.Sized
+            ):
                 value = stack.enter_context(value)
             elif isinstance(value, collections.abc.Iterator):
                 value = [*itertools.islice(value, 2)]
     except (ValueError, TypeError) as error:
         said = str(error)
         if "\n" in said or len(said) > 600:
-            return f"{type(error).__name__} of {len(said)} characters, not one sentence: {said[:80]!r}"
+            return (
+                f"{type(error).__name__} of {len(said)} characters, not one sentence: {said[:80]!r}"
+            )
         # of two arguments that do not fit each other either may be meant
         names = set(inspect.signature(function).parameters) if "shape" in said else faulty
         if not any(re.search(rf"\b{word}\b", said) for word in names):
-            return f"{type(error).__name__} that does not name {' or '.join(sorted(faulty))}: {said!r}"
+            return (
+                f"{type(error).__name__} that does not name {' or '.join(sorted(faulty))}: {said!r}"
+            )
         return None
     except OSError as error:
         return None if may_read else f"{type(error).__name__}: {error}"
@@ -384,7 +488,9 @@ def test_a_good_call_is_answered(name):
     assert finite(TESTED[name](**arguments(name))) or name in INFINITE
 
 
-WRITTEN = Path(__file__).parent / "expected/taken.txt"  # each parameter, and which of the bad values it takes
+WRITTEN = (
+    Path(__file__).parent / "expected/taken.txt"
+)  # each parameter, and which of the bad values it takes
 
 
 @pytest.mark.parametrize("name", TESTED)
@@ -404,33 +510,47 @@ def test_one_bad_argument_is_named_or_harmless(name, request):
     assert not wrong, f"{len(wrong)} bad arguments of {name}:\n" + "\n".join(wrong)
     told = dict(line.split(" takes ", 1) for line in WRITTEN.read_text().splitlines())
     now = {
-        key: "; ".join(f"{n} x {what}" for what, n in Counter(found).items()) for key, found in taken.items() if found
+        key: "; ".join(f"{n} x {what}" for what, n in Counter(found).items())
+        for key, found in taken.items()
+        if found
     }
     if request.config.getoption("--redraw"):
         kept = {key: said for key, said in told.items() if key.split()[0] in TESTED.keys() - {name}}
-        WRITTEN.write_text("".join(f"{key} takes {said}\n" for key, said in sorted((kept | now).items())))
+        WRITTEN.write_text(
+            "".join(f"{key} takes {said}\n" for key, said in sorted((kept | now).items()))
+        )
     else:
-        assert now == {key: said for key, said in told.items() if key.split()[0] == name}, "--redraw where it is meant"
+        assert now == {key: said for key, said in told.items() if key.split()[0] == name}, (
+            "--redraw where it is meant"
+        )
 
 
-@pytest.mark.parametrize("name", [name for name, function in TESTED.items() if len(parameters(function)) > 1])
+@pytest.mark.parametrize(
+    "name", [name for name, function in TESTED.items() if len(parameters(function)) > 1]
+)
 def test_several_bad_arguments_are_named_or_harmless(name):
     known = parameters(TESTED[name])
     choices = {p.name: [good(name, p), *bad(name, p)] for p in known}
-    strategy = st.fixed_dictionaries({p: st.integers(0, len(values) - 1) for p, values in choices.items()})
+    strategy = st.fixed_dictionaries(
+        {p: st.integers(0, len(values) - 1) for p, values in choices.items()}
+    )
 
     @settings(max_examples=40, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(strategy)
     def holds(picked):
         call = arguments(name) | {p: choices[p][k] for p, k in picked.items() if k}
         problem = outcome(name, call, {p for p, k in picked.items() if k})
-        assert not problem, f"{name}({', '.join(f'{p}={shown(v)}' for p, v in call.items())}): {problem}"
+        assert not problem, (
+            f"{name}({', '.join(f'{p}={shown(v)}' for p, v in call.items())}): {problem}"
+        )
 
     holds()
 
 
 def test_exemptions_and_examples_are_of_functions_that_exist():
-    assert {*EXEMPT, *EXAMPLES, *INFINITE} <= set(FUNCTIONS), "a name in EXEMPT, EXAMPLES or INFINITE is gone"
+    assert {*EXEMPT, *EXAMPLES, *INFINITE} <= set(FUNCTIONS), (
+        "a name in EXEMPT, EXAMPLES or INFINITE is gone"
+    )
 
 
 def careless(n: int, x: Float[torch.Tensor, " n"], ids: Int[torch.Tensor, " n"], graph: nx.Graph):

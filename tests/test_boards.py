@@ -31,7 +31,10 @@ def test_weight_of_the_token_itself_is_above_the_bound_of_board_two(root):
         own = weights[-1] / weights.sum()
         assert own >= 1 - math.exp(-c / n**2) > 0.95
         assert 1 / (1 + (n - 1) * math.exp(-c / (n * (n - 1)))) < own
-    assert "$1 - \\mathrm e^{-3} \\approx 0.95$" in (root / "chapters/teaching-chapters.md").read_text()
+    assert (
+        "$1 - \\mathrm e^{-3} \\approx 0.95$"
+        in (root / "chapters/teaching-chapters.md").read_text()
+    )
 
 
 def entry(matrix: np.ndarray, degrees: np.ndarray, k: int, symmetric: bool) -> float:

@@ -25,7 +25,9 @@ import pathlib
 pathlib.Path("../runs-" + NAME).touch()
 """
 ALPHA = f"NAME = 'alpha'\nfrom course.chapter1 import figures\n{COUNT}print(figures.x)"
-BETA = f"NAME = 'beta'\nfrom helpers import data, tool\nn = data.table('seen')\n{COUNT}print(tool.x)"
+BETA = (
+    f"NAME = 'beta'\nfrom helpers import data, tool\nn = data.table('seen')\n{COUNT}print(tool.x)"
+)
 
 
 @pytest.fixture
@@ -34,16 +36,32 @@ def clone(tmp_path):
     for name in "sphinx_ext tools _static _config.yml references.bib requirements.txt constraints.txt".split():
         source, target = ROOT / name, tmp_path / name
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
-    for folder in ("src/course/chapter1", "src/course/build", "data", "chapters/plans", "frontend/dist"):
+    for folder in (
+        "src/course/chapter1",
+        "src/course/build",
+        "data",
+        "chapters/plans",
+        "frontend/dist",
+    ):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(ROOT / "chapters/plans/families.toml", tmp_path / "chapters/plans")
-    kernels = tmp_path / "sphinx_ext/kernels.py"  # its notebooks need nothing of what most pages import
-    kernels.write_text(re.sub(r"^IMPORTED = \(.*?\)", "IMPORTED = ()", kernels.read_text(), flags=re.M | re.S))
+    kernels = (
+        tmp_path / "sphinx_ext/kernels.py"
+    )  # its notebooks need nothing of what most pages import
+    kernels.write_text(
+        re.sub(r"^IMPORTED = \(.*?\)", "IMPORTED = ()", kernels.read_text(), flags=re.M | re.S)
+    )
     (tmp_path / "src/helpers").mkdir()
     shutil.copy(ROOT / "src/course/build/dependencies.py", tmp_path / "src/course/build")
     sources = {
         **dict.fromkeys(
-            ("helpers/__init__.py", "helpers/unused.py", "course/__init__.py", "course/chapter1/__init__.py"), ""
+            (
+                "helpers/__init__.py",
+                "helpers/unused.py",
+                "course/__init__.py",
+                "course/chapter1/__init__.py",
+            ),
+            "",
         ),
         "course/build/__init__.py": "",
         "course/build/files.py": "def writable(path): pass\n",
@@ -70,16 +88,28 @@ def clone(tmp_path):
 
 
 def write(clone, name, code, text="# Page", tags=()):
-    cells = [v4.new_markdown_cell(text, id="a"), v4.new_code_cell(code, id="b", metadata={"tags": [*tags]})]
+    cells = [
+        v4.new_markdown_cell(text, id="a"),
+        v4.new_code_cell(code, id="b", metadata={"tags": [*tags]}),
+    ]
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     nbformat.write(v4.new_notebook(cells=cells, metadata=kernel), clone / f"chapters/{name}.ipynb")
 
 
 def build(clone, **environment):
-    command = [Path(sys.executable).with_name("jupyter-book"), "build", ".", "-W", "-n", "--keep-going"]
+    command = [
+        Path(sys.executable).with_name("jupyter-book"),
+        "build",
+        ".",
+        "-W",
+        "-n",
+        "--keep-going",
+    ]
     command += ["--path-output", "."]
     around = {**os.environ, **environment}
-    done = subprocess.run(command, cwd=clone, env=around, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=clone, env=around, capture_output=True, text=True, check=False
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -141,7 +171,9 @@ def test_only_what_depends_on_a_change_is_executed_again(clone, noted):
         with (clone / name).open("a") as file:
             file.write("# a comment\n")
     execute(notebooks(clone), clone)
-    assert runs(clone) == "", "going back to what was executed before costs nothing, nor does a comment"
+    assert runs(clone) == "", (
+        "going back to what was executed before costs nothing, nor does a comment"
+    )
 
 
 def test_a_change_of_HELPERS_STILL_or_of_a_tag_that_allows_errors_counts(clone, monkeypatch):
@@ -156,16 +188,24 @@ def test_a_change_of_HELPERS_STILL_or_of_a_tag_that_allows_errors_counts(clone, 
     with monkeypatch.context() as another:
         another.setenv("ATEN_CPU_CAPABILITY", "another")
         assert key(path, clone) != before, "another kind of kernels"
-    for code, tags, counts in ((ALPHA, [], False), (ALPHA, ["raises-exception"], True), (f"{ALPHA}\nchecks", [], True)):
+    for code, tags, counts in (
+        (ALPHA, [], False),
+        (ALPHA, ["raises-exception"], True),
+        (f"{ALPHA}\nchecks", [], True),
+    ):
         found = []
         for comment in ("", "# a comment\n"):
             write(clone, "alpha", comment + code, tags=tags)
             found.append(key(path, clone))
-        assert (found[0] != found[1]) == counts, "where lines are shown as they stand a comment counts"
+        assert (found[0] != found[1]) == counts, (
+            "where lines are shown as they stand a comment counts"
+        )
         assert (found[0] == before) == (not counts)
 
 
-def test_a_page_shows_new_outputs_new_text_and_measured_times_and_a_failing_cell_or_a_warning_fails_the_build(clone):
+def test_a_page_shows_new_outputs_new_text_and_measured_times_and_a_failing_cell_or_a_warning_fails_the_build(
+    clone,
+):
     code, log = build(clone)
     assert code == 0, log
     assert runs(clone) == "AB"
@@ -201,34 +241,51 @@ def test_a_page_shows_new_outputs_new_text_and_measured_times_and_a_failing_cell
     assert "12345" in page.read_text()
 
 
-def test_notebooks_run_side_by_side_each_with_its_share_of_the_cores_and_where_a_loop_runs_already(clone, monkeypatch):
+def test_notebooks_run_side_by_side_each_with_its_share_of_the_cores_and_where_a_loop_runs_already(
+    clone, monkeypatch
+):
     async def inside():
         execute(notebooks(clone), clone)
 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("execution.joblib.cpu_count", lambda: 2)
     meet = "import os, pathlib, time\npathlib.Path('%s').touch()\nwhile not pathlib.Path('%s').exists(): time.sleep(0.05)\n"
-    write(clone, "alpha", meet % ("a", "b") + "print(os.environ['OMP_NUM_THREADS'], os.environ['HELPERS_STILL'])")
+    write(
+        clone,
+        "alpha",
+        meet % ("a", "b") + "print(os.environ['OMP_NUM_THREADS'], os.environ['HELPERS_STILL'])",
+    )
     write(clone, "beta", meet % ("b", "a"))
     assert at_once() == 2
     start = time.time()
     with ThreadPoolExecutor(1) as other:  # a browser's loop may run in this one
-        other.submit(asyncio.run, inside()).result()  # each waits for the other: in turn, they would wait for ever
+        other.submit(
+            asyncio.run, inside()
+        ).result()  # each waits for the other: in turn, they would wait for ever
     assert time.time() - start < 100
     assert executed(clone / "chapters/alpha.ipynb", clone).cells[1].outputs[0].text == "1 1\n"
     assert [name for name, _, _ in times(notebooks(clone), clone)] == ["alpha", "beta"]
-    monkeypatch.setattr("execution.psutil.virtual_memory", lambda: type("memory", (), {"total": 3e9}))
+    monkeypatch.setattr(
+        "execution.psutil.virtual_memory", lambda: type("memory", (), {"total": 3e9})
+    )
     assert at_once() == 1
     assert environment(clone)["OMP_NUM_THREADS"] == "2"
 
 
 def test_a_fresh_clone_begins_with_the_longest_notebook(clone):
     (clone / "benchmarks").mkdir()
-    for seconds in ("alpha,1\nbeta,9\n", "alpha,9\nbeta,1\n", "beta,1\n"):  # what nobody has measured comes first
+    for seconds in (
+        "alpha,1\nbeta,9\n",
+        "alpha,9\nbeta,1\n",
+        "beta,1\n",
+    ):  # what nobody has measured comes first
         (clone / "benchmarks/notebooks.csv").write_text("notebook,seconds\n" + seconds)
         first = longest_first(notebooks(clone), clone)[0].stem
         assert first == ("beta" if "beta,9" in seconds else "alpha")
-    known = {row.split(",")[0] for row in (ROOT / "benchmarks/notebooks.csv").read_text().splitlines()[1:]}
+    known = {
+        row.split(",")[0]
+        for row in (ROOT / "benchmarks/notebooks.csv").read_text().splitlines()[1:]
+    }
     there = {str(p.relative_to(ROOT / "chapters").with_suffix("")) for p in book()}
     there |= {f"editions/{name.replace('/', '-')}.zh" for name in there}
     assert known <= there, "`tools/times.py book` writes them"
@@ -244,16 +301,28 @@ def test_kernels_of_many_notebooks_are_copies_that_have_imported_and_are_else_as
     clone, monkeypatch
 ):
     monkeypatch.setattr("execution.at_once", lambda: 1)
-    asks = "import os, subprocess, sys\n" + "print({}, os.getcwd(), sys.path, os.environ['PYTHONPATH'], {})"
-    asks = asks.format("'torch' in sys.modules", "subprocess.run(['false']).returncode, os.environ['MPLBACKEND']")
+    asks = (
+        "import os, subprocess, sys\n"
+        + "print({}, os.getcwd(), sys.path, os.environ['PYTHONPATH'], {})"
+    )
+    asks = asks.format(
+        "'torch' in sys.modules", "subprocess.run(['false']).returncode, os.environ['MPLBACKEND']"
+    )
     write(clone, "alpha", asks)
     write(clone, "beta", asks + "  # a copy")
     alpha, beta = notebooks(clone)
     execute([alpha], clone)
     write(clone, "alpha", asks.replace("import os,", "import  os,") + "\n0")
     execute([alpha, beta], clone)
-    (started,) = [p for p in (clone / "_build/executed/chapters/alpha").glob("*.ipynb") if p != kept(alpha, clone)]
-    said = [nbformat.read(path, as_version=4).cells[1].outputs[0].text for path in (started, kept(beta, clone))]
+    (started,) = [
+        p
+        for p in (clone / "_build/executed/chapters/alpha").glob("*.ipynb")
+        if p != kept(alpha, clone)
+    ]
+    said = [
+        nbformat.read(path, as_version=4).cells[1].outputs[0].text
+        for path in (started, kept(beta, clone))
+    ]
     assert said[1] == said[0].replace("False", "True", 1)
     write(clone, "alpha", "import os; os._exit(1)")
     write(clone, "beta", "import os; os._exit(2)")
@@ -266,6 +335,11 @@ def test_every_page_of_the_toc_exists_and_every_page_is_in_it():
     listed = {toc["root"]}
     for part in toc["parts"]:
         for chapter in part["chapters"]:
-            listed |= {chapter["file"], *(section["file"] for section in chapter.get("sections", []))}
+            listed |= {
+                chapter["file"],
+                *(section["file"] for section in chapter.get("sections", [])),
+            }
     there = {p.relative_to(ROOT).with_suffix("").as_posix() for p in pages()}
-    assert listed == there, f"each page of chapters/ stands in _toc.yml, and no other: {sorted(listed ^ there)}"
+    assert listed == there, (
+        f"each page of chapters/ stands in _toc.yml, and no other: {sorted(listed ^ there)}"
+    )

@@ -82,14 +82,22 @@ def test_a_method_beats_random_edges_by_two_standard_errors_of_the_paired_differ
     """Against scipy's paired t: the weights' spread, which both share, does not count."""
     shared = pd.Series([1.0, 5.0, 9.0, 13.0])
     noise = pd.Series([0.1, -0.1, 0.1, -0.1])
-    gains = pd.DataFrame({"SDRF": shared - 1, "FoSR": shared + 0.1 + noise, "GTR": shared + 1 + noise})
+    gains = pd.DataFrame(
+        {"SDRF": shared - 1, "FoSR": shared + 0.1 + noise, "GTR": shared + 1 + noise}
+    )
     found = measures.against_random(gains.assign(random=shared))
     for method in ("FoSR", "GTR"):
         t = scipy.stats.ttest_rel(gains[method], shared).statistic
         assert found["ahead"][method] / found["s.e."][method] == pytest.approx(t)
-    assert (found["ahead"] > 2 * found["s.e."]).to_dict() == {"SDRF": False, "FoSR": False, "GTR": True}
+    assert (found["ahead"] > 2 * found["s.e."]).to_dict() == {
+        "SDRF": False,
+        "FoSR": False,
+        "GTR": True,
+    }
     assert found["gain"]["GTR"] == pytest.approx(8)
-    assert found["gain s.e."].to_dict() == pytest.approx(gains.sem().to_dict()), "of the gain, not of its lead"
+    assert found["gain s.e."].to_dict() == pytest.approx(gains.sem().to_dict()), (
+        "of the gain, not of its lead"
+    )
     rows = claims.four_edges()
     told = rows["rows"]
     assert rows["error"].equals(told["gain s.e."]), "a gain is judged by its own error"
@@ -112,17 +120,24 @@ def test_ranks_are_scipys_after_rounding():
     pairs = ~torch.eye(9, dtype=torch.bool)
     heard = measures.all_jacobians(graph, 8)[pairs].numpy()
     heard = (heard / heard.max()).round(9)
-    rank = scipy.stats.spearmanr(-rewiring.effective_resistance(graph)[pairs].numpy().round(9), heard).statistic
+    rank = scipy.stats.spearmanr(
+        -rewiring.effective_resistance(graph)[pairs].numpy().round(9), heard
+    ).statistic
     assert found["resistance"] == pytest.approx(rank)
     assert measures.resistance_can_differ(graph)
 
 
 def test_the_ends_are_means_of_jacobians_over_draws_of_the_weights():
     def heard(layers, width, source):
-        draws = [graphs.jacobian_norms(nx.path_graph(16), 15, layers, width, seed=s) for s in range(measures.SEEDS)]
+        draws = [
+            graphs.jacobian_norms(nx.path_graph(16), 15, layers, width, seed=s)
+            for s in range(measures.SEEDS)
+        ]
         return sum(draw[source].item() for draw in draws) / measures.SEEDS
 
-    assert measures.ends(4, 16).loc["path"].tolist() == pytest.approx([heard(16, 4, source) for source in (0, 15)])
+    assert measures.ends(4, 16).loc["path"].tolist() == pytest.approx(
+        [heard(16, 4, source) for source in (0, 15)]
+    )
     assert measures.ends(4, times=2).loc["path", "own"] == pytest.approx(heard(30, 4, 15))
 
 
@@ -141,9 +156,13 @@ def test_hops_rank_what_is_heard_on_a_path():
 
 def test_at_equal_hops_resistance_is_ranked_inside_each_distance():
     """Two distances that hops tell apart perfectly, and inside each the order by hand: once right, once reversed."""
-    table = pd.DataFrame({"hops": [1, 1, 1, 2, 2, 2], "resistance": [1, 2, 3, 4, 5, 6], "heard": [6, 5, 4, 3, 2, 1]})
+    table = pd.DataFrame(
+        {"hops": [1, 1, 1, 2, 2, 2], "resistance": [1, 2, 3, 4, 5, 6], "heard": [6, 5, 4, 3, 2, 1]}
+    )
     assert measures.correlation_within(table, "hops") == pytest.approx(-1)
-    assert measures.correlation_within(table.assign(heard=[4, 5, 6, 3, 2, 1]), "hops") == pytest.approx(0)
+    assert measures.correlation_within(
+        table.assign(heard=[4, 5, 6, 3, 2, 1]), "hops"
+    ) == pytest.approx(0)
     assert math.isnan(measures.correlation_within(table.assign(resistance=1), "hops"))
 
 
@@ -185,7 +204,10 @@ def test_the_star_as_a_network_is_the_gcn_on_the_stars_graph():
     whole.load_state_dict(star.state_dict())
     chosen = torch.tensor([0, 9, 77])
     torch.testing.assert_close(star(task.batch(chosen)), whole(features[chosen]))
-    assert sorted(nx.Graph(edges.T.tolist()).degree(node) for node in (0, 1)) == [3, 11]  # a loop counts twice
+    assert sorted(nx.Graph(edges.T.tolist()).degree(node) for node in (0, 1)) == [
+        3,
+        11,
+    ]  # a loop counts twice
 
 
 def test_bits_a_number_are_the_logarithm_of_a_factorial():
@@ -232,7 +254,10 @@ def test_the_run_of_the_grid_is_the_best_gcn_of_the_table(depth, batches):
     runs = data.table("tree_neighbors_match_runs").query(plain)
     best = runs.loc[runs.best_train_accuracy.idxmax()]
     found = measures.grid_runs("gcn").loc[depth]
-    assert (found["steps"], found["best_train_accuracy"]) == (best.epochs * batches, best.best_train_accuracy)
+    assert (found["steps"], found["best_train_accuracy"]) == (
+        best.epochs * batches,
+        best.best_train_accuracy,
+    )
 
 
 def test_chains_are_counted_as_in_the_table():
@@ -261,18 +286,34 @@ def test_runs_are_compared_at_equal_epochs_and_a_fitted_run_stays_fitted(monkeyp
         slow | {"key": "everywhere", "epochs": 20, "ended": "fitted", "curve": "0.5 0.9"},
         slow | {"fully_adjacent": True, "epochs": 25, "curve": "0.15 0.6 0.1"},
         slow | {"kind": "gin", "epochs": 30, "ended": "fitted"},
-        slow | {"kind": "gin", "key": "everywhere", "epochs": 50, "ended": "fitted", "curve": "0.1 0.1 0.1 0.1 0.1"},
+        slow
+        | {
+            "kind": "gin",
+            "key": "everywhere",
+            "epochs": 50,
+            "ended": "fitted",
+            "curve": "0.1 0.1 0.1 0.1 0.1",
+        },
     ]
     monkeypatch.setattr(measures, "runs", lambda: pd.DataFrame(table))
     gcn, gin = measures.compare(key="everywhere").itertuples()
-    assert (gcn.epochs, gcn.plain, gcn.changed, gcn.plain_fits, gcn.changed_fits) == (40, 0.4, 1, None, 20)
+    assert (gcn.epochs, gcn.plain, gcn.changed, gcn.plain_fits, gcn.changed_fits) == (
+        40,
+        0.4,
+        1,
+        None,
+        20,
+    )
     assert (gin.plain_fits, gin.changed_fits) == (30, 50)
     assert (gcn.better, gin.better) == (True, False)
     (star,) = measures.compare(fully_adjacent=True).itertuples()
     assert (star.epochs, star.plain, star.changed) == (25, 0.2, 0.1)
     assert not star.better
     said = measures.sentence(measures.compare(key="everywhere"), "it")
-    assert said == "GCN, r = 3, 40 epochs: 40.0%, with it 100.0%; GIN, r = 3: fitted after 30 epochs, with it after 50."
+    assert (
+        said
+        == "GCN, r = 3, 40 epochs: 40.0%, with it 100.0%; GIN, r = 3: fitted after 30 epochs, with it after 50."
+    )
 
 
 def test_a_run_is_read_where_it_was():
@@ -288,7 +329,8 @@ def test_figure_3_is_open_where_runs_were_cut_or_not_made(monkeypatch):
 
     def found(*rows):
         table = [
-            RUN | {"kind": "gcn", "depth": r, "best_train_accuracy": x, "ended": e, "epochs": 9} for r, x, e in rows
+            RUN | {"kind": "gcn", "depth": r, "best_train_accuracy": x, "ended": e, "epochs": 9}
+            for r, x, e in rows
         ]
         monkeypatch.setattr(measures, "runs", lambda: pd.DataFrame(table))
         monkeypatch.setattr(measures, "reported", lambda: paper)

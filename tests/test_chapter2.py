@@ -34,7 +34,9 @@ def test_connections_are_chapter_1s_graphs_and_row_stochastic():
     for matrix, _ in found.values():
         attention.influence([matrix])
     tree, root = found["tree"]
-    assert torch.equal(tree > 0, torch.from_numpy(nx.to_numpy_array(graphs.family("tree", 31))) + torch.eye(31) > 0)
+    assert torch.equal(
+        tree > 0, torch.from_numpy(nx.to_numpy_array(graphs.family("tree", 31))) + torch.eye(31) > 0
+    )
     assert max(nx.shortest_path_length(graphs.family("tree", 31), root).values()) == 4
 
 
@@ -51,7 +53,9 @@ def test_the_worst_heard_token_of_causal_attention_is_beside_the_last():
     matrix, read = measures.connections(31)["causal attention"]
     row = attention.influence([matrix] * 16, 0.5)[read]
     assert int(row.argmin()) == 29
-    assert measures.compare_connections(16, 0.5).loc["causal attention", "worst heard"] == pytest.approx(float(row[29]))
+    assert measures.compare_connections(16, 0.5).loc[
+        "causal attention", "worst heard"
+    ] == pytest.approx(float(row[29]))
 
 
 def test_the_theorems_decoder_with_the_identity_for_a_perceptron_reaches_the_bound_of_the_proof():
@@ -72,9 +76,14 @@ def test_the_theorems_decoder_with_the_identity_for_a_perceptron_reaches_the_bou
 def test_the_printed_sum_is_never_below_the_product():
     """The index too many loosens the bound: it adds terms to those of the product."""
     for seed in range(30):
-        logits = torch.randn(4, 7, 7, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        logits = torch.randn(
+            4, 7, 7, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+        )
         maps = logits.masked_fill(~attention.causal_mask(7), -torch.inf).softmax(-1)
-        printed, product = measures.printed_path_sum(maps), bounds.influence_bound(maps, slope=0)[-1]
+        printed, product = (
+            measures.printed_path_sum(maps),
+            bounds.influence_bound(maps, slope=0)[-1],
+        )
         assert (printed >= product - 1e-12).all()
 
 
@@ -85,7 +94,9 @@ def test_heard_counts_equal_shares():
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("sharpness", [0.0, 4.0, 16.0])
-def test_the_bound_holds_with_attention_fixed_and_the_two_jacobians_agree_without_logits(sharpness, seed):
+def test_the_bound_holds_with_attention_fixed_and_the_two_jacobians_agree_without_logits(
+    sharpness, seed
+):
     table = measures.bound_and_truth(sharpness, seed=seed)
     assert (table["attention fixed"] <= table["bound"] * (1 + 1e-9)).all()
     if sharpness == 0:
@@ -110,9 +121,15 @@ def test_the_table_of_sinks_counts_each_kind_of_head_above_the_threshold(model, 
     """Made-up scores of four heads: three sinks, two that look at themselves, one that looks at the token before it."""
     high = torch.tensor([[3, 2, 1]]).T > torch.arange(4)
     sink, own, previous = torch.where(high, 0.301, 0.299)[:, None]
-    monkeypatch.setattr(probe, "head_scores", lambda *_: probe._HeadScores(sink, torch.stack([own, previous], -1)))
+    monkeypatch.setattr(
+        probe, "head_scores", lambda *_: probe._HeadScores(sink, torch.stack([own, previous], -1))
+    )
     row = measures.sink_table(model, 9, (0,)).iloc[0]
-    assert row[["sink heads", "diagonal heads", "previous-token heads"]].tolist() == [0.75, 0.5, 0.25]
+    assert row[["sink heads", "diagonal heads", "previous-token heads"]].tolist() == [
+        0.75,
+        0.5,
+        0.25,
+    ]
 
 
 def test_equal_tokens_have_no_sink_in_any_model_with_relative_positions(model):
@@ -130,7 +147,9 @@ def test_stand_ins_are_the_mathematics_of_attention(model):
     torch.testing.assert_close(found["rollout"], attention.influence(list(maps), 0.5)[-1])
     # with norms of one Theorem B.5's bound is a multiple of rollout: (A + I) = 2 (A / 2 + I / 2)
     bound = bounds.influence_bound(maps)[-1]
-    torch.testing.assert_close(bound / found["rollout"], torch.full((12,), 64.0, dtype=torch.float64))
+    torch.testing.assert_close(
+        bound / found["rollout"], torch.full((12,), 64.0, dtype=torch.float64)
+    )
     assert not torch.allclose(found["shuffled heads"], found["rollout"])
 
 
@@ -151,9 +170,13 @@ def test_what_tokens_hand_over_adds_up_to_what_the_block_writes(kind):
     found = interventions.contributions(model, tokens)
     v = values[-1].view(12, -1, block.head_dim).transpose(0, 1)
     v = v.repeat_interleave(len(maps) // len(v), 0)
-    handed = torch.stack([v[h] @ block.o_proj.weight[:, h * 16 : (h + 1) * 16].T for h in range(len(maps))])
+    handed = torch.stack(
+        [v[h] @ block.o_proj.weight[:, h * 16 : (h + 1) * 16].T for h in range(len(maps))]
+    )
     torch.testing.assert_close(found.values[1], handed.norm(dim=-1), rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(torch.einsum("hij,hjd->id", maps, handed), written[-1], rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(
+        torch.einsum("hij,hjd->id", maps, handed), written[-1], rtol=1e-3, atol=1e-5
+    )
     torch.testing.assert_close(found.shares.sum(-1), torch.ones(3, 12))
     assert float(found.shares.triu(1).abs().max()) == 0
 
@@ -173,8 +196,12 @@ def test_a_hidden_token_changes_the_spread_only_where_it_is_seen(model):
 def test_the_later_loss_is_that_of_the_tokens_after_the_replaced_one(model):
     tokens = measures.sequence(model, "natural", measures.AFTER + 8)
     logits = model.model(tokens[None]).logits[0].log_softmax(-1)
-    own = [-float(logits[k - 1, tokens[k]]) for k in range(len(tokens))]  # of the token at place k, from the one before
-    assert measures.hiding(model, tokens).loss == pytest.approx(sum(own[measures.AFTER + 1 :]) / 7, rel=1e-5)
+    own = [
+        -float(logits[k - 1, tokens[k]]) for k in range(len(tokens))
+    ]  # of the token at place k, from the one before
+    assert measures.hiding(model, tokens).loss == pytest.approx(
+        sum(own[measures.AFTER + 1 :]) / 7, rel=1e-5
+    )
 
 
 def test_the_heir_is_the_token_with_the_largest_state_beside_the_hidden_one(model):
@@ -193,10 +220,14 @@ def test_committed_tables_are_whole_and_another_model_is_measured(model, monkeyp
     assert len(sensitivities) == 2 * len(measures.NAMES) + 2
     assert len(hidden) == len(measures.HIDDEN)
     byte = torch.arange(1, 200)
-    monkeypatch.setattr(measures, "texts", lambda model, n: {name: byte[:n] for name in measures.NAMES})
+    monkeypatch.setattr(
+        measures, "texts", lambda model, n: {name: byte[:n] for name in measures.NAMES}
+    )
     monkeypatch.setattr(measures, "HIDDEN", [{"text": "harbour", "token": 1, "since": 1}])
     found = measures.hiding_table(model)
-    assert found["loss"].tolist() == [round(measures.hiding(model, byte[: measures.LENGTH], 1, 1).loss, 4)]
+    assert found["loss"].tolist() == [
+        round(measures.hiding(model, byte[: measures.LENGTH], 1, 1).loss, 4)
+    ]
     table = measures.profiles(model)
     own = measures.sensitivity("prose 2", "trained", measures.FEW, model)
     assert measures.profile_of(table, "prose 2").tolist() == pytest.approx(list(own.values()))
@@ -205,7 +236,9 @@ def test_committed_tables_are_whole_and_another_model_is_measured(model, monkeyp
 @pytest.mark.slow
 def test_the_committed_norms_are_those_of_the_embedded_model(smollm2):
     exact = measures.profile_of(measures.profiles(smollm2))
-    found = probe.sensitivity(smollm2, measures.texts(smollm2, measures.TOKENS)["harbour"], probes=12)
+    found = probe.sensitivity(
+        smollm2, measures.texts(smollm2, measures.TOKENS)["harbour"], probes=12
+    )
     assert ((found.norms - exact).abs() < 5 * found.errors + 0.02 * exact).all()
 
 
@@ -216,7 +249,8 @@ def test_what_a_graph_reaches_is_what_the_sentence_says():
     window = attention.uniform(attention.window_mask(10, 4))
     assert "After 2 layers the last token hears 7 of 10" in figures.graph(window, 2)[1]
     assert (
-        "After 1 layer the last token hears 10 of 10" in figures.graph(attention.uniform(attention.causal_mask(10)))[1]
+        "After 1 layer the last token hears 10 of 10"
+        in figures.graph(attention.uniform(attention.causal_mask(10)))[1]
     )
     blocks = torch.block_diag(*[attention.uniform(attention.causal_mask(k)) for k in (4, 4, 2)])
     assert "hears 2 of 10, most of all token 9" in figures.graph(blocks, 3)[1]
@@ -241,7 +275,11 @@ def test_the_squares_of_random_values_add_and_those_of_equal_values_do_not():
     flat = attention.uniform(attention.causal_mask(48))
     for mixed in (True, False):
         felt = measures.of_known_share(0.75, mixed)[0]
-        off = (measures.averaged(flat, [0.75] * 30, squared=mixed)[-1] / (felt / felt.sum())).log().abs()
+        off = (
+            (measures.averaged(flat, [0.75] * 30, squared=mixed)[-1] / (felt / felt.sum()))
+            .log()
+            .abs()
+        )
         assert off.max() < (0.1 if mixed else 1e-9)
     mixed = attention.influence([flat] * 30, 0.75)[-1]
     torch.testing.assert_close(measures.averaged(flat, [0.75] * 30)[-1], mixed)
@@ -253,7 +291,9 @@ def test_the_measured_shares_lose_the_late_tokens_to_an_average_and_not_to_the_s
         shares = measures.kept_shares(text)
         assert 7 < float((1 - shares).sum()) < 9
         felt = measures.profile_of(data.table("sensitivity_smollm2"), text, "seed 0")
-        average, squares = (measures.averaged(flat, shares, squared)[-1].min() for squared in (False, True))
+        average, squares = (
+            measures.averaged(flat, shares, squared)[-1].min() for squared in (False, True)
+        )
         assert 100 * average < squares < felt.min() / felt.sum() < 5 * squares
 
 
@@ -270,7 +310,10 @@ def test_the_brake_with_nothing_changed_or_the_token_hidden_is_the_table_of_hidi
         loss, spread = measures.brake(model, ids, change)
         assert loss == pytest.approx(found.loss, rel=1e-3)
         assert spread == pytest.approx(float(found.spread[-1]), rel=2e-2)
-    other = {change: measures.brake(model, ids, change)[0] for change in ("nothing", "value", "heads", "heads 0.5")}
+    other = {
+        change: measures.brake(model, ids, change)[0]
+        for change in ("nothing", "value", "heads", "heads 0.5")
+    }
     assert len({round(x, 6) for x in other.values()}) == 4
     with pytest.raises(ValueError, match="change must be"):
         measures.brake(model, ids, "all")
@@ -361,7 +404,11 @@ def test_the_atlas_by_keyboard_and_pointer(atlas, chromium):
     page.locator("select").first.select_option("diagonal score")
     best = atlas.heads[atlas.ranked("diagonal score")[0]]
     assert finding.text_content().startswith(best)
-    assert page.locator("canvas").first.get_attribute("aria-label").startswith("Map of the head. " + best)
+    assert (
+        page.locator("canvas")
+        .first.get_attribute("aria-label")
+        .startswith("Map of the head. " + best)
+    )
     drawn = page.evaluate(
         "() => document.querySelector('canvas').getContext('2d').getImageData(0, 0, 200, 200).data.some((x) => x > 0)"
     )

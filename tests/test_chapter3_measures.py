@@ -19,7 +19,9 @@ VARIED, EQUAL = measures.SEQUENCES
 def test_a_window_makes_the_collapse_of_equal_tokens_exact(window):
     """Beyond L (w - 1) the first token is out of reach, and all values are equal."""
     reach = 3 * (window - 1)
-    before, at, after = measures.window_distance(EQUAL, window, [reach, reach + 1, 3 * reach], seeds=2)
+    before, at, after = measures.window_distance(
+        EQUAL, window, [reach, reach + 1, 3 * reach], seeds=2
+    )
     assert before > 1e-6
     assert max(at, after) < 1e-12
     assert measures.window_distance(EQUAL, None, [3 * reach], seeds=2) > 1e-6
@@ -41,13 +43,18 @@ def test_in_phase_commas_change_nothing_in_random_decoders():
 def test_three_tokens_more_are_a_period_of_one_row_and_half_a_period_of_the_other():
     """Out of phase the difference falls like 1/n, in phase like 1/n^2."""
     rows = {"second": [0] + [1, 1, 2] * 140, "fifth": [0] + [1, 1, 1, 1, 1, 2] * 70}
-    found = {name: measures.random_distance(tokens, (97, 385), 3, seeds=2) for name, tokens in rows.items()}
+    found = {
+        name: measures.random_distance(tokens, (97, 385), 3, seeds=2)
+        for name, tokens in rows.items()
+    }
     assert 3 < found["fifth"][0] / found["fifth"][1] < 5
     assert found["second"][0] / found["second"][1] > 9
 
 
 def _curve(n=80, d=256):
-    return torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64).cumsum(0)
+    return torch.randn(
+        n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    ).cumsum(0)
 
 
 def test_a_prefix_is_lost_to_its_neighbour_when_the_error_goes_more_than_half_the_way():
@@ -72,11 +79,17 @@ def test_a_prefix_half_way_to_the_next_one_is_not_told_apart():
 
 def test_other_errors_keep_their_lengths_and_only_the_shuffled_ones_what_neighbours_share():
     exact = _curve()
-    rounded = exact + torch.randn(1, 256, generator=torch.Generator().manual_seed(1), dtype=torch.float64) + 0.1 * exact
+    rounded = (
+        exact
+        + torch.randn(1, 256, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+        + 0.1 * exact
+    )
     own = rounded - exact
     for errors in measures.ERRORS:
         other = measures.replaced(exact, rounded, errors) - exact
-        assert torch.allclose(other.norm(dim=1).sort().values, own.norm(dim=1).sort().values), errors
+        assert torch.allclose(other.norm(dim=1).sort().values, own.norm(dim=1).sort().values), (
+            errors
+        )
     found = measures.controlled(exact, rounded)
     assert torch.allclose(found["with shuffled coordinates"].error, found["its own"].error)
     assert found["isotropic"].error.median() > 2 * found["its own"].error.median()
@@ -89,7 +102,9 @@ def test_other_errors_keep_their_lengths_and_only_the_shuffled_ones_what_neighbo
 def test_the_closed_form_is_what_drawn_errors_give(length, share):
     generator = torch.Generator().manual_seed(0)
     along = length * share**0.5 * torch.randn(100_000, generator=generator, dtype=torch.float64)
-    assert float((along < 0.5).double().mean()) == pytest.approx(measures.right_of_two(length, share), abs=0.005)
+    assert float((along < 0.5).double().mean()) == pytest.approx(
+        measures.right_of_two(length, share), abs=0.005
+    )
 
 
 def test_bands_give_medians_and_shares():
@@ -122,7 +137,9 @@ def _margins(first, last):
     """A model whose margins are these with a 0 at the place asked for; it ignores every other digit."""
     right = {"first": torch.tensor(first), "last": torch.tensor(last)}
     one = torch.tensor([-1.0] * len(first))
-    return {(p, a): (right[p] if p == a else one, one) for p in collapse.PLACES for a in collapse.PLACES}
+    return {
+        (p, a): (right[p] if p == a else one, one) for p in collapse.PLACES for a in collapse.PLACES
+    }
 
 
 def test_a_model_that_is_wrong_at_five_digits_cannot_decide(monkeypatch):

@@ -27,7 +27,9 @@ def test_a_misread_state_is_nearer_to_a_neighbour():
 
 def test_codes_count_all_at_the_vocabulary_and_fewer_below():
     assert measures.read_right(32, 32, "tight", 4096) == 1
-    assert measures.read_right(32, 24, "tight", 4096) < 0.1 < measures.read_right(32, 24, "tight", 8)
+    assert (
+        measures.read_right(32, 24, "tight", 4096) < 0.1 < measures.read_right(32, 24, "tight", 8)
+    )
     assert measures.read_right(32, 32, "random", 4096) < 0.1
 
 
@@ -77,12 +79,15 @@ def test_always_one_number():
 
 
 @pytest.mark.parametrize(
-    "answer", ["37", "1,204", "**37**.", "36,37", "10,11,12", "1,204,5", "-5", "37th", "5 + 3 = 8", "xxxx"]
+    "answer",
+    ["37", "1,204", "**37**.", "36,37", "10,11,12", "1,204,5", "-5", "37th", "5 + 3 = 8", "xxxx"],
 )
 def test_the_printed_reader_of_answers_reads_as_the_course_does(answer, root):
     """Exercise 4.5: also where no text of the check asks it."""
     cells = json.loads((root / "chapters/4-counting/exercises.ipynb").read_text())["cells"]
-    printed = next("".join(c["source"]) for c in cells if "checks.parse.solution(" in "".join(c["source"]))
+    printed = next(
+        "".join(c["source"]) for c in cells if "checks.parse.solution(" in "".join(c["source"])
+    )
     names = {"re": re}
     exec(printed.partition("checks.parse")[0], names)
     text = f"{checks.LINE} {answer}"

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
 
 COUNTED, COPIED = data.table("counting_trained"), data.table("copying_trained")
 COMMAS, WITHIN = data.table("counting_commas"), data.table("counting_inside")
-READERS, MOVED, COPIERS = (data.table(name) for name in ("counting_readers", "counting_moved", "copying_probed"))
+READERS, MOVED, COPIERS = (
+    data.table(name) for name in ("counting_readers", "counting_moved", "copying_probed")
+)
 
 
 def test_answers_in_a_batch_are_those_of_one_at_a_time():
@@ -41,16 +43,24 @@ def test_a_number_that_is_cut_off_is_no_answer():
 
 def test_answers_come_with_the_right_count_and_missing_ones_stay_missing():
     row = {"model": "m", "task": "zeros and ones", "strategy": "no CoT", "line": "own", "seed": 0}
-    row |= {f"answer_{n}": 7 if n == 10 else None for n in asked.LENGTHS} | {f"cut_{n}": 0 for n in asked.LENGTHS}
+    row |= {f"answer_{n}": 7 if n == 10 else None for n in asked.LENGTHS} | {
+        f"cut_{n}": 0 for n in asked.LENGTHS
+    }
     found = asked.long(pd.DataFrame([row])).set_index("length")
-    assert found["count"].to_dict() == {n: counting.make("zeros and ones", n, 0).count for n in asked.LENGTHS}
+    assert found["count"].to_dict() == {
+        n: counting.make("zeros and ones", n, 0).count for n in asked.LENGTHS
+    }
     assert found.answer.notna().sum() == 1
     assert found.error[10] == abs(7 - found["count"][10])
     assert found.error.drop(10).isna().all()
 
 
 def test_an_answer_copied_from_the_examples_is_noticed():
-    rows = [{"task": "sum", "strategy": name, "answer": k} for name in ("CoT few-shot", "no CoT") for k in (12, 6, 7)]
+    rows = [
+        {"task": "sum", "strategy": name, "answer": k}
+        for name in ("CoT few-shot", "no CoT")
+        for k in (12, 6, 7)
+    ]
     rows.append({"task": "word", "strategy": "CoT few-shot", "answer": 12})
     assert asked.from_examples(pd.DataFrame(rows)) == (2, 4)
 
@@ -70,10 +80,15 @@ def test_naming_one_number_is_right_as_often_as_a_count_is_drawn():
     _, right = trained._questions(trained.COUNTING, 32, 4096, 0)
     assert right.bincount().max() / 4096 == pytest.approx(trained.one_number(32), abs=0.02)
     drawn = trained._questions(trained.COUNTING, 32, 128, 0)[0]
-    assert drawn == trained._questions(trained.replace(trained.COUNTING, tokens="separated"), 32, 128, 0)[0]
+    assert (
+        drawn
+        == trained._questions(trained.replace(trained.COUNTING, tokens="separated"), 32, 128, 0)[0]
+    )
 
 
-UNWRITTEN = data.table("counting_written").query("asked == 'every letter'")  # the cheapest; the others take a minute
+UNWRITTEN = data.table("counting_written").query(
+    "asked == 'every letter'"
+)  # the cheapest; the others take a minute
 
 
 def again(run, table, *names):
@@ -83,21 +98,53 @@ def again(run, table, *names):
     standard deviations over the runs that differ in the seed alone, or 0.03, a standard error of 256 strings, where there are no three of them.
     """
     row = table.iloc[0]
-    seeds = table[(table[[name for name in names if name != "seed"]] == row[[*names]].drop("seed")).all(axis=1)]
+    seeds = table[
+        (table[[name for name in names if name != "seed"]] == row[[*names]].drop("seed")).all(
+            axis=1
+        )
+    ]
     found = run(**table[[*names]].iloc[:1].to_dict("records")[0])
     loose = {name: max(0.03, 4 * seeds[name].std()) if len(seeds) > 2 else 0.03 for name in found}
-    return {name: (row[name], v) for name, v in found.items() if v is not None and abs(row[name] - v) > loose[name]}
+    return {
+        name: (row[name], v)
+        for name, v in found.items()
+        if v is not None and abs(row[name] - v) > loose[name]
+    }
 
 
 CELLS = {
-    "counters": (trained.count_run, COUNTED, ("encoding", "base", "window", "tokens", "seed", "steps")),
-    "commas": (trained.comma_run, COMMAS[COMMAS.steps == trained.FEWER], ("encoding", "tokens", "seed", "steps")),
+    "counters": (
+        trained.count_run,
+        COUNTED,
+        ("encoding", "base", "window", "tokens", "seed", "steps"),
+    ),
+    "commas": (
+        trained.comma_run,
+        COMMAS[COMMAS.steps == trained.FEWER],
+        ("encoding", "tokens", "seed", "steps"),
+    ),
     "moved counters": (trained.counter_run, MOVED, ("encoding", "seed", "steps")),
     "within the training": (inside.run, WITHIN, ("encoding", "width", "longest", "steps", "seed")),
-    "the edge": (inside.edge_run, data.table("counting_edge"), ("encoding", "longest", "steps", "seed")),
-    "two supervisions": (inside.asked_run, data.table("counting_asked"), ("encoding", "asked", "steps", "seed")),
-    "a written count": (inside.written_run, UNWRITTEN, ("encoding", "window", "asked", "steps", "seed")),
-    "many symbols": (inside.symbols_run, data.table("counting_symbols"), ("symbols", "width", "steps", "seed")),
+    "the edge": (
+        inside.edge_run,
+        data.table("counting_edge"),
+        ("encoding", "longest", "steps", "seed"),
+    ),
+    "two supervisions": (
+        inside.asked_run,
+        data.table("counting_asked"),
+        ("encoding", "asked", "steps", "seed"),
+    ),
+    "a written count": (
+        inside.written_run,
+        UNWRITTEN,
+        ("encoding", "window", "asked", "steps", "seed"),
+    ),
+    "many symbols": (
+        inside.symbols_run,
+        data.table("counting_symbols"),
+        ("symbols", "width", "steps", "seed"),
+    ),
 }
 
 
@@ -110,7 +157,10 @@ def test_one_cell_of_each_table_comes_again(table):
 
 def test_a_counter_that_writes_reads_the_count_behind_each_letter():
     text, asked = inside.written(*trained.COUNTING.rows(torch.tensor([[1, 0, 1]])))
-    assert [*map(trained.COUNTING.text, (text[0], asked[0][[1, 3, 5]]))] == ["<s> y 1 x 1 y", "1 1 2"]
+    assert [*map(trained.COUNTING.text, (text[0], asked[0][[1, 3, 5]]))] == [
+        "<s> y 1 x 1 y",
+        "1 1 2",
+    ]
 
 
 def test_a_probe_reads_what_is_there_and_nothing_else():
@@ -128,7 +178,10 @@ def test_a_probe_reads_what_is_there_and_nothing_else():
 
 def test_a_least_squares_reader_is_that_of_the_normal_equations_and_its_weights_add_one():
     generator = torch.Generator().manual_seed(0)
-    states, labels = torch.randn(300, 6, generator=generator).double() * 3 + 1, torch.arange(300) % 17
+    states, labels = (
+        torch.randn(300, 6, generator=generator).double() * 3 + 1,
+        torch.arange(300) % 17,
+    )
     states[:, 2] += 0.1 * labels
     for penalty in (0.0, 0.5):
         weights, read = trained.least_squares(states, labels, penalty)
@@ -150,7 +203,9 @@ def test_the_untrained_decoder_is_read_and_training_moves_the_count():
     fine = READERS[READERS.penalty == 1e-6]
     assert fine.in_head.max() < 0.25, "less than a random direction has in 16 of 64 dimensions"
     assert (fine.up_along - fine.up_without).abs().max() < 0.02
-    assert COPIERS.filter(like="majority").stack().between(0.7, 0.8).all(), "the guess is three in four"
+    assert COPIERS.filter(like="majority").stack().between(0.7, 0.8).all(), (
+        "the guess is three in four"
+    )
 
 
 def test_a_line_with_the_decoders_data_finds_no_more_than_the_head():
@@ -169,7 +224,9 @@ def test_the_penalty_of_a_readout_is_chosen_within_the_lengths_of_training():
         for within, beyond in ((0.9, 0.8), (1.0, 0.3))
     ]  # fmt: skip
     fates = run_selection.fates(pd.DataFrame(rows)).loc["a"]
-    assert fates.findable == fates.findable_before == 0.3, "the score beyond the training has no part in the choice"
+    assert fates.findable == fates.findable_before == 0.3, (
+        "the score beyond the training has no part in the choice"
+    )
     assert (fates.there, fates.used) == (0.9, 0.5)
 
 
@@ -200,8 +257,12 @@ def test_the_states_are_those_that_the_head_reads():
 def test_the_counter_that_is_shipped_counts_everything_it_was_trained_on():
     counter = checkpoints.load("counting")
     strings = ["x" * (n - k) + "y" * k for n in range(1, 17) for k in range(n + 1)]
-    strings += [string[::-1] for string in strings] + trained._questions(counter.task, 16, 512, 3)[0]
-    right = trained.answers(counter.model, counter.task, strings) == torch.tensor([s.count("y") for s in strings])
+    strings += [string[::-1] for string in strings] + trained._questions(counter.task, 16, 512, 3)[
+        0
+    ]
+    right = trained.answers(counter.model, counter.task, strings) == torch.tensor(
+        [s.count("y") for s in strings]
+    )
     assert right.double().mean() >= trained.LEARNED
     assert right[[strings.index("y" * n) for n in (15, 16)]].all(), "the largest counts too"
 
@@ -217,7 +278,9 @@ def test_the_live_counter_has_a_token_for_every_right_answer_up_to_its_first_mis
     able = [count <= counter.task.most for count in counts].index(False)
     answers = trained.answers(counter.model, counter.task, strings[:able]).tolist()
     assert answers[: trained.LONGEST] == counts[: trained.LONGEST]
-    assert answers != counts[:able], f"{letters} is never wrong before its count leaves the vocabulary"
+    assert answers != counts[:able], (
+        f"{letters} is never wrong before its count leaves the vocabulary"
+    )
 
 
 def test_at_one_length_the_share_of_y_is_the_count_and_over_many_it_is_not():
@@ -261,10 +324,18 @@ def test_right_and_margin_are_those_of_the_logits():
 
 
 def test_decoders_are_compared_with_all_else_equal():
-    cells = [("NoPE", 64, 16), ("NoPE", 64, 64), ("RoPE", 16, 64), ("RoPE", 64, 64), ("APE", 64, 32)]
+    cells = [
+        ("NoPE", 64, 16),
+        ("NoPE", 64, 64),
+        ("RoPE", 16, 64),
+        ("RoPE", 64, 64),
+        ("APE", 64, 32),
+    ]
     table = pd.DataFrame(cells, columns=["encoding", "width", "longest"]).assign(gap=0.5)
     assert run_selection.chosen(table).index.tolist() == [0, 1, 3, 4]
-    assert run_selection.chosen(table, "width").index.tolist() == [2, 3], "NoPE was run at one width only"
+    assert run_selection.chosen(table, "width").index.tolist() == [2, 3], (
+        "NoPE was run at one width only"
+    )
     assert run_selection.chosen(table, "gap").index.tolist() == [1, 2, 3]
     with pytest.raises(ValueError, match="across must be one of"):
         run_selection.chosen(table, "height")
@@ -273,8 +344,14 @@ def test_decoders_are_compared_with_all_else_equal():
 @pytest.mark.parametrize("what", figures.INSIDE)
 def test_the_picture_within_the_training_has_a_point_a_decoder(what):
     ax, finding = figures.within_training(WITHIN, what)
-    points = [line for line in ax.get_lines() if line.get_marker() == "o" and line.get_markerfacecolor() != "none"]
-    assert sum(len(line.get_xdata()) for line in points) == len(run_selection.chosen(WITHIN, figures.INSIDE[what][0]))
+    points = [
+        line
+        for line in ax.get_lines()
+        if line.get_marker() == "o" and line.get_markerfacecolor() != "none"
+    ]
+    assert sum(len(line.get_xdata()) for line in points) == len(
+        run_selection.chosen(WITHIN, figures.INSIDE[what][0])
+    )
     assert any(digit.isdigit() for digit in finding)
 
 
@@ -294,7 +371,13 @@ def test_intervals_are_drawn_where_they_are_given():
 
 def test_commas_are_compared_seed_by_seed():
     rows = [
-        {"encoding": "RoPE", "tokens": tokens, "steps": steps, "seed": seed, "inside": 0.5 + 0.1 * seed + gain}
+        {
+            "encoding": "RoPE",
+            "tokens": tokens,
+            "steps": steps,
+            "seed": seed,
+            "inside": 0.5 + 0.1 * seed + gain,
+        }
         for seed in (0, 1, 2)
         for tokens, steps, gain in (
             ("characters", trained.COMMA_STEPS, 0.0),
@@ -328,7 +411,9 @@ def test_a_decoder_that_counts_perfectly_has_no_errors_and_notices_each_letter(m
     task = trained.COUNTING
 
     def answer(rule):
-        monkeypatch.setattr(trained, "answers", lambda model, task, strings: torch.tensor([*map(rule, strings)]))
+        monkeypatch.setattr(
+            trained, "answers", lambda model, task, strings: torch.tensor([*map(rule, strings)])
+        )
 
     answer(lambda string: string.count("y"))
     assert trained.errors(None, task, 40).eq(0).all()
@@ -362,10 +447,14 @@ def test_the_margin_is_that_of_the_question_and_the_control_of_digits_all_alike(
     for k, n in enumerate((4, 9)):
         for part, string in (("margin", "1" * (n - 1) + "0"), ("control", "1" * n)):
             logits = model.model(model.task.encode([string], ["last"])[0])[0, -1]
-            assert float(seen[part][k]) == pytest.approx(float(logits[zero] - logits[one]), abs=1e-4)
+            assert float(seen[part][k]) == pytest.approx(
+                float(logits[zero] - logits[one]), abs=1e-4
+            )
         pair = model.task.encode(["1" * (n - 1) + "0", "1" * n], ["last", "last"])[0]
         states = model.model.states(pair)[:, -1]
-        assert float(seen["distance"][k]) == pytest.approx(float((states[0] - states[1]).abs().sum()), rel=1e-4)
+        assert float(seen["distance"][k]) == pytest.approx(
+            float((states[0] - states[1]).abs().sum()), rel=1e-4
+        )
     assert (seen["margin"] > 0).all()
     assert (seen["control"] < 0).all()
     assert seen["swapped"].abs().max() < 0.2 * (seen["margin"] - seen["control"]).min()

@@ -20,10 +20,14 @@ def test_queries_and_keys_give_the_models_own_attention(kind):
     theta = probe.rotary_frequencies(model)
     maps = probe.attention_maps(model, IDS)
     for (q, k), expected in zip(probe.queries_and_keys(model, IDS), maps, strict=True):
-        torch.testing.assert_close(measures.weights(q, k, theta), expected.float(), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            measures.weights(q, k, theta), expected.float(), rtol=1e-4, atol=1e-5
+        )
 
 
-@pytest.mark.parametrize("kind", ["llama", "gemma3_text"])  # one set of frequencies, and one for each kind of layer
+@pytest.mark.parametrize(
+    "kind", ["llama", "gemma3_text"]
+)  # one set of frequencies, and one for each kind of layer
 def test_heads_agree_with_the_streaming_scores(kind):
     model = tiny(kind, num_hidden_layers=2)
     offsets = range(measures.OFFSETS)
@@ -51,7 +55,9 @@ def test_alterations_end_with_their_block_and_change_what_they_say():
         q, _ = probe.queries_and_keys(model, IDS)[1]
         assert not q.any()
         uniform = measures.heads(model, IDS).slashes[:, :, 0]
-    torch.testing.assert_close(uniform, torch.full_like(uniform, sum(1 / n for n in range(1, 13)) / 12))
+    torch.testing.assert_close(
+        uniform, torch.full_like(uniform, sum(1 / n for n in range(1, 13)) / 12)
+    )
     assert probe.loss(model, IDS) == pytest.approx(before)
 
 
@@ -125,9 +131,12 @@ def test_a_row_of_the_table_is_repeated_from_its_seed():
     """The committed row of NoPE, seed 0, offset 1, from 20 steps on the way: the untrained score is exact."""
     rows = data.table("slash_emergence")
     for spectrum, shared in (("NoPE", 0), ("NoPE", 1), ("RoPE", 3)):
-        row = rows[(rows.spectrum == spectrum) & (rows.shared == shared) & (rows.offset == 1) & (rows.seed == 0)].iloc[
-            0
-        ]
+        row = rows[
+            (rows.spectrum == spectrum)
+            & (rows.shared == shared)
+            & (rows.offset == 1)
+            & (rows.seed == 0)
+        ].iloc[0]
         decoder = slashes.shallow(spectrum, 0, shared)
         assert slashes.slash(decoder, 1, "skewed") == pytest.approx(row.slash_untrained, abs=2e-5)
     assert len(rows) == (len(slashes.SPECTRA) + 3 + 1 + 2) * 2 * 5
@@ -160,7 +169,9 @@ def test_maps_of_the_decoder_are_those_that_it_uses():
 def test_two_layers_without_positions_make_a_diagonal_head():
     """The construction as a decoder would do it: matrices for queries, keys and values, on any sequence after BOS."""
     n, scale = 20, 8 * 20**2
-    ids = torch.cat([torch.zeros(1), torch.randint(1, 5, (n - 1,), generator=torch.Generator().manual_seed(0))]).long()
+    ids = torch.cat(
+        [torch.zeros(1), torch.randint(1, 5, (n - 1,), generator=torch.Generator().manual_seed(0))]
+    ).long()
     x = torch.nn.functional.one_hot(ids, 6).double()  # entry 5 is free
     brings = torch.zeros(6, 6).double()
     brings[0, 5] = 1
@@ -170,16 +181,19 @@ def test_two_layers_without_positions_make_a_diagonal_head():
     weights = measures.causal((x @ query) @ (x @ key).mT)
     torch.testing.assert_close(weights, measures.second_layer_without_positions(n, scale))
     assert weights.diagonal().min() > 0.999
-    assert float(measures.second_layer_without_positions(64, 2 * 64**2).diagonal().min()) == pytest.approx(
-        0.870, abs=5e-4
-    )
+    assert float(
+        measures.second_layer_without_positions(64, 2 * 64**2).diagonal().min()
+    ) == pytest.approx(0.870, abs=5e-4)
     unmarked = measures.second_layer_without_positions(n, scale, marked=False)
     torch.testing.assert_close(unmarked.diagonal(), 1 / torch.arange(1.0, n + 1).double())
 
 
 def test_silencing_some_heads_leaves_the_others_as_they_were():
     model = tiny("llama")
-    half, (layers, heads) = len(probe.rotary_frequencies(model)), measures.heads(model, IDS).slashes.shape[:2]
+    half, (layers, heads) = (
+        len(probe.rotary_frequencies(model)),
+        measures.heads(model, IDS).slashes.shape[:2],
+    )
     where = torch.zeros(layers, heads, dtype=torch.bool)
     where[0, 1] = True
     before = probe.queries_and_keys(model, IDS)[0][0]
@@ -190,9 +204,13 @@ def test_silencing_some_heads_leaves_the_others_as_they_were():
 
 
 def test_heads_are_parted_by_their_scores_and_the_control_is_as_large():
-    found = measures.Heads(*(torch.zeros(2, 3) for _ in range(6)))._replace(slashes=torch.rand(2, 3, 6) * 0.1)
+    found = measures.Heads(*(torch.zeros(2, 3) for _ in range(6)))._replace(
+        slashes=torch.rand(2, 3, 6) * 0.1
+    )
     found.slashes[0, 1, 2] = 0.5
-    inside, outside, control = (measures.silenced_heads(found, 0.3, where) for where in measures.PLACES)
+    inside, outside, control = (
+        measures.silenced_heads(found, 0.3, where) for where in measures.PLACES
+    )
     assert inside.nonzero().tolist() == [[0, 1]]
     assert torch.equal(inside, ~outside)
     assert int(control.sum()) == 1
@@ -214,7 +232,11 @@ def test_shipped_models_have_the_layers_that_the_lesson_names():
     from transformers import Gemma4TextConfig, Llama4TextConfig, SmolLM3Config
 
     full = Gemma4TextConfig().rope_parameters["full_attention"]
-    assert (full["rope_type"], full["partial_rotary_factor"], full["rope_theta"]) == ("proportional", 0.25, 1e6)
+    assert (full["rope_type"], full["partial_rotary_factor"], full["rope_theta"]) == (
+        "proportional",
+        0.25,
+        1e6,
+    )
     for config in (SmolLM3Config(), Llama4TextConfig()):
         assert config.no_rope_layers[:4] == [1, 1, 1, 0]
 

@@ -61,12 +61,16 @@ def test_simulated_rows_follow_the_closed_forms():
     for correlation, spread in ((0.0, 1.0), (0.5, 1.0), (0.9, 1.5)):
         cosine, ratio, rest = measures.simulated_left(correlation, spread, None)
         assert ratio == pytest.approx(1, abs=0.05)
-        assert cosine == pytest.approx(math.exp(-(1 - correlation) * spread**2), abs=0.03)  # of two long rows
+        assert cosine == pytest.approx(
+            math.exp(-(1 - correlation) * spread**2), abs=0.03
+        )  # of two long rows
         assert rest == pytest.approx(math.sqrt(1 - cosine**2), abs=0.03)
 
 
 def test_signed_sums_do_not_see_the_correlation_and_sizes_do():
-    plain, independent, alike = (measures.parts(6, r, 1024, lam) for r, lam in ((0, 0.0), (0, 0.8), (0.9, 0.8)))
+    plain, independent, alike = (
+        measures.parts(6, r, 1024, lam) for r, lam in ((0, 0.0), (0, 0.8), (0.9, 0.8))
+    )
     assert independent["signed"] == pytest.approx(alike["signed"], abs=0.01)
     assert independent["noise"] > plain["noise"] > 1.5 * alike["noise"]
 
@@ -113,7 +117,10 @@ def test_reported_tables_are_as_printed():
         ("ablations", "loss"): [3.087, 3.088, 3.086, 3.062, 3.122, 3.065, 3.066],
         ("scaling", "value"): [0.622, 0.637, 0.88, 0.95],
     }
-    found = {(name, column): data.table(f"reported/differential_{name}")[column].tolist() for name, column in printed}
+    found = {
+        (name, column): data.table(f"reported/differential_{name}")[column].tolist()
+        for name, column in printed
+    }
     assert found == printed
 
 
@@ -129,7 +136,9 @@ def test_the_committed_speeds_meet_the_goal():
 
 
 def test_each_map_stands_beside_those_whose_rows_sum_to_one_or_those_whose_rows_need_not():
-    logits = [measures.panel_logits(content, n)[0] for content in measures.CONTENTS for n in (16, 64)]
+    logits = [
+        measures.panel_logits(content, n)[0] for content in measures.CONTENTS for n in (16, 64)
+    ]
     for kind, ways in measures.MAPS.items():
         for name, call in ways.items():
             sums = torch.stack([call(given).sum() for given in logits])

@@ -19,7 +19,9 @@ SMALL = {"width": 16, "heads": 2, "layers": 1, "encoding": "NoPE", "window": 3}
 def small(folder):
     torch.manual_seed(0)
     model = Decoder(len(Copying().vocabulary), **SMALL)
-    return model, checkpoints.save(folder / "small.safetensors", model, Copying(lengths=(2, 5)), SMALL, what="a test")
+    return model, checkpoints.save(
+        folder / "small.safetensors", model, Copying(lengths=(2, 5)), SMALL, what="a test"
+    )
 
 
 @pytest.mark.parametrize("name", checkpoints.names())
@@ -29,7 +31,9 @@ def test_a_checkpoint_does_what_its_card_says(name):
     results = trained.card["results"]
     n = trained.task.lengths[1]
     inside = training.accuracy(trained.model, replace(trained.task, size=256), count=4)
-    there = training.accuracy(trained.model, replace(trained.task, lengths=(n, n), size=256), count=1)
+    there = training.accuracy(
+        trained.model, replace(trained.task, lengths=(n, n), size=256), count=1
+    )
     assert inside == pytest.approx(results["accuracy at the lengths of training"], abs=0.005)
     assert there == pytest.approx(results[f"accuracy at length {n}"], abs=0.01)
     assert inside > 0.9, "it can do its task at the lengths of training"
@@ -69,22 +73,39 @@ def other_weights(path):
 
 
 def fewer_weights(path):
-    save_file({name: value for name, value in load_file(path).items() if name != "head.weight"}, path)
+    save_file(
+        {name: value for name, value in load_file(path).items() if name != "head.weight"}, path
+    )
 
 
 FAULTS = {
-    "of another width": (lambda path: change(path, decoder=SMALL | {"width": 32}), "but .* in the weights and .* card"),
+    "of another width": (
+        lambda path: change(path, decoder=SMALL | {"width": 32}),
+        "but .* in the weights and .* card",
+    ),
     "more than the memory holds": (
         lambda path: change(path, decoder=SMALL | {"width": 10**7}),
         "but .* in the weights and",
     ),
-    "of another depth": (lambda path: change(path, decoder=SMALL | {"layers": 2}), "blocks.1.* missing in the weights"),
+    "of another depth": (
+        lambda path: change(path, decoder=SMALL | {"layers": 2}),
+        "blocks.1.* missing in the weights",
+    ),
     "other weights": (other_weights, "another SHA-256"),
     "a weight is gone": (fewer_weights, "head.weight is missing"),
     "another vocabulary": (lambda path: change(path, vocabulary=["a", "b"]), "another vocabulary"),
-    "an argument nobody knows": (lambda path: change(path, decoder={"depth": 3}), "arguments of Decoder"),
-    "a task nobody knows": (lambda path: change(path, task={"name": "Sorting"}), "must be one of Counting"),
-    "a setting nobody knows": (lambda path: change(path, task={"name": "Copying", "x": 1}), "card that fits"),
+    "an argument nobody knows": (
+        lambda path: change(path, decoder={"depth": 3}),
+        "arguments of Decoder",
+    ),
+    "a task nobody knows": (
+        lambda path: change(path, task={"name": "Sorting"}),
+        "must be one of Counting",
+    ),
+    "a setting nobody knows": (
+        lambda path: change(path, task={"name": "Copying", "x": 1}),
+        "card that fits",
+    ),
     "no hash": (lambda path: change(path, sha256=None), "must have a card with"),
     "no JSON": (lambda path: path.with_suffix(".json").write_text("{"), "cannot be read"),
     "no card": (lambda path: path.with_suffix(".json").unlink(), "no small.json"),

@@ -33,7 +33,9 @@ from course.evidence.rules import (
 from course.scorecard import rulers
 from helpers import data, models, style
 
-CLAIMS = {each.name: each for each in scorecard.claims()}  # what is measured: rows without parts, and parts
+CLAIMS = {
+    each.name: each for each in scorecard.claims()
+}  # what is measured: rows without parts, and parts
 ROWS = {each.name: each for each in scorecard.rows()}
 
 
@@ -61,8 +63,12 @@ def measured_as_expected(name):
     found = scorecard.measure(CLAIMS[name])
     strict = CLAIMS[name].chapter in (1, 2, 3, 5)
     held = null_controls.wrong(found.nulls, found.verdict if strict else HOLDS)
-    assert not held or CLAIMS[name].rule.null, f"{name} holds of nothing ({held}): mend the rule, or say in `null` why"
-    assert re.search(r"\d", found.measured), f"what {name} has measured must hold a number, not {found.measured!r}"
+    assert not held or CLAIMS[name].rule.null, (
+        f"{name} holds of nothing ({held}): mend the rule, or say in `null` why"
+    )
+    assert re.search(r"\d", found.measured), (
+        f"what {name} has measured must hold a number, not {found.measured!r}"
+    )
     assert found.verdict in allowed, f"{found.verdict} is not expected ({why}): {found.measured}"
     for reported, measured in found.numbers.values():
         assert all(x is None or abs(x) < float("inf") for x in (reported, measured))
@@ -70,7 +76,9 @@ def measured_as_expected(name):
 
 def test_expectations_are_about_claims_that_exist():
     missing, gone = set(CLAIMS) - set(EXPECTED), set(EXPECTED) - set(CLAIMS)
-    assert not missing, f"tests/expected must say which verdicts {', '.join(sorted(missing))} may have, and why"
+    assert not missing, (
+        f"tests/expected must say which verdicts {', '.join(sorted(missing))} may have, and why"
+    )
     assert not gone, f"tests/expected names claims that are gone: {', '.join(sorted(gone))}"
     for allowed, why in EXPECTED.values():
         assert allowed <= set(VERDICTS)
@@ -80,10 +88,14 @@ def test_expectations_are_about_claims_that_exist():
 def test_every_claim_of_the_talk_has_its_words(root):
     """Three readings of ours once stood as claims of its author."""
     quoted = scorecard.quotations()
-    theirs = {name for name, claim in CLAIMS.items() if claim.source is sources.TALK}  # rows of parts gather them
+    theirs = {
+        name for name, claim in CLAIMS.items() if claim.source is sources.TALK
+    }  # rows of parts gather them
     assert not theirs - set(quoted), "a claim of the talk needs its words in data/sources.csv"
     note = {name for name, claim in CLAIMS.items() if claim.source is sources.NOTE}
-    assert not set(quoted) - theirs - note - set(scorecard.READ_INTO_THE_TALK), "quoted for a claim of another source"
+    assert not set(quoted) - theirs - note - set(scorecard.READ_INTO_THE_TALK), (
+        "quoted for a claim of another source"
+    )
     for name, (chinese, english) in quoted.items():
         assert re.search(r"“.+” \((slide \d+|note)\)$", chinese), name
         assert len(english) > 10, name
@@ -92,17 +104,24 @@ def test_every_claim_of_the_talk_has_its_words(root):
 def _made_up(claim):
     """A measurement at once, with the verdict that is expected."""
     if claim.parts:
-        return claims.Found("2 parts", together(_made_up(CLAIMS[part]).verdict for part in claim.parts))
+        return claims.Found(
+            "2 parts", together(_made_up(CLAIMS[part]).verdict for part in claim.parts)
+        )
     return claims.Found("1 < 2", sorted(EXPECTED[claim.name][0])[0])
 
 
-def test_every_claim_stands_once_in_a_row_of_its_paper_and_what_does_not_hold_comes_first(monkeypatch):
+def test_every_claim_stands_once_in_a_row_of_its_paper_and_what_does_not_hold_comes_first(
+    monkeypatch,
+):
     monkeypatch.setattr(scorecard, "measure", _made_up)
     page = scorecard.papers().data
     assert sorted(re.findall(r'<details id="(\w+)"', page)) == sorted(scorecard.CLAIMS)
     assert sorted(re.findall(r'<details id="(\w+)"[^>]*class="card-row"', page)) == sorted(ROWS)
     for paper in page.split("<section")[1:]:
-        fails = [verdict == FAILS for verdict in re.findall(r'data-verdict="([^"]+)"[^>]*class="card-row"', paper)]
+        fails = [
+            verdict == FAILS
+            for verdict in re.findall(r'data-verdict="([^"]+)"[^>]*class="card-row"', paper)
+        ]
         assert fails == sorted(fails, reverse=True)
     rows = json.loads(re.search(r'id="claims">(.*?)</script>', page, re.S)[1])
     assert {row["name"] for row in rows} == set(scorecard.CLAIMS)
@@ -140,7 +159,11 @@ def test_a_condition_asks_no_number_that_has_no_name(root):
     """Sixteen rules once decided by thresholds that their reader was not told."""
     for path in root.glob("src/course/chapter*/claims.py"):
         for made in ast.walk(ast.parse(path.read_text())):
-            for half in made.keywords if isinstance(made, ast.Call) and ast.unparse(made.func) == "rule" else ():
+            for half in (
+                made.keywords
+                if isinstance(made, ast.Call) and ast.unparse(made.func) == "rule"
+                else ()
+            ):
                 if isinstance(half.value, ast.Tuple) and half.arg != "nothing":
                     condition = half.value.elts[1]
                     places = {id(x) for part in ast.walk(condition) if isinstance(part, ast.Subscript)
@@ -148,7 +171,9 @@ def test_a_condition_asks_no_number_that_has_no_name(root):
                     for each in ast.walk(condition):
                         number = isinstance(each, ast.Constant) and type(each.value) in (int, float)
                         if number and id(each) not in places:  # 2 * sum(…) > len(…): more than half
-                            assert each.value in (0, 1, 2), f"{path}:{each.lineno}: {each.value} needs a name"
+                            assert each.value in (0, 1, 2), (
+                                f"{path}:{each.lineno}: {each.value} needs a name"
+                            )
 
 
 def test_each_claim_about_a_language_model_was_asked_of_its_untrained_twin():
@@ -156,7 +181,9 @@ def test_each_claim_about_a_language_model_was_asked_of_its_untrained_twin():
     assert set(scorecard.twins()) == {each["claim"] for each in rulers.TWINS}
     for name, (verdict, measured) in scorecard.twins().items():
         assert verdict in VERDICTS
-        assert verdict != HOLDS or CLAIMS[name].rule.null, f"{name} holds of random weights: say in `null` why it may"
+        assert verdict != HOLDS or CLAIMS[name].rule.null, (
+            f"{name} holds of random weights: say in `null` why it may"
+        )
         assert measured in scorecard.of_nothing(CLAIMS[name], claims.Found("1", HOLDS))
 
 
@@ -177,7 +204,9 @@ def test_every_row_answers_three_controls_or_refuses_them(name):
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_every_claim_names_a_ruler_that_was_tried(name):
-    assert CLAIMS[name].ruler in scorecard._rulers(), f"{name} needs a ruler with rows in data/rulers.csv"
+    assert CLAIMS[name].ruler in scorecard._rulers(), (
+        f"{name} needs a ruler with rows in data/rulers.csv"
+    )
     assert re.search(r"reads .+ where .+ is true", scorecard.calibration(CLAIMS[name]))
 
 
@@ -188,12 +217,23 @@ def test_rulers_are_read_again():
     for (ruler, case), (truth, _) in rulers.KNOWN.items():
         assert table.truth[ruler, case] == pytest.approx(truth)
         if (
-            ruler in ("share kept, by an average", "sink score", "slash score", "read-out", "attention on the answer")
+            ruler
+            in (
+                "share kept, by an average",
+                "sink score",
+                "slash score",
+                "read-out",
+                "attention on the answer",
+            )
             and "weights" not in case
         ):
-            assert rulers.read(ruler, case)["reads"] == pytest.approx(table.reads[ruler, case], abs=0.02)
+            assert rulers.read(ruler, case)["reads"] == pytest.approx(
+                table.reads[ruler, case], abs=0.02
+            )
     with pytest.raises(ValueError, match="must be new"):
-        rulers.known("codes", next(case for ruler, case in rulers.KNOWN if ruler == "codes"), 0.0)(float)
+        rulers.known("codes", next(case for ruler, case in rulers.KNOWN if ruler == "codes"), 0.0)(
+            float
+        )
 
 
 def test_the_table_of_controls_names_rows_and_kinds_that_there_are():
@@ -225,17 +265,23 @@ def test_a_row_says_how_near_its_evidence_came_or_that_no_threshold_decided(name
     for wanted, ways in EVIDENCE[name].items():
         for numbers in filter(None, ways):
             seen = CLAIMS[name].rule.decide(numbers).compared
-            told = scorecard._more(CLAIMS[name], claims.Found("1", wanted, compared=seen))["How near"]
+            told = scorecard._more(CLAIMS[name], claims.Found("1", wanted, compared=seen))[
+                "How near"
+            ]
             assert ("asked; " in told) == bool(seen) == (scorecard.YES_OR_NO not in told)
             if CLAIMS[name].rule.each and wanted not in ASKED_FIRST.values():
-                assert f"{AGREE}, for a correction (to hold, all)" in told, "half of the cases is a threshold, too"
+                assert f"{AGREE}, for a correction (to hold, all)" in told, (
+                    "half of the cases is a threshold, too"
+                )
 
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_claim_points_to_a_page_and_a_heading_that_exist(name, root):
     page, _, heading = CLAIMS[name].shown.partition("#")
     notebook = json.loads((root / "chapters" / f"{page}.ipynb").read_text())
-    text = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown")
+    text = "\n".join(
+        "".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"
+    )
     assert heading in re.findall(r"^#+ (.+)$", text, re.M), f"{page} has no heading {heading!r}"
 
 
@@ -294,7 +340,10 @@ def test_a_rule_is_made_of_one_sentence_and_one_condition_a_half():
     assert made.decide({"a": 0.6, "b": 0.7})[:2] == (HOLDS, "")
     verdict, words, seen = made.decide({"a": 0.6, "b": 0.4})
     assert (verdict, words) == (CORRECTED, "only this: the first is above 0.5")
-    assert [tuple(one) for one in seen] == [("holds", "above", 0.5, [0.4]), ("part", "above", 0.5, [0.6])]
+    assert [tuple(one) for one in seen] == [
+        ("holds", "above", 0.5, [0.4]),
+        ("part", "above", 0.5, [0.6]),
+    ]
     assert made.decide({"a": 0.1, "b": 0.4}).verdict == FAILS
     assert made.decide({"a": -1, "b": 1})[:2] == (UNFIT, "not so: a was measured")
     assert null_controls.verdicts(made, {"a": 0.6, "b": 0.7}) == {"a coin": FAILS}
@@ -311,7 +360,9 @@ def test_nothing_in_a_profile_is_flat_shuffled_and_reversed():
 
     def asked(each):
         rule("made_up", holds=("", each))(lambda: {})
-        return null_controls.verdicts(claims.RULES.pop("made_up"), {"profile": [1.0, 2.0, 3.0, 4.0]})
+        return null_controls.verdicts(
+            claims.RULES.pop("made_up"), {"profile": [1.0, 2.0, 3.0, 4.0]}
+        )
 
     falls = asked(lambda profile: profile[-1] > profile[0] + 2)
     assert falls[null_controls.FLAT] == falls[null_controls.REVERSED] == FAILS
@@ -399,7 +450,9 @@ def test_a_table_of_claims_says_what_is_wrong_with_it(tmp_path):
 
 def test_claims_draw_nothing(root):
     for path in root.glob("src/course/chapter*/claims.py"):
-        assert not re.search(r"import.*\b(figures|style\.axes|matplotlib)\b", path.read_text()), path
+        assert not re.search(r"import.*\b(figures|style\.axes|matplotlib)\b", path.read_text()), (
+            path
+        )
 
 
 def test_unknown_chapter_is_named():
@@ -414,11 +467,15 @@ def test_a_claim_is_measured_once_until_what_it_depends_on_changes(tmp_path, mon
         calls.append(1)
         return {"share": 0.5, "numbers": {"a number": (None, 0.5)}}
 
-    rule("made_up", holds=("it is below 1", lambda share: share < Threshold(1)), nothing=("one", {"share": 1.0}))(
-        measured
-    )
+    rule(
+        "made_up",
+        holds=("it is below 1", lambda share: share < Threshold(1)),
+        nothing=("one", {"share": 1.0}),
+    )(measured)
     monkeypatch.setitem(claims.RULES, "made_up", claims.RULES.pop("made_up"))
-    claim = next(iter(CLAIMS.values()))._replace(name="made_up", function=measured, measured="{share} < {1}")
+    claim = next(iter(CLAIMS.values()))._replace(
+        name="made_up", function=measured, measured="{share} < {1}"
+    )
     monkeypatch.setattr(scorecard, "_kept", lambda claim: tmp_path / "claims/x.json")
     first, again = scorecard.measure(claim), scorecard.measure(claim)
     assert first[:4] == again[:4] == ("0.5 < 1", HOLDS, {"a number": (None, 0.5)}, "")
@@ -468,9 +525,14 @@ def test_colab_opens_a_claim_at_its_section_where_there_is_an_address(tmp_path, 
     claim = CLAIMS["width_bound"]._replace(shown="1-x/lesson#A (heading)")
     monkeypatch.setattr(scorecard.dependencies, "tables", lambda: tmp_path / "data")
     assert scorecard.colab(claim) == ""
-    (tmp_path / "_config.yml").write_text("repository:\n  url: https://github.com/o/n\n  branch: main\n")
+    (tmp_path / "_config.yml").write_text(
+        "repository:\n  url: https://github.com/o/n\n  branch: main\n"
+    )
     (tmp_path / "chapters/1-x").mkdir(parents=True)
-    cells = [{"id": "one", "source": ["# A\n"]}, {"id": "two", "source": ["### A (heading)\n", "words"]}]
+    cells = [
+        {"id": "one", "source": ["# A\n"]},
+        {"id": "two", "source": ["### A (heading)\n", "words"]},
+    ]
     (tmp_path / "chapters/1-x/lesson.ipynb").write_text(json.dumps({"cells": cells}))
     there = "https://colab.research.google.com/github/o/n/blob/main/chapters/1-x/lesson.ipynb#scrollTo=two"
     assert scorecard.colab(claim) == there
@@ -482,7 +544,9 @@ def test_the_scorecard_leads_to_sections_that_exist(root):
     for each in scorecard.CLAIMS.values():
         page, _, heading = each.shown.partition("#")
         text = pages.setdefault(page, (root / f"_build/html/chapters/{page}.html").read_text())
-        assert f'id="{scorecard.slug(heading)}"' in text, f"{page}.html has no section for {heading!r}"
+        assert f'id="{scorecard.slug(heading)}"' in text, (
+            f"{page}.html has no section for {heading!r}"
+        )
 
 
 def test_the_answer_names_claims_of_its_chapters(root):
@@ -491,7 +555,9 @@ def test_the_answer_names_claims_of_its_chapters(root):
 
     for each in answer.BOTTLENECKS:
         for name in each.evidence:
-            assert CLAIMS[name].chapter in (each.chapter, 7), f"{name} is no claim of chapter {each.chapter}"
+            assert CLAIMS[name].chapter in (each.chapter, 7), (
+                f"{name} is no claim of chapter {each.chapter}"
+            )
     named = [each.claim for each in answer.FINDINGS]
     assert len(set(named)) == len(named) == 10
     assert set(named) <= set(CLAIMS)
@@ -505,7 +571,9 @@ def test_the_findings_are_written_for_what_is_measured():
     from course.scorecard import answer
 
     for each in answer.FINDINGS:
-        assert scorecard.measure(CLAIMS[each.claim]).verdict == each.verdict, f"write the finding of {each.claim} anew"
+        assert scorecard.measure(CLAIMS[each.claim]).verdict == each.verdict, (
+            f"write the finding of {each.claim} anew"
+        )
 
 
 def test_a_sentence_is_shown_with_the_verdict_that_it_was_written_for(monkeypatch):
@@ -513,14 +581,18 @@ def test_a_sentence_is_shown_with_the_verdict_that_it_was_written_for(monkeypatc
 
     for each in answer.FINDINGS:
         assert each.verdict in EXPECTED[each.claim][0], each.claim
-        assert not re.search(r"\d\.\d", each.sentence), f"{each.claim}: a measured number is not typed"
+        assert not re.search(r"\d\.\d", each.sentence), (
+            f"{each.claim}: a measured number is not typed"
+        )
     measured = {"first": (None, 12.0), "second": (None, 1234.0), "third": (None, 5.0)}
     monkeypatch.setattr(scorecard, "measure", lambda claim: claims.Found("seen", "holds", measured))
     counts = next(each for each in answer.FINDINGS if each.claim == "first_token_reach")
     for each, item in zip(answer.FINDINGS, answer.findings().data.split("<li>")[1:], strict=True):
         judged = html.escape(CLAIMS[each.claim].statement)
         link = f'<a href="scorecard.ipynb#{each.claim}">holds</a>'
-        assert f"✓</strong> {judged}: {link}" in item, "the mark stands beside the sentence that it judges"
+        assert f"✓</strong> {judged}: {link}" in item, (
+            "the mark stands beside the sentence that it judges"
+        )
     links = re.findall(r"<a [^>]*>(.*?)</a>", answer.findings().data + answer.table().data)
     assert max(map(len, links)) <= len("does not hold here"), "a link is a word or two, no sentence"
     assert answer.table().data.count("<strong") == sum(
@@ -530,7 +602,9 @@ def test_a_sentence_is_shown_with_the_verdict_that_it_was_written_for(monkeypatc
     monkeypatch.setattr(answer, "FINDINGS", (counts,))
     assert "in bf16 it counts to 12, in fp16 to 1,234" in answer.findings().data
     monkeypatch.setattr(answer, "FINDINGS", (counts._replace(verdict="does not hold here"),))
-    assert counts.headline not in answer.findings().data, "a sentence that was written for another verdict"
+    assert counts.headline not in answer.findings().data, (
+        "a sentence that was written for another verdict"
+    )
     assert CLAIMS[counts.claim].statement in answer.findings().data
     monkeypatch.setattr(answer, "FINDINGS", (counts._replace(claim="no_such_claim"),))
     with pytest.raises(ValueError, match="name must be one of"):

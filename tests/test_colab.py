@@ -52,7 +52,9 @@ nbformat.write(notebook, sys.argv[2])
 
 def run(*command, folder):
     environment = {k: v for k, v in os.environ.items() if k not in ("HELPERS_STILL", "PYTHONPATH")}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def pins() -> dict[str, str]:
@@ -73,9 +75,13 @@ def test_installing_the_package_there_touches_nothing_that_colab_has(tmp_path):
     """A second installation, as the set-up cell does it, would install the package and nothing else."""
     ask = (PYTHON, "-m", "pip", "install", "--quiet", "--dry-run", "--report", "-", str(ROOT))
     done = run(*ask, "--force-reinstall", "--no-deps", folder=tmp_path)
-    assert [item["metadata"]["name"] for item in json.loads(done.stdout)["install"]] == ["connection-bottlenecks"]
+    assert [item["metadata"]["name"] for item in json.loads(done.stdout)["install"]] == [
+        "connection-bottlenecks"
+    ]
     missing = run(*ask, folder=tmp_path)
-    assert {item["metadata"]["name"] for item in json.loads(missing.stdout)["install"]} <= {"connection-bottlenecks"}
+    assert {item["metadata"]["name"] for item in json.loads(missing.stdout)["install"]} <= {
+        "connection-bottlenecks"
+    }
 
 
 def test_helpers_alone_are_installed_and_run_without_the_course(tmp_path):
@@ -101,13 +107,19 @@ def test_requirements_are_loose_lower_bounds_that_colab_and_the_pins_meet():
     for line in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]:
         name, bound = line.split(">=")
         here = pins().get(name) or importlib.metadata.version(name)
-        assert [int(x) for x in here.split("+")[0].split(".")[:2]] >= [int(x) for x in bound.split(".")[:2]], line
+        assert [int(x) for x in here.split("+")[0].split(".")[:2]] >= [
+            int(x) for x in bound.split(".")[:2]
+        ], line
 
 
 def kept(path):
     """Where a notebook lies that ran well in this environment; nothing that it depends on has changed since."""
-    words = [(ROOT / name).read_text() for name in ("tests/colab-constraints.txt", "pyproject.toml")]
-    place = hashlib.sha256("".join([key(path, ROOT), *words, str(PYTHON.resolve())]).encode()).hexdigest()[:16]
+    words = [
+        (ROOT / name).read_text() for name in ("tests/colab-constraints.txt", "pyproject.toml")
+    ]
+    place = hashlib.sha256(
+        "".join([key(path, ROOT), *words, str(PYTHON.resolve())]).encode()
+    ).hexdigest()[:16]
     return ROOT / "_build/colab" / path.relative_to(ROOT).with_suffix("") / f"{place}.ipynb"
 
 
@@ -125,14 +137,23 @@ def test_notebook_runs_without_an_error_and_with_its_widgets(path, tmp_path):
     assert problems(json.loads(place.read_text())["cells"]) == []
 
 
-def test_every_import_of_every_page_works_there_and_each_kind_of_cell_is_on_a_page_that_is_executed(tmp_path):
+def test_every_import_of_every_page_works_there_and_each_kind_of_cell_is_on_a_page_that_is_executed(
+    tmp_path,
+):
     code = {path: "\n".join(plain(path)) for path in notebooks()}
     nodes = {path: ast.walk(ast.parse(text)) for path, text in code.items()}
-    lines = {ast.unparse(n) for found in nodes.values() for n in found if isinstance(n, ast.Import | ast.ImportFrom)}
+    lines = {
+        ast.unparse(n)
+        for found in nodes.values()
+        for n in found
+        if isinstance(n, ast.Import | ast.ImportFrom)
+    }
     assert len(lines) > 50
     done = run(PYTHON, "-c", "\n".join(sorted(lines)), folder=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
-    chosen = "\n".join(text for path, text in code.items() if f"{path.parent.name}/{path.stem}" in CHOSEN)
+    chosen = "\n".join(
+        text for path, text in code.items() if f"{path.parent.name}/{path.stem}" in CHOSEN
+    )
     for kind in ("explore(", "show(", "drawing.show(", "Markdown(", "models.load(", ".solution("):
         assert kind in chosen, kind
 
@@ -141,7 +162,9 @@ def plain(path) -> list[str]:
     """The Python of a page, without the set-up cell."""
     cells = json.loads(path.read_text())["cells"]
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    return [re.sub(r"^[%!].*", "", text, flags=re.M) for text in sources if "google.colab" not in text]
+    return [
+        re.sub(r"^[%!].*", "", text, flags=re.M) for text in sources if "google.colab" not in text
+    ]
 
 
 def problems(cells) -> list[str]:
@@ -151,9 +174,17 @@ def problems(cells) -> list[str]:
         source, outputs = "".join(cell["source"]), cell.get("outputs", [])
         where = source.strip().splitlines()[0] if source.strip() else ""
         if "raises-exception" not in cell["metadata"].get("tags", []):
-            found += [f"{where}: {o['ename']}: {o['evalue']}" for o in outputs if o["output_type"] == "error"]
+            found += [
+                f"{where}: {o['ename']}: {o['evalue']}"
+                for o in outputs
+                if o["output_type"] == "error"
+            ]
         if cell["cell_type"] == "code" and re.search(r"^explore\(", source, re.M):
-            views = [o for o in outputs if "application/vnd.jupyter.widget-view+json" in o.get("data", {})]
+            views = [
+                o
+                for o in outputs
+                if "application/vnd.jupyter.widget-view+json" in o.get("data", {})
+            ]
             found += [f"{where}: no widget"] * (len(views) != 1)
     return found
 
@@ -164,7 +195,9 @@ def test_an_error_that_the_run_hides_is_found(tmp_path):
         "class Bad:\n    def _repr_html_(self):\n        raise RuntimeError('hidden')\nBad()",
         "def explore(n): pass\nexplore(\n1)",
     ]
-    (tmp_path / "bad.ipynb").write_text(assignments.notebook([("code", source) for source in sources]))
+    (tmp_path / "bad.ipynb").write_text(
+        assignments.notebook([("code", source) for source in sources])
+    )
     done = run(PYTHON, "-c", EXECUTE, "bad.ipynb", "executed.ipynb", folder=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert problems(json.loads((tmp_path / "executed.ipynb").read_text())["cells"]) == [

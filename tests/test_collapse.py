@@ -19,7 +19,9 @@ from helpers import collapse, probe
 
 def test_figure_9_tends_to_its_closed_form():
     """n TV -> 2 k (E[e^u] - 1) = 20.68367 for k = 200, u uniform on [0, 0.1]."""
-    assert constructions.perturbation_limit() == pytest.approx(400 * ((math.exp(0.1) - 1) / 0.1 - 1), rel=1e-12)
+    assert constructions.perturbation_limit() == pytest.approx(
+        400 * ((math.exp(0.1) - 1) / 0.1 - 1), rel=1e-12
+    )
     mean = constructions.perturbed_total_variation([100_000], seeds=5).mean()
     assert 100_000 * mean == pytest.approx(constructions.perturbation_limit(), rel=0.03)
 
@@ -56,7 +58,9 @@ def test_alibi_keeps_a_change_of_its_closed_form(slope):
 def test_one_layer_distance_agrees_with_full_attention():
     """The last row alone gives what torch's attention over all rows gives."""
     n, width = 40, 64
-    q, k, v = torch.randn(3, n, width, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    q, k, v = torch.randn(
+        3, n, width, generator=torch.Generator().manual_seed(3), dtype=torch.float64
+    )
     longer = [torch.cat([x, x[-1:]]) for x in (q, k, v)]
     attend = torch.nn.functional.scaled_dot_product_attention
     expected = attend(q[None], k[None], v[None], is_causal=True)[0, -1]
@@ -71,7 +75,10 @@ def test_windows_and_encodings_change_what_collapses():
 
     def mean(encoding, **options):
         return torch.stack(
-            [constructions.one_layer_distance(encoding, lengths, seed=s, **options) for s in range(8)]
+            [
+                constructions.one_layer_distance(encoding, lengths, seed=s, **options)
+                for s in range(8)
+            ]
         ).mean(0)
 
     assert mean("NoPE")[1] < 0.1 * mean("NoPE")[0]
@@ -101,14 +108,23 @@ def test_first_collision(name, kind):
 def test_round_to_agrees_with_torch_and_numpy(x):
     """Where a single cast is exact (from fp32), rounding equals torch's and NumPy's casts."""
     value = torch.tensor(x, dtype=torch.float64)
-    assert collapse.round_to(value, "bf16") == torch.tensor(x, dtype=torch.float32).to(torch.bfloat16).double()
+    assert (
+        collapse.round_to(value, "bf16")
+        == torch.tensor(x, dtype=torch.float32).to(torch.bfloat16).double()
+    )
     with np.errstate(over="ignore"):
         assert float(collapse.round_to(value, "fp16")) == float(np.float16(x))
 
 
 def test_adaptive_temperature_matches_the_published_polynomial():
     """Values of the polynomial by numpy.polyval; entropy by scipy."""
-    for n, lead in ((8, 0.3), (16, 0.3), (64, 0.3), (256, 0.3), (8, 3.0)):  # the last one's entropy is about 1
+    for n, lead in (
+        (8, 0.3),
+        (16, 0.3),
+        (64, 0.3),
+        (256, 0.3),
+        (8, 3.0),
+    ):  # the last one's entropy is about 1
         row = torch.zeros(n, dtype=torch.float64)
         row[0] = lead
         entropy = scipy_entropy(scipy_softmax(row.numpy()))
@@ -151,10 +167,16 @@ def test_ones_collapse_in_the_real_model(smollm2):
     for n, distance in zip((8, 128), found, strict=True):
         states = []
         for k in (n, n + 1):
-            ids = torch.tensor([[1] + smollm2.tokenizer("1" * k, add_special_tokens=False)["input_ids"]])
+            ids = torch.tensor(
+                [[1] + smollm2.tokenizer("1" * k, add_special_tokens=False)["input_ids"]]
+            )
             with torch.inference_mode():
-                states.append(smollm2.model.base_model(ids.to(smollm2.model.device)).last_hidden_state[0, -1])
-        assert float(distance) == pytest.approx(float((states[0] - states[1]).abs().sum()), rel=0.01)
+                states.append(
+                    smollm2.model.base_model(ids.to(smollm2.model.device)).last_hidden_state[0, -1]
+                )
+        assert float(distance) == pytest.approx(
+            float((states[0] - states[1]).abs().sum()), rel=0.01
+        )
     assert found[1] < 0.3 * found[0]
 
 
@@ -168,7 +190,9 @@ def test_copying_margins_read_the_sequences_they_say(pattern):
         head, tail = collapse.copying_prompt(model, "type 2", asked, hint=False)
         for digit, margins in zip("01", pair, strict=True):
             for n, margin in zip((2, 7), margins, strict=True):
-                sequence = digit + filler[: n - 1] if place == "first" else filler[::-1][: n - 1] + digit
+                sequence = (
+                    digit + filler[: n - 1] if place == "first" else filler[::-1][: n - 1] + digit
+                )
                 text = head + sequence + tail
                 logits = model.model(probe.encode(model, text)[None]).logits[0, -1]
                 expected = probe._margin(model, logits, "0", "1")

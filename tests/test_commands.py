@@ -16,9 +16,16 @@ import pytest
 from conftest import ROOT
 from tiny_models import save, tiny
 
-COMMAND = re.compile(r"\bpython3? (?:-m (?:course|pytest)[\w.]*|(?:tools|benchmarks)/\w+\.py)[^`#|\"\n\\]*")
+COMMAND = re.compile(
+    r"\bpython3? (?:-m (?:course|pytest)[\w.]*|(?:tools|benchmarks)/\w+\.py)[^`#|\"\n\\]*"
+)
 HEADS = [path for kind in ("*.csv", "*/*.csv", "*.toml") for path in (ROOT / "data").glob(kind)]
-PLACES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "Makefile", *(ROOT / "chapters").rglob("*.md")]
+PLACES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "Makefile",
+    *(ROOT / "chapters").rglob("*.md"),
+]
 PLACES += [*(ROOT / "chapters").rglob("*.ipynb"), *(ROOT / "src/course").rglob("*.toml"), *HEADS]
 PLACES += [*(ROOT / "benchmarks").glob("*.py")]
 BY_NAME = {"MODEL": "gpt2", "A": "gpt2", "B": "gpt2", "NAME": "race", "FOLDER": ".", "…": ""}
@@ -34,11 +41,15 @@ def commands() -> list[str]:
         text = path.read_text()
         if path.suffix == ".csv":  # a command goes on in the next line of a head
             head = [line[1:].strip() for line in text.splitlines() if line.startswith("#")]
-            head = [line for line in head if "command then:" not in line]  # it says that this one is gone
+            head = [
+                line for line in head if "command then:" not in line
+            ]  # it says that this one is gone
             text = "\n".join(head)
         if path.suffix == ".ipynb":
             text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
-        lines = (re.split(r"\s{3,}", each.strip())[0] for each in COMMAND.findall(text))  # what follows is a remark
+        lines = (
+            re.split(r"\s{3,}", each.strip())[0] for each in COMMAND.findall(text)
+        )  # what follows is a remark
         found |= {each.rstrip(".,;:)”’") for each in lines if not NO_COMMAND.search(each)}
     return sorted(each for each in found if "pytest" not in each)
 
@@ -81,7 +92,9 @@ def source(command: str) -> str:
     words = command.split()
     if words[1] != "-m":
         path = ROOT / words[1]
-        return path.read_text() if path.exists() else "parse_args"  # so that a script that is gone is seen
+        return (
+            path.read_text() if path.exists() else "parse_args"
+        )  # so that a script that is gone is seen
     place = ROOT / "src" / words[2].replace(".", "/")
     files = [place / "__main__.py", place / "line.py", place.with_suffix(".py")]
     return "".join(path.read_text() for path in files if path.exists()) or "parse_args"
@@ -98,7 +111,9 @@ def test_named_command_is_parsed(command, monkeypatch, capsys):
             parse(command, monkeypatch)
         assert ended.value.code == 0
         return
-    alone = len(command.split()) == (3 if " -m " in command else 2)  # the name of a script in a sentence
+    alone = len(command.split()) == (
+        3 if " -m " in command else 2
+    )  # the name of a script in a sentence
     with pytest.raises((Parsed, SystemExit) if alone else Parsed):
         parse(command, monkeypatch)
 
@@ -111,12 +126,36 @@ def test_command_of_a_missing_script_is_refused(monkeypatch):
 
 
 SMALLEST = {
-    "attention": ["--lengths", "64", "--peer-to", "64", "--tokens", "6", "--probes", "4", "--threads", "1"],
-    "differential": ["--length", "32", "--heads", "2", "--width", "8", "--repeats", "1", "--threads", "1"],
+    "attention": [
+        "--lengths",
+        "64",
+        "--peer-to",
+        "64",
+        "--tokens",
+        "6",
+        "--probes",
+        "4",
+        "--threads",
+        "1",
+    ],
+    "differential": [
+        "--length",
+        "32",
+        "--heads",
+        "2",
+        "--width",
+        "8",
+        "--repeats",
+        "1",
+        "--threads",
+        "1",
+    ],
     "gnn": ["--depths", "2", "--kinds", "gcn", "--batch", "8", "--repeats", "1", "--threads", "1"],
     "report": ["--plan", "short"],  # of a tiny model, which the test adds
     "rope": ["--longest", "1024", "--threads", "1"],
-    "live": ["--help"],  # these two measure the built page in a browser: here they are imported whole
+    "live": [
+        "--help"
+    ],  # these two measure the built page in a browser: here they are imported whole
     "phone": ["--help"],
 }
 
@@ -135,13 +174,21 @@ def test_benchmark_runs_at_its_smallest_size(name, tmp_path):
         arguments.append(str(save(tmp_path / "tiny", tiny("llama"))))
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, ROOT / f"benchmarks/{name}.py", *arguments]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip()
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="there is no node")
 def test_javascript_benchmark_parses_and_starts():
-    command = ["node", "benchmarks/train.mjs", "retrieval", "0--1", "RoPE:0:softmax"]  # no seed, so no training
+    command = [
+        "node",
+        "benchmarks/train.mjs",
+        "retrieval",
+        "0--1",
+        "RoPE:0:softmax",
+    ]  # no seed, so no training
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("task,entry,design,seed")

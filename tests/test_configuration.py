@@ -14,7 +14,11 @@ KINDS = ("llama", "mistral", "gemma3_text", "cohere2", "smollm3", "gpt2", "gemma
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_layers_of_a_configuration_are_those_of_its_model(kind):
-    both = {"layer_types": ["sliding_attention", "full_attention"] * 2} if kind == "gemma3_text" else {}
+    both = (
+        {"layer_types": ["sliding_attention", "full_attention"] * 2}
+        if kind == "gemma3_text"
+        else {}
+    )
     model = tiny(kind, num_hidden_layers=4, **both)
     said = configuration.layers(configuration.completed(model.model.config.to_dict()))
     found = probe.layers(model)
@@ -29,7 +33,10 @@ def test_bytes_of_keys_and_values_are_those_of_the_cache(kind):
     out = model.model(torch.arange(1, 41)[None], use_cache=True)
     cache = getattr(out, probe._cache_name(model))
     held = sum(part.numel() * 4 for layer in cache.layers for part in (layer.keys, layer.values))
-    assert configuration.cache_bytes(configuration.completed(model.model.config.to_dict()), 40, 4) == held
+    assert (
+        configuration.cache_bytes(configuration.completed(model.model.config.to_dict()), 40, 4)
+        == held
+    )
 
 
 def test_first_token_reaches_the_last_as_in_the_model():
@@ -51,12 +58,16 @@ def test_base_of_a_known_model_is_the_chapters():
 @pytest.mark.parametrize("name", configuration.KNOWN)
 def test_known_configurations_have_rows_at_100_000_tokens(name):
     rows = configuration.rows(configuration.known(name), 100_000)
-    assert {"Layers", "Who reaches whom", "Keys and values", "Rounding"} <= {row.what for row in rows}
+    assert {"Layers", "Who reaches whom", "Keys and values", "Rounding"} <= {
+        row.what for row in rows
+    }
     assert all(row.value for row in rows)
 
 
 def test_command_writes_the_page_of_a_configuration(tmp_path, capsys):
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "mistral"} | FAMILIES["mistral"]))
+    (tmp_path / "config.json").write_text(
+        json.dumps({"model_type": "mistral"} | FAMILIES["mistral"])
+    )
     line.main([str(tmp_path / "config.json"), "--out", str(tmp_path / "out")])
     text = (tmp_path / "out/mistral-configuration.html").read_text()
     assert "Who reaches whom" in text

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from course.maths import constructions, counting
 
 LINE = "The final answer to your maths question is: "
-CASES = tomllib.loads((ROOT / "tests/cases/counting.toml").read_text())  # prompts and answers as they are written
+CASES = tomllib.loads(
+    (ROOT / "tests/cases/counting.toml").read_text()
+)  # prompts and answers as they are written
 
 
 # Tasks and prompts ---------------------------------------------------------------------------------------
@@ -62,7 +64,9 @@ def test_the_examples_of_a_prompt_are_right(task):
         question, *_, final = block.strip().splitlines()
         sequence = question.partition(":")[2]
         assert (
-            counting.parse_answer(block) == counting.parse_answer(final) == sequence.count(("1", "car")[task == "word"])
+            counting.parse_answer(block)
+            == counting.parse_answer(final)
+            == sequence.count(("1", "car")[task == "word"])
         )
         answers.append(counting.parse_answer(final))
     assert len(answers) == 2
@@ -72,7 +76,10 @@ def test_the_examples_of_a_prompt_are_right(task):
 @pytest.mark.parametrize("task", counting.TASKS)
 @pytest.mark.parametrize("strategy", counting.STRATEGIES)
 def test_a_model_that_repeats_its_prompt_has_not_answered(task, strategy):
-    assert counting.parse_answer(counting.prompt(task, strategy, counting.make(task, 30, 1).sequence)) is None
+    assert (
+        counting.parse_answer(counting.prompt(task, strategy, counting.make(task, 30, 1).sequence))
+        is None
+    )
 
 
 # Answers -------------------------------------------------------------------------------------------------
@@ -83,7 +90,10 @@ WRITTEN = [(rest, int(number)) for number, forms in CASES["written"].items() for
 
 @pytest.mark.parametrize(("rest", "number"), WRITTEN)
 def test_numbers_on_the_answer_line(rest, number):
-    assert counting.parse_answer(f"Let me count: 11 + 26.\n{LINE}{rest}\nThat was 5 * 7 + 2.") == number
+    assert (
+        counting.parse_answer(f"Let me count: 11 + 26.\n{LINE}{rest}\nThat was 5 * 7 + 2.")
+        == number
+    )
 
 
 @pytest.mark.parametrize("rest", [*CASES["no_number"], "1" * 5000])
@@ -105,7 +115,9 @@ def test_the_last_line_counts_when_it_says_nothing():
     assert counting.parse_answer(f"{LINE}37\n{LINE}xxxx") is None
 
 
-@given(st.integers(-(10**12), 10**12), st.text(max_size=50), st.text(alphabet="ab \n*_:", max_size=30))
+@given(
+    st.integers(-(10**12), 10**12), st.text(max_size=50), st.text(alphabet="ab \n*_:", max_size=30)
+)
 def test_every_number_is_read_back(number, before, after):
     for written in (f"{number}", f"{number:,}", f"**{number:,}**."):
         assert counting.parse_answer(f"{before}\n{LINE}{written}\n{after}") == number
@@ -123,10 +135,17 @@ def test_no_text_breaks_the_parser(text):
 
 
 def distance(a: str, b: str, **setting) -> float:
-    return float((counting.last_state(a, **setting) - counting.last_state(b, **setting)).abs().max())
+    return float(
+        (counting.last_state(a, **setting) - counting.last_state(b, **setting)).abs().max()
+    )
 
 
-@given(st.text(alphabet="01", min_size=1, max_size=8), st.integers(2, 6), st.integers(1, 3), st.integers(0, 50))
+@given(
+    st.text(alphabet="01", min_size=1, max_size=8),
+    st.integers(2, 6),
+    st.integers(1, 3),
+    st.integers(0, 50),
+)
 @settings(max_examples=60)
 def test_without_mask_and_positions_only_the_ratio_counts(unit, times, layers, seed):
     """Proposition B.9 of Barbero et al. (2024): `times` copies have the representation of one, to 1e-13 of its size."""
@@ -151,7 +170,9 @@ def test_equal_tokens_alone_have_one_representation_at_every_length():
 @given(st.integers(0, 50), st.integers(1, 50), st.integers(1, 1000), st.floats(-5, 5))
 def test_the_mass_on_ones_does_not_know_the_scale(zeros, ones, times, lead):
     once = counting.mass_on_ones(zeros, ones, lead)
-    assert counting.mass_on_ones(times * zeros, times * ones, lead) == pytest.approx(once, abs=1e-13)
+    assert counting.mass_on_ones(times * zeros, times * ones, lead) == pytest.approx(
+        once, abs=1e-13
+    )
     row = torch.tensor([0.0] * zeros + [lead] * ones, dtype=torch.float64)
     assert once == pytest.approx(float(row.softmax(0)[zeros:].sum()), abs=1e-13)
 
@@ -181,14 +202,23 @@ def test_the_first_token_tells_the_count_up_to_a_limit(dtype, digits, limit):
     assert counting.first_token_limit(dtype) == limit
     assert all(read(n, digits) == n for n in range(limit + 1))
     assert read(limit + 1, digits) != limit + 1
-    assert counting.first_token_limit(getattr(torch, {"bf16": "bfloat16", "fp16": "float16"}[dtype])) == limit
+    assert (
+        counting.first_token_limit(getattr(torch, {"bf16": "bfloat16", "fp16": "float16"}[dtype]))
+        == limit
+    )
 
 
 def test_the_limit_of_fp32():
     assert counting.first_token_limit("fp32") == 11_864_337
     assert [read(11_864_337 + k, 24) - 11_864_337 for k in (0, 1)] == [0, 0]
-    assert constructions.first_collision(lambda n: 1 / (1 + n), "fp32") == 11_864_337  # the first two equal weights
-    assert counting.first_token_limit("bf16", lead=6) < 10 < counting.first_token_limit("bf16", lead=-2)
+    assert (
+        constructions.first_collision(lambda n: 1 / (1 + n), "fp32") == 11_864_337
+    )  # the first two equal weights
+    assert (
+        counting.first_token_limit("bf16", lead=6)
+        < 10
+        < counting.first_token_limit("bf16", lead=-2)
+    )
 
 
 # Width ---------------------------------------------------------------------------------------------------
@@ -207,7 +237,9 @@ def test_no_codes_beat_the_welch_bound(vocabulary, width, kind, seed):
 
 @given(st.integers(1, 12), st.integers(0, 20), st.data())
 def test_orthonormal_codes_count_exactly(vocabulary, more, data):
-    tokens = torch.tensor(data.draw(st.lists(st.integers(0, vocabulary - 1), min_size=1, max_size=200)))
+    tokens = torch.tensor(
+        data.draw(st.lists(st.integers(0, vocabulary - 1), min_size=1, max_size=200))
+    )
     estimate = counting.histogram(tokens, counting.codes(vocabulary, vocabulary + more))
     torch.testing.assert_close(estimate, torch.bincount(tokens, minlength=vocabulary).double())
 
@@ -221,5 +253,7 @@ def test_narrow_codes_count_up_to_their_length_and_not_beyond():
         other, symbol = divmod(most, 64)
         longest = counting.longest_counted(counting.coherence(vectors))
         for n, right in ((longest, True), (longest + 1, False)):
-            estimate = counting.histogram(torch.full((n,), other), vectors) if n else torch.zeros(64)
+            estimate = (
+                counting.histogram(torch.full((n,), other), vectors) if n else torch.zeros(64)
+            )
             assert (abs(float(estimate[symbol])) < 0.5) == right, (width, n)

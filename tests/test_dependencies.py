@@ -40,13 +40,19 @@ def source(tmp_path):
 
 
 def names(code, source):
-    paths = (path.relative_to(source.parent).as_posix() for path in dependencies.files(code, source))
+    paths = (
+        path.relative_to(source.parent).as_posix() for path in dependencies.files(code, source)
+    )
     return {path.removeprefix("src/helpers/").removeprefix("src/") for path in paths}
 
 
 ALWAYS = {"__init__.py", "widget/__init__.py", "widget/player.js"}
 COURSE = {"course/__init__.py"}
-CHAPTER_1 = COURSE | {"course/chapter1/__init__.py", "course/chapter1/figures.py", "course/chapter1/claims.py"}
+CHAPTER_1 = COURSE | {
+    "course/chapter1/__init__.py",
+    "course/chapter1/figures.py",
+    "course/chapter1/claims.py",
+}
 CHAPTER_2 = COURSE | {"course/chapter2/__init__.py", "course/chapter2/figures.py"}
 TABLES = {"data/measured.csv", "data/reported/old.csv", "data/reported/new.csv"}
 
@@ -90,13 +96,19 @@ def test_imports_are_followed_from_module_to_module(source, code, reached):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_table_counts_where_it_is_named_and_all_count_where_a_name_is_computed(source, code, tables):
+def test_a_table_counts_where_it_is_named_and_all_count_where_a_name_is_computed(
+    source, code, tables
+):
     assert names(code, source) == ALWAYS | {"data.py"} | tables
 
 
 @pytest.mark.parametrize(
     "code",
-    ["def broken(:", "importlib.import_module(f'helpers.{name}')", "from helpers import *\nfrom course import *"],
+    [
+        "def broken(:",
+        "importlib.import_module(f'helpers.{name}')",
+        "from helpers import *\nfrom course import *",
+    ],
 )
 def test_everything_counts_where_the_code_cannot_tell(source, code):
     assert {p for p in source.rglob("*.py")} <= set(dependencies.files(code, source))
@@ -106,13 +118,25 @@ def test_the_key_follows_what_is_reached_and_nothing_else(source, monkeypatch):
     code = "from course.chapter2 import figures\nfrom course import words"
 
     def changed(name, more):
-        (source / name).write_text((source / name).read_text() + more if (source / name).exists() else more)
+        (source / name).write_text(
+            (source / name).read_text() + more if (source / name).exists() else more
+        )
         return dependencies.key(code, source=source)
 
     before = dependencies.key(code, source=source)
-    for name in ("course/chapter1/figures.py", "helpers/runs.py", "helpers/data.py", "helpers/new.py"):
+    for name in (
+        "course/chapter1/figures.py",
+        "helpers/runs.py",
+        "helpers/data.py",
+        "helpers/new.py",
+    ):
         assert changed(name, "changed = 1\n") == before
-    for name in ("course/chapter2/figures.py", "helpers/tool.py", "helpers/widget/player.js", "course/words.toml"):
+    for name in (
+        "course/chapter2/figures.py",
+        "helpers/tool.py",
+        "helpers/widget/player.js",
+        "course/words.toml",
+    ):
         assert changed(name, "# a comment\n") == before or name.endswith("js"), name
         now = changed(name, "changed = 1\n")
         assert now != before, name
@@ -123,9 +147,17 @@ def test_the_key_follows_what_is_reached_and_nothing_else(source, monkeypatch):
 
 def test_comments_docstrings_and_layout_mean_nothing_and_all_else_does():
     plain = "def f(x):\n    return x + 1"
-    for same in ("def f(x):\n    'Add one.'\n    return (x +\n            1)  # so", "# one\n\ndef f(x): return x + 1"):
+    for same in (
+        "def f(x):\n    'Add one.'\n    return (x +\n            1)  # so",
+        "# one\n\ndef f(x): return x + 1",
+    ):
         assert dependencies.meaning(same) == dependencies.meaning(plain)
-    for other in (plain + ";", "def f(x):\n    return x + 2", "def f(y):\n    return y + 1", "%time\n" + plain):
+    for other in (
+        plain + ";",
+        "def f(x):\n    return x + 2",
+        "def f(y):\n    return y + 1",
+        "%time\n" + plain,
+    ):
         assert dependencies.meaning(other) != dependencies.meaning(plain)
     assert dependencies.meaning("%time # a") != dependencies.meaning("%time # b"), (
         "what is not Python counts as it stands"
@@ -147,8 +179,12 @@ def test_the_course_own_package_is_read():
     found = {path.name for path in dependencies.files("from course.training import gnn")}
     assert {"networks.py", "compute.py"} <= found
     assert "collapse.py" not in found
-    reached = {path.parent.name for path in dependencies.files("from course.chapter1 import checks")}
-    assert reached & {"chapter1", "chapter3"} == {"chapter1"}, "what runs an edited answer reaches what the page does"
+    reached = {
+        path.parent.name for path in dependencies.files("from course.chapter1 import checks")
+    }
+    assert reached & {"chapter1", "chapter3"} == {"chapter1"}, (
+        "what runs an edited answer reaches what the page does"
+    )
 
 
 def test_three_pages_alone_depend_on_half_of_the_tables():

@@ -27,7 +27,9 @@ MEASURES = {
     "rotary_frequencies": lambda model: probe.rotary_frequencies(model),
     "queries_and_keys": lambda model: probe.queries_and_keys(model, IDS)[0][0],
     "last_token_distance": lambda model: collapse.last_token_distance(model, [4, 6]),
-    "read": lambda model: intervention.read(model, IDS, rope=intervention.turns(model, len(IDS))).logits,
+    "read": lambda model: (
+        intervention.read(model, IDS, rope=intervention.turns(model, len(IDS))).logits
+    ),
 }
 
 
@@ -73,7 +75,11 @@ def test_report_without_float64_fails_nowhere(tmp_path, monkeypatch):
     folder = save(tmp_path / "tiny", tiny("llama", max_position_embeddings=1024))
     with load_without_float64(monkeypatch.setattr):
         numbers = report.read(report.run(str(folder), tmp_path / "out", plan="short").numbers)
-    failed = {name: each["why"] for name, each in numbers["sections"].items() if each["status"] == "failed"}
+    failed = {
+        name: each["why"]
+        for name, each in numbers["sections"].items()
+        if each["status"] == "failed"
+    }
     assert not failed
 
 
@@ -87,7 +93,8 @@ def test_head_scores_in_little_memory_take_smaller_blocks():
 
 
 @pytest.mark.parametrize(
-    "words", ["CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)", "MPS backend out of memory"]
+    "words",
+    ["CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)", "MPS backend out of memory"],
 )
 def test_shrink_after_backend_memory_error_halves(words):
     tried = []
@@ -130,7 +137,9 @@ def test_measure_on_the_accelerator_equals_cpu(name):
     expected, there = tiny("llama"), tiny("llama")
     there = models.LanguageModel(there.model.to(compute.device()), there.tokenizer)
     found = torch.as_tensor(MEASURES[name](there)).cpu()
-    torch.testing.assert_close(found, torch.as_tensor(MEASURES[name](expected)), atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(
+        found, torch.as_tensor(MEASURES[name](expected)), atol=1e-4, rtol=1e-3
+    )
 
 
 @pytest.mark.gpu

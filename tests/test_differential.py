@@ -29,7 +29,9 @@ MAPS = {
 
 
 def draw(*shape, seed=0, scale=1.0):
-    return scale * torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return scale * torch.randn(
+        *shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
 
 
 def parts(n=7, d=4, e=8, first=(2, 3)):
@@ -75,7 +77,9 @@ def test_the_operator_is_equation_1(call):
     found = call(*heads, torch.tensor(0.37, dtype=torch.float64))
     for b in range(2):
         for h in range(3):
-            torch.testing.assert_close(found[b, h], loops(*(x[b, h] for x in heads), 0.37), rtol=1e-12, atol=1e-12)
+            torch.testing.assert_close(
+                found[b, h], loops(*(x[b, h] for x in heads), 0.37), rtol=1e-12, atol=1e-12
+            )
 
 
 @settings(max_examples=60)
@@ -123,7 +127,9 @@ def diff_llama(ours, layer, width, heads, n, x):
     with torch.no_grad():
         theirs.q_proj.weight.copy_(moved(ours.queries.weight))
         theirs.k_proj.weight.copy_(moved(ours.keys.weight))
-        theirs.v_proj.weight.copy_(moved(ours.values.weight))  # a head's two halves are our maps' two places
+        theirs.v_proj.weight.copy_(
+            moved(ours.values.weight)
+        )  # a head's two halves are our maps' two places
         theirs.o_proj.weight.copy_(ours.out.weight)
         for name, vector in zip(("q1", "k1", "q2", "k2"), ours.lambdas.flatten(0, 1), strict=True):
             getattr(theirs, f"lambda_{name}").copy_(vector)
@@ -145,7 +151,9 @@ def test_version_1_is_transformers_layer_with_the_same_weights(layer):
 
 def test_the_vectors_that_lambda_is_made_of_start_as_published():
     torch.manual_seed(0)
-    wide = differential.DifferentialAttention(512, 1, 1).lambdas  # 1,024 numbers, of deviation 0.1 as published
+    wide = differential.DifferentialAttention(
+        512, 1, 1
+    ).lambdas  # 1,024 numbers, of deviation 0.1 as published
     assert wide.std().item() == pytest.approx(0.1, abs=0.01)
 
 
@@ -160,7 +168,9 @@ def test_without_the_norm_the_layer_is_the_operator():
 
 def test_the_gain_multiplies_the_normed_heads_alike():
     """RMSNorm(elementwise_affine=True) of the released code: one gain of the width of a head's values for all heads."""
-    plain, gained = (differential.DifferentialAttention(16, 2, 2, gain=gain).double() for gain in (False, True))
+    plain, gained = (
+        differential.DifferentialAttention(16, 2, 2, gain=gain).double() for gain in (False, True)
+    )
     assert (plain.gain, gained.gain.shape) == (None, (8,))
     gained.load_state_dict(plain.state_dict(), strict=False)
     x = draw(2, 5, 16)
@@ -271,13 +281,19 @@ def test_maps_by_their_formulas():
     e = x.exp()
     torch.testing.assert_close(normalizers.softmax_off_by_one(x), e / (1 + e.sum(-1, keepdim=True)))
     less = e - 1
-    torch.testing.assert_close(normalizers.softpick(x), less.clamp(min=0) / less.abs().sum(-1, keepdim=True))
-    torch.testing.assert_close(normalizers.scalable_softmax(x, 0.4), (0.4 * math.log(7) * x).softmax(-1))
+    torch.testing.assert_close(
+        normalizers.softpick(x), less.clamp(min=0) / less.abs().sum(-1, keepdim=True)
+    )
+    torch.testing.assert_close(
+        normalizers.scalable_softmax(x, 0.4), (0.4 * math.log(7) * x).softmax(-1)
+    )
     torch.testing.assert_close(normalizers.sigmoid_weights(x), 1 / (1 + 7 / e))
 
 
 def test_forgetting_in_half_precision_is_a_number():
-    bias = normalizers.forgetting_bias(torch.full((5000,), 6e-8).half())  # the logarithms add up to 83,000, beyond fp16
+    bias = normalizers.forgetting_bias(
+        torch.full((5000,), 6e-8).half()
+    )  # the logarithms add up to 83,000, beyond fp16
     assert not bias.isnan().any()
     assert bias.dtype == torch.float16
     assert float(bias[1, 0]) == pytest.approx(-16.64, rel=1e-3)

@@ -28,7 +28,11 @@ NAMES = list(drawing.DRAWINGS)
 def assert_equal(calls, expected, least=1e-12):
     for call, got, wanted in zip(calls, javascript("mathematics", calls), expected, strict=True):
         pairs = zip(flat(got), flat(wanted), strict=True)
-        assert all(math.isclose(a, b, rel_tol=1e-9, abs_tol=least) for a, b in pairs), (call, got, wanted)
+        assert all(math.isclose(a, b, rel_tol=1e-9, abs_tol=least) for a, b in pairs), (
+            call,
+            got,
+            wanted,
+        )
 
 
 def flat(value):
@@ -44,7 +48,13 @@ def test_clocks_turn_and_add_up_as_in_python():
 
 
 def test_the_machine_attends_and_rounds_as_in_python():
-    for n, layers, kept, weight in ((1, 1, 0, 0), (7, 4, 0, 0), (1000, 4, 0, 0), (9, 2, 0.5, 0.3), (300, 2, 0.9, 0.1)):
+    for n, layers, kept, weight in (
+        (1, 1, 0, 0),
+        (7, 4, 0, 0),
+        (1000, 4, 0, 0),
+        (9, 2, 0.5, 0.3),
+        (300, 2, 0.9, 0.1),
+    ):
         row = attention.influence([constructions.sink(n, weight)] * layers, kept)[-1].tolist()
         assert_equal([("uniformInfluence", (n, layers, kept, weight))], [row])
     states = torch.rand(30, generator=torch.Generator().manual_seed(0)).double()
@@ -54,7 +64,9 @@ def test_the_machine_attends_and_rounds_as_in_python():
     mask = attention.window_mask(30, 2)
     mask[-1, 4] = True
     sources = [row.nonzero()[:, 0].tolist() for row in mask]
-    assert_equal([("averaged", (states.tolist(), sources))], [(attention.uniform(mask) @ states).tolist()])
+    assert_equal(
+        [("averaged", (states.tolist(), sources))], [(attention.uniform(mask) @ states).tolist()]
+    )
     assert_equal([("softmax", ((9 * states).tolist(),))], [(9 * states).softmax(0).tolist()])
     for first, end in ((0, 4), (4, 8)):
         wanted = torch.cos(107 * rope.frequencies(16, 1e4)[first:end]).sum().item()
@@ -63,10 +75,26 @@ def test_the_machine_attends_and_rounds_as_in_python():
     maps = {"softmaxOffByOne": normalizers.softmax_off_by_one, "scalableSoftmax": normalizers.scalable_softmax,
             "topK": normalizers.top_k, "entmax15": normalizers.entmax15, "adaptiveEntmax": normalizers.adaptive_entmax,
             "stickBreaking": lambda row: normalizers.stick_breaking(row.expand(30, 30))[-1]}  # fmt: skip
-    assert_equal([(name, (sharp.tolist(),)) for name in maps], [weigh(sharp).tolist() for weigh in maps.values()])
-    numbers = [0.0, 1.0, -1.0, 257.0, 1 - 1 / 511, 1 - 1 / 512, *(1 / n for n in range(1, 400)), 3.1e-4, -0.7]
+    assert_equal(
+        [(name, (sharp.tolist(),)) for name in maps],
+        [weigh(sharp).tolist() for weigh in maps.values()],
+    )
+    numbers = [
+        0.0,
+        1.0,
+        -1.0,
+        257.0,
+        1 - 1 / 511,
+        1 - 1 / 512,
+        *(1 / n for n in range(1, 400)),
+        3.1e-4,
+        -0.7,
+    ]
     calls = [("roundTo", (x, kind)) for x in numbers for kind in ("fp32", "fp16", "bf16")]
-    assert_equal(calls, [collapse.round_to(torch.tensor([x]).double(), kind).item() for _, (x, kind) in calls])
+    assert_equal(
+        calls,
+        [collapse.round_to(torch.tensor([x]).double(), kind).item() for _, (x, kind) in calls],
+    )
 
 
 def two(x):
@@ -77,7 +105,9 @@ def two(x):
 def told_of_collapse(n, kind):
     k = torch.arange(16).double()
     one, odd = torch.cos(2 * k), torch.cos(3 * k + 1)
-    shares = [attention.influence([constructions.sink(length, 0)] * 2)[-1][0] for length in (n + 1, n + 2)]
+    shares = [
+        attention.influence([constructions.sink(length, 0)] * 2)[-1][0] for length in (n + 1, n + 2)
+    ]
     a, b = (collapse.round_to(one + share * (odd - one), kind) for share in shares)
     count = int((a == b).sum())
     told = {0: "all 16 numbers differ", 16: "all 16 numbers are the same"}.get(
@@ -102,25 +132,43 @@ def told_of_noise(n, p, lam=0.8, agree=0.9):
 def test_the_machine_says_what_the_package_gives(n):
     """The numbers of five stops, computed once more by the package from the definition of the machine."""
     p = min(max(1, 1 + math.floor(0.6 * n + 0.5)), max(1, n - 1))
-    expected = {kind: ({"at": 3, "type": kind}, told_of_collapse(n, kind)) for kind in ("bf16", "fp16", "fp32")}
+    expected = {
+        kind: ({"at": 3, "type": kind}, told_of_collapse(n, kind))
+        for kind in ("bf16", "fp16", "fp32")
+    }
     expected |= {5: ({"at": 5}, told_of_positions(n, p)), 6: ({"at": 6}, told_of_noise(n, p))}
     for kept, weight in ((0.0, 0.0), (0.5, 0.36)):
         row = attention.influence([constructions.sink(n + 1, weight / 2)] * 2, kept)[-1]
         state = {"at": 2, "kept": kept, "sink": weight}
-        expected[kept] = (state | {"quiet": False}, f"holds {two(100 * row[0])}% of the first token")
+        expected[kept] = (
+            state | {"quiet": False},
+            f"holds {two(100 * row[0])}% of the first token",
+        )
         # a sink that says nothing leaves a state as it is
-        quiet = (1 - weight / 2) * attention.uniform(attention.causal_mask(n + 1)) + weight / 2 * torch.eye(n + 1)
+        quiet = (1 - weight / 2) * attention.uniform(
+            attention.causal_mask(n + 1)
+        ) + weight / 2 * torch.eye(n + 1)
         row = attention.influence([quiet.double()] * 2, kept)[-1]
         expected["quiet", kept] = (state, f"and {two(100 * row[-1])}% of itself")
     limit = counting.first_token_limit("bf16")
     expected["limit"] = ({"at": 4}, f"first fails at {limit + 1}")
-    said = [told for _, _, told in drawn("machine", [{"n": n} | state for state, _ in expected.values()])[0]]
-    assert all(wanted in told for (_, wanted), told in zip(expected.values(), said, strict=True)), said
+    said = [
+        told
+        for _, _, told in drawn("machine", [{"n": n} | state for state, _ in expected.values()])[0]
+    ]
+    assert all(wanted in told for (_, wanted), told in zip(expected.values(), said, strict=True)), (
+        said
+    )
     assert ("cannot tell" in said[-1]) == (n == limit + 1)
 
 
 def test_the_machine_draws_every_length():
-    states = [{"at": stop, "n": n, "token": token} for stop in range(8) for n in (1, 2, 4096) for token in (0, 1)]
+    states = [
+        {"at": stop, "n": n, "token": token}
+        for stop in range(8)
+        for n in (1, 2, 4096)
+        for token in (0, 1)
+    ]
     assert "NaN" not in str(drawn("machine", states)[0])
 
 
@@ -134,18 +182,35 @@ def test_the_machine_has_chinese_for_all_it_says():
         {"edges": "edge", "swap": True, "both": True, "first": False},
     ]
     kinds += [{"head": 1}, {"head": 2}]
-    states = [{"at": at, "n": n, "width": w} for at in range(8) for n in (1, 2, 40, 314) for w in (360, 720)]
-    states = [state | kind for state in states for kind in kinds] + [{"at": 7, "part": part} for part in parts]
+    states = [
+        {"at": at, "n": n, "width": w}
+        for at in range(8)
+        for n in (1, 2, 40, 314)
+        for w in (360, 720)
+    ]
+    states = [state | kind for state in states for kind in kinds] + [
+        {"at": 7, "part": part} for part in parts
+    ]
     (pictures, missing), (english, _) = drawn("machine", states, "zh"), drawn("machine", states)
     assert missing == []
     with in_words(table):
         for (_, _, said), (_, _, told) in zip(english, pictures, strict=True):
-            assert told == "".join(words.translated(part) for part in re.split(r"(?<=[.?]) (?=[A-Z])", said))
+            assert told == "".join(
+                words.translated(part) for part in re.split(r"(?<=[.?]) (?=[A-Z])", said)
+            )
         assert words._missing == []
 
 
-RACE = [(task, bet) for task, runs in drawing.numbers("waves")["scores"].items() for bet in ["", *runs]]
-CHAIN = {"graph": "own", "xs": [0.1, 0.2, 0.3, 0.4], "ys": [0.1, 0.2, 0.3, 0.4], "source": 0, "edges": "0-1.1-2"}
+RACE = [
+    (task, bet) for task, runs in drawing.numbers("waves")["scores"].items() for bet in ["", *runs]
+]
+CHAIN = {
+    "graph": "own",
+    "xs": [0.1, 0.2, 0.3, 0.4],
+    "ys": [0.1, 0.2, 0.3, 0.4],
+    "source": 0,
+    "edges": "0-1.1-2",
+}
 # of each drawing, in which states it says all that it can say: every choice of each of these with every other
 SAYS = {
     "squash": [
@@ -168,11 +233,17 @@ SAYS = {
 def test_a_drawing_has_chinese_for_all_it_says(name):
     """If not: `words/<name>.zh.json` has all that it says, then `python tools/stills.py`."""
     states = [
-        dict(zip(each, values, strict=True)) for each in SAYS[name] for values in itertools.product(*each.values())
+        dict(zip(each, values, strict=True))
+        for each in SAYS[name]
+        for values in itertools.product(*each.values())
     ]
-    pictures, missing = drawn(name, [state | {"width": w} for state in states for w in (360, 720)], "zh")
+    pictures, missing = drawn(
+        name, [state | {"width": w} for state in states for w in (360, 720)], "zh"
+    )
     assert missing == []
-    said = re.findall(r">([^<>]+)<", "".join(picture for _, picture, _ in pictures)) + [told for *_, told in pictures]
+    said = re.findall(r">([^<>]+)<", "".join(picture for _, picture, _ in pictures)) + [
+        told for *_, told in pictures
+    ]
     assert [text for text in said if re.search("[A-Za-z]{2} [a-z]{2,} [a-z]{2}", text)] == []
 
 
@@ -188,9 +259,16 @@ def test_the_lights_are_the_race():
               "the noise of the others (6)": ("retrieval", "success")}  # fmt: skip
     states = [{"at": 7, "part": part} for part in drawing.numbers("machine")["race"]]
     for state, (_, _, told) in zip(states, drawn("machine", states)[0], strict=True):
-        lit = [place for place, (task, column) in places.items() if won.loc[(state["part"], task), column]]
+        lit = [
+            place
+            for place, (task, column) in places.items()
+            if won.loc[(state["part"], task), column]
+        ]
         dark = [place for place in places if place not in lit]
-        assert f"Lit in the race, of 3 places asked: {', '.join(lit) or 'none'}. Dark: {', '.join(dark)}." in told
+        assert (
+            f"Lit in the race, of 3 places asked: {', '.join(lit) or 'none'}. Dark: {', '.join(dark)}."
+            in told
+        )
     for page, says in (("welcome.md", "Three of the six places had a task."),
                         ("answer.ipynb", "Three of the six places had no task in the race."),
                         ("answer.zh.po", "六处里有三处，比赛里没有相应的任务。")):  # fmt: skip
@@ -207,8 +285,12 @@ def turned_heads(n, p, swap=False):
 
 def subtracted_maps(n, p, lam, agree):
     k, answer = torch.arange(1, n + 2).double(), 4 * torch.eye(n + 1).double()[p]
-    noise = [math.sqrt(2) * torch.cos(2 * math.pi * k * step) for step in (0.6180339887, 0.4142135624)]
-    return (noise[0] + answer).softmax(0), lam * (agree * noise[0] + math.sqrt(1 - agree**2) * noise[1]).softmax(0)
+    noise = [
+        math.sqrt(2) * torch.cos(2 * math.pi * k * step) for step in (0.6180339887, 0.4142135624)
+    ]
+    return (noise[0] + answer).softmax(0), lam * (
+        agree * noise[0] + math.sqrt(1 - agree**2) * noise[1]
+    ).softmax(0)
 
 
 def test_arcs_are_as_wide_as_the_weights_of_their_stop():
@@ -217,7 +299,9 @@ def test_arcs_are_as_wide_as_the_weights_of_their_stop():
     equal = torch.full((n + 1,), 1 / (n + 1)).double()
     first = torch.eye(n + 1).double()[0]
     wanted = {stop: ({}, (equal, equal)) for stop in (1, 2, 3, 4)}
-    wanted |= {stop: ({}, turned_heads(n, p)) for stop in (5, 7)} | {6: ({}, subtracted_maps(n, p, 0.8, 0.9))}
+    wanted |= {stop: ({}, turned_heads(n, p)) for stop in (5, 7)} | {
+        6: ({}, subtracted_maps(n, p, 0.8, 0.9))
+    }
     cases = [({"at": stop} | more, heads) for stop, (more, heads) in wanted.items()] + [
         ({"at": 2, "kept": 0.5, "sink": 0.4}, (0.5 * equal, 0.5 * (0.6 * equal + 0.4 * first))),
         ({"at": 5, "swap": True}, turned_heads(n, p, True)),
@@ -227,21 +311,28 @@ def test_arcs_are_as_wide_as_the_weights_of_their_stop():
         cases, drawn("machine", [{"n": n} | s for s, _ in cases])[0], strict=True
     ):
         strokes = re.findall(
-            r'<path d="([^"]*)" class="\w+" data-part="head([12])" style="stroke-width:([\d.]+)"', picture
+            r'<path d="([^"]*)" class="\w+" data-part="head([12])" style="stroke-width:([\d.]+)"',
+            picture,
         )
         streams = re.search(r'<g data-part="streams"><path d="([^"]*)"', picture)[1]
         places = [float(x) for x in re.findall(r"M([\d.]+) ", streams)]
         widths = {}
         for way, head, width in strokes:
             for x, y in re.findall(r"M(\d+) (\d+)C", way):
-                widths[int(head), int(y), min(range(n + 1), key=lambda k: abs(places[k] - int(x)))] = float(width)
+                widths[
+                    int(head), int(y), min(range(n + 1), key=lambda k: abs(places[k] - int(x)))
+                ] = float(width)
         layers = {layer for _, layer, _ in widths}
         assert (len(layers), len(places)) == (2, n + 1), state
         for layer in layers:
             scale = max(widths.get((1, layer, k), 0) for k in range(n + 1)) / float(heads[0].max())
             for head, weights in enumerate(heads, 1):
                 for k, weight in enumerate(weights.tolist()):
-                    assert abs(widths.get((head, layer, k), 0) - scale * weight) < 0.17, (state, head, k)
+                    assert abs(widths.get((head, layer, k), 0) - scale * weight) < 0.17, (
+                        state,
+                        head,
+                        k,
+                    )
         if state["at"] == 5:  # the two weights that the sentence names
             named = [float(x) / 100 for x in re.findall(r"([\d.]+)%", told)]
             assert named == pytest.approx([float(heads[0][n - 1]), float(heads[1][p])], rel=0.03)
@@ -251,23 +342,45 @@ def test_a_head_that_is_opened_says_the_weights_of_its_arcs():
     """The largest in the last token's row, whose they are, and what the others sum to."""
     for n in (2, 40, 314):
         p = min(max(1, 1 + math.floor(0.6 * n + 0.5)), max(1, n - 1))
-        cases = [(5, turned_heads(n, p)), (5.2, turned_heads(n, p)), (6, subtracted_maps(n, p, 0.8, 0.9))]
-        states = [({"n": n, "at": at, "head": k}, rows[k - 1]) for at, rows in cases for k in (1, 2)]
-        for (_, row), (_, picture, told) in zip(states, drawn("machine", [s for s, _ in states])[0], strict=True):
-            names = {0: "The first token", n - 1: "The token before", n: "The last token itself", p: "The orange token"}
-            found = re.findall(r"((?:The|Token) [^:.]*): ([\d.]+(?: × 10[⁻⁰-⁹¹²³]+)?)\.(?: |$)", told)
+        cases = [
+            (5, turned_heads(n, p)),
+            (5.2, turned_heads(n, p)),
+            (6, subtracted_maps(n, p, 0.8, 0.9)),
+        ]
+        states = [
+            ({"n": n, "at": at, "head": k}, rows[k - 1]) for at, rows in cases for k in (1, 2)
+        ]
+        for (_, row), (_, picture, told) in zip(
+            states, drawn("machine", [s for s, _ in states])[0], strict=True
+        ):
+            names = {
+                0: "The first token",
+                n - 1: "The token before",
+                n: "The last token itself",
+                p: "The orange token",
+            }
+            found = re.findall(
+                r"((?:The|Token) [^:.]*): ([\d.]+(?: × 10[⁻⁰-⁹¹²³]+)?)\.(?: |$)", told
+            )
             assert 2 <= len(found) <= 4, told
             weights = [
-                float(x.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")).replace(" × 10", "e")) for _, x in found
+                float(
+                    x.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")).replace(" × 10", "e")
+                )
+                for _, x in found
             ]
             assert weights == pytest.approx([*row.sort(descending=True).values[: len(found) - 1].tolist(), float(row.sum()) - sum(weights[:-1])], rel=6e-3, abs=6e-3 * float(row.max()) + 1e-9)  # fmt: skip
             for (name, _), weight in zip(found[:-1], weights, strict=False):
                 token = next((k for k, known in names.items() if known == name), None)
-                assert float(row[int(name.split()[1]) if token is None else token]) == pytest.approx(weight, rel=6e-3)
+                assert float(
+                    row[int(name.split()[1]) if token is None else token]
+                ) == pytest.approx(weight, rel=6e-3)
             assert all(f">{name}<" in picture for name, _ in found)
 
 
-@pytest.mark.parametrize(("at", "told"), [(5, ["Head 1 in", "Head 2 in"]), (6, ["Map 1 in", "λ times map 2 in"])])
+@pytest.mark.parametrize(
+    ("at", "told"), [(5, ["Head 1 in", "Head 2 in"]), (6, ["Map 1 in", "λ times map 2 in"])]
+)
 def test_a_head_opens_by_mouse_finger_and_keyboard(stand, at, told):
     for view in ({}, {"has_touch": True, "is_mobile": True, "viewport": PHONE}):
         page = stand("machine", f"#drawing=machine&at={at}", reduced_motion="reduce", **view)
@@ -295,14 +408,30 @@ def test_the_river_flows_as_in_python():
             matrix = (1 - weight) * rows
             matrix[:, 0] += weight
             assert_equal([("sink", (mask.int().tolist(), weight))], [matrix.tolist()])
-            layers = [torch.eye(len(matrix)), *(attention.influence([matrix] * k, residual) for k in range(1, 5))]
-            assert_equal([("influence", (matrix.tolist(), 4, residual))], [[each.tolist() for each in layers]])
-            assert_equal([("heard", (layers[-1][-1].tolist(),))], [float(measures2.heard(layers[-1][-1]))])
-    assert torch.equal(constructions.sink(5, 0.3), 0.7 * attention.uniform(masks[0]) + 0.3 * torch.eye(5).double()[0])
+            layers = [
+                torch.eye(len(matrix)),
+                *(attention.influence([matrix] * k, residual) for k in range(1, 5)),
+            ]
+            assert_equal(
+                [("influence", (matrix.tolist(), 4, residual))],
+                [[each.tolist() for each in layers]],
+            )
+            assert_equal(
+                [("heard", (layers[-1][-1].tolist(),))], [float(measures2.heard(layers[-1][-1]))]
+            )
+    assert torch.equal(
+        constructions.sink(5, 0.3),
+        0.7 * attention.uniform(masks[0]) + 0.3 * torch.eye(5).double()[0],
+    )
 
 
 def test_the_needle_points_as_in_python_and_boxes_are_the_numbers_of_the_type():
-    calls = [("massOnOnes", (z, o, lead)) for z in (0, 1, 7, 4000) for o in (1, 3, 900) for lead in (0.0, 1.0, -2.0)]
+    calls = [
+        ("massOnOnes", (z, o, lead))
+        for z in (0, 1, 7, 4000)
+        for o in (1, 3, 900)
+        for lead in (0.0, 1.0, -2.0)
+    ]
     assert_equal(calls, [counting.mass_on_ones(*given) for _, given in calls])
     for kind, dtype in (("bf16", torch.bfloat16), ("fp16", torch.float16)):
         every = torch.arange(1, 0x4000, dtype=torch.int16).view(dtype).double()
@@ -311,9 +440,15 @@ def test_the_needle_points_as_in_python_and_boxes_are_the_numbers_of_the_type():
 
 
 def test_what_is_left_of_the_waves_is_as_in_python():
-    grid = [(c / 10, lam / 10, ratio) for c in range(11) for lam in range(13) for ratio in (0.2, 1.0, 2.0)]
+    grid = [
+        (c / 10, lam / 10, ratio)
+        for c in range(11)
+        for lam in range(13)
+        for ratio in (0.2, 1.0, 2.0)
+    ]
     assert_equal(
-        [("noiseLeft", g) for g in grid], [measures6.noise_left(c, lam * ratio).item() for c, lam, ratio in grid]
+        [("noiseLeft", g) for g in grid],
+        [measures6.noise_left(c, lam * ratio).item() for c, lam, ratio in grid],
     )
 
 
@@ -326,9 +461,17 @@ def test_graphs_average_and_conduct_as_in_python():
     for name in ("path", "cycle", "tree", "barbell", "grid", "expander", "karate"):
         graph = graphs.family(name, 12)
         matrix = graphs.adjacency(graph).tolist()
-        assert_equal([("averaging", (matrix,))], [graphs.adjacency(graph, "row", loops=True).tolist()])
-        assert_equal([("effectiveResistance", (matrix,))], [rewiring.effective_resistance(graph).tolist()], 1e-9)
-        added = [sorted(e[:2]) for e in rewiring.rewire(graph, "gtr", 1).edges(data="added") if e[2]]
+        assert_equal(
+            [("averaging", (matrix,))], [graphs.adjacency(graph, "row", loops=True).tolist()]
+        )
+        assert_equal(
+            [("effectiveResistance", (matrix,))],
+            [rewiring.effective_resistance(graph).tolist()],
+            1e-9,
+        )
+        added = [
+            sorted(e[:2]) for e in rewiring.rewire(graph, "gtr", 1).edges(data="added") if e[2]
+        ]
         assert javascript("mathematics", [("openingEdge", (matrix,))]) == added
 
 
@@ -386,7 +529,14 @@ def stand(chromium, stands):
     folder, address, usual = stands
     with contextlib.ExitStack() as stack:
 
-        def open_drawing(name, link="", viewport=None, color_scheme="light", reduced_motion="no-preference", **touch):
+        def open_drawing(
+            name,
+            link="",
+            viewport=None,
+            color_scheme="light",
+            reduced_motion="no-preference",
+            **touch,
+        ):
             (folder / "drawings").mkdir(exist_ok=True)
             (folder / f"drawings/{name}.html").write_text(drawing.page(name))
             page = usual
@@ -417,7 +567,11 @@ def test_a_drawing_is_accessible_fits_a_phone_and_asks_nobody(stand, name):
     for options in ({}, {"color_scheme": "dark"}, {"viewport": PHONE}):
         page = stand(name, **options)
         assert page.errors == []
-        assert [url for url in page.asked if not url.endswith(f"/{name}.html") and not url.startswith("data:")] == []
+        assert [
+            url
+            for url in page.asked
+            if not url.endswith(f"/{name}.html") and not url.startswith("data:")
+        ] == []
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         page.add_script_tag(path=AXE)
         assert page.evaluate(SCRIPTS["violations"]) == []
@@ -452,7 +606,9 @@ def test_a_hand_drags_by_mouse_and_a_frame_is_short(stand, name):
     (x, y), before = middle(item), seen(page)
     drag(page, (x, y), (x - 25, y + 20))
     assert seen(page) != before
-    quick = any(page.evaluate(SCRIPTS["frame"]) < 50 for _ in range(3))  # whatever else the processor does
+    quick = any(
+        page.evaluate(SCRIPTS["frame"]) < 50 for _ in range(3)
+    )  # whatever else the processor does
     assert quick, "milliseconds, the middle one of twenty frames"
     assert page.errors == []
 
@@ -480,7 +636,9 @@ def test_a_finger_drags_all_the_way_and_the_page_stands_still(stand, name):
     page = stand(name, has_touch=True, is_mobile=True, viewport=PHONE | {"height": 420})
     part, right, down = FOLLOWS[name]
     page.evaluate(SCRIPTS["fingers"])
-    assert page.evaluate("document.documentElement.scrollHeight > innerHeight + 60"), "the page could scroll"
+    assert page.evaluate("document.documentElement.scrollHeight > innerHeight + 60"), (
+        "the page could scroll"
+    )
     item = named(page, part)
     item.scroll_into_view_if_needed()
     before, there = middle(item), page.evaluate("scrollY")
@@ -520,7 +678,12 @@ def test_a_word_lights_what_it_names(stand, name):
 
 
 def test_the_machine_in_a_lesson_says_what_it_is_and_leads_to_the_front_page(stand):
-    assert stand("machine").locator(".machine-whole a").get_attribute("href").endswith("chapters/welcome.html")
+    assert (
+        stand("machine")
+        .locator(".machine-whole a")
+        .get_attribute("href")
+        .endswith("chapters/welcome.html")
+    )
 
 
 def test_a_drawing_plays_stops_and_starts_over(stand):
@@ -562,7 +725,12 @@ def test_a_word_in_emphasis_below_a_drawing_lights_its_part(chromium):
 def test_drawings_live_beside_each_other_and_in_a_shadow_tree(stand):
     page = stand("clocks")
     page.evaluate(SCRIPTS["shadow"], drawing.show("clocks").body)
-    assert page.evaluate("document.querySelector('body > div').shadowRoot.querySelectorAll('.item').length") > 8
+    assert (
+        page.evaluate(
+            "document.querySelector('body > div').shadowRoot.querySelectorAll('.item').length"
+        )
+        > 8
+    )
     assert page.errors == []
 
 

@@ -15,12 +15,15 @@ from drawn import blocks, compare, lines, same, write
 pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
 
 CHAPTERS = [
-    importlib.import_module(f"drawn.{path.stem}") for path in sorted((ROOT / "tests/drawn").glob("chapter*.py"))
+    importlib.import_module(f"drawn.{path.stem}")
+    for path in sorted((ROOT / "tests/drawn").glob("chapter*.py"))
 ]
 CALLS = [(chapter, name) for chapter in CHAPTERS for name in chapter.CALLS]
 
 
-@pytest.mark.parametrize(("chapter", "name"), CALLS, ids=[f"{c.__name__.split('.')[1]} {name}" for c, name in CALLS])
+@pytest.mark.parametrize(
+    ("chapter", "name"), CALLS, ids=[f"{c.__name__.split('.')[1]} {name}" for c, name in CALLS]
+)
 def test_what_is_shown_is_what_is_written_down(chapter, name, request):
     shown = [line.rstrip() for line in lines(chapter.CALLS[name]()) if line.strip()]
     assert shown, f"{name} gives nothing"
@@ -29,12 +32,16 @@ def test_what_is_shown_is_what_is_written_down(chapter, name, request):
         found = blocks(file) | {name: shown}
         write(file, {call: found[call] for call in chapter.CALLS if call in found})
     else:
-        compare(shown, blocks(file).get(name, shown))  # a new call is held from its first --redraw on
+        compare(
+            shown, blocks(file).get(name, shown)
+        )  # a new call is held from its first --redraw on
 
 
 @pytest.mark.site
 @pytest.mark.parametrize(
-    "page", sorted(ROOT.glob("chapters/[1-9]*/*.ipynb")), ids=lambda page: f"{page.parent.name}-{page.stem}"
+    "page",
+    sorted(ROOT.glob("chapters/[1-9]*/*.ipynb")),
+    ids=lambda page: f"{page.parent.name}-{page.stem}",
 )
 def test_what_a_page_draws_is_what_is_written_down(page, request):
     """`show` wrote what it drew into the output of the executed cell: figures that a page draws itself have no other test."""
@@ -63,7 +70,9 @@ def test_every_public_function_of_the_figures_is_called(chapter):
     }  # fmt: skip
     called = {name.removeprefix("figures.").split(",")[0].split(" ")[0] for name in chapter.CALLS}
     missing = public - called - chapter.WITHOUT
-    assert not missing, f"tests/drawn/{chapter.__name__.split('.')[1]}.py must call {', '.join(sorted(missing))}"
+    assert not missing, (
+        f"tests/drawn/{chapter.__name__.split('.')[1]}.py must call {', '.join(sorted(missing))}"
+    )
     assert chapter.WITHOUT <= public
 
 

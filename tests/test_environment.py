@@ -16,7 +16,9 @@ from conftest import ROOT
 def clone(tmp_path):
     for name in ("Makefile", "requirements.txt", "constraints.txt", "pyproject.toml", "tools"):
         source = ROOT / name
-        shutil.copytree(source, tmp_path / name) if source.is_dir() else shutil.copy(source, tmp_path / name)
+        shutil.copytree(source, tmp_path / name) if source.is_dir() else shutil.copy(
+            source, tmp_path / name
+        )
     for name in ("chapters", "src", "data"):
         (tmp_path / name).mkdir(parents=True)
     return tmp_path
@@ -32,9 +34,19 @@ def old_python(folder, version="Python 3.10.9"):
 
 def make(clone, *words):
     """Run make as from a shell, although a make may run these tests."""
-    around = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    around = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+    }
     return subprocess.run(
-        ["make", *words], cwd=clone, env=around, capture_output=True, text=True, timeout=20, check=False
+        ["make", *words],
+        cwd=clone,
+        env=around,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
     )
 
 
@@ -103,17 +115,23 @@ def pins(name):
 
 def test_everything_that_is_installed_is_locked():
     locked, wrong = pins("constraints.txt"), []
-    own = re.compile(r"(torch|triton|nvidia-.+|cuda-.+|uv|pip|setuptools|wheel|connection-bottlenecks)")
+    own = re.compile(
+        r"(torch|triton|nvidia-.+|cuda-.+|uv|pip|setuptools|wheel|connection-bottlenecks)"
+    )
     for each in metadata.distributions():
         name = re.sub(r"[-_.]+", "-", each.metadata["Name"]).lower()
         if not own.fullmatch(name) and each.version not in locked.get(name, ()):
             wrong.append(f"{name} {each.version}, locked {locked.get(name)}")
-    assert not wrong, f"`python tools/environment.py lock` after a change of requirements.txt: {wrong}"
+    assert not wrong, (
+        f"`python tools/environment.py lock` after a change of requirements.txt: {wrong}"
+    )
 
 
 def test_the_lock_keeps_the_pins_and_names_no_address():
     locked = pins("constraints.txt")
-    assert {name: found for name, found in pins("requirements.txt").items() if found != locked.get(name)}.keys() == {
+    assert {
+        name: found for name, found in pins("requirements.txt").items() if found != locked.get(name)
+    }.keys() == {
         "torch",
         "uv",
     }

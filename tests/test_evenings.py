@@ -36,10 +36,16 @@ def test_the_notebook_of_an_evening_has_no_solutions(number):
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert "@title" not in text
     assert "Solution in words" not in text
-    assert all("= ..." in "".join(cell["source"]) for cell in cells if cell["metadata"].get("tags") == ["step"])
+    assert all(
+        "= ..." in "".join(cell["source"])
+        for cell in cells
+        if cell["metadata"].get("tags") == ["step"]
+    )
     for each in (each for part in FIVE[number - 1]["parts"] for each in part.get("exercises", ())):
         solved = ["".join(cell["source"]) for cell in assignments.exercise(ROOT, f"{each}")]
-        body = next(cell for cell in solved if cell.startswith("# @title")).partition("\n")[2].strip()
+        body = (
+            next(cell for cell in solved if cell.startswith("# @title")).partition("\n")[2].strip()
+        )
         assert not any(body in cell for cell in code), f"the solution of {each}"
         assert "Hint 3" in text
     ids = [cell["id"] for cell in cells]
@@ -50,9 +56,9 @@ def test_the_notebook_of_an_evening_has_no_solutions(number):
 @pytest.mark.parametrize("number", range(1, 6))
 def test_an_evening_keeps_a_sentence_of_its_own(number):
     chapter = FIVE[number - 1]["keep"]
-    assert f'parts.note("{chapter}", sentence' in json.loads(json.dumps(assignments.evening(ROOT, number))).replace(
-        '\\"', '"'
-    )
+    assert f'parts.note("{chapter}", sentence' in json.loads(
+        json.dumps(assignments.evening(ROOT, number))
+    ).replace('\\"', '"')
 
 
 def test_the_page_names_each_evening_and_each_part_is_there():
@@ -91,7 +97,9 @@ def test_a_lesson_is_marked_where_the_evenings_leave_it():
 
 
 def test_the_minutes_of_the_cards_are_computed():
-    found = {path: chapters.to_read(path) for path in sorted(ROOT.glob("chapters/[1-7]-*/lesson.ipynb"))}
+    found = {
+        path: chapters.to_read(path) for path in sorted(ROOT.glob("chapters/[1-7]-*/lesson.ipynb"))
+    }
     assert found == {path: reading.minutes(path) for path in found}
     assert len({*found.values()}) > 1, "not one number for all lessons"
 
@@ -120,12 +128,21 @@ def test_the_lines_of_a_step_are_folded_on_its_page(page):
     steps = [cell["metadata"] for cell in cells if "step" in cell["metadata"].get("tags", [])]
     assert steps
     assert all("hide-cell" in step["tags"] for step in steps)
-    assert {step["mystnb"]["code_prompt_show"] for step in steps} == {"Show the lines, for when you are stuck"}
+    assert {step["mystnb"]["code_prompt_show"] for step in steps} == {
+        "Show the lines, for when you are stuck"
+    }
 
 
-@pytest.mark.parametrize("name", ["chapters/0-build-it/build", "chapters/zh/2-causal-attention/yours"])
+@pytest.mark.parametrize(
+    "name", ["chapters/0-build-it/build", "chapters/zh/2-causal-attention/yours"]
+)
 def test_the_button_gives_the_copy_to_write_in_first(tmp_path, name):
-    source = {"type": "link", "label": "download-source-button", "url": "_sources/page.ipynb", "text": ".ipynb"}
+    source = {
+        "type": "link",
+        "label": "download-source-button",
+        "url": "_sources/page.ipynb",
+        "text": ".ipynb",
+    }
     group = {"buttons": [dict(source), {"label": "download-pdf-button"}]}
     context = {"header_buttons": [group], "pathto": lambda folder, _: f"../{folder}"}
     lectures.handout(SimpleNamespace(outdir=str(tmp_path)), name, "", context, None)
@@ -135,7 +152,11 @@ def test_the_button_gives_the_copy_to_write_in_first(tmp_path, name):
     assert first["url"] != source["url"]
     if "zh" in name:
         (file,) = (tmp_path / "_sources").iterdir()
-        steps = [cell for cell in json.loads(file.read_text())["cells"] if "step" in cell["metadata"].get("tags", [])]
+        steps = [
+            cell
+            for cell in json.loads(file.read_text())["cells"]
+            if "step" in cell["metadata"].get("tags", [])
+        ]
         assert steps
         assert all("".join(cell["source"]).endswith("= ...\n") for cell in steps)
     else:

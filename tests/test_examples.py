@@ -38,7 +38,9 @@ def examples() -> dict[str, doctest.DocTest]:
     for name in MODULES:
         module = importlib.import_module(name)
         for inner, value in vars(module).items():
-            if getattr(value, "__module__", None) == name and (inspect.isclass(value) or callable(value)):
+            if getattr(value, "__module__", None) == name and (
+                inspect.isclass(value) or callable(value)
+            ):
                 tests = finder.find(inspect.unwrap(value), f"{name}.{inner}", module, vars(module))
                 found |= {test.name: test for test in tests if test.examples}
     return found
@@ -49,11 +51,14 @@ EXAMPLES = examples()
 
 def loads(name: str) -> bool:
     """Whether an example runs the language model."""
-    return any("default()" in each.source or "load()" in each.source for each in EXAMPLES[name].examples)
+    return any(
+        "default()" in each.source or "load()" in each.source for each in EXAMPLES[name].examples
+    )
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if loads(name) else name for name in EXAMPLES]
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if loads(name) else name for name in EXAMPLES],
 )
 def test_an_example_gives_what_it_says(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -68,7 +73,9 @@ CALLED = {
     for name, value in names("helpers").items()
     if callable(value) and not inspect.isclass(value) and "._" not in name
 }
-OWN = {name: value for name, value in FUNCTIONS.items() if not value.__module__.startswith("helpers")}
+OWN = {
+    name: value for name, value in FUNCTIONS.items() if not value.__module__.startswith("helpers")
+}
 
 
 @pytest.mark.parametrize("name", [*CALLED, *OWN])

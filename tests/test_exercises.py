@@ -36,12 +36,24 @@ LEVELS = {"●": "easy", "●●": "moderate", "●●●": "demanding", "●●
 CHAPTERS = {int(p.parent.name[0]): p for p in sorted((ROOT / "chapters").glob("*/exercises.ipynb"))}
 MODULES = {n: importlib.import_module(f"course.chapter{n}.checks") for n in CHAPTERS}
 EXERCISES = {
-    each.number: each for module in MODULES.values() for each in vars(module).values() if isinstance(each, Exercise)
+    each.number: each
+    for module in MODULES.values()
+    for each in vars(module).values()
+    if isinstance(each, Exercise)
 }
 ANSWERS = {}
 for n, module in MODULES.items():
-    ANSWERS |= read(ROOT / f"tests/answers/chapter{n}.toml", module, importlib.import_module(f"answers.chapter{n}"))
-NAMES = [name for module in MODULES.values() for name, each in vars(module).items() if isinstance(each, Exercise)]
+    ANSWERS |= read(
+        ROOT / f"tests/answers/chapter{n}.toml",
+        module,
+        importlib.import_module(f"answers.chapter{n}"),
+    )
+NAMES = [
+    name
+    for module in MODULES.values()
+    for name, each in vars(module).items()
+    if isinstance(each, Exercise)
+]
 
 
 @pytest.fixture(autouse=True)
@@ -90,9 +102,14 @@ def refusing(number):
         under = row.get("number", under)
         if under == number:
             said += [
-                sentence for each in row.values() if isinstance(each, str) for _, sentence in exercises._rows(each)
+                sentence
+                for each in row.values()
+                if isinstance(each, str)
+                for _, sentence in exercises._rows(each)
             ]
-            said += [each for table in row.values() if isinstance(table, dict) for each in table.values()]
+            said += [
+                each for table in row.values() if isinstance(table, dict) for each in table.values()
+            ]
     return said
 
 
@@ -120,23 +137,35 @@ def test_each_refusal_of_a_table_is_told_to_a_wrong_answer(number):
     assert not [words for words in refusals(number) if not re.search(words, "\n".join(said))]
 
 
-@pytest.mark.xfail(reason="an edition may lag behind its English: pytest -rx lists where", strict=False)
+@pytest.mark.xfail(
+    reason="an edition may lag behind its English: pytest -rx lists where", strict=False
+)
 @pytest.mark.parametrize("number", EXERCISES)
 def test_each_refusal_has_its_words_in_chinese(number):
     said = [verdict(EXERCISES[number], answer).sentence for answer, _ in ANSWERS[number].wrong]
     with in_words(editions.words(CHAPTERS[int(number[0])].with_suffix(".zh.po"))):
-        told = {each: translated(each) for each in said if " raised " not in each}  # as Python says it
+        told = {
+            each: translated(each) for each in said if " raised " not in each
+        }  # as Python says it
     english = re.compile("[A-Za-z]{2,} [A-Za-z]{2,} [a-z]{2,}")
     assert [other for other in told.values() if english.search(GIVEN.sub("", other))] == []
-    assert all(text in told[each] for each in told for text in re.findall(r"parse\('.*?'\)", each))  # stays whole
+    assert all(
+        text in told[each] for each in told for text in re.findall(r"parse\('.*?'\)", each)
+    )  # stays whole
 
 
 @pytest.mark.parametrize(("number", "answer"), rows("right"))
 def test_a_right_answer_of_another_form_is_right(number, answer, monkeypatch):
     """The first has its picture as a page shows it, the others have it drawn as far as an error in it shows."""
     if answer is not ANSWERS[number].right[0]:
-        monkeypatch.setattr(widget, "image", lambda figure, alt: plt.close(figure) or figure.draw_without_rendering())
-        monkeypatch.setattr(race, "enter", functools.partial(race.enter, steps=20))  # not to its end
+        monkeypatch.setattr(
+            widget,
+            "image",
+            lambda figure, alt: plt.close(figure) or figure.draw_without_rendering(),
+        )
+        monkeypatch.setattr(
+            race, "enter", functools.partial(race.enter, steps=20)
+        )  # not to its end
     found = verdict(EXERCISES[number], answer)
     assert found, f"{answer.text}: {found.sentence}"
     assert "✓" in repr(found)
@@ -176,7 +205,9 @@ def test_each_mistake_of_a_table_is_told_by_its_own_sentence(number):
         more = {name: each for name, each in more.items() if name != "picture"}
         extra = {name: each for name, each in more.items() if name != "tolerance"}
         parameters = signature.rstrip(")").partition("(")[2]
-        for made, sentence in exercises._functions(table, parameters, {**names, "right": solution, **extra}):
+        for made, sentence in exercises._functions(
+            table, parameters, {**names, "right": solution, **extra}
+        ):
             with pytest.raises(Wrong) as wrong:
                 compare(names, signature, made, solution, given, table, **tolerance, **more)
             assert str(wrong.value).endswith(sentence), f"{sentence}\n{wrong.value}"
@@ -189,7 +220,9 @@ def test_each_mistake_of_a_table_is_told_by_its_own_sentence(number):
 @pytest.mark.parametrize(("width", "factor"), [(128, 8), (64, 4), (4, 2)])
 def test_a_base_times_the_factor_slows_the_last_pair_less_than_is_said(width, factor):
     """What 5.8 says of this mistake."""
-    slower = float(rope.frequencies(width, 10_000)[-1] / rope.frequencies(width, 10_000 * factor)[-1])
+    slower = float(
+        rope.frequencies(width, 10_000)[-1] / rope.frequencies(width, 10_000 * factor)[-1]
+    )
     assert slower == pytest.approx(factor ** ((width - 2) / width))
     assert slower < factor
     assert (
@@ -213,7 +246,9 @@ def test_exercises_have_what_a_learner_needs(chapter):
     levels = re.findall(r"^(●+) (\w+), \d+ minutes$", text, re.M)
     assert len(levels) == len(titles)
     assert all(LEVELS[dots] == word for dots, word in levels)
-    assert [len(dots) for dots, _ in levels] == sorted(len(dots) for dots, _ in levels), "from easy to hard"
+    assert [len(dots) for dots, _ in levels] == sorted(len(dots) for dots, _ in levels), (
+        "from easy to hard"
+    )
     for summary in ("Hint 1: ", "Hint 2: ", "Hint 3: ", "Solution in words"):
         assert text.count(f"<summary>{summary}") == len(titles), f"each exercise has {summary!r}"
     assert "checks.progress()" in [source for source, _ in cells(chapter, "code")]
@@ -223,18 +258,28 @@ def test_exercises_have_what_a_learner_needs(chapter):
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_solutions_are_hidden_everywhere_and_bind_no_name_of_the_learner(chapter):
     code = cells(chapter, "code")
-    solutions = [(source, metadata) for source, metadata in code if source.startswith("# @title Solution")]
+    solutions = [
+        (source, metadata) for source, metadata in code if source.startswith("# @title Solution")
+    ]
     assert len(solutions) == sum(n.startswith(f"{chapter}.") for n in EXERCISES)
     for _, metadata in solutions:
         assert metadata["tags"] == ["hide-cell"], "folded on the site"
         assert metadata["cellView"] == "form", "folded on Colab"
         assert metadata["jupyter"] == {"source_hidden": True}, "folded in JupyterLab"
         assert metadata["mystnb"]["code_prompt_show"] == "Show the solution"
-    bound = {name for source, _ in solutions for name in re.findall(r"^(?:def )?(\w+)(?: =|\()", source, re.M)}
-    assert bound <= {"solution"}, "a solution under the learner's name would make an empty stub right"
+    bound = {
+        name
+        for source, _ in solutions
+        for name in re.findall(r"^(?:def )?(\w+)(?: =|\()", source, re.M)
+    }
+    assert bound <= {"solution"}, (
+        "a solution under the learner's name would make an empty stub right"
+    )
     for name in NAMES:
         if name in MODULES[chapter].__dict__ and name in "".join(source for source, _ in code):
-            assert sum(f"checks.{name}(" in source for source, _ in code) == 1, f"one check of {name}"
+            assert sum(f"checks.{name}(" in source for source, _ in code) == 1, (
+                f"one check of {name}"
+            )
             assert sum(f"checks.{name}.solution(" in source for source, _ in solutions) == 1
 
 
@@ -256,7 +301,9 @@ def test_solutions_are_right_and_stubs_are_not_yet(chapter, monkeypatch):
         assert bool(each) == (".solution(" in call), f"{call}: {each}"
         if not each:
             assert "still empty" in each.sentence
-    assert not any(each.last for each in EXERCISES.values()), "a solution leaves no mark in the learner's progress"
+    assert not any(each.last for each in EXERCISES.values()), (
+        "a solution leaves no mark in the learner's progress"
+    )
 
 
 # beginning another one
@@ -309,7 +356,9 @@ def test_an_exercise_begun_by_the_command_is_whole_and_right(begun):
     assert new[3].count("<summary>") == 4
     exec(new[4], names)
     solutions = [("".join(cell["source"]), cell["metadata"]) for cell in before]
-    assert added[-1]["metadata"] == next(m for s, m in solutions if s.startswith("# @title Solution"))
+    assert added[-1]["metadata"] == next(
+        m for s, m in solutions if s.startswith("# @title Solution")
+    )
 
 
 @pytest.mark.parametrize(
@@ -336,7 +385,9 @@ def double(x):
 
 
 def add(answer=None, **more):
-    return compare({}, "add(x)", answer, lambda x: x + 1, exercises.cases({}, "1", "2", "3"), **more)
+    return compare(
+        {}, "add(x)", answer, lambda x: x + 1, exercises.cases({}, "1", "2", "3"), **more
+    )
 
 
 def test_twice_is_said_only_where_it_is_true_on_every_case():
@@ -369,7 +420,9 @@ def test_an_error_tells_the_learners_own_line():
         empty_list = []
         return empty_list[x]
 
-    with pytest.raises(Wrong, match=r"add\(1\) raised IndexError: .*in your line “return empty_list\[x\]”"):
+    with pytest.raises(
+        Wrong, match=r"add\(1\) raised IndexError: .*in your line “return empty_list\[x\]”"
+    ):
         add(answer=answer)
 
 
@@ -408,7 +461,8 @@ def test_two_slips_are_told_one_after_the_other():
     given = exercises.cases({}, "1.0, 0", "2.0, 0", "3.0, 1", "4.0, 1")
     rows = "2 * x + y :: Is it doubled?\nx - y :: Is y taken away?"
     with pytest.raises(
-        Wrong, match=r"Is it doubled\? \(This alone explains 2 of 4 wrong cases: there is a second slip"
+        Wrong,
+        match=r"Is it doubled\? \(This alone explains 2 of 4 wrong cases: there is a second slip",
     ):
         compare({}, "f(x, y)", lambda x, y: 2 * x + 7 * y, lambda x, y: x + y, given, rows)
 
@@ -470,7 +524,10 @@ def test_a_slow_right_answer_whose_picture_calls_run_is_right(monkeypatch):
 
     found = Exercise("0.0", "", lambda a: add(answer=a, picture=picture))(answer)
     assert found, found.sentence
-    assert "No picture, though: it was not finished after 1 seconds, which says nothing against" in found.sentence
+    assert (
+        "No picture, though: it was not finished after 1 seconds, which says nothing against"
+        in found.sentence
+    )
     assert not clock.CLOCKS.limits
 
 
@@ -515,7 +572,11 @@ GUESSES = {"up": "It falls: the mean is over more.", "down": "The mean is over m
 
 
 def predicting(answer):
-    return Right(f"your function gives {exercises.run('f(2)', answer, 2)}.") if answer(2) == 1 else add(answer=answer)
+    return (
+        Right(f"your function gives {exercises.run('f(2)', answer, 2)}.")
+        if answer(2) == 1
+        else add(answer=answer)
+    )
 
 
 def test_any_guess_is_kept_the_function_runs_and_the_verdict_sets_both_side_by_side():
@@ -524,17 +585,24 @@ def test_any_guess_is_kept_the_function_runs_and_the_verdict_sets_both_side_by_s
     assert not wrong
     assert "mean" not in wrong.sentence, "the reason is not given away before the function is right"
     right = check("up", lambda x: 1)
-    assert right.sentence == "You predicted “up”. Your function gives 1. It falls: the mean is over more."
+    assert (
+        right.sentence
+        == "You predicted “up”. Your function gives 1. It falls: the mean is over more."
+    )
     assert "Predicted at once: 0 of 1." in exercises.progress([check]).data
     changed = check("down", lambda x: 1).sentence
-    assert changed.startswith("You say “down” now. You first predicted “up”. "), "the first guess counts"
+    assert changed.startswith("You say “down” now. You first predicted “up”. "), (
+        "the first guess counts"
+    )
     other = Exercise("0.1", "Predict", predicting, guesses=GUESSES, true="down")
     assert other.solution("up", lambda x: 1)
     assert other.guess is None, "the book's answer is no guess"
     assert other("down", lambda x: 1)
     assert "Predicted at once: 1 of 2." in exercises.progress([check, other]).data
     assert "must be one of 'up', 'down', not 'sideways'" in check("sideways", double).sentence
-    assert repr(Exercise("0.2", "", predicting, guesses=GUESSES)(..., double)).startswith("○ prediction is still empty")
+    assert repr(Exercise("0.2", "", predicting, guesses=GUESSES)(..., double)).startswith(
+        "○ prediction is still empty"
+    )
 
 
 @pytest.mark.parametrize("number", [each.number for each in EXERCISES.values() if each.guesses])
@@ -545,7 +613,8 @@ def test_every_guess_of_an_exercise_is_confronted_with_what_the_function_gives(n
         found = copy.copy(check)(guess, *ANSWERS[number].right[0].arguments)
         assert found, found.sentence
         assert re.search(
-            rf"^You predicted “{re.escape(guess)}”\. .*\d.*{re.escape(check.guesses[guess])}$", found.sentence
+            rf"^You predicted “{re.escape(guess)}”\. .*\d.*{re.escape(check.guesses[guess])}$",
+            found.sentence,
         )
 
 
@@ -581,7 +650,9 @@ def test_a_call_with_too_few_answers_says_how_to_call(number):
 MATRIX = torch.tensor([[0.2, 0.8, 0.0], [0.5, 0.1, 0.4], [0.3, 0.3, 0.4]], dtype=torch.float64)
 
 
-RELATIONS = tomllib.loads((ROOT / "tests/answers/relations.toml").read_text())["relations"].splitlines()
+RELATIONS = tomllib.loads((ROOT / "tests/answers/relations.toml").read_text())[
+    "relations"
+].splitlines()
 
 
 @pytest.mark.parametrize("row", RELATIONS)
@@ -592,7 +663,10 @@ def test_the_relation_between_what_is_given_and_expected_is_found(row):
     def power(t, n):
         return t.matrix_power(n)
 
-    given = [Case(f"A, {n}", (m, n)) for n, m in ((2, MATRIX), (3, MATRIX.flip(1)), (4, MATRIX), (5, MATRIX.flip(0)))]
+    given = [
+        Case(f"A, {n}", (m, n))
+        for n, m in ((2, MATRIX), (3, MATRIX.flip(1)), (4, MATRIX), (5, MATRIX.flip(0)))
+    ]
     with pytest.raises(Wrong, match=re.escape(words)):
         compare({}, "power(t, n)", lambda t, n: mistaken(power(t, n), n), power, given)
 
@@ -616,7 +690,9 @@ def test_a_relation_or_a_mistake_is_said_only_if_it_holds_wherever_both_run():
 
 def test_run_all_gives_no_answer_away(monkeypatch):
     """In a kernel the check of the book's own answer shows nothing where that passes; in a built page it is folded."""
-    check = Exercise("0.0", "Add", lambda a: Right("The answer is 42.", lambda: exercises.HTML("<svg>42</svg>")))
+    check = Exercise(
+        "0.0", "Add", lambda a: Right("The answer is 42.", lambda: exercises.HTML("<svg>42</svg>"))
+    )
     monkeypatch.delenv("HELPERS_STILL", raising=False)
     assert repr(check.solution(1)) == check.solution(1)._repr_html_() == ""
     assert "42" in check(1)._repr_html_()
@@ -662,7 +738,9 @@ def test_whole_numbers_of_any_size_are_an_answer():
     whole = np.array([2**70, 1], dtype=object)
     assert compare({}, "f()", lambda: whole, lambda: [2.0**70, 1.0], [Case("", ())])
     with pytest.raises(Wrong, match="must return a number or a tensor"):
-        compare({}, "f()", lambda: np.array([{}, 1], dtype=object), lambda: [1.0, 1.0], [Case("", ())])
+        compare(
+            {}, "f()", lambda: np.array([{}, 1], dtype=object), lambda: [1.0, 1.0], [Case("", ())]
+        )
 
 
 @pytest.mark.parametrize("number", range(1, 7))
@@ -709,14 +787,21 @@ def test_whoever_waits_for_a_busy_processor_is_not_in_an_endless_loop(monkeypatc
     assert Exercise("0.0", "", lambda a: add(answer=a))(answer)
     monkeypatch.setattr(exercises, "PATIENCE", 1.0)
     assert (
-        "was stopped" in Exercise("0.0", "", lambda a: add(answer=lambda x: answer(x) + 0 * answer(x)))(answer).sentence
+        "was stopped"
+        in Exercise("0.0", "", lambda a: add(answer=lambda x: answer(x) + 0 * answer(x)))(
+            answer
+        ).sentence
     )
 
 
 @pytest.mark.parametrize(
     ("answer", "solution", "words"),
     [
-        (lambda x: torch.ones(int(x)), lambda x: torch.rand(int(x)), "All that comes out, on every case, is 1:"),
+        (
+            lambda x: torch.ones(int(x)),
+            lambda x: torch.rand(int(x)),
+            "All that comes out, on every case, is 1:",
+        ),
         (
             lambda x: torch.arange(int(x)) % 2,
             lambda x: torch.rand(int(x)),
@@ -728,7 +813,11 @@ def test_whoever_waits_for_a_busy_processor_is_not_in_an_endless_loop(monkeypatc
             "On every case it is what is expected, reversed",
         ),
         (lambda x: torch.eye(int(x)).roll(2, 0), lambda x: torch.eye(int(x)), None),
-        (lambda x: int((-1) ** int(x) * x), lambda x: (-1) ** int(x) * x, "without what is behind the point"),
+        (
+            lambda x: int((-1) ** int(x) * x),
+            lambda x: (-1) ** int(x) * x,
+            "without what is behind the point",
+        ),
     ],
 )
 def test_what_is_true_of_0_and_1_is_no_reason(answer, solution, words):
@@ -748,14 +837,24 @@ def test_after_a_first_difference_a_long_case_is_not_waited_for():
 
     with pytest.raises(Wrong, match="1 less than what is expected"):
         compare(
-            {}, "f(n)", answer, lambda n: n + 1, exercises.cases({}, "100_000", "100_000_000_000", "200_000", "300_000")
+            {},
+            "f(n)",
+            answer,
+            lambda n: n + 1,
+            exercises.cases({}, "100_000", "100_000_000_000", "200_000", "300_000"),
         )
     assert called == [100_000, 200_000, 300_000]
 
 
 def test_a_near_answer_is_called_near():
     with pytest.raises(Wrong, match=r"It is near, 0\.0002% off at most"):
-        compare({}, "f(x)", lambda x: x**0.5 * (1 + 2e-6), lambda x: x**0.5, exercises.cases({}, "2.0", "3.0", "5.0"))
+        compare(
+            {},
+            "f(x)",
+            lambda x: x**0.5 * (1 + 2e-6),
+            lambda x: x**0.5,
+            exercises.cases({}, "2.0", "3.0", "5.0"),
+        )
 
 
 def test_the_line_in_which_nan_arises_is_told():
@@ -765,7 +864,9 @@ def test_the_line_in_which_nan_arises_is_told():
         return row + 1
 
     given = [Case("x", (torch.ones(3, dtype=torch.float64),))]
-    with pytest.raises(Wrong, match=re.escape("NaN first arises in your line “row = hidden.softmax(-1)”")):
+    with pytest.raises(
+        Wrong, match=re.escape("NaN first arises in your line “row = hidden.softmax(-1)”")
+    ):
         compare({}, "f(x)", answer, lambda x: x, given)
 
 
@@ -793,10 +894,18 @@ def test_a_row_of_a_table_varies_with_its_cases_and_does_not_only_fail(number):
     for (names, signature, _, solution, given, *rest), more in compared(number):
         parameters = signature.rstrip(")").partition("(")[2]
         table = rest[0] if rest else more.get("mistakes", "")
-        for made, sentence in exercises._functions(table, parameters, {**names, "right": solution, **more}):
-            found = [x for x in (exercises._made(made, each.arguments) for each in given) if x is not None]
+        for made, sentence in exercises._functions(
+            table, parameters, {**names, "right": solution, **more}
+        ):
+            found = [
+                x
+                for x in (exercises._made(made, each.arguments) for each in given)
+                if x is not None
+            ]
             assert len(found) >= min(3, len(given)), f"it fails on most cases: {sentence}"
-            constant += len(given) > 2 and len({float(x) for each in found for x in each.flatten()}) == 1
+            constant += (
+                len(given) > 2 and len({float(x) for each in found for x in each.flatten()}) == 1
+            )
     assert constant == CONSTANT.get(number, 0)
 
 
@@ -823,9 +932,13 @@ def test_one_slip_is_told_by_its_place_and_kind():
         return 0 if x <= 0 else x + summed(x - 1)
 
     told = slipped(brackets, lambda x: (x - 1) / (x + 1), ["0.5"])
-    assert "one slip in `x - 1 / part`: the brackets, or something that is missing?" in told  # x / part is right, too
+    assert (
+        "one slip in `x - 1 / part`: the brackets, or something that is missing?" in told
+    )  # x / part is right, too
     assert "(x - 1) / part" not in told, "never the edit"
-    assert "Look at `total = x`: it forgets what was there before" in slipped(endless, summed, ["4.5", "6.0"])
+    assert "Look at `total = x`: it forgets what was there before" in slipped(
+        endless, summed, ["4.5", "6.0"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -891,7 +1004,9 @@ def test_an_edit_that_is_right_by_chance_or_in_several_places_is_not_told():
 
     assert "Look at the operator in `math.sin(x) + x`" in slipped(answer, solution, ["2.5"])
     assert "Look at" not in slipped(answer, solution, ["2.5", "5.0"])
-    assert "Look at" not in slipped(answer, solution, []), "without inputs that no check uses nothing is told"
+    assert "Look at" not in slipped(answer, solution, []), (
+        "without inputs that no check uses nothing is told"
+    )
 
 
 def test_an_edit_is_not_named_where_another_one_mends_the_function_under_another_name():
@@ -904,7 +1019,11 @@ def test_an_edit_is_not_named_where_another_one_mends_the_function_under_another
     def unrooted(x):
         return math.erf(1 / (2 * x) / (math.sqrt(2) * (x + 1)))
 
-    told = slipped(unrooted, lambda x: math.erf(1 / (2 * x) / math.sqrt(2 * (x + 1))), ["0.5", "2.5"])
-    assert "one slip in `math.sqrt(2) * (x + 1)`: the brackets, or something that is missing?" in told
+    told = slipped(
+        unrooted, lambda x: math.erf(1 / (2 * x) / math.sqrt(2 * (x + 1))), ["0.5", "2.5"]
+    )
+    assert (
+        "one slip in `math.sqrt(2) * (x + 1)`: the brackets, or something that is missing?" in told
+    )
     told = slipped(apart, lambda x: 4 * x + 2, ["4.0", "7.0"])
     assert "One change" not in told, "at two places, of which one is as likely as the other"

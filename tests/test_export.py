@@ -29,7 +29,10 @@ def session(graph) -> onnxruntime.InferenceSession:
 
 def run(found, **inputs) -> dict[str, np.ndarray]:
     names = [output.name for output in found.get_outputs()]
-    typed = {name: np.asarray(x, np.int64 if name in ("ids", "rows") else np.float32) for name, x in inputs.items()}
+    typed = {
+        name: np.asarray(x, np.int64 if name in ("ids", "rows") else np.float32)
+        for name, x in inputs.items()
+    }
     return dict(zip(names, found.run(names, typed), strict=True))
 
 
@@ -57,13 +60,17 @@ def read(found, model, ids, rope=None, mask=None, heads=None, temperature=1.0, p
 
 
 def differences(found: dict, wanted: intervention._Reading) -> dict[str, float]:
-    return {name: float(np.abs(found[name] - getattr(wanted, name).numpy()).max()) for name in CLOSE}
+    return {
+        name: float(np.abs(found[name] - getattr(wanted, name).numpy()).max()) for name in CLOSE
+    }
 
 
 def assert_equal(found, wanted, tolerances):
     for name, most in tolerances.items():
         assert differences(found, wanted)[name] < most, differences(found, wanted)
-    assert (found["logits"].argmax(-1) == wanted.logits.argmax(-1).numpy()).all(), "another likeliest token"
+    assert (found["logits"].argmax(-1) == wanted.logits.argmax(-1).numpy()).all(), (
+        "another likeliest token"
+    )
 
 
 def prompts(count: int, longest: int = 256) -> list[str]:
@@ -104,7 +111,10 @@ def test_a_prompt_in_two_pieces_is_the_prompt(graph, smollm2):
     wanted, first = intervention.read(smollm2, ids), read(graph, smollm2, ids[:17])
     second = read(graph, smollm2, ids[17:], past=first["present"])
     assert np.abs(second["logits"] - wanted.logits[17:].numpy()).max() < CLOSE["logits"]
-    assert np.abs(second["attentions"] - wanted.attentions[:, :, 17:].numpy()).max() < CLOSE["attentions"]
+    assert (
+        np.abs(second["attentions"] - wanted.attentions[:, :, 17:].numpy()).max()
+        < CLOSE["attentions"]
+    )
     assert second["present"].shape[-2] == 30
 
 
@@ -117,11 +127,16 @@ def test_reading_without_an_intervention_is_the_model(smollm2):
     assert torch.allclose(found.states, torch.cat(wanted.hidden_states), atol=0.1)
     assert torch.allclose(found.attentions, probe.attention_maps(smollm2, ids), atol=1e-5)
     states, _ = interventions.with_hidden(smollm2, ids, hide=0)
-    assert torch.allclose(intervention.read(smollm2, ids, mask=unseen(40, 0)).states, states, atol=0.1)
+    assert torch.allclose(
+        intervention.read(smollm2, ids, mask=unseen(40, 0)).states, states, atol=0.1
+    )
 
 
 def test_a_decoder_of_another_make_is_refused():
-    for options in ({"encoding": "APE"}, {"block": lambda *a, layer: Block(*a, layer=layer, attention=torch.relu)}):
+    for options in (
+        {"encoding": "APE"},
+        {"block": lambda *a, layer: Block(*a, layer=layer, attention=torch.relu)},
+    ):
         with pytest.raises(ValueError, match="model must have RoPE, ALiBi or no encoding"):
             export.course_decoder(Decoder(7, 16, 2, 2, **options))
 

@@ -23,10 +23,18 @@ HALF, INTERLEAVED, UNTURNED = (
 # what mixes the tokens, each kind once; sections that are refused, with a word of the reason
 FAMILIES = {
     "cohere": ({INTERLEAVED}, {}),
-    "cohere2": ({INTERLEAVED, UNTURNED}, {"frequencies": "turn no queries", "silenced": "turn no queries"}),
-    **dict.fromkeys(("mistral", "qwen2", "qwen3", "olmo2", "granite", "starcoder2", "gemma2"), ({HALF}, {})),
+    "cohere2": (
+        {INTERLEAVED, UNTURNED},
+        {"frequencies": "turn no queries", "silenced": "turn no queries"},
+    ),
+    **dict.fromkeys(
+        ("mistral", "qwen2", "qwen3", "olmo2", "granite", "starcoder2", "gemma2"), ({HALF}, {})
+    ),
     "gpt_neox": ({("attention", "half", 0.25)}, {"frequencies": "4 of 16 dimensions"}),
-    "smollm3": ({HALF, UNTURNED}, {"frequencies": "1 of its 4 layers", "silenced": "1 of its 4 layers"}),
+    "smollm3": (
+        {HALF, UNTURNED},
+        {"frequencies": "1 of its 4 layers", "silenced": "1 of its 4 layers"},
+    ),
     "glm": ({("attention", "interleaved", 0.5)}, {"frequencies": "8 of 16 dimensions"}),
     "gpt_oss": ({HALF}, dict.fromkeys(("sinks", "hiding", "heads"), "learned sinks")),
     "diffllama": (
@@ -35,11 +43,17 @@ FAMILIES = {
     ),
     "lfm2": (
         {("a convolution", None, 0.0), HALF},
-        {"hiding": "2 of its 4 layers mix tokens by a convolution", "frequencies": "turn no queries"},
+        {
+            "hiding": "2 of its 4 layers mix tokens by a convolution",
+            "frequencies": "turn no queries",
+        },
     ),
     "gptj": (
         {UNTURNED},
-        {"sinks": "does not let its attention be replaced", "frequencies": "cannot be seen where they are turned"},
+        {
+            "sinks": "does not let its attention be replaced",
+            "frequencies": "cannot be seen where they are turned",
+        },
     ),
     "mamba": (
         {("a state space", None, 0.0)},
@@ -85,7 +99,9 @@ def test_without_an_intervention_a_reading_is_the_models_own_or_is_refused(kind)
 OFTEN = ("cohere2", "gpt_oss", "mamba")
 
 
-@pytest.mark.parametrize("kind", [k if k in OFTEN else pytest.param(k, marks=pytest.mark.slow) for k in FAMILIES])
+@pytest.mark.parametrize(
+    "kind", [k if k in OFTEN else pytest.param(k, marks=pytest.mark.slow) for k in FAMILIES]
+)
 def test_no_section_ends_a_report_and_a_refusal_says_why(kind, short, monkeypatch):
     about = subject(monkeypatch, family(kind))
     assert about.facts()["layers"] == 4
@@ -117,7 +133,9 @@ def test_a_model_whose_reading_gives_other_logits_is_not_read_head_by_head(short
     assert subject(monkeypatch, family("cohere")).unread is None
     plain = intervention.read
     monkeypatch.setattr(
-        intervention, "read", lambda *given: (found := plain(*given))._replace(logits=found.logits * 1.05)
+        intervention,
+        "read",
+        lambda *given: (found := plain(*given))._replace(logits=found.logits * 1.05),
     )
     about = subject(monkeypatch, family("cohere"))
     found = runner._section(SECTIONS["sinks"]._replace(claims={}), about, short)
@@ -162,19 +180,25 @@ def test_mixers_of_a_hybrid_are_found_by_behaviour(kind, mixes):
     model = hybrid(kind)
     assert [each.mixes for each in probe.layers(model)] == mixes
     assert model_families.compared(model) == []
-    with pytest.raises(ValueError, match=r"not hidden from all|does not let"), probe.attention_knockout(model, 0):
+    with (
+        pytest.raises(ValueError, match=r"not hidden from all|does not let"),
+        probe.attention_knockout(model, 0),
+    ):
         pass
 
 
 def test_mixers_are_found_without_their_names(monkeypatch):
     """An unknown state space beside attention is something else, and no attention."""
     monkeypatch.setattr(mixing, "_NAMES", {})
-    assert {each.mixes for each in probe.layers(hybrid("falcon_h1"))} == {"attention and something else"}
+    assert {each.mixes for each in probe.layers(hybrid("falcon_h1"))} == {
+        "attention and something else"
+    }
     assert {each.mixes for each in probe.layers(hybrid("jamba"))} == {"something else", "attention"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "windows"), [("mistral", [16] * 4), ("phi3", [16] * 4), ("llama4_text", [16, None] * 2)]
+    ("kind", "windows"),
+    [("mistral", [16] * 4), ("phi3", [16] * 4), ("llama4_text", [16, None] * 2)],
 )
 def test_windows_of_the_base_are_those_of_its_layers(kind, windows, monkeypatch):
     model = model_families.make(kind)
@@ -185,4 +209,7 @@ def test_windows_of_the_base_are_those_of_its_layers(kind, windows, monkeypatch)
     numbers = SECTIONS["base"].measure(about, PLANS[0])
     assert {each["limit"] for each in numbers["kinds"].values()} == {16}
     told = SECTIONS["base"].tell(numbers, kind)
-    assert "no layer sees further" in told.short.replace("No", "no") or "within the window of 16" in told.short
+    assert (
+        "no layer sees further" in told.short.replace("No", "no")
+        or "within the window of 16" in told.short
+    )

@@ -60,7 +60,9 @@ def test_each_sign_is_in_a_font_that_the_site_ships(opened_once, site, name):
         names = [each.strip(" \"'") for each in family.split(",")]
         private = {sign for sign in signs if 0xE000 <= ord(sign) < 0xF900}  # icons
         missing = {
-            sign for sign in set(signs) - private if not sign.isspace() and not shipped(site, faces, names, sign)
+            sign
+            for sign in set(signs) - private
+            if not sign.isspace() and not shipped(site, faces, names, sign)
         }
         missing = {sign for sign in missing if ord(sign) not in (0x200B, 0xFE0E, 0xFE0F)}
         if missing:
@@ -93,7 +95,11 @@ def test_chromium_draws_the_talk_with_the_fonts_of_the_site(opened_once):
         session.send(f"{domain}.enable")
     root = session.send("DOM.getDocument")["root"]["nodeId"]
     nodes = session.send("DOM.querySelectorAll", {"nodeId": root, "selector": ".slides :is(h1, h2, p, li, td, th, [lang], text)"})["nodeIds"]  # fmt: skip
-    fonts = [font for node in nodes for font in session.send("CSS.getPlatformFontsForNode", {"nodeId": node})["fonts"]]
+    fonts = [
+        font
+        for node in nodes
+        for font in session.send("CSS.getPlatformFontsForNode", {"nodeId": node})["fonts"]
+    ]
     assert len(fonts) > 100
     assert {font["familyName"] for font in fonts if not font["isCustomFont"]} == set()
 
@@ -101,6 +107,10 @@ def test_chromium_draws_the_talk_with_the_fonts_of_the_site(opened_once):
 def test_no_list_of_fonts_names_inherit():
     """A browser drops the whole line then."""
     style = re.compile(r"font(?:-family)?:[^;}\"']*(?:\"[^\"]*\"[^;}]*)?")
-    for path in [*SITE.glob("slides/*.html"), *SITE.glob("chapters/**/*.html"), *Path(ROOT / "_static").glob("*.css")]:
+    for path in [
+        *SITE.glob("slides/*.html"),
+        *SITE.glob("chapters/**/*.html"),
+        *Path(ROOT / "_static").glob("*.css"),
+    ]:
         for line in style.findall(path.read_text()):
             assert not re.search(r"\binherit\s*,|,\s*inherit\b", line), (path.name, line)

@@ -53,7 +53,10 @@ def test_every_symbol_of_the_questions_is_on_the_page_of_symbols(root):
     functions = r"\\(?:[dt]?frac|sum|sqrt|binom|big|partial|lVert|rVert|lvert|rvert|cos|ln|tanh|pi|pm|cdot|approx|text\{\w+\}|overline|mathrm\{\w+\}|mathbf\{i\}|dots|ll|gg|le|ge|infty)(?![a-z])"
     for row in questions.bank():
         for formula in re.findall(r"\$([^$]+)\$", row["ask"] + " " + row["answer"]):
-            used = {*re.findall(r"\\[a-zA-Z]+|[a-zA-Z]", re.sub(functions, " ", formula))} - {"e", "I"}
+            used = {*re.findall(r"\\[a-zA-Z]+|[a-zA-Z]", re.sub(functions, " ", formula))} - {
+                "e",
+                "I",
+            }
             assert used <= known, f"{row['id']}: {used - known} in {formula}"
 
 
@@ -63,7 +66,9 @@ def test_every_symbol_of_the_questions_is_on_the_page_of_symbols(root):
 def test_laplacian_of_two_pieces_has_a_second_eigenvalue_of_zero(glossary):
     pieces = np.sort(np.linalg.eigvalsh(nx.laplacian_matrix(nx.disjoint_union(nx.complete_graph(5), nx.complete_graph(5))).toarray()))  # fmt: skip
     assert abs(pieces[1]) < 1e-9
-    assert min(value for value in pieces if value > 1e-9) == pytest.approx(5), "the smallest positive one says nothing"
+    assert min(value for value in pieces if value > 1e-9) == pytest.approx(5), (
+        "the smallest positive one says nothing"
+    )
     assert np.linalg.eigvalsh(nx.laplacian_matrix(nx.barbell_graph(5, 0)).toarray())[1] < 0.4
     assert "second smallest eigenvalue is 0 if the graph falls into pieces" in glossary["Laplacian"]
 
@@ -101,7 +106,11 @@ def test_floating_point_formats_have_the_bits_and_ranges_claimed(glossary):
         assert (whole.to(kind).double() == whole).tolist() == [True, False, True]
         assert torch.finfo(kind).eps == 2.0 ** (1 - bits)
     assert torch.finfo(torch.float16).max == 65_504
-    assert f"{torch.finfo(torch.bfloat16).max:.1e}" == "3.4e+38" == f"{torch.finfo(torch.float32).max:.1e}"
+    assert (
+        f"{torch.finfo(torch.bfloat16).max:.1e}"
+        == "3.4e+38"
+        == f"{torch.finfo(torch.float32).max:.1e}"
+    )
     assert "bf16 keeps 8 significant bits, fp16 11 and fp32 24" in glossary["bf16, fp16, fp32"]
     assert "fp16 ends at 65,504" in glossary["bf16, fp16, fp32"]
 
@@ -180,8 +189,13 @@ def test_effective_rank_is_one_for_multiples_and_two_for_equal_values(root):
     assert evaluation.effective_rank(equal[None]) == pytest.approx(2)
     fractions = torch.tensor([0.75, 0.25])  # of σ, not of σ²
     wanted = math.exp(float(-(fractions * fractions.log()).sum()))
-    assert evaluation.effective_rank((equal * torch.tensor([3.0, 1.0]))[None]) == pytest.approx(wanted)
-    assert r"the fractions $\sigma_k / \sum_m \sigma_m$" in (root / "chapters/refresher.md").read_text()
+    assert evaluation.effective_rank((equal * torch.tensor([3.0, 1.0]))[None]) == pytest.approx(
+        wanted
+    )
+    assert (
+        r"the fractions $\sigma_k / \sum_m \sigma_m$"
+        in (root / "chapters/refresher.md").read_text()
+    )
 
 
 def test_powers_at_a_spectral_radius_of_one_may_grow(root):
@@ -233,7 +247,9 @@ def test_pages_link_to_entries_that_are_there(root, glossary):
     anchors = {re.sub(r"[^\w\s-]", "", name.lower()).replace(" ", "-") for name in glossary}
     for path in [*root.glob("chapters/*.md"), *root.glob("chapters/*/*.ipynb")]:
         text = (
-            path.read_text() if path.suffix == ".md" else json.dumps(json.loads(path.read_text()), ensure_ascii=False)
+            path.read_text()
+            if path.suffix == ".md"
+            else json.dumps(json.loads(path.read_text()), ensure_ascii=False)
         )
         for anchor in re.findall(r"glossary\.md#([\w-]+)", text):
             assert anchor in anchors, f"{path.name}: {anchor}"

@@ -90,14 +90,19 @@ def _grads(model):
 @pytest.mark.parametrize("depth", [2, 3, 4, 5])
 @pytest.mark.parametrize("kind", MESSAGE_PASSING)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
-def test_network_is_pytorch_geometric_on_the_whole_graph(pyg, kind, depth, fully_adjacent, key, dtype, tolerance):
+def test_network_is_pytorch_geometric_on_the_whole_graph(
+    pyg, kind, depth, fully_adjacent, key, dtype, tolerance
+):
     """Outputs, gradients and batch statistics, in training and evaluation; with gcn_norm and loops."""
     network = _perturbed(kind, depth, fully_adjacent, key, dtype)
     reference = pyg["Reference"](network, kind)
     task = gnn.TreeNeighborsMatch(depth)
     for size in (3, 60):
         examples = task.train[torch.randperm(len(task.train))[:size]]
-        batch, inputs = task.batch(examples), (task.features(examples, key), pyg["edges"](task, size))
+        batch, inputs = (
+            task.batch(examples),
+            (task.features(examples, key), pyg["edges"](task, size)),
+        )
         for training in (True, False):
             for model in (network, reference):
                 model.train(training)
@@ -106,7 +111,12 @@ def test_network_is_pytorch_geometric_on_the_whole_graph(pyg, kind, depth, fully
             F.cross_entropy(ours, batch.label).backward()
             F.cross_entropy(theirs, batch.label).backward()
             torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=10 * tolerance)
-            for name in ("keys", "values", "readout", *(["questions"] if key == "everywhere" else [])):
+            for name in (
+                "keys",
+                "values",
+                "readout",
+                *(["questions"] if key == "everywhere" else []),
+            ):
                 pair = (getattr(model, name).weight.grad for model in (network, reference))
                 torch.testing.assert_close(*pair, rtol=tolerance, atol=tolerance)
             for layer, convolution in zip(network.layers, reference.convolutions, strict=True):
@@ -114,14 +124,18 @@ def test_network_is_pytorch_geometric_on_the_whole_graph(pyg, kind, depth, fully
                 for (shape, norm), (their_shape, their_norm) in pairs:
                     assert shape == their_shape
                     assert norm == pytest.approx(their_norm, rel=50 * tolerance, abs=20 * tolerance)
-            for (_, norm), (_, their_norm) in zip(_grads(network.norms), _grads(reference.norms), strict=True):
+            for (_, norm), (_, their_norm) in zip(
+                _grads(network.norms), _grads(reference.norms), strict=True
+            ):
                 assert norm == pytest.approx(their_norm, rel=50 * tolerance, abs=20 * tolerance)
     if kind == "gin":
         for layer, convolution in zip(network.layers, reference.convolutions, strict=True):
             for norm, place in zip(layer.batch_norms, (1, 4), strict=True):
                 for name, ours in norm.state_dict().items():
                     theirs = convolution.nn[place].state_dict()[name]
-                    torch.testing.assert_close(ours, theirs, rtol=10 * tolerance, atol=10 * tolerance)
+                    torch.testing.assert_close(
+                        ours, theirs, rtol=10 * tolerance, atol=10 * tolerance
+                    )
 
 
 def test_attention_is_transformer_conv_from_the_leaves_to_the_root(pyg):
@@ -149,8 +163,14 @@ def test_examples_do_not_leak_into_each_other(kind):
     [
         (lambda: gnn.build("gat", 3, width=30), "width must be a multiple of 4 for 'gat', not 30"),
         (lambda: gnn.build("attention", 3, fully_adjacent=True), "fully_adjacent must be False"),
-        (lambda: gnn.build("attention", 3, key="everywhere"), "key must be 'root' for kind 'attention'"),
-        (lambda: gnn.TreeNeighborsMatch(2).features(torch.arange(2), "leaf"), "key must be one of root"),
+        (
+            lambda: gnn.build("attention", 3, key="everywhere"),
+            "key must be 'root' for kind 'attention'",
+        ),
+        (
+            lambda: gnn.TreeNeighborsMatch(2).features(torch.arange(2), "leaf"),
+            "key must be one of root",
+        ),
         (lambda: gnn.train(gnn.build("gcn", 2), gnn.TreeNeighborsMatch(3)), "built for depth 3"),
     ],
 )
@@ -181,7 +201,9 @@ def test_a_row_tells_how_a_run_ended_and_how_it_got_there():
     torch.manual_seed(0)
     seen = [epoch.train_accuracy for epoch in gnn.train(gnn.build("gcn", 2), task, epochs=25)]
     curve = [float(value) for value in short["curve"].split()]
-    assert curve == pytest.approx([sum(seen[:10]) / 10, sum(seen[10:20]) / 10, sum(seen[20:]) / 5], abs=6e-4)
+    assert curve == pytest.approx(
+        [sum(seen[:10]) / 10, sum(seen[10:20]) / 10, sum(seen[20:]) / 5], abs=6e-4
+    )
     assert float(short["best_train_accuracy"]) == pytest.approx(max(seen), abs=6e-5)
 
 
@@ -189,7 +211,11 @@ def test_the_table_of_runs_is_one_that_the_script_writes():
     """Its budgets are epochs, equal for the runs that are compared, and its head names the commands."""
     table = sweep.read(data.folder() / "tree_neighbors_match_runs.csv")
     assert (
-        sum(line.startswith("command: python -m course.runs tree_neighbors_match_runs --") for line in table.head) > 0
+        sum(
+            line.startswith("command: python -m course.runs tree_neighbors_match_runs --")
+            for line in table.head
+        )
+        > 0
     )
     budgets = {}
     for row in table.rows:

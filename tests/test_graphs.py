@@ -36,8 +36,12 @@ def test_computation_tree_counts_walks_and_receptive_field_counts_nodes():
 def test_resistance_is_that_of_networkx(graph):
     oracle = nx.resistance_distance(graph)
     expected = torch.tensor([[oracle[u][v] for v in graph] for u in graph], dtype=torch.float64)
-    torch.testing.assert_close(rewiring.effective_resistance(graph), expected, rtol=1e-9, atol=1e-12)
-    assert graphs.total_resistance(graph) == pytest.approx(nx.effective_graph_resistance(graph), rel=1e-9)
+    torch.testing.assert_close(
+        rewiring.effective_resistance(graph), expected, rtol=1e-9, atol=1e-12
+    )
+    assert graphs.total_resistance(graph) == pytest.approx(
+        nx.effective_graph_resistance(graph), rel=1e-9
+    )
 
 
 def test_edge_weights_are_ignored():
@@ -84,7 +88,9 @@ def _forman_by_listing_cycles(graph, i, j):
         path = graph.has_edge(i, k) and graph.has_edge(k, w) and graph.has_edge(w, j)
         if path and not graph.has_edge(i, w) and not graph.has_edge(k, j):
             squares.append((k, w))
-    through = [sum(node in square for square in squares) for node in {n for s in squares for n in s}]
+    through = [
+        sum(node in square for square in squares) for node in {n for s in squares for n in s}
+    ]
     triangles = len(list(nx.common_neighbors(graph, i, j)))
     small, large = (Fraction(degree) for degree in degrees)
     ric = 2 / small + 2 / large - 2 + 2 * triangles / large + triangles / small
@@ -110,9 +116,15 @@ def test_the_copied_formula_is_wrong_where_it_is_known_to_be():
 
 
 def test_powers_of_the_normalised_adjacency_of_a_binary_tree():
-    for depth, row, symmetric in ((2, 1 / 6, 0.1360828), (3, 1 / 18, 0.0453609), (4, 1 / 54, 0.0151203)):
+    for depth, row, symmetric in (
+        (2, 1 / 6, 0.1360828),
+        (3, 1 / 18, 0.0453609),
+        (4, 1 / 54, 0.0151203),
+    ):
         tree, node = nx.balanced_tree(2, depth + 1), 2**depth - 1
-        assert graphs.walk_bound(tree, 0, depth, "row", 0)[node].item() == pytest.approx(row, rel=1e-12)
+        assert graphs.walk_bound(tree, 0, depth, "row", 0)[node].item() == pytest.approx(
+            row, rel=1e-12
+        )
         value = graphs.walk_bound(tree, 0, depth, "symmetric", 0)[node].item()
         assert value == pytest.approx(symmetric, abs=1e-7)
 
@@ -126,7 +138,9 @@ def test_no_jacobian_exceeds_its_bounds(activation):
         target = list(graph)[seed % len(graph)]
         layers, self_weight = 1 + seed % 5, (0.0, 1.0, 0.5)[seed % 3]
         for normalisation in graphs._NORMALISATIONS:
-            norms = graphs.jacobian_norms(graph, target, layers, 5, normalisation, self_weight, activation, seed)
+            norms = graphs.jacobian_norms(
+                graph, target, layers, 5, normalisation, self_weight, activation, seed
+            )
             bound = graphs.walk_bound(graph, target, layers, normalisation, self_weight)
             assert (norms <= bound * (1 + 1e-9) + 1e-12).all()
             cases += len(graph)
@@ -172,7 +186,10 @@ def _fosr_by_the_paper(graph):
     values, vectors = np.linalg.eigh(nx.normalized_laplacian_matrix(graph, weight=None).toarray())
     if values[2] - values[1] < 1e-6:
         return None
-    y = {node: x / math.sqrt(1 + graph.degree[node]) for node, x in zip(graph, vectors[:, 1], strict=True)}
+    y = {
+        node: x / math.sqrt(1 + graph.degree[node])
+        for node, x in zip(graph, vectors[:, 1], strict=True)
+    }
     return {frozenset((u, v)): y[u] * y[v] for u, v in nx.non_edges(graph)}
 
 
@@ -182,7 +199,11 @@ def test_fosr_takes_the_pair_of_the_papers_formula():
     for seed in range(40):
         graph = nx.powerlaw_cluster_graph(12, 2, 0.3, seed=seed)
         if scores := _fosr_by_the_paper(graph):
-            (pair,) = ({u, v} for u, v, mark in rewiring.rewire(graph, "fosr", 1).edges(data="added") if mark)
+            (pair,) = (
+                {u, v}
+                for u, v, mark in rewiring.rewire(graph, "fosr", 1).edges(data="added")
+                if mark
+            )
             assert scores[frozenset(pair)] == pytest.approx(min(scores.values()), abs=1e-9)
             tried += 1
     assert tried > 30
@@ -198,10 +219,15 @@ def test_sdrf_takes_the_edge_that_raises_the_least_curvature_most():
         best = []
         for (i, j), value in before.items():
             around = itertools.product({*graph[i], i}, {*graph[j], j})
-            pairs = {frozenset(pair) for pair in around if len(set(pair)) == 2 and not graph.has_edge(*pair)}
+            pairs = {
+                frozenset(pair)
+                for pair in around
+                if len(set(pair)) == 2 and not graph.has_edge(*pair)
+            }
             if value == least and pairs:
                 gains = {
-                    pair: _forman_by_listing_cycles(nx.Graph([*graph.edges, pair]), i, j) - value for pair in pairs
+                    pair: _forman_by_listing_cycles(nx.Graph([*graph.edges, pair]), i, j) - value
+                    for pair in pairs
                 }
                 best.append({pair for pair, gain in gains.items() if gain == max(gains.values())})
         assert any(added <= pairs for pairs in best)

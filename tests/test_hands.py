@@ -45,7 +45,9 @@ def hand(chromium, site):
         if touch not in pages:
             context = chromium.new_context(has_touch=touch, reduced_motion="reduce")
             pages[touch] = watched(context, site)
-            context.set_default_timeout(20_000)  # a press that is covered is a fault, not a slow machine
+            context.set_default_timeout(
+                20_000
+            )  # a press that is covered is a fault, not a slow machine
         page = pages[touch]
         page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
         page.goto("about:blank")
@@ -70,7 +72,9 @@ def press(page, control, way):
 
 def changed(page, before):
     try:
-        page.wait_for_function(f"before => ({SCRIPTS['frame_state']})() !== before", arg=before, timeout=4_000)
+        page.wait_for_function(
+            f"before => ({SCRIPTS['frame_state']})() !== before", arg=before, timeout=4_000
+        )
     except Late:
         return False
     return True
@@ -108,7 +112,9 @@ def test_every_control_of_the_frame_does_something(hand, name, size, way):
     assert page.errors == []
 
 
-@pytest.mark.parametrize("path", ["chapters/welcome.html", "chapters/answer.html", "chapters/zh/answer.html"])
+@pytest.mark.parametrize(
+    "path", ["chapters/welcome.html", "chapters/answer.html", "chapters/zh/answer.html"]
+)
 def test_on_a_phone_each_cell_of_the_answer_says_its_column(hand, path):
     page = hand(path, PHONE)
     names = page.locator(".answer-table tr:not(.answer-evidence) td:visible").evaluate_all(
@@ -144,7 +150,9 @@ def test_on_a_small_phone_the_machine_can_still_be_moved(hand):
     page.locator(".drawing-fold").tap()
     said = page.locator(".machine-stays .drawing-says").inner_text()
     slider.press("End")
-    page.wait_for_function("said => document.querySelector('.drawing-says').innerText !== said", arg=said)
+    page.wait_for_function(
+        "said => document.querySelector('.drawing-says').innerText !== said", arg=said
+    )
     assert slider.bounding_box()["y"] > 0
     page.locator(".drawing-fold").tap()
     assert not slider.is_visible()
@@ -172,7 +180,9 @@ def test_few_tabs_lead_to_the_text(hand, name):
         if page.evaluate("Boolean(document.activeElement.closest('.bd-article'))"):
             break
     assert tabs < 15
-    assert page.locator(".bd-article [tabindex='0']:is(mjx-container)").count() == 0, "a formula is no stop"
+    assert page.locator(".bd-article [tabindex='0']:is(mjx-container)").count() == 0, (
+        "a formula is no stop"
+    )
     shown = page.locator(".bd-sidebar-primary .bd-sidenav").all_inner_texts()
     chinese = re.compile("[一-鿿]")
     assert all(bool(chinese.search(text)) == (name == "Chinese") for text in shown if text.strip())
@@ -195,12 +205,17 @@ def test_drawings_play_one_step_a_press_for_who_wants_no_motion(hand):
 
 
 def test_without_scripts_no_control_is_dead_and_a_guess_has_its_question(chromium, site):
-    page = watched(chromium.new_context(java_script_enabled=False, viewport={"width": 390, "height": 844}), site)
+    page = watched(
+        chromium.new_context(java_script_enabled=False, viewport={"width": 390, "height": 844}),
+        site,
+    )
     page.goto(f"{site}/{PAGES['lesson']}")
     assert not page.locator(".sidebar-toggle:visible, .bd-header-article button:visible").count()
     assert page.locator(".prediction legend, .prediction label").first.is_visible()
     assert not page.locator(".prediction input:visible").count()
-    assert page.locator(".bd-sidebar-primary a", has_text="4. Counting").is_visible(), "its pages stand below the text"
+    assert page.locator(".bd-sidebar-primary a", has_text="4. Counting").is_visible(), (
+        "its pages stand below the text"
+    )
     page.goto(f"{site}/search.html")
     assert not page.locator("input:visible").count(), "no field that cannot search"
     page.context.close()
@@ -242,7 +257,9 @@ def test_firefox_opens_the_menu_scrolls_the_machine_and_turns_slides(site):
         assert window.wait("return document.querySelector('dialog[open] a') !== null")
         window.go(f"{site}/{PAGES['front']}")
         window.click(".drawing-steps button:nth-child(4)")
-        assert window.wait("return document.querySelector('.drawing-steps [aria-current]').textContent === '3'")
+        assert window.wait(
+            "return document.querySelector('.drawing-steps [aria-current]').textContent === '3'"
+        )
         window.size(1280, 800)
         window.go(f"{site}/slides/5-rope-frequencies-lab.html")
         assert window.wait("return window.deckReady && Reveal.isReady()")

@@ -12,7 +12,10 @@ from course.runs import sweep
 from course.runs.__main__ import TABLES, grids, main, named, table
 
 HEADS = {path.stem: sweep.read(path) for path in sorted((ROOT / "data").glob("*.csv"))}
-COMMANDS = {name: [line[9:] for line in head.head if line.startswith("command: ")] for name, head in HEADS.items()}
+COMMANDS = {
+    name: [line[9:] for line in head.head if line.startswith("command: ")]
+    for name, head in HEADS.items()
+}
 SWEPT = [name for name in TABLES if grids(table(name))]  # not made by one pass
 
 
@@ -22,7 +25,11 @@ def asked_for(command: str) -> tuple[list[dict[str, str]], list[str]]:
     with mock.patch.object(sweep, "run") as run:
         main(arguments)
     (function, settings, out), more = run.call_args
-    assert (out.stem, more["command"], command) == (arguments[0], command, shlex.join([*start, *arguments]))
+    assert (out.stem, more["command"], command) == (
+        arguments[0],
+        command,
+        shlex.join([*start, *arguments]),
+    )
     sweep._check(function, settings)
     return [sweep._as_text(setting) for setting in settings], more["notes"]
 
@@ -36,12 +43,16 @@ def test_rows_are_what_the_commands_ask_for(name):
         after = written.head[written.head.index(f"command: {command}") + 1 :]
         own = itertools.takewhile(lambda line: line.startswith("  "), after)
         told = [line.strip() for line in own if re.fullmatch(r"  \d+ of \d+ rows", line)]
-        assert told == ([f"{there} of {len(here)} rows"] if there < len(here) else []), f"{name}: {command}"
+        assert told == ([f"{there} of {len(here)} rows"] if there < len(here) else []), (
+            f"{name}: {command}"
+        )
         assert set(notes) <= set(written.head), f"{name}: its head has other notes than tables.toml"
         wanted += here
     for row in written.rows:
         asked = any(sweep._find([row], setting) for setting in wanted)
-        assert asked, f"{name}: no command of its head asks for the row {dict(list(row.items())[:7])}"
+        assert asked, (
+            f"{name}: no command of its head asks for the row {dict(list(row.items())[:7])}"
+        )
 
 
 @pytest.mark.parametrize("name", SWEPT)
@@ -63,17 +74,34 @@ def test_every_command_of_a_head_is_one_of_a_table():
 @pytest.mark.parametrize(
     ("line", "values"),
     [
-        ("slash_emergence --spectrum NoPE --seed 0 --offset 4", {"shared": "0.0 1.0", "base": "10000.0"}),
-        ("slash_emergence --base 100 --seed 0 --offset 4", {"spectrum": "0.25-RoPE slowest quarter", "base": "100.0"}),
-        ("counting_inside --longest 128 --seed 0", {"encoding": "NoPE RoPE", "width": "64", "steps": "5120"}),
-        ("race_far --task last --entry NoPE", {"task": "last", "entry": "NoPE", "seed": "0 1 2"}),  # not in the table
-        ("stars --kind gcn --seed 0 7", {"kind": "gcn", "seed": "0 7", "epochs_allowed": "400 500"}),
+        (
+            "slash_emergence --spectrum NoPE --seed 0 --offset 4",
+            {"shared": "0.0 1.0", "base": "10000.0"},
+        ),
+        (
+            "slash_emergence --base 100 --seed 0 --offset 4",
+            {"spectrum": "0.25-RoPE slowest quarter", "base": "100.0"},
+        ),
+        (
+            "counting_inside --longest 128 --seed 0",
+            {"encoding": "NoPE RoPE", "width": "64", "steps": "5120"},
+        ),
+        (
+            "race_far --task last --entry NoPE",
+            {"task": "last", "entry": "NoPE", "seed": "0 1 2"},
+        ),  # not in the table
+        (
+            "stars --kind gcn --seed 0 7",
+            {"kind": "gcn", "seed": "0 7", "epochs_allowed": "400 500"},
+        ),
         ("ranks_by_depth --graph path --skip True --times 2 16", {"skip": "True", "times": "2 16"}),
     ],
 )
 def test_options_choose_among_the_runs_of_a_table_or_take_the_place_of_its_own_values(line, values):
     settings, _ = asked_for(f"python -m course.runs {line}")
-    found = {name: " ".join(dict.fromkeys(setting[name] for setting in settings)) for name in values}
+    found = {
+        name: " ".join(dict.fromkeys(setting[name] for setting in settings)) for name in values
+    }
     assert found == values
 
 

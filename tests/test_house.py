@@ -14,7 +14,10 @@ import pytest
 from conftest import ROOT, SCRIPTS
 
 SOURCE = ROOT / "src"
-MODULES = {p.relative_to(SOURCE).with_suffix("").as_posix().removesuffix("/__init__"): p for p in SOURCE.rglob("*.py")}
+MODULES = {
+    p.relative_to(SOURCE).with_suffix("").as_posix().removesuffix("/__init__"): p
+    for p in SOURCE.rglob("*.py")
+}
 # the upper floor: the scorecard gathers the chapters' claims, the report their measures, figures and claims for any model
 GATHERS = {"course/scorecard", "course/report"}
 
@@ -57,13 +60,17 @@ def test_chapters_know_only_what_is_below_them(name):
     if room(name) in GATHERS:
         return
     allowed = {room(name)} if room(name).startswith("course/chapter") else set()
-    assert chapters <= allowed, f"{name} imports {chapters - allowed}: what two chapters need moves down to the tools"
+    assert chapters <= allowed, (
+        f"{name} imports {chapters - allowed}: what two chapters need moves down to the tools"
+    )
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_nothing_below_knows_the_upper_floor(name):
     above = {room(other) for other in ARROWS[name]} & GATHERS - {room(name)}
-    assert room(name) in GATHERS or not above, f"{name} imports {above}, which stands above the chapters"
+    assert room(name) in GATHERS or not above, (
+        f"{name} imports {above}, which stands above the chapters"
+    )
 
 
 def test_imports_make_no_circle():
@@ -86,7 +93,9 @@ def test_every_chapter_has_the_same_rooms_and_is_gathered():
         asks = list(ROOT.glob(f"chapters/{chapter[-1]}-*/exercises.ipynb"))
         wanted = {"figures", "claims", *(["checks"] if asks else [])}
         assert wanted <= rooms, f"{chapter} must have {', '.join(sorted(wanted))}"
-    assert [module.__name__ for module in scorecard.CHAPTERS] == [f"course.{name}.claims" for name in chapters]
+    assert [module.__name__ for module in scorecard.CHAPTERS] == [
+        f"course.{name}.claims" for name in chapters
+    ]
 
 
 @pytest.mark.parametrize(
@@ -107,10 +116,16 @@ def test_an_import_loads_only_what_it_needs(code, unwanted):
 
 def test_every_script_of_the_tests_is_run_by_one():
     told = "".join(path.read_text() for path in (ROOT / "tests").glob("*.py"))
-    assert [name for name in SCRIPTS if f'SCRIPTS["{name}"]' not in told and f'javascript("{name}"' not in told] == []
+    assert [
+        name
+        for name in SCRIPTS
+        if f'SCRIPTS["{name}"]' not in told and f'javascript("{name}"' not in told
+    ] == []
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem
+)
 def test_a_benchmark_names_what_there_is(path):
     """No test runs them: one called a function of `probe` long after it had gone."""
     tree, modules = ast.parse(path.read_text()), {}
@@ -122,7 +137,11 @@ def test_a_benchmark_names_what_there_is(path):
                     importlib.import_module(f"{node.module}.{alias.name}")
                 modules[alias.asname or alias.name] = getattr(sys.modules[node.module], alias.name)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in modules
+        ):
             assert hasattr(modules[node.value.id], node.attr), ast.unparse(node)
 
 
@@ -138,14 +157,23 @@ def names(package: str) -> dict[str, object]:
                 made.add(node.name)
             elif isinstance(node, ast.Assign | ast.AnnAssign):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                made |= {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+                made |= {
+                    each.id
+                    for target in targets
+                    for each in ast.walk(target)
+                    if isinstance(each, ast.Name)
+                }
         there = vars(importlib.import_module(module))
-        found |= {f"{module}.{name}": there[name] for name in sorted(made) if not name.startswith("_")}
+        found |= {
+            f"{module}.{name}": there[name] for name in sorted(made) if not name.startswith("_")
+        }
     return found
 
 
 def test_the_page_functions_shows_every_one():
-    listed = re.search(r"```{functions} (.+)", (ROOT / "chapters/functions.md").read_text())[1].split()
+    listed = re.search(r"```{functions} (.+)", (ROOT / "chapters/functions.md").read_text())[
+        1
+    ].split()
     public = {name for name in MODULES if name.startswith("helpers/") and "/_" not in name}
     assert {f"helpers/{name}" for name in listed} == public
     shown = {
@@ -153,7 +181,9 @@ def test_the_page_functions_shows_every_one():
         for name in listed
         for n in functions.public(ast.parse(MODULES[f"helpers/{name}"].read_text()))
     }
-    functions_of = {name for name, value in names("helpers").items() if callable(value) and "._" not in name}
+    functions_of = {
+        name for name, value in names("helpers").items() if callable(value) and "._" not in name
+    }
     assert functions_of - shown == set()
 
 
@@ -165,7 +195,11 @@ def test_the_course_uses_what_helpers_make_public(name):
             modules |= {alias.asname or alias.name for alias in node.names}
             private |= {alias.name for alias in node.names if alias.name.startswith("_")}
     for node in nodes:
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in modules
+        ):
             private |= {ast.unparse(node)} if node.attr.startswith("_") else set()
     assert not private, f"{name} reaches for {private}"
 
@@ -188,7 +222,9 @@ def test_helpers_are_installed_with_what_they_import_and_nothing_else():
             for node in ast.walk(ast.parse(path.read_text())):
                 found |= {a.name for a in node.names} if isinstance(node, ast.Import) else set()
                 found |= {node.module} if isinstance(node, ast.ImportFrom) else set()
-    tops = {COMES_WITH.get(name, name) for name in (each.split(".")[0] for each in found)} - sys.stdlib_module_names
+    tops = {
+        COMES_WITH.get(name, name) for name in (each.split(".")[0] for each in found)
+    } - sys.stdlib_module_names
     # pandas' styled tables, which `style.readout_table` returns, need jinja2
     assert tops - {"helpers"} | {"jinja2"} == asked
 

@@ -24,7 +24,9 @@ OF_THE_EMBEDDED = (
     "silenced_pairs",
 )
 LABS = {path.parent.name[0]: path for path in sorted((ROOT / "chapters").glob("*/lab.ipynb"))}
-WITH_NAME = {number: path for number, path in LABS.items() if "NAME = models.DEFAULT" in path.read_text()}
+WITH_NAME = {
+    number: path for number, path in LABS.items() if "NAME = models.DEFAULT" in path.read_text()
+}
 # gpt2 holds queries, keys and values in one matrix, and merges digits; lab 4 asks for none of these. It turns no pairs,
 # so that in lab 5 a sentence says so and the embedded model is read
 RUNS, INSTEAD = {"llama": WITH_NAME, "gpt2": "235"}, ("gpt25",)
@@ -49,7 +51,11 @@ def course(tmp_path):
     for name in ("requirements.txt", "constraints.txt"):
         shutil.copy(ROOT / name, root)
     shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "data", root / "data", ignore=shutil.ignore_patterns(*(f"{n}.csv" for n in OF_THE_EMBEDDED)))
+    shutil.copytree(
+        ROOT / "data",
+        root / "data",
+        ignore=shutil.ignore_patterns(*(f"{n}.csv" for n in OF_THE_EMBEDDED)),
+    )
     return root
 
 
@@ -58,13 +64,21 @@ def page(course, kind, number):
     family = kind.partition(",")[0]
     folder = course / "models" / f"tiny-{family}"
     if not folder.exists():
-        save(folder, tiny(family, tokenizer=prose_tokenizer(kind == "gpt2"), max_position_embeddings=1024))
+        save(
+            folder,
+            tiny(family, tokenizer=prose_tokenizer(kind == "gpt2"), max_position_embeddings=1024),
+        )
     path = course / "chapters" / kind / WITH_NAME[number].parent.name / "lab.ipynb"
     book = json.loads(WITH_NAME[number].read_text())
     for cell in book["cells"]:
-        cell["source"] = [line.replace("NAME = models.DEFAULT", f"NAME = {str(folder)!r}") for line in cell["source"]]
+        cell["source"] = [
+            line.replace("NAME = models.DEFAULT", f"NAME = {str(folder)!r}")
+            for line in cell["source"]
+        ]
     if kind + number in INSTEAD:  # from that sentence on it is the page of the book
-        said = next(k for k, cell in enumerate(book["cells"]) if "{note}" in "".join(cell["source"]))
+        said = next(
+            k for k, cell in enumerate(book["cells"]) if "{note}" in "".join(cell["source"])
+        )
         del book["cells"][said + 1 :]
     book["cells"].insert(0, v4.new_code_cell(DRAWN))
     path.parent.mkdir(parents=True)
@@ -86,12 +100,22 @@ def check(notebook, folder, instead):
     told = ""
     for cell in notebook.cells:
         for out in cell.get("outputs", []):
-            assert out["output_type"] != "stream", f"{cell.id} prints to {out.get('name')}: {out.get('text')}"
+            assert out["output_type"] != "stream", (
+                f"{cell.id} prints to {out.get('name')}: {out.get('text')}"
+            )
             shown = "\n".join(str(value) for value in out["data"].values())
-            shown = re.sub(r"`[^`]*`|data:image/[^\"]*", "", shown)  # a command to be run needs the whole path
-            assert folder.parent.name + "/" not in shown, f"{cell.id} shows the whole path of the model"
-            assert not re.search(r"\bnan\b|\bNone\b", shown), f"{cell.id} shows a number that is none:\n{shown[:2000]}"
-            assert instead or "SmolLM2" not in shown, f"{cell.id} speaks of the embedded model:\n{shown[:2000]}"
+            shown = re.sub(
+                r"`[^`]*`|data:image/[^\"]*", "", shown
+            )  # a command to be run needs the whole path
+            assert folder.parent.name + "/" not in shown, (
+                f"{cell.id} shows the whole path of the model"
+            )
+            assert not re.search(r"\bnan\b|\bNone\b", shown), (
+                f"{cell.id} shows a number that is none:\n{shown[:2000]}"
+            )
+            assert instead or "SmolLM2" not in shown, (
+                f"{cell.id} speaks of the embedded model:\n{shown[:2000]}"
+            )
             told += shown
     assert folder.name in told
     assert ("what follows is measured in SmolLM2" in told) == instead

@@ -64,7 +64,9 @@ def serve(chromium, tmp_path):
 
 
 def shows(page, n, kind="a"):
-    page.wait_for_selector(f'.explore img[alt="A line. length: {n}, kind: {kind}. It ends at {n}, {kind}."]')
+    page.wait_for_selector(
+        f'.explore img[alt="A line. length: {n}, kind: {kind}. It ends at {n}, {kind}."]'
+    )
     page.wait_for_selector(f'.explore-finding:has-text("It ends at {n}, {kind}.")')
 
 
@@ -134,7 +136,10 @@ def test_the_panel_works_and_a_drawing_moves_in_the_classic_notebook_with_what_c
 
 
 def test_the_panel_works_and_a_drawing_moves_in_jupyterlab(serve):
-    command, source = ("-m", "jupyterlab", "--IdentityProvider.token="), {"PYTHONPATH": str(ROOT / "src")}
+    command, source = (
+        ("-m", "jupyterlab", "--IdentityProvider.token="),
+        {"PYTHONPATH": str(ROOT / "src")},
+    )
     page = serve(LAB, *command, path="lab/tree/widget.ipynb", environment=source)
     runs_all(page)
     assert_the_panel_works(page, ".noUi-handle")
@@ -148,7 +153,10 @@ def test_the_panel_works_and_a_drawing_moves_in_jupyterlab(serve):
 def assert_the_drawing_moves(page):
     """By keyboard, and no key reaches the notebook; nothing is asked of another host."""
     page.wait_for_selector(".drawing-stage .item[role=slider]", timeout=180_000)
-    says, slider = page.locator(".drawing-says"), page.locator(".drawing-controls input[type=range]").first
+    says, slider = (
+        page.locator(".drawing-says"),
+        page.locator(".drawing-controls input[type=range]").first,
+    )
     assert says.inner_text().startswith("24 tokens apart")
     slider.focus()
     page.keyboard.press("ArrowRight")
@@ -163,5 +171,7 @@ def assert_the_drawing_moves(page):
     page.mouse.down()
     page.mouse.move(box["x"] - 30, box["y"] - 20, steps=3)
     page.mouse.up()
-    page.wait_for_function("old => document.querySelector('.drawing-stage > g').innerHTML !== old", arg=before)
+    page.wait_for_function(
+        "old => document.querySelector('.drawing-stage > g').innerHTML !== old", arg=before
+    )
     assert says.count() == 1

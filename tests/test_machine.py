@@ -14,7 +14,8 @@ TOKENS = (0.1, 0.6, 0.9)
 def shown(*states):
     """Each state with its picture and its sentence; one process draws them all."""
     return [
-        (state, picture, told) for state, (_, picture, told) in zip(states, drawn("machine", [*states])[0], strict=True)
+        (state, picture, told)
+        for state, (_, picture, told) in zip(states, drawn("machine", [*states])[0], strict=True)
     ]
 
 
@@ -27,7 +28,11 @@ NUMBER = r"(−?[\d.]+(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?)"
 
 def bars(picture, colour):
     """Where the bars of a colour begin, their foot, and how far each rises."""
-    ways = [way for way, name in re.findall(r'<path d="([^"]+)" class="([^"]*)"', picture) if name == colour]
+    ways = [
+        way
+        for way, name in re.findall(r'<path d="([^"]+)" class="([^"]*)"', picture)
+        if name == colour
+    ]
     found = re.findall(r"M([\d.-]+) ([\d.-]+)v([\d.-]+)h([\d.-]+)v[\d.-]+z", "".join(ways))
     return [(float(x), float(foot), -float(tall)) for x, foot, tall, _ in found]
 
@@ -44,7 +49,9 @@ def test_stop_1_draws_a_disc_as_large_as_the_share():
     states = [{"at": 1, "n": n, "edges": edges, "token": token} for n, edges, token in grid]
     for state, picture, told in shown(*states):
         share = number(re.search(rf"{NUMBER}% is the orange token", told)[1]) / 100
-        discs = re.findall(r'<path d="([^"]*)" class="orange round"[^>]*stroke-width:([\d.]+)', picture)
+        discs = re.findall(
+            r'<path d="([^"]*)" class="orange round"[^>]*stroke-width:([\d.]+)', picture
+        )
         top = min(float(y) for way, _ in discs for y in re.findall(r"M[\d.]+ ([\d.]+)h", way))
         ends = [(float(x), float(w)) for way, w in discs for x, y in re.findall(r"M([\d.]+) ([\d.]+)h", way) if float(y) == top]  # fmt: skip
         width = max(ends)[1]  # the last state stands at the right
@@ -52,10 +59,20 @@ def test_stop_1_draws_a_disc_as_large_as_the_share():
 
 
 def test_stop_2_draws_bars_as_tall_as_the_shares():
-    kinds = ({}, {"kept": 0.5}, {"sink": 0.8}, {"sink": 0.8, "quiet": False}, {"kept": 0.3, "sink": 0.5})
+    kinds = (
+        {},
+        {"kept": 0.5},
+        {"sink": 0.8},
+        {"sink": 0.8, "quiet": False},
+        {"kept": 0.3, "sink": 0.5},
+    )
     places = ({"n": 20, "token": 0.6}, {"n": 314, "token": 0.3}, {"n": 314, "token": 0.9})
-    for _, picture, told in shown(*({"at": 2} | place | kind for place in places for kind in kinds)):
-        first, orange, own = (number(x) for x in re.findall(rf"{NUMBER}% of (?:the first|the orange|itself)", told))
+    for _, picture, told in shown(
+        *({"at": 2} | place | kind for place in places for kind in kinds)
+    ):
+        first, orange, own = (
+            number(x) for x in re.findall(rf"{NUMBER}% of (?:the first|the orange|itself)", told)
+        )
         blue, followed = bars(picture, "fblue"), bars(picture, "forange")
         assert len(followed) == 1
         tall = [blue[0][2], followed[0][2], blue[-1][2]]
@@ -67,7 +84,11 @@ def test_stop_2_draws_bars_as_tall_as_the_shares():
 def test_a_sink_that_says_nothing_lets_the_last_vector_keep_itself():
     """And one that hands over its content fills it."""
     shares = {}
-    states = [{"at": 2, "n": 314, "sink": sink, "quiet": quiet} for sink in (0, 0.9) for quiet in (True, False)]
+    states = [
+        {"at": 2, "n": 314, "sink": sink, "quiet": quiet}
+        for sink in (0, 0.9)
+        for quiet in (True, False)
+    ]
     for state, _, told in shown(*states):
         found = re.findall(rf"{NUMBER}% of (?:the first|the orange|itself)", told)
         shares[state["quiet"], state["sink"]] = [number(x) for x in found]
@@ -77,11 +98,17 @@ def test_a_sink_that_says_nothing_lets_the_last_vector_keep_itself():
 
 
 def test_stop_3_draws_as_many_black_stripes_as_it_says_are_the_same():
-    states = [{"at": 3, "n": n, "type": kind} for n in (3, 60, 188, 314) for kind in ("bf16", "fp16", "fp32")]
+    states = [
+        {"at": 3, "n": n, "type": kind}
+        for n in (3, 60, 188, 314)
+        for kind in ("bf16", "fp16", "fp32")
+    ]
     for _, picture, told in shown(*states):
         said = {"all 16 numbers differ": 0, "all 16 numbers are the same": 16}
         count = next((k for text, k in said.items() if text in told), None)
-        count = int(re.search(r"(\d+) of 16 numbers are the same", told)[1]) if count is None else count
+        count = (
+            int(re.search(r"(\d+) of 16 numbers are the same", told)[1]) if count is None else count
+        )
         assert picture.count('data-part="same"') == 2 * count, "in each of two barcodes"
 
 
@@ -96,7 +123,10 @@ def test_stop_4_turns_the_needle_by_the_weight_of_the_ones():
 def test_stop_6_draws_the_orange_bar_as_much_lower_as_it_says():
     """Orange is the token's own weight: what its column holds besides stands on it in the colour of the row."""
     grid = itertools.product((30, 314), TOKENS, (0.0, 0.9, 1.0), (True, False))
-    states = [{"at": 6, "n": n, "token": token, "agree": agree, "both": both} for n, token, agree, both in grid]
+    states = [
+        {"at": 6, "n": n, "token": token, "agree": agree, "both": both}
+        for n, token, agree, both in grid
+    ]
     for _, picture, told in shown(*states):
         said = number(re.search(rf"of the answer's weight {NUMBER}%", told)[1])
         before, _, after = (tall for _, _, tall in bars(picture, "forange"))
@@ -107,6 +137,8 @@ def test_stop_7_lights_the_lamps_that_it_names():
     parts = ("RoPE", "ALiBi", "local RoPE, global NoPE", "differential")
     for _, picture, told in shown(*({"at": 7, "part": part} for part in parts)):
         named = {int(k) for k in re.findall(r"\((\d)\)", told.split("Dark:")[0])}
-        lamps = re.findall(r'<circle [^>]*r="11" class="([^"]*)"[^>]*/><text [^>]*>(\d)</text>', picture)
+        lamps = re.findall(
+            r'<circle [^>]*r="11" class="([^"]*)"[^>]*/><text [^>]*>(\d)</text>', picture
+        )
         assert {int(k) for colour, k in lamps if colour == "fgreen"} == named
         assert len(lamps) == 6

@@ -54,7 +54,9 @@ IDS = torch.tensor([5, 6, 7, 8])
 def test_what_was_asked_is_taken_however_it_was_asked(asked):
     found, count = asked(tiny("llama"), IDS)
     assert count == 1
-    assert asked(tiny("llama"), ids=IDS.clone(), scale=1.0) == (found, 1), "another copy of the same weights"
+    assert asked(tiny("llama"), ids=IDS.clone(), scale=1.0) == (found, 1), (
+        "another copy of the same weights"
+    )
 
 
 def test_another_argument_another_weight_a_hook_or_another_attention_is_measured(asked):
@@ -87,7 +89,9 @@ def test_a_network_in_the_place_of_one_that_is_gone_is_another():
     assert len(found) == 6
 
 
-def test_a_figure_is_known_by_what_it_draws_and_what_code_of_the_course_draws_is_drawn_each_time(tmp_path):
+def test_a_figure_is_known_by_what_it_draws_and_what_code_of_the_course_draws_is_drawn_each_time(
+    tmp_path,
+):
     calls = []
     function = measured.kept(lambda figure, alt: calls.append(alt), tmp_path, "code")
 
@@ -101,7 +105,14 @@ def test_a_figure_is_known_by_what_it_draws_and_what_code_of_the_course_draws_is
         function(figure, alt)
         return len(calls)
 
-    assert [asked(), asked(), asked("Another."), asked(title="One"), asked(xlim=(0, 3)), asked()] == [1, 1, 2, 3, 4, 4]
+    assert [
+        asked(),
+        asked(),
+        asked("Another."),
+        asked(title="One"),
+        asked(xlim=(0, 3)),
+        asked(),
+    ] == [1, 1, 2, 3, 4, 4]
     with rc_context({"svg.fonttype": "none"}):
         assert [asked(), asked()] == [5, 5], "a setting that counts once it is drawn"
     assert [asked(formatter=dependencies.meaning), asked(formatter=dependencies.meaning)] == [6, 7]
@@ -214,7 +225,9 @@ def test_who_first_loads_the_language_model_in_a_kernel_has_the_one_that_is_ther
 
 def test_a_text_in_tex_is_parsed_once_for_all_canvases(monkeypatch):
     parser = matplotlib.mathtext.MathTextParser
-    monkeypatch.setattr(parser, "_parse_cached", parser._parse_cached)  # is what it was after this test
+    monkeypatch.setattr(
+        parser, "_parse_cached", parser._parse_cached
+    )  # is what it was after this test
     kernels.parse_once()
     parsers = [parser(kind) for kind in ("agg", "agg", "path")]
     drawn, again, lines = (each.parse("$x^2$", 100) for each in parsers)

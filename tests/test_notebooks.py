@@ -36,7 +36,11 @@ def prose(path):
 def test_notebooks_and_pages_are_as_sync_writes_them():
     """The set-up cell, the repository's address, and no outputs, counts or widget state."""
     done = subprocess.run(
-        [sys.executable, "tools/sync.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "tools/sync.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, f"run `make sync`: {done.stdout}"
 
@@ -44,9 +48,9 @@ def test_notebooks_and_pages_are_as_sync_writes_them():
 @every
 def test_markdown_is_portable(path):
     text = prose(path)
-    assert not re.search(r"^:::|\{(doc|ref|cite|numref|eq|math|term|margin)\}|^\[\^|^> \[!", text, re.M), (
-        "plain Markdown only: MyST and GitHub's own marks are shown raw on Colab or in the book"
-    )
+    assert not re.search(
+        r"^:::|\{(doc|ref|cite|numref|eq|math|term|margin)\}|^\[\^|^> \[!", text, re.M
+    ), "plain Markdown only: MyST and GitHub's own marks are shown raw on Colab or in the book"
     assert not re.search(r"\\bm\b|\\newcommand|\\def\b|\\label|\\eqref", text), (
         "formulas use no macros, labels or \\bm: MathJax or Colab cannot show them"
     )
@@ -74,7 +78,9 @@ def test_the_references_can_be_read():
 @every
 def test_every_link_to_a_source_is_in_the_references(path):
     known = re.findall(r"url = \{(\S+)\}", (ROOT / "references.bib").read_text())
-    for link in re.findall(r"\]\((https?://arxiv\.org[^)]*|https?://openreview\.net[^)]*)\)", prose(path)):
+    for link in re.findall(
+        r"\]\((https?://arxiv\.org[^)]*|https?://openreview\.net[^)]*)\)", prose(path)
+    ):
         assert link in known, f"{link} must be the url of an entry of references.bib"
 
 
@@ -88,7 +94,9 @@ def test_local_links_lead_somewhere(path):
 def test_page_asks_one_question(path):
     texts = [source for source, _ in cells(path, "markdown")]
     assert texts[0].startswith("# "), "the first Markdown cell begins with the page's title, `# …`"
-    assert "> **Question.**" in texts[0], "the first Markdown cell asks the page's question: `> **Question.** …`"
+    assert "> **Question.**" in texts[0], (
+        "the first Markdown cell asks the page's question: `> **Question.** …`"
+    )
     titles = sum(len(re.findall(r"^# ", text, re.M)) for text in texts)
     assert titles == 1, f"a page has one title; here are {titles} lines that begin with `# `"
 
@@ -105,8 +113,12 @@ def is_cue(cell):
 @lectures
 def test_lecture_has_length_and_an_answer(path):
     minutes = json.loads(path.read_text())["metadata"].get("lecture", {}).get("minutes", 0)
-    assert minutes > 0, 'every lesson and lab is a lecture: its metadata needs "lecture": {"minutes": …}'
-    assert "> **Answer.**" in "\n".join(source for source, _ in cells(path)), "a lecture ends with `> **Answer.** …`"
+    assert minutes > 0, (
+        'every lesson and lab is a lecture: its metadata needs "lecture": {"minutes": …}'
+    )
+    assert "> **Answer.**" in "\n".join(source for source, _ in cells(path)), (
+        "a lecture ends with `> **Answer.** …`"
+    )
 
 
 @lectures
@@ -117,10 +129,16 @@ def test_every_slide_has_a_cue_and_the_minutes_add_up(path):
         if cell["metadata"].get("slideshow", {}).get("slide_type") in ("slide", "subslide"):
             slides.append([source.splitlines()[0], 0])
         if is_cue(cell):
-            assert cell["metadata"]["slideshow"]["slide_type"] == "notes", "a cue is a cell of the type `notes`"
-            assert "remove-cell" in cell["metadata"]["tags"], "a cue has the tag `remove-cell`: pages leave it out"
+            assert cell["metadata"]["slideshow"]["slide_type"] == "notes", (
+                "a cue is a cell of the type `notes`"
+            )
+            assert "remove-cell" in cell["metadata"]["tags"], (
+                "a cue has the tag `remove-cell`: pages leave it out"
+            )
             found = CUE.fullmatch(source.strip())
-            assert found, f"a cue is one comment that opens with its minutes, `<!-- cue: 2 min`: {source[:60]!r}"
+            assert found, (
+                f"a cue is one comment that opens with its minutes, `<!-- cue: 2 min`: {source[:60]!r}"
+            )
             minutes += float(found[1])
             slides[-1][1] += 1
     assert [title for title, cues in slides if cues != 1] == [], "every slide has one cue"
@@ -133,7 +151,9 @@ def test_every_slide_has_a_cue_and_the_minutes_add_up(path):
 def test_the_page_is_written_to_be_read(path):
     """Prose for a reader: no stage directions, no formulas in words, nothing said twice."""
     text = "\n\n".join(source for source, cell in cells(path, "markdown") if not is_cue(cell))
-    stage = re.search(r"\b(next|this|previous|last) slide\b|\bslide before\b|\ba few slides ago\b", text, re.I)
+    stage = re.search(
+        r"\b(next|this|previous|last) slide\b|\bslide before\b|\ba few slides ago\b", text, re.I
+    )
     assert not stage, f"a page has no slides: {stage[0]}"
     words = re.search(
         r"\b(two|e|ten) to the (minus|power|[a-z]\b)|\bone over (the )?(root|n|k|t)\b|\b[WQKV] (one|two)\b|\bA hat\b",
@@ -145,12 +165,16 @@ def test_the_page_is_written_to_be_read(path):
             f"what a colon announces follows it: {before[-60:]!r}"
         )
     begun = [part[:60] for part in re.split(r"\n\n+", text) if len(part) > 60]
-    assert len(set(begun)) == len(begun), f"a paragraph stands twice: {next(b for b in begun if begun.count(b) > 1)!r}"
+    assert len(set(begun)) == len(begun), (
+        f"a paragraph stands twice: {next(b for b in begun if begun.count(b) > 1)!r}"
+    )
 
 
 @every
 def test_headings_skip_no_rank(path):
-    text = re.sub(r"```.*?```", "", "\n\n".join(source for source, _ in cells(path, "markdown")), flags=re.S)
+    text = re.sub(
+        r"```.*?```", "", "\n\n".join(source for source, _ in cells(path, "markdown")), flags=re.S
+    )
     ranks = [(len(marks), words) for marks, words in re.findall(r"^(#+) (.+)$", text, re.M)]
     for (before, _), (after, words) in itertools.pairwise(ranks):
         assert after <= before + 1, f"the heading {words!r} skips a rank"
@@ -172,9 +196,17 @@ def test_figures_are_described(path):
 def test_an_open_cell_fits_a_screen(path):
     """Code that teaches is shown, and no cell but a whole model is longer than a screen."""
     hidden = {"hide-input", "hide-cell", "remove-cell"}
-    shown = [source for source, cell in cells(path, "code") if not hidden & set(cell["metadata"].get("tags", []))]
+    shown = [
+        source
+        for source, cell in cells(path, "code")
+        if not hidden & set(cell["metadata"].get("tags", []))
+    ]
     shown = [source for source in shown if not source.startswith(("import ", "from "))]
-    long = [source for source in shown if sum(map(bool, source.split("\n"))) > 15 and not source.startswith("class ")]
+    long = [
+        source
+        for source in shown
+        if sum(map(bool, source.split("\n"))) > 15 and not source.startswith("class ")
+    ]
     assert not long, f"an open cell has at most 15 lines, unless a model stands whole:\n{long}"
 
 
@@ -184,7 +216,9 @@ def test_code_fits_the_page_and_drawing_is_folded(path):
         long = [line for line in source.splitlines() if len(line) > 88]
         assert not long, f"a line of code has at most 88 characters: {long}"
         if re.search(r"^(explore|show|Markdown)\(", source, re.M) and path.stem != "exercises":
-            tags = {"hide-input", "slide-code", "remove-cell"} & set(cell["metadata"].get("tags", []))
+            tags = {"hide-input", "slide-code", "remove-cell"} & set(
+                cell["metadata"].get("tags", [])
+            )
             assert tags, (
                 f"what draws or formats is folded: tag `hide-input`, or `slide-code` where it teaches:\n{source}"
             )
@@ -195,12 +229,22 @@ def test_long_numbers_in_prose_are_printed_by_cells():
     for path in NOTEBOOKS:
         text = re.sub(r"\$[^$]*\$|\]\([^)]*\)", "", prose(path))
         typed = re.findall(r"(?<![\d.])\d+\.\d{4,}", text)
-        assert not typed, f"{path}: a number that a computation gives is printed by a cell, not typed: {typed}"
+        assert not typed, (
+            f"{path}: a number that a computation gives is printed by a cell, not typed: {typed}"
+        )
 
 
 # years, figures and tables of papers, files, models, powers, and the course's interval are names
-NAMED = re.compile(r"\b20\d\d\b|(?:Fig\.|Table) \d+|data/\S+|\w+-\d+\w*|\d[\d.]*[BM]\b|10⁻\S+|95% interval")
-SPELLED = dict(zip("two three four five six seven eight nine ten eleven twelve".split(), range(2, 13), strict=True))
+NAMED = re.compile(
+    r"\b20\d\d\b|(?:Fig\.|Table) \d+|data/\S+|\w+-\d+\w*|\d[\d.]*[BM]\b|10⁻\S+|95% interval"
+)
+SPELLED = dict(
+    zip(
+        "two three four five six seven eight nine ten eleven twelve".split(),
+        range(2, 13),
+        strict=True,
+    )
+)
 TYPED = re.compile(rf"(?<![\w.])\d[\d,]*(?:\.\d+)?|\b(?:{'|'.join(SPELLED)})\b", re.I)
 
 
@@ -209,7 +253,10 @@ def literals(tree: ast.AST) -> set[float]:
     return {float(value) for value in values if type(value) in (int, float)}
 
 
-FIGURES = [ast.parse(path.read_text()) for path in sorted((ROOT / "src/course").glob("chapter*/figures.py"))]
+FIGURES = [
+    ast.parse(path.read_text())
+    for path in sorted((ROOT / "src/course").glob("chapter*/figures.py"))
+]
 DRAWN_BY = {f"{n}.{top.name}": literals(top) for n, tree in enumerate(FIGURES, 1) for top in tree.body if isinstance(top, ast.FunctionDef)}  # fmt: skip
 
 
@@ -220,7 +267,11 @@ def said_of(node: ast.AST, given: dict[str, ast.AST]) -> Iterator[str]:
     elif isinstance(node, ast.Name) and node.id in given:
         yield from said_of(given.pop(node.id), given)
     elif not isinstance(node, ast.Subscript):
-        parts = [part for part in ast.iter_child_nodes(node) if part is not getattr(node, "format_spec", None)]
+        parts = [
+            part
+            for part in ast.iter_child_nodes(node)
+            if part is not getattr(node, "format_spec", None)
+        ]
         yield from (text for part in parts for text in said_of(part, given))
 
 
@@ -234,7 +285,10 @@ def test_a_number_that_a_figure_is_told_with_stands_in_its_code(path):
     for source, cell in cells(path, "code"):
         tree = ast.parse(re.sub(r"(?m)^[%!]", "#", source))
         known |= literals(tree)
-        drawn = [f"{n or chapter}.{name}" for n, name in re.findall(r"\b(?:figures|ch(\d))\.(\w+)", source)]
+        drawn = [
+            f"{n or chapter}.{name}"
+            for n, name in re.findall(r"\b(?:figures|ch(\d))\.(\w+)", source)
+        ]
         here = known.union(*(DRAWN_BY.get(name, ()) for name in drawn))
         told = []
         for node in ast.walk(tree):
@@ -244,7 +298,11 @@ def test_a_number_that_a_figure_is_told_with_stands_in_its_code(path):
             elif isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
                 told += node.value.elts[1:]
         for text in told:
-            given = {ast.unparse(n.targets[0]): n.value for n in ast.walk(tree) if isinstance(n, ast.Assign)}
+            given = {
+                ast.unparse(n.targets[0]): n.value
+                for n in ast.walk(tree)
+                if isinstance(n, ast.Assign)
+            }
             for part in said_of(text, given):
                 for number in TYPED.findall(NAMED.sub("", part)):
                     value = float(SPELLED.get(number.lower()) or number.replace(",", ""))
@@ -255,14 +313,22 @@ def test_a_number_that_a_figure_is_told_with_stands_in_its_code(path):
 
 def test_a_percent_sign_stands_at_its_number():
     """CONTRIBUTING, Style: 95%, as Python writes it, on pages, in drawings, in figures and in what claims say."""
-    told = [*(ROOT / "chapters").rglob("*.md"), *NOTEBOOKS, *(ROOT / "src/course/drawing").glob("*.js")]
+    told = [
+        *(ROOT / "chapters").rglob("*.md"),
+        *NOTEBOOKS,
+        *(ROOT / "src/course/drawing").glob("*.js"),
+    ]
     told += [
         path
         for kind in ("*.py", "*.toml")
         for path in (ROOT / "src/course").glob(f"*/{kind}")
         if path.parent.name not in ("runs", "exercises")
     ]
-    found = [f"{path.name}: …{text}" for path in told for text in re.findall(r".{0,20}[0-9}] %", path.read_text())]
+    found = [
+        f"{path.name}: …{text}"
+        for path in told
+        for text in re.findall(r".{0,20}[0-9}] %", path.read_text())
+    ]
     assert not found, f"a space before the sign: {found}"
 
 
@@ -275,11 +341,17 @@ def test_no_notebook_names_a_machine():
 def test_lessons_link_terms_to_the_glossary():
     """CONTRIBUTING, Rules for Markdown: a term's first use in a lesson is a plain link to its sentence."""
     text = (ROOT / "chapters/glossary.md").read_text()
-    terms = {re.sub(r"[^\w\- ]", "", term.lower()).replace(" ", "-") for term in re.findall(r"^## (.+)$", text, re.M)}
+    terms = {
+        re.sub(r"[^\w\- ]", "", term.lower()).replace(" ", "-")
+        for term in re.findall(r"^## (.+)$", text, re.M)
+    }
     for path in (p for p in NOTEBOOKS if p.stem == "lesson"):
         linked = re.findall(
-            r"\]\(\.\./glossary\.md#([^)]+)\)", "\n".join(source for source, _ in cells(path, "markdown"))
+            r"\]\(\.\./glossary\.md#([^)]+)\)",
+            "\n".join(source for source, _ in cells(path, "markdown")),
         )
-        assert len(linked) >= 4, f"{path}: link the first use of its terms, as in [RoPE](../glossary.md#rope)"
+        assert len(linked) >= 4, (
+            f"{path}: link the first use of its terms, as in [RoPE](../glossary.md#rope)"
+        )
         assert set(linked) <= terms, f"{path}: the glossary has no {set(linked) - terms}"
         assert len(set(linked)) == len(linked), f"{path}: only the first use of a term is a link"

@@ -54,7 +54,9 @@ DIFFERENT = {
 def cells(number):
     """The book's own answers, by the name of the check: the code and the line of the check below it."""
     return {
-        re.match(r"checks\.(\w+)", text.rstrip().splitlines()[-1])[1]: text.rstrip().rpartition("\n")[::2]
+        re.match(r"checks\.(\w+)", text.rstrip().splitlines()[-1])[1]: text.rstrip().rpartition(
+            "\n"
+        )[::2]
         for text in answering.code_cells(NOTEBOOKS[number])
         if text.startswith("# @title Solution")
     }
@@ -64,7 +66,10 @@ def jobs(chapter, data):
     """Each answer of tests/answers and each mistake of the chapter's table, as a learner would write it."""
     rows = tomllib.loads((TABLES / f"chapter{chapter}.toml").read_text())
     tried = tomllib.loads((ROOT / f"tests/answers/chapter{chapter}.toml").read_text())
-    names, solutions = {row["number"]: name for name, row in rows.items() if "number" in row}, cells(chapter)
+    names, solutions = (
+        {row["number"]: name for name, row in rows.items() if "number" in row},
+        cells(chapter),
+    )
     shared = {"chapter": str(data), "more": NAMES.replace("NUMBER", str(chapter))}
     for number, name in names.items():
         if number in PAGE["absent"]:
@@ -75,7 +80,12 @@ def jobs(chapter, data):
             for line in filter(None, tried[number].get(kind, "").splitlines()):
                 text = line if kind == "right" else line.rpartition(" :: ")[0]
                 call = f"checks.{name}({guess}*answer)"
-                yield shared | {"number": number, "text": text, "source": f"answer = ({text},)\n", "call": call}
+                yield shared | {
+                    "number": number,
+                    "text": text,
+                    "source": f"answer = ({text},)\n",
+                    "call": call,
+                }
         body, line = solutions[name]
         yield shared | {
             "number": number,
@@ -93,7 +103,13 @@ def jobs(chapter, data):
 
 
 def judged(kind, tasks, path):
-    command = [sys.executable, *(["-S", "-I"] if kind == "page" else []), "tests/in_page.py", kind, str(path)]
+    command = [
+        sys.executable,
+        *(["-S", "-I"] if kind == "page" else []),
+        "tests/in_page.py",
+        kind,
+        str(path),
+    ]
     places = os.pathsep.join([str(path), str(ROOT / "src")])
     done = subprocess.run(
         command,
@@ -128,16 +144,22 @@ def shipped(tmp_path_factory):
 def test_page_and_notebook_give_one_verdict(chapter, shipped, tmp_path):
     path = NOTEBOOKS[chapter]
     data = tmp_path / "data.json"
-    data.write_text(json.dumps(written.chapter(chapter, answering.setup_cell(path), answering.solutions(path))))
+    data.write_text(
+        json.dumps(written.chapter(chapter, answering.setup_cell(path), answering.solutions(path)))
+    )
     tasks = list(jobs(chapter, data))
     page, notebook = judged("page", tasks, shipped[0]), judged("notebook", tasks, shipped[1])
     assert len(page) == len(notebook) == len(tasks)
     wrong, lacking, same = [], 0, 0
-    books = [(task["number"], one) for task, one in zip(tasks, page, strict=True) if task.get("book")]
+    books = [
+        (task["number"], one) for task, one in zip(tasks, page, strict=True) if task.get("book")
+    ]
     assert [each for each in books if each[1]["kind"] != "right"] == []
     for task, one, other in zip(tasks, page, notebook, strict=True):
         further = one["kind"] == "right" and task["number"] in PAGE["further"]
-        if one["kind"] == "absent":  # NumPy, or a name that the stand-in lacks: said, and nothing is judged
+        if (
+            one["kind"] == "absent"
+        ):  # NumPy, or a name that the stand-in lacks: said, and nothing is judged
             lacking += 1
         elif one["kind"] != other["kind"]:
             wrong.append((task["number"], task["text"], one, other))
@@ -145,7 +167,9 @@ def test_page_and_notebook_give_one_verdict(chapter, shipped, tmp_path):
             same += 1
         elif task["number"] not in DIFFERENT:
             wrong.append((task["number"], task["text"], one["sentence"], other["sentence"]))
-    print(f"chapter {chapter}: {len(tasks)} answers, {same} sentences the same, {lacking} not judged in the page")
+    print(
+        f"chapter {chapter}: {len(tasks)} answers, {same} sentences the same, {lacking} not judged in the page"
+    )
     assert not wrong, wrong[:5]
     assert lacking < 0.25 * len(tasks)
 
@@ -157,11 +181,16 @@ def test_each_exercise_is_checked_in_the_page_or_says_why_not():
 
 
 @pytest.mark.parametrize(
-    "source", ["def mask(n):\n    raise NotImplementedError\n", "def mask(n)\n", "mask = 3\n", "x = 1\n"]
+    "source",
+    ["def mask(n):\n    raise NotImplementedError\n", "def mask(n)\n", "mask = 3\n", "x = 1\n"],
 )
 def test_an_answer_that_is_none_has_a_sentence(source, shipped, tmp_path):
     data = tmp_path / "data.json"
-    data.write_text(json.dumps(written.chapter(2, answering.setup_cell(NOTEBOOKS[2]), {"mask": (len,)})))
-    (found,) = judged("page", [{"chapter": str(data), "source": source, "call": "checks.mask(mask)"}], shipped[0])
+    data.write_text(
+        json.dumps(written.chapter(2, answering.setup_cell(NOTEBOOKS[2]), {"mask": (len,)}))
+    )
+    (found,) = judged(
+        "page", [{"chapter": str(data), "source": source, "call": "checks.mask(mask)"}], shipped[0]
+    )
     assert found["kind"] in ("empty", "error", "wrong")
     assert found["sentence"].endswith(".")

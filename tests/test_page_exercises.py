@@ -14,7 +14,10 @@ from conftest import AXE, ROOT, javascript, watched
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not (ROOT / "frontend/dist/pyodide").exists(), reason="Pyodide is not installed: make frontend"),
+    pytest.mark.skipif(
+        not (ROOT / "frontend/dist/pyodide").exists(),
+        reason="Pyodide is not installed: make frontend",
+    ),
 ]
 SETUP = "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'><title>Exercises</title>"
 COLOURS = "--pst-color-border:#888;--pst-color-surface:#f5f5f5;--pst-color-text-base:#222;--pst-color-text-muted:#555;--pst-color-primary:#0a5c8f;--pst-font-family-monospace:monospace"
@@ -39,7 +42,10 @@ WRONG = {
         "the residual out",
     ),
     "3.1": ("def total_variation(p, q):\n    return (p - q).abs().sum(-1) / 2\n", "half of it"),
-    "6.4": ("def off_by_one(logits):\n    return logits.exp() / (1 + logits.exp().sum(-1, keepdim=True))\n", ""),
+    "6.4": (
+        "def off_by_one(logits):\n    return logits.exp() / (1 + logits.exp().sum(-1, keepdim=True))\n",
+        "",
+    ),
 }
 
 
@@ -66,7 +72,9 @@ def answered(tmp_path_factory):
 
 def section(each):
     number = each["number"].replace(".", "-")
-    folds = "".join(f"<details><summary>Hint {k}: a word</summary><p>{k}</p></details>" for k in (1, 2, 3))
+    folds = "".join(
+        f"<details><summary>Hint {k}: a word</summary><p>{k}</p></details>" for k in (1, 2, 3)
+    )
     return (
         f"<section id=e{number}><h2>{each['number']} {html.escape(each['title'])}</h2><div class=cell><pre>{html.escape(each['stub'])}</pre></div>"
         f"<div class=cell><pre>{html.escape(each['call'])}</pre></div>{folds}</section>"
@@ -79,7 +87,9 @@ def visit_exercises(chromium, answered):
 
     def open_page(chapter, context=None, **options):
         if context is None:
-            context = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+            context = chromium.new_context(
+                **{"viewport": {"width": 1280, "height": 800}, **options}
+            )
             contexts.append(context)
         page = watched(context, answered)
         folder = answering.notebooks()[chapter].parent.name
@@ -98,7 +108,9 @@ def answer(page, number, source):
     box = page.locator(".answer", has=field)
     field.fill(source)
     box.locator("[data-do=check]").click()
-    page.wait_for_function("() => [...document.querySelectorAll('[data-do=check]')].every((each) => !each.disabled)")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('[data-do=check]')].every((each) => !each.disabled)"
+    )
     return box.locator(".answer-verdict").inner_text()
 
 
@@ -118,12 +130,21 @@ def test_answers_get_their_verdicts_without_another_host(visit_exercises, chapte
 
 
 def test_a_phone_types_and_checks_three_exercises(visit_exercises):
-    page = visit_exercises(2, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = visit_exercises(
+        2, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
+    )
     for number in ("2.1", "2.2"):
         assert answer(page, number, RIGHT[number]).startswith("✓ Right:")
     assert "residual" in answer(page, "2.5", WRONG["2.5"][0])
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert float(page.locator(".answer-code").first.evaluate("e => parseFloat(getComputedStyle(e).fontSize)")) >= 16
+    assert (
+        float(
+            page.locator(".answer-code").first.evaluate(
+                "e => parseFloat(getComputedStyle(e).fontSize)"
+            )
+        )
+        >= 16
+    )
 
 
 def test_nothing_large_is_loaded_before_somebody_types_or_checks(visit_exercises):
@@ -152,7 +173,9 @@ def test_what_an_answer_must_not_do_is_said(visit_exercises, body, words):
     page.evaluate("document.cookie = 'own=1'")
     said = answer(page, "2.1", f"def mask(n):\n{body}")
     assert words in said
-    assert answer(page, "2.1", RIGHT["2.1"]).startswith("✓ Right:"), "the next answer is judged as ever"
+    assert answer(page, "2.1", RIGHT["2.1"]).startswith("✓ Right:"), (
+        "the next answer is judged as ever"
+    )
     assert not page.foreign
 
 
@@ -181,7 +204,9 @@ def test_what_an_answer_says_is_text(visit_exercises):
     assert "<img src=x onerror=alert(1)>" in said
     assert "<script>" in said
     assert page.title() == "Exercises"
-    assert page.locator(".answer-verdict img, .answer-verdict script, .answer-verdict b").count() == 0
+    assert (
+        page.locator(".answer-verdict img, .answer-verdict script, .answer-verdict b").count() == 0
+    )
 
 
 def test_a_link_carries_no_code(visit_exercises, answered):
@@ -253,7 +278,9 @@ def test_progress_is_exported_imported_and_deleted(visit_exercises):
     page.locator("input[type=file]").set_input_files(
         {"name": "p.json", "mimeType": "application/json", "buffer": json.dumps(kept).encode()}
     )
-    page.wait_for_function("() => document.querySelector('.answer-counts').textContent.startsWith('1 of 10')")
+    page.wait_for_function(
+        "() => document.querySelector('.answer-counts').textContent.startsWith('1 of 10')"
+    )
     assert page.locator("#answer-2-1").input_value() == "mine"
     page.locator("input[type=file]").set_input_files(
         {"name": "p.json", "mimeType": "application/json", "buffer": b"[1]"}
@@ -298,7 +325,9 @@ def test_the_page_has_no_finding_of_axe(visit_exercises):
     page = visit_exercises(2)
     answer(page, "2.1", WRONG["2.1"][0])
     page.add_script_tag(path=str(AXE))
-    found = page.evaluate("axe.run('.answer, .answer-progress').then((r) => r.violations.map((v) => v.id))")
+    found = page.evaluate(
+        "axe.run('.answer, .answer-progress').then((r) => r.violations.map((v) => v.id))"
+    )
     assert found == []
 
 

@@ -58,7 +58,11 @@ def stand_in():
 
 def value(x):
     if isinstance(x, torch.Tensor):
-        flat = torch.view_as_real(x).flatten(0, -2).tolist() if x.is_complex() else x.flatten().double().tolist()
+        flat = (
+            torch.view_as_real(x).flatten(0, -2).tolist()
+            if x.is_complex()
+            else x.flatten().double().tolist()
+        )
         return ["tensor", str(x.dtype), list(x.shape), flat]
     if isinstance(x, tuple | list):
         return ["list", [value(y) for y in x]]
@@ -78,9 +82,13 @@ def agree(one, other, near):
     if one[0] == "error" or other[0] == "error":
         return one[0] == other[0]
     if one[0] == "list" and other[0] == "list":
-        return len(one[1]) == len(other[1]) and all(agree(a, b, near) for a, b in zip(one[1], other[1], strict=True))
+        return len(one[1]) == len(other[1]) and all(
+            agree(a, b, near) for a, b in zip(one[1], other[1], strict=True)
+        )
     if one[0] == "tensor" and other[0] == "tensor":
-        return one[1:3] == other[1:3] and all(same(a, b, near) for a, b in zip(one[3], other[3], strict=True))
+        return one[1:3] == other[1:3] and all(
+            same(a, b, near) for a, b in zip(one[3], other[3], strict=True)
+        )
     return one[0] == other[0] and same(one[1], other[1], near)
 
 
@@ -88,7 +96,11 @@ def same(a, b, near):
     if isinstance(a, list):
         return all(same(x, y, near) for x, y in zip(a, b, strict=True))
     if isinstance(a, float) and isinstance(b, float):
-        return (math.isnan(a) and math.isnan(b)) or a == b or math.isclose(a, b, rel_tol=near, abs_tol=near)
+        return (
+            (math.isnan(a) and math.isnan(b))
+            or a == b
+            or math.isclose(a, b, rel_tol=near, abs_tol=near)
+        )
     return a == b
 
 
@@ -133,7 +145,12 @@ x[0] = 0 | x[:, 1:] = y[:, 1:] | x[x > 0] = -1 | x[[0, 1], [1, 0]] = 9 | x += y 
 
 
 def pieces(text):
-    return [each.strip() for line in text.strip().splitlines() for each in line.split(" | ") if each.strip()]
+    return [
+        each.strip()
+        for line in text.strip().splitlines()
+        for each in line.split(" | ")
+        if each.strip()
+    ]
 
 
 def matrix(type_, low=-4.0, high=4.0):

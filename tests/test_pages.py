@@ -37,7 +37,10 @@ def test_attention_on_the_page_is_that_of_pytorch():
     seen = attention.causal_mask(9)
     out, weights = page["attend"](q, k, v, seen)
     torch.testing.assert_close(
-        out, torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+        out,
+        torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[
+            0
+        ],
     )
     torch.testing.assert_close(page["attend"](0 * q, k, v, seen)[1], attention.uniform(seen))
     assert weights.triu(1).abs().max() == 0
@@ -57,7 +60,9 @@ def test_held_fixed_the_jacobian_is_the_product_of_the_package():
     page = defined(2, "bound-cell", "bound-frame", seen=seen)
     held, free = (functools.partial(page["jacobian"], held=held) for held in (True, False))
     for sharpness in (0.0, 8.0):
-        torch.testing.assert_close(held(sharpness), page["deep"](page["tokens"], sharpness, True)[1])
+        torch.testing.assert_close(
+            held(sharpness), page["deep"](page["tokens"], sharpness, True)[1]
+        )
     torch.testing.assert_close(free(0.0), held(0.0))
     assert (free(8.0) > 2 * held(8.0)).any()
 
@@ -65,10 +70,16 @@ def test_held_fixed_the_jacobian_is_the_product_of_the_package():
 def test_averages_resistance_and_the_message_step_are_those_of_the_package():
     graph = nx.gnm_random_graph(9, 16, seed=3)
     page = defined(1, "step-cell", "resistance-cell")
-    torch.testing.assert_close(page["averages"](graph).double(), graphs.adjacency(graph, "row", loops=True))
+    torch.testing.assert_close(
+        page["averages"](graph).double(), graphs.adjacency(graph, "row", loops=True)
+    )
     torch.testing.assert_close(page["resistance"](graph), rewiring.effective_resistance(graph))
     step = defined(1, "fdedd698", averages=page["averages"], tree=nx.balanced_tree(2, 3))["layer"]
-    W, x, A = graphs.orthogonal_weights(1, 4), torch.randn(9, 4, dtype=torch.float64), graphs.adjacency(graph, "row")
+    W, x, A = (
+        graphs.orthogonal_weights(1, 4),
+        torch.randn(9, 4, dtype=torch.float64),
+        graphs.adjacency(graph, "row"),
+    )
     torch.testing.assert_close(step(x, A, W[0, 0].T, W[0, 1].T), graphs.propagate(x, A, W))
 
 
@@ -86,21 +97,32 @@ def test_both_ways_of_computing_agree_when_timed():
         "range": lambda *ends: [2] if ends == (3, 6) else range(*ends),
     }
     torch.set_default_dtype(torch.float32)
-    assert defined(1, "60a868fe", "speed-run", page="lab", **given)["speed"](2, 32)["largest difference"] < 1e-5
+    assert (
+        defined(1, "60a868fe", "speed-run", page="lab", **given)["speed"](2, 32)[
+            "largest difference"
+        ]
+        < 1e-5
+    )
 
 
 def test_the_edge_that_the_page_finds_is_that_of_the_package():
     page = defined(1, "step-cell", "resistance-cell", "best-edge")
     graph = graphs.family("grid", 9)
     found = page["with_edges"](graph, [page["best_edge"](graph)])
-    assert graphs.total_resistance(found) == pytest.approx(graphs.total_resistance(rewiring.rewire(graph, "gtr", 1)))
+    assert graphs.total_resistance(found) == pytest.approx(
+        graphs.total_resistance(rewiring.rewire(graph, "gtr", 1))
+    )
 
 
-@pytest.mark.parametrize("name", ["no position", "ALiBi, slope 0.5", "turning by π", "turning by 1"])
+@pytest.mark.parametrize(
+    "name", ["no position", "ALiBi, slope 0.5", "turning by π", "turning by 1"]
+)
 def test_what_a_repeated_token_moves_on_the_page_is_that_of_the_package(name):
     page, values = defined(3, "head-cell"), torch.randn(40, dtype=torch.float64)
     change, _ = constructions.repeat_last(page["heads"][name], values)
-    assert float(page["moved"](page["heads"][name], values)) == pytest.approx(float(change), rel=1e-5)
+    assert float(page["moved"](page["heads"][name], values)) == pytest.approx(
+        float(change), rel=1e-5
+    )
 
 
 def test_the_page_finds_the_collisions_of_the_package():
@@ -118,7 +140,17 @@ def test_a_window_makes_ones_equal_on_the_page_and_nothing_else():
 def test_lesson_5_rotates_scores_and_prices_as_the_package():
     generator = torch.Generator().manual_seed(3)
     x, key = torch.randn(2, 5, 128, generator=generator, dtype=torch.float64)
-    found = defined(5, "c5rot001", "c5score0", "d5t00001", "c5price0", "c5least0", "c5slow00", q=x[0], one=key[0])
+    found = defined(
+        5,
+        "c5rot001",
+        "c5score0",
+        "d5t00001",
+        "c5price0",
+        "c5least0",
+        "c5slow00",
+        q=x[0],
+        one=key[0],
+    )
     theta, places = rope.frequencies(128, 1e4), torch.tensor([0, 3, 50, 700, 4095])
     torch.testing.assert_close(found["theta"], theta)
     turned = rope.rotate(x, places, theta)
@@ -127,7 +159,9 @@ def test_lesson_5_rotates_scores_and_prices_as_the_package():
     same = torch.stack([found["score"](x[k], key[0], places[k : k + 1])[0] for k in range(5)])
     torch.testing.assert_close(same, torch.stack(alone))
     for pairs, n in ((1, 32), (8, 4096), (64, 512)):
-        assert found["price"](pairs, n) == pytest.approx(rope_scaling.slash_scale(theta[:pairs], n), rel=1e-6)
+        assert found["price"](pairs, n) == pytest.approx(
+            rope_scaling.slash_scale(theta[:pairs], n), rel=1e-6
+        )
     for base, n in ((4_300, 1_024), (4_350, 1_024)):
         assert (found["least_sum"](base, n) < 0) == (rope.first_negative(128, base, n) is not None)
     for column, method in (("linear", "linear"), ("NTK-aware", "ntk"), ("YaRN", "yarn-paper")):
@@ -138,7 +172,9 @@ def test_lesson_5_rotates_scores_and_prices_as_the_package():
 
 
 def test_lesson_4_counts_as_the_package():
-    found = defined(4, "c4x00005", "8d3673e8", "df7553ce", "a8118dae", "c4wide00", Fraction=Fraction)
+    found = defined(
+        4, "c4x00005", "8d3673e8", "df7553ce", "a8118dae", "c4wide00", Fraction=Fraction
+    )
     for dtype, name in ((torch.bfloat16, "bf16"), (torch.float16, "fp16")):
         for lead in (0, 2, 6):
             assert found["reach"](dtype, lead) == counting.first_token_limit(name, lead)
@@ -149,7 +185,9 @@ def test_lesson_4_counts_as_the_package():
     assert found["right"](63)[1] == 1
     codes = torch.nn.functional.normalize(torch.randn(64, 63), dim=1)
     exact = found["exact"].double()
-    torch.testing.assert_close(counting.solved_histogram(found["tokens"], codes), exact, atol=1e-6, rtol=0)
+    torch.testing.assert_close(
+        counting.solved_histogram(found["tokens"], codes), exact, atol=1e-6, rtol=0
+    )
 
 
 def test_lab_3_measures_what_one_more_token_moves_trained_and_untrained():
@@ -157,13 +195,19 @@ def test_lab_3_measures_what_one_more_token_moves_trained_and_untrained():
     given = {"exact": model, "ids": ones(model, 65), "AutoModelForCausalLM": AutoModelForCausalLM}
     apart = defined(3, "prefix-cell", page="lab", **given)["apart"]
     known = collapse.last_token_distance(model, [1, 4, 16, 63])
-    torch.testing.assert_close(apart["trained"][[1, 4, 16, 63]].double(), known.double(), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(
+        apart["trained"][[1, 4, 16, 63]].double(), known.double(), rtol=1e-3, atol=1e-4
+    )
     assert (
-        apart["random weights"][1] < 0.9 * apart["trained"][1] or apart["random weights"][1] > 1.1 * apart["trained"][1]
+        apart["random weights"][1] < 0.9 * apart["trained"][1]
+        or apart["random weights"][1] > 1.1 * apart["trained"][1]
     )
 
 
-ON_A_GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
+ON_A_GPU = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+]
 
 
 @pytest.mark.parametrize("place", ["cpu", pytest.param("cuda", marks=ON_A_GPU)])
@@ -172,8 +216,20 @@ def test_cells_ask_a_model_wherever_it_lies(place):
     model, states = tiny("llama"), torch.randn(500, 4, device=place)
     model.model.to(place)
     defined(2, "felt-cell", page="lab", model=model, tokens=ones(model, 9), norms=torch.ones(10))
-    given = {"exact": model, "ids": ones(model, 65), "states": states, "rounded": {"bf16": states.bfloat16()}}
-    page = defined(3, "prefix-cell", "nearest-cell", page="lab", AutoModelForCausalLM=AutoModelForCausalLM, **given)
+    given = {
+        "exact": model,
+        "ids": ones(model, 65),
+        "states": states,
+        "rounded": {"bf16": states.bfloat16()},
+    }
+    page = defined(
+        3,
+        "prefix-cell",
+        "nearest-cell",
+        page="lab",
+        AutoModelForCausalLM=AutoModelForCausalLM,
+        **given,
+    )
     assert page["right"]["bf16"].mean() > 0.9
 
 
@@ -187,25 +243,46 @@ def test_lab_5_reads_maps_and_slashes_as_the_package(monkeypatch):
     theta = rope.frequencies(8, 1e4)
     monkeypatch.setattr(probe, "queries_and_keys", lambda model, ids: [(q, k)])
     slashes = torch.zeros(1, 3, 6)
-    given = {"attention": attention, "rope": rope, "probe": probe, "theta": theta, "pairs": 4, "layers": 1}
+    given = {
+        "attention": attention,
+        "rope": rope,
+        "probe": probe,
+        "theta": theta,
+        "pairs": 4,
+        "layers": 1,
+    }
     given |= {"model": None, "ids": None}
     given["untrained"] = lambda model, seed: None  # its queries and keys are the same
-    found = defined(5, "c5lmaps0", "c5lrank0", page="lab", natural=slash_maps.Heads(slashes=slashes), **given)
+    found = defined(
+        5, "c5lmaps0", "c5lrank0", page="lab", natural=slash_maps.Heads(slashes=slashes), **given
+    )
     torch.testing.assert_close(found["maps"](q, k), slash_maps.weights(q, k, theta))
-    torch.testing.assert_close(found["maps"](q, k, [1, 3]), slash_maps.weights(q, k, theta, [1, 3]), atol=1e-9, rtol=0)
-    torch.testing.assert_close(found["slash"](found["maps"](q, k), 2), attention.slash_score(found["maps"](q, k), 2))
+    torch.testing.assert_close(
+        found["maps"](q, k, [1, 3]), slash_maps.weights(q, k, theta, [1, 3]), atol=1e-9, rtol=0
+    )
+    torch.testing.assert_close(
+        found["slash"](found["maps"](q, k), 2), attention.slash_score(found["maps"](q, k), 2)
+    )
     assert found["share"](q[0]) == pytest.approx(slash_maps.concentration(q[0])[0])
 
 
 def test_lesson_6_subtracts_two_maps_as_the_package():
-    found = defined(6, "740934ed", "9cfccac2", "6b414452", "c6grown0", "c6agree0", "c6head00", "a24d2770")
+    found = defined(
+        6, "740934ed", "9cfccac2", "6b414452", "c6grown0", "c6agree0", "c6head00", "a24d2770"
+    )
     first, second = torch.randn(2, 7, 33, generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(found["softmax"](first), first.softmax(-1))
-    torch.testing.assert_close(found["difference"](first, second, 0.6), differential.difference(first, second, 0.6))
+    torch.testing.assert_close(
+        found["difference"](first, second, 0.6), differential.difference(first, second, 0.6)
+    )
     for c, lam, ratio in ((0.0, 0.8, 1.0), (0.5, 0.5, 2.0)):
-        torch.testing.assert_close(found["left"](torch.tensor(c), lam, ratio), difference.noise_left(c, lam, ratio))
+        torch.testing.assert_close(
+            found["left"](torch.tensor(c), lam, ratio), difference.noise_left(c, lam, ratio)
+        )
     grown = found["grown"]
-    assert grown.loc["logits drawn apart", "σ = 1.5"] > 1 > grown.loc["logits drawn apart", "σ = 0.3"]
+    assert (
+        grown.loc["logits drawn apart", "σ = 1.5"] > 1 > grown.loc["logits drawn apart", "σ = 0.3"]
+    )
     noise = found["noise"]
     for name in noise.index[1:]:
         assert noise.loc[name, ["answer", "noise, with signs"]].sum() == pytest.approx(1 - 0.8)
@@ -213,27 +290,63 @@ def test_lesson_6_subtracts_two_maps_as_the_package():
 
 def test_lab_6_measures_two_maps_as_the_race_does():
     torch.set_default_dtype(torch.float32)
-    given = {"protocol": protocol, "tasks": tasks, "comparison": comparison, "stats": stats, "entries": entries}
-    two, one = (entries.decoder(entries.ENTRIES[name], "retrieval", 0) for name in ("differential", entries.HALF))
+    given = {
+        "protocol": protocol,
+        "tasks": tasks,
+        "comparison": comparison,
+        "stats": stats,
+        "entries": entries,
+    }
+    two, one = (
+        entries.decoder(entries.ENTRIES[name], "retrieval", 0)
+        for name in ("differential", entries.HALF)
+    )
     page = defined(6, "c6pairs0", "c6noises0", page="lab", Decoder=Decoder, **given)
     rows = page["pairs"](64, 64, rows=32, seed=1)
     wanted = evaluation.two_noises(two, "retrieval", *rows)
-    page |= {"train": lambda *_: (two, 0), "two": two, "both": {"one map": one}, "names": list(entries.ENTRIES)}
+    page |= {
+        "train": lambda *_: (two, 0),
+        "two": two,
+        "both": {"one map": one},
+        "names": list(entries.ENTRIES),
+    }
     page["noises"] = lambda model, n, noises=page["noises"]: noises(model, 64)
     page = defined(6, "c6odds00", "c6cosine0", "c6shares0", "c6gap000", page="lab", **page)
     assert page["agree"] == pytest.approx(wanted["agree_1"], rel=1e-4)
     looked = page["pairs"](64, 64, rows=32, seed=64)
-    shares = evaluation.best_heads(one, "retrieval", *looked)[:1] + evaluation.masses(one, "retrieval", *looked)
-    assert page["shares"](one, 64) == pytest.approx(shares, rel=0.02)  # the layer may be another one
-    judged = comparison.compare(page["rows"], against=None).query("task == 'retrieval'").set_index("entry")
+    shares = evaluation.best_heads(one, "retrieval", *looked)[:1] + evaluation.masses(
+        one, "retrieval", *looked
+    )
+    assert page["shares"](one, 64) == pytest.approx(
+        shares, rel=0.02
+    )  # the layer may be another one
+    judged = (
+        comparison.compare(page["rows"], against=None)
+        .query("task == 'retrieval'")
+        .set_index("entry")
+    )
     found = page["gaps"].loc["differential\nagainst RoPE, half the heads"]
-    assert list(found) == pytest.approx(list(judged.loc["differential", ["gap", "gap_low", "gap_high"]]), abs=2e-3)
+    assert list(found) == pytest.approx(
+        list(judged.loc["differential", ["gap", "gap_low", "gap_high"]]), abs=2e-3
+    )
 
 
 def test_the_film_of_lab_5_names_the_better_head():
     maps = torch.stack([torch.ones(4, 4).tril(), torch.eye(4)])
-    given = {"SHOWN": {"RoPE": {0: maps / maps.sum(-1, keepdim=True)}}, "BACK": 0, "LENGTH": 4, "style": style}
-    page = defined(5, "10fafc63", page="lab", slash=attention.slash_score, explore=lambda *_, **__: None, **given)
+    given = {
+        "SHOWN": {"RoPE": {0: maps / maps.sum(-1, keepdim=True)}},
+        "BACK": 0,
+        "LENGTH": 4,
+        "style": style,
+    }
+    page = defined(
+        5,
+        "10fafc63",
+        page="lab",
+        slash=attention.slash_score,
+        explore=lambda *_, **__: None,
+        **given,
+    )
     _, finding = page["frame"]("RoPE", 0)
     assert "mean weight 1.000" in finding
     assert "gives about 0.521" in finding

@@ -33,7 +33,8 @@ ANYWHERE = {
 MAY_AGREE = {
     "untrained": {"early_tokens_have_more_influence", "ones_collapse"},
     "sinkless": {*ANYWHERE},
-    "two layers": {*ANYWHERE} - {"fast_pairs_are_small_but_at_the_ends", "first_layers_previous_last_diagonal"},
+    "two layers": {*ANYWHERE}
+    - {"fast_pairs_are_small_but_at_the_ends", "first_layers_previous_last_diagonal"},
 }
 
 
@@ -58,10 +59,17 @@ def train(model: models.LanguageModel, steps: int = 100) -> models.LanguageModel
 def controls(tmp_path_factory) -> dict[str, Subject]:
     found = {}
     for name, layers in LAYERS.items():
-        model = tiny("llama", tokenizer=prose_tokenizer(False), num_hidden_layers=layers, max_position_embeddings=4096)
+        model = tiny(
+            "llama",
+            tokenizer=prose_tokenizer(False),
+            num_hidden_layers=layers,
+            max_position_embeddings=4096,
+        )
         if name != "untrained":
             train(model)
-        found[name] = Subject(str(save(tmp_path_factory.mktemp("controls") / name.replace(" ", "-"), model)))
+        found[name] = Subject(
+            str(save(tmp_path_factory.mktemp("controls") / name.replace(" ", "-"), model))
+        )
     return found
 
 
@@ -73,8 +81,14 @@ def test_claims_of_a_control_model_do_not_hold(controls, control):
         need = need._replace(committed=False) if need.tokens < 50_000 else need
         told[name] = runner._verdict(name, need, subject, PLANS[0]._replace(claims=50_000))
     agrees = {name for name, each in told.items() if each["verdict"] in AGREES}
-    assert agrees <= MAY_AGREE[control], {name: told[name]["measured"] for name in agrees - MAY_AGREE[control]}
-    failed = {name: each["why"] for name, each in told.items() if "fault of the course" in str(each["why"])}
+    assert agrees <= MAY_AGREE[control], {
+        name: told[name]["measured"] for name in agrees - MAY_AGREE[control]
+    }
+    failed = {
+        name: each["why"]
+        for name, each in told.items()
+        if "fault of the course" in str(each["why"])
+    }
     assert not failed
 
 
@@ -92,5 +106,8 @@ def test_a_claim_that_holds_of_nothing_is_undecided():
     name = "fast_pairs_are_noise_between_the_ends"
     assert preconditions.agrees_with_nothing(name, "holds", {nothing: "holds"})
     assert preconditions.agrees_with_nothing(name, "holds with a correction", {nothing: "holds"})
-    assert preconditions.agrees_with_nothing(name, "holds", {nothing: "holds with a correction"}) is None
+    assert (
+        preconditions.agrees_with_nothing(name, "holds", {nothing: "holds with a correction"})
+        is None
+    )
     assert preconditions.agrees_with_nothing(name, "does not hold here", {nothing: "holds"}) is None

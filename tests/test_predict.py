@@ -25,7 +25,9 @@ def test_a_kernel_keeps_the_guess_and_shows_it_again():
     box.value = "a half"
     assert ">a half</strong>" in (foot := predict.answer("share", "a tenth", "So it is.").data)
     assert " hidden>" not in foot
-    assert asked.live().children[1].value == "a half", "run again, the question shows what was guessed"
+    assert asked.live().children[1].value == "a half", (
+        "run again, the question shows what was guessed"
+    )
 
 
 def test_without_options_a_number_is_asked_for():

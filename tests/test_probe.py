@@ -42,7 +42,9 @@ def test_after_agrees_with_whole_sequences(model, ids, monkeypatch):
     out = probe._after(model, ids, continuations)
     for row, (n, tail) in enumerate(continuations):
         whole = plain(model, torch.cat([ids[:n], tail]))
-        torch.testing.assert_close(out.states[row], whole.hidden_states[-1][0, -1], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            out.states[row], whole.hidden_states[-1][0, -1], rtol=1e-4, atol=1e-5
+        )
         torch.testing.assert_close(out.logits[row], whole.logits[0, -1], rtol=1e-4, atol=1e-5)
 
 
@@ -56,9 +58,14 @@ def test_what_does_not_fit_is_read_in_smaller_chunks(model, ids, monkeypatch):
             raise torch.OutOfMemoryError("too large")
         return out
 
-    expected = probe.last_representations(model, ids), probe._after(model, ids, [(40, ids[:3]), (20, ids[:0])]).states
+    expected = (
+        probe.last_representations(model, ids),
+        probe._after(model, ids, [(40, ids[:3]), (20, ids[:0])]).states,
+    )
     monkeypatch.setattr(probe, "_forward", small)
-    torch.testing.assert_close(probe.last_representations(model, ids), expected[0], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        probe.last_representations(model, ids), expected[0], rtol=1e-4, atol=1e-5
+    )
     found = probe._after(model, ids, [(40, ids[:3]), (20, ids[:0])]).states
     torch.testing.assert_close(found, expected[1], rtol=1e-4, atol=1e-5)
 
@@ -94,7 +101,10 @@ def test_a_length_beyond_the_sequence_and_a_map_that_is_too_large_are_named(mode
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_probes_agree_between_gpu_and_cpu(ids):
     cpu, gpu = models.load(device="cpu"), models.load(device="cuda")
-    expected, found = probe.last_representations(cpu, ids), probe.last_representations(gpu, ids).cpu()
+    expected, found = (
+        probe.last_representations(cpu, ids),
+        probe.last_representations(gpu, ids).cpu(),
+    )
     torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)
 
 
@@ -120,7 +130,9 @@ def test_streamed_scores_equal_those_of_full_maps(kind, position, ids, monkeypat
     before = model.model.config._attn_implementation
     found = probe.head_scores(model, ids, position, OFFSETS)
     assert model.model.config._attn_implementation == before
-    torch.testing.assert_close(found.sink.double(), attention.sink_score(maps, position), rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        found.sink.double(), attention.sink_score(maps, position), rtol=0, atol=1e-5
+    )
     slashes = torch.stack([attention.slash_score(maps, offset) for offset in OFFSETS], -1)
     torch.testing.assert_close(found.slash.double(), slashes, rtol=0, atol=1e-5)
 
@@ -132,14 +144,18 @@ def test_streaming_computes_what_the_model_computes(kind, ids):
     expected = plain(model, ids)
     torch.testing.assert_close(states, torch.cat(expected.hidden_states), rtol=1e-4, atol=1e-5)
     likely = expected.logits[0].log_softmax(-1)
-    torch.testing.assert_close(losses, -likely[:-1].gather(1, ids[1:, None])[:, 0], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        losses, -likely[:-1].gather(1, ids[1:, None])[:, 0], rtol=1e-4, atol=1e-5
+    )
 
 
 def test_no_pass_holds_a_whole_map(ids, monkeypatch):
     """The largest tensor that softmax sees has BLOCK rows."""
     seen = []
     softmax = torch.Tensor.softmax
-    monkeypatch.setattr(torch.Tensor, "softmax", lambda x, *a, **k: seen.append(x.shape) or softmax(x, *a, **k))
+    monkeypatch.setattr(
+        torch.Tensor, "softmax", lambda x, *a, **k: seen.append(x.shape) or softmax(x, *a, **k)
+    )
     monkeypatch.setattr(probe, "_BLOCK", 8)
     probe.head_scores(tiny("llama"), ids, hide=39, since=39)  # hidden from nobody, and so by rows
     assert {rows for _, rows, _ in seen} == {8}
@@ -217,7 +233,9 @@ def test_random_directions_are_right_on_average_and_say_how_far_off_they_are(ids
     exact = probe.sensitivity(model, short).norms
     runs = [probe.sensitivity(model, short, probes=8, seed=seed) for seed in range(60)]
     squares = torch.stack([run.norms.square() for run in runs])
-    torch.testing.assert_close(squares.mean(0), exact.square(), rtol=0.08, atol=0)  # the norm's square is unbiased
+    torch.testing.assert_close(
+        squares.mean(0), exact.square(), rtol=0.08, atol=0
+    )  # the norm's square is unbiased
     told = torch.stack([run.errors for run in runs]).square().mean(0).sqrt()
     seen = torch.stack([run.norms - exact for run in runs]).square().mean(0).sqrt()
     assert ((told / seen) > 0.7).all()
@@ -227,7 +245,9 @@ def test_random_directions_are_right_on_average_and_say_how_far_off_they_are(ids
 def test_all_directions_are_exact(ids):
     model, short = tiny("gpt2"), ids[:5]
     found = probe.sensitivity(model, short, probes=64)
-    torch.testing.assert_close(found.norms, probe.sensitivity(model, short).norms, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(
+        found.norms, probe.sensitivity(model, short).norms, rtol=1e-4, atol=1e-6
+    )
     assert (found.errors < 1e-6).all()
 
 
@@ -292,7 +312,11 @@ def test_a_row_of_equal_tokens_has_another_one_in_front_though_texts_have_none()
 def test_the_embedded_model_is_opened_by_its_bos(smollm2):
     """Its tokenizer adds nothing; nothing in front loses less than its BOS, but by less than chance."""
     found = probe._found_opening(smollm2)
-    assert found.tokens.tolist() == [smollm2.tokenizer.bos_token_id] == probe.opening(smollm2).tokens.tolist()
+    assert (
+        found.tokens.tolist()
+        == [smollm2.tokenizer.bos_token_id]
+        == probe.opening(smollm2).tokens.tolist()
+    )
     assert found.losses == pytest.approx(probe._OPENED, abs=2e-3)
 
 
@@ -303,7 +327,9 @@ def test_scores_by_logsumexp_equal_maps_to_a_millionth(kind, ids):
     maps = probe.attention_maps(model, ids).double()
     for position, offsets in ((0, (0, 1)), (5, (3, 39))):
         found = probe.head_scores(model, ids, position, offsets)
-        torch.testing.assert_close(found.sink.double(), maps[..., position:, position].mean(-1), atol=1e-6, rtol=0)
+        torch.testing.assert_close(
+            found.sink.double(), maps[..., position:, position].mean(-1), atol=1e-6, rtol=0
+        )
         for k, offset in enumerate(offsets):
             expected = maps.diagonal(-offset, -2, -1).mean(-1)
             torch.testing.assert_close(found.slash[..., k].double(), expected, atol=1e-6, rtol=0)
@@ -320,6 +346,9 @@ def test_scores_by_logsumexp_need_less_memory_than_one_map():
 
 def test_scores_by_logsumexp_equal_those_by_rows(ids):
     model = tiny("llama", initializer_range=0.3)
-    fast, slow = probe.head_scores(model, ids), probe.head_scores(model, ids, hide=39, since=39)  # hidden from nobody
+    fast, slow = (
+        probe.head_scores(model, ids),
+        probe.head_scores(model, ids, hide=39, since=39),
+    )  # hidden from nobody
     torch.testing.assert_close(fast.sink, slow.sink, atol=1e-6, rtol=0)
     torch.testing.assert_close(fast.slash, slow.slash, atol=1e-6, rtol=0)

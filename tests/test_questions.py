@@ -15,7 +15,10 @@ import scipy.stats
 import torch
 
 ROWS = questions.load()
-FORMS = {name: [questions.fill(row, drawn) for drawn in questions.choices(row)] for name, row in ROWS.items()}
+FORMS = {
+    name: [questions.fill(row, drawn) for drawn in questions.choices(row)]
+    for name, row in ROWS.items()
+}
 WORKED = {}  # by id a function from what was drawn to texts that the answer must have
 
 
@@ -25,14 +28,23 @@ def works(function):
 
 
 def said(value: Fraction) -> str:
-    return str(value) if value.denominator == 1 else rf"\tfrac{{{value.numerator}}}{{{value.denominator}}}"
+    return (
+        str(value)
+        if value.denominator == 1
+        else rf"\tfrac{{{value.numerator}}}{{{value.denominator}}}"
+    )
 
 
 def near(text: str, value: float, within: float = 0.006) -> str:
     """The number that a text says nearest to a value, if that is near enough."""
-    numbers = {found: float(found.replace("{,}", "")) for found in re.findall(r"\d+(?:\{,\}\d{3})*(?:\.\d+)?", text)}
+    numbers = {
+        found: float(found.replace("{,}", ""))
+        for found in re.findall(r"\d+(?:\{,\}\d{3})*(?:\.\d+)?", text)
+    }
     found = min(numbers, key=lambda each: abs(numbers[each] - value))
-    assert math.isclose(numbers[found], value, rel_tol=within, abs_tol=0.0006), f"{value} is not in: {text}"
+    assert math.isclose(numbers[found], value, rel_tol=within, abs_tol=0.0006), (
+        f"{value} is not in: {text}"
+    )
     return found
 
 
@@ -49,7 +61,8 @@ def path_factor(n, answer, **_):
     walks, layers = {0: Fraction(1)}, n - 1  # what node 0 gives each node, a layer at a time
     for _layer in range(layers):
         walks = {
-            v: sum(walks.get(u, Fraction(0)) for u in (v - 1, v, v + 1) if 0 <= u < n) / (2 if v in (0, n - 1) else 3)
+            v: sum(walks.get(u, Fraction(0)) for u in (v - 1, v, v + 1) if 0 <= u < n)
+            / (2 if v in (0, n - 1) else 3)
             for v in range(n)
         }
     return [said(walks[n - 1]), near(answer, float(walks[n - 1]))]
@@ -237,13 +250,16 @@ def window_exact(L, w, **_):
         for layer in range(L):
             weight = [Fraction(2 + layer + gap) for gap in range(w)]  # of the distance alone
             x = [
-                sum(weight[g] * x[j - g] for g in range(min(w, j + 1))) / sum(weight[: min(w, j + 1)])
+                sum(weight[g] * x[j - g] for g in range(min(w, j + 1)))
+                / sum(weight[: min(w, j + 1)])
                 for j in range(n + 1)
             ]
         return x[-1]
 
     states = [last(n) for n in range(1, 40)]
-    first = next(n for n, state in enumerate(states, 1) if all(each == state for each in states[n:]))
+    first = next(
+        n for n, state in enumerate(states, 1) if all(each == state for each in states[n:])
+    )
     return [f"from $n = {first}$ on"]
 
 
@@ -266,7 +282,9 @@ def bits_mean(p, answer, **_):
     assert to_bits(below, p) == below
     assert to_bits(1 - 2.0 ** -(p + 1) * 1.01, p) == below
     assert to_bits(1 - 2.0 ** -(p + 1) * 0.99, p) == 1
-    first = next(n for n in range(1, 999) if to_bits(n / (n + 1), p) == to_bits((n + 1) / (n + 2), p))
+    first = next(
+        n for n in range(1, 999) if to_bits(n / (n + 1), p) == to_bits((n + 1) / (n + 2), p)
+    )
     about = int(re.search(r"approx (\d+)\$", answer)[1])
     assert 0.5 < first / about < 2
     return [f"$2^{{-{p}}}$"]
@@ -277,7 +295,9 @@ def error_direction(**_):
     generator = torch.Generator().manual_seed(0)
     line = torch.nn.functional.normalize(torch.randn(512, generator=generator), dim=0)
     errors = torch.nn.functional.normalize(torch.randn(1000, 512, generator=generator), dim=1)
-    assert ((errors @ line) > 0.5).sum() == 0, "as long as the distance, in any direction: never half of the way"
+    assert ((errors @ line) > 0.5).sum() == 0, (
+        "as long as the distance, in any direction: never half of the way"
+    )
     return ["more than half of their distance"]
 
 
@@ -352,7 +372,11 @@ def bits_count(p, **_):
     kinds = {8: torch.bfloat16, 11: torch.float16}
     n = torch.arange(1, 2 ** (p + 1)).double()
     weights = 1 / (1 + n)
-    rounded = weights.to(kinds[p]).double() if p in kinds else torch.tensor([to_bits(float(x), p) for x in weights])
+    rounded = (
+        weights.to(kinds[p]).double()
+        if p in kinds
+        else torch.tensor([to_bits(float(x), p) for x in weights])
+    )
     first = int(n[:-1][rounded[:-1] == rounded[1:]][0])
     assert 2 ** (p - 1) <= first <= 2**p
     return [f"$n = {first}$", f"between {2 ** (p - 1)} and {2**p}"]
@@ -368,13 +392,16 @@ def few_answers(m, right, **_):
 @works
 def share(y, x, **_):
     outputs = {
-        text: Fraction(text.count("y"), len(text)) for text in ("^" + "y" * y + "x" * x, "y" * y + "x" * x, "yyxx")
+        text: Fraction(text.count("y"), len(text))
+        for text in ("^" + "y" * y + "x" * x, "y" * y + "x" * x, "yyxx")
     }
     first, without, _ = outputs.values()
     twice = Fraction(2 * y, 2 * y + 2 * x)
     assert without == twice
     return [
-        f"${first.numerator}/{first.denominator}$" if math.gcd(y, 1 + x + y) == 1 else f"${y}/{1 + x + y}$",
+        f"${first.numerator}/{first.denominator}$"
+        if math.gcd(y, 1 + x + y) == 1
+        else f"${y}/{1 + x + y}$",
         f"{2 * y} y and {2 * x} x",
     ]
 
@@ -448,7 +475,9 @@ def equal_tokens(n, answer, **_):
 
 @works
 def ntk_base(s, d, answer, **_):
-    before, after = ((10_000.0 * factor) ** (-2 * np.arange(d // 2) / d) for factor in (1, s ** (d / (d - 2))))
+    before, after = (
+        (10_000.0 * factor) ** (-2 * np.arange(d // 2) / d) for factor in (1, s ** (d / (d - 2)))
+    )
     assert math.isclose(before[-1] / after[-1], s)
     assert before[0] == after[0]
     return [near(answer, s ** (d / (d - 2)))]
@@ -498,7 +527,9 @@ def half_heads(**_):
     def weights(heads: int, query: int, value: int) -> int:
         return heads * (2 * wide * query + 2 * wide * value)  # queries and keys, values and outputs
 
-    assert weights(8, width, width) == weights(4, 2 * width, 2 * width), "the plain one, and that with half the heads"
+    assert weights(8, width, width) == weights(4, 2 * width, 2 * width), (
+        "the plain one, and that with half the heads"
+    )
     return ["half as many heads"]
 
 
@@ -515,7 +546,9 @@ def signed_sum(lam, a, answer, **_):
 
 @works
 def off_by_one(n, x, answer, **_):
-    row = torch.cat([torch.zeros(1), torch.full((n,), float(x))]).softmax(0)[1:]  # a key of logit 0 that is not there
+    row = torch.cat([torch.zeros(1), torch.full((n,), float(x))]).softmax(0)[
+        1:
+    ]  # a key of logit 0 that is not there
     return [near(answer, float(row.sum()))]
 
 
@@ -565,10 +598,14 @@ def interval_rule(mean, sd, runs, t, **_):
 def paired_difference(d, s, **_):
     sample = np.random.default_rng(0).standard_normal(10)
     sample = d + s * (sample - sample.mean()) / sample.std(ddof=1)
-    wide, narrow = (scipy.stats.ttest_1samp(sample, 0).confidence_interval(level) for level in (0.95, 0.9))
+    wide, narrow = (
+        scipy.stats.ttest_1samp(sample, 0).confidence_interval(level) for level in (0.95, 0.9)
+    )
     if wide.low > 0:
         return ["So it is better"]
-    return ["So it is equal within 0.05" if max(map(abs, narrow)) <= 0.05 else "So it is not told apart"]
+    return [
+        "So it is equal within 0.05" if max(map(abs, narrow)) <= 0.05 else "So it is not told apart"
+    ]
 
 
 @works
@@ -619,7 +656,11 @@ def test_answer_worked_in_another_way_is_the_same(name):
 def plain(text: str) -> str:
     """A text without Markdown's marks, TeX's spaces and line breaks, so that only its words and formulas are compared."""
     text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"\\[,;!:]|\\quad|\\displaystyle", "", text).replace(r"\dfrac", r"\frac").replace(r"\tfrac", r"\frac")
+    text = (
+        re.sub(r"\\[,;!:]|\\quad|\\displaystyle", "", text)
+        .replace(r"\dfrac", r"\frac")
+        .replace(r"\tfrac", r"\frac")
+    )
     return re.sub(r"[\s$*{}]|\\n", "", text).lower()
 
 
@@ -635,7 +676,9 @@ def test_a_quoted_sentence_still_stands_on_its_page(root, name):
     """If this fails, the page says something else now: does the answer still agree with it?"""
     row = ROWS[name]
     assert len(row["quote"].split()) >= 3 or "\\" in row["quote"]
-    assert plain(row["quote"]) in plain(written(root, row["page"])), f"{row['page']} no longer says: {row['quote']}"
+    assert plain(row["quote"]) in plain(written(root, row["page"])), (
+        f"{row['page']} no longer says: {row['quote']}"
+    )
 
 
 # Marks, papers, pages --------------------------------------------------------------------------------------
@@ -671,7 +714,9 @@ def test_a_paper_fills_its_minutes_with_all_chapters(root, seed):
     assert max(map(chapters.count, chapters)) <= 2
     assert rows == questions.drawn(seed, root)
     asked, key = questions.paper(seed, root).values()
-    assert all(row["ask"] in asked and row["answer"] not in asked and row["answer"] in key for row in rows)
+    assert all(
+        row["ask"] in asked and row["answer"] not in asked and row["answer"] in key for row in rows
+    )
 
 
 def test_papers_of_ten_terms_have_few_questions_in_common(root):

@@ -22,7 +22,17 @@ from course.chapter7 import figures
 from course.evidence import significance
 from course.evidence.rules import CORRECTED, FAILS, HOLDS
 from course.maths import normalizers
-from course.runs import ablations, comparison, entries, evaluation, outliers, protocol, race, rates, runs
+from course.runs import (
+    ablations,
+    comparison,
+    entries,
+    evaluation,
+    outliers,
+    protocol,
+    race,
+    rates,
+    runs,
+)
 from course.scorecard import CLAIMS
 from helpers import data, probe, style, transformer
 
@@ -44,7 +54,9 @@ def test_parameters_and_tokens_are_matched(task):
     for name, entry in entries.ENTRIES.items():
         sizes[name] = sum(p.numel() for p in entries.decoder(entry, task, 0).parameters())
         tokens[name] = sum(draw(name, task, seed=seed)[0].numel() for seed in range(20))
-    beside = [name for name, entry in entries.ENTRIES.items() if entry.model or "norm" in entry.settings]
+    beside = [
+        name for name, entry in entries.ENTRIES.items() if entry.model or "norm" in entry.settings
+    ]
     assert max(sizes.values()) < 1.07 * min(sizes.values()), sizes
     matched = [size for name, size in sizes.items() if name not in beside]
     assert max(matched) < 1.01 * min(matched), sizes
@@ -97,7 +109,9 @@ def test_random_positions_are_in_order_the_same_in_all_layers_and_new_at_each_st
 def test_layers_have_the_encoding_the_window_and_the_heads_of_their_entry(name, of_each):
     blocks = entries.decoder(entries.ENTRIES[name], "first", 0).blocks
     assert [(block.encoding, block.window, block.heads) for block in blocks] == of_each
-    assert {2 * len(block.frequencies) for block in blocks if block.encoding == "RoPE"} == {32 // of_each[0][2]}
+    assert {2 * len(block.frequencies) for block in blocks if block.encoding == "RoPE"} == {
+        32 // of_each[0][2]
+    }
 
 
 def test_the_combination_changes_one_thing_more_and_a_wide_decoder_has_half_of_its_own_heads():
@@ -110,7 +124,10 @@ def test_the_combination_changes_one_thing_more_and_a_wide_decoder_has_half_of_i
 def test_the_delta_rule_is_its_recurrence():
     generator = torch.Generator().manual_seed(0)
     q, k, v = (torch.randn(6, w, generator=generator) for w in (4, 4, 3))
-    k, rate, gates = k / k.norm(dim=-1, keepdim=True), *torch.rand(2, 6, generator=generator).clamp(min=0.2)
+    k, rate, gates = (
+        k / k.norm(dim=-1, keepdim=True),
+        *torch.rand(2, 6, generator=generator).clamp(min=0.2),
+    )
     state, expected = torch.zeros(3, 4), []
     for t in range(6):
         state = gates[t] * state
@@ -131,7 +148,9 @@ def test_gates_scale_what_heads_bring():
     block, x = model.blocks[0], torch.randn(1, 5, 32)
     plain = entries.Block.mix(block, x)
     gates = block.gate(block.norm1(x)).sigmoid()
-    torch.testing.assert_close(block.mix(x).transpose(1, 2).flatten(2), plain.transpose(1, 2).flatten(2) * gates)
+    torch.testing.assert_close(
+        block.mix(x).transpose(1, 2).flatten(2), plain.transpose(1, 2).flatten(2) * gates
+    )
 
 
 def test_separators_stand_between_and_targets_stay_with_their_tokens():
@@ -181,7 +200,9 @@ def test_masses_of_maps_that_are_known(retrieval):
     """All weight on the answer, then all on noise with a negative sign, then half and half."""
     ids, targets, answer, other = retrieval
     for maps, expected in ((answer, (1, 0)), (-other, (0, 1)), (answer - other, (0.5, 0.5))):
-        model = SimpleNamespace(attention=lambda ids, maps=maps: maps[None, :, None].expand(1, -1, 3, -1, -1))
+        model = SimpleNamespace(
+            attention=lambda ids, maps=maps: maps[None, :, None].expand(1, -1, 3, -1, -1)
+        )
         assert evaluation.masses(model, "retrieval", ids, targets) == pytest.approx(expected)
 
 
@@ -212,12 +233,19 @@ def test_the_noises_of_two_maps_are_compared_by_direction_and_by_size(name, monk
     found = evaluation.two_noises(model, "retrieval", ids, targets)
     for number in (1, 2):
         expected = {"cosine": 1, "needed": 0.25, "left": 0.5, "agree": 1, "gain": 1}
-        assert {what: found[f"{what}_{number}"] for what in expected} == pytest.approx(expected, abs=1e-5)
+        assert {what: found[f"{what}_{number}"] for what in expected} == pytest.approx(
+            expected, abs=1e-5
+        )
     monkeypatch.setattr(own, "maps", lambda self, x: (true(self, x)[0], 2 * true(self, x)[0]))
     found = evaluation.two_noises(model, "retrieval", ids, targets)
-    assert (found["needed_1"], found["left_1"]) == pytest.approx((0.5, 0), abs=1e-5), "the second is twice as large"
+    assert (found["needed_1"], found["left_1"]) == pytest.approx((0.5, 0), abs=1e-5), (
+        "the second is twice as large"
+    )
     places = noise.double().cumsum(-1) % 2  # every other rival: noises without a common key
-    apart = lambda self, x: (places[:, None] * noise[:, None], 2 * (1 - places)[:, None] * noise[:, None])  # noqa: E731
+
+    def apart(self, x):
+        return places[:, None] * noise[:, None], 2 * (1 - places)[:, None] * noise[:, None]
+
     monkeypatch.setattr(own, "maps", apart)
     found = evaluation.two_noises(model, "retrieval", ids, targets)
     assert (found["cosine_1"], found["agree_1"]) == (0, 0)
@@ -241,9 +269,13 @@ def test_few_bits_round_what_enters_with_or_without_the_first_token():
     with torch.no_grad():
         layer.weight.copy_(torch.eye(2))
         with outliers.few_bits([layer], 4):
-            torch.testing.assert_close(layer(x), torch.tensor([[[100.0, 400 / 7], [0.0, 0.0], [0.0, 0.0]]]))
+            torch.testing.assert_close(
+                layer(x), torch.tensor([[[100.0, 400 / 7], [0.0, 0.0], [0.0, 0.0]]])
+            )
         with outliers.few_bits([layer], 4, spare_first=True):
-            torch.testing.assert_close(layer(x), torch.tensor([[[100.0, 50.0], [0.7, 0.1], [-0.2, 0.3]]]))
+            torch.testing.assert_close(
+                layer(x), torch.tensor([[[100.0, 50.0], [0.7, 0.1], [-0.2, 0.3]]])
+            )
         torch.testing.assert_close(layer(x), x)
 
 
@@ -286,7 +318,9 @@ def test_the_blind_control_does_not_depend_on_what_it_cannot_see():
 
 def test_the_same_seed_gives_the_same_row_and_another_does_not():
     timeless = {"seconds": 0, "step_ms": 0}
-    first, again, other = (race.run("differential", "last", [seed], 3)[0] | timeless for seed in (0, 0, 1))
+    first, again, other = (
+        race.run("differential", "last", [seed], 3)[0] | timeless for seed in (0, 0, 1)
+    )
     assert first == again != other
 
 
@@ -297,7 +331,9 @@ def test_no_run_is_tested_or_judged_on_rows_that_it_was_trained_on(seed, monkeyp
 
     def draws(kind):
         def batch(*given):
-            seeds[kind].append(next(g for g in given if isinstance(g, torch.Generator)).initial_seed())
+            seeds[kind].append(
+                next(g for g in given if isinstance(g, torch.Generator)).initial_seed()
+            )
             return torch.zeros(1, 4, dtype=torch.long), torch.zeros(1, 4, dtype=torch.long)
 
         return batch
@@ -324,16 +360,25 @@ def test_no_run_is_tested_or_judged_on_rows_that_it_was_trained_on(seed, monkeyp
 def test_a_run_stops_at_the_criterion_or_at_the_budget(monkeypatch):
     monkeypatch.setattr(runs, "CHECKED", 2)
     asked = []
-    monkeypatch.setattr(runs, "has_learned", lambda model, entry, task: asked.append(1) or len(asked) == 1)
+    monkeypatch.setattr(
+        runs, "has_learned", lambda model, entry, task: asked.append(1) or len(asked) == 1
+    )
     rows = race.run("RoPE", "first", [0, 1], 4)
     assert [row["steps"] for row in rows] == [2, 4]
 
 
 def test_unknown_entries_and_tasks_are_named():
-    for call in (lambda: race.run("sparse dreams", "first", [0], 3), lambda: entries.entry_of("sparse dreams")):
+    for call in (
+        lambda: race.run("sparse dreams", "first", [0], 3),
+        lambda: entries.entry_of("sparse dreams"),
+    ):
         with pytest.raises(ValueError, match=r"entry must be one of RoPE, .*, not 'sparse dreams'"):
             call()
-    for wrong, named in (({"task": "chess"}, "task"), ({"size": "huge"}, "size"), ({"budget": 0}, "budget")):
+    for wrong, named in (
+        ({"task": "chess"}, "task"),
+        ({"size": "huge"}, "size"),
+        ({"budget": 0}, "budget"),
+    ):
         with pytest.raises(ValueError, match=named):
             race.run(**{"entry": "RoPE", "task": "first", "seed": [0], "budget": 3} | wrong)
 
@@ -345,18 +390,27 @@ def test_the_committed_table_has_what_the_rules_ask_for():
     whole = rows[rows.task == "counting"].groupby("entry").seed.nunique()
     first = list(whole.index[whole == protocol.BUDGET["seeds"]])
     assert len(first) == 24
-    assert all(seeds[task, name] >= 15 for task in ("retrieval", "last", "first", "counting") for name in first)
+    assert all(
+        seeds[task, name] >= 15
+        for task in ("retrieval", "last", "first", "counting")
+        for name in first
+    )
     assert seeds.min() >= 3
     assert set(rows.entry) <= set(entries.ENTRIES)
     plain, sharpened = (
-        rows[rows.entry == name].set_index(["seed", "task"]).steps for name in ("RoPE", "adaptive temperature")
+        rows[rows.entry == name].set_index(["seed", "task"]).steps
+        for name in ("RoPE", "adaptive temperature")
     )
     both = plain.index.intersection(sharpened.index)
-    assert (plain[both] == sharpened[both]).all(), "adaptive temperature is put in after the same training"
+    assert (plain[both] == sharpened[both]).all(), (
+        "adaptive temperature is put in after the same training"
+    )
     stopped = rows[rows.learned == 1]
     assert (stopped.steps % protocol.CHECKED == 0).all()
     missed = rows[rows.learned == 0]
-    twice = missed.entry == "RoPE, dropped after training"  # trained on without it, with steps of its own
+    twice = (
+        missed.entry == "RoPE, dropped after training"
+    )  # trained on without it, with steps of its own
     assert (missed.steps[~twice] == missed.budget[~twice]).all()
     assert (missed.steps[twice] >= missed.budget[twice]).all()
 
@@ -365,8 +419,15 @@ def test_a_cell_of_the_table_can_be_repeated():
     """Another machine's rounding moves a few answers; what is claimed of the cell must come again."""
     cell = comparison.table().query("task == 'last' and entry == @entries.RANDOM and seed < 2")
     found = race.run(entries.RANDOM, "last", [0, 1], int(cell.budget.iloc[0]))
-    for column, near in (("steps", 100), ("score_16", 0.05), ("score_128", 0.1), ("best_128", 0.15)):
-        assert np.mean([row[column] for row in found]) == pytest.approx(cell[column].mean(), abs=near)
+    for column, near in (
+        ("steps", 100),
+        ("score_16", 0.05),
+        ("score_128", 0.1),
+        ("best_128", 0.15),
+    ):
+        assert np.mean([row[column] for row in found]) == pytest.approx(
+            cell[column].mean(), abs=near
+        )
 
 
 def test_scaled_softmax_keeps_at_512_what_no_positions_lose(monkeypatch):
@@ -379,7 +440,10 @@ def test_scaled_softmax_keeps_at_512_what_no_positions_lose(monkeypatch):
 
 def test_trained_to_128_is_trained_on_128_and_has_its_criterion_there():
     entry = entries.SEEN["RoPE, trained to 128"]
-    drawn = [entries.batch(entry, "retrieval", torch.Generator().manual_seed(seed))[0].shape[1] for seed in range(40)]
+    drawn = [
+        entries.batch(entry, "retrieval", torch.Generator().manual_seed(seed))[0].shape[1]
+        for seed in range(40)
+    ]
     assert max(drawn) > 100
     assert runs.criterion("retrieval", False, entry.seen)[0].shape[1] == 128 + 4
     table = data.table("race_seen").query("entry == 'RoPE, trained to 128'")
@@ -392,7 +456,9 @@ def test_trained_to_128_is_trained_on_128_and_has_its_criterion_there():
 
 def test_a_fixed_budget_is_spent_and_says_when_the_criterion_was_met(monkeypatch):
     asked = []
-    monkeypatch.setattr(runs, "has_learned", lambda model, entry, task: asked.append(1) or len(asked) > 1)
+    monkeypatch.setattr(
+        runs, "has_learned", lambda model, entry, task: asked.append(1) or len(asked) > 1
+    )
     row = race.run("RoPE", "last", [0], 30, what="fixed")[0]
     assert (row["learned"], row["steps"]) == (1, 20)
 
@@ -420,7 +486,14 @@ def made(gaps, task="retrieval", seeds=10, noise=0.01, learned=None):
             score = 0.5 + common[seed] + gap + generator.normal(0, noise)
             fine = int(seed < (learned or {}).get(name, seeds))
             rows.append(
-                {"seed": seed, "entry": name, "task": task, "longer": score, "odds": 5 * score, "learned": fine}
+                {
+                    "seed": seed,
+                    "entry": name,
+                    "task": task,
+                    "longer": score,
+                    "odds": 5 * score,
+                    "learned": fine,
+                }
             )
     return pd.DataFrame(rows)
 
@@ -434,25 +507,41 @@ def test_each_verdict_can_be_reached():
     rows = made({"up": 0.2, "down": -0.2, "same": 0.0})
     equal = protocol.EQUAL
     assert verdicts(rows) == {"RoPE": "baseline", "up": "better", "down": "worse", "same": equal}
-    assert verdicts(made({"up": -0.2}, noise=0.3))["up"] == "not told apart", "the gap is within the noise"
-    assert verdicts(made({"up": 0.02}, noise=0.001))["up"] == equal, "a gap that is sure and too small to matter"
+    assert verdicts(made({"up": -0.2}, noise=0.3))["up"] == "not told apart", (
+        "the gap is within the noise"
+    )
+    assert verdicts(made({"up": 0.02}, noise=0.001))["up"] == equal, (
+        "a gap that is sure and too small to matter"
+    )
 
 
 def test_an_entry_without_mistakes_is_never_equal_where_there_is_room():
     """NoPE is right in 0.974 beyond its trained length: a share cannot be better by 0.05, mistakes can be fewer."""
-    ours, theirs = ([comparison.ceiling("retrieval")] * 15, list(np.random.default_rng(0).normal(3.6, 0.4, 15)))
+    ours, theirs = (
+        [comparison.ceiling("retrieval")] * 15,
+        list(np.random.default_rng(0).normal(3.6, 0.4, 15)),
+    )
     gap = [a - b for a, b in zip(ours, theirs, strict=True)]
-    assert comparison.verdict(gap, significance.paired(ours, theirs), ours[0] - np.mean(theirs)) == "better"
+    assert (
+        comparison.verdict(gap, significance.paired(ours, theirs), ours[0] - np.mean(theirs))
+        == "better"
+    )
     rows = made({"up": 0.0}).assign(odds=comparison.ceiling("retrieval") - 0.01)
     assert verdicts(rows)["up"] == protocol.NO_ROOM
-    fallen = rows.assign(odds=rows.odds - 3 * (rows.entry == "up") - 0.01 * rows.seed * (rows.entry == "up"))
+    fallen = rows.assign(
+        odds=rows.odds - 3 * (rows.entry == "up") - 0.01 * rows.seed * (rows.entry == "up")
+    )
     assert verdicts(fallen)["up"] == "worse", "no room above is room below"
 
 
 def test_log_odds_have_a_number_where_all_or_none_is_right():
-    rows = pd.DataFrame({"task": ["retrieval"] * 3} | {f"score_{n}": [0.0, 0.5, 1.0] for n in protocol.LENGTHS})
+    rows = pd.DataFrame(
+        {"task": ["retrieval"] * 3} | {f"score_{n}": [0.0, 0.5, 1.0] for n in protocol.LENGTHS}
+    )
     odds = comparison.with_longer(rows).odds
-    assert odds.tolist() == pytest.approx([-comparison.ceiling("retrieval"), 0, comparison.ceiling("retrieval")])
+    assert odds.tolist() == pytest.approx(
+        [-comparison.ceiling("retrieval"), 0, comparison.ceiling("retrieval")]
+    )
 
 
 def test_a_cell_that_has_not_learned_is_compared_at_no_length():
@@ -461,7 +550,10 @@ def test_a_cell_that_has_not_learned_is_compared_at_no_length():
     assert found.verdict["late"] == "not learned"
     assert found.loc["late", ["mean", "gap", "p"]].isna().all()
     assert (found.learned["late"], found.seeds["late"]) == (4, 10)
-    assert verdicts(made({"up": 0.2}, learned={"RoPE": 4})) == {"RoPE": "not learned", "up": "reference not learned"}
+    assert verdicts(made({"up": 0.2}, learned={"RoPE": 4})) == {
+        "RoPE": "not learned",
+        "up": "reference not learned",
+    }
     some = comparison.compare(made({"up": 0.2}, learned={"up": 5})).set_index("entry")
     assert some.verdict["up"] == "better"
 
@@ -479,7 +571,9 @@ def test_a_run_to_a_plateau_is_judged_at_the_criterion_and_at_the_end(monkeypatc
     monkeypatch.setattr(runs, "FAR", (160,))
     monkeypatch.setattr(runs, "LEARNED", 0.3)
     monkeypatch.setattr(runs, "KEPT", 0.0)
-    monkeypatch.setitem(entries.ENTRIES, "cold", entries.Entry(at_test=lambda logits: (3 * logits).softmax(-1)))
+    monkeypatch.setitem(
+        entries.ENTRIES, "cold", entries.Entry(at_test=lambda logits: (3 * logits).softmax(-1))
+    )
     row, other = race.run("cold", "last", [0, 1], 30, what="plateau")
     assert row["learned"] == 1
     assert row["steps"] < 30
@@ -509,7 +603,9 @@ def test_the_correction_stays_within_a_task():
     one = made({"up": 0.04}, noise=0.04)
     two = pd.concat([one, made({"up": 0.04}, noise=0.04, task="last")])
     p = comparison.compare(one).set_index("entry").p["up"]
-    assert comparison.compare(two).set_index(["task", "entry"]).p["retrieval", "up"] == pytest.approx(p)
+    assert comparison.compare(two).set_index(["task", "entry"]).p[
+        "retrieval", "up"
+    ] == pytest.approx(p)
     more = pd.concat([one, *(one[one.entry == "up"].assign(entry=f"up {k}") for k in range(3))])
     assert comparison.compare(more).set_index("entry").p["up"] > 2 * p
 
@@ -527,7 +623,17 @@ def test_compare_names_what_is_not_there():
 def test_a_copy_of_softmax_tableas_the_baseline_does():
     own = race.enter("mine", lambda logits: logits.softmax(-1), ["first"], steps=4)
     row = race.run("RoPE", "first", [0], 4)[0]
-    assert set(own.columns) == {"seed", "entry", "task", "budget", "size", *row, "seconds", "longer", "odds"}
+    assert set(own.columns) == {
+        "seed",
+        "entry",
+        "task",
+        "budget",
+        "size",
+        *row,
+        "seconds",
+        "longer",
+        "odds",
+    }
     assert own.score_16[0] == pytest.approx(row["score_16"], abs=0.03)
 
 
@@ -555,7 +661,12 @@ def test_what_is_wrong_with_a_function_is_said_before_training(weigh, message):
 
 def test_a_bad_entry_is_named():
     softmax = functools.partial(torch.softmax, dim=-1)
-    bad = {"name": {"name": "RoPE"}, "chosen": {"chosen": ["chess"]}, "seeds": {"seeds": 0}, "steps": {"steps": 0}}
+    bad = {
+        "name": {"name": "RoPE"},
+        "chosen": {"chosen": ["chess"]},
+        "seeds": {"seeds": 0},
+        "steps": {"steps": 0},
+    }
     for named, arguments in bad.items():
         with pytest.raises(ValueError, match=named):
             race.enter(**{"name": "mine", "weigh": softmax} | arguments)
@@ -575,9 +686,15 @@ def test_all_tasks_have_tests_and_a_training_set():
 
 
 def test_the_rows_of_the_ablation_differ_in_one_thing():
-    layers = {name: entries.decoder(entry, "retrieval", 0).blocks[1] for name, entry in ablations.ROWS.items()}
+    layers = {
+        name: entries.decoder(entry, "retrieval", 0).blocks[1]
+        for name, entry in ablations.ROWS.items()
+    }
     inner = {name: layer.inner for name, layer in layers.items() if "DIFF" in name}
-    assert {name: (part.normed, part.gain is not None, round(part.start, 2)) for name, part in inner.items()} == {
+    assert {
+        name: (part.normed, part.gain is not None, round(part.start, 2))
+        for name, part in inner.items()
+    } == {
         "DIFF": (True, False, 0.36),
         "DIFF, head norm with gain": (True, True, 0.36),
         "DIFF, no head norm": (False, False, 0.36),
@@ -590,7 +707,8 @@ def test_the_rows_of_the_ablation_differ_in_one_thing():
         "half the heads, head norm": 2,
     }
     sizes = [
-        sum(p.numel() for p in entries.decoder(entry, "retrieval", 0).parameters()) for entry in ablations.ROWS.values()
+        sum(p.numel() for p in entries.decoder(entry, "retrieval", 0).parameters())
+        for entry in ablations.ROWS.values()
     ]
     assert max(sizes) < 1.01 * min(sizes)
     heads = layers["half the heads, head norm"].mix(torch.randn(2, 5, 32))
@@ -601,7 +719,11 @@ def test_the_rows_of_the_ablation_differ_in_one_thing():
 
 def test_rows_that_the_race_has_as_well_are_the_race_s():
     """Two tables, one harness: the same seeds take the same steps and give the same scores, up to rounding."""
-    pairs = {"Transformer": entries.BASELINE, "half the heads": entries.HALF, "DIFF": "differential"}
+    pairs = {
+        "Transformer": entries.BASELINE,
+        "half the heads": entries.HALF,
+        "DIFF": "differential",
+    }
     ours, theirs = ablations.table(), comparison.table()
     for row, entry in pairs.items():
         a = ours[ours.entry == row].set_index("seed")
@@ -624,7 +746,8 @@ def test_claims_on_ablations_can_hold_and_can_fail(monkeypatch):
         moved = rows.assign(odds=lambda t: t.odds.where(~t.entry.isin(names), t.entry.map(own)))
         base = rows[rows.entry == "DIFF"].set_index("seed").odds
         moved.loc[moved.entry.isin(names), "odds"] = [
-            base[row.seed] + gap + jitter(row) for row in moved[moved.entry.isin(names)].itertuples()
+            base[row.seed] + gap + jitter(row)
+            for row in moved[moved.entry.isin(names)].itertuples()
         ]
         monkeypatch.setattr(ablations, "judged", lambda: true(moved))
 
@@ -639,7 +762,9 @@ def test_a_cell_of_the_fixed_budget_is_told_by_its_last_two_thirds(monkeypatch):
     """Flat is a plateau; still climbing, at the trained length or beyond, is not; seeds that disagree tell nothing."""
     climbs = {"flat": [0.9] * 6, "late": [0.2, 0.3, 0.5, 0.6, 0.8, 0.9]}
     looks = {name: {f"{at}_{k + 1}": x for at in ("inside", "out") for k, x in enumerate(climb)} for name, climb in climbs.items()}  # fmt: skip
-    beyond = looks["flat"] | {name: x for name, x in looks["late"].items() if name.startswith("out")}
+    beyond = looks["flat"] | {
+        name: x for name, x in looks["late"].items() if name.startswith("out")
+    }
     kinds = {"plateau": [looks["flat"]] * 3, "still rising": [beyond] * 3, "not told": [looks["flat"]] * 2 + [looks["late"]]}  # fmt: skip
     rows = [
         {"task": "last", "entry": kind, "rate": 0.005, "learned": int(seed > 0), "steps": 100 * seed, "first_128": 0.5 if seed else None, "score_128": 0.7} | runs[seed]
@@ -648,9 +773,9 @@ def test_a_cell_of_the_fixed_budget_is_told_by_its_last_two_thirds(monkeypatch):
     monkeypatch.setattr(data, "table", lambda name: pd.DataFrame(rows))
     found = comparison.plateaus().loc["last"]
     assert {kind: found.state[kind] for kind in kinds} == {kind: kind for kind in kinds}
-    assert found[["runs", "learned", "steps", "first_128", "score_128"]].iloc[0].tolist() == pytest.approx(
-        [3, 2, 150, 0.5, 0.7]
-    )
+    assert found[["runs", "learned", "steps", "first_128", "score_128"]].iloc[
+        0
+    ].tolist() == pytest.approx([3, 2, 150, 0.5, 0.7])
 
 
 # Figures and claims ------------------------------------------------------------------------------------
@@ -691,7 +816,9 @@ def lifted(names, high=0.95, low=0.4):
 
 def test_the_pictures_have_every_entry_that_learned_and_the_learners_rows(tmp_path):
     rows = comparison.table()
-    mine = rows[(rows.entry == "NoPE") & rows.task.isin(figures.BOTH)].assign(entry="mine <1>", learned=1)
+    mine = rows[(rows.entry == "NoPE") & rows.task.isin(figures.BOTH)].assign(
+        entry="mine <1>", learned=1
+    )
     mine.to_json(tmp_path / "my-row.json", orient="records")
     own = comparison.own_entries(tmp_path)
     assert comparison.own_entries(tmp_path / "nothing") is None
@@ -701,7 +828,9 @@ def test_the_pictures_have_every_entry_that_learned_and_the_learners_rows(tmp_pa
     assert picture.data.count('class="thread') == len(drawn)
     assert all(f"<title>{html.escape(name)}: " in picture.data for name in drawn)
     assert "mine <1>" in finding
-    assert picture.data.count("<span style") == picture.data.count('class="end"'), "a phone names below what ends name"
+    assert picture.data.count("<span style") == picture.data.count('class="end"'), (
+        "a phone names below what ends name"
+    )
     assert "<1>" not in picture.data, "a name is text"
     assert figures.board(rows, own).data.count("<tr>") == 1 + len(figures.standing(rows, own))
     assert "No entry has learned" in figures.slopes(rows.assign(learned=0), "retrieval")[0].data
@@ -719,10 +848,14 @@ def lesson(*cells, **given):
 def test_the_corner_of_the_page_has_who_passes_both(mine):
     rows, said = comparison.table(), {}
     own = None if mine is None else rows[rows.entry == "NoPE"].assign(entry=mine, learned=1)
-    found = lesson("c7locks-code", "c7locks-fig", own=own, show=lambda ax, **words: said.update(words))
+    found = lesson(
+        "c7locks-code", "c7locks-fig", own=own, show=lambda ax, **words: said.update(words)
+    )
     both = comparison.all_kept(rows, figures.BOTH)
     assert set(found["both"]) == set(both)
-    assert {"RoPE", *both, *filter(None, [mine])} <= {text.get_text() for text in found["picture"].axes[0].texts}
+    assert {"RoPE", *both, *filter(None, [mine])} <= {
+        text.get_text() for text in found["picture"].axes[0].texts
+    }
     assert all(name in said["alt"] for name in both)
 
 
@@ -737,7 +870,11 @@ def test_the_far_figure_follows_its_table():
 def cells(*rows):
     """Cells as `rates.by_rate` gives them: (entry, rate, runs, learned, price, right at the touch, at the end)."""
     columns = ["entry", "rate", "runs", "learned", "price", "first_128", "score_128"]
-    return pd.DataFrame(rows, columns=columns).assign(task="recall", steps=1.0).set_index(["task", "entry", "rate"])
+    return (
+        pd.DataFrame(rows, columns=columns)
+        .assign(task="recall", steps=1.0)
+        .set_index(["task", "entry", "rate"])
+    )
 
 
 def test_the_best_rate_is_chosen_by_the_trained_length_only():
@@ -753,7 +890,9 @@ def test_the_best_rate_is_chosen_by_the_trained_length_only():
 
 def test_a_failure_to_learn_is_said_of_all_rates_only():
     some = cells(
-        ("a", 0.005, 5, 1, 900, 0.5, 0.5), ("b", 0.005, 5, 1, 900, 0.5, 0.5), ("b", 0.002, 5, 5, 300, 0.9, 0.9)
+        ("a", 0.005, 5, 1, 900, 0.5, 0.5),
+        ("b", 0.005, 5, 1, 900, 0.5, 0.5),
+        ("b", 0.002, 5, 5, 300, 0.9, 0.9),
     )
     none = cells(*(("c", rate, 5, 0, 1000, 0.5, 0.5) for rate in protocol.RATES))
     assert rates.learns("recall", "a", some) == "not learned at 0.005"
@@ -775,7 +914,9 @@ def test_both_stops_are_told_of_the_runs_that_learned(monkeypatch):
     """Three runs that never learned must not make a cell fall whose runs all rose."""
     looks = {f"{at}_{k}": 0.9 for at in ("inside", "out") for k in range(1, 7)}
     runs = [{"learned": 1, "first_128": 0.94, "score_128": 0.98}] * 5 + [{"learned": 0, "first_128": None, "score_128": 0.6}] * 3  # fmt: skip
-    rows = [{"task": "recall", "entry": "a", "rate": 0.005, "steps": 500} | looks | run for run in runs]
+    rows = [
+        {"task": "recall", "entry": "a", "rate": 0.005, "steps": 500} | looks | run for run in runs
+    ]
     monkeypatch.setattr(data, "table", lambda name: pd.DataFrame(rows))
     cell = comparison.plateaus().loc["recall", "a"]
     assert (cell.learned, cell.runs) == (5, 8)
@@ -799,7 +940,9 @@ def test_rivals_grow_with_the_length():
         ids, targets = task(n, 8)(torch.Generator().manual_seed(n))
         own = task(None, 1)
         pairs = ids[:, :n] - (1 + own.values + own.keys)
-        assert all(len(set(row)) == n for row in (pairs // own.values).tolist()), "no key stands twice"
+        assert all(len(set(row)) == n for row in (pairs // own.values).tolist()), (
+            "no key stands twice"
+        )
         said = ids.gather(1, own.answers(ids).clamp(min=0)) - (1 + own.values + own.keys)
         asked = targets != training.UNASKED
         assert torch.equal(1 + said[asked] % own.values, targets[asked])
@@ -814,27 +957,59 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
     assert late.score_2048["retrieval", "NoPE"] < protocol.KEPT
     assert (late.learned["counting", "GRU"], late.stays["counting", "GRU"]) == (4, "falls")
     assert late.score_2048["retrieval", "NoPE, scalable softmax"] == 1
-    assert late.score_128["retrieval", "RoPE"] < 0.65 < 0.85 < late.score_128["retrieval", "ALiBi"] < protocol.KEPT
+    assert (
+        late.score_128["retrieval", "RoPE"]
+        < 0.65
+        < 0.85
+        < late.score_128["retrieval", "ALiBi"]
+        < protocol.KEPT
+    )
     assert (late.score_128["recall", "NoPE"], late.score_128["counting", "NoPE"]) < (0.5, 0.5)
     runs = data.table("race_plateau").query("rate == 0.005").groupby(["task", "entry"])
-    named = {("retrieval", entries.MIXED): 2048, ("counting", "NoPE, squared ReLU"): 128, ("counting", "NoPE"): 128}
+    named = {
+        ("retrieval", entries.MIXED): 2048,
+        ("counting", "NoPE, squared ReLU"): 128,
+        ("counting", "NoPE"): 128,
+    }
     right = [runs.get_group(cell)[f"score_{n}"] >= protocol.KEPT for cell, n in named.items()]
     assert [(each.sum(), len(each)) for each in right] == [(8, 8), (5, 8), (0, 5)]
     prices = data.table("race_price").query("rate == 0.005")
     price = prices.groupby(["entry", "trained"]).steps.mean()
-    assert all(price[name].is_monotonic_increasing for name in (entries.MIXED, entries.MIXED_SCALED))
+    assert all(
+        price[name].is_monotonic_increasing for name in (entries.MIXED, entries.MIXED_SCALED)
+    )
     assert price["NoPE, stick-breaking", 32] > 2 * price["NoPE, stick-breaking", 16]
     recall = comparison.successes(comparison.table()).set_index(["task", "entry"]).loc["recall"]
     stick = recall.loc["NoPE, stick-breaking"]
     assert (stick.learned, stick.seeds, round(stick.right, 2)) == (8, 15, 0.95)
-    assert (late.learned["recall", "NoPE, stick-breaking"], late.runs["recall", "NoPE, stick-breaking"]) == (5, 8)
-    assert recall.right[["RoPE, random positions", "larger base", "p-RoPE"]].round(2).tolist() == [0.62, 0.40, 0.26]
-    assert late.loc["last", ["first_2048", "score_2048"]].eq(1).all(axis=None), "the corner's three, at either stop"
+    assert (
+        late.learned["recall", "NoPE, stick-breaking"],
+        late.runs["recall", "NoPE, stick-breaking"],
+    ) == (5, 8)
+    assert recall.right[["RoPE, random positions", "larger base", "p-RoPE"]].round(2).tolist() == [
+        0.62,
+        0.40,
+        0.26,
+    ]
+    assert late.loc["last", ["first_2048", "score_2048"]].eq(1).all(axis=None), (
+        "the corner's three, at either stop"
+    )
     assert prices.query("entry == @entries.MIXED and trained == 128").learned.tolist() == [0, 0, 0]
-    slower = data.table("race_price").query("rate == 0.002 and entry == @entries.MIXED and trained == 128")
-    assert (slower.learned.tolist(), slower.steps.min(), slower.steps.max()) == ([1, 1, 1], 600, 1700)
+    slower = data.table("race_price").query(
+        "rate == 0.002 and entry == @entries.MIXED and trained == 128"
+    )
+    assert (slower.learned.tolist(), slower.steps.min(), slower.steps.max()) == (
+        [1, 1, 1],
+        600,
+        1700,
+    )
     cells = rates.by_rate().loc["retrieval"]
-    assert cells.score_2048[entries.MIXED, 0.005] > protocol.KEPT > 0.7 > cells.score_2048[entries.MIXED, 0.002]
+    assert (
+        cells.score_2048[entries.MIXED, 0.005]
+        > protocol.KEPT
+        > 0.7
+        > cells.score_2048[entries.MIXED, 0.002]
+    )
     assert rates.best().rate["retrieval", entries.MIXED] == 0.002
     recall = rates.by_rate().loc["recall", "NoPE, stick-breaking", 0.002]
     assert (recall.learned, recall.runs) == (5, 5)
@@ -851,7 +1026,9 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
 def test_the_yardstick_of_the_page_is_the_package_s():
     """The ten lines of lesson 7, run as they stand there, against `comparison.successes`."""
     cells = lesson("c7ten-code")["cells"]
-    won = comparison.successes(comparison.table()).query("task == 'last'").set_index("entry").success
+    won = (
+        comparison.successes(comparison.table()).query("task == 'last'").set_index("entry").success
+    )
     assert cells.success.reindex(won.index).eq(won).all()
     assert won.any()
     assert not won.all()
@@ -867,9 +1044,13 @@ def test_titles_and_answers_follow_the_table(instead):
     assert "**ALiBi**." in figures.closing_answer(won)
     assert "One design stayed right" in figures.tasks_kept(won)[0].get_suptitle()
     assert [comparison.judge(won)["H1"][task] for task in figures.BOTH] == ["holds: ALiBi"] * 2
-    assert [comparison.judge(won)["H2"][task] for task in figures.BOTH] == ["does not hold here"] * 2
+    assert [comparison.judge(won)["H2"][task] for task in figures.BOTH] == [
+        "does not hold here"
+    ] * 2
     blunt = instead(won, best_128=lifted([]))
-    assert comparison.judge(blunt)["H1"]["last"] == "does not hold here", "right, but not by attention"
+    assert comparison.judge(blunt)["H1"]["last"] == "does not hold here", (
+        "right, but not by attention"
+    )
     late = won.assign(learned=(~won.entry.isin(entries.POSITIONS)).astype(int))
     assert comparison.judge(late)["H1"]["retrieval"] == "not decided: none has learned"
 
@@ -893,7 +1074,11 @@ def test_who_passes_both_is_named_wherever_the_race_is_told():
     rows = comparison.table()
     both = comparison.all_kept(rows, figures.BOTH)
     won = comparison.successes(rows)
-    fine = won[won.task.isin(figures.BOTH) & won.kept & (won.best > protocol.SHARP)].groupby("entry").size()
+    fine = (
+        won[won.task.isin(figures.BOTH) & won.kept & (won.best > protocol.SHARP)]
+        .groupby("entry")
+        .size()
+    )
     assert set(both) == set(fine.index[fine == 2])
     assert len(both) > 1
     said = figures.closing_answer(rows)
@@ -901,7 +1086,12 @@ def test_who_passes_both_is_named_wherever_the_race_is_told():
     told = [*(path for kind in ("ipynb", "md", "yml") for path in (SOURCE.parent / "chapters").rglob(f"*.{kind}")), SOURCE / "course/scorecard/answer.toml"]  # fmt: skip
     for path in told:
         text = path.read_text().lower().replace("more than one row has both", "")
-        for phrase in ("one design kept", "one row has both", "the one change that kept", 'opens both"'):
+        for phrase in (
+            "one design kept",
+            "one row has both",
+            "the one change that kept",
+            'opens both"',
+        ):
             assert phrase not in text, path
 
 
@@ -924,8 +1114,14 @@ H4 = entries.HYPOTHESES["H4"][1]
 EACH_WAY = [name for names in entries.PHYSICAL.values() for name in names]
 SHARES = ("answer_16", "answer_128", "best_16", "best_128")
 NOISES = ("noise_16", "noise_128", "outlier_logits", "outlier_states", "quantisation_error")
-BETTER = {"longer": lifted(H4)} | {c: lifted(H4) for c in SHARES} | {c: lifted(H4, 0.1) for c in NOISES}
-WORSE = {"longer": lifted(H4, 0.1)} | {c: lifted(H4, 0.1) for c in SHARES} | {c: lifted(H4) for c in NOISES}
+BETTER = (
+    {"longer": lifted(H4)} | {c: lifted(H4) for c in SHARES} | {c: lifted(H4, 0.1) for c in NOISES}
+)
+WORSE = (
+    {"longer": lifted(H4, 0.1)}
+    | {c: lifted(H4, 0.1) for c in SHARES}
+    | {c: lifted(H4) for c in NOISES}
+)
 
 
 def kept(names, tasks=protocol.TASKS):

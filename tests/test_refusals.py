@@ -17,17 +17,29 @@ REFUSED = {
     "a million layers": (lambda: graphs.jacobian_norms(graphs.family("path"), 0, 10**6), "layers"),
     "a mask of a terabyte": (lambda: attention.causal_mask(2**40), "n must"),
     "a sparse tensor": (lambda: attention.sink_score(torch.eye(3).to_sparse()), "dense"),
-    "a tensor without numbers": (lambda: collapse.round_to(torch.ones(2, device="meta"), "bf16"), "meta"),
+    "a tensor without numbers": (
+        lambda: collapse.round_to(torch.ones(2, device="meta"), "bf16"),
+        "meta",
+    ),
     "an array": (lambda: attention.sink_score(torch.eye(3).numpy()), "must be a tensor"),
     "half a letter": (lambda: probe.encode(MODEL, "\ud800"), "surrogate"),
-    "rounding to integers": (lambda: collapse.round_to(torch.ones(2), torch.int8), "floating-point"),
+    "rounding to integers": (
+        lambda: collapse.round_to(torch.ones(2), torch.int8),
+        "floating-point",
+    ),
     "weights of integers": (lambda: compute.dtype(torch.int64), "floating-point"),
     "a number for a model": (lambda: models.load(3), "a hub id, a folder or a decoder"),
     "nothing for a model": (lambda: models.load(None), "a hub id, a folder or a decoder"),
     "a report on nothing": (lambda: Subject(""), "not empty"),
     "a model without its tokenizer": (lambda: models.load(MODEL.model), "tokenizer"),
-    "a model of transformers": (lambda: probe.head_scores(MODEL.model, "x"), "models.load(model, tokenizer=tokenizer)"),
-    "a text past the positions": (lambda: probe.loss(tiny("gpt2"), torch.arange(600) % 100), "at most 512 tokens"),
+    "a model of transformers": (
+        lambda: probe.head_scores(MODEL.model, "x"),
+        "models.load(model, tokenizer=tokenizer)",
+    ),
+    "a text past the positions": (
+        lambda: probe.loss(tiny("gpt2"), torch.arange(600) % 100),
+        "at most 512 tokens",
+    ),
 }
 
 
@@ -56,7 +68,11 @@ def test_model_in_memory_equals_a_loaded_one():
 
 def test_encoder_in_memory_is_refused():
     config = transformers.BertConfig(
-        vocab_size=257, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+        vocab_size=257,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
     )
     network = transformers.BertLMHeadModel(config)
     with pytest.raises(ValueError, match="encoder"):
@@ -68,7 +84,9 @@ def test_frequency_use_equals_queries_by_hand():
     ids = torch.cat([probe.opening(MODEL).tokens, probe.encode(MODEL, "The cat sat on the mat.")])
     queries, keys = probe.queries_and_keys(MODEL, ids)[1]
     for norms, x in ((found.queries[1], queries), (found.keys[1], keys)):
-        expected = torch.stack([torch.hypot(x[:, 1:, i], x[:, 1:, i + 8]).mean(1) for i in range(8)], 1)
+        expected = torch.stack(
+            [torch.hypot(x[:, 1:, i], x[:, 1:, i + 8]).mean(1) for i in range(8)], 1
+        )
         torch.testing.assert_close(norms, expected)
 
 

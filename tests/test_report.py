@@ -44,7 +44,9 @@ LEFT_OUT = {
 
 def saved(folder: Path, make: str, **fields) -> Path:
     """A random decoder of a make in a folder."""
-    return save(folder, tiny(make, **({"max_position_embeddings": 2048, "num_hidden_layers": 2} | fields)))
+    return save(
+        folder, tiny(make, **({"max_position_embeddings": 2048, "num_hidden_layers": 2} | fields))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -85,13 +87,17 @@ def test_every_make_has_a_report_and_what_does_not_apply_says_why(make, folders,
             assert part["status"] == "does not apply"
             assert wanted in part["why"]
     text = files.page.read_text()
-    assert text.count("<img ") >= sum(part["status"] == "measured" for part in found["sections"].values())
+    assert text.count("<img ") >= sum(
+        part["status"] == "measured" for part in found["sections"].values()
+    )
     assert "NaN" not in files.numbers.read_text()
     assert not list(tmp_path.glob(".*"))
 
 
 def test_gemma_has_a_sum_for_each_of_its_two_bases(folders, tmp_path, quick):
-    found = report.read(report.run(str(folders("gemma3_text")), tmp_path, sections=["base"]).numbers)
+    found = report.read(
+        report.run(str(folders("gemma3_text")), tmp_path, sections=["base"]).numbers
+    )
     kinds = found["sections"]["base"]["numbers"]["kinds"]
     assert len(kinds) == 2
     assert sorted(each["limit"] for each in kinds.values()) == [16, 2048]
@@ -137,13 +143,22 @@ def test_numbers_are_those_of_the_labs(folders):
     precision = numbers("precision")
     same(precision["signal"], lab.signal[1:])
     same(precision["types"]["bf16"]["floor"], lab.floor[1:])
-    same(list(precision["types"]["bf16"]["late"].values()), list(measures3.resolution_from(lab).values()))
+    same(
+        list(precision["types"]["bf16"]["late"].values()),
+        list(measures3.resolution_from(lab).values()),
+    )
     grid = [6, 22, 50, 102, 202]
     commas = numbers("commas")
     assert commas["grid"] == grid
-    same(commas["curves"]["commas"], collapse.last_token_distance(model, grid, sequence="111,", period=4))
+    same(
+        commas["curves"]["commas"],
+        collapse.last_token_distance(model, grid, sequence="111,", period=4),
+    )
     varied = measures3.random_digits(max(grid), grid)
-    same(commas["curves"]["random digits"], collapse.last_token_distance(model, grid, sequence=varied))
+    same(
+        commas["curves"]["random digits"],
+        collapse.last_token_distance(model, grid, sequence=varied),
+    )
     copying = numbers("copying")
     wanted = collapse.copying_margins(model, [5, 300])
     at = [copying["digits"].index(n) for n in (5, 300)]
@@ -169,7 +184,9 @@ def test_numbers_of_the_default_are_the_committed_ones():
     assert [row["loss"] for row in rows] == pytest.approx(table["loss"].tolist(), rel=1e-5)
     silenced = data.table("silenced_pairs")
     mean = silenced[(silenced.threshold == 0.15) & (silenced["where"] == "inside")].fastest.mean()
-    assert found["sections"]["silenced"]["numbers"]["where"]["inside"]["fastest"] == pytest.approx(mean, rel=1e-5)
+    assert found["sections"]["silenced"]["numbers"]["where"]["inside"]["fastest"] == pytest.approx(
+        mean, rel=1e-5
+    )
     assert all(part["status"] == "measured" for part in found["sections"].values())
     assert found["settings"]["plan"] == "full"
     assert {part["plan"] for part in found["sections"].values()} == {"full"}
@@ -185,7 +202,9 @@ def test_committed_reports_fit_the_schema_and_their_verdicts_are_the_scorecards(
         assert {c["name"] for c in told} <= set(claims.CLAIMS)
         if each["model"]["name"] == models.DEFAULT:
             for claim in told:
-                assert claim["verdict"] is None or claim["verdict"] in EXPECTED[claim["name"]][0], claim["name"]
+                assert claim["verdict"] is None or claim["verdict"] in EXPECTED[claim["name"]][0], (
+                    claim["name"]
+                )
 
 
 def test_the_report_has_every_claim_that_takes_a_model():
@@ -200,8 +219,12 @@ def test_sections_are_shown_at_headings_that_exist(root):
     for section in SECTIONS.values():
         place, _, heading = section.shown.partition("#")
         notebook = json.loads((root / "chapters" / f"{place}.ipynb").read_text())
-        text = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "markdown")
-        assert any(row.lstrip("# ") == heading for row in text.splitlines() if row.startswith("#")), section.shown
+        text = "\n".join(
+            "".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "markdown"
+        )
+        assert any(
+            row.lstrip("# ") == heading for row in text.splitlines() if row.startswith("#")
+        ), section.shown
 
 
 def test_a_section_that_must_fail_does():
@@ -211,7 +234,9 @@ def test_a_section_that_must_fail_does():
     other = {"first|last": [[0.0, 0.0]] * 2, "last|first": [[0.0, 0.0]] * 2}
     late = right | {"last|last": [[3.0, -3.0], [-3.0, -3.0]]}
     never = {key: [[-1.0, -1.0], [-1.0, -1.0]] for key in right}
-    levels = [SECTIONS["copying"].tell(base | {"margins": m | other}, "x") for m in (right, late, never)]
+    levels = [
+        SECTIONS["copying"].tell(base | {"margins": m | other}, "x") for m in (right, late, never)
+    ]
     assert [told.level for told in levels] == ["fine", "trouble", "trouble"]
     assert "from 50 digits on" in levels[1].short
     assert "cannot tell about length" in levels[2].short
@@ -223,7 +248,9 @@ def test_a_section_that_must_fail_does():
 def hidden(numbers, late, control):
     """Losses, made up: 3 nats, and so much more with the first token or the control hidden from token 25 on."""
     for row in numbers["rows"]:
-        row["loss"] = 3.0 + (row["since"] == 25) * {1: late, measures2.CONTROL: control}.get(row["token"], 0.0)
+        row["loss"] = 3.0 + (row["since"] == 25) * {1: late, measures2.CONTROL: control}.get(
+            row["token"], 0.0
+        )
 
 
 def blurred(numbers, **first):
@@ -232,7 +259,10 @@ def blurred(numbers, **first):
 
 
 def eight_bits(numbers, cost, spared=0.0):
-    numbers["losses"] |= {"8": numbers["plain"] + cost, "8, first token exact": numbers["plain"] + spared}
+    numbers["losses"] |= {
+        "8": numbers["plain"] + cost,
+        "8, first token exact": numbers["plain"] + spared,
+    }
 
 
 @pytest.mark.parametrize(
@@ -255,7 +285,9 @@ def eight_bits(numbers, cost, spared=0.0):
 )  # fmt: skip
 def test_a_judgement_turns_with_its_numbers(root, name, change, level, words):
     """Those of the embedded model, and changed ones."""
-    found = json.loads((root / "data/reports/smollm2-135m-instruct.json").read_text())["sections"][name]["numbers"]
+    found = json.loads((root / "data/reports/smollm2-135m-instruct.json").read_text())["sections"][
+        name
+    ]["numbers"]
     change(found)
     told = SECTIONS[name].tell(found, "x")
     assert told.level == level
@@ -287,7 +319,9 @@ def test_a_report_goes_on_where_it_stopped(folders, tmp_path, cheap, monkeypatch
     assert sorted(each.name for each in tmp_path.iterdir()) == ["llama.html", "llama.json"]
 
 
-def test_a_report_grows_and_nothing_in_it_is_lost(folders, tmp_path, short, unpictured, monkeypatch):
+def test_a_report_grows_and_nothing_in_it_is_lost(
+    folders, tmp_path, short, unpictured, monkeypatch
+):
     """A part over the whole, another plan or number type, other weights of one configuration: none takes another's place."""
     monkeypatch.setattr(runner, "PLANS", (short, short._replace(name="full")))
     name, out = str(folders("llama")), tmp_path / "out"
@@ -297,13 +331,25 @@ def test_a_report_grows_and_nothing_in_it_is_lost(folders, tmp_path, short, unpi
     grown = report.read(files.numbers)
     assert list(grown["sections"]) == ["heads", "base"]
     assert grown["sections"]["heads"] == whole["sections"]["heads"]
-    assert grown["sections"]["base"]["made"] == "2030-01-01 00:00 UTC" != whole["sections"]["base"]["made"]
+    assert (
+        grown["sections"]["base"]["made"]
+        == "2030-01-01 00:00 UTC"
+        != whole["sections"]["base"]["made"]
+    )
     report.run(name, out, sections=["base"], plan="short")
-    fine = report.read(report.run(name, out, sections=["base"], dtype="fp64").numbers)["model"]["weights_sha256"][:6]
+    fine = report.read(report.run(name, out, sections=["base"], dtype="fp64").numbers)["model"][
+        "weights_sha256"
+    ][:6]
     other = tiny("llama", seed=1, max_position_embeddings=2048, num_hidden_layers=2)
     files = report.run(str(save(tmp_path / "later/llama", other)), out, sections=["base"])
     tag = report.read(files.numbers)["model"]["weights_sha256"][:6]
-    made = {"llama.html", "llama.json", "llama-short.json", f"llama-{fine}-fp64.json", f"llama-{tag}.json"}
+    made = {
+        "llama.html",
+        "llama.json",
+        "llama-short.json",
+        f"llama-{fine}-fp64.json",
+        f"llama-{tag}.json",
+    }
     assert {each.name for each in out.iterdir()} == made
     assert report.read(out / "llama.json") == grown
     text = files.page.read_text()
@@ -329,7 +375,9 @@ def test_checkpoints_of_one_training_are_drawn_as_its_course(root):
     for step in "123":
         model = found["model"] | {"weights_sha256": step * 64}
         headline = part["headline"] | {"base": float(step)}
-        reports.append(found | {"model": model, "sections": {"base": part | {"headline": headline}}})
+        reports.append(
+            found | {"model": model, "sections": {"base": part | {"headline": headline}}}
+        )
     text = page.html(reports)
     assert "Over the checkpoints" in text
     assert f"1 {models.DEFAULT}, 111111, 2 {models.DEFAULT}, 222222" in text
@@ -342,7 +390,13 @@ def test_checkpoints_of_one_training_are_drawn_as_its_course(root):
 @pytest.mark.parametrize(
     ("error", "fits", "tried", "status", "words"),
     [
-        (torch.OutOfMemoryError("CUDA out of memory"), "short", ["full", "middle", "short"], "measured", ""),
+        (
+            torch.OutOfMemoryError("CUDA out of memory"),
+            "short",
+            ["full", "middle", "short"],
+            "measured",
+            "",
+        ),
         (
             torch.OutOfMemoryError("CUDA out of memory"),
             "",
@@ -350,10 +404,18 @@ def test_checkpoints_of_one_training_are_drawn_as_its_course(root):
             "out of memory",
             "take a smaller",
         ),
-        (RuntimeError("shapes differ"), "", ["full"], "failed", "RuntimeError: shapes differ (a fault of the course"),
+        (
+            RuntimeError("shapes differ"),
+            "",
+            ["full"],
+            "failed",
+            "RuntimeError: shapes differ (a fault of the course",
+        ),
     ],
 )
-def test_out_of_memory_takes_a_smaller_piece_and_another_error_does_not(folders, error, fits, tried, status, words):
+def test_out_of_memory_takes_a_smaller_piece_and_another_error_does_not(
+    folders, error, fits, tried, status, words
+):
     subject, section, seen = Subject(str(folders("llama")), device="cpu"), SECTIONS["base"], []
 
     def measure(subject, plan):
@@ -381,7 +443,10 @@ def test_layers_may_be_shared_out(folders):
     plain = models.load(folders("llama"), device="cpu")
     ids = measures3.ones(plain, 12)
     torch.testing.assert_close(
-        probe.last_representations(model, ids).cpu(), probe.last_representations(plain, ids), rtol=1e-4, atol=1e-4
+        probe.last_representations(model, ids).cpu(),
+        probe.last_representations(plain, ids),
+        rtol=1e-4,
+        atol=1e-4,
     )
 
 
@@ -410,7 +475,10 @@ def test_a_name_or_folder_that_is_no_model_is_one_sentence(tmp_path, said, monke
     monkeypatch.setattr(models, "_unreachable", lambda name: True)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     (tmp_path / "empty").mkdir()
-    wrong = {"no-such/model-at-all": "the hub cannot be reached", str(tmp_path / "empty"): "holds no config.json"}
+    wrong = {
+        "no-such/model-at-all": "the hub cannot be reached",
+        str(tmp_path / "empty"): "holds no config.json",
+    }
     for name, words in (wrong | {str(tmp_path / "not there"): "no folder"}).items():
         assert words in said(name, "--out", out)
     assert not list(Path(out).glob("*"))
@@ -427,17 +495,25 @@ def test_a_name_or_folder_that_is_no_model_is_one_sentence(tmp_path, said, monke
         (["模" * 41], "at most 120 letters (40 Chinese ones)"),
     ],
 )
-def test_a_bad_argument_is_one_sentence_before_anything_is_measured(arguments, words, tmp_path, said):
+def test_a_bad_argument_is_one_sentence_before_anything_is_measured(
+    arguments, words, tmp_path, said
+):
     assert words in said("--out", str(tmp_path / "out"), *arguments)
     assert not [*tmp_path.rglob("*.json")]
 
 
 def test_a_device_that_is_not_there_is_one_sentence(folders, tmp_path, said):
-    for name, device in ((str(folders("llama")), "no-such-device"), ("copying", "no-such-device"), ("copying", "meta")):
+    for name, device in (
+        (str(folders("llama")), "no-such-device"),
+        ("copying", "no-such-device"),
+        ("copying", "meta"),
+    ):
         assert "is not available here" in said(name, "--out", str(tmp_path), "--device", device)
 
 
-def test_a_disk_that_fills_up_leaves_nothing_half_written(folders, tmp_path, cheap, said, monkeypatch):
+def test_a_disk_that_fills_up_leaves_nothing_half_written(
+    folders, tmp_path, cheap, said, monkeypatch
+):
     def refuse(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -461,7 +537,9 @@ def test_a_tokenizer_without_a_first_token_says_so(tmp_path, quick):
     found = report.read(report.run(str(folder), tmp_path / "out", sections=parts).numbers)
     assert found["model"]["first_token"] is None
     assert found["model"]["opening"]["how"] == "nothing, as the tokenizer does it"
-    assert "neither a BOS nor" in found["sections"].pop("precision")["why"]  # ones need another token in front
+    assert (
+        "neither a BOS nor" in found["sections"].pop("precision")["why"]
+    )  # ones need another token in front
     assert "neither a BOS nor" in found["sections"].pop("sinks")["why"]
     assert {part["status"] for part in found["sections"].values()} == {"measured"}
 
@@ -482,7 +560,11 @@ def test_a_sum_over_the_context_is_that_of_the_chapter():
         theta = rope.frequencies(width, base)
         found = measures5.sums_over_context(theta, limit)
         assert found["first_negative"] == rope.first_negative(width, base, limit)
-        assert (min(found["least"]) < 0) == (found["negative"] > 0) == (found["first_negative"] is not None)
+        assert (
+            (min(found["least"]) < 0)
+            == (found["negative"] > 0)
+            == (found["first_negative"] is not None)
+        )
         sums = (torch.arange(1, limit)[:, None] * theta).cos().mean(-1)
         assert min(found["least"]) == pytest.approx(float(sums.min()))
         assert found["least"][0] <= float(sums[0]) <= found["largest"][0]
@@ -500,7 +582,11 @@ def test_a_report_that_is_none_is_named(tmp_path):
 def test_what_stands_in_a_report_is_text_and_no_markup(folders, tmp_path, cheap):
     found = report.read(report.run(str(folders("llama")), tmp_path, sections=cheap).numbers)
     found["model"]["name"] = "<script>alert(1)</script>"
-    found["sections"]["base"] |= {"status": "does not apply", "numbers": None, "why": "a <b>tag</b>"}
+    found["sections"]["base"] |= {
+        "status": "does not apply",
+        "numbers": None,
+        "why": "a <b>tag</b>",
+    }
     text = page.html([report.check(found)]) + page.comparison([found])
     assert "<script>" not in text
     assert "<b>tag" not in text
@@ -510,7 +596,15 @@ def test_what_stands_in_a_report_is_text_and_no_markup(folders, tmp_path, cheap)
 
 
 def test_several_models_stand_side_by_side_and_are_measured_once(folders, tmp_path, cheap):
-    line_of = [str(folders("llama")), str(folders("olmo")), "--out", str(tmp_path), "--compare", "--only", *cheap]
+    line_of = [
+        str(folders("llama")),
+        str(folders("olmo")),
+        "--out",
+        str(tmp_path),
+        "--compare",
+        "--only",
+        *cheap,
+    ]
     line.main(line_of)
     made = {"llama.html", "llama.json", "olmo.html", "olmo.json", "compare.html"}
     assert {each.name for each in tmp_path.iterdir()} == made
@@ -518,16 +612,24 @@ def test_several_models_stand_side_by_side_and_are_measured_once(folders, tmp_pa
     assert all(f">{name}<" in text for name in ("llama", "olmo"))
     before = (tmp_path / "llama.json").stat().st_mtime_ns
     line.main(line_of)
-    assert (tmp_path / "llama.json").stat().st_mtime_ns == before, "a report that is there is not made again"
+    assert (tmp_path / "llama.json").stat().st_mtime_ns == before, (
+        "a report that is there is not made again"
+    )
 
 
 @pytest.mark.slow
 def test_a_killed_run_leaves_whole_files_and_goes_on(folders, tmp_path, unpictured, capsys):
     """A process is killed after its first section; started again, here, it keeps what was done."""
     arguments = [str(folders("llama")), "--out", str(tmp_path), "--only", "base", "heads", "heard"]
-    run = subprocess.Popen([sys.executable, "-m", "course.report", *arguments], stderr=subprocess.DEVNULL)
+    run = subprocess.Popen(
+        [sys.executable, "-m", "course.report", *arguments], stderr=subprocess.DEVNULL
+    )
     end = time.monotonic() + 300
-    while not [*tmp_path.glob(".llama-*.parts/base.json")] and time.monotonic() < end and run.poll() is None:
+    while (
+        not [*tmp_path.glob(".llama-*.parts/base.json")]
+        and time.monotonic() < end
+        and run.poll() is None
+    ):
         time.sleep(0.02)
     run.kill()
     run.wait()
@@ -559,27 +661,41 @@ def test_the_embedded_model_in_short(tmp_path, unpictured):
 def test_a_checkpoint_is_the_same_decoder_as_a_report_reads_it(name):
     found = trained.checkpoint(name)
     model = trained.language_model(found, name, device="cpu")
-    ids = torch.randint(len(found.task.vocabulary), (3, 40), generator=torch.Generator().manual_seed(0))
+    ids = torch.randint(
+        len(found.task.vocabulary), (3, 40), generator=torch.Generator().manual_seed(0)
+    )
     torch.testing.assert_close(model.model(ids).logits, found.model(ids), rtol=1e-4, atol=1e-4)
 
 
 def test_a_checkpoint_has_a_report_with_what_its_tokens_allow(tmp_path, unpictured):
     found = report.read(report.run("copying", tmp_path).numbers)
     parts = found["sections"]
-    assert {name for name, part in parts.items() if part["status"] == "measured"} == {"precision", "copying", "base"}
+    assert {name for name, part in parts.items() if part["status"] == "measured"} == {
+        "precision",
+        "copying",
+        "base",
+    }
     assert "none of the 6 tokens of copying" in parts["heads"]["why"]
     assert "trained for another task, Copying" in parts["counting"]["why"]
-    assert all("about language models" in claim["why"] for part in parts.values() for claim in part["claims"])
+    assert all(
+        "about language models" in claim["why"]
+        for part in parts.values()
+        for claim in part["claims"]
+    )
     numbers = parts["copying"]["numbers"]
     for place in ("first", "last"):  # the lab's strings with a 0 are the same
-        wanted = checkpoints.copying(checkpoints.load("copying"), numbers["digits"], place, "0")["margin"]
+        wanted = checkpoints.copying(checkpoints.load("copying"), numbers["digits"], place, "0")[
+            "margin"
+        ]
         margins = torch.tensor(numbers["margins"][f"{place}|{place}"][0]).double()
         torch.testing.assert_close(margins, wanted, rtol=2e-4, atol=2e-4)
     assert parts["copying"]["level"] == "trouble"  # it breaks beyond its training
 
 
 def test_a_checkpoint_that_counts_is_right_in_its_training_and_not_beyond(tmp_path, unpictured):
-    part = report.read(report.run("counting", tmp_path, sections=["counting", "base"]).numbers)["sections"]["counting"]
+    part = report.read(report.run("counting", tmp_path, sections=["counting", "base"]).numbers)[
+        "sections"
+    ]["counting"]
     assert part["headline"]["right at the lengths of training (%)"] > 95
     assert part["headline"]["right beyond (%)"] < 50
     assert part["level"] == "note"
@@ -588,7 +704,9 @@ def test_a_checkpoint_that_counts_is_right_in_its_training_and_not_beyond(tmp_pa
 def test_a_checkpoint_of_another_kind_or_without_its_card_is_one_sentence(tmp_path, said):
     arguments = {"width": 16, "heads": 2, "layers": 1, "encoding": "NoPE", "window": 3}
     decoder = Decoder(len(Copying().vocabulary), **arguments)
-    path = checkpoints.save(tmp_path / "small.safetensors", decoder, Copying(lengths=(2, 5)), arguments)
+    path = checkpoints.save(
+        tmp_path / "small.safetensors", decoder, Copying(lengths=(2, 5)), arguments
+    )
     out = str(tmp_path / "out")
     assert "no window" in said(str(path), "--out", out)
     path.with_suffix(".json").unlink()
@@ -631,18 +749,26 @@ def of_ones_own(folder, name="what", change="") -> Path:
         (parts.NOTES, '{"7": {"last": []}}', "number, not []"),
     ],
 )  # fmt: skip
-def test_a_file_that_holds_no_decoder_of_ones_own_is_one_sentence(name, change, words, tmp_path, said):
+def test_a_file_that_holds_no_decoder_of_ones_own_is_one_sentence(
+    name, change, words, tmp_path, said
+):
     sentence = said(str(of_ones_own(tmp_path, name, change)), "--out", str(tmp_path / "out"))
     assert name in sentence or "answers" in words
     assert words in sentence
 
 
-@pytest.mark.parametrize("option", ["compare", "plan short", "only base", "device cpu", "dtype bf16"])
+@pytest.mark.parametrize(
+    "option", ["compare", "plan short", "only base", "device cpu", "dtype bf16"]
+)
 def test_a_decoder_of_ones_own_has_no_options(option, tmp_path, said):
-    assert "leave out" in said(str(of_ones_own(tmp_path)), "--out", str(tmp_path), *f"--{option}".split())
+    assert "leave out" in said(
+        str(of_ones_own(tmp_path)), "--out", str(tmp_path), *f"--{option}".split()
+    )
 
 
-def test_reports_of_two_decoders_of_one_name_stand_beside_one_another(tmp_path, said, monkeypatch, unpictured):
+def test_reports_of_two_decoders_of_one_name_stand_beside_one_another(
+    tmp_path, said, monkeypatch, unpictured
+):
     monkeypatch.setattr(own, "measured", lambda model: {"0": parts.notes()["0"]})
     first = report.run(str(of_ones_own(tmp_path)), tmp_path).numbers
     before = first.read_text()

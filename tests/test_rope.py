@@ -43,13 +43,19 @@ def test_interleaved_layout_is_what_gpt_j_does():
     x = torch.randn(1, 12, 2, 16, generator=torch.Generator().manual_seed(0))
     sin, cos = modeling_gptj.create_sinusoidal_positions(12, 16)[None].chunk(2, dim=-1)
     expected = modeling_gptj.apply_rotary_pos_emb(x, sin, cos).transpose(1, 2)
-    found = rope.rotate(x.transpose(1, 2), torch.arange(12), rope.frequencies(16, 1e4), "interleaved")
+    found = rope.rotate(
+        x.transpose(1, 2), torch.arange(12), rope.frequencies(16, 1e4), "interleaved"
+    )
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @given(WIDTHS, BASES, some.integers(0, 3000))
 def test_the_permutation_turns_one_layout_into_the_other(width, base, position):
-    x, theta, order = vectors(width), rope.frequencies(width, base), torch.arange(width).view(-1, 2).T.flatten()
+    x, theta, order = (
+        vectors(width),
+        rope.frequencies(width, base),
+        torch.arange(width).view(-1, 2).T.flatten(),
+    )
     half = rope.rotate(x[:, order], at(position), theta, "half")
     torch.testing.assert_close(half, rope.rotate(x, at(position), theta, "interleaved")[:, order])
 
@@ -66,7 +72,12 @@ def test_angles_are_exact_far_away_also_in_half_precision():
 
 
 def config(kind, base, factor, length, **more):
-    parameters = {"rope_type": kind, "rope_theta": base, "factor": factor, "original_max_position_embeddings": length}
+    parameters = {
+        "rope_type": kind,
+        "rope_theta": base,
+        "factor": factor,
+        "original_max_position_embeddings": length,
+    }
     return LlamaConfig(
         hidden_size=256, num_attention_heads=2, head_dim=128, max_position_embeddings=int(factor * length),
         rope_parameters={**parameters, **more},
@@ -93,7 +104,10 @@ def test_ntk_is_transformers_dynamic_form():
 
 
 def test_yarn_as_printed_mixes_by_turns_and_not_by_the_number_of_the_pair():
-    paper, theta = rope_scaling.scaled_frequencies("yarn-paper", 128, 1e4, 8, 4096), rope.frequencies(128, 1e4)
+    paper, theta = (
+        rope_scaling.scaled_frequencies("yarn-paper", 128, 1e4, 8, 4096),
+        rope.frequencies(128, 1e4),
+    )
     assert paper.sum().item() == pytest.approx(7.307067018)
     kept, divided = paper == theta, (paper - theta / 8).abs() < 1e-15
     assert (int(kept.sum()), int((~kept & ~divided).sum()), int(divided.sum())) == (21, 25, 18)
@@ -102,7 +116,9 @@ def test_yarn_as_printed_mixes_by_turns_and_not_by_the_number_of_the_pair():
 def test_the_turning_pairs_are_the_fastest_and_their_number_is_rounded_down():
     theta, found = rope.frequencies(256, 1e4), rope.frequencies(256, 1e4, 0.75)
     assert torch.equal(found, theta * (torch.arange(128) < 96))
-    assert [int(rope.frequencies(200, 1e4, p / 100).count_nonzero()) for p in range(101)] == list(range(101))
+    assert [int(rope.frequencies(200, 1e4, p / 100).count_nonzero()) for p in range(101)] == list(
+        range(101)
+    )
 
 
 # Sums of cosines
@@ -111,14 +127,28 @@ def test_the_turning_pairs_are_the_fastest_and_their_number_is_rounded_down():
 def test_cosine_sum_by_the_definition_with_fifty_digits():
     with mpmath.workdps(50):
         for m in (1, 100, 4096, 10_000):
-            exact = sum(mpmath.cos(m * mpmath.mpf(10_000) ** (mpmath.mpf(-2 * i) / 128)) for i in range(64))
+            exact = sum(
+                mpmath.cos(m * mpmath.mpf(10_000) ** (mpmath.mpf(-2 * i) / 128)) for i in range(64)
+            )
             assert rope.cosine_sum(m, 128, 1e4).item() == pytest.approx(float(exact), rel=1e-11)
 
 
 def test_decay_bound_is_the_published_mean_and_is_not_monotone():
     distance = at(0, 1, 16, 64, 128, 256, 1000, 4096, 1e5)
-    expected = [32.5, 31.5381661, 15.7749515, 10.0899415, 9.2729027, 6.5430973, 4.4707610, 4.8827922, 6.8879816]
-    assert rope_scaling.decay_bound(distance, 128, 1e4).tolist() == pytest.approx(expected, abs=1e-6)
+    expected = [
+        32.5,
+        31.5381661,
+        15.7749515,
+        10.0899415,
+        9.2729027,
+        6.5430973,
+        4.4707610,
+        4.8827922,
+        6.8879816,
+    ]
+    assert rope_scaling.decay_bound(distance, 128, 1e4).tolist() == pytest.approx(
+        expected, abs=1e-6
+    )
     assert (rope_scaling.decay_bound(torch.arange(3000), 128, 1e4).diff() > 0).any()
 
 
@@ -134,13 +164,19 @@ def test_a_sum_too_near_zero_for_float64_is_decided_with_fifty_digits(monkeypatc
     asked = []
     exact = rope._exact
     monkeypatch.setattr(rope, "_exact", lambda *a: asked.append(a) or exact(*a))
-    base = next(b for b in range(4200, 4400) if 0 < rope.cosine_sum(torch.arange(1024), 128, b).abs().min() < 1e-3)
+    base = next(
+        b
+        for b in range(4200, 4400)
+        if 0 < rope.cosine_sum(torch.arange(1024), 128, b).abs().min() < 1e-3
+    )
     expected = (rope.cosine_sum(torch.arange(1024), 128, base) < 0).nonzero().flatten()
     assert rope.first_negative(128, base, 1024) == (int(expected[0]) if len(expected) else None)
     assert asked
 
 
-@pytest.mark.parametrize(("width", "length", "step"), [(16, 200, 0.5), (32, 300, 1), (64, 512, 3), (128, 256, 0.25)])
+@pytest.mark.parametrize(
+    ("width", "length", "step"), [(16, 200, 0.5), (32, 300, 1), (64, 512, 3), (128, 256, 0.25)]
+)
 def test_smallest_base_is_equal_to_the_direct_search_at_every_base(width, length, step):
     m, base = torch.arange(length), 1.5
     while (rope.cosine_sum(m, width, base) < 0).any():
@@ -159,7 +195,13 @@ def test_the_scale_reaches_its_weight_and_no_smaller_one_does(n, offset, weight)
     weights = rope_scaling.slash_attention(theta, n, offset, scale)
     assert weights.diagonal(-offset).min().item() >= weight - 1e-9
     if scale > 1e-9:
-        assert rope_scaling.slash_attention(theta, n, offset, 0.99 * scale).diagonal(-offset).min().item() < weight
+        assert (
+            rope_scaling.slash_attention(theta, n, offset, 0.99 * scale)
+            .diagonal(-offset)
+            .min()
+            .item()
+            < weight
+        )
 
 
 def test_slash_attention_is_rotated_dot_products():

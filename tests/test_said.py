@@ -40,11 +40,19 @@ def hold(file: str, part: str, shown: dict[str, list[str]], redraw: bool, loose:
     """Compare what a part says with its blocks of a file, or write these anew; `loose` is how far its numbers may be off."""
     shown = {" ".join(filter(None, (part, name))): lines for name, lines in shown.items()}
     there = blocks(f"../said/{file}")
-    old = {name: found for name, found in there.items() if name == part or name.startswith(f"{part} ")}
+    old = {
+        name: found for name, found in there.items() if name == part or name.startswith(f"{part} ")
+    }
     if redraw:
         rest = {name: found for name, found in there.items() if name not in old}
-        for name in old.keys() & shown.keys():  # where nothing changed but the last digits, the old lines stay
-            if loose and len(old[name]) == len(shown[name]) and all(map(same, old[name], shown[name])):
+        for name in (
+            old.keys() & shown.keys()
+        ):  # where nothing changed but the last digits, the old lines stay
+            if (
+                loose
+                and len(old[name]) == len(shown[name])
+                and all(map(same, old[name], shown[name]))
+            ):
                 shown[name] = old[name]
         every = rest | shown
         order = sorted({*map(first, every)})
@@ -55,7 +63,9 @@ def hold(file: str, part: str, shown: dict[str, list[str]], redraw: bool, loose:
         if loose:
             compare(found, old[name], loose)
         else:
-            assert found == old[name], f"{name}: `pytest tests/test_said.py --redraw` where it is meant"
+            assert found == old[name], (
+                f"{name}: `pytest tests/test_said.py --redraw` where it is meant"
+            )
 
 
 def first(name: str) -> str:
@@ -86,16 +96,22 @@ def drawings():
     """The sentence of each drawing, and of the machine at each stop and in other states, in each language."""
     shown = {}
     for name in drawing.DRAWINGS:
-        languages = ["en", *(path.name.split(".")[1] for path in sorted(drawing.HERE.glob(f"words/{name}.*")))]
+        languages = [
+            "en",
+            *(path.name.split(".")[1] for path in sorted(drawing.HERE.glob(f"words/{name}.*"))),
+        ]
         states = (
             [{}]
             if name != "machine"
-            else [{"at": k, **more} for k in range(drawing.STOPS) for more in ({}, *STATES.get(k, ()))]
+            else [
+                {"at": k, **more} for k in range(drawing.STOPS) for more in ({}, *STATES.get(k, ()))
+            ]
         )
         for language in languages:
             told = stills.drawn(name, states, language)[0]
             shown[f"{name}.{language}"] = [
-                f"{json.dumps(state)} {said}" for state, (_, picture, said) in zip(states, told, strict=True)
+                f"{json.dumps(state)} {said}"
+                for state, (_, picture, said) in zip(states, told, strict=True)
             ]
             shown[f"{name}.{language} picture"] = [
                 " / ".join(re.findall(r">([^<>]+)<", picture)) for _, picture, _ in told
@@ -118,7 +134,10 @@ def reports():
 
 @pytest.mark.parametrize("name", COMPUTED)
 def test_what_is_computed_is_what_is_written_down(name, request):
-    shown = {key: [" ".join(line.split()) for line in lines if line.strip()] for key, lines in COMPUTED[name]().items()}
+    shown = {
+        key: [" ".join(line.split()) for line in lines if line.strip()]
+        for key, lines in COMPUTED[name]().items()
+    }
     assert shown
     hold(name, name, shown, request.config.getoption("--redraw"))
 
@@ -134,15 +153,23 @@ TIMED = re.compile("seconds|page took")
 def test_what_a_page_says_is_what_is_written_down(path, request):
     """Text, Markdown, tables and the sentences of figures in the outputs of the executed cells."""
     file, name = place(path)
-    said = {key: lines for key, lines in outputs(execution.executed(path, ROOT)).items() if key not in VARIES}
-    timed = [key for key, lines in said.items() if any(map(TIMED.search, lines))]  # the machine's numbers
+    said = {
+        key: lines
+        for key, lines in outputs(execution.executed(path, ROOT)).items()
+        if key not in VARIES
+    }
+    timed = [
+        key for key, lines in said.items() if any(map(TIMED.search, lines))
+    ]  # the machine's numbers
     said |= {key: [NUMBER.sub("·", line) for line in said[key]] for key in timed}
     hold(file, f"{name} says", said, request.config.getoption("--redraw"), 0.1)
 
 
 @pytest.mark.site
 @pytest.mark.parametrize(
-    "path", [path for path in PAGES if editions.tables(path)], ids=lambda path: "-".join(place(path))
+    "path",
+    [path for path in PAGES if editions.tables(path)],
+    ids=lambda path: "-".join(place(path)),
 )
 def test_a_chinese_page_gives_the_numbers_and_the_names_of_its_english_page(path):
     """In each output; "ones" are many 1 in Chinese, so that a 1 or a 0 may be more there."""
@@ -161,7 +188,12 @@ def test_a_chinese_page_gives_the_numbers_and_the_names_of_its_english_page(path
 def test_each_claim_says_what_is_written_down(site, request):
     rows = json.loads((ROOT / "_build/html/claims.json").read_text())
     shown = {
-        row["name"]: [row["verdict"], row["measured"], row["correction"] or "-", json.dumps(row["numbers"])]
+        row["name"]: [
+            row["verdict"],
+            row["measured"],
+            row["correction"] or "-",
+            json.dumps(row["numbers"]),
+        ]
         for row in rows
     }
     hold("claims", "claims", shown, request.config.getoption("--redraw"), 0.01)

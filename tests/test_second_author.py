@@ -71,8 +71,12 @@ holds = { off = [0.0, 0.0] }
 def run(root, *command, **environment):
     """Run a command in a copy of the repository; its output where it fails."""
     environment = {**os.environ, "PYTHONPATH": str(root / "src"), **environment}
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{shlex.join(map(str, command))}\n{(done.stdout + done.stderr)[-6000:]}"
+    done = subprocess.run(
+        command, cwd=root, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, (
+        f"{shlex.join(map(str, command))}\n{(done.stdout + done.stderr)[-6000:]}"
+    )
     return done.stdout
 
 
@@ -115,9 +119,16 @@ def change_a_sentence(root):
     """Add words to the first long paragraph of a lesson that has a Chinese edition."""
     path = next((root / "chapters").glob("3-*/lesson.ipynb"))
     book = json.loads(path.read_text())
-    texts = [cell for cell in book["cells"] if cell["cell_type"] == "markdown" and "cue" not in "".join(cell["source"])]
+    texts = [
+        cell
+        for cell in book["cells"]
+        if cell["cell_type"] == "markdown" and "cue" not in "".join(cell["source"])
+    ]
     cell = next(cell for cell in texts if re.match(r"[A-Z][^|<>$]{80,}", "".join(cell["source"])))
-    cell["source"] = [*cell["source"][:-1], cell["source"][-1].rstrip("\n") + " We come back to this at the end."]
+    cell["source"] = [
+        *cell["source"][:-1],
+        cell["source"][-1].rstrip("\n") + " We come back to this at the end.",
+    ]
     path.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -133,7 +144,10 @@ def add_an_entry(root):
         assert start, f"{path.name} must have {place}"
         text = text[: start.end()] + line + text[start.end() :]
     row = re.search(r'"p-RoPE", ', text[text.index("KINDS") :])[0]
-    path.write_text(text[: text.index("KINDS")] + text[text.index("KINDS") :].replace(row, row + '"p-RoPE, half", ', 1))
+    path.write_text(
+        text[: text.index("KINDS")]
+        + text[text.index("KINDS") :].replace(row, row + '"p-RoPE, half", ', 1)
+    )
 
 
 CHANGES = (add_a_chapter, add_an_exercise, add_a_claim, change_a_sentence, add_an_entry)
@@ -142,7 +156,9 @@ EACH = os.environ.get("AUTHORS") == "each"
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
-    "changes", [[one] for one in CHANGES] if EACH else [CHANGES], ids=lambda some: "+".join(f.__name__ for f in some)
+    "changes",
+    [[one] for one in CHANGES] if EACH else [CHANGES],
+    ids=lambda some: "+".join(f.__name__ for f in some),
 )
 def test_a_documented_change_leaves_make_check_green(tmp_path, changes):
     root = copied(tmp_path / "clone")

@@ -32,8 +32,13 @@ def test_wilsons_interval_by_its_formula():
     """Wilson (1927): the shares p with |k/n - p| <= z sqrt(p (1 - p) / n)."""
     z = 1.959963984540054
     for k, n in ((0, 13), (8, 5000), (25, 5000), (5, 5)):
-        middle, half = (k + z * z / 2) / (n + z * z), z / (n + z * z) * math.sqrt(k * (n - k) / n + z * z / 4)
-        assert significance.share_interval(k, n) == pytest.approx((middle - half, middle + half), abs=1e-12)
+        middle, half = (
+            (k + z * z / 2) / (n + z * z),
+            z / (n + z * z) * math.sqrt(k * (n - k) / n + z * z / 4),
+        )
+        assert significance.share_interval(k, n) == pytest.approx(
+            (middle - half, middle + half), abs=1e-12
+        )
 
 
 def test_the_sign_test_by_enumeration():
@@ -51,7 +56,10 @@ def test_holm_is_the_textbook_s():
 
 def test_the_paired_test_holds_its_level_where_there_is_nothing_to_find():
     generator = np.random.default_rng(1)
-    false = [significance.paired(generator.normal(size=8), generator.normal(size=8)) < 0.05 for _ in range(2000)]
+    false = [
+        significance.paired(generator.normal(size=8), generator.normal(size=8)) < 0.05
+        for _ in range(2000)
+    ]
     assert np.mean(false) == pytest.approx(0.05, abs=0.015)
 
 

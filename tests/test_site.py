@@ -27,9 +27,17 @@ LECTURES = {item["deck"]: item for item in lectures(ROOT)}
 DECKS = [*LECTURES]
 ALL = [*DECKS, "hour.html"]
 # what a hand does with a deck: an edition has the same widgets, drawings and keys, so two of them stand for all
-HANDLED = [name for name in DECKS if ".zh." not in name or name.startswith(("3-representational-collapse-lab", "talk"))]
+HANDLED = [
+    name
+    for name in DECKS
+    if ".zh." not in name or name.startswith(("3-representational-collapse-lab", "talk"))
+]
 # what axe judges is in an edition as on its English page or deck: one of each kind stands for all
-JUDGED = {name for name in PAGES if not name.startswith("zh/") or re.match("zh/(3-|welcome|talk|answer)", name)}
+JUDGED = {
+    name
+    for name in PAGES
+    if not name.startswith("zh/") or re.match("zh/(3-|welcome|talk|answer)", name)
+}
 JUDGED |= {*ALL} & {*HANDLED, "hour.html"}
 pytestmark = pytest.mark.site
 
@@ -71,9 +79,13 @@ def test_page_is_whole_accessible_asks_nobody_else_moves_by_keyboard_is_legible_
     assert wide == [], "code that scrolls sideways at 1280 px"
     text = page.evaluate(SCRIPTS["words"])
     assert not re.search(r"\$[^$\n]*\\|\\(frac|sum|le|mathcal|boldsymbol|times)\b", text), "raw TeX"
-    assert page.locator("figure.explore, figure.drawing").count() or not name.endswith("lesson"), "it has a widget"
+    assert page.locator("figure.explore, figure.drawing").count() or not name.endswith("lesson"), (
+        "it has a widget"
+    )
     if name in ("2-causal-attention/lesson", "6-differential-transformer/lab", "talk"):
-        assert page.evaluate(SCRIPTS["under"]) == [], "what stands in the margin is never under the contents"
+        assert page.evaluate(SCRIPTS["under"]) == [], (
+            "what stands in the margin is never under the contents"
+        )
     for figure in page.locator("figure.explore").all():
         widget_moves(page, figure)
     if name in JUDGED:
@@ -93,13 +105,17 @@ def test_page_is_whole_accessible_asks_nobody_else_moves_by_keyboard_is_legible_
 
 def keeps_a_guess_and_shows_it_at_its_foot(page):
     asks, found = page.locator(".prediction[data-asks]"), page.locator(".prediction[data-answers]")
-    assert (asks.count(), found.count()) == (1, 1), "a lesson asks for one guess at its head, and shows it again"
+    assert (asks.count(), found.count()) == (1, 1), (
+        "a lesson asks for one guess at its head, and shows it again"
+    )
     assert asks.get_attribute("data-asks") == found.get_attribute("data-answers")
     guess = found.locator(".prediction-guess")
     said = json.loads(found.get_attribute("data-says") or "{}")  # in another language
     mine = found.locator(".prediction-mine")
     assert mine.count() == 2
-    assert not any(each.is_visible() for each in mine.all()), "without a guess the question stands alone"
+    assert not any(each.is_visible() for each in mine.all()), (
+        "without a guess the question stands alone"
+    )
     field = asks.locator("input").first
     if field.get_attribute("type") == "radio":
         field.focus()
@@ -120,7 +136,9 @@ def test_pictures_hold_all_that_they_show(name):
     """No text over text or cut off, no point beyond its axes (`helpers.widget._picture._faults`); no ink at a picture's edge."""
     text = (ROOT / "_build/html/chapters" / f"{name}.html").read_text()
     assert re.findall(r'data-faults=\\?"([^"\\]*)', text) == []
-    for image in re.findall(r'class=\\?"(?:keep|dark-light)\\?"[^>]*?base64,([A-Za-z0-9+/=]+)', text):
+    for image in re.findall(
+        r'class=\\?"(?:keep|dark-light)\\?"[^>]*?base64,([A-Za-z0-9+/=]+)', text
+    ):
         picture = np.asarray(Image.open(io.BytesIO(base64.b64decode(image))).convert("L"))
         edge = np.concatenate([picture[0], picture[-1], picture[:, 0], picture[:, -1]])
         assert edge.min() > 140, f"ink at the edge of a picture of {picture.shape}"
@@ -142,11 +160,17 @@ def test_numbers_and_names_are_a_readers_and_no_programs(name):
     """On no page and no slide a column's name, `1e-05`, a dict or tensor as it is printed, a hyphen for a minus."""
     page = (ROOT / "_build/html" / name).read_text()
     page = page[page.index(READ[name]) :].split("</article>")[0]
-    page = re.sub(r"<(script|style|svg|template)\b.*?</\1>|<code\b.*?</code>", " ", page, flags=re.S)
+    page = re.sub(
+        r"<(script|style|svg|template)\b.*?</\1>|<code\b.*?</code>", " ", page, flags=re.S
+    )
     page = re.sub(r'<div class="cell_input.*?</div>\s*</div>', " ", page, flags=re.S)
-    page = re.sub(r'<div class="[^"]*highlight(-(?!myst-ansi|none)| hl-).*?</div>', " ", page, flags=re.S)
+    page = re.sub(
+        r'<div class="[^"]*highlight(-(?!myst-ansi|none)| hl-).*?</div>', " ", page, flags=re.S
+    )
     text = html.unescape(re.sub(r"<[^>]*>", "\n", page))
-    text = re.sub(r"\\\(.*?\\\)|\\\[.*?\\\]|\$\$.*?\$\$|\$[^$\n]*\$", " ", text, flags=re.S)  # no formulas
+    text = re.sub(
+        r"\\\(.*?\\\)|\\\[.*?\\\]|\$\$.*?\$\$|\$[^$\n]*\$", " ", text, flags=re.S
+    )  # no formulas
     wrong = r"\b[a-z]+_\d+\b|\b\d(?:\.\d+)?e[-+]\d+|tensor\(|\{'|\.\d{7}|(?<![\w\-.,:²)\]}])-\d"
     assert [text[max(0, m.start() - 30) : m.end() + 20] for m in re.finditer(wrong, text)] == []
 
@@ -165,9 +189,12 @@ ENGLISH = {  # what else is English on a Chinese page, and why
 } | dict.fromkeys(data.table("race").entry, "the name by which code takes it")
 
 
-@pytest.mark.xfail(reason="an edition may lag behind its English: pytest -rx lists where", strict=False)
+@pytest.mark.xfail(
+    reason="an edition may lag behind its English: pytest -rx lists where", strict=False
+)
 @pytest.mark.parametrize(
-    "name", [name for name in [*READ, *(f"chapters/{n}.html" for n in sorted(CODE))] if "zh" in name]
+    "name",
+    [name for name in [*READ, *(f"chapters/{n}.html" for n in sorted(CODE))] if "zh" in name],
 )
 def test_no_english_sentence_is_left_on_a_chinese_page(name):
     """Four words in a row, in the text, the captions or what is read aloud; a picture's own are `editions.missing`."""
@@ -185,7 +212,9 @@ def test_no_english_sentence_is_left_on_a_chinese_page(name):
 
 @pytest.mark.parametrize("name", ["1-over-squashing/lab", "zh/7-the-race/lesson"])
 def test_a_page_opened_on_a_phone_and_in_the_dark_is_so_from_the_beginning(visit, name):
-    page = visit(f"chapters/{name}.html", color_scheme="dark", viewport={"width": 390, "height": 844})
+    page = visit(
+        f"chapters/{name}.html", color_scheme="dark", viewport={"width": 390, "height": 844}
+    )
     settle(page)
     assert page.evaluate(SCRIPTS["too_wide"]) <= 0
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
@@ -196,8 +225,12 @@ def test_a_page_opened_on_a_phone_and_in_the_dark_is_so_from_the_beginning(visit
 def test_pages_are_light_and_carry_no_widget_machinery():
     for path in (ROOT / "_build/html/chapters").rglob("*.html"):
         text = path.read_text()
-        assert len(text) < 2_000_000, f"{path.name}: a page stays under 2 MB; fewer frames or smaller figures"
-        assert text.count("widget-state") + text.count("require.js") == 0, f"{path.name}: widgets are `explore`, still"
+        assert len(text) < 2_000_000, (
+            f"{path.name}: a page stays under 2 MB; fewer frames or smaller figures"
+        )
+        assert text.count("widget-state") + text.count("require.js") == 0, (
+            f"{path.name}: widgets are `explore`, still"
+        )
         assert 'rel="icon"' in text, f"{path.name}: a browser asks for an icon that is not there"
     for path in (ROOT / "_build/html/slides").glob("*.html"):
         assert path.stat().st_size < 3_000_000, f"{path.name}: a deck stays under 3 MB"
@@ -207,10 +240,14 @@ def test_pages_are_light_and_carry_no_widget_machinery():
 def test_a_page_loads_little_beside_itself(visit, name):
     page = visit(f"chapters/{name}.html")
     settle(page)
-    loaded = page.evaluate("performance.getEntriesByType('resource').map(e => [e.name, e.decodedBodySize])")
+    loaded = page.evaluate(
+        "performance.getEntriesByType('resource').map(e => [e.name, e.decodedBodySize])"
+    )
     sizes = {re.sub(r".*/|\?.*", "", url): size for url, size in loaded}
     assert sum(sizes.values()) < 2_400_000, sorted(sizes.items(), key=lambda item: -item[1])[:9]
-    assert [name for name in sizes if "fontawesome" in name or name.startswith("fa-")] == [], "sphinx_ext/icons.py"
+    assert [name for name in sizes if "fontawesome" in name or name.startswith("fa-")] == [], (
+        "sphinx_ext/icons.py"
+    )
 
 
 def test_every_icon_is_a_letter_of_the_font_that_the_pages_carry():
@@ -226,7 +263,10 @@ def test_every_icon_is_a_letter_of_the_font_that_the_pages_carry():
 
 def test_an_english_page_has_type_for_the_chinese_that_it_shows():
     fonts = ROOT / "_build/html/fonts"
-    led, quoted = ({*map(chr, TTFont(fonts / f"{name}-400.woff").getBestCmap())} for name in ("everywhere", "quoted"))
+    led, quoted = (
+        {*map(chr, TTFont(fonts / f"{name}-400.woff").getBestCmap())}
+        for name in ("everywhere", "quoted")
+    )
     for path in (ROOT / "_build/html/chapters").rglob("*.html"):
         if "zh" not in path.parts:
             hidden = r'<(script|style)\b.*?</\1>|<span lang="zh-CN">.*?</span>|="[^"]*"'
@@ -261,7 +301,8 @@ def test_a_deck_without_scripts_shows_all_slides(visit):
     assert len(tops) > 8
     assert tops == sorted(tops)
     assert all(
-        image.bounding_box()["height"] > 150 for image in page.locator(".slides figure :is(img, svg.chart.wide)").all()
+        image.bounding_box()["height"] > 150
+        for image in page.locator(".slides figure :is(img, svg.chart.wide)").all()
     )
 
 
@@ -279,15 +320,22 @@ FRAME = "([e, before]) => e.querySelector('.explore-frame').innerHTML !== before
 
 def move(page, figure, control):
     """Move one control by keyboard, from where it stands to another value."""
-    box, value = figure.locator("input, select").nth(control), "e => e.type === 'checkbox' ? e.checked : e.value"
+    box, value = (
+        figure.locator("input, select").nth(control),
+        "e => e.type === 'checkbox' ? e.checked : e.value",
+    )
     before = box.evaluate(value)
     for _ in range(3):  # while a slide still turns, it takes the focus away again
         # a fragment that fades in takes no focus yet
-        page.wait_for_function("e => { e.focus(); return document.activeElement === e }", arg=box.element_handle())
+        page.wait_for_function(
+            "e => { e.focus(); return document.activeElement === e }", arg=box.element_handle()
+        )
         if box.get_attribute("type") == "checkbox":
             page.keyboard.press("Space")
         else:
-            at_end = box.evaluate("e => e.tagName === 'SELECT' ? e.selectedIndex === e.length - 1 : e.value === e.max")
+            at_end = box.evaluate(
+                "e => e.tagName === 'SELECT' ? e.selectedIndex === e.length - 1 : e.value === e.max"
+            )
             keys = {"SELECT": ("ArrowDown", "ArrowUp"), "INPUT": ("ArrowRight", "ArrowLeft")}
             page.keyboard.press(keys[box.evaluate("e => e.tagName")][at_end])
         if box.evaluate(value) != before:
@@ -307,7 +355,9 @@ def widget_moves(page, figure):
 def test_a_widget_plays_and_stops(visit):
     page = visit("chapters/1-over-squashing/lesson.html")
     figure = page.locator("figure.explore", has=page.locator("button[data-plays]")).first
-    figure.locator("input").first.evaluate("e => { e.value = 0; e.dispatchEvent(new Event('input')); }")
+    figure.locator("input").first.evaluate(
+        "e => { e.value = 0; e.dispatchEvent(new Event('input')); }"
+    )
     before = figure.locator(".explore-frame").inner_html()
     figure.locator("button[data-plays]").first.click()
     page.wait_for_function(FRAME, arg=[figure.element_handle(), before])
@@ -316,7 +366,11 @@ def test_a_widget_plays_and_stops(visit):
 
 
 def test_widgets_move_by_touch(visit):
-    page = visit("chapters/1-over-squashing/lesson.html", has_touch=True, viewport={"width": 390, "height": 844})
+    page = visit(
+        "chapters/1-over-squashing/lesson.html",
+        has_touch=True,
+        viewport={"width": 390, "height": 844},
+    )
     figure = page.locator("figure.explore").first
     slider = figure.locator("input[type=range]").first
     slider.scroll_into_view_if_needed()
@@ -352,7 +406,10 @@ def test_search_finds_a_word_of_a_page_and_a_chinese_one_within_its_sentence(ope
     ],
 )
 def test_a_page_leads_to_its_edition_in_its_head(opened, name, there):
-    assert opened(f"chapters/{name}.html").locator("a.edition").first.get_attribute("href") == f"{there}.html"
+    assert (
+        opened(f"chapters/{name}.html").locator("a.edition").first.get_attribute("href")
+        == f"{there}.html"
+    )
 
 
 def test_search_quotes_the_text_and_finds_the_lesson_before_the_teachers_page(opened):
@@ -363,7 +420,9 @@ def test_search_quotes_the_text_and_finds_the_lesson_before_the_teachers_page(op
     assert all(lesson < k for k, link in enumerate(links) if "/teaching" in link or "/talk" in link)
     page.wait_for_function("document.querySelectorAll('#search-results li .context').length > 4")
     for quoted in page.locator("#search-results li .context").all_inner_texts():
-        assert not re.search(r"Contents|JavaScript is off|import torch|measures\.|\\\(", quoted), quoted
+        assert not re.search(r"Contents|JavaScript is off|import torch|measures\.|\\\(", quoted), (
+            quoted
+        )
 
 
 def test_a_page_printed_by_the_browser_is_open_and_whole(visit):
@@ -372,8 +431,12 @@ def test_a_page_printed_by_the_browser_is_open_and_whole(visit):
     before = page.evaluate(SCRIPTS["folded"])
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert set(page.evaluate(SCRIPTS["folded"])) == {"code"}, "folds are open in print, but for the code"
-    rules = "e => { const s = getComputedStyle(e); return [s.breakInside, s.breakAfter, s.display] }"
+    assert set(page.evaluate(SCRIPTS["folded"])) == {"code"}, (
+        "folds are open in print, but for the code"
+    )
+    rules = (
+        "e => { const s = getComputedStyle(e); return [s.breakInside, s.breakAfter, s.display] }"
+    )
     assert {page.locator("main figure").nth(k).evaluate(rules)[0] for k in range(5)} == {"avoid"}
     assert page.locator("main h2").first.evaluate(rules)[:2] == ["avoid", "avoid"]
     assert not page.locator(".bd-sidebar-primary").is_visible()
@@ -445,13 +508,20 @@ def says_where_we_are(page, name):
     assert re.search(length, first.inner_text())
     assert page.locator(".place b").count() == 1
     assert page.locator(".next-lecture").count() == 1
-    gone = [tuple(map(float, re.findall(r"[\d.]+", when))) for when in page.locator(".when").all_text_contents()]
-    assert [start for _, start, _, _ in gone] == [0, *(end for _, _, end, _ in gone[:-1])], "each starts where one ends"
+    gone = [
+        tuple(map(float, re.findall(r"[\d.]+", when)))
+        for when in page.locator(".when").all_text_contents()
+    ]
+    assert [start for _, start, _, _ in gone] == [0, *(end for _, _, end, _ in gone[:-1])], (
+        "each starts where one ends"
+    )
     assert gone[-1][2:] == (LECTURES[name]["minutes"],) * 2
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_deck_says_where_we_are_is_accessible_and_every_slide_fits_is_finished_and_is_read_from_the_back(deck, name):
+def test_a_deck_says_where_we_are_is_accessible_and_every_slide_fits_is_finished_and_is_read_from_the_back(
+    deck, name
+):
     """Ticks are 14 points in a picture of 120 dots an inch; what counts is their size as the slide shows them: 19.5 px or more.
 
     A figure that a deck shows again, to remind, may be smaller.
@@ -474,17 +544,25 @@ def test_a_deck_says_where_we_are_is_accessible_and_every_slide_fits_is_finished
             f"{where}: higher than 720 px; begin another `subslide` or move text into `notes`"
         )
         assert slide["width"] <= 1280, f"{where}: wider than 1280 px"
-        assert slide["low"] <= 720, f"{where}: reaches below 720 px; begin another `subslide` or move text into `notes`"
+        assert slide["low"] <= 720, (
+            f"{where}: reaches below 720 px; begin another `subslide` or move text into `notes`"
+        )
         assert slide["small"] == 0, f"{where}: a figure too small to read"
-        assert all(size >= 19.5 for size in ticks), f"{where}: ticks of {ticks} px; a flatter figure, or less text"
+        assert all(size >= 19.5 for size in ticks), (
+            f"{where}: ticks of {ticks} px; a flatter figure, or less text"
+        )
         assert slide["heading"] == 1, f"{where}: a slide has one heading"
         assert slide["type"] >= 22, f"{where}: text under 22 px cannot be read from the back"
-        assert slide["first"] or slide["asks"], f"{where}: opens with a heading alone that asks nothing"
+        assert slide["first"] or slide["asks"], (
+            f"{where}: opens with a heading alone that asks nothing"
+        )
         assert slide["low"] >= 360, f"{where}: an empty half slide"
         assert not re.search(r"\*\*|\]\(|```|\$|<\w+>", slide["text"]), f"{where}: raw Markdown"
         if page.evaluate("Reveal.isLastSlide()"):
             break
-        page.evaluate("while (Reveal.availableFragments().next) Reveal.nextFragment(); Reveal.next()")
+        page.evaluate(
+            "while (Reveal.availableFragments().next) Reveal.nextFragment(); Reveal.next()"
+        )
         page.evaluate(SCRIPTS["grown"])
     assert seen == page.evaluate("Reveal.getTotalSlides()")
     assert page.errors == []
@@ -495,7 +573,9 @@ FIGURES = "figure:is(.explore, .atlas, .drawing:not(.emblem))"
 
 
 @pytest.mark.parametrize("name", HANDLED)
-def test_a_hand_moves_what_lives_on_slides_the_clicker_turns_them_after_it_and_a_link_opens_a_whole_slide(deck, name):
+def test_a_hand_moves_what_lives_on_slides_the_clicker_turns_them_after_it_and_a_link_opens_a_whole_slide(
+    deck, name
+):
     page = deck(name)
     later = page.evaluate(SCRIPTS["later"])[:1]
     for h, v in later:
@@ -509,15 +589,21 @@ def test_a_hand_moves_what_lives_on_slides_the_clicker_turns_them_after_it_and_a
         {"explore": widget_moves, "drawing": drawing_moves}.get(kind, lambda *_: None)(page, figure)
         assert page.evaluate("Reveal.getIndices()") == at, "arrow keys stay with a control"
         clicker_turns(page, figure, at)
-    assert not page.locator(".slides div.fragment aside").count(), "the notes are the slide's, from the beginning"
+    assert not page.locator(".slides div.fragment aside").count(), (
+        "the notes are the slide's, from the beginning"
+    )
     for h, v in later:
         page.goto(f"{page.url.split('#')[0]}?by=link#/{h}/{v}")
-        page.wait_for_function("window.deckReady && Reveal.isReady() && !Reveal.availableFragments().next")
+        page.wait_for_function(
+            "window.deckReady && Reveal.isReady() && !Reveal.availableFragments().next"
+        )
     assert page.errors == []
 
 
 def drawing_moves(page, figure):
-    assert figure.locator(".drawing-stage").bounding_box()["height"] >= 240, "a drawing too small to read"
+    assert figure.locator(".drawing-stage").bounding_box()["height"] >= 240, (
+        "a drawing too small to read"
+    )
     sliders = figure.locator('.item[role="slider"]')
     item = sliders.last if sliders.count() else figure.locator('.item[role="button"]').last
     if not item.count():  # a view with nothing to drag
@@ -543,10 +629,14 @@ def clicker_turns(page, figure, at):
         else:
             box = element.bounding_box()
             page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-            assert page.evaluate("document.activeElement === document.body"), "the deck has the focus again"
+            assert page.evaluate("document.activeElement === document.body"), (
+                "the deck has the focus again"
+            )
             element.focus()  # and now by the keyboard
         page.keyboard.press("PageDown")
-        assert page.evaluate("Reveal.getIndices()") != at, element.evaluate("e => e.outerHTML")[:300]
+        assert page.evaluate("Reveal.getIndices()") != at, element.evaluate("e => e.outerHTML")[
+            :300
+        ]
         figure.evaluate(SCRIPTS["show"])
 
 
@@ -558,7 +648,9 @@ def test_drawings_stand_alone_too():
 
 
 @pytest.mark.parametrize("size", [(1280, 720), (1024, 768)], ids=["16:9", "4:3"])
-@pytest.mark.parametrize("name", [name for name, each in LECTURES.items() if "## Check" in each["path"].read_text()])
+@pytest.mark.parametrize(
+    "name", [name for name, each in LECTURES.items() if "## Check" in each["path"].read_text()]
+)
 def test_the_options_of_a_question_open_one_at_a_time_and_stay_on_the_slide(deck, name, size):
     page = deck(name)
     page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
@@ -568,7 +660,9 @@ def test_the_options_of_a_question_open_one_at_a_time_and_stay_on_the_slide(deck
         page.evaluate("at => Reveal.slide(...at)", at)
         page.evaluate(SCRIPTS["grown"])
         low, room, open_ = page.evaluate(SCRIPTS["options"])
-        assert low <= room + 1, f"{name}, slide {at}: an open option reaches down to {low:.0f} of {room:.0f} px"
+        assert low <= room + 1, (
+            f"{name}, slide {at}: an open option reaches down to {low:.0f} of {room:.0f} px"
+        )
         assert open_ <= 1, f"{name}, slide {at}: {open_} options are open at once"
 
 
@@ -577,15 +671,21 @@ def test_speaker_view_shows_the_notes(deck):
     with page.context.expect_page() as opened:
         page.keyboard.press("s")
     speaker = opened.value
-    speaker.wait_for_function("document.querySelector('.speaker-controls-notes .value .cue')?.innerText.length > 40")
+    speaker.wait_for_function(
+        "document.querySelector('.speaker-controls-notes .value .cue')?.innerText.length > 40"
+    )
     assert page.foreign == []
-    assert speaker.locator(".pacing-title").is_visible(), "reveal.js keeps pace by the minutes of the cues"
+    assert speaker.locator(".pacing-title").is_visible(), (
+        "reveal.js keeps pace by the minutes of the cues"
+    )
     page.locator(".cue:has(> :nth-child(4))").first.evaluate(SCRIPTS["show"])
     speaker.wait_for_function("document.querySelectorAll('.cue > div').length > 2", timeout=20_000)
     blocks = speaker.locator(".cue > div")
     tops = [block.bounding_box()["y"] for block in blocks.all()]
     assert tops == sorted(set(tops)), "each part of a cue stands below the one before"
-    assert {block.evaluate("e => getComputedStyle(e).fontSize") for block in blocks.all()} == {"20px"}
+    assert {block.evaluate("e => getComputedStyle(e).fontSize") for block in blocks.all()} == {
+        "20px"
+    }
 
 
 def test_the_speaker_view_of_an_edition_has_its_type_and_its_words(chromium, site):
@@ -596,14 +696,20 @@ def test_the_speaker_view_of_an_edition_has_its_type_and_its_words(chromium, sit
     with page.context.expect_page() as opened:
         page.keyboard.press("s")
     speaker = opened.value
-    speaker.wait_for_function("document.querySelector('.speaker-controls-notes .value .cue')?.innerText.length > 40")
+    speaker.wait_for_function(
+        "document.querySelector('.speaker-controls-notes .value .cue')?.innerText.length > 40"
+    )
     assert speaker.evaluate("document.documentElement.lang") == "zh-CN"
     faces = speaker.evaluate(
         "document.fonts.ready.then(f => [...f].map(face => [face.family.replaceAll('\"', ''), face.status]))"
     )
-    assert [status for family, status in faces if family == "Edition"] == ["loaded", "loaded"], faces
+    assert [status for family, status in faces if family == "Edition"] == ["loaded", "loaded"], (
+        faces
+    )
     speaker.locator("select").select_option("tall")
-    speaker.wait_for_function("document.querySelector('.speaker-layout-label').innerText === '布局: 高'")
+    speaker.wait_for_function(
+        "document.querySelector('.speaker-layout-label').innerText === '布局: 高'"
+    )
     assert re.findall("[A-Za-z]{3,}", speaker.evaluate(SCRIPTS["speaker"])) == [], (
         "a word of reveal.js is still English"
     )
@@ -629,7 +735,9 @@ def test_deck_prints_one_page_a_slide(deck, name):
     heights = page.evaluate(
         "[...document.querySelectorAll('.pdf-page figure :is(img, svg.chart.wide)')].map(i => i.getBoundingClientRect().height)"
     )
-    assert all(height > 200 for height in heights), f"{name}: a printed figure is too small: {heights}"
+    assert all(height > 200 for height in heights), (
+        f"{name}: a printed figure is too small: {heights}"
+    )
 
 
 def test_type_is_of_one_size_however_one_got_to_the_slide(deck, visit):
@@ -661,7 +769,9 @@ def test_links_of_a_deck_lead_to_pages_and_their_headings(name):
 def test_a_deck_leads_to_its_widgets_on_the_pages():
     for name in DECKS:
         text = (ROOT / "_build/html/slides" / name).read_text()
-        for page, section in re.findall(r'href="\.\./(chapters/[^"#]+)#([^"]*)">(?:Open this|在页面上打开)', text):
+        for page, section in re.findall(
+            r'href="\.\./(chapters/[^"#]+)#([^"]*)">(?:Open this|在页面上打开)', text
+        ):
             assert section in marked(ROOT / "_build/html" / page), (name, section)
 
 
@@ -685,7 +795,9 @@ def test_the_front_page_is_one_machine_that_stays_while_its_text_scrolls(visit):
     assert not number.is_visible(), "the answer waits for the guess"
     page.locator(".guess input").fill("250")
     page.locator(".guess input").press("Enter")
-    page.wait_for_function("document.querySelector('.drawing-says').textContent.includes('you were 64 short')")
+    page.wait_for_function(
+        "document.querySelector('.drawing-says').textContent.includes('you were 64 short')"
+    )
     assert number.is_visible()
     page = visit("chapters/welcome.html#stop-4")
     settle(page)
@@ -693,7 +805,9 @@ def test_the_front_page_is_one_machine_that_stays_while_its_text_scrolls(visit):
     for stop in (3, 7, 1):
         page.locator(f"#stop-{stop}").evaluate("e => e.scrollIntoView({block: 'end'})")
         machine_at(page, stop)
-        assert page.locator(".drawing-stage").evaluate("e => e.getBoundingClientRect().top") >= 0, "it stays"
+        assert page.locator(".drawing-stage").evaluate("e => e.getBoundingClientRect().top") >= 0, (
+            "it stays"
+        )
     page.locator(".drawing-steps button").nth(5).click()
     machine_at(page, 5)
     assert page.url.endswith("#stop-5")
@@ -715,7 +829,9 @@ def test_the_readme_s_film_shows_the_machine_as_it_is(chromium, site):
     for number in (1, 3, 7):
         now = look.stop(page, site, number).convert("L").resize((64, 40))
         grey = [np.asarray(picture).astype(float) for picture in (now, stops[number])]
-        assert abs(grey[0] - grey[1]).mean() < 4, f"stop {number}: grey levels of 256, over blocks of 16 pixels"
+        assert abs(grey[0] - grey[1]).mean() < 4, (
+            f"stop {number}: grey levels of 256, over blocks of 16 pixels"
+        )
     page.close()
 
 
@@ -730,7 +846,9 @@ def test_names_at_the_threads_of_the_race_stand_within_their_picture(visit):
     assert page.evaluate(out) == []
 
 
-@pytest.mark.parametrize("name", ["chapters/zh/2-causal-attention/lesson", "slides/2-causal-attention-lesson.zh"])
+@pytest.mark.parametrize(
+    "name", ["chapters/zh/2-causal-attention/lesson", "slides/2-causal-attention-lesson.zh"]
+)
 def test_chinese_within_code_is_in_the_type_that_the_page_brings(visit, name):
     """A machine without Chinese type shows boxes there else."""
     page = visit(f"{name}.html")
@@ -739,16 +857,27 @@ def test_chinese_within_code_is_in_the_type_that_the_page_brings(visit, name):
     for domain in ("DOM", "CSS"):
         session.send(f"{domain}.enable")
     root = session.send("DOM.getDocument")["root"]["nodeId"]
-    codes = session.send("DOM.querySelectorAll", {"nodeId": root, "selector": ":is(article, .slides) .highlight pre"})[
-        "nodeIds"
+    codes = session.send(
+        "DOM.querySelectorAll", {"nodeId": root, "selector": ":is(article, .slides) .highlight pre"}
+    )["nodeIds"]
+    fonts = [
+        font
+        for code in codes
+        for font in session.send("CSS.getPlatformFontsForNode", {"nodeId": code})["fonts"]
     ]
-    fonts = [font for code in codes for font in session.send("CSS.getPlatformFontsForNode", {"nodeId": code})["fonts"]]
-    assert any("SC" in font["familyName"] for font in fonts if font["isCustomFont"]), "none has Chinese"
+    assert any("SC" in font["familyName"] for font in fonts if font["isCustomFont"]), (
+        "none has Chinese"
+    )
     assert {font["familyName"] for font in fonts if not font["isCustomFont"]} == set()
 
 
 def test_on_a_phone_a_link_to_a_stop_leaves_its_heading_in_sight(visit):
-    page = visit("chapters/welcome.html", has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
+    page = visit(
+        "chapters/welcome.html",
+        has_touch=True,
+        is_mobile=True,
+        viewport={"width": 390, "height": 844},
+    )
     settle(page)
     for stop in (1, 3, 5):
         page.locator(f'.answer-table a[href="#stop-{stop}"]').tap()
@@ -761,14 +890,19 @@ def test_on_a_phone_a_link_to_a_stop_leaves_its_heading_in_sight(visit):
 def test_a_formula_wider_than_a_phone_has_a_shadow_where_it_goes_on(visit):
     page = visit("chapters/5-rope-frequencies/lesson.html", viewport={"width": 390, "height": 844})
     settle(page)
-    page.evaluate("[...document.querySelectorAll('mjx-container')].find(x => x.scrollWidth > 400).id = 'wide'")
+    page.evaluate(
+        "[...document.querySelectorAll('mjx-container')].find(x => x.scrollWidth > 400).id = 'wide'"
+    )
     seen = []
     for way in (0, 999):
         page.evaluate("way => wide.scrollTo(way, 0)", way)
         drawn = Image.open(io.BytesIO(page.locator("#wide").screenshot())).convert("L")
         seen.append([drawn.getpixel((x, 1)) for x in (1, drawn.width - 2)])
     ground = max(seen[0])
-    assert [[shade < ground - 20 for shade in ends] for ends in seen] == [[False, True], [True, False]]
+    assert [[shade < ground - 20 for shade in ends] for ends in seen] == [
+        [False, True],
+        [True, False],
+    ]
 
 
 def test_pages_decks_and_figures_have_one_face():
@@ -799,43 +933,61 @@ def test_the_front_page_is_short_and_asks_before_it_answers(visit):
     page = visit("chapters/welcome.html")
     told = page.locator(".machine-stops > section > p").all_text_contents()
     assert sum(len(text.split()) for text in told) <= 700
-    assert page.locator(".machine-page ~ * .answer-table tbody tr, .answer-table tbody tr").count() == 6, (
-        "a row a place"
-    )
+    assert (
+        page.locator(".machine-page ~ * .answer-table tbody tr, .answer-table tbody tr").count()
+        == 6
+    ), "a row a place"
     assert page.locator(".chapter-card").count() == len(listed(ROOT))
     for card in page.locator(".chapter-card").all():
         assert card.locator(".emblem svg[role=img]").count() == 1
-        assert re.search(r"reading \d+ min · (lab \d+ min · exercises|workshop) \d+ min", card.inner_text())
+        assert re.search(
+            r"reading \d+ min · (lab \d+ min · exercises|workshop) \d+ min", card.inner_text()
+        )
 
 
 def test_welcome_lets_the_reader_guess_before_it_tells(visit):
     page = visit("chapters/welcome.html")
     assert len(page.locator(".guess .ones").first.inner_text()) == 314
-    assert not page.locator(".guess svg[role=img]").is_visible(), "the answers are folded until the reader has guessed"
+    assert not page.locator(".guess svg[role=img]").is_visible(), (
+        "the answers are folded until the reader has guessed"
+    )
     marks = page.locator(".guess svg[role=img] .mark")
-    assert len({mark.get_attribute("transform") for mark in marks.all()}) == marks.count() == 12, "no answer hides one"
+    assert len({mark.get_attribute("transform") for mark in marks.all()}) == marks.count() == 12, (
+        "no answer hides one"
+    )
     told = " ".join(page.locator(".guess svg title").all_text_contents())
     assert all(
-        f"{way}: " in told and way in page.locator(".guess").text_content() for way in measures.WRITINGS.values()
+        f"{way}: " in told and way in page.locator(".guess").text_content()
+        for way in measures.WRITINGS.values()
     )
     page.locator(".guess input").fill("280")
     page.locator(".guess input").press("Enter")
     assert page.locator(".guess svg[role=img]").is_visible()
     assert page.locator(".guess .yours text").text_content() == "you: 280"
-    right, yours = (page.locator(f".guess {part}").first.bounding_box()["x"] for part in ("line.right", ".yours line"))
+    right, yours = (
+        page.locator(f".guess {part}").first.bounding_box()["x"]
+        for part in ("line.right", ".yours line")
+    )
     assert yours < right, "280 is left of 314 on the line of numbers"
 
 
 def test_links_to_neighbours_name_their_question(opened):
     page = opened("chapters/1-over-squashing/lab.html")
-    assert "?" in page.locator(".prev-next-area .next-page, .prev-next-area .right-next").first.inner_text()
+    assert (
+        "?"
+        in page.locator(
+            ".prev-next-area .next-page, .prev-next-area .right-next"
+        ).first.inner_text()
+    )
 
 
 def test_scorecard_chips_choose_rows_and_a_link_opens_its_row(visit, root):
     page = visit("chapters/scorecard.html")
     settle(page)
     rows = page.locator(".card-row")
-    assert page.evaluate("document.documentElement.scrollHeight") < 13 * 800, "a line each, the rest folded"
+    assert page.evaluate("document.documentElement.scrollHeight") < 13 * 800, (
+        "a line each, the rest folded"
+    )
     chip = page.locator('.card-chips button[data-kind="verdict"]').nth(2)
     chip.click()
     verdict = chip.get_attribute("data-value")
@@ -849,7 +1001,10 @@ def test_scorecard_chips_choose_rows_and_a_link_opens_its_row(visit, root):
         name = page.locator(kind).nth(40).get_attribute("id")
         page = visit(f"chapters/scorecard.html#{name}")
         settle(page)
-        assert page.locator(f"#{name}").evaluate("claim => claim.open && claim.closest('.card-row').open")
+        assert page.locator(f"#{name}").evaluate(
+            "claim => claim.open && claim.closest('.card-row').open"
+        )
     assert (
-        len(json.loads((root / "_build/html/claims.json").read_text())) == page.locator(".card-row, .card-part").count()
+        len(json.loads((root / "_build/html/claims.json").read_text()))
+        == page.locator(".card-row, .card-part").count()
     )

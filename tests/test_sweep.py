@@ -68,7 +68,10 @@ def when(n):
 
 def stripped(path):
     """The rows, without the seconds."""
-    return [{name: value for name, value in row.items() if name != "seconds"} for row in sweep.read(path).rows]
+    return [
+        {name: value for name, value in row.items() if name != "seconds"}
+        for row in sweep.read(path).rows
+    ]
 
 
 def squares(path):
@@ -88,12 +91,25 @@ def one_sentence(caught):
 def test_a_table_says_how_it_was_made(tmp_path):
     out = tmp_path / "squares.csv"
     settings = sweep.grid(n=[3, 2], seed=[0, 7])
-    table = sweep.run(lambda n, seed: {"sum": n + seed}, settings, out, command="python sum.py", notes=["sums"])
-    assert table[["n", "seed", "sum"]].values.tolist() == [[3, 0, 3], [3, 7, 10], [2, 0, 2], [2, 7, 9]]
+    table = sweep.run(
+        lambda n, seed: {"sum": n + seed}, settings, out, command="python sum.py", notes=["sums"]
+    )
+    assert table[["n", "seed", "sum"]].values.tolist() == [
+        [3, 0, 3],
+        [3, 7, 10],
+        [2, 0, 2],
+        [2, 7, 9],
+    ]
     assert (table["seconds"] >= 0).all()
     note, command, source = sweep.read(out).head
     assert (note, command) == ("sums", "command: python sum.py")
-    for part in (" UTC, ", "seed 0 7,", f"{os.cpu_count()} CPU cores", f"torch {torch.__version__}", "Python 3."):
+    for part in (
+        " UTC, ",
+        "seed 0 7,",
+        f"{os.cpu_count()} CPU cores",
+        f"torch {torch.__version__}",
+        "Python 3.",
+    ):
         assert part in source
 
 
@@ -171,7 +187,11 @@ def test_killed_and_started_again_it_ends_with_the_same_table(tmp_path, jobs, ki
     """SIGKILL to all its processes, in and between rows; every row that was there stays to the byte."""
     script = tmp_path / "slow.py"
     script.write_text(SCRIPT)
-    environment = os.environ | {"PYTHONPATH": str(SOURCE), "TQDM_DISABLE": "1", "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": str(SOURCE),
+        "TQDM_DISABLE": "1",
+        "OMP_NUM_THREADS": "1",
+    }
     out = tmp_path / "killed.csv"
 
     def start():
@@ -193,7 +213,9 @@ def test_killed_and_started_again_it_ends_with_the_same_table(tmp_path, jobs, ki
         process.wait()
         lines = out.read_text().splitlines()
         assert set(kept) <= set(lines)
-        kept = [line for line in lines if not line.endswith("of 12 rows")]  # that one is true for now
+        kept = [
+            line for line in lines if not line.endswith("of 12 rows")
+        ]  # that one is true for now
         assert count <= len(sweep.read(out).rows) < 12
     assert start().wait() == 0
     assert set(kept) <= set(out.read_text().splitlines())
@@ -253,7 +275,12 @@ def test_two_commands_fill_one_table_at_once(tmp_path):
 def cluster():
     """A Dask cluster on this machine, with two workers in processes of their own."""
     distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 2, "processes": True, "dashboard_address": None}
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 2,
+        "processes": True,
+        "dashboard_address": None,
+    }
     with distributed.LocalCluster(**options) as cluster:
         yield cluster
 
@@ -261,16 +288,22 @@ def cluster():
 def test_a_cluster_makes_the_same_table(tmp_path, cluster):
     settings = sweep.grid(n=range(6), pause=[0.01])
     sweep.run(square, settings, tmp_path / "here.csv", command="squares")
-    sweep.run(square, settings, tmp_path / "there.csv", command="squares", dask=cluster.scheduler_address)
+    sweep.run(
+        square, settings, tmp_path / "there.csv", command="squares", dask=cluster.scheduler_address
+    )
     assert stripped(tmp_path / "here.csv") == stripped(tmp_path / "there.csv")
     with pytest.raises(ZeroDivisionError, match="two is not liked"):
-        sweep.run(picky, sweep.grid(n=range(4)), tmp_path / "picky.csv", dask=cluster.scheduler_address)
+        sweep.run(
+            picky, sweep.grid(n=range(4)), tmp_path / "picky.csv", dask=cluster.scheduler_address
+        )
     assert squares(tmp_path / "picky.csv") == {"0": "0", "1": "1", "3": "9"}
 
 
 def test_a_worker_runs_one_row_at_a_time_whatever_threads_it_has(tmp_path, cluster):
     """Seeds and torch's threads belong to the process."""
-    table = sweep.run(when, sweep.grid(n=range(8)), tmp_path / "when.csv", dask=cluster.scheduler_address)
+    table = sweep.run(
+        when, sweep.grid(n=range(8)), tmp_path / "when.csv", dask=cluster.scheduler_address
+    )
     for _, rows in table.sort_values("start").groupby("pid"):
         assert (rows["start"].to_numpy()[1:] >= rows["end"].to_numpy()[:-1]).all()
 
@@ -294,7 +327,9 @@ def test_a_worker_killed_in_mid_run_costs_no_row(tmp_path, cluster):
     thread.join()
     assert len(killed) == 1
     assert squares(out) == all_squares(12)
-    assert len(list(tmp_path.glob("*-*"))) > 12, "no run was started a second time, so none was killed in the middle"
+    assert len(list(tmp_path.glob("*-*"))) > 12, (
+        "no run was started a second time, so none was killed in the middle"
+    )
 
 
 @pytest.mark.parametrize(
@@ -304,30 +339,52 @@ def test_a_worker_killed_in_mid_run_costs_no_row(tmp_path, cluster):
         ({"settings": [3]}, "settings must hold at least one row, each a dictionary"),
         ({"settings": [{"n": 1}, {"m": 1}]}, "settings must all have the names"),
         ({"settings": [{"n": 1}, {"n": 1}]}, "settings must differ from each other"),
-        ({"settings": [{"n": float("nan")}]}, "n must be one line of text without '#', or a finite number, not nan"),
-        ({"settings": [{"n": [1]}]}, r"n must be one line of text without '#', or a finite number, not \[1\]"),
+        (
+            {"settings": [{"n": float("nan")}]},
+            "n must be one line of text without '#', or a finite number, not nan",
+        ),
+        (
+            {"settings": [{"n": [1]}]},
+            r"n must be one line of text without '#', or a finite number, not \[1\]",
+        ),
         ({"settings": [{"n": "a\nb"}]}, "n must be one line of text"),
         ({"settings": [{"n": 1, "square": 1}]}, "settings must not have the names of results"),
         ({"jobs": 0}, "jobs must be an integer from 1 to 1024, not 0"),
         ({"jobs": 1.5}, "jobs must be an integer from 1 to 1024, not 1.5"),
         ({"threads": -1}, "threads must be an integer from 1 to 1024, not -1"),
-        ({"dask": "tcp://127.0.0.1:1"}, "dask must be the address of a running scheduler, not 'tcp://127.0.0.1:1'"),
-        ({"dask": "tcp://127.0.0.1:1", "jobs": 2}, "dask must be the address of a running scheduler, .* with jobs 1"),
+        (
+            {"dask": "tcp://127.0.0.1:1"},
+            "dask must be the address of a running scheduler, not 'tcp://127.0.0.1:1'",
+        ),
+        (
+            {"dask": "tcp://127.0.0.1:1", "jobs": 2},
+            "dask must be the address of a running scheduler, .* with jobs 1",
+        ),
         ({"dask": "here"}, "dask must be the address of a running scheduler, as tcp://host:8786"),
         ({"dask": 3}, "dask must be a string, not 3"),
         ({"out": 3}, "out must be a path, not 3"),
         ({"function": 3}, "function must be a function, not 3"),
         ({"function": lambda n: n}, "function must return a dictionary of results, not 1"),
-        ({"out": "no such folder/squares.csv"}, "out must be a regular file, or none yet, in a folder that is there"),
+        (
+            {"out": "no such folder/squares.csv"},
+            "out must be a regular file, or none yet, in a folder that is there",
+        ),
         ({"out": "."}, "out must be a regular file, or none yet, in a folder that is there"),
-        ({"function": lambda n: {"square": float("inf")}}, "square must be one line of text without '#', or a finite"),
+        (
+            {"function": lambda n: {"square": float("inf")}},
+            "square must be one line of text without '#', or a finite",
+        ),
     ],
 )
 def test_a_bad_argument_is_named_with_what_is_allowed(tmp_path, monkeypatch, change, message):
     pytest.importorskip("distributed")
     monkeypatch.setattr(sweep, "ANSWERS", 1)
     monkeypatch.chdir(tmp_path)
-    good = {"function": lambda n, square=0: {"square": n}, "settings": [{"n": 1}], "out": "squares.csv"}
+    good = {
+        "function": lambda n, square=0: {"square": n},
+        "settings": [{"n": 1}],
+        "out": "squares.csv",
+    }
     with pytest.raises(ValueError, match=message) as caught:
         sweep.run(**(good | change))
     one_sentence(caught)
@@ -338,7 +395,10 @@ def test_a_table_of_something_else_is_left_alone(tmp_path):
     out = tmp_path / "squares.csv"
     sweep.run(square, sweep.grid(n=[1]), out)
     before = out.read_bytes()
-    with pytest.raises(ValueError, match=r"out must be a table of \['m'\], but the columns of .* are \['n', 'square'"):
+    with pytest.raises(
+        ValueError,
+        match=r"out must be a table of \['m'\], but the columns of .* are \['n', 'square'",
+    ):
         sweep.run(lambda m: {"square": m}, sweep.grid(m=[1]), out)
     with pytest.raises(ValueError, match=r"out must be a table of \['n', 'cube', 'seconds'\]"):
         sweep.run(lambda n: {"cube": n}, sweep.grid(n=[2]), out)
@@ -352,7 +412,9 @@ def test_text_with_commas_and_quotes_comes_back_as_it_was(tmp_path):
     out = tmp_path / "text.csv"
     words = ['a, "b"', "", "None", " x "]
     sweep.run(lambda text: {"length": len(text)}, sweep.grid(text=words), out)
-    assert [row["text"] for row in csv.DictReader(line for line in out.open() if line[0] != "#")] == words
+    assert [
+        row["text"] for row in csv.DictReader(line for line in out.open() if line[0] != "#")
+    ] == words
     sweep.run(lambda text: pytest.fail("run again"), sweep.grid(text=words), out)
 
 
@@ -363,13 +425,28 @@ def test_settings_that_are_run_together_give_one_row_each(tmp_path):
         calls.append((n, seed))
         return [{"sum": n + each} for each in seed]
 
-    table = sweep.run(both, sweep.grid(n=[1, 2], seed=[0, 5]), tmp_path / "x.csv", command="none", together="seed")
+    table = sweep.run(
+        both, sweep.grid(n=[1, 2], seed=[0, 5]), tmp_path / "x.csv", command="none", together="seed"
+    )
     assert calls == [(1, [0, 5]), (2, [0, 5])]
-    assert table[["n", "seed", "sum"]].values.tolist() == [[1, 0, 1], [1, 5, 6], [2, 0, 2], [2, 5, 7]]
-    sweep.run(both, sweep.grid(n=[1, 2], seed=[0, 5, 9]), tmp_path / "x.csv", command="none", together="seed")
+    assert table[["n", "seed", "sum"]].values.tolist() == [
+        [1, 0, 1],
+        [1, 5, 6],
+        [2, 0, 2],
+        [2, 5, 7],
+    ]
+    sweep.run(
+        both,
+        sweep.grid(n=[1, 2], seed=[0, 5, 9]),
+        tmp_path / "x.csv",
+        command="none",
+        together="seed",
+    )
     assert calls[2:] == [(1, [9]), (2, [9])], "only what is missing"
     with pytest.raises(ValueError, match="together"):
-        sweep.run(both, sweep.grid(n=[3], seed=[0]), tmp_path / "x.csv", command="none", together="m")
+        sweep.run(
+            both, sweep.grid(n=[3], seed=[0]), tmp_path / "x.csv", command="none", together="m"
+        )
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,13 @@ def cell(tmp_path):
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         command = [sys.executable, "-S", "-c", before + pretend + SETUP + after]
         return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+            command,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
 
     return run
@@ -147,7 +153,9 @@ def test_every_place_gets_the_address_and_loses_it_again(root):
             if "address" not in texts:
                 continue
             assert (URL in text) == (url != "" and name != "README.md"), name
-            assert ("somebody.github.io" in text) == (url != "" and name in ("README.md", "pyproject.toml")), name
+            assert ("somebody.github.io" in text) == (
+                url != "" and name in ("README.md", "pyproject.toml")
+            ), name
     with pytest.raises(ValueError, match="must have the line"):
         sync.filled(root / "LICENSE", {"address": ""})
 
@@ -181,14 +189,18 @@ def test_no_address_is_invented(root):
 
 def test_readme_lists_the_chapters_that_are_there(root):
     for title in sync.titles():
-        assert title in (root / "README.md").read_text(), "run `make sync`: README lists the chapters that are there"
+        assert title in (root / "README.md").read_text(), (
+            "run `make sync`: README lists the chapters that are there"
+        )
 
 
 def test_the_readme_s_times_are_those_of_the_table(tmp_path, monkeypatch):
     (tmp_path / "benchmarks").mkdir()
     monkeypatch.setattr(sync, "ROOT", tmp_path)
     head = "step,what,clock,processor,load,runs,cores,machine,on\n"
-    (tmp_path / "benchmarks/times.csv").write_text(head + "check,`make check`,80,180,0.1,3,2,Some CPU,2026-01-02\n")
+    (tmp_path / "benchmarks/times.csv").write_text(
+        head + "check,`make check`,80,180,0.1,3,2,Some CPU,2026-01-02\n"
+    )
     where = "2 cores of Some CPU, load 0.1 before the run, 2026-01-02, median of 3 runs"
     assert f"| `make check` | 80 s | 3.0 minutes | {where} |" in sync.times()
 

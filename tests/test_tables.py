@@ -25,12 +25,20 @@ def test_the_times_of_the_live_model_say_where_they_come_from(benchmark):
     timed = {row["what"]: row for row in rows if row["PyTorch"]}
     assert list(timed) == [f"{n} tokens, all maps" for n in benchmark.LENGTHS]
     for row in timed.values():
-        page, native, times = (float(row[name]) for name in ("in the page", "native runtime", "page / native"))
-        assert (page - 0.005) / (native + 0.005) - 0.05 <= times <= (page + 0.005) / (native - 0.005) + 0.05
+        page, native, times = (
+            float(row[name]) for name in ("in the page", "native runtime", "page / native")
+        )
+        assert (
+            (page - 0.005) / (native + 0.005) - 0.05
+            <= times
+            <= (page + 0.005) / (native - 0.005) + 0.05
+        )
 
 
 def test_the_table_is_written_as_it_is_read(benchmark, tmp_path):
-    given = [dict(zip(benchmark.COLUMNS, ("a, b", "s", "1.00", "0.50", "0.25", "2.0"), strict=True))]
+    given = [
+        dict(zip(benchmark.COLUMNS, ("a, b", "s", "1.00", "0.50", "0.25", "2.0"), strict=True))
+    ]
     path = tmp_path / "t.csv"
     path.write_text(benchmark.written(given, ["What <it> is", "the command", "  when"]))
     made = tables.shown(path)

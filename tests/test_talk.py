@@ -42,14 +42,27 @@ NOTEBOOK = json.loads(PATH.read_text())
 LECTURE = NOTEBOOK["metadata"]["lecture"]
 OTHER = editions.texts(TABLE)
 CELLS = {cell["id"]: "".join(cell["source"]) for cell in NOTEBOOK["cells"]}
-SLIDES = [c["id"] for c in NOTEBOOK["cells"] if c["metadata"].get("slideshow", {}).get("slide_type") == "slide"]
+SLIDES = [
+    c["id"]
+    for c in NOTEBOOK["cells"]
+    if c["metadata"].get("slideshow", {}).get("slide_type") == "slide"
+]
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.+)\n-->", re.S)
-CUES = {name.removesuffix("-cue"): CUE.fullmatch(text) for name, text in CELLS.items() if name.endswith("-cue")}
+CUES = {
+    name.removesuffix("-cue"): CUE.fullmatch(text)
+    for name, text in CELLS.items()
+    if name.endswith("-cue")
+}
 SPOKEN = {
     "English": {name: len(cue[2].split()) / 130 for name, cue in CUES.items()},
-    "Chinese": {name: len(re.sub(r"\s", "", CUE.fullmatch(OTHER[f"{name}-cue"])[2])) / 240 for name in CUES},
+    "Chinese": {
+        name: len(re.sub(r"\s", "", CUE.fullmatch(OTHER[f"{name}-cue"])[2])) / 240 for name in CUES
+    },
 }
-DECKS = {"English": ROOT / "_build/html/slides/talk.html", "Chinese": ROOT / "_build/html/slides/talk.zh.html"}
+DECKS = {
+    "English": ROOT / "_build/html/slides/talk.html",
+    "Chinese": ROOT / "_build/html/slides/talk.zh.html",
+}
 MATH = re.compile(r"\$\$?[^$]+\$\$?")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
@@ -67,17 +80,26 @@ def minutes(name):
 def test_each_slide_of_the_first_talk_has_its_place():
     covers = LECTURE["covers"]
     assert [row["slide"] for row in covers] == [*range(1, 24)], "the talk of May 2025 has 23 slides"
-    assert [row["slide"] for row in covers if not row["by"] or set(row["by"]) - set(SLIDES)] == [], "have no slide"
+    assert [
+        row["slide"] for row in covers if not row["by"] or set(row["by"]) - set(SLIDES)
+    ] == [], "have no slide"
 
 
 FIRST = {"English": r"\b(?:I|my|mine|me)\b", "Chinese": r"(?<!“)我(?![们”])"}
-HIS = {"English": r"MTandHJ|2025|\b(?:the|its) (?:author|note)", "Chinese": "MTandHJ|2025|原?作者|原报告|那场报告|笔记"}
+HIS = {
+    "English": r"MTandHJ|2025|\b(?:the|its) (?:author|note)",
+    "Chinese": "MTandHJ|2025|原?作者|原报告|那场报告|笔记",
+}
 
 
 def mixed(text, language):
     """The sentences in which somebody says "I" of what the talk's author said."""
     sentences = re.split(r"(?<=[.?!。？！])\s*", text)
-    return [each for each in sentences if re.search(FIRST[language], each) and re.search(HIS[language], each)]
+    return [
+        each
+        for each in sentences
+        if re.search(FIRST[language], each) and re.search(HIS[language], each)
+    ]
 
 
 def test_nobody_speaks_in_the_name_of_the_talks_author():
@@ -88,7 +110,11 @@ def test_nobody_speaks_in_the_name_of_the_talks_author():
         assert mixed(CELLS[name], "English") == [], name
         assert mixed(text, "Chinese") == [], name
     with_his_name = [ROOT / name for name in ("README.md", "CITATION.cff", "chapters/about.md")]
-    for text in [CELLS["talk-title"], CELLS["talk-page"], *(path.read_text() for path in with_his_name)]:
+    for text in [
+        CELLS["talk-title"],
+        CELLS["talk-page"],
+        *(path.read_text() for path in with_his_name),
+    ]:
         assert "MTandHJ" in text
         assert re.search(r"(?:not|neither written nor) reviewed", text), text
     for name in ("talk-title", "talk-page"):
@@ -100,13 +126,21 @@ def test_the_minutes_add_up_and_there_are_places_to_stop():
     assert LECTURE["questions"] == 5, "minutes that belong to the audience"
     assert sum(map(minutes, SLIDES)) + LECTURE["questions"] == LECTURE["minutes"] == 45
     sofar = dict(zip(SLIDES, itertools.accumulate(map(minutes, SLIDES)), strict=True))
-    assert {name: sofar[name] for name in LECTURE["stops"]} == LECTURE["stops"], "so many minutes have gone"
+    assert {name: sofar[name] for name in LECTURE["stops"]} == LECTURE["stops"], (
+        "so many minutes have gone"
+    )
 
 
 ONES = dict(zip(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen".split(), range(20), strict=True))  # fmt: skip
-TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+TENS = dict(
+    zip(
+        "twenty thirty forty fifty sixty seventy eighty ninety".split(),
+        range(20, 100, 10),
+        strict=True,
+    )
+)
 DIGITS = {**dict(zip("零一二三四五六七八九", range(10), strict=True)), "两": 2}
 STEPS = {"十": 10, "百": 100, "千": 1000, "万": 10_000}
 
@@ -127,7 +161,9 @@ def spoken(text):
             elif word == "thousand":
                 total, part = 1000 * (part or 1), 0
             elif word != "and":
-                if last in ONES or (last in TENS and ONES.get(word, 10) > 9):  # another number begins
+                if last in ONES or (
+                    last in TENS and ONES.get(word, 10) > 9
+                ):  # another number begins
                     found.add(total + part)
                     total = part = 0
                 part += ONES.get(word, TENS.get(word, 0))
@@ -184,26 +220,39 @@ LECTURES = [t for t in sorted((ROOT / "chapters").rglob("*.zh.po")) if editions.
 @pytest.mark.parametrize("table", LECTURES, ids=editions.stem)
 def test_the_same_numbers_are_said_in_both_languages(table):
     """All that are said in English; Chinese has more, since it counts what English lists."""
-    english, chinese = editions.cells(editions.english(table), cues=True), editions.texts(table, cues=True)
+    english, chinese = (
+        editions.cells(editions.english(table), cues=True),
+        editions.texts(table, cues=True),
+    )
     behind = lagging(table)
     for name, cue in english.items():
         if name not in behind and (found := CUE.fullmatch(cue)):
             here = spoken(found[2].replace("ten-thousandths", "of a myriad"))
             there = spoken_in_chinese(CUE.fullmatch(chinese[name])[2])
-            more = {number for number in there - here if number >= 20 and number not in STEPS.values()}
-            assert {number for number in here if number > 3} <= there, f"{name}: a number is missing in Chinese"
+            more = {
+                number for number in there - here if number >= 20 and number not in STEPS.values()
+            }
+            assert {number for number in here if number > 3} <= there, (
+                f"{name}: a number is missing in Chinese"
+            )
             assert more <= {1_000_000, 10_000_000}, f"{name}: Chinese says {more}"
 
 
 @pytest.mark.parametrize("table", LECTURES, ids=editions.stem)
 def test_a_chinese_cue_has_the_parts_of_the_english_one(table):
     """What is to be asked, said and warned of, in this order, so that the speaker's window marks them."""
-    english, chinese = editions.cells(editions.english(table), cues=True), editions.texts(table, cues=True)
+    english, chinese = (
+        editions.cells(editions.english(table), cues=True),
+        editions.texts(table, cues=True),
+    )
     behind = lagging(table)
     for name, cue in english.items():
         if name not in behind and (found := CUE.fullmatch(cue)):
             parts = [
-                [[part[0] for part in slides.parts(line) if part[0] != "do"] for line in text.strip().split("\n")]
+                [
+                    [part[0] for part in slides.parts(line) if part[0] != "do"]
+                    for line in text.strip().split("\n")
+                ]
                 for text in (found[2], CUE.fullmatch(chinese[name])[2])
             ]
             assert all(set(a) <= set(b) for a, b in zip(*parts, strict=True)), f"{name}: {parts}"
@@ -222,22 +271,34 @@ RESTS = {
 )
 def test_a_cue_says_what_its_row_of_the_scorecard_says(table, cue):
     """A spoken sentence that rests on a row names it, with the verdict and the numbers that it tells."""
-    english, chinese = editions.cells(editions.english(table), cues=True), editions.texts(table, cues=True)
+    english, chinese = (
+        editions.cells(editions.english(table), cues=True),
+        editions.texts(table, cues=True),
+    )
     for name, row in RESTS[table, cue].items():
         assert name in CLAIMS, f"{cue} rests on a row that is gone: {name}"
         found = scorecard.measure(CLAIMS[name])
-        assert found.verdict == row["verdict"], f"{cue} was written when {name} read {row['verdict']!r}: read it again"
+        assert found.verdict == row["verdict"], (
+            f"{cue} was written when {name} read {row['verdict']!r}: read it again"
+        )
         measured = spoken(found.measured)
-        told = [spoken(english[cue]), *([] if cue in lagging(table) else [spoken_in_chinese(chinese[cue])])]
+        told = [
+            spoken(english[cue]),
+            *([] if cue in lagging(table) else [spoken_in_chinese(chinese[cue])]),
+        ]
         for text in told:
-            assert set(row["numbers"]) <= text & measured, f"{cue}: {name} measured {found.measured}"
+            assert set(row["numbers"]) <= text & measured, (
+                f"{cue}: {name} measured {found.measured}"
+            )
 
 
 @pytest.mark.parametrize("language", SPOKEN)
 def test_what_is_said_fits_the_time(language):
     """130 English words or 240 Chinese characters a minute, and room for a pause on every slide."""
     for name, spoken in SPOKEN[language].items():
-        assert 0.5 * minutes(name) <= spoken <= 1.05 * minutes(name), f"{name}: {spoken:.2f} of {minutes(name)} minutes"
+        assert 0.5 * minutes(name) <= spoken <= 1.05 * minutes(name), (
+            f"{name}: {spoken:.2f} of {minutes(name)} minutes"
+        )
     assert 28 <= sum(SPOKEN[language].values()) <= 40
 
 
@@ -262,7 +323,9 @@ def test_a_slide_passes_one_verdict_at_most():
     }  # the last sentence of 2025 has two halves; a conjecture holds and a name does not
     assert {name for name, count in per_slide.items() if count == 2} == two
     per_slide = Counter({name: count for name, count in per_slide.items() if name not in two})
-    assert set(per_slide.values()) == {1}, f"the audit stands on the scorecard: {per_slide.most_common(3)}"
+    assert set(per_slide.values()) == {1}, (
+        f"the audit stands on the scorecard: {per_slide.most_common(3)}"
+    )
     assert set(per_slide) <= set(SLIDES)
 
 
@@ -270,11 +333,22 @@ def test_every_slide_with_a_figure_names_what_it_rests_on():
     named = {}
     for name, cell in CELLS.items():
         if re.match(r"talk\.(says|foot)\(", cell):
-            named[name.rpartition("-")[0]] = re.findall(r"\b[A-Z_]{2,}\b", cell[cell.rfind("}") + 1 :])
-    without = {"talk-title", "talk-ones", "talk-graph", "talk-places", "talk-thanks", "talk-references"}
+            named[name.rpartition("-")[0]] = re.findall(
+                r"\b[A-Z_]{2,}\b", cell[cell.rfind("}") + 1 :]
+            )
+    without = {
+        "talk-title",
+        "talk-ones",
+        "talk-graph",
+        "talk-places",
+        "talk-thanks",
+        "talk-references",
+    }
     assert {name for name, sources in named.items() if sources} == set(SLIDES) - without
     for source in {each for sources in named.values() for each in sources}:
-        assert getattr(course_sources, source).url in CELLS[SLIDES[-1]], f"{source} is not on the last slide"
+        assert getattr(course_sources, source).url in CELLS[SLIDES[-1]], (
+            f"{source} is not on the last slide"
+        )
 
 
 def test_claims_are_rows_of_the_scorecard_and_corrections_are_marked():
@@ -283,7 +357,9 @@ def test_claims_are_rows_of_the_scorecard_and_corrections_are_marked():
     assert {name for _, name, _ in rows} <= known, "a chip leads to a row that exists"
     for _, name, remark in rows:
         if scorecard.measure(CLAIMS[name]).verdict in (FAILS, CORRECTED):
-            assert remark, f"{name} needs a correction: its verdict is {scorecard.measure(CLAIMS[name]).verdict!r}"
+            assert remark, (
+                f"{name} needs a correction: its verdict is {scorecard.measure(CLAIMS[name]).verdict!r}"
+            )
 
 
 def test_a_chip_shows_the_verdict_and_leads_to_its_row(monkeypatch):
@@ -303,7 +379,10 @@ TABLES = sorted((ROOT / "chapters").rglob("*.zh.po"))
 def test_a_table_has_its_page_in_the_book(table):
     page = editions.english(table)
     assert editions.place(page).exists()
-    assert f"file: {editions.place(page).relative_to(ROOT).with_suffix('')}\n" in (ROOT / "_toc.yml").read_text()
+    assert (
+        f"file: {editions.place(page).relative_to(ROOT).with_suffix('')}\n"
+        in (ROOT / "_toc.yml").read_text()
+    )
 
 
 @pytest.mark.parametrize("table", TABLES, ids=editions.stem)
@@ -311,15 +390,18 @@ def test_an_edition_has_the_code_of_its_page_but_for_words(table):
     if (page := editions.english(table)).suffix == ".ipynb":
         book = {cell.id: cell.source for cell in editions.notebook(table).cells}
         for name, source in editions.code(page).items():
-            assert units.shape(editions.SHOWN.sub(r"\g<0>", source)) == units.shape(book[name].replace(', "zh"', "")), (
-                f"{name}: another code"
-            )
+            assert units.shape(editions.SHOWN.sub(r"\g<0>", source)) == units.shape(
+                book[name].replace(', "zh"', "")
+            ), f"{name}: another code"
 
 
 def test_the_cell_that_speaks_for_an_edition_and_its_page_share_no_names():
     """A page may call its own things `words` or `asked`; what an edition adds binds functions of its own, no more."""
     tree = ast.parse(editions.START)
-    assert [getattr(node, "name", ast.unparse(node)) for node in tree.body] == ["speak", "speak(TABLE, FONTS)"]
+    assert [getattr(node, "name", ast.unparse(node)) for node in tree.body] == [
+        "speak",
+        "speak(TABLE, FONTS)",
+    ]
 
 
 def test_a_string_within_an_f_string_keeps_its_quotes():
@@ -341,7 +423,8 @@ def test_the_code_of_an_edition_goes_to_the_foot_of_its_page_as_the_english_one_
     hidden = {"tags": ["hide-input"]}
     figure = [nbformat.v4.new_output("display_data", {"text/html": "<b>figure</b>"})]
     cells = [
-        nbformat.v4.new_code_cell(name, metadata=hidden, outputs=given) for name, given in (("a", figure), ("b", []))
+        nbformat.v4.new_code_cell(name, metadata=hidden, outputs=given)
+        for name, given in (("a", figure), ("b", []))
     ]
     text = "# Page\n\n" + "\n\n".join(part for cell in cells for part in editions.ran(cell))
     document = publish_doctree(text, parser=Parser())
@@ -369,7 +452,9 @@ def test_a_lesson_has_its_edition_with_its_code_and_links_of_its_own():
     assert page.count("tag_hide-input") == page.count('<details class="admonition hide')
     headings = [re.findall("^#+(?= )", text, re.M) for text in source.values()]
     table = editions.texts(LESSON)
-    assert headings == [re.findall("^#+(?= )", table[name], re.M) for name in source], "anchors go by headings"
+    assert headings == [re.findall("^#+(?= )", table[name], re.M) for name in source], (
+        "anchors go by headings"
+    )
     assert not any(name.startswith("c3cue") for name in source), "cues are for decks"
 
 
@@ -384,14 +469,21 @@ def small_page(tmp_path, text, *entries):
 
 FIRST_TEXT = "The first token receives most of the attention in nearly every head of this model."
 MOVED_TEXT = "The first token receives most attention in almost every head of the small model."
-OTHER_TEXT = "Rounding loses the last digits of a number, so two states that were close become the same."
+OTHER_TEXT = (
+    "Rounding loses the last digits of a number, so two states that were close become the same."
+)
 
 
 def test_a_moved_paragraph_shows_its_old_translation_with_a_mark(tmp_path):
     """No command has to be run for it: whoever changes English need not know the other edition."""
-    entries = [units.Entry("Title", "标题"), units.Entry(FIRST_TEXT, "首个 token 得到的注意力最多。")]
+    entries = [
+        units.Entry("Title", "标题"),
+        units.Entry(FIRST_TEXT, "首个 token 得到的注意力最多。"),
+    ]
     _, table = small_page(
-        tmp_path, f"# Title\n\n{MOVED_TEXT}\n\n{OTHER_TEXT}\n\n## A part\n\n| a new row | 1 |", *entries
+        tmp_path,
+        f"# Title\n\n{MOVED_TEXT}\n\n{OTHER_TEXT}\n\n## A part\n\n| a new row | 1 |",
+        *entries,
     )
     shown = "\n\n".join(editions.texts(table, marks=True).values())
     assert f"首个 token 得到的注意力最多。{editions.BEHIND}" in shown
@@ -407,7 +499,11 @@ def test_a_moved_paragraph_shows_its_old_translation_with_a_mark(tmp_path):
 
 def test_an_update_after_a_large_edit_loses_no_translation(tmp_path):
     """All is written anew, then the first text comes back: its words are still there."""
-    entries = [units.Entry("Title", "标题"), units.Entry(FIRST_TEXT, "首个"), units.Entry(OTHER_TEXT, "舍入")]
+    entries = [
+        units.Entry("Title", "标题"),
+        units.Entry(FIRST_TEXT, "首个"),
+        units.Entry(OTHER_TEXT, "舍入"),
+    ]
     page, table = small_page(tmp_path, "# Another page\n\nNothing of it is left.", *entries)
     editions.update(page)
     assert {e.other for e in units.read_all(table)} >= {"标题", "首个", "舍入"}
@@ -416,19 +512,33 @@ def test_an_update_after_a_large_edit_loses_no_translation(tmp_path):
     editions.update(page)
     page.write_text(f"# Title\n\n{OTHER_TEXT}\n\n{FIRST_TEXT}")
     editions.update(page)
-    assert [(e.other, e.fuzzy) for e in units.read(table)] == [("标题", False), ("舍入", False), ("首个", False)]
+    assert [(e.other, e.fuzzy) for e in units.read(table)] == [
+        ("标题", False),
+        ("舍入", False),
+        ("首个", False),
+    ]
 
 
 def test_a_long_paragraph_that_changed_much_finds_its_translation(tmp_path):
     """By words: letters, of which each is in every text, say little of what two long texts share."""
     long = " ".join([FIRST_TEXT, "We measure both with the same ruler on six prompts.", OTHER_TEXT])
-    changed = " ".join(["Six prompts are enough for it.", MOVED_TEXT, "We say so.", OTHER_TEXT.partition(",")[0] + "."])
+    changed = " ".join(
+        [
+            "Six prompts are enough for it.",
+            MOVED_TEXT,
+            "We say so.",
+            OTHER_TEXT.partition(",")[0] + ".",
+        ]
+    )
     _, table = small_page(tmp_path, f"# Title\n\n{changed}", units.Entry(long, "一段", None, ""))
     assert [e.other for e in editions.current(table) if e.fuzzy] == ["一段"]
 
 
 def test_a_reworded_sentence_keeps_its_translation_by_command(tmp_path):
-    entries = [units.Entry("Title", "标题"), units.Entry(FIRST_TEXT, "首个 token 得到的注意力最多。")]
+    entries = [
+        units.Entry("Title", "标题"),
+        units.Entry(FIRST_TEXT, "首个 token 得到的注意力最多。"),
+    ]
     page, table = small_page(tmp_path, f"# Title\n\n{MOVED_TEXT}", *entries)
     with pytest.raises(ValueError, match="phrase"):
         editions.reword(page, ["the second token"])
@@ -442,7 +552,10 @@ def test_a_reworded_sentence_keeps_its_translation_by_command(tmp_path):
 
 def test_a_deck_stays_where_a_few_of_its_cues_moved(tmp_path, monkeypatch):
     assert editions.spoken_too(TABLE)
-    behind = [e._replace(fuzzy=k % 4 == 0, other=e.other * (k % 5 > 0)) for k, e in enumerate(editions.current(TABLE))]
+    behind = [
+        e._replace(fuzzy=k % 4 == 0, other=e.other * (k % 5 > 0))
+        for k, e in enumerate(editions.current(TABLE))
+    ]
     monkeypatch.setattr(editions, "current", lambda table: behind)
     assert editions.spoken_too(TABLE)
 
@@ -461,9 +574,14 @@ def test_formulas_and_numbers_are_the_same_in_both_languages(table):
                     f"{unit.text!r}: the numbers differ"
                 )
             elif unit.context != units.CODE:
-                assert Counter(MATH.findall(unit.text)) == Counter(MATH.findall(unit.other)), f"{name}: {unit.text}"
+                assert Counter(MATH.findall(unit.text)) == Counter(MATH.findall(unit.other)), (
+                    f"{name}: {unit.text}"
+                )
                 if not page.get(name, "").startswith("<!-- cue"):
-                    here, there = (re.sub(r"`[^`]*`", "", MATH.sub("", text)) for text in (unit.text, unit.other))
+                    here, there = (
+                        re.sub(r"`[^`]*`", "", MATH.sub("", text))
+                        for text in (unit.text, unit.other)
+                    )
                     here = here.split("<span")[0]
                     assert set(numbers(here, here)) <= set(numbers(there, here)), (
                         f"{name}: a number is missing: {there}"
@@ -474,16 +592,26 @@ def test_formulas_and_numbers_are_the_same_in_both_languages(table):
 
 def test_the_other_language_is_written_as_it_is_printed():
     """Full-width punctuation between Chinese characters, no space beside it."""
-    every = [entry.other for table in [*TABLES, *(ROOT / "chapters/zh").glob("*.po")] for entry in units.read(table)]
+    every = [
+        entry.other
+        for table in [*TABLES, *(ROOT / "chapters/zh").glob("*.po")]
+        for entry in units.read(table)
+    ]
     for text in (MATH.sub("x", other) for other in every):
-        assert not re.search(r"[一-鿿][,;:?!](?!\w)", text), f"half-width punctuation after a character: {text!r}"
+        assert not re.search(r"[一-鿿][,;:?!](?!\w)", text), (
+            f"half-width punctuation after a character: {text!r}"
+        )
         assert not re.search(r"\s[，。；：！？]", text), f"a space before punctuation: {text!r}"
 
 
 def test_no_star_of_emphasis_is_left_as_a_star():
     """Between Chinese bracket and character a star closes nothing: `*词（term）*是` is printed as it stands."""
     for each in (e.other for table in TABLES for e in units.read(table) if e.context != "said"):
-        shown = [part for token in MarkdownIt().parse(MATH.sub("x", each)) for part in token.children or ()]
+        shown = [
+            part
+            for token in MarkdownIt().parse(MATH.sub("x", each))
+            for part in token.children or ()
+        ]
         assert not any("*" in part.content for part in shown if part.type == "text"), each
 
 
@@ -492,9 +620,36 @@ ENTRY = re.compile(r"^## (.+)\n\n.*中文：(.+?)。</span>", re.M)
 
 # words of every page, which a translator says as the sentence wants
 EVERYDAY = {
-    *("Attention weight", "Context length", "length generalization", "Control", "baseline", "Copying", "Decoder"),
-    *("Embedding", "output head", "Entropy", "dispersion", "Head", "Hidden state", "Influence", "Layer norm", "MLP"),
-    *("Linear attention", "delta rule", "Query", "key", "value", "Readout", "Recall", "Residual connection"),
+    *(
+        "Attention weight",
+        "Context length",
+        "length generalization",
+        "Control",
+        "baseline",
+        "Copying",
+        "Decoder",
+    ),
+    *(
+        "Embedding",
+        "output head",
+        "Entropy",
+        "dispersion",
+        "Head",
+        "Hidden state",
+        "Influence",
+        "Layer norm",
+        "MLP",
+    ),
+    *(
+        "Linear attention",
+        "delta rule",
+        "Query",
+        "key",
+        "value",
+        "Readout",
+        "Recall",
+        "Residual connection",
+    ),
     *("residual stream", "RMSNorm", "Seed", "Significant bits", "Stick-breaking"),
 }
 
@@ -519,21 +674,32 @@ def says(text, term):
 LISTS = {"glossary.zh", "symbols.zh"}  # which are not read from top to bottom
 
 
-@pytest.mark.parametrize("table", [t for t in TABLES if editions.stem(t) not in LISTS], ids=editions.stem)
+@pytest.mark.parametrize(
+    "table", [t for t in TABLES if editions.stem(t) not in LISTS], ids=editions.stem
+)
 def test_the_glossary_is_the_law_in_both_languages(table):
     """A term of the glossary is said in its Chinese, with the English in brackets on the slide or page that says it first."""
     here, there, wrong = editions.cells(editions.english(table)), editions.texts(table), []
     behind = lagging(table)
-    slides = {name: [name, f"{name}-cue", f"{name}-page"] for name in SLIDES} if table == TABLE else {"page": [*here]}
+    slides = (
+        {name: [name, f"{name}-cue", f"{name}-page"] for name in SLIDES}
+        if table == TABLE
+        else {"page": [*here]}
+    )
     for term, chinese in terms().items():
         first = True
         for name, parts in slides.items():
             parts = [part for part in parts if part in here and part not in behind]
             if not parts:
                 continue
-            english, other = ("\n".join(words) for words in zip(*((here[p], there[p]) for p in parts), strict=True))
+            english, other = (
+                "\n".join(words)
+                for words in zip(*((here[p], there[p]) for p in parts), strict=True)
+            )
             english = re.sub(r"(?ms)^```.*?^```", "", english)
-            english = re.sub(r"\]\([^)]*\)|\*[^*]+\*|\[[^]]*\]", "", english)  # titles of papers stay as they are
+            english = re.sub(
+                r"\]\([^)]*\)|\*[^*]+\*|\[[^]]*\]", "", english
+            )  # titles of papers stay as they are
             if says(english, term):
                 if chinese.lower() not in other.lower():
                     wrong.append(f"{name}: {term} is {chinese} in the glossary")
@@ -589,7 +755,13 @@ def test_no_forbidden_form_stands_in_chinese():
 
 
 def test_words_keep_numbers_and_look_up_names():
-    with in_words({"At {} tokens {a} wins": "{} 个 token 时{a}胜", "the first": "第一个", "{} of {}": "{1} 里的 {0}"}):
+    with in_words(
+        {
+            "At {} tokens {a} wins": "{} 个 token 时{a}胜",
+            "the first": "第一个",
+            "{} of {}": "{1} 里的 {0}",
+        }
+    ):
         assert words.translated("At 1,000 tokens the first wins") == "1,000 个 token 时第一个胜"
         assert words.translated("1.3 × 10⁻⁵ of −4") == "−4 里的 1.3 × 10⁻⁵"
         assert words.translated("12") == "12"
@@ -606,14 +778,15 @@ def test_a_key_of_one_word_stays_in_an_edition_as_it_is_in_the_code():
     said = {"answer": "答案", "the answer {a}": "答案 {a}", "yes": "是"}
     entries = [units.Entry(*pair, units.SAID) for pair in said.items()]
     source = "f\"the answer {row['answer']} {x or 'yes'}\""
-    assert units.in_code(source, entries, lambda text: False) == "f\"答案 {row['answer']} {x or '是'}\""
+    assert (
+        units.in_code(source, entries, lambda text: False)
+        == "f\"答案 {row['answer']} {x or '是'}\""
+    )
 
 
 def test_a_widget_asks_and_finds_in_the_words_of_the_table(monkeypatch):
     """The cell of words of an edition has a widget say its labels, its choices and its finding by the table."""
-    start = (
-        f"TABLE, FONTS = {{'which': '哪个', 'one more': '多一个', 'It is {{a}}.': '是{{a}}。'}}, {{}}\n{editions.START}"
-    )
+    start = f"TABLE, FONTS = {{'which': '哪个', 'one more': '多一个', 'It is {{a}}.': '是{{a}}。'}}, {{}}\n{editions.START}"
     monkeypatch.setattr(widget._controls, "control", widget._controls.control)
     monkeypatch.setattr(widget._Explorer, "__init__", widget._Explorer.__init__)
     monkeypatch.setattr(IPython, "get_ipython", InteractiveShell)
@@ -621,7 +794,10 @@ def test_a_widget_asks_and_finds_in_the_words_of_the_table(monkeypatch):
     with in_words({}):
         exec(start, {})
         page = widget.explore(
-            lambda kind: (pd.DataFrame([1]), f"It is {kind}."), caption="-", labels={"kind": "which"}, kind=["one more"]
+            lambda kind: (pd.DataFrame([1]), f"It is {kind}."),
+            caption="-",
+            labels={"kind": "which"},
+            kind=["one more"],
         ).still()
     assert all(said in page for said in ("哪个", "多一个", "是多一个。"))
 
@@ -631,7 +807,10 @@ def test_a_figure_is_drawn_in_the_words_of_the_table():
     ax.plot([1, 2], [1, 2], label="a line")
     ax.set_xticks([1, 2], ["first place", "second"])
     ax.legend()
-    there = {text: text.upper() for text in ("Two points", "n (tokens)", "distance", "a line", "first place")}
+    there = {
+        text: text.upper()
+        for text in ("Two points", "n (tokens)", "distance", "a line", "first place")
+    }
     with in_words(there):
         widget.show(ax, alt="Two points")
         assert words._missing == ["second"]
@@ -646,12 +825,27 @@ def test_a_deck_is_made_again_where_its_notebook_its_words_or_what_stands_around
 
     def made(text="# One", said="一", **more):
         page.parent.mkdir(exist_ok=True)
-        page.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text, id="a")])))
+        page.write_text(
+            nbformat.writes(
+                nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text, id="a")])
+            )
+        )
         table.write_text(said)
         return slides.made_of(item | more, [ROOT / "chapters/talk.ipynb"])
 
     assert made() == made()
-    assert len({made(), made("# Two"), made(said="二"), made(title="Two"), made(asks=[ROOT / "README.md"])}) == 5
+    assert (
+        len(
+            {
+                made(),
+                made("# Two"),
+                made(said="二"),
+                made(title="Two"),
+                made(asks=[ROOT / "README.md"]),
+            }
+        )
+        == 5
+    )
     before = made()
     monkeypatch.setattr(slides, "around", lambda: "another frame")
     assert made() != before
@@ -660,7 +854,9 @@ def test_a_deck_is_made_again_where_its_notebook_its_words_or_what_stands_around
 def test_a_build_makes_the_decks_at_its_end_unless_it_failed(monkeypatch):
     made, at_end = [], {}
     app = SimpleNamespace(
-        builder=SimpleNamespace(format="html"), srcdir=ROOT, connect=lambda *on, **_: at_end.update([on])
+        builder=SimpleNamespace(format="html"),
+        srcdir=ROOT,
+        connect=lambda *on, **_: at_end.update([on]),
     )
     app.add_directive = app.add_event = print
     monkeypatch.setattr(slides, "main", lambda: made.append(1))
@@ -684,7 +880,11 @@ def test_codes_are_drawn_only_where_the_book_has_an_address():
     with_one, without = notebook(), notebook()
     slides.claim_links(with_one, slides.FRAME, "https://github.com/some/book")
     slides.claim_links(without, slides.FRAME, "")
-    assert re.search('<a class="code" href="../chapters/1-over-squashing/lesson.html#.*?<svg', str(with_one), re.S)
+    assert re.search(
+        '<a class="code" href="../chapters/1-over-squashing/lesson.html#.*?<svg',
+        str(with_one),
+        re.S,
+    )
     assert 'class="code"' not in str(without)
 
 
@@ -694,16 +894,27 @@ def test_the_built_decks_say_the_same_in_two_languages():
     assert [re.search('<html lang="(.+?)"', text)[1] for text in decks.values()] == ["en", "zh-CN"]
     scores = (ROOT / "_build/html/chapters/scorecard.html").read_text()
     rows = dict(re.findall(r'id="(\w+)" data-verdict="([^"]+)"', scores))
-    chips = [re.findall(r'data-claim="(\w+)" data-verdict="([^"]+)"', text) for text in decks.values()]
-    assert chips[0] == chips[1] == [(name, rows.get(name)) for name, _ in chips[0]], "the scorecard says otherwise"
+    chips = [
+        re.findall(r'data-claim="(\w+)" data-verdict="([^"]+)"', text) for text in decks.values()
+    ]
+    assert chips[0] == chips[1] == [(name, rows.get(name)) for name, _ in chips[0]], (
+        "the scorecard says otherwise"
+    )
     label = re.compile(r'<(?:img[^>]* alt="([^"]*)"|svg aria-label="([^"]*)" class="chart wide")')
-    alts = {language: [found[1] or found[2] for found in label.finditer(text)] for language, text in decks.items()}
+    alts = {
+        language: [found[1] or found[2] for found in label.finditer(text)]
+        for language, text in decks.items()
+    }
     for here, there in zip(alts["English"], alts["Chinese"], strict=True):
         assert numbers(here, here) == numbers(there, here), (here, there)
-        assert re.search("[一-鿿]", there) or editions.stale(PATH, TABLE), f"a figure is described in English: {there}"
+        assert re.search("[一-鿿]", there) or editions.stale(PATH, TABLE), (
+            f"a figure is described in English: {there}"
+        )
 
 
-may_lag = pytest.mark.xfail(reason="an edition may lag behind its English: pytest -rx lists where", strict=False)
+may_lag = pytest.mark.xfail(
+    reason="an edition may lag behind its English: pytest -rx lists where", strict=False
+)
 ASKING = [t for t in TABLES if t.name == "exercises.zh.po" or t.parent.name.startswith("0-")]
 
 
@@ -718,16 +929,24 @@ def test_a_check_names_mistakes_and_answers_guesses_in_the_language_of_its_page(
     tables = [text for row in rows for text in row.values() if isinstance(text, str)]
     refused = [said for text in tables for _, said in exercises._rows(text) if said]
     refused += [said for row in rows for said in row.get("texts", {}).values()]
-    filled = [re.sub(r"\{'s' [^}]*\}", "s", each) for each in refused]  # and a number for what else is put in
+    filled = [
+        re.sub(r"\{'s' [^}]*\}", "s", each) for each in refused
+    ]  # and a number for what else is put in
     filled = [re.sub(r"\{(?:[^{}]|\{[^{}]*\})*\}", "7", each) for each in filled]
     asked += [each for each in filled if re.search("[A-Za-z]{2}", each)]
-    module = next(p for name in ("checks", "__init__") if (p := ROOT / f"src/course/{room}/{name}.py").exists())
+    module = next(
+        p
+        for name in ("checks", "__init__")
+        if (p := ROOT / f"src/course/{room}/{name}.py").exists()
+    )
     for node in ast.walk(ast.parse(module.read_text())):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Wrong":
             if isinstance(node.args[0], ast.JoinedStr | ast.Constant):
                 asked.append(units.HOLE.sub("7", units.template(node.args[0])[0]))
     with in_words(editions.words(table)):
-        assert [said for said in named + asked if not re.search("[一-鿿]", words.translated(said))] == []
+        assert [
+            said for said in named + asked if not re.search("[一-鿿]", words.translated(said))
+        ] == []
         wrong = exercises.Verdict(False, f"f(1) is 2; expected 3. {named[0]}")
         assert repr(wrong) == f"✗ 还不对： f(1) 是 2；应当是 3。{words.translated(named[0])}"
 
@@ -746,14 +965,34 @@ def test_what_holds_between_results_and_where_the_slip_is_are_said_in_the_langua
     held = {kind: [said for _, said in exercises._rows(text)] for kind, text in rows.items()}
     mended = exercises._read(ROOT / "src/course/exercises/repairs.toml")
     which = [*mended["which"].values()]
-    shapes = [(torch.ones(2, 3), torch.ones(2)), (torch.ones(2), torch.ones(3)), (torch.ones(1), torch.ones(2))]
-    said = [f"On every case it is what is expected, {each}." for each in held["results"] + held["rounded"]]
-    said += [f"On every case your result, {each.rstrip('?')}, is what is expected." for each in held["results"]]
+    shapes = [
+        (torch.ones(2, 3), torch.ones(2)),
+        (torch.ones(2), torch.ones(3)),
+        (torch.ones(1), torch.ones(2)),
+    ]
+    said = [
+        f"On every case it is what is expected, {each}."
+        for each in held["results"] + held["rounded"]
+    ]
+    said += [
+        f"On every case your result, {each.rstrip('?')}, is what is expected."
+        for each in held["results"]
+    ]
     said += [f"On every case it is {each} what is expected." for each in held["factors"]]
-    said += [f"On every case it is what is expected plus {each.format('the length of `x`')}." for each in held["sizes"]]
+    said += [
+        f"On every case it is what is expected plus {each.format('the length of `x`')}."
+        for each in held["sizes"]
+    ]
     said += [f"Only {each} is wrong; all else is right, on every case." for each in held["regions"]]
-    said += [f"Wrong only where {each.format('`x`', '`y`')}, right wherever not." for each in held["one"] + held["two"]]
-    said += [f"Rows are to sum to one. {each}" for each in held["turned"]] + held["alike"] + held["near"]
+    said += [
+        f"Wrong only where {each.format('`x`', '`y`')}, right wherever not."
+        for each in held["one"] + held["two"]
+    ]
+    said += (
+        [f"Rows are to sum to one. {each}" for each in held["turned"]]
+        + held["alike"]
+        + held["near"]
+    )
     said += [f"{told.format('x')} {mended['known']}" for told in mended["kinds"].values()]
     said += [mended["either"].format(*pair).format("x") for pair in itertools.pairwise(which)]
     verdicts = [f"f(1) is 2; expected 3. {each}".replace("?.", "?") for each in said]
@@ -779,7 +1018,9 @@ def test_an_edition_has_the_headings_of_its_page(table):
 
 @may_lag
 @pytest.mark.site
-@pytest.mark.parametrize("table", [t for t in TABLES if editions.english(t).suffix == ".ipynb"], ids=editions.stem)
+@pytest.mark.parametrize(
+    "table", [t for t in TABLES if editions.english(t).suffix == ".ipynb"], ids=editions.stem
+)
 def test_all_that_an_edition_says_has_words(table):
     assert editions.missing(editions.executed(table)) == [], f"add these to {table.name}"
 
@@ -803,7 +1044,9 @@ CONTENTS = """<a class="navbar-brand logo" href="../welcome.html"><p class="titl
 
 
 def test_contents_list_pages_of_one_language():
-    english, other = (around.of_one_language(CONTENTS, name) for name in ("chapters/try", "chapters/zh/try"))
+    english, other = (
+        around.of_one_language(CONTENTS, name) for name in ("chapters/try", "chapters/zh/try")
+    )
     assert "<li>one</li>" in english
     assert "中文" not in english
     assert english.count("<div>") == english.count("</div>")

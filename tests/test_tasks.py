@@ -33,7 +33,10 @@ def test_the_answer_is_the_number_of_y(tokens):
 
 
 def test_strings_are_the_same_whatever_the_tokens_and_the_vocabulary_states_them():
-    strings = {name: Counting(tokens=name).strings(torch.Generator().manual_seed(3)) for name in tasks.TOKENS}
+    strings = {
+        name: Counting(tokens=name).strings(torch.Generator().manual_seed(3))
+        for name in tasks.TOKENS
+    }
     assert all(found == strings["characters"] for found in strings.values())
     assert Counting(tokens="separated").split("xyy") == ["<s>", "x", ",", "y", ",", "y", "="]
     assert Counting(tokens="chunks of 3").split("xyyy") == ["<s>", "xyy", "y", "="]
@@ -155,5 +158,7 @@ def test_running_counts_are_drawn_evenly_and_weighed_evenly():
     first = task.vocabulary.index("0")
     last = (targets[:, -1] - first).bincount(minlength=7) / task.size
     assert last.tolist() == pytest.approx([1 / 7] * 7, abs=0.01)
-    total = (targets[:, 1:] - first).flatten().bincount(minlength=7) * task.weights[first : first + 7]
+    total = (targets[:, 1:] - first).flatten().bincount(minlength=7) * task.weights[
+        first : first + 7
+    ]
     assert (total / total.mean()).tolist() == pytest.approx([1] * 7, abs=0.05)

@@ -30,7 +30,9 @@ pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
 
 SMALL = protocol.SIZES["small"]
 SIZES = {name: SMALL[name] for name in ("width", "heads", "layers")}
-STORED, RACE = (pd.read_csv(ROOT / f"data/{name}.csv", comment="#") for name in ("page_trained", "race"))
+STORED, RACE = (
+    pd.read_csv(ROOT / f"data/{name}.csv", comment="#") for name in ("page_trained", "race")
+)
 MAPS = {
     "softmax": None,
     "scaled": entries.ScalableSoftmax(SIZES["heads"]),
@@ -52,13 +54,21 @@ def reference(positions: str, window: int, weights: str, task: str) -> torch.nn.
     """The design by the parts of the race's entries."""
     torch.manual_seed(3)
     if positions == "learned":
-        return parts.Decoder(parts.Block(), parts.Block(), where=parts.Places(), tokens=len(protocol.vocabulary(task)))
+        return parts.Decoder(
+            parts.Block(),
+            parts.Block(),
+            where=parts.Places(),
+            tokens=len(protocol.vocabulary(task)),
+        )
     encoding = {"none": "NoPE", "random": "RoPE", "mixed": "RoPE"}.get(positions, positions)
 
     def made(*given, layer: int) -> Block:
         width, heads, _, _, *rest = given
         near, mixed = (protocol.LOCAL if window and layer % 2 else None), positions == "mixed"
-        kind, own = ("softmax" if mixed and layer % 2 else weights), ("NoPE" if mixed and layer == 2 else encoding)
+        kind, own = (
+            ("softmax" if mixed and layer % 2 else weights),
+            ("NoPE" if mixed and layer == 2 else encoding),
+        )
         if kind == "difference":
             return entries.Differential(width, heads, own, None, *rest, layer=layer)
         block = At if positions == "random" else Block
@@ -68,7 +78,9 @@ def reference(positions: str, window: int, weights: str, task: str) -> torch.nn.
 
 
 DESIGNS = [
-    *itertools.product(("RoPE", "none", "ALiBi", "random", "mixed"), (0,), ("softmax", "scaled", "stick")),
+    *itertools.product(
+        ("RoPE", "none", "ALiBi", "random", "mixed"), (0,), ("softmax", "scaled", "stick")
+    ),
     *itertools.product(("RoPE", "mixed"), (8,), ("softmax", "scaled", "stick")),
     *itertools.product(("RoPE", "none"), (0,), ("difference",)),
     *itertools.product(("mixed",), (0, 8), ("difference",)),
@@ -78,7 +90,10 @@ DESIGNS = [
 
 def trained(model: torch.nn.Module, task: str, steps: int, rate: float) -> tuple[list[dict], dict]:
     """Batches as the page reads them, and what PyTorch makes of them."""
-    optimiser, found = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0), {"losses": []}
+    optimiser, found = (
+        torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0),
+        {"losses": []},
+    )
     batches = []
     for step in range(steps):
         generator = torch.Generator().manual_seed(step)
@@ -86,8 +101,15 @@ def trained(model: torch.nn.Module, task: str, steps: int, rate: float) -> tuple
         rows, n = ids.shape
         asked = (targets.flatten() != UNASKED).nonzero()[:, 0]
         At.places = torch.rand(entries.RANGE, generator=generator).argsort()[:n].sort().values
-        given = {"ids": ids.flatten(), "asked": asked, "targets": targets.flatten()[asked], "places": At.places}
-        batches.append({"rows": rows, "n": n} | {name: each.tolist() for name, each in given.items()})
+        given = {
+            "ids": ids.flatten(),
+            "asked": asked,
+            "targets": targets.flatten()[asked],
+            "places": At.places,
+        }
+        batches.append(
+            {"rows": rows, "n": n} | {name: each.tolist() for name, each in given.items()}
+        )
         for group in optimiser.param_groups:
             group["lr"] = rate * min(1.0, (step + 1) / 20)
         logits = model(ids).flatten(0, 1)
@@ -96,10 +118,14 @@ def trained(model: torch.nn.Module, task: str, steps: int, rate: float) -> tuple
         loss.backward()
         if not step:
             found["logits"] = logits[asked].detach()
-            found["gradients"] = {name: each.grad.clone() for name, each in model.named_parameters()}
+            found["gradients"] = {
+                name: each.grad.clone() for name, each in model.named_parameters()
+            }
         optimiser.step()
         found["losses"].append(float(loss.detach()))
-    return batches, found | {"weights": {name: each.detach() for name, each in model.named_parameters()}}
+    return batches, found | {
+        "weights": {name: each.detach() for name, each in model.named_parameters()}
+    }
 
 
 def compared(positions: str, window: int, weights: str, task: str, numbers: str, steps: int = 20):
@@ -113,15 +139,24 @@ def compared(positions: str, window: int, weights: str, task: str, numbers: str,
         for each in batches:
             del each["places"]
     # names of queries, keys and values of a difference are kept apart, in the page as here
-    data = {"design": design, "vocabulary": len(protocol.vocabulary(task)), "weights": start, "batches": batches}
+    data = {
+        "design": design,
+        "vocabulary": len(protocol.vocabulary(task)),
+        "weights": start,
+        "batches": batches,
+    }
     found = javascript("learned", data | {"rate": rate, "numbers": numbers})
-    gaps = {"losses": max(abs(a - b) for a, b in zip(found["losses"], wanted["losses"], strict=True))}
+    gaps = {
+        "losses": max(abs(a - b) for a, b in zip(found["losses"], wanted["losses"], strict=True))
+    }
     flat = torch.tensor(found["logits"], dtype=torch.float64)
     gaps["logits"] = float((flat - wanted["logits"].flatten()).abs().max())
     for what in ("gradients", "weights"):
         assert found[what].keys() == wanted[what].keys()
         gaps[what] = max(
-            float((torch.tensor(each, dtype=torch.float64) - wanted[what][name].flatten()).abs().max())
+            float(
+                (torch.tensor(each, dtype=torch.float64) - wanted[what][name].flatten()).abs().max()
+            )
             for name, each in found[what].items()
         )
     return gaps
@@ -133,7 +168,9 @@ def test_loss_gradients_and_three_steps_are_those_of_pytorch(positions, window, 
     assert max(gaps.values()) < 1e-10, gaps
 
 
-@pytest.mark.parametrize(("task", "design"), [("last", ("mixed", 8, "scaled")), ("counting", ("RoPE", 8, "stick"))])
+@pytest.mark.parametrize(
+    ("task", "design"), [("last", ("mixed", 8, "scaled")), ("counting", ("RoPE", 8, "stick"))]
+)
 def test_twenty_steps_too_of_other_tasks_whose_rows_are_padded_or_asked_everywhere(task, design):
     gaps = compared(*design, task, "Float64Array")
     assert max(gaps.values()) < 1e-10, gaps
@@ -157,7 +194,10 @@ ENTRY_DESIGNS = {
 
 @pytest.mark.parametrize("task", ["retrieval", "last", "counting"])
 def test_page_trains_at_the_chosen_rate_and_prefers_the_best(task):
-    designs = [dict(zip(("positions", "window", "map"), each, strict=True)) for each in ENTRY_DESIGNS.values()]
+    designs = [
+        dict(zip(("positions", "window", "map"), each, strict=True))
+        for each in ENTRY_DESIGNS.values()
+    ]
     asked = {"design": designs[0], "task": task, "rates": [0.005, 0.002, 0.005], "designs": designs}
     found = javascript("rates", asked)
     first, other, again = found["losses"]
@@ -166,7 +206,9 @@ def test_page_trains_at_the_chosen_rate_and_prefers_the_best(task):
     assert set(protocol.RATES) <= set(found["RATES"])
     best = rates.best()
     for name, rate in zip(ENTRY_DESIGNS, found["best"], strict=True):
-        assert rate == (best.rate[task, name] if (task, name) in best.index else SMALL["rate"]), name
+        assert rate == (best.rate[task, name] if (task, name) in best.index else SMALL["rate"]), (
+            name
+        )
 
 
 @pytest.mark.parametrize("task", ["retrieval", "last", "counting"])
@@ -180,7 +222,11 @@ def test_tasks_and_rules_of_the_page_are_those_of_the_race(task):
         "TRAINED": protocol.TRAINED,
         "STEPS": protocol.BUDGET["steps"],
     }
-    wanted |= {"CHECKED": protocol.CHECKED, "LEARNED": protocol.LEARNED, "LENGTHS": list(protocol.LENGTHS)}
+    wanted |= {
+        "CHECKED": protocol.CHECKED,
+        "LEARNED": protocol.LEARNED,
+        "LENGTHS": list(protocol.LENGTHS),
+    }
     assert found["budget"] == wanted
     long = javascript("questions", {"task": task, "n": 40, "count": 3})["batches"]
     lengths, answers = set(), collections.Counter()
@@ -213,7 +259,11 @@ def test_tasks_and_rules_of_the_page_are_those_of_the_race(task):
             assert counts[seen].max() <= protocol.TRAINED
             lengths.add(batch["n"] - 1)
         answers.update(targets[targets != UNASKED].tolist())
-    assert lengths == {16, 40} if task == "counting" else lengths == {*range(4 if task == "retrieval" else 1, 17), 40}
+    assert (
+        lengths == {16, 40}
+        if task == "counting"
+        else lengths == {*range(4 if task == "retrieval" else 1, 17), 40}
+    )
     if task == "retrieval":
         assert all(abs(count / sum(answers.values()) - 1 / 4) < 0.02 for count in answers.values())
     assert sorted(set(found["places"])) == found["places"]
@@ -234,7 +284,9 @@ def test_weights_begin_as_pytorch_draws_them():
 
 def test_a_seed_gives_the_run_that_is_stored_and_no_other_seed_does():
     design = {"positions": "RoPE", "window": 0, "map": "softmax"}
-    found, other = (javascript("run", {"design": design, "task": "retrieval", "seed": seed}) for seed in (0, 2))
+    found, other = (
+        javascript("run", {"design": design, "task": "retrieval", "seed": seed}) for seed in (0, 2)
+    )
     stored = of_seed("RoPE")
     assert (found["entry"], found["refused"], found["learned"]) == ("RoPE", "", True)
     assert found["steps"] == stored.steps == len(found["losses"])
@@ -245,11 +297,15 @@ def test_a_seed_gives_the_run_that_is_stored_and_no_other_seed_does():
     assert found["losses"][-1] < 0.2
 
 
-@pytest.mark.parametrize(("task", "entry"), STORED[["task", "entry"]].drop_duplicates().to_numpy().tolist())
+@pytest.mark.parametrize(
+    ("task", "entry"), STORED[["task", "entry"]].drop_duplicates().to_numpy().tolist()
+)
 def test_seeds_trained_in_the_page_lie_in_the_band_of_the_race(task, entry):
     """The means differ by less than three standard errors of their difference, at each length: of fifteen runs at retrieval,
     of five at the other tasks, where the error is 1.4 times as large."""
-    ours, theirs = (table[(table.task == task) & (table.entry == entry)] for table in (STORED, RACE))
+    ours, theirs = (
+        table[(table.task == task) & (table.entry == entry)] for table in (STORED, RACE)
+    )
     assert sorted(ours.seed) == list(range(15 if task == "retrieval" else 5))
     assert ours.learned.all()
     for column in ("steps", *(f"score_{n}" for n in protocol.LENGTHS)):
@@ -263,7 +319,9 @@ def test_seeds_trained_in_the_page_lie_in_the_band_of_the_race(task, entry):
 
 def filed(**data) -> dict:
     ids, _ = tasks.Retrieval((16, 16), size=2)(torch.Generator().manual_seed(0))
-    return javascript("filed", data | {"ids": ids.flatten().tolist(), "n": ids.shape[1]}) | {"ids": ids}
+    return javascript("filed", data | {"ids": ids.flatten().tolist(), "n": ids.shape[1]}) | {
+        "ids": ids
+    }
 
 
 @pytest.mark.parametrize("design", [("RoPE", 0, "softmax"), ("mixed", 8, "stick"), ("none", 0, "difference"), ("RoPE", 0, "scaled"), ("mixed", 8, "softmax")])  # fmt: skip
@@ -277,7 +335,9 @@ def test_what_the_page_saves_is_read_here(design, tmp_path, capsys):
     with torch.no_grad():
         assert torch.allclose(model(made["ids"]), wanted, atol=1e-4)
         if design[2] in ("softmax", "stick"):
-            assert torch.allclose(parts.mine(path)(made["ids"]), wanted, atol=1e-4), "and on the pages that end on it"
+            assert torch.allclose(parts.mine(path)(made["ids"]), wanted, atol=1e-4), (
+                "and on the pages that end on it"
+            )
             assert "Your own" in capsys.readouterr().out
         else:
             with pytest.raises(ValueError, match=r"parts that Build it has not"):
@@ -312,7 +372,11 @@ def test_a_decoder_of_build_it_is_read_by_the_page_and_nonsense_is_refused(tmp_p
 def acts(path, stop: str, value, at: int = 16) -> dict:
     """A stop at work in the page on a file; and the rows whose logits it gives then."""
     ids, _ = tasks.Retrieval((16, 16), size=2)(torch.Generator().manual_seed(0))
-    given = {"file": base64.b64encode(path.read_bytes()).decode(), "ids": ids.flatten().tolist(), "n": ids.shape[1]}
+    given = {
+        "file": base64.b64encode(path.read_bytes()).decode(),
+        "ids": ids.flatten().tolist(),
+        "n": ids.shape[1],
+    }
     return javascript("acted", given | {"stop": stop, "value": value, "at": at}) | {"ids": ids}
 
 
@@ -335,7 +399,9 @@ CHANGED = {
 
 
 @pytest.mark.parametrize(("stop", "value"), CHANGED)
-def test_what_a_stop_of_the_machine_changes_is_what_pytorch_changes_and_is_undone(stop, value, roped):
+def test_what_a_stop_of_the_machine_changes_is_what_pytorch_changes_and_is_undone(
+    stop, value, roped
+):
     found, mine, set_to = acts(roped, stop, value), parts.mine(roped).double(), CHANGED[stop, value]
     if stop == "turn":
         theta = set_to.double()
@@ -343,7 +409,11 @@ def test_what_a_stop_of_the_machine_changes_is_what_pytorch_changes_and_is_undon
     changed = parts.exchanged(mine, **set_to)
     with torch.no_grad():
         wanted = changed(found["ids"])
-        assert torch.allclose(torch.tensor(found["changed"], dtype=torch.float64).view(wanted.shape), wanted, atol=1e-9)
+        assert torch.allclose(
+            torch.tensor(found["changed"], dtype=torch.float64).view(wanted.shape),
+            wanted,
+            atol=1e-9,
+        )
         assert (wanted - mine(found["ids"])).abs().max() > 1e-3, "it changes something"
     assert found["untouched"]
     row, shown = torch.tensor([found["row"]]), found["shown"]
@@ -358,7 +428,9 @@ def test_what_a_stop_of_the_machine_changes_is_what_pytorch_changes_and_is_undon
             for block in model.blocks[: shown["layer"]]:
                 x = block(x)
             own = model.blocks[shown["layer"]].weights(x)[0][0, shown["head"], -1]
-        assert torch.allclose(torch.tensor(seen, dtype=torch.float64), own.detach().double(), atol=1e-9)
+        assert torch.allclose(
+            torch.tensor(seen, dtype=torch.float64), own.detach().double(), atol=1e-9
+        )
     assert [n for n, _, _ in shown["shares"]] == [16, 64]
     assert shown["source"] == int(tasks.Retrieval().answers(row)[0, -1])
 
@@ -368,7 +440,10 @@ def test_the_stop_of_collapse_is_that_of_its_page(roped):
     for kind, dtype in (("bf16", torch.bfloat16), ("fp16", torch.float16), ("fp32", torch.float32)):
         shown = acts(roped, "collapse", kind, 150)["shown"]
         with torch.no_grad():
-            one, more = (mine.states(mine.embed(torch.tensor([[13] + [19] * n + [5]])))[0, -1] for n in (150, 151))
+            one, more = (
+                mine.states(mine.embed(torch.tensor([[13] + [19] * n + [5]])))[0, -1]
+                for n in (150, 151)
+            )
         assert shown["same"] == (one.to(dtype) == more.to(dtype)).tolist()
         assert torch.equal(torch.tensor(shown["was"], dtype=torch.float64), one.to(dtype).double())
         gap = one.to(dtype).double()
@@ -425,7 +500,9 @@ def ended(page) -> str:
 
 def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened):
     page = opened(viewport={"width": 1280, "height": 900})
-    assert page.locator(".train-lengths path").count() == 0, "nothing gives the answer away before the guess"
+    assert page.locator(".train-lengths path").count() == 0, (
+        "nothing gives the answer away before the guess"
+    )
     page.fill("[data-guess]", "0.9")
     page.click("[data-do=train]")
     page.wait_for_function("document.querySelector('.train-learning svg')")
@@ -436,13 +513,18 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
     assert f"Learned in {stored.steps} steps" in said
     assert f"at 16 pairs, in {stored.score_64:.2f} at 64 (your guess: 0.90)" in said
     assert page.locator(".train-lengths path").count() == 17, "15 seeds, the guess, one's own"
-    row = re.search(r"The row: (.+?) ((?:\?\w ?){4})\. It answers (\d); right is (\d)", page.inner_text(".train-row"))
+    row = re.search(
+        r"The row: (.+?) ((?:\?\w ?){4})\. It answers (\d); right is (\d)",
+        page.inner_text(".train-row"),
+    )
     assert f"{row[2][-1]}{row[4]}" == page.inner_text(".train-row b"), (
         "the pair in bold has the last question's key, and its value"
     )
     band = RACE[(RACE.task == "retrieval") & (RACE.entry == "RoPE")].score_64
     assert f"Our 15 seeds at 64: {band.min():.2f} to {band.max():.2f}." in said
-    assert page.get_attribute(".train-maps", "data-shares") != early, "the picture of the heads has changed"
+    assert page.get_attribute(".train-maps", "data-shares") != early, (
+        "the picture of the heads has changed"
+    )
     page.focus("[data-at=n]")
     for n in (128, 512):
         for _ in range(24 if n == 128 else 16):
@@ -459,7 +541,9 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
     page.select_option("[data-act=stop]", "hear")
     page.select_option("[data-act=value]", "2")
     page.wait_for_selector("[data-acted='hear 2 512']")
-    assert re.search(r"Right at 16: 0.9\d, now 0.[23]\d; at 64", page.inner_text(".train-act .live-says"))
+    assert re.search(
+        r"Right at 16: 0.9\d, now 0.[23]\d; at 64", page.inner_text(".train-act .live-says")
+    )
     page.select_option("[data-set=positions]", "none")
     assert "positions from RoPE to none. How often" in page.inner_text(".live-status")
     assert page.input_value("[data-guess]") == "", "another decoder, another guess"
@@ -475,9 +559,16 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
     assert page.errors == page.foreign == []
 
 
-def test_stopped_it_goes_on_without_a_network_to_the_same_end_on_a_phone_in_the_dark(opened, tmp_path):
+def test_stopped_it_goes_on_without_a_network_to_the_same_end_on_a_phone_in_the_dark(
+    opened, tmp_path
+):
     link = "#positions=none&map=difference&seed=3"
-    phone = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True, "color_scheme": "dark"}
+    phone = {
+        "viewport": {"width": 390, "height": 844},
+        "is_mobile": True,
+        "has_touch": True,
+        "color_scheme": "dark",
+    }
     page, straight = opened(link, **phone), opened(link)
     straight.click("[data-do=train]")
     page.context.set_offline(True)  # before anything was asked
@@ -499,7 +590,9 @@ def test_stopped_it_goes_on_without_a_network_to_the_same_end_on_a_phone_in_the_
     assert (task, facts["entry"], facts["seed"]) == ("retrieval", "NoPE, differential", "3")
     straight.evaluate("train.removeAttribute('data-done')")
     whole = (tmp_path / "my-decoder.safetensors").read_bytes()
-    assert f"if your disk has room: {round(len(whole) / 1000)} kB" in page.inner_text(".live-status")
+    assert f"if your disk has room: {round(len(whole) / 1000)} kB" in page.inner_text(
+        ".live-status"
+    )
     straight.click("[data-do=train]")
     straight.evaluate(SCRIPTS["dropped"], base64.b64encode(whole).decode())
     assert "press Stop, then open a file" in straight.inner_text(".live-status")
@@ -508,7 +601,9 @@ def test_stopped_it_goes_on_without_a_network_to_the_same_end_on_a_phone_in_the_
     straight.evaluate("train.removeAttribute('data-done')")
     straight.evaluate(SCRIPTS["dropped"], base64.b64encode(whole).decode())
     ended(straight)
-    assert "From the file: a decoder of the race, trained in the page" in straight.inner_text(".live-status")
+    assert "From the file: a decoder of the race, trained in the page" in straight.inner_text(
+        ".live-status"
+    )
     (tmp_path / "other.safetensors").write_bytes(b"no decoder at all")
     straight.set_input_files("[data-do=load]", tmp_path / "other.safetensors")
     straight.wait_for_selector(".live-status.bad")

@@ -65,14 +65,19 @@ def ragged(generator):
 
 def test_models_trained_together_are_trained_as_each_alone():
     alone, together = [small(s) for s in range(3)], [small(s) for s in range(3)]
-    expected = [training.fit(m, ragged, steps=12, rate=0.01, seed=s) for m, s in zip(alone, (5, 6, 7), strict=True)]
+    expected = [
+        training.fit(m, ragged, steps=12, rate=0.01, seed=s)
+        for m, s in zip(alone, (5, 6, 7), strict=True)
+    ]
     losses = training.fit_together(together, ragged, steps=12, rate=0.01, seeds=(5, 6, 7))
     torch.testing.assert_close(torch.tensor(losses), torch.tensor(expected), rtol=1e-4, atol=1e-5)
     for one, other in zip(alone, together, strict=True):
         torch.testing.assert_close(weights(one), weights(other), rtol=1e-3, atol=1e-4)
         assert not other.training
     shifted = training.fit_together([small(0)], ragged, steps=12, rate=0.01, seeds=(6,))
-    assert abs(shifted[0][-1] - expected[0][-1]) > 0.01, "the control: other batches give another loss"
+    assert abs(shifted[0][-1] - expected[0][-1]) > 0.01, (
+        "the control: other batches give another loss"
+    )
 
 
 def test_a_model_that_is_done_leaves_and_the_others_go_on_as_before():
@@ -100,7 +105,9 @@ def test_a_model_that_is_done_leaves_and_the_others_go_on_as_before():
 )  # fmt: skip
 def test_bad_input_to_training_together_is_named(arguments, named):
     with pytest.raises(ValueError, match=named):
-        training.fit_together(**{"models": [small(), small(1)], "batches": ragged, "steps": 5} | arguments)
+        training.fit_together(
+            **{"models": [small(), small(1)], "batches": ragged, "steps": 5} | arguments
+        )
 
 
 @pytest.mark.parametrize(("wrong", "share"), [(0, 1.0), (1, 0.0)])
@@ -131,7 +138,9 @@ def test_a_checkpoint_of_another_run_and_targets_that_none_counts_are_named(tmp_
     with pytest.raises(ValueError, match="count"):
         training.accuracy(small(), BATCHES, count=0)
     with pytest.raises(ValueError, match="targets that count"):
-        training.accuracy(small(), lambda g: (torch.zeros(1, 2).long(), torch.full((1, 2), training.UNASKED)))
+        training.accuracy(
+            small(), lambda g: (torch.zeros(1, 2).long(), torch.full((1, 2), training.UNASKED))
+        )
 
 
 def test_along_a_cosine_the_last_step_changes_nothing():
@@ -140,7 +149,12 @@ def test_along_a_cosine_the_last_step_changes_nothing():
         before, after = small(), small()
         seen = []
         training.fit(
-            before, BATCHES, steps=6, cosine=cosine, watch=lambda s, m, seen=seen: seen.append(weights(m)), every=1
+            before,
+            BATCHES,
+            steps=6,
+            cosine=cosine,
+            watch=lambda s, m, seen=seen: seen.append(weights(m)),
+            every=1,
         )
         assert torch.equal(seen[-1], seen[-2]) == cosine
         training.fit(after, BATCHES, steps=6, cosine=cosine)
@@ -159,5 +173,8 @@ def test_a_weight_of_zero_leaves_a_token_out():
     weighed = torch.ones(64)
     weighed[4] = 0
     models = [small(), small()]
-    losses = [training.fit(models[0], both, steps=3, weights=weighed), training.fit(models[1], one, steps=3)]
+    losses = [
+        training.fit(models[0], both, steps=3, weights=weighed),
+        training.fit(models[1], one, steps=3),
+    ]
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)

@@ -15,7 +15,9 @@ from helpers.transformer import Block, Decoder, sinusoidal
 
 def test_the_sinusoid_is_its_formula():
     table = sinusoidal(torch.arange(5), 8)
-    assert table[3, 2:4].tolist() == pytest.approx([math.sin(3 / 1e4 ** (2 / 8)), math.cos(3 / 1e4 ** (2 / 8))])
+    assert table[3, 2:4].tolist() == pytest.approx(
+        [math.sin(3 / 1e4 ** (2 / 8)), math.cos(3 / 1e4 ** (2 / 8))]
+    )
     decoder, ids = Decoder(10, width=8, heads=2, encoding="APE"), torch.tensor([[1, 1, 4, 0, 1]])
     torch.testing.assert_close(decoder.embed(ids)[0], decoder.embedding(ids)[0] + table.float())
 
@@ -38,7 +40,11 @@ def test_later_tokens_change_nothing(encoding):
 def test_what_is_added_to_the_logits_is_the_formula(encoding, window):
     """Press et al. (2022), section 3: minus 2^(-8 h / H) times the distance back, h from 1; later tokens are hidden."""
     heads, n = 4, 6
-    found = Decoder(10, heads=heads, encoding=encoding, window=window).blocks[0].bias(n, torch.zeros(1).double())
+    found = (
+        Decoder(10, heads=heads, encoding=encoding, window=window)
+        .blocks[0]
+        .bias(n, torch.zeros(1).double())
+    )
     for h, i, j in itertools.product(range(heads), range(n), range(n)):
         seen = j <= i and (window is None or i - j < window)
         slope = 2 ** (-8 * (h + 1) / heads) if encoding == "ALiBi" else 0.0
@@ -75,7 +81,9 @@ def test_weights_are_an_argument_and_softmax_is_what_it_was():
         "uniform": lambda logits: (logits * 0).nan_to_num(-math.inf).softmax(-1),
     }.items():
         torch.manual_seed(0)
-        decoder = Decoder(10, encoding="ALiBi", block=functools.partial(Block, attention=attention)).double()
+        decoder = Decoder(
+            10, encoding="ALiBi", block=functools.partial(Block, attention=attention)
+        ).double()
         found[name] = decoder(ids), decoder.attention(ids)
     for whole, given in zip(found["none"], found["softmax"], strict=True):
         torch.testing.assert_close(whole, given)

@@ -21,7 +21,15 @@ from helpers.transformer import Decoder
 pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
 
 LIVE = ROOT / "frontend/live"
-SHAPE = {"layers": 30, "heads": 9, "groups": 3, "size": 64, "width": 576, "vocabulary": 49152, "base": 1e5}
+SHAPE = {
+    "layers": 30,
+    "heads": 9,
+    "groups": 3,
+    "size": 64,
+    "width": 576,
+    "vocabulary": 49152,
+    "base": 1e5,
+}
 FOX = "<|im_start|>The quick brown fox jumps over the lazy dog. The quick brown fox jumps over the lazy"
 
 
@@ -62,12 +70,23 @@ def gains(rest: float, *off: tuple[int, int]) -> torch.Tensor:
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_setting_of_the_page_is_the_same_intervention_in_python(name, smollm2):
     n, (settings, python) = 9, CHANGES[name]
-    found, wanted = javascript("inputs", {"settings": settings, "shape": SHAPE, "n": n}), python(smollm2, n)
-    turns = wanted.get("rope", intervention.turns(smollm2, n)) / wanted.get("temperature", 1.0) ** 0.5
+    found, wanted = (
+        javascript("inputs", {"settings": settings, "shape": SHAPE, "n": n}),
+        python(smollm2, n),
+    )
+    turns = (
+        wanted.get("rope", intervention.turns(smollm2, n)) / wanted.get("temperature", 1.0) ** 0.5
+    )
     for table, part in (("cos", turns.real), ("sin", turns.imag)):
-        assert torch.allclose(torch.tensor(found[table]).view(n, 64), torch.cat([part] * 2, -1).float(), atol=1e-6)
-    assert torch.equal(torch.tensor(found["seen"]).view(n, n), wanted.get("mask", attention.causal_mask(n)))
-    assert torch.equal(torch.tensor(found["gain"]).view(30, 9), wanted.get("heads", gains(1)).float())
+        assert torch.allclose(
+            torch.tensor(found[table]).view(n, 64), torch.cat([part] * 2, -1).float(), atol=1e-6
+        )
+    assert torch.equal(
+        torch.tensor(found["seen"]).view(n, n), wanted.get("mask", attention.causal_mask(n))
+    )
+    assert torch.equal(
+        torch.tensor(found["gain"]).view(30, 9), wanted.get("heads", gains(1)).float()
+    )
 
 
 def test_the_measures_of_the_page_are_those_of_the_course():
@@ -77,12 +96,18 @@ def test_the_measures_of_the_page_are_those_of_the_course():
     maps[0, -1] = torch.eye(n)[0]  # at the last offset, which too few tokens have, is no slash
     maps[1, 9:] = torch.eye(n)[: n - 9]  # nor at the first of the last quarter of the offsets
     a, b = torch.randn(2, 50)
-    found = javascript("measures", {"maps": maps.flatten().tolist(), "n": n, "a": a.tolist(), "b": b.tolist()})
+    found = javascript(
+        "measures", {"maps": maps.flatten().tolist(), "n": n, "a": a.tolist(), "b": b.tolist()}
+    )
     stochastic = maps.double() / maps.double().sum(-1, keepdim=True)
     for head, score in enumerate(found["scores"]):
-        assert score["sink"] == pytest.approx(float(attention.sink_score(stochastic[head])), abs=1e-5)
+        assert score["sink"] == pytest.approx(
+            float(attention.sink_score(stochastic[head])), abs=1e-5
+        )
         for name, offset in (("diagonal", 0), ("previous", 1), ("slash", score["offset"])):
-            assert score[name] == pytest.approx(float(attention.slash_score(stochastic[head], offset)), abs=1e-5)
+            assert score[name] == pytest.approx(
+                float(attention.slash_score(stochastic[head], offset)), abs=1e-5
+            )
         slashes = [float(attention.slash_score(stochastic[head], offset)) for offset in range(2, 9)]
         assert score["slash"] == pytest.approx(max(slashes), abs=1e-5)
     p, q = a.double().softmax(0), b.double().softmax(0)
@@ -130,7 +155,9 @@ def test_the_tokenizer_of_the_page_is_the_models(smollm2):
 
 def test_a_token_keeps_its_number_when_separators_come_between():
     settings = {"hide": "1, 3", "gap": 9, "after": 3}
-    found = javascript("separated", {"ids": [11, 12, 13, 14, 15], "settings": settings, "shape": SHAPE})
+    found = javascript(
+        "separated", {"ids": [11, 12, 13, 14, 15], "settings": settings, "shape": SHAPE}
+    )
     assert found["ids"] == [11, 12, 0, 13, 14, 0, 15]
     assert found["hidden"] == [11, 13]
     assert found["places"] == [0, 1, 2, 3, 13, 14, 15]
@@ -144,7 +171,9 @@ def test_the_stored_run_is_of_the_first_prompt():
 def test_the_policy_lets_run_what_the_page_brings_and_nothing_else(name):
     text = (LIVE / name).read_text()
     inline = re.findall(r"<script>(.*?)</script>", text, re.S)
-    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in inline]
+    hashes = [
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in inline
+    ]
     assert [f"'sha256-{digest}'" for digest in hashes] == re.findall(r"'sha256-[^']+'", text)
     assert "unsafe-inline" not in re.search(r"script-src([^;]*)", text)[1]
 
@@ -156,7 +185,9 @@ def assert_decoder_equal(model: Decoder, vocabulary: list[str], letters: str, as
     for n in range(1, len(letters) + 1):
         tokens = torch.tensor([[vocabulary.index(text) for text in ["<s>", *letters[:n], ask]]])
         assert torch.allclose(torch.tensor(found["logits"][n - 1]), model(tokens)[0, -1], atol=1e-4)
-        assert torch.allclose(torch.tensor(found["states"][n - 1]), model.states(tokens)[0, -1], atol=1e-4)
+        assert torch.allclose(
+            torch.tensor(found["states"][n - 1]), model.states(tokens)[0, -1], atol=1e-4
+        )
 
 
 @pytest.mark.parametrize("name", live.SMALL)
@@ -168,7 +199,8 @@ def test_a_small_model_of_the_page_is_the_checkpoint(name):
 
 
 @pytest.mark.parametrize(
-    "options", [{"encoding": "ALiBi"}, {"window": 3}, {"norm": False}, {"turning": 0.5, "base": 50.0}]
+    "options",
+    [{"encoding": "ALiBi"}, {"window": 3}, {"norm": False}, {"turning": 0.5, "base": 50.0}],
 )
 def test_a_decoder_of_any_make_is_the_pages(options):
     torch.manual_seed(0)
@@ -182,7 +214,11 @@ def test_a_decoder_of_any_make_is_the_pages(options):
 def test_the_model_lies_beside_the_book_in_parts_that_any_host_takes():
     folder = ROOT / "_build/html/live"
     facts = json.loads((folder / "model.json").read_text())
-    assert facts["bytes"] == sum((folder / file["name"]).stat().st_size for file in facts["files"]) < 115e6
+    assert (
+        facts["bytes"]
+        == sum((folder / file["name"]).stat().st_size for file in facts["files"])
+        < 115e6
+    )
     assert all(file["bytes"] < 25e6 for file in facts["files"])
     assert facts["shape"] == SHAPE
 
@@ -202,7 +238,9 @@ def test_a_run_is_drawn_before_anything_large_is_asked_for(visit):
     assert page.get_attribute("[data-token='5']", "aria-pressed") == "true"
     page.click("#tab-heads")
     page.wait_for_selector("#live[data-stored=heads]")
-    counted = re.findall(r"\d+(?= (?:sink|diagonal|previous|slash))", page.inner_text("#live-panel"))
+    counted = re.findall(
+        r"\d+(?= (?:sink|diagonal|previous|slash))", page.inner_text("#live-panel")
+    )
     assert len(counted) == 4
     assert int(counted[0]) > 50
     assert page.errors == page.foreign == []
@@ -222,14 +260,20 @@ def test_typing_goes_on_where_a_browser_limits_the_history(visit):
 
 def test_a_missing_list_of_files_and_an_old_browser_are_told(visit):
     page = visit("live/index.html", service_workers="block")
-    page.context.route("**/model.json", lambda handler: handler.fulfill(status=404, body="<!DOCTYPE html>"))
+    page.context.route(
+        "**/model.json", lambda handler: handler.fulfill(status=404, body="<!DOCTYPE html>")
+    )
     page.click("[data-do=load]")
     page.wait_for_selector(".live-status.bad")
-    assert "model.json, is not beside this page (the site answers 404)" in page.inner_text(".live-status")
+    assert "model.json, is not beside this page (the site answers 404)" in page.inner_text(
+        ".live-status"
+    )
     for name in ("index", "small"):
         old = visit("live/index.html")
         script = re.compile(r"/(app|small)\.js$")
-        old.context.route(script, lambda handler: handler.fulfill(body="}", content_type="text/javascript"))
+        old.context.route(
+            script, lambda handler: handler.fulfill(body="}", content_type="text/javascript")
+        )
         old.goto(old.url.replace("index", name))
         assert "the browser is too old" in old.inner_text("main")
 
@@ -238,12 +282,16 @@ def test_a_missing_list_of_files_and_an_old_browser_are_told(visit):
 def loaded(chromium, site):
     """The page with the model loaded, once for the tests below; other hosts are blocked."""
     # a test's waiting evaluates text in the page, which its policy forbids; the tests of loading keep the policy
-    context = chromium.new_context(viewport={"width": 1280, "height": 900}, service_workers="block", bypass_csp=True)
+    context = chromium.new_context(
+        viewport={"width": 1280, "height": 900}, service_workers="block", bypass_csp=True
+    )
     page = watched(context, site)
     page.goto(f"{site}/live/index.html")
     page.evaluate("live.addEventListener('computed', ({ detail }) => (window.found = detail))")
     button = page.locator("[data-do=load]")
-    page.wait_for_function("document.querySelector('[data-do=load]').textContent.includes('MB, once')")
+    page.wait_for_function(
+        "document.querySelector('[data-do=load]').textContent.includes('MB, once')"
+    )
     button.dblclick()
     page.wait_for_selector("[data-computed]")
     yield page
@@ -253,7 +301,9 @@ def loaded(chromium, site):
 
 def sent(page, **state) -> str:
     """Follow a link with this state; the status line when all is computed."""
-    page.evaluate("live.removeAttribute('data-computed'); live.removeAttribute('data-drawn'); window.found = null")
+    page.evaluate(
+        "live.removeAttribute('data-computed'); live.removeAttribute('data-drawn'); window.found = null"
+    )
     page.evaluate("hash => { location.hash = hash }", "#" + urllib.parse.urlencode(state))
     page.wait_for_selector("[data-computed]")
     if "refused" not in page.get_attribute("#live", "data-computed"):
@@ -263,7 +313,9 @@ def sent(page, **state) -> str:
 
 
 @pytest.mark.slow
-def test_a_reader_takes_the_fast_quarter_away_and_sees_which_heads_lose_their_slash(loaded, smollm2):
+def test_a_reader_takes_the_fast_quarter_away_and_sees_which_heads_lose_their_slash(
+    loaded, smollm2
+):
     sent(loaded, prompt=FOX, view="heads")
     loaded.locator(".live-change summary").click()
     loaded.evaluate("live.removeAttribute('data-computed')")
@@ -276,10 +328,18 @@ def test_a_reader_takes_the_fast_quarter_away_and_sees_which_heads_lose_their_sl
     silent = intervention.read(smollm2, ids, rope=intervention.turns(smollm2, n, silent=range(8)))
     for side, wanted in (("trained", plain), ("changed", silent)):
         found = loaded.evaluate(SCRIPTS["outputs"], side)
-        assert torch.allclose(torch.tensor(found["maps"]).view(30, 9, n, n), wanted.attentions, atol=1e-3)
+        assert torch.allclose(
+            torch.tensor(found["maps"]).view(30, 9, n, n), wanted.attentions, atol=1e-3
+        )
         assert torch.allclose(torch.tensor(found["last"]), wanted.logits[-1], atol=1e-2)
-    maps = [each.attentions.double() / each.attentions.double().sum(-1, keepdim=True) for each in (plain, silent)]
-    best = [torch.stack([attention.slash_score(m, o) for o in range(min(16, 3 * n // 4))]).amax(0) for m in maps]
+    maps = [
+        each.attentions.double() / each.attentions.double().sum(-1, keepdim=True)
+        for each in (plain, silent)
+    ]
+    best = [
+        torch.stack([attention.slash_score(m, o) for o in range(min(16, 3 * n // 4))]).amax(0)
+        for m in maps
+    ]
     slashed = best[0] > 0.3
     lost = int((best[1][slashed] < best[0][slashed] / 2).sum())
     said = loaded.inner_text(".live-says >> nth=0")
@@ -320,14 +380,22 @@ def test_typed_as_a_person_does_the_first_press_counts(loaded):
 
     def written(words):
         loaded.locator("[data-do=generate]").click(no_wait_after=True)
-        loaded.wait_for_function("words => live.querySelector('.live-written')?.textContent.includes(words)", arg=words)
+        loaded.wait_for_function(
+            "words => live.querySelector('.live-written')?.textContent.includes(words)", arg=words
+        )
 
-    sent(loaded, prompt="one two", view="next")  # whatever the test before left open: not each view has the button
+    sent(
+        loaded, prompt="one two", view="next"
+    )  # whatever the test before left open: not each view has the button
     typed("The capital of Italy is", 600)
-    loaded.wait_for_function("!live.querySelector('.live-status').textContent.includes('Computing')")
+    loaded.wait_for_function(
+        "!live.querySelector('.live-status').textContent.includes('Computing')"
+    )
     assert "capital·of" in loaded.inner_text(".live-tokens").replace("\n", "")
     written("Rome")
-    loaded.set_viewport_size({"width": 600, "height": 900})  # a phone's keyboard goes away, or it is turned
+    loaded.set_viewport_size(
+        {"width": 600, "height": 900}
+    )  # a phone's keyboard goes away, or it is turned
     loaded.wait_for_timeout(300)
     assert "Rome" in loaded.inner_text(".live-written")
     typed("The capital of France is", 0)  # pressed before it is computed
@@ -344,7 +412,9 @@ def test_typed_as_a_person_does_the_first_press_counts(loaded):
         box.press("ControlOrMeta+A")
         box.press_sequentially("2.1" if name == "off" else "2")
         loaded.wait_for_timeout(600)
-        loaded.wait_for_function("!live.querySelector('.live-status').textContent.includes('Computing')")
+        loaded.wait_for_function(
+            "!live.querySelector('.live-status').textContent.includes('Computing')"
+        )
         before = loaded.get_attribute("#live", "data-computed")
         loaded.keyboard.press("Enter")
         loaded.keyboard.press("Tab")
@@ -388,18 +458,29 @@ def test_it_writes_what_the_model_writes_letters_of_several_tokens_whole(loaded,
     assert "\ufffd" not in loaded.inner_text("main")
     ids = probe.encode(smollm2, text)
     settings = {"max_new_tokens": 20, "do_sample": False, "pad_token_id": 0}
-    wanted = smollm2.model.generate(ids[None], attention_mask=torch.ones(1, len(ids)), **settings)[0, len(ids) :]
+    wanted = smollm2.model.generate(ids[None], attention_mask=torch.ones(1, len(ids)), **settings)[
+        0, len(ids) :
+    ]
     said = loaded.locator(".live-written").text_content().removeprefix("as trained: … ")
     assert said == smollm2.tokenizer.decode(wanted).rstrip("\ufffd")
 
 
 @pytest.mark.slow
 def test_a_hidden_token_is_the_one_of_that_number_also_between_separators(loaded):
-    sent(loaded, prompt="one two three four five six seven", separator=",", every=2, hide="3", view="next")
+    sent(
+        loaded,
+        prompt="one two three four five six seven",
+        separator=",",
+        every=2,
+        hide="3",
+        view="next",
+    )
     assert loaded.inner_text(".live-tokens .hidden") == "·three"
     assert loaded.evaluate("[...window.found.use.hide]") == [4]
     sent(loaded, prompt="one two", window=-1, view="next")
-    assert loaded.evaluate("document.querySelector('#live-panel').inert"), "the picture is of another state"
+    assert loaded.evaluate("document.querySelector('#live-panel').inert"), (
+        "the picture is of another state"
+    )
     sent(loaded, prompt="one two", view="next")
     assert not loaded.evaluate("document.querySelector('#live-panel').inert")
 
@@ -414,7 +495,12 @@ def test_who_is_heard_is_what_hiding_each_token_changes(loaded, smollm2):
     whole = intervention.read(smollm2, ids).logits[-1].double().log_softmax(0)
     found = []
     for k in range(len(ids)):
-        hidden = intervention.read(smollm2, ids, mask=unseen(len(ids), k)).logits[-1].double().log_softmax(0)
+        hidden = (
+            intervention.read(smollm2, ids, mask=unseen(len(ids), k))
+            .logits[-1]
+            .double()
+            .log_softmax(0)
+        )
         found.append(float((whole.exp() * (whole - hidden)).sum()))
     top = max(range(len(ids)), key=found.__getitem__)
     said = loaded.inner_text("#live-panel .live-says")
@@ -442,13 +528,18 @@ def test_bad_input_ends_in_a_sentence_or_in_a_picture(loaded):
     ):
         assert "tokens in" in sent(loaded, **state), state
     loaded.fill('[data-set="prompt"]', "x" * 10_000)
-    loaded.wait_for_function("document.querySelector('.live-status').textContent.includes('reads up to')")
+    loaded.wait_for_function(
+        "document.querySelector('.live-status').textContent.includes('reads up to')"
+    )
     assert loaded.errors == []
 
 
 @pytest.mark.slow
 def test_a_broken_load_goes_on_where_it_was_and_a_wrong_part_is_refused(chromium, site):
-    files = [file["name"] for file in json.loads((ROOT / "_build/html/live/model.json").read_text())["files"]]
+    files = [
+        file["name"]
+        for file in json.loads((ROOT / "_build/html/live/model.json").read_text())["files"]
+    ]
     context = chromium.new_context(service_workers="block")
     context.set_default_timeout(120_000)
     page, asked, fault = context.new_page(), [], {"abort": files[3], "damage": files[2]}
@@ -534,7 +625,9 @@ def test_the_service_worker_keeps_every_file_of_the_page_and_no_part_of_the_mode
     assert {"index.html", "small.html", "worker.js", "model.json"} <= set(kept)
     assert not [name for name in kept if re.match(r"(model|runtime|tokenizer)-[0-9a-f]+\.", name)]
     for page in ("index.html", "small.html"):
-        for name in re.findall(r'(?:src|href)="([^":/]+\.(?:js|css))"', (folder / page).read_text()):
+        for name in re.findall(
+            r'(?:src|href)="([^":/]+\.(?:js|css))"', (folder / page).read_text()
+        ):
             assert name in kept
 
 
@@ -555,7 +648,11 @@ def test_small_models_answer_at_once(visit):
         text = "xyyx" if counts else "0111"
         tokens, _ = trained.task.encode([text], *([] if counts else [["last"]]))
         answer = trained.task.vocabulary[int(trained.model(tokens)[0, -1].argmax())]
-        assert f"{text}: it answers {answer}, right is {2 if counts else 1}." in page.inner_text(".live-says") != said
+        assert (
+            f"{text}: it answers {answer}, right is {2 if counts else 1}."
+            in page.inner_text(".live-says")
+            != said
+        )
     page.fill("[data-small=letters]", "z")
     assert "Type letters" in page.inner_text(".live-error")
     page.evaluate(AXE.read_text())

@@ -41,7 +41,9 @@ def test_the_card_shows_what_a_claim_survived(name):
 
 
 def test_a_claim_without_a_turn_says_not_run():
-    name = next(name for name, claim in CLAIMS.items() if name not in turns.TURNS and not claim.parts)
+    name = next(
+        name for name, claim in CLAIMS.items() if name not in turns.TURNS and not claim.parts
+    )
     assert turns.of(name).outcome == turns.NOT_RUN
     assert "Could turn it, not run" in scorecard._row(CLAIMS[name], Found("1", HOLDS))
 
@@ -55,7 +57,9 @@ def test_outcomes_are_told_apart_by_their_conditions():
 
 
 def test_undecided_claims_are_a_list_at_the_end(monkeypatch):
-    monkeypatch.setattr(scorecard, "measure", lambda claim: Found("1", "too little evidence", words="why"))
+    monkeypatch.setattr(
+        scorecard, "measure", lambda claim: Found("1", "too little evidence", words="why")
+    )
     page = scorecard.papers().data
     assert page.count("<section") == 1
     assert scorecard.UNDECIDED in page

@@ -43,7 +43,15 @@ print(done)
 
 def unpack(name: str, folder: Path) -> Path:
     """Build the wheel of a package and unpack it: what `pip install --no-deps --target` does."""
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--disable-pip-version-check"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--disable-pip-version-check",
+    ]
     subprocess.run([*command, "--wheel-dir", folder, WHEELS[name]], check=True, timeout=300)
     (wheel,) = folder.glob("*.whl")
     place = folder / "installed"
@@ -61,10 +69,18 @@ def places(tmp_path_factory) -> dict[str, Path]:
 def test_wheel_holds_its_packages_and_all_data(places, name):
     place = places[name]
     assert {each.name for each in place.iterdir() if each.suffix != ".dist-info"} == HOLD[name]
-    tables = {each.relative_to(ROOT / "data") for each in (ROOT / "data").rglob("*") if each.is_file()}
-    shipped = {each.relative_to(place / "helpers/_data") for each in (place / "helpers/_data").rglob("*")}
+    tables = {
+        each.relative_to(ROOT / "data") for each in (ROOT / "data").rglob("*") if each.is_file()
+    }
+    shipped = {
+        each.relative_to(place / "helpers/_data") for each in (place / "helpers/_data").rglob("*")
+    }
     assert tables <= shipped, sorted(tables - shipped)[:5]
-    ours = {each.relative_to(ROOT / "src") for kind in HOLD[name] for each in (ROOT / "src" / kind).rglob("*.py")}
+    ours = {
+        each.relative_to(ROOT / "src")
+        for kind in HOLD[name]
+        for each in (ROOT / "src" / kind).rglob("*.py")
+    }
     missing = [each for each in ours if not (place / each).exists()]
     assert not missing, missing
 
@@ -72,8 +88,12 @@ def test_wheel_holds_its_packages_and_all_data(places, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WHEELS)
 def test_wheel_alone_runs_every_example(places, name, tmp_path):
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {
+        "OMP_NUM_THREADS": "1"
+    }
     command = [sys.executable, "-c", EXAMPLES, str(places[name]), name]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-3000:]
     assert int(done.stdout.split()[-1]) > 90

@@ -54,13 +54,19 @@ def test_still_draws_every_state_once_and_describes_it():
         drawn.append((n, dashed))
         return line(n, dashed=dashed)
 
-    page = explore(draw, caption="A line", n=[1, 2, 3], dashed=[False, True], labels={"n": "length (m)"}).still()
+    page = explore(
+        draw, caption="A line", n=[1, 2, 3], dashed=[False, True], labels={"n": "length (m)"}
+    ).still()
     assert sorted(drawn) == [(n, d) for n in (1, 2, 3) for d in (False, True)]
-    frames = json.loads(re.search(r'application/json">(.*?)</script>', page, re.S)[1].replace("<\\/", "</"))["frames"]
+    frames = json.loads(
+        re.search(r'application/json">(.*?)</script>', page, re.S)[1].replace("<\\/", "</")
+    )["frames"]
     assert len(frames) == 6
     assert 'alt="A line. length (m): 2, dashed: on. It ends at 2."' in frames[3][0]
     assert frames[3][1] == "It ends at 2."
-    chinese = explore(line, caption="一条线。", labels={"n": "长度", "kind": "种类"}, n=[1], kind=["甲"])
+    chinese = explore(
+        line, caption="一条线。", labels={"n": "长度", "kind": "种类"}, n=[1], kind=["甲"]
+    )
     assert 'alt="一条线。长度：1，种类：甲。It ends at 1."' in chinese.still()
 
 
@@ -83,7 +89,11 @@ def test_two_builds_are_equal_byte_for_byte():
 def test_the_players_script_does_what_it_says():
     """The tests of player.js, which run in node."""
     done = subprocess.run(
-        [NODE, "--test", ROOT / "tests/player.test.mjs"], capture_output=True, text=True, check=False, timeout=60
+        [NODE, "--test", ROOT / "tests/player.test.mjs"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -94,7 +104,12 @@ def test_the_scripts_are_what_a_page_may_hold(name):
     script = ROOT / f"src/helpers/widget/{name}.js"
     wrapped = f'"use strict";\n(function () {{\n{script.read_text()}\n}});'
     done = subprocess.run(
-        [NODE, "--check", "-"], input=wrapped, capture_output=True, text=True, check=False, timeout=60
+        [NODE, "--check", "-"],
+        input=wrapped,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     assert "</" not in script.read_text()
@@ -110,7 +125,9 @@ def test_the_first_frame_is_the_start():
 
 
 def test_a_table_is_a_frame_too():
-    page = explore(lambda n: pd.DataFrame({"n": [n], "twice": [2 * n]}), caption="Twice", n=[1, 2]).still()
+    page = explore(
+        lambda n: pd.DataFrame({"n": [n], "twice": [2 * n]}), caption="Twice", n=[1, 2]
+    ).still()
     assert "<td>4<\\/td>" in page
     with pytest.raises(ValueError, match="table of 40 rows"):
         explore(lambda n: pd.DataFrame({"n": range(40)}), caption="Long", n=[1, 2])
@@ -120,7 +137,10 @@ def test_a_table_is_a_frame_too():
     ("call", "message"),
     [
         (lambda: explore(line, caption="x"), "one to three controls, not 0"),
-        (lambda: explore(lambda a, b, c, d: None, caption="x", a=[1], b=[1], c=[1], d=[1]), "not 4"),
+        (
+            lambda: explore(lambda a, b, c, d: None, caption="x", a=[1], b=[1], c=[1], d=[1]),
+            "not 4",
+        ),
         (lambda: widget(n=[]), "n has no values"),
         (lambda: widget(n=range(100)), "400 states"),
         (lambda: widget(n=5), "n must be a list"),
@@ -129,7 +149,10 @@ def test_a_table_is_a_frame_too():
         (lambda: widget(start={"n": 9}), "start for n must be one of"),
         (lambda: widget(start={"m": 9}), "labels and start name m"),
         (lambda: widget(labels={"m": "x"}), "labels and start name m"),
-        (lambda: explore(lambda n: 5, caption="x", n=[1, 2]), "expected a Matplotlib figure or a DataFrame, not int"),
+        (
+            lambda: explore(lambda n: 5, caption="x", n=[1, 2]),
+            "expected a Matplotlib figure or a DataFrame, not int",
+        ),
         (lambda: explore(lambda n: (line(n)[0], 3), caption="x", n=[1]), "must be a sentence"),
         (lambda: explore(lambda m: line(m), caption="x", n=[1]), "draw must take the controls n"),
     ],
@@ -170,7 +193,9 @@ class Live:
     def __init__(self, draw, **controls):
         self.panel = explore(draw, caption="A line", **(controls or {"n": [1, 2, 3]})).live()
         *self.rows, self.status, self.body, self.printed, _ = self.panel.children
-        self.slider, self.button = self.rows[0].children if hasattr(self.rows[0], "children") else (self.rows[0], None)
+        self.slider, self.button = (
+            self.rows[0].children if hasattr(self.rows[0], "children") else (self.rows[0], None)
+        )
 
     @property
     def said(self):
@@ -200,7 +225,9 @@ async def test_live_redraws_remembers_and_waits():
     assert live.body.value == first
 
 
-@pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt, SystemExit, asyncio.CancelledError])
+@pytest.mark.parametrize(
+    "kind", [RuntimeError, KeyboardInterrupt, SystemExit, asyncio.CancelledError]
+)
 @awaited
 async def test_live_keeps_the_last_picture_when_draw_fails_and_recovers(kind):
     def draw(n):
@@ -317,7 +344,9 @@ def test_show_needs_alt_text_and_closes_the_figure(tmp_path):
 
 def drawn(shown):
     """The picture inside what `show` gives."""
-    return Image.open(io.BytesIO(base64.b64decode(re.search(r"base64,([^\"]+)", shown.data)[1]))).convert("RGB")
+    return Image.open(
+        io.BytesIO(base64.b64decode(re.search(r"base64,([^\"]+)", shown.data)[1]))
+    ).convert("RGB")
 
 
 def rgb(colour):
@@ -344,7 +373,9 @@ def test_labels_stay_apart():
     ax.set_ylim(0, 0.9)  # settled after the labels, which end above it
     for line in ax.get_lines():
         line.set_ydata([0, 0.9])
-    assert "data-faults" not in show(ax, alt="four lines").data, "names apart, and the y axis' name on the picture"
+    assert "data-faults" not in show(ax, alt="four lines").data, (
+        "names apart, and the y axis' name on the picture"
+    )
     heights = sorted(text.xyann[1] for text in ax.texts)
     assert min(b - a for a, b in itertools.pairwise(heights)) >= 0.05
     assert heights[-1] == 1
@@ -361,7 +392,9 @@ def test_a_line_through_a_legend_is_a_fault_and_dots_beside_it_are_none(form, fa
 
 
 def test_a_number_type_in_the_line_of_another_is_a_fault():
-    drawn = style.lines(pd.DataFrame({kind: [k, k] for k, kind in enumerate(style.TYPES)}), "y").get_lines()
+    drawn = style.lines(
+        pd.DataFrame({kind: [k, k] for k, kind in enumerate(style.TYPES)}), "y"
+    ).get_lines()
     assert [line.get_linestyle() for line in drawn] == list(dict.fromkeys(style.TYPES.values()))
     drawn[0].set_linestyle("--")
     assert re.findall(r"(\w+) in another", show(drawn[0].axes, alt="types").data) == ["fp32"]
@@ -372,12 +405,16 @@ def test_the_table_of_colours_is_that_of_style():
     table = (ROOT / "chapters/symbols.md").read_text().split("## Colours")[1]
     ways = zip(style.TYPES, ("solid", "dashed", "dotted", "dash-dot"), strict=True)
     assert ", ".join(map(" ".join, ways)) in table
-    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in re.findall(r"^\|.*\|$", table, re.M)[2:]]
+    rows = [
+        [cell.strip() for cell in row.strip("|").split("|")]
+        for row in re.findall(r"^\|.*\|$", table, re.M)[2:]
+    ]
     told = {name.lower(): colour for colour, *names in rows for name in names if name}
     kept = style.NETWORKS | style.ENCODINGS
-    assert {name: style.COLOURS.get(said.get(colour, colour), "#8F6B00") for name, colour in told.items()} == {
-        name.lower(): colour for name, colour in kept.items()
-    }
+    assert {
+        name: style.COLOURS.get(said.get(colour, colour), "#8F6B00")
+        for name, colour in told.items()
+    } == {name.lower(): colour for name, colour in kept.items()}
 
 
 def test_a_single_dot_keeps_its_colour():
@@ -385,8 +422,17 @@ def test_a_single_dot_keeps_its_colour():
     ax = style.axes("t", "x", "y")
     ax.plot(range(100), range(100), color=style.COLOURS["blue"])
     ax.plot([10], [80], "o", color=style.COLOURS["vermillion"])
-    colours = np.array([colour for _, colour in drawn(show(ax, alt="a line and a dot")).getcolors(1 << 16)]) / 255
-    for colour, most in ((style.COLOURS["blue"], 8), (style.COLOURS["vermillion"], 8), ("white", 0)):
+    colours = (
+        np.array(
+            [colour for _, colour in drawn(show(ax, alt="a line and a dot")).getcolors(1 << 16)]
+        )
+        / 255
+    )
+    for colour, most in (
+        (style.COLOURS["blue"], 8),
+        (style.COLOURS["vermillion"], 8),
+        ("white", 0),
+    ):
         assert 255 * np.abs(colours - rgb(colour)).max(1).min() <= most
 
 
@@ -398,23 +444,34 @@ def test_a_map_whose_least_is_dark_keeps_its_order_on_a_dark_page():
         assert f'<img class="{kind}"' in show(figure, alt="two cells").data
 
 
-def test_on_a_page_a_figure_is_a_drawing_with_its_text_in_the_dark_and_on_a_phone(chromium, monkeypatch):
+def test_on_a_page_a_figure_is_a_drawing_with_its_text_in_the_dark_and_on_a_phone(
+    chromium, monkeypatch
+):
     monkeypatch.setenv("HELPERS_STILL", "1")
-    ax = style.axes("A title that a phone must break in two, at the least", "n", "share right", log="x")
+    ax = style.axes(
+        "A title that a phone must break in two, at the least", "n", "share right", log="x"
+    )
     ax.plot([1, 10, 100], [0.1, 0.2, 0.9], "o-", label="fp32", mfc="white")
     style.label(ax)
     shown = show(ax, alt="A line rises.").data
     assert "data-faults" not in shown
     page = chromium.new_page(viewport={"width": 358, "height": 700})
-    page.set_content(f'<html data-theme="dark"><body style="margin:0;color:#eee">{shown}</body></html>')
+    page.set_content(
+        f'<html data-theme="dark"><body style="margin:0;color:#eee">{shown}</body></html>'
+    )
     assert [drawing.is_visible() for drawing in page.locator("svg.chart").all()] == [False, True]
     texts = page.locator("svg.narrow text:not(:has(tspan))")
     assert "share right" in texts.all_text_contents()
     scale = page.locator("svg.narrow").evaluate("e => e.getScreenCTM().a")
     for text in texts.all():
-        size, fill = text.evaluate("e => [parseFloat(getComputedStyle(e).fontSize), getComputedStyle(e).fill]")
+        size, fill = text.evaluate(
+            "e => [parseFloat(getComputedStyle(e).fontSize), getComputedStyle(e).fill]"
+        )
         assert size * scale >= 12
-        assert contrast(np.array([int(x) for x in re.findall(r"\d+", fill)[:3]]) / 255, np.zeros(3)) > 7
+        assert (
+            contrast(np.array([int(x) for x in re.findall(r"\d+", fill)[:3]]) / 255, np.zeros(3))
+            > 7
+        )
     page.close()
     figure = plt.figure(figsize=(1, 1))
     figure.subplots().imshow([[0, 1]])
@@ -426,14 +483,20 @@ def test_on_a_phone_panels_stand_below_one_another_and_names_break(chromium, mon
     figure = plt.figure(figsize=(11, 4))
     for ax, name in zip(figure.subplots(1, 2, sharey=True), ("first", "second"), strict=True):
         ax.barh(
-            ["a name that takes half of a phone's width", "short"], [1, 2], color=style.COLOURS["blue"], label="bar"
+            ["a name that takes half of a phone's width", "short"],
+            [1, 2],
+            color=style.COLOURS["blue"],
+            label="bar",
         )
         ax.set(title=f"{name}: a title that is too long for a phone's width", xlabel=name)
         ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     page = chromium.new_page(viewport={"width": 358, "height": 1200})
     page.set_content(show(figure, alt="Two panels.").data)
     boxes = "e => [e.textContent, e.getBoundingClientRect().x, e.getBoundingClientRect().y]"
-    found = [text.evaluate(boxes) for text in page.locator("svg.narrow text:not(:has(tspan)), svg.narrow tspan").all()]
+    found = [
+        text.evaluate(boxes)
+        for text in page.locator("svg.narrow text:not(:has(tspan)), svg.narrow tspan").all()
+    ]
     place = {said.strip(): (x, y) for said, x, y in found}
     assert place["second"][1] > place["first"][1] + 100
     assert abs(place["second"][0] - place["first"][0]) < 30
@@ -444,7 +507,9 @@ def test_on_a_phone_panels_stand_below_one_another_and_names_break(chromium, mon
 
 
 def test_a_size_that_is_a_hair_below_whole_pixels_does_not_shear_the_picture():
-    figure = plt.figure(figsize=(2.15 * 6 + 3.4, 1.0))  # 16.2999… inches, for matplotlib 1956 pixels
+    figure = plt.figure(
+        figsize=(2.15 * 6 + 3.4, 1.0)
+    )  # 16.2999… inches, for matplotlib 1956 pixels
     figure.add_axes((0, 0, 0.5, 1)).set(facecolor="black", xticks=[], yticks=[])
     picture = drawn(show(figure, alt="left half black")).convert("L")
     assert picture.width == 1956
@@ -454,7 +519,10 @@ def test_a_size_that_is_a_hair_below_whole_pixels_does_not_shear_the_picture():
 
 def contrast(one, other):
     """WCAG's contrast of two colours, from 1 to 21."""
-    linear = [[c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour] for colour in (one, other)]
+    linear = [
+        [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+        for colour in (one, other)
+    ]
     dark, light = sorted(0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in linear)
     return (light + 0.05) / (dark + 0.05)
 
@@ -463,7 +531,11 @@ def oklab(colours, blind=False):
     """Lightness and two axes of hue (Ottosson, 2020); `blind` to red and green: deuteranopia by Machado et al. (2009)."""
     cones = [[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]]
     mixed = [[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]]
-    eye = [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]] if blind else np.eye(3)
+    eye = (
+        [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]]
+        if blind
+        else np.eye(3)
+    )
     colours = np.array(colours)
     linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
     return np.cbrt(np.clip(linear @ np.array(eye).T, 0, 1) @ np.array(cones).T) @ np.array(mixed).T
@@ -472,7 +544,9 @@ def oklab(colours, blind=False):
 def apart(colours):
     """The least distance of two of the colours, as they are and to a red-green blind eye."""
     places = [oklab(colours), oklab(colours, blind=True)]
-    return np.array([min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) for seen in places])
+    return np.array(
+        [min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) for seen in places]
+    )
 
 
 @pytest.mark.parametrize(
@@ -505,6 +579,8 @@ def test_one_picture_serves_light_and_dark_pages(chromium, dark, ground):
     before = [rgb(colour) for colour in style.COLOURS.values()]
     assert min(contrast(colour, around) for colour in seen) >= 3
     assert (apart(seen) >= 0.95 * apart(before)).all()
-    for one, other in list(zip(oklab(before), oklab(seen), strict=True))[:4]:  # black and grey have no hue
+    for one, other in list(zip(oklab(before), oklab(seen), strict=True))[
+        :4
+    ]:  # black and grey have no hue
         turned = np.degrees(np.arctan2(*one[:0:-1]) - np.arctan2(*other[:0:-1]))
         assert abs((turned + 180) % 360 - 180) < 40

@@ -22,7 +22,12 @@ pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
 
 YOURS = sorted(ROOT.glob("chapters/*/yours.ipynb"))
 PAGES = [*(ROOT / f"chapters/{name}/build.ipynb" for name in ("0-build-it", "7-the-race")), *YOURS]
-CELLS = [cell for page in PAGES for cell in json.loads(page.read_text())["cells"] if cell["cell_type"] == "code"]
+CELLS = [
+    cell
+    for page in PAGES
+    for cell in json.loads(page.read_text())["cells"]
+    if cell["cell_type"] == "code"
+]
 CODE = {cell["id"]: "".join(cell["source"]) for cell in CELLS}
 CALLS = {
     "embedding": ["step-embedding"],
@@ -37,7 +42,10 @@ CALLS = {
     "layered": ["step-window"],
     "scaled": ["step-map"],
     "difference": ["step-two-maps"],
-    **{name: [f"step-{name.replace('_', '-')}"] for name in ("steps", "together", "held_out", "spare", "agree")},
+    **{
+        name: [f"step-{name.replace('_', '-')}"]
+        for name in ("steps", "together", "held_out", "spare", "agree")
+    },
 }
 TYPED = {
     "embedding": "ids, embedding, head, logits, loss", "attend": "softmax, attend", "block": "Block", "decoder": "Places, Decoder",
@@ -60,7 +68,12 @@ class Oracle(torch.nn.Module):
     def __init__(self):
         super().__init__()
         made = workshop.drawn(workshop.Decoder(workshop.Block(), workshop.Block()))
-        self.blocks, self.norm, self.head, self.embed = made.blocks, made.norm, made.head, made.embed
+        self.blocks, self.norm, self.head, self.embed = (
+            made.blocks,
+            made.norm,
+            made.head,
+            made.embed,
+        )
 
     def forward(self, ids):
         return torch.nn.functional.one_hot(workshop._answers(ids).clamp(min=0), 45).float()
@@ -125,8 +138,12 @@ def conditions(step):
 @pytest.mark.parametrize("step", CONDITIONS)
 def test_each_condition_of_a_step_has_an_answer_it_refuses(step):
     listed, rows = conditions(step), CONDITIONS[step]
-    assert [words for words in rows if not any(words in each for each in listed)] == [], "no condition has these words"
-    assert [each for each in listed if not any(words in each for words in rows)] == [], "nothing is refused by it"
+    assert [words for words in rows if not any(words in each for each in listed)] == [], (
+        "no condition has these words"
+    )
+    assert [each for each in listed if not any(words in each for words in rows)] == [], (
+        "nothing is refused by it"
+    )
     accepted = []
     for words, slips in rows.items():
         assert slips, words
@@ -148,13 +165,20 @@ def test_a_slip_that_no_row_names_is_repaired_and_an_error_tells_the_learners_li
     (tmp_path / "attend.py").write_text(code)
     space = runpy.run_path(tmp_path / "attend.py")
     found = workshop.attend(space["softmax"], space["attend"]).sentence
-    assert "Look at `k`: another variable belongs there. It stands in your line “logits = k @ k.mT" in found
-    (tmp_path / "right.py").write_text("import torch\n\n\n@torch.no_grad()\ndef right(x):\n    return x @ 1\n")
+    assert (
+        "Look at `k`: another variable belongs there. It stands in your line “logits = k @ k.mT"
+        in found
+    )
+    (tmp_path / "right.py").write_text(
+        "import torch\n\n\n@torch.no_grad()\ndef right(x):\n    return x @ 1\n"
+    )
     with pytest.raises(exercises.Wrong, match="in your line “return x @ 1”"):
         exercises.run("right(x)", runpy.run_path(tmp_path / "right.py")["right"], 2)
 
 
-@pytest.mark.parametrize("name", [name for name, row in exercises.tables(vars(workshop)).items() if "mistakes" in row])
+@pytest.mark.parametrize(
+    "name", [name for name, row in exercises.tables(vars(workshop)).items() if "mistakes" in row]
+)
 def test_each_row_of_the_table_is_a_mistake_that_no_other_row_makes(name, monkeypatch):
     """Each runs, is wrong on some case, and is told from all that stand before it."""
     noted, original = [], workshop.compare
@@ -165,7 +189,9 @@ def test_each_row_of_the_table_is_a_mistake_that_no_other_row_makes(name, monkey
         return original(names, call, answer, solution, given, mistakes, **more)
 
     monkeypatch.setattr(workshop, "compare", note)
-    step = {"weights": "block", "values": "block", "places": "decoder", "embed": "decoder"}.get(name, name)
+    step = {"weights": "block", "values": "block", "places": "decoder", "embed": "decoder"}.get(
+        name, name
+    )
     verdict(step, built())
     (call, solution, given, more), *_ = noted
     table = exercises.tables(vars(workshop))[name]["mistakes"]
@@ -198,12 +224,19 @@ def test_a_decoder_goes_out_to_a_file_and_comes_back(tmp_path, monkeypatch, caps
     for gap in ("...", "…", "____"):
         parts.note("3", f"It {gap}")
     said = ["Kept, with 1 in all.", *3 * ["Kept, and not finished yet."]]
-    assert capsys.readouterr().out.splitlines()[-4:] == [f"{each} ({tmp_path / 'my-notes.json'})" for each in said]
-    assert json.loads((tmp_path / "my-notes.json").read_text())["2"] == {"sentence": "It hears itself.", "heard": 0.2}
+    assert capsys.readouterr().out.splitlines()[-4:] == [
+        f"{each} ({tmp_path / 'my-notes.json'})" for each in said
+    ]
+    assert json.loads((tmp_path / "my-notes.json").read_text())["2"] == {
+        "sentence": "It hears itself.",
+        "heard": 0.2,
+    }
     with pytest.raises(ValueError, match="heard must be a finite number, not inf"):
         parts.note("2", "It hears itself.", heard=float("inf"))
     (tmp_path / "my-notes.json").write_text('{"2": {"heard": Infinity}}')
-    with pytest.raises(ValueError, match=r"my-notes\.json, chapter 2, 'heard' must be a finite number"):
+    with pytest.raises(
+        ValueError, match=r"my-notes\.json, chapter 2, 'heard' must be a finite number"
+    ):
         parts.note("2", "It hears itself.")
     (tmp_path / "my-notes.json").unlink()
     (tmp_path / "my-notes.json").mkdir()
@@ -227,7 +260,9 @@ def test_the_courses_parts_are_the_pages_lines():
     """Loop, rows and the share of right answers, so that the course's own decoder is what the page makes."""
     space = built()
     for n in (4, 16):
-        for one, other in zip(space["batch"](n, torch.Generator().manual_seed(3)), workshop.rows(n, 3), strict=True):
+        for one, other in zip(
+            space["batch"](n, torch.Generator().manual_seed(3)), workshop.rows(n, 3), strict=True
+        ):
             assert torch.equal(one, other)
     made = []
     for source in (space, vars(parts)):
@@ -240,7 +275,9 @@ def test_the_courses_parts_are_the_pages_lines():
 
 
 @pytest.mark.parametrize("page", YOURS, ids=lambda page: page.parent.name[0])
-def test_each_page_measures_the_courses_own_decoder_as_its_notes_say(page, tmp_path, monkeypatch, request):
+def test_each_page_measures_the_courses_own_decoder_as_its_notes_say(
+    page, tmp_path, monkeypatch, request
+):
     """`pytest tests/test_workshop.py --redraw` writes them."""
     (tmp_path / "notebook").mkdir()
     monkeypatch.chdir(tmp_path / "notebook")
@@ -253,11 +290,15 @@ def test_each_page_measures_the_courses_own_decoder_as_its_notes_say(page, tmp_p
     assert "..." in found.pop("sentence")
     assert all(0 <= each <= 1 for each in found.values())
     if request.config.getoption("--redraw"):
-        path.write_text(json.dumps(parts.notes() | {chapter: found}, indent=1, sort_keys=True) + "\n")
+        path.write_text(
+            json.dumps(parts.notes() | {chapter: found}, indent=1, sort_keys=True) + "\n"
+        )
     assert parts.notes()[chapter] == pytest.approx(found, abs=0.02)
 
 
-def test_the_report_of_a_decoder_of_ones_own_has_what_the_pages_measure_on_it(tmp_path, monkeypatch):
+def test_the_report_of_a_decoder_of_ones_own_has_what_the_pages_measure_on_it(
+    tmp_path, monkeypatch
+):
     """Of three blocks that turn, saved as the page "Train it here" saves it: no page asks for two blocks and a table."""
     (tmp_path / "notebook").mkdir()
     monkeypatch.chdir(tmp_path / "notebook")
@@ -282,7 +323,9 @@ def test_the_report_of_a_decoder_of_ones_own_has_what_the_pages_measure_on_it(tm
     measured = parts.notes()
     course = report.run(str(parts.COURSE), tmp_path / "out")
     again = json.loads(course.numbers.read_text())
-    assert again["measured"] == {chapter: pytest.approx(each, abs=0.02) for chapter, each in measured.items()}
+    assert again["measured"] == {
+        chapter: pytest.approx(each, abs=0.02) for chapter, each in measured.items()
+    }
     assert again["course"] == measured
     assert "Its row in the race is not there" in course.page.read_text()
 
@@ -303,12 +346,21 @@ def test_attention_is_one_number_on_three_pages():
     model = parts.read(parts.COURSE)
     file = base64.b64encode(parts.COURSE.read_bytes()).decode()
     row = workshop.rows(16, 0, 2)[0]
-    given = {"file": file, "stop": "subtract", "value": "0.5", "ids": row.flatten().tolist(), "n": 20, "at": 16}
+    given = {
+        "file": file,
+        "stop": "subtract",
+        "value": "0.5",
+        "ids": row.flatten().tolist(),
+        "n": 20,
+        "at": 16,
+    }
     found = javascript("acted", given)
     ids = torch.tensor([found["row"]])
     trained = found["shown"]["was"][found["shown"]["source"]]
 
-    blocks = [share for name, share in shares_on_page(model, ids).items() if name.startswith("attention")]
+    blocks = [
+        share for name, share in shares_on_page(model, ids).items() if name.startswith("attention")
+    ]
     assert len(blocks) == len(model.blocks), "it leaves no block out"
     last_question = CODE["step-spread"].replace("share[:, :, -4:, 0]", "share[:, :, -1:, 0]")
     space = {"torch": torch, "needle": tasks.Retrieval(), "batch": lambda *_: (ids, None)}
@@ -331,13 +383,16 @@ def test_attention_on_answer_is_what_sharp_averages():
 def test_a_decoder_that_these_pages_cannot_read_is_one_sentence(tmp_path):
     """Another size, another window: told, and not measured as if it were theirs."""
     wide = parts.Decoder(parts.Block(), tokens=7)
-    with pytest.raises(ValueError, match=r"shape \(7, 32\), and these pages ask one of 45 tokens and width 32"):
+    with pytest.raises(
+        ValueError, match=r"shape \(7, 32\), and these pages ask one of 45 tokens and width 32"
+    ):
         parts.mine(parts.keep(wide, tmp_path / "wide.safetensors", right="{}"))
     course = parts.mine(parts.COURSE)
     for block in course.blocks:
         block.settings = {"window": 2}
     with pytest.raises(
-        ValueError, match=r"right in 0\.\d\d at 16 pairs, and read with the parts of these pages it is in 1\.00"
+        ValueError,
+        match=r"right in 0\.\d\d at 16 pairs, and read with the parts of these pages it is in 1\.00",
     ):
         parts.mine(parts.keep(course, tmp_path / "near.safetensors"))
 
@@ -352,7 +407,9 @@ def test_a_page_of_ones_own_has_what_was_measured_and_what_was_said(tmp_path, mo
     for cell in json.loads((ROOT / "chapters/7-the-race/own.ipynb").read_text())["cells"]:
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), space)
-    assert space["found"].startswith("3 numbers of yours stand beside the course's own. Farthest apart: right at 16")
+    assert space["found"].startswith(
+        "3 numbers of yours stand beside the course's own. Farthest apart: right at 16"
+    )
     assert space["frame"].loc["4  other", "yours"] == 0.3
     assert parts.notes()["0"] == pytest.approx(
         {f"right at {n}": parts.right(parts.read(parts.COURSE), n) for n in (16, 64)}, abs=0.01

@@ -20,7 +20,9 @@ LLAMA = {
     "head_dim": 16,
     "max_position_embeddings": 512,
 }
-UNGROUPED = {name: value for name, value in LLAMA.items() if name not in ("head_dim", "num_key_value_heads")}
+UNGROUPED = {
+    name: value for name, value in LLAMA.items() if name not in ("head_dim", "num_key_value_heads")
+}
 # what is set in a configuration, by the name that transformers has for the family
 FAMILIES = {
     "llama": LLAMA | {"tie_word_embeddings": True},
@@ -45,11 +47,21 @@ FAMILIES = {
     "lfm2": UNGROUPED | {"num_key_value_heads": 2, "layer_types": ["conv", "full_attention"] * 2},
     "mamba": {"hidden_size": 64, "state_size": 8},
 }  # fmt: skip
-KINDS = ("llama", "qwen2", "gemma", "gemma2", "gpt2")  # one of each architecture that the probes must read
+KINDS = (
+    "llama",
+    "qwen2",
+    "gemma",
+    "gemma2",
+    "gpt2",
+)  # one of each architecture that the probes must read
 
 
 def tiny(
-    kind: str, seed: int = 0, attention: str | None = None, tokenizer: PreTrainedTokenizerFast | None = None, **fields
+    kind: str,
+    seed: int = 0,
+    attention: str | None = None,
+    tokenizer: PreTrainedTokenizerFast | None = None,
+    **fields,
 ) -> models.LanguageModel:
     """A random decoder and its tokenizer.
 
@@ -61,9 +73,13 @@ def tiny(
         fields: more of the configuration, such as `num_hidden_layers`.
     """
     tokenizer = tokenizer or byte_tokenizer()
-    ids = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    ids = {
+        name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")
+    }
     compute.seed(seed)
-    config = AutoConfig.for_model(kind, vocab_size=len(tokenizer), **(FAMILIES[kind] | ids | fields))
+    config = AutoConfig.for_model(
+        kind, vocab_size=len(tokenizer), **(FAMILIES[kind] | ids | fields)
+    )
     attention = "eager" if kind == "gemma2" else attention  # its soft caps have no fused form
     model = AutoModelForCausalLM.from_config(config, attn_implementation=attention)
     return models.LanguageModel(model.eval().requires_grad_(False), tokenizer)
@@ -82,7 +98,9 @@ def byte_tokenizer() -> PreTrainedTokenizerFast:
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     backend.add_special_tokens([AddedToken(BOS, special=True)])
-    return PreTrainedTokenizerFast(tokenizer_object=backend, bos_token=BOS, eos_token=BOS, pad_token=BOS)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token=BOS, eos_token=BOS, pad_token=BOS
+    )
 
 
 def prose_tokenizer(merges_digits: bool) -> PreTrainedTokenizerFast:
@@ -92,7 +110,11 @@ def prose_tokenizer(merges_digits: bool) -> PreTrainedTokenizerFast:
     digits = [] if merges_digits else [pre_tokenizers.Digits(individual_digits=True)]
     backend.pre_tokenizer = pre_tokenizers.Sequence([*digits, split])
     backend.decoder = decoders.ByteLevel()
-    text = (data.folder() / "prose.txt").read_text().splitlines() + [str(n) for n in range(1000)] + ["1" * 64]
+    text = (
+        (data.folder() / "prose.txt").read_text().splitlines()
+        + [str(n) for n in range(1000)]
+        + ["1" * 64]
+    )
     special = ["<end>"] if merges_digits else [BOS, "<end>"]
     trainer = BpeTrainer(
         vocab_size=1500,
@@ -104,5 +126,7 @@ def prose_tokenizer(merges_digits: bool) -> PreTrainedTokenizerFast:
     names = {"eos_token": "<end>"} | ({} if merges_digits else {"bos_token": BOS})
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **names)
     if merges_digits:
-        tokenizer.chat_template = "{% for m in messages %}User: {{ m['content'] }}\n{% endfor %}Assistant: "
+        tokenizer.chat_template = (
+            "{% for m in messages %}User: {{ m['content'] }}\n{% endfor %}Assistant: "
+        )
     return tokenizer

@@ -5,7 +5,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 HIDDEN = '<p class="book-zip" hidden>'
-LEFT_OUT = ("live", "downloads", "book.zip", "book.pdf")  # the live models are larger than all the rest
+LEFT_OUT = (
+    "live",
+    "downloads",
+    "book.zip",
+    "book.pdf",
+)  # the live models are larger than all the rest
 TOP = "connection-bottlenecks"
 README = """The book works offline from a small server: in this folder run
 

@@ -46,7 +46,10 @@ from pages import ROOT
 
 from course.build.files import writable
 
-SECONDS, CASE = 300, 30  # for a submission, the import of torch on a busy machine too; and for one cell or one case
+SECONDS, CASE = (
+    300,
+    30,
+)  # for a submission, the import of torch on a busy machine too; and for one cell or one case
 PRINTED = 100_000  # bytes that are kept of what a submission prints: all that comes behind is read and dropped
 ROOM = 64 << 20  # bytes of all files that a submission writes, where walls can hold it to that
 CHILD = Path(__file__).with_name("assignments_child.py")
@@ -86,7 +89,10 @@ def parts(root: Path, number: str, seed: int = 0) -> dict[str, str]:
         return families.parts(number, seed)
     cells = exercise(root, number)
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    stub, solution = (next(text for text in code if part in text) for part in ("raise NotImplemented", "def solution"))
+    stub, solution = (
+        next(text for text in code if part in text)
+        for part in ("raise NotImplemented", "def solution")
+    )
     stub = stub[stub.index("def ") :] if stub.startswith("prediction") else stub
     name = re.search(r"^def (\w+)", stub, re.M)[1]
     body = solution[solution.index("def solution") :].split("\n\n\nchecks.")[0]
@@ -100,12 +106,22 @@ def parts(root: Path, number: str, seed: int = 0) -> dict[str, str]:
 
 def notebook(cells: list[tuple[str, str]]) -> str:
     made = [
-        {"cell_type": kind, "id": f"a{k:02d}", "metadata": {}, "source": text.splitlines(keepends=True)}
+        {
+            "cell_type": kind,
+            "id": f"a{k:02d}",
+            "metadata": {},
+            "source": text.splitlines(keepends=True),
+        }
         | ({"outputs": [], "execution_count": None} if kind == "code" else {})
         for k, (kind, text) in enumerate(cells)
     ]
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    return json.dumps({"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1) + "\n"
+    return (
+        json.dumps(
+            {"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1
+        )
+        + "\n"
+    )
 
 
 def imports(root: Path, chapter: int, solved: bool) -> str:
@@ -113,9 +129,15 @@ def imports(root: Path, chapter: int, solved: bool) -> str:
     if not chapter:
         return "import math\n\nimport networkx as nx\nimport numpy as np\nimport torch"
     (path,) = root.glob(f"chapters/{chapter}-*/exercises.ipynb")
-    code = ["".join(c["source"]) for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "code"]
+    code = [
+        "".join(c["source"])
+        for c in json.loads(path.read_text())["cells"]
+        if c["cell_type"] == "code"
+    ]
     without = ("checks", "course") if solved else ("checks", "course", "helpers")
-    return "\n".join(line for line in code[1].splitlines() if not any(word in line for word in without)).strip()
+    return "\n".join(
+        line for line in code[1].splitlines() if not any(word in line for word in without)
+    ).strip()
 
 
 def asked_for(statement: str) -> str:
@@ -141,7 +163,9 @@ def handout(root: Path, number: int | str, solved: bool = False, seed: int = 0) 
     for each in asked:
         found = parts(root, each["exercise"], seed)
         title = re.sub(
-            r"^## \S+ ", f"## {each['points']} point{'s' * (each['points'] > 1)}: ", asked_for(found["statement"])
+            r"^## \S+ ",
+            f"## {each['points']} point{'s' * (each['points'] > 1)}: ",
+            asked_for(found["statement"]),
         )
         cells += [("markdown", title)]
         cells += [("code", found["solution" if solved else "stub"])]
@@ -169,12 +193,17 @@ def stripped(text: str, folder: str) -> str:
 
     for cell in book["cells"]:
         if cell["cell_type"] == "markdown":
-            cell["source"] = [re.sub(r"\]\(([^):#]+\.(?:ipynb|md))", leads, line) for line in cell["source"]]
+            cell["source"] = [
+                re.sub(r"\]\(([^):#]+\.(?:ipynb|md))", leads, line) for line in cell["source"]
+            ]
         if "step" in cell["metadata"].get("tags", []):
             text = "".join(cell["source"])
             names = re.findall(r"^(?:def|class) (\w+)|^(\w+(?:, \w+)*) = ", text, re.M)
             names = dict.fromkeys(", ".join(first or second for first, second in names).split(", "))
-            cell["source"] = [f"# {len(text.splitlines())} lines or fewer\n", f"{' = '.join(names)} = ...\n"]
+            cell["source"] = [
+                f"# {len(text.splitlines())} lines or fewer\n",
+                f"{' = '.join(names)} = ...\n",
+            ]
             cell["metadata"] = {"tags": ["step"]}  # nothing to fold
     return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
 
@@ -194,11 +223,19 @@ def without_solutions(root: Path, number: str) -> list[dict]:
         **code[1],
         "id": f"imports-{number.replace('.', '-')}",
     }  # other pages of the evening have `checks` of their own
-    cells = [cell for cell in exercise(root, number) if not "".join(cell["source"]).startswith("# @title Solution")]
+    cells = [
+        cell
+        for cell in exercise(root, number)
+        if not "".join(cell["source"]).startswith("# @title Solution")
+    ]
     cells = [cell for cell in cells if "checks.progress()" not in "".join(cell["source"])]
     hidden = re.compile(r"<details>\s*<summary>Solution in words.*?</details>", re.S)
     for cell in cells:
-        text = hidden.sub("", "".join(cell["source"])) if cell["cell_type"] == "markdown" else "".join(cell["source"])
+        text = (
+            hidden.sub("", "".join(cell["source"]))
+            if cell["cell_type"] == "markdown"
+            else "".join(cell["source"])
+        )
         cell["source"] = text.splitlines(keepends=True)
     return [cells[0], start, *cells[1:]]
 
@@ -221,7 +258,9 @@ def evening(root: Path, number: int) -> str:
             cells += without_solutions(root, f"{each}")
         if (page := part.get("page")) in pages:
             cells += _steps(
-                json.loads(stripped((root / f"chapters/{page}.ipynb").read_text(), page))["cells"][1:],
+                json.loads(stripped((root / f"chapters/{page}.ipynb").read_text(), page))["cells"][
+                    1:
+                ],
                 part.get("steps"),
             )
         elif page and page.endswith("/own"):
@@ -229,7 +268,8 @@ def evening(root: Path, number: int) -> str:
     for cell in cells:
         if cell["cell_type"] == "markdown":  # a handout has no pages of the book beside it
             cell["source"] = [
-                re.sub(r"\[([^\]]+)\]\([^):#]+\.(?:ipynb|md)[^)]*\)", r"\1", line) for line in cell["source"]
+                re.sub(r"\[([^\]]+)\]\([^):#]+\.(?:ipynb|md)[^)]*\)", r"\1", line)
+                for line in cell["source"]
             ]
     return json.dumps(book | {"cells": cells}, indent=1, ensure_ascii=False) + "\n"
 
@@ -239,7 +279,9 @@ def _steps(cells: list[dict], numbers: list[int] | None) -> list[dict]:
     found, inside = [], True
     for cell in cells:
         heading = (
-            re.search(r"^### (\d+)\. ", "".join(cell["source"]), re.M) if cell["cell_type"] == "markdown" else None
+            re.search(r"^### (\d+)\. ", "".join(cell["source"]), re.M)
+            if cell["cell_type"] == "markdown"
+            else None
         )
         inside = int(heading[1]) in numbers if heading and numbers else inside
         found += [cell] if inside else []
@@ -249,7 +291,8 @@ def _steps(cells: list[dict], numbers: list[int] | None) -> list[dict]:
 def handouts(root: Path = ROOT) -> dict[str, str]:
     """What is handed out, by file name: assignments, pages of steps without their lines, and the notebooks of five evenings."""
     steps = {
-        name: stripped((root / f"chapters/{folder}.ipynb").read_text(), folder) for name, folder in WORKSHOP.items()
+        name: stripped((root / f"chapters/{folder}.ipynb").read_text(), folder)
+        for name, folder in WORKSHOP.items()
     }
     evenings = {f"evening-{k}.ipynb": evening(root, k) for k in range(1, 6)}
     return {f"assignment-{n}.ipynb": handout(root, n) for n in plan(root)} | steps | evenings
@@ -258,18 +301,23 @@ def handouts(root: Path = ROOT) -> dict[str, str]:
 def make(out: Path, root: Path = ROOT) -> None:
     """Write what is handed out, and the solutions of all of it in a folder of their own."""
     solved = {f"assignment-{n}.ipynb": handout(root, n, solved=True) for n in plan(root)}
-    solved |= {name: (root / f"chapters/{folder}.ipynb").read_text() for name, folder in WORKSHOP.items()}
+    solved |= {
+        name: (root / f"chapters/{folder}.ipynb").read_text() for name, folder in WORKSHOP.items()
+    }
     for kind, files in (("handouts", handouts(root)), ("solutions", solved)):
         (out / kind).mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             (out / kind / name).write_text(text)
 
 
-def draw(seed: int, out: Path, root: Path = ROOT, chapters: Sequence[int] = questions.CHAPTERS) -> None:
+def draw(
+    seed: int, out: Path, root: Path = ROOT, chapters: Sequence[int] = questions.CHAPTERS
+) -> None:
     """Write the assignment of a term's seed and an examination on these chapters, and what is right in them."""
     out.mkdir(parents=True, exist_ok=True)
     books = {
-        f"drawn{end}.ipynb": handout(root, "drawn", solved, seed) for end, solved in (("", False), ("-solved", True))
+        f"drawn{end}.ipynb": handout(root, "drawn", solved, seed)
+        for end, solved in (("", False), ("-solved", True))
     }
     for name, text in (books | questions.paper(seed, root, chapters)).items():
         (out / name).write_text(text, encoding="utf-8")
@@ -282,20 +330,28 @@ def draw(seed: int, out: Path, root: Path = ROOT, chapters: Sequence[int] = ques
 def door() -> bool:
     """Whether bubblewrap is here and may make its walls."""
     known = shutil.which("bwrap")
-    return bool(known) and not subprocess.run([*walls("/tmp"), "true"], capture_output=True).returncode
+    return (
+        bool(known) and not subprocess.run([*walls("/tmp"), "true"], capture_output=True).returncode
+    )
 
 
 @functools.cache
 def sized() -> bool:
     """Whether this bubblewrap can hold a folder to a size (0.9 and later)."""
     known = shutil.which("bwrap")
-    return bool(known) and "--size" in subprocess.run([known, "--help"], capture_output=True, text=True).stdout
+    return (
+        bool(known)
+        and "--size" in subprocess.run([known, "--help"], capture_output=True, text=True).stdout
+    )
 
 
 def walls(room: str) -> list[str]:
     """The command that shuts a process in: no network, no other processes, files of Python to read, and one folder to write."""
     python = {os.path.realpath(each) for each in (sys.prefix, sys.base_prefix)} - {"/usr"}
-    seen = [f"--ro-bind-try {each} {each}" for each in ("/usr", "/bin", "/lib", "/lib64", *sorted(python), str(CHILD))]
+    seen = [
+        f"--ro-bind-try {each} {each}"
+        for each in ("/usr", "/bin", "/lib", "/lib64", *sorted(python), str(CHILD))
+    ]
     made = "--unshare-all --die-with-parent --new-session --cap-drop ALL --proc /proc --dev /dev --tmpfs /tmp"
     folder = ["--size", str(ROOM), "--tmpfs", room] if sized() else ["--bind", room, room]
     return ["bwrap", *made.split(), *" ".join(seen).split(), *folder, "--chdir", room]
@@ -312,7 +368,9 @@ def keep_first(pipe: BinaryIO, file: BinaryIO, most: int = PRINTED) -> None:
     file.flush()
 
 
-def run(source: str, number: int | str, seed: int, keep: Path, root: Path = ROOT) -> dict[str, list]:
+def run(
+    source: str, number: int | str, seed: int, keep: Path, root: Path = ROOT
+) -> dict[str, list]:
     """What a notebook's functions give on the cases, by exercise: a value, or a sentence on why there is none.
 
     Args:
@@ -321,20 +379,35 @@ def run(source: str, number: int | str, seed: int, keep: Path, root: Path = ROOT
     keep.mkdir(parents=True, exist_ok=True)
     (keep / "submission.ipynb").write_text(source)
     asked = [
-        {"name": parts(root, e["exercise"], seed)["name"], "cases": e["cases"]} for e in entries(root, number, seed)
+        {"name": parts(root, e["exercise"], seed)["name"], "cases": e["cases"]}
+        for e in entries(root, number, seed)
     ]
     clean = {"PATH": os.environ.get("PATH", ""), "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as room, (keep / "printed.txt").open("wb") as printed:
         with (keep / "returned.jsonl").open("wb") as back:
-            command = [*(walls(room) if door() else ()), sys.executable, "-u", str(CHILD), str(back.fileno())]
+            command = [
+                *(walls(room) if door() else ()),
+                sys.executable,
+                "-u",
+                str(CHILD),
+                str(back.fileno()),
+            ]
             process = subprocess.Popen(
                 command, cwd=room, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 start_new_session=True, env=clean | {"HOME": room}, pass_fds=[back.fileno()],
             )  # fmt: skip
-            reader = threading.Thread(target=keep_first, args=(process.stdout, printed), daemon=True)
+            reader = threading.Thread(
+                target=keep_first, args=(process.stdout, printed), daemon=True
+            )
             reader.start()
             try:
-                job = {"asked": asked, "seed": seed, "seconds": CASE, "room": room, "source": source}
+                job = {
+                    "asked": asked,
+                    "seed": seed,
+                    "seconds": CASE,
+                    "room": room,
+                    "source": source,
+                }
                 with contextlib.suppress(BrokenPipeError):  # it ended before it had read its job
                     process.stdin.write(json.dumps(job).encode())
                     process.stdin.close()
@@ -342,7 +415,9 @@ def run(source: str, number: int | str, seed: int, keep: Path, root: Path = ROOT
             except subprocess.TimeoutExpired:
                 pass
             finally:
-                with contextlib.suppress(ProcessLookupError):  # what it has started may hold the pipe open
+                with contextlib.suppress(
+                    ProcessLookupError
+                ):  # what it has started may hold the pipe open
                     os.killpg(process.pid, 9)
                 process.wait()
                 reader.join(5)
@@ -378,16 +453,33 @@ class Key:
             exercises,
         )
         drawn = "call" in found
-        names = families.KNOWN if drawn else vars(importlib.import_module(f"course.chapter{self.number[0]}.checks"))
+        names = (
+            families.KNOWN
+            if drawn
+            else vars(importlib.import_module(f"course.chapter{self.number[0]}.checks"))
+        )
         self.names = names | {"solved": {}}
-        exec(imports(root, 0 if drawn else int(self.number[0]), True) + "\n" + found["solution"], self.names["solved"])
+        exec(
+            imports(root, 0 if drawn else int(self.number[0]), True) + "\n" + found["solution"],
+            self.names["solved"],
+        )
         self.name, self.solution = found["name"], self.names["solved"][found["name"]]
         book = {} if drawn else exercises.tables(names)
-        self.row = found if drawn else next(row for row in book.values() if row.get("number") == self.number)
+        self.row = (
+            found
+            if drawn
+            else next(row for row in book.values() if row.get("number") == self.number)
+        )
         self.given = []
         for k, text in enumerate(asked["cases"]):
             torch.manual_seed(seed + k)
-            known = {"torch": torch, "math": math, "nx": networkx, "stats": scipy.stats, "seed": seed + k}
+            known = {
+                "torch": torch,
+                "math": math,
+                "nx": networkx,
+                "stats": scipy.stats,
+                "seed": seed + k,
+            }
             self.given += exercises.cases(known, text)
 
     def compare(self, answer: Callable, given: list, mistakes: str = "") -> str:
@@ -395,7 +487,13 @@ class Key:
         try:
             call = self.row.get("call", f"{self.name}()")
             self.checks.compare(
-                self.names, call, answer, self.solution, given, mistakes, tolerance=self.row.get("tolerance", 1e-6)
+                self.names,
+                call,
+                answer,
+                self.solution,
+                given,
+                mistakes,
+                tolerance=self.row.get("tolerance", 1e-6),
             )
         except self.checks.Wrong as wrong:
             return str(wrong)
@@ -428,7 +526,9 @@ class Given:
                     raise self.key.checks.Wrong(f"{self.key.name}({case.text}): {problem}")
                 kind, value = json.loads(value)
                 return (
-                    torch.tensor(value, dtype=getattr(torch, kind)) if kind.startswith(("float", "bfloat")) else value
+                    torch.tensor(value, dtype=getattr(torch, kind))
+                    if kind.startswith(("float", "bfloat"))
+                    else value
                 )
         raise KeyError("no case has these arguments")
 
@@ -473,15 +573,25 @@ def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROO
         ValueError: no such assignment, or no notebook in the folder.
     """
     if number not in [*plan(root), "drawn"]:
-        raise ValueError(f"number must be one of {', '.join(map(str, plan(root)))} or drawn, not {number!r}")
+        raise ValueError(
+            f"number must be one of {', '.join(map(str, plan(root)))} or drawn, not {number!r}"
+        )
     submissions = sorted(folder.glob("*.ipynb"))
     if not submissions:
         raise ValueError(f"folder must have notebooks, and {folder} has none")
     keys = [Key(root, asked, seed) for asked in entries(root, number, seed)]
-    assert not [key.number for key in keys for case in key.given if key.compare(key.solution, [case])]
+    assert not [
+        key.number for key in keys for case in key.given if key.compare(key.solution, [case])
+    ]
     rows, heads = (
         [],
-        ["who", *(key.number for key in keys), "points", "remark", *(["reasons"] if number == "drawn" else [])],
+        [
+            "who",
+            *(key.number for key in keys),
+            "points",
+            "remark",
+            *(["reasons"] if number == "drawn" else []),
+        ],
     )
     out.mkdir(parents=True, exist_ok=True)
     with writable(out / "marks.csv").open("w", newline="", errors="replace") as file:
@@ -519,8 +629,14 @@ def main() -> None:
     making.add_argument("out", type=Path)
     drawing.add_argument("seed", type=int)
     drawing.add_argument("out", type=Path)
-    drawing.add_argument("--chapters", type=int, nargs="+", choices=questions.CHAPTERS, default=[*questions.CHAPTERS])
-    marking.add_argument("number", type=lambda said: int(said) if said.isdigit() else said, choices=[*plan(), "drawn"])
+    drawing.add_argument(
+        "--chapters", type=int, nargs="+", choices=questions.CHAPTERS, default=[*questions.CHAPTERS]
+    )
+    marking.add_argument(
+        "number",
+        type=lambda said: int(said) if said.isdigit() else said,
+        choices=[*plan(), "drawn"],
+    )
     marking.add_argument("folder", type=Path)
     marking.add_argument("--seed", type=int, default=0, help="other numbers for another term")
     marking.add_argument("--out", type=Path, default=ROOT / "_build/marks")

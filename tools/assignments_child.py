@@ -54,7 +54,14 @@ def refused(*_: object, **__: object) -> None:
 
 def shut(room: str) -> None:
     """No new processes, no network, no solutions, and no files but those of Python and of an empty folder."""
-    allowed = [sys.prefix, sys.base_prefix, os.path.dirname(os.__file__), room, "/dev/null", "/dev/urandom"]
+    allowed = [
+        sys.prefix,
+        sys.base_prefix,
+        os.path.dirname(os.__file__),
+        room,
+        "/dev/null",
+        "/dev/urandom",
+    ]
     allowed = [os.path.realpath(each) for each in allowed]
     words = (
         "ctypes.",
@@ -79,7 +86,9 @@ def shut(room: str) -> None:
         if event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR):
             written += 1
             if written > WRITES:
-                raise PermissionError(f"a submission may open {WRITES} files for writing, and no more")
+                raise PermissionError(
+                    f"a submission may open {WRITES} files for writing, and no more"
+                )
         if event.startswith(listing):
             for each in arguments[:2]:
                 if isinstance(each, str | bytes | os.PathLike):
@@ -94,7 +103,9 @@ def shut(room: str) -> None:
             setattr(sys.modules["subprocess"], name, refused)
     for name in [each for each in sys.modules if each.split(".")[0] in HIDDEN]:
         del sys.modules[name]  # what is loaded already is imported without an event
-    torch.from_file = torch.UntypedStorage.from_file = torch.UntypedStorage._new_shared_filename_cpu = refused
+    torch.from_file = torch.UntypedStorage.from_file = (
+        torch.UntypedStorage._new_shared_filename_cpu
+    ) = refused
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILES, FILES))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))  # no process or thread more, but for root
@@ -128,8 +139,14 @@ def aside(node: ast.stmt) -> bool:
     """Whether a line belongs to the page and not to the answer: the book's checks."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return any(each.name == "checks" or each.name.endswith(".checks") for each in node.names)
-    called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
-    return isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "checks"
+    called = (
+        node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+    )
+    return (
+        isinstance(called, ast.Attribute)
+        and isinstance(called.value, ast.Name)
+        and called.value.id == "checks"
+    )
 
 
 def read(text: str) -> ast.Module:
@@ -162,13 +179,19 @@ def main() -> None:
     given = {"torch": torch, "math": math, "nx": networkx, "stats": scipy.stats}
     shut(job["room"])
     book: tuple[str, object] = within(job["seconds"], json.loads, job["source"])
-    cells = book[1]["cells"] if isinstance(book[1], dict) and isinstance(book[1].get("cells"), list) else []
+    cells = (
+        book[1]["cells"]
+        if isinstance(book[1], dict) and isinstance(book[1].get("cells"), list)
+        else []
+    )
     said = "" if cells else "no notebook"
     for cell in cells:
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             problem, _ = within(
                 job["seconds"],
-                lambda cell=cell: exec(compile(read("".join(cell.get("source", ""))), "<cell>", "exec"), space),
+                lambda cell=cell: exec(
+                    compile(read("".join(cell.get("source", ""))), "<cell>", "exec"), space
+                ),
             )
             said = said or problem
     for each in job["asked"]:

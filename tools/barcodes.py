@@ -75,7 +75,12 @@ def main(out: Path = ROOT / "src/course/drawing/numbers/barcodes.json") -> None:
         f"{models.DEFAULT} (4-bit file, unpacked); python tools/barcodes.py, {time.strftime('%Y-%m-%d')}, one CPU "
         f"core, {time.monotonic() - start:.0f} s, Python {sys.version.split()[0]}, torch {torch.__version__}"
     )
-    out.write_text(json.dumps({"about": about, "lengths": LENGTHS, "largest": round(largest, 4), "pairs": held}) + "\n")
+    out.write_text(
+        json.dumps(
+            {"about": about, "lengths": LENGTHS, "largest": round(largest, 4), "pairs": held}
+        )
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

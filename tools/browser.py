@@ -14,7 +14,14 @@ from pathlib import Path
 from playwright.sync_api import Error, sync_playwright
 
 # the first draws pages alone, no windows around them: a page takes it half the time
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
 MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
@@ -75,7 +82,9 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address of a folder, served from this machine on a free port until the block ends."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

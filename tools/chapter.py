@@ -42,9 +42,13 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     """
     there = sorted(int(path.name[7:]) for path in (root / "src/course").glob("chapter*"))
     if number != str(there[-1] + 1):
-        raise ValueError(f"NUMBER must be {there[-1] + 1}, the first that no chapter has, not {number!r}")
+        raise ValueError(
+            f"NUMBER must be {there[-1] + 1}, the first that no chapter has, not {number!r}"
+        )
     if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name):
-        raise ValueError(f"NAME must be words in small letters with hyphens between, as first-token, not {name!r}")
+        raise ValueError(
+            f"NAME must be words in small letters with hyphens between, as first-token, not {name!r}"
+        )
     if not title.strip() or '"' in title:
         raise ValueError(f"TITLE must be a title without quotation marks, not {title!r}")
     words = {"NUMBER": number, "SLUG": name, "NAME": name.replace("-", "_"), "TITLE": title}
@@ -60,7 +64,9 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     texts[root / f"chapters/{number}-{name}/draft.ipynb"] = draft
     toc, card, last = root / "_toc.yml", root / "src/course/scorecard/__init__.py", there[-1]
     line = f'      - file: chapters/{number}-{name}/draft\n        title: "{number}. {title}"\n'
-    texts[toc] = toc.read_text().replace("  - caption: The book\n", f"{line}  - caption: The book\n", 1)
+    texts[toc] = toc.read_text().replace(
+        "  - caption: The book\n", f"{line}  - caption: The book\n", 1
+    )
     known = f"from course.chapter{last} import claims as chapter{last}\n"
     gathered = card.read_text().replace(known, known + known.replace(str(last), number), 1)
     texts[card] = gathered.replace(f"chapter{last})\n", f"chapter{last}, chapter{number})\n", 1)

@@ -100,12 +100,19 @@ unknown = [text for text in dict.fromkeys(words._missing) if not re.search("[一
 print(json.dumps(unknown, ensure_ascii=False))"""
 
 
-CHECKED = ("exercises.zh.po", "build.zh.po", "yours.zh.po", "own.zh.po")  # pages whose answers are checked
+CHECKED = (
+    "exercises.zh.po",
+    "build.zh.po",
+    "yours.zh.po",
+    "own.zh.po",
+)  # pages whose answers are checked
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 SHOWN = re.compile(r'drawing\.show\("(\w+)"')
 WAIT = re.compile(r"[(（][^()（）]*[.。][)）]")  # a sentence in brackets is not said
 LISTING = "````{code-block}"
-NAMED = "".join(f'<p class="{state} admonition-title">代码</p>' for state in ("collapsed", "expanded"))
+NAMED = "".join(
+    f'<p class="{state} admonition-title">代码</p>' for state in ("collapsed", "expanded")
+)
 FOLD = f'<details class="admonition hide above-input"><summary aria-label="显示或隐藏代码">{NAMED}</summary>'
 BEHIND = '<small class="behind">（本段依据较早的英文版，尚未更新）</small>'
 OPEN = '<small class="behind">（本段尚未译出，暂用英文）</small>'
@@ -142,9 +149,15 @@ def cells(page: Path, cues: bool = False, slides: bool = True) -> dict[str, str]
         notebook = json.loads(page.read_text())
         cues |= bool(notebook["metadata"].get("lecture", {}).get("spoken"))
         tags = {cell["id"]: cell["metadata"].get("tags", []) for cell in notebook["cells"]}
-        left = {i for i, has in tags.items() if (not cues if "cue" in has else not slides and "remove-cell" in has)}
+        left = {
+            i
+            for i, has in tags.items()
+            if (not cues if "cue" in has else not slides and "remove-cell" in has)
+        }
         every = [cell for cell in notebook["cells"] if cell["id"] not in left]
-        return {cell["id"]: "".join(cell["source"]) for cell in every if cell["cell_type"] == "markdown"}
+        return {
+            cell["id"]: "".join(cell["source"]) for cell in every if cell["cell_type"] == "markdown"
+        }
     sections = re.split(r"\n\n(?=## )", page.read_text().strip())
     return {re.match(r"#+ (.+)", section)[1]: section for section in sections}
 
@@ -153,14 +166,18 @@ def code(page: Path) -> dict[str, str]:
     """The code cells that a page shows, by their ids."""
     every = json.loads(page.read_text())["cells"] if page.suffix == ".ipynb" else []
     every = [
-        cell for cell in every if cell["cell_type"] == "code" and "remove-cell" not in cell["metadata"].get("tags", [])
+        cell
+        for cell in every
+        if cell["cell_type"] == "code" and "remove-cell" not in cell["metadata"].get("tags", [])
     ]
     return {cell["id"]: "".join(cell["source"]) for cell in every}
 
 
 def wanted(page: Path, entries: list[Entry]) -> list[Entry]:
     """The units of a page: of its text, of its code; and what was found to be said when it was run, or by its directives."""
-    twice = {(e.text, e.context) for e in entries if e.context not in (None, units.SAID, units.CODE)}
+    twice = {
+        (e.text, e.context) for e in entries if e.context not in (None, units.SAID, units.CODE)
+    }
     found = {}
     for name, text in cells(page, cues=True).items():
         where = name if page.suffix == ".ipynb" else ""
@@ -181,7 +198,11 @@ def wanted(page: Path, entries: list[Entry]) -> list[Entry]:
 def current(table: Path) -> list[Entry]:
     """Return the units of a page as they are now, each with what was translated, whether or not the table knows them yet."""
     page = english(table)
-    return list(_current(page, table, page.stat().st_mtime_ns, table.stat().st_mtime_ns if table.exists() else 0))
+    return list(
+        _current(
+            page, table, page.stat().st_mtime_ns, table.stat().st_mtime_ns if table.exists() else 0
+        )
+    )
 
 
 @lru_cache(maxsize=256)
@@ -197,15 +218,21 @@ def update(page: Path, more: list[str] = ()) -> Path:
     table = page.with_suffix(".zh.po")
     entries = units.read_all(table)
     heard = [Entry(units.holes(text), "", SAID) for text in more]
-    new = units.merged(heard + entries, wanted(page, [e for e in entries if not e.obsolete] + heard))
+    new = units.merged(
+        heard + entries, wanted(page, [e for e in entries if not e.obsolete] + heard)
+    )
     kept = units.left(entries, new)
     for entry in kept:
         if entry not in entries:
-            print(f"{table.name}: {entry.text!r} is no longer there; its translation is kept behind #~")
+            print(
+                f"{table.name}: {entry.text!r} is no longer there; its translation is kept behind #~"
+            )
     done = all(e.other and not e.fuzzy for e in new if e.place not in optional(page))
     git = ["git", "-C", str(ROOT), "log", "-1", "--format=%h", "--", str(page)]
     said = (
-        subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() if done else units.commit(table)
+        subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+        if done
+        else units.commit(table)
     )
     units.write(table, new + kept, said)
     return table
@@ -230,9 +257,13 @@ def reword(page: Path, phrases: list[str] = ()) -> list[str]:
     chosen = [e for e in moved if not phrases or any(phrase in e.text for phrase in phrases)]
     for entry in chosen:
         if differing := units.differing(entry.text, entry.other):
-            raise ValueError(f"phrase = {entry.text!r} has {differing}, its translation has not: translate it again")
+            raise ValueError(
+                f"phrase = {entry.text!r} has {differing}, its translation has not: translate it again"
+            )
     units.write(
-        table, [e._replace(fuzzy=False, previous="") if e in chosen else e for e in entries], units.commit(table)
+        table,
+        [e._replace(fuzzy=False, previous="") if e in chosen else e for e in entries],
+        units.commit(table),
     )
     return [e.text for e in chosen]
 
@@ -286,7 +317,9 @@ def texts(table: Path, cues: bool = False, marks: bool = False) -> dict[str, str
         return marked(piece, entry.other, BEHIND) if entry else marked(piece, piece.text, OPEN)
 
     return {
-        name: "".join(other(piece, name, text.startswith("<!-- cue")) for piece in units.pieces(text))
+        name: "".join(
+            other(piece, name, text.startswith("<!-- cue")) for piece in units.pieces(text)
+        )
         for name, text in cells(english(table), cues).items()
     }
 
@@ -310,7 +343,11 @@ def marked(piece: units.Piece, text: str, mark: str) -> str:
 
 def frame(kind: str) -> dict[str, str]:
     """What stands around Chinese pages and slides, by its English: of a "deck", its "speaker" window, the "theme", a "kind" of box."""
-    return {e.text: e.other for e in units.read(HOME / "zh/frame.po") if e.context == kind and e.other and not e.fuzzy}
+    return {
+        e.text: e.other
+        for e in units.read(HOME / "zh/frame.po")
+        if e.context == kind and e.other and not e.fuzzy
+    }
 
 
 def spoken_too(table: Path) -> bool:
@@ -332,7 +369,11 @@ def folder() -> Path:
 def notebook(table: Path) -> nbformat.NotebookNode:
     """An edition as a notebook that runs wherever the English one does."""
     found = nbformat.read(english(table), as_version=4)
-    text, entries, sources = texts(table, cues=True, marks=True), current(table), code(english(table))
+    text, entries, sources = (
+        texts(table, cues=True, marks=True),
+        current(table),
+        code(english(table)),
+    )
     stays, said = units.keeps(sources.values()), words(table)
     for cell in found.cells:
         if cell.cell_type == "markdown":
@@ -349,7 +390,11 @@ def notebook(table: Path) -> nbformat.NotebookNode:
     held = f"TABLE = {json.dumps(said, ensure_ascii=False, indent=0)}\nFONTS = {json.dumps(fonts)}"
     start, end = START.rsplit("speak(", 1)  # in a function: a page's own names do not reach it
     cell = nbformat.v4.new_code_cell(f"{start}{held}\nspeak({end}", id="words")
-    cell.metadata = {"tags": ["remove-cell"], "slideshow": {"slide_type": "skip"}, "jupyter": {"source_hidden": True}}
+    cell.metadata = {
+        "tags": ["remove-cell"],
+        "slideshow": {"slide_type": "skip"},
+        "jupyter": {"source_hidden": True},
+    }
     first = next(k for k, cell in enumerate(found.cells) if cell.cell_type == "code")
     found.cells.insert(first + 1, cell)
     return found
@@ -368,7 +413,9 @@ def written(table: Path) -> Path:
         ]  # quoted in Chinese
     )
     cut(used, name, home)
-    book.cells.append(nbformat.v4.new_code_cell(END, id="missing", metadata={"slideshow": {"slide_type": "skip"}}))
+    book.cells.append(
+        nbformat.v4.new_code_cell(END, id="missing", metadata={"slideshow": {"slide_type": "skip"}})
+    )
     path, text = home / f"{name}.ipynb", nbformat.writes(book)
     if not path.exists() or path.read_text() != text:  # else it is as old as what was executed
         path.write_text(text)
@@ -390,8 +437,12 @@ def cut(text: str, stem: str, home: Path) -> None:
         return
     for weight in WEIGHTS:
         plain = home / f"{stem}-{weight}.ttf"
-        font = TTFont(io.BytesIO(whole(weight)), recalcBBoxes=False, recalcTimestamp=False)  # outlines stay as they are
-        cutter = subset.Subsetter(subset.Options(layout_features=[], hinting=False, notdef_outline=True))
+        font = TTFont(
+            io.BytesIO(whole(weight)), recalcBBoxes=False, recalcTimestamp=False
+        )  # outlines stay as they are
+        cutter = subset.Subsetter(
+            subset.Options(layout_features=[], hinting=False, notdef_outline=True)
+        )
         cutter.populate(text="".join(characters | ASCII))
         cutter.subset(font)
         font.save(plain)
@@ -415,11 +466,22 @@ def whole(weight: int) -> bytes:
 @cache
 def drawn() -> str:
     """The characters of other languages around a page: in the drawings' scripts and tables, in the frame, in its neighbours' heads."""
-    files = [path for kind in ("js", "json", "py") for path in (ROOT / "src/course/drawing").rglob(f"*.{kind}")]
-    files += [HOME / "zh/frame.po", ROOT / "_static/course.js", ROOT / "data/sources.csv", Path(__file__)]
+    files = [
+        path
+        for kind in ("js", "json", "py")
+        for path in (ROOT / "src/course/drawing").rglob(f"*.{kind}")
+    ]
+    files += [
+        HOME / "zh/frame.po",
+        ROOT / "_static/course.js",
+        ROOT / "data/sources.csv",
+        Path(__file__),
+    ]
     files += [ROOT / "sphinx_ext" / name for name in ("sourced.py", "chinese.py", "searching.js")]
     heads = (next(iter(texts(path).values())) for path in HOME.rglob("*.zh.po"))
-    return "".join(sorted(set(re.findall(r"[⺀-￯]", "".join([*(path.read_text() for path in files), *heads])))))
+    return "".join(
+        sorted(set(re.findall(r"[⺀-￯]", "".join([*(path.read_text() for path in files), *heads]))))
+    )
 
 
 def headings() -> str:
@@ -460,7 +522,11 @@ def ran(cell: nbformat.NotebookNode) -> list[str]:
     tags = cell.metadata.get("tags", [])
     if "remove-cell" in tags:
         return []
-    code = [raw('<div class="cell_input docutils container">'), f"{LISTING} python\n{cell.source}\n````", raw("</div>")]
+    code = [
+        raw('<div class="cell_input docutils container">'),
+        f"{LISTING} python\n{cell.source}\n````",
+        raw("</div>"),
+    ]
     kind = "cell"
     if "hide-input" in tags:
         code, kind = [raw(FOLD), *code, raw("</details>")], "cell tag_hide-input"
@@ -473,12 +539,18 @@ def ran(cell: nbformat.NotebookNode) -> list[str]:
             given.append(shown["text/markdown"])
         elif text := shown.get("text/plain") or output.get("text"):
             given.append(f"{LISTING} none\n{text.strip()}\n````")
-    given = [raw('<div class="cell_output docutils container">'), *given, raw("</div>")] if given else []
+    given = (
+        [raw('<div class="cell_output docutils container">'), *given, raw("</div>")]
+        if given
+        else []
+    )
     if "hide-cell" in tags:
         shown = cell.metadata["mystnb"]["code_prompt_show"]
         given, kind = [*given, raw("</details>")], "cell tag_hide-cell"
         code = [
-            raw(f'<details class="admonition hide solved"><summary>{frame("prompts").get(shown, shown)}</summary>'),
+            raw(
+                f'<details class="admonition hide solved"><summary>{frame("prompts").get(shown, shown)}</summary>'
+            ),
             *code,
         ]
     return [raw(f'<div class="{kind} docutils container">'), *code, *given, raw("</div>")]
@@ -499,7 +571,9 @@ def note(table: Path) -> str:
 def listed() -> list[tuple[str, str, int, int, int]]:
     """Return the pages that have an edition: name, Chinese title, units up to date, units in all, units that moved."""
     rows = []
-    for name in re.findall(r"(?:file|root): chapters/((?!zh/)\S+)", (ROOT / "_toc.yml").read_text()):
+    for name in re.findall(
+        r"(?:file|root): chapters/((?!zh/)\S+)", (ROOT / "_toc.yml").read_text()
+    ):
         for table in tables(english(HOME / f"{name}.zh.po")):
             title, (done, every, moved, _) = next(iter(texts(table).values())), state(table)
             rows.append((name, title.splitlines()[0].strip("# "), done, every, moved))
@@ -519,9 +593,15 @@ def page(table: Path) -> str:
         parts = [
             part
             for cell in executed(table).cells[:-1]
-            for part in ([spoken(cell.source)] * (cell.id in translated) if cell.cell_type == "markdown" else ran(cell))
+            for part in (
+                [spoken(cell.source)] * (cell.id in translated)
+                if cell.cell_type == "markdown"
+                else ran(cell)
+            )
         ]
-    away = posixpath.relpath(".", place(source).parent.relative_to(HOME))  # the way up to `chapters`
+    away = posixpath.relpath(
+        ".", place(source).parent.relative_to(HOME)
+    )  # the way up to `chapters`
     folder_of = posixpath.relpath(source.parent, HOME)
 
     def there(match: re.Match) -> str:
@@ -532,7 +612,10 @@ def page(table: Path) -> str:
         return match[0].replace(".ipynb", ".md") if has else f"{match[1]}{other}"
 
     parts.append(f'<p class="edition-note"><small>{note(table)}</small></p>')
-    return "\n\n".join(part if part.startswith(LISTING) else LINK.sub(there, part) for part in parts) + "\n"
+    return (
+        "\n\n".join(part if part.startswith(LISTING) else LINK.sub(there, part) for part in parts)
+        + "\n"
+    )
 
 
 def main() -> None:
@@ -545,15 +628,21 @@ def main() -> None:
         help="list: else what is to be done is listed",
     )
     parser.add_argument(
-        "pages", nargs="*", help="pages, as chapters/talk.ipynb; for reword one page, and phrases of it"
+        "pages",
+        nargs="*",
+        help="pages, as chapters/talk.ipynb; for reword one page, and phrases of it",
     )
-    parser.add_argument("--run", action="store_true", help="execute the edition, and add what its functions say")
+    parser.add_argument(
+        "--run", action="store_true", help="execute the edition, and add what its functions say"
+    )
     given = parser.parse_intermixed_args()
     if given.command == "reword":
         for text in reword(Path(given.pages[0]).resolve(), given.pages[1:]):
             print(f"kept: {text}")
         return
-    chosen = [Path(name).resolve() for name in given.pages] or [page for page in pages() if tables(page)]
+    chosen = [Path(name).resolve() for name in given.pages] or [
+        page for page in pages() if tables(page)
+    ]
     for source in chosen:
         if given.command == "update":
             update(source)
@@ -564,7 +653,11 @@ def main() -> None:
             if given.run and source.suffix == ".ipynb":
                 todo += [f"{text} [said, and not translated]" for text in missing(executed(table))]
             done, every, moved, _ = state(table)
-            print("\n".join([*todo, f"{table.relative_to(ROOT)}: {done} of {every} units, {moved} moved"]))
+            print(
+                "\n".join(
+                    [*todo, f"{table.relative_to(ROOT)}: {done} of {every} units, {moved} moved"]
+                )
+            )
 
 
 if __name__ == "__main__":

@@ -28,9 +28,14 @@ UV_NAMES = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "fin
 
 def says(*command: str | Path) -> str:
     """What a command prints, or nothing where it fails."""
-    environment = {"PYENV_VERSION": COLAB_PYTHON, **os.environ}  # pyenv hides versions that are not asked for
+    environment = {
+        "PYENV_VERSION": COLAB_PYTHON,
+        **os.environ,
+    }  # pyenv hides versions that are not asked for
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment
+        )
     except OSError:
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
@@ -55,7 +60,12 @@ def uv_settings(pip_config: str) -> dict[str, str]:
                 found[UV_NAMES[match[1]]] = " ".join(ast.literal_eval(match[2]).split())
     if "UV_FIND_LINKS" in found:
         found["UV_FIND_LINKS"] = found["UV_FIND_LINKS"].replace(" ", ",")
-    return {**found, "UV_INDEX_STRATEGY": "unsafe-best-match", "UV_HTTP_TIMEOUT": "180", "UV_PYTHON_DOWNLOADS": "never"}
+    return {
+        **found,
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "UV_HTTP_TIMEOUT": "180",
+        "UV_PYTHON_DOWNLOADS": "never",
+    }
 
 
 def reached(url: str) -> bool:
@@ -86,13 +96,20 @@ def install(python: str, backend: str, *wanted: str) -> None:
     ]
     environment = {**uv_settings(says(python, "-m", "pip", "config", "list")), **os.environ}
     if os.path.exists(uv):
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
         if done.returncode == 0:
             return
         print(f"uv cannot ({done.stderr.strip().splitlines()[-1:]}); pip tries", flush=True)
     extra = ["--extra-index-url", CPU_BUILDS] if cpu else []
-    wanted = [word.replace("--reinstall-package=connection-bottlenecks", "--force-reinstall") for word in wanted]
-    done = subprocess.run([python, "-m", "pip", "install", "-qq", *extra, *wanted], cwd=ROOT, check=False)
+    wanted = [
+        word.replace("--reinstall-package=connection-bottlenecks", "--force-reinstall")
+        for word in wanted
+    ]
+    done = subprocess.run(
+        [python, "-m", "pip", "install", "-qq", *extra, *wanted], cwd=ROOT, check=False
+    )
     if done.returncode:
         raise SystemExit("The environment cannot be installed: pip says why above.")
 
@@ -102,7 +119,9 @@ def book(backend: str) -> None:
     python = prepared(ROOT / ".venv", sys.executable)
     says(python, "-m", "pip", "install", "-qq", *re.findall(r"^uv==\S+", pins, re.M))
     locked = ("-c", "constraints.txt")
-    install(python, backend, *locked, *re.findall(r"^torch==\S+", pins, re.M))  # first: else pip meets a CUDA build
+    install(
+        python, backend, *locked, *re.findall(r"^torch==\S+", pins, re.M)
+    )  # first: else pip meets a CUDA build
     install(python, backend, *locked, "-r", "requirements.txt")
     install(python, "", "--no-deps", "--editable", ".")
     # `jsonschema` is imported in a tenth of the time: this compiles grammars, for a format that no schema here has
@@ -125,15 +144,23 @@ def lock() -> None:
     environment = {**uv_settings(says(sys.executable, "-m", "pip", "config", "list")), **os.environ}
     command = [ROOT / ".venv/bin/uv", "pip", "compile", "-q", "requirements.txt", "pyproject.toml", "--all-extras",
                "--universal", "-p", "3.11", "--no-header", "--no-annotate", "-o", "constraints.txt"]  # fmt: skip
-    if subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
+    if subprocess.run(
+        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False
+    ).returncode:
         raise SystemExit("The requirements cannot be resolved: uv says why above.")
     pins = (ROOT / "constraints.txt").read_text().splitlines()
-    (ROOT / "constraints.txt").write_text(HEAD + "".join(f"{pin}\n" for pin in pins if not TORCH.match(pin)))
+    (ROOT / "constraints.txt").write_text(
+        HEAD + "".join(f"{pin}\n" for pin in pins if not TORCH.match(pin))
+    )
 
 
 def colab(backend: str) -> None:
     """Colab's Python where there is one, its torch and its versions; the package from a wheel, nothing of the tree."""
-    candidates = [f"python{COLAB_PYTHON}", says(ROOT / ".venv/bin/uv", "python", "find", COLAB_PYTHON), sys.executable]
+    candidates = [
+        f"python{COLAB_PYTHON}",
+        says(ROOT / ".venv/bin/uv", "python", "find", COLAB_PYTHON),
+        sys.executable,
+    ]
     found = [says(name, "-c", "import sys; print(sys.executable)") for name in candidates if name]
     for name in filter(None, found):
         try:

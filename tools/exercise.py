@@ -107,10 +107,18 @@ def read_arguments(number: str, name: str, title: str, root: Path) -> tuple[str,
     taken = re.findall(rf"^## {chapter}\.(\d+) ", "\n".join(map(source, cells(notebook))), re.M)
     free = f"{chapter}.{max(map(int, taken)) + 1}"
     if number != free:
-        raise ValueError(f"NUMBER must be {free}, the first that chapter {chapter} has not, not {number!r}")
+        raise ValueError(
+            f"NUMBER must be {free}, the first that chapter {chapter} has not, not {number!r}"
+        )
     check = root / f"src/course/chapter{chapter}/checks.py"
-    if not name.isidentifier() or name != name.lower() or re.search(rf"\b{name}\b", check.read_text()):
-        raise ValueError(f"NAME must be the name of a function that {check.name} does not use yet, not {name!r}")
+    if (
+        not name.isidentifier()
+        or name != name.lower()
+        or re.search(rf"\b{name}\b", check.read_text())
+    ):
+        raise ValueError(
+            f"NAME must be the name of a function that {check.name} does not use yet, not {name!r}"
+        )
     if not title.strip() or '"' in title:
         raise ValueError(f"TITLE must be a title without quotation marks, not {title!r}")
     return chapter, notebook
@@ -135,7 +143,9 @@ def new_cells(number: str, name: str, title: str, level: str) -> list[dict]:
         cell = {"id": f"{name}-{part}".replace("_", "-"), "metadata": metadata or {}}
         cell["source"] = text.splitlines(keepends=True)
         is_text = metadata is None
-        made.append({"cell_type": "markdown", **cell} if is_text else {"cell_type": "code", **cell, **code})
+        made.append(
+            {"cell_type": "markdown", **cell} if is_text else {"cell_type": "code", **cell, **code}
+        )
     return made
 
 
@@ -149,10 +159,14 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     words = {"number": number, "name": name, "title": title}
     book = json.loads(notebook.read_text())
     end = next(k for k, cell in enumerate(book["cells"]) if source(cell) == "checks.progress()")
-    if book["cells"][end - 1]["cell_type"] == "markdown" and source(book["cells"][end - 1]).startswith("## "):
+    if book["cells"][end - 1]["cell_type"] == "markdown" and source(
+        book["cells"][end - 1]
+    ).startswith("## "):
         end -= 1  # the heading above the progress
     levels = re.findall(r"^●+ \w+, \d+ minutes$", "\n".join(map(source, book["cells"])), re.M)
-    book["cells"][end:end] = new_cells(**words, level=levels[-1])  # from easy to hard, so as hard as the last one
+    book["cells"][end:end] = new_cells(
+        **words, level=levels[-1]
+    )  # from easy to hard, so as hard as the last one
     notebook.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n")
     changed = [notebook]
     for path, text in (
@@ -162,7 +176,9 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     ):
         file = root / path
         blank = "\n\n\n" if file.suffix == ".py" else "\n\n"
-        file.write_text(file.read_text().rstrip("\n") + blank + text.format(**words).rstrip("\n") + "\n")
+        file.write_text(
+            file.read_text().rstrip("\n") + blank + text.format(**words).rstrip("\n") + "\n"
+        )
         changed.append(file)
     return changed
 

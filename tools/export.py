@@ -34,17 +34,33 @@ class _Graph:
 
         self.onnx, self.nodes, self.weights, self.named = onnx, [], [], {}
 
-    def __call__(self, operator: str, *inputs: str, outputs: int = 1, name: str = "", domain: str = "", **how: Any):
+    def __call__(
+        self,
+        operator: str,
+        *inputs: str,
+        outputs: int = 1,
+        name: str = "",
+        domain: str = "",
+        **how: Any,
+    ):
         names = [name or f"{operator}_{len(self.nodes)}_{k}" for k in range(outputs)]
-        self.nodes.append(self.onnx.helper.make_node(operator, list(inputs), names, domain=domain, **how))
+        self.nodes.append(
+            self.onnx.helper.make_node(operator, list(inputs), names, domain=domain, **how)
+        )
         return names[0] if outputs == 1 else names
 
     def weight(self, array: np.ndarray) -> str:
         """A constant; small ones that are equal are kept once."""
-        key = (array.dtype.str, array.shape, array.tobytes()) if array.size <= 16 else len(self.weights)
+        key = (
+            (array.dtype.str, array.shape, array.tobytes())
+            if array.size <= 16
+            else len(self.weights)
+        )
         if key not in self.named:
             self.named[key] = f"weight_{len(self.weights)}"
-            self.weights.append(self.onnx.numpy_helper.from_array(np.array(array, order="C"), self.named[key]))
+            self.weights.append(
+                self.onnx.numpy_helper.from_array(np.array(array, order="C"), self.named[key])
+            )
         return self.named[key]
 
     def numbers(self, *values: int) -> str:
@@ -53,19 +69,31 @@ class _Graph:
     def number(self, value: float) -> str:
         return self.weight(np.array(value, np.float32))
 
-    def finished(self, inputs: dict[str, tuple[str, list]], outputs: dict[str, list], about: str) -> "onnx.ModelProto":
+    def finished(
+        self, inputs: dict[str, tuple[str, list]], outputs: dict[str, list], about: str
+    ) -> "onnx.ModelProto":
         helper, kinds = self.onnx.helper, self.onnx.TensorProto
         typed = {"int64": kinds.INT64, "float": kinds.FLOAT}
         graph = helper.make_graph(
             self.nodes,
             "decoder",
-            [helper.make_tensor_value_info(name, typed[kind], shape) for name, (kind, shape) in inputs.items()],
-            [helper.make_tensor_value_info(name, kinds.FLOAT, shape) for name, shape in outputs.items()],
+            [
+                helper.make_tensor_value_info(name, typed[kind], shape)
+                for name, (kind, shape) in inputs.items()
+            ],
+            [
+                helper.make_tensor_value_info(name, kinds.FLOAT, shape)
+                for name, shape in outputs.items()
+            ],
             self.weights,
         )
         sets = [helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)]
         return helper.make_model(
-            graph, opset_imports=sets, ir_version=IR, producer_name="connection-bottlenecks", doc_string=about
+            graph,
+            opset_imports=sets,
+            ir_version=IR,
+            producer_name="connection-bottlenecks",
+            doc_string=about,
         )
 
 
@@ -90,12 +118,18 @@ def language_model(source: str | Path) -> "onnx.ModelProto":
     """
     path = Path(require.instance("source", source, str | Path, "the path of a GGUF file"))
     if not path.is_file():
-        raise ValueError(f"source must be the path of a GGUF file; there is none at {str(source)!r}")
+        raise ValueError(
+            f"source must be the path of a GGUF file; there is none at {str(source)!r}"
+        )
     try:
         reader = gguf.GGUFReader(path)
     except ValueError as error:
         raise ValueError(f"source must be a GGUF file: {error}") from None
-    facts = {key: field.contents() for key, field in reader.fields.items() if key.startswith(("llama.", "general."))}
+    facts = {
+        key: field.contents()
+        for key, field in reader.fields.items()
+        if key.startswith(("llama.", "general."))
+    }
     tensors = {tensor.name: tensor for tensor in reader.tensors}
     if facts.get("general.architecture") != "llama" or "output.weight" in tensors:
         raise ValueError("source must be a Llama-type GGUF file with tied embeddings")
@@ -107,11 +141,17 @@ def language_model(source: str | Path) -> "onnx.ModelProto":
     x = _embedded(g, table, scale, width)
     attentions, states, presents = [], [x], []
     for layer in range(layers):
-        parts = {name.split(".")[2]: tensor for name, tensor in tensors.items() if name.startswith(f"blk.{layer}.")}
+        parts = {
+            name.split(".")[2]: tensor
+            for name, tensor in tensors.items()
+            if name.startswith(f"blk.{layer}.")
+        }
         normed = _rms(g, x, parts["attn_norm"].data, epsilon)
         rows = {"attn_q": _order(heads, size), "attn_k": _order(groups, size), "attn_v": None}
         qkv = _linear(g, normed, [(parts[name], order) for name, order in rows.items()])
-        split = g("Transpose", g("Reshape", qkv, g.numbers(-1, heads + 2 * groups, size)), perm=[1, 0, 2])
+        split = g(
+            "Transpose", g("Reshape", qkv, g.numbers(-1, heads + 2 * groups, size)), perm=[1, 0, 2]
+        )
         turning, values = g("Split", split, g.numbers(heads + groups, groups), outputs=2, axis=0)
         queries, keys = g("Split", _turned(g, turning), g.numbers(heads, groups), outputs=2, axis=0)
         kept = g("Gather", "past", g.weight(np.array(layer)), axis=0)
@@ -120,15 +160,29 @@ def language_model(source: str | Path) -> "onnx.ModelProto":
             old = g("Gather", kept, g.weight(np.array(k)), axis=0)
             both.append(g("Concat", old, g("Unsqueeze", new, g.numbers(1)), axis=2))
         presents.append(
-            g("Unsqueeze", g("Concat", *(g("Unsqueeze", part, g.numbers(0)) for part in both), axis=0), g.numbers(0))
+            g(
+                "Unsqueeze",
+                g("Concat", *(g("Unsqueeze", part, g.numbers(0)) for part in both), axis=0),
+                g.numbers(0),
+            )
         )
-        grouped = g("Reshape", g("Mul", queries, g.number(size**-0.5)), g.numbers(groups, heads // groups, -1, size))
+        grouped = g(
+            "Reshape",
+            g("Mul", queries, g.number(size**-0.5)),
+            g.numbers(groups, heads // groups, -1, size),
+        )
         logits = g("Add", g("MatMul", grouped, g("Transpose", both[0], perm=[0, 1, 3, 2])), "bias")
         weights = g("Softmax", logits, axis=-1)
         attentions.append(g("Unsqueeze", weights, g.numbers(0)))
         mixed = g("Reshape", g("MatMul", weights, both[1]), g.numbers(heads, -1, size))
-        gain = g("Reshape", g("Gather", "gain", g.weight(np.array(layer)), axis=0), g.numbers(heads, 1, 1))
-        mixed = g("Reshape", g("Transpose", g("Mul", mixed, gain), perm=[1, 0, 2]), g.numbers(-1, width))
+        gain = g(
+            "Reshape",
+            g("Gather", "gain", g.weight(np.array(layer)), axis=0),
+            g.numbers(heads, 1, 1),
+        )
+        mixed = g(
+            "Reshape", g("Transpose", g("Mul", mixed, gain), perm=[1, 0, 2]), g.numbers(-1, width)
+        )
         x = g("Add", x, _linear(g, mixed, [(parts["attn_output"], None)]))
         normed = _rms(g, x, parts["ffn_norm"].data, epsilon)
         inner = _linear(g, normed, [(parts["ffn_gate"], None), (parts["ffn_up"], None)])
@@ -146,10 +200,16 @@ def language_model(source: str | Path) -> "onnx.ModelProto":
     g("Concat", *presents, name="present", axis=0)
     floats = {"cos": ["n", size], "sin": ["n", size], "bias": ["n", "t"], "gain": [layers, heads],
               "past": [layers, 2, groups, 1, "p", size]}  # fmt: skip
-    inputs = {"ids": ("int64", ["n"]), "rows": ("int64", ["r"]), **{k: ("float", v) for k, v in floats.items()}}
+    inputs = {
+        "ids": ("int64", ["n"]),
+        "rows": ("int64", ["r"]),
+        **{k: ("float", v) for k, v in floats.items()},
+    }
     outputs = {"logits": ["r", vocabulary], "attentions": [layers, heads, "n", "t"], "states": [layers + 1, "n", width],
                "present": [layers, 2, groups, 1, "t", size]}  # fmt: skip
-    return g.finished(inputs, outputs, f"{facts.get('general.name', path.stem)}, blocks of {path.name}")
+    return g.finished(
+        inputs, outputs, f"{facts.get('general.name', path.stem)}, blocks of {path.name}"
+    )
 
 
 def _order(heads: int, size: int) -> np.ndarray:
@@ -165,14 +225,27 @@ def _raw(tensor: gguf.ReaderTensor, kind: str, bytes_a_block: int) -> np.ndarray
 
 def _linear(g: _Graph, x: str, parts: Sequence[tuple[gguf.ReaderTensor, np.ndarray | None]]) -> str:
     """x times the weights of one matrix or several below one another, from their Q4_1 blocks."""
-    raw = np.concatenate([_raw(tensor, "Q4_1", 20)[slice(None) if order is None else order] for tensor, order in parts])
+    raw = np.concatenate(
+        [
+            _raw(tensor, "Q4_1", 20)[slice(None) if order is None else order]
+            for tensor, order in parts
+        ]
+    )
     rows, blocks, _ = raw.shape
     scale, least = (raw[..., k : k + 2].copy().view(np.float16)[..., 0] for k in (0, 2))
     q = np.concatenate([raw[..., 4:] & 15, raw[..., 4:] >> 4], axis=-1)
     packed = q[..., ::2] | q[..., 1::2] << 4
     d = g("Cast", g.weight(scale.reshape(-1)), to=1)
     quick = g(
-        "MatMulNBits", x, g.weight(packed), d, domain=MICROSOFT, K=blocks * BLOCK, N=rows, bits=4, block_size=BLOCK
+        "MatMulNBits",
+        x,
+        g.weight(packed),
+        d,
+        domain=MICROSOFT,
+        K=blocks * BLOCK,
+        N=rows,
+        bits=4,
+        block_size=BLOCK,
     )
     sums = g("ReduceSum", g("Reshape", x, g.numbers(-1, blocks, BLOCK)), g.numbers(2), keepdims=0)
     m = g("Cast", g.weight(least), to=1)
@@ -195,12 +268,18 @@ def _embedded(g: _Graph, table: str, scale: str, width: int) -> str:
 
 def _rms(g: _Graph, x: str, weight: np.ndarray, epsilon: float) -> str:
     square = g("ReduceMean", g("Mul", x, x), g.numbers(-1), keepdims=1)
-    return g("Mul", g("Div", x, g("Sqrt", g("Add", square, g.number(epsilon)))), g.weight(weight.astype(np.float32)))
+    return g(
+        "Mul",
+        g("Div", x, g("Sqrt", g("Add", square, g.number(epsilon)))),
+        g.weight(weight.astype(np.float32)),
+    )
 
 
 def _turned(g: _Graph, x: str) -> str:
     first, second = g("Split", x, outputs=2, axis=-1, num_outputs=2)
-    return g("Add", g("Mul", x, "cos"), g("Mul", g("Concat", g("Neg", second), first, axis=-1), "sin"))
+    return g(
+        "Add", g("Mul", x, "cos"), g("Mul", g("Concat", g("Neg", second), first, axis=-1), "sin")
+    )
 
 
 # The course's own decoders ----------------------------------------------------------------------------
@@ -218,8 +297,12 @@ def course_decoder(model: Decoder) -> dict[str, Any]:
     1
     """
     require.instance("model", model, Decoder, "a Decoder")
-    if model.encoding == "APE" or any(type(block) is not Block or block.weigh is not None for block in model.blocks):
-        raise ValueError("model must have RoPE, ALiBi or no encoding, and softmax attention in every layer")
+    if model.encoding == "APE" or any(
+        type(block) is not Block or block.weigh is not None for block in model.blocks
+    ):
+        raise ValueError(
+            "model must have RoPE, ALiBi or no encoding, and softmax attention in every layer"
+        )
     first = model.blocks[0]
     return {
         "width": model.embedding.embedding_dim,
@@ -231,7 +314,9 @@ def course_decoder(model: Decoder) -> dict[str, Any]:
         "weights": {
             name: {
                 "shape": list(weight.shape),
-                "data": base64.b64encode(weight.detach().cpu().float().numpy().astype("<f4").tobytes()).decode(),
+                "data": base64.b64encode(
+                    weight.detach().cpu().float().numpy().astype("<f4").tobytes()
+                ).decode(),
             }
             for name, weight in model.state_dict().items()
         },

@@ -32,7 +32,11 @@ def drawn(name: str, r: random.Random) -> dict:
     def fill(value: object) -> object:
         if isinstance(value, list):
             return [fill(each) for each in value]
-        return re.sub(r"<([a-z]+)>", lambda m: str(values[m[1]]), value) if isinstance(value, str) else value
+        return (
+            re.sub(r"<([a-z]+)>", lambda m: str(values[m[1]]), value)
+            if isinstance(value, str)
+            else value
+        )
 
     return {key: fill(value) for key, value in row.items() if key != "draw"}
 
@@ -74,7 +78,11 @@ def parts(number: str, seed: int) -> dict:
     function = re.search(r"^def (\w+)", row["stub"], re.M)[1]
     if not guess:
         call = row["stub"].split("\n")[0].removeprefix("def ").rstrip(":")
-        found = {"statement": f"## {name} {row['title']}\n\n{row['statement']}", "name": function, "call": call}
+        found = {
+            "statement": f"## {name} {row['title']}\n\n{row['statement']}",
+            "name": function,
+            "call": call,
+        }
         return found | {key: row[key] for key in ("stub", "solution", "mistakes")}
     made = "def guess_{}(_=None):\n    reason = {}\n    return {}"
     statement = f"## {name} The guess, before you run anything\n\n{row['guess']} One point for the option, one for the reason, whichever option you took."
@@ -91,12 +99,16 @@ def parts(number: str, seed: int) -> dict:
 def asked(seed: int) -> list[dict]:
     """The families that this seed draws: three points for the function, one for the guess; a reader gives one for the reason."""
     names = sorted(
-        random.Random(seed).sample([*TABLE["family"]], ASKED), key=lambda name: TABLE["family"][name]["chapter"]
+        random.Random(seed).sample([*TABLE["family"]], ASKED),
+        key=lambda name: TABLE["family"][name]["chapter"],
     )
     return [
         {"exercise": number, "points": points, "cases": cases}
         for name in names
-        for number, points, cases in ((f"{name}?", 1, ["None"]), (name, 3, filled(name, seed)["cases"]))
+        for number, points, cases in (
+            (f"{name}?", 1, ["None"]),
+            (name, 3, filled(name, seed)["cases"]),
+        )
     ]
 
 
@@ -122,7 +134,11 @@ def _guesses(code: str) -> dict[str, str]:
         tree = ast.parse(code)
     except SyntaxError:
         return {}
-    made = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name.startswith("guess_")]
+    made = [
+        each
+        for each in ast.walk(tree)
+        if isinstance(each, ast.FunctionDef) and each.name.startswith("guess_")
+    ]
     return {each.name: _reason(each) for each in made}
 
 

@@ -15,7 +15,11 @@ from fontTools.ttLib import TTFont
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES, FIGURES = ROOT / "_static/fonts", ROOT / "src/helpers/fonts"
-FILES = ("source-sans-3-{}-wght-normal", "source-sans-3-{}-wght-italic", "source-code-pro-{}-wght-normal")
+FILES = (
+    "source-sans-3-{}-wght-normal",
+    "source-sans-3-{}-wght-italic",
+    "source-code-pro-{}-wght-normal",
+)
 USED = [*range(0x20, 0x180), *range(0x370, 0x400), *range(0x2000, 0x2300), 0x2605]
 
 
@@ -42,7 +46,12 @@ def main(folder: Path) -> None:
     variable, static = folder / "@fontsource-variable", folder / "@fontsource"
     for name in FILES:
         for script in ("latin", "greek"):
-            if (found := variable / name[:15].rstrip("-{") / "files" / f"{name.format(script)}.woff2").exists():
+            if (
+                found := variable
+                / name[:15].rstrip("-{")
+                / "files"
+                / f"{name.format(script)}.woff2"
+            ).exists():
                 shutil.copy(found, PAGES)
     for weight in (400, 700):
         figures(static / "source-sans-3/files", weight)

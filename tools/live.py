@@ -42,8 +42,14 @@ DIST, WRITTEN = ROOT / "frontend/dist/live", ROOT / "frontend/live"
 
 def key() -> str:
     """A hash of what the files are made of: the exporter, the model, the runtime, this script."""
-    pins = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if line.startswith("onnx")]
-    lock = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"]["node_modules/onnxruntime-web"]
+    pins = [
+        line
+        for line in (ROOT / "requirements.txt").read_text().splitlines()
+        if line.startswith("onnx")
+    ]
+    lock = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"][
+        "node_modules/onnxruntime-web"
+    ]
     exporter = (ROOT / "tools/export.py").read_text()
     return dependencies.key(
         f"{exporter}\nfrom course import checkpoints\nfrom helpers import intervention, models, probe",
@@ -67,10 +73,16 @@ def made() -> None:
     OUT.mkdir(parents=True)
     files = [
         _written("runtime", "gz", (DIST / "ort.wasm.gz").read_bytes()),
-        _written("tokenizer", "gz", gzip.compress(json.dumps(tokenizer(folder), ensure_ascii=False).encode(), mtime=0)),
+        _written(
+            "tokenizer",
+            "gz",
+            gzip.compress(json.dumps(tokenizer(folder), ensure_ascii=False).encode(), mtime=0),
+        ),
     ]
     weights = graph.SerializeToString()
-    files += [_written("model", "bin", weights[at : at + PART]) for at in range(0, len(weights), PART)]
+    files += [
+        _written("model", "bin", weights[at : at + PART]) for at in range(0, len(weights), PART)
+    ]
     facts = {
         "name": models.DEFAULT,
         "shape": {
@@ -92,9 +104,17 @@ def made() -> None:
 
 def tokenizer(folder: Path) -> dict:
     """The tokenizer's files as the page reads them: its library takes fewer characters for digits, so the split is spelled out."""
-    found = {name: json.loads((folder / f"{name}.json").read_text()) for name in ("tokenizer", "tokenizer_config")}
+    found = {
+        name: json.loads((folder / f"{name}.json").read_text())
+        for name in ("tokenizer", "tokenizer_config")
+    }
     steps = found["tokenizer"]["pre_tokenizer"]["pretokenizers"]
-    numeric = {"type": "Split", "pattern": {"Regex": r"\p{N}"}, "behavior": "Isolated", "invert": False}
+    numeric = {
+        "type": "Split",
+        "pattern": {"Regex": r"\p{N}"},
+        "behavior": "Isolated",
+        "invert": False,
+    }
     found["tokenizer"]["pre_tokenizer"]["pretokenizers"] = [
         numeric if each["type"] == "Digits" else each for each in steps
     ]
@@ -163,7 +183,9 @@ def seeds() -> dict[str, dict[str, list[list[float]]]]:
     for row in rows:
         if row["task"] in ("retrieval", "last", "counting"):
             scores = [round(float(row[f"score_{n}"]), 4) for n in (16, 32, 64, 128)]
-            found.setdefault(row["task"], {}).setdefault(row["entry"], []).append([int(row["steps"]), *scores])
+            found.setdefault(row["task"], {}).setdefault(row["entry"], []).append(
+                [int(row["steps"]), *scores]
+            )
     return found
 
 
@@ -185,7 +207,9 @@ def scripts() -> dict[str, str]:
     given = {path.name: path.read_text() for path in WRITTEN.glob("*.js")}
     del given["offline.js"]  # it gets its list yet
     command = [Path(sys.executable).with_name("node"), "--input-type=module", "-e", SHRINK]
-    return json.loads(subprocess.check_output(command, input=json.dumps(given), cwd=WRITTEN.parent, text=True))
+    return json.loads(
+        subprocess.check_output(command, input=json.dumps(given), cwd=WRITTEN.parent, text=True)
+    )
 
 
 def laid() -> None:
@@ -211,7 +235,9 @@ def kept_offline() -> None:
     digest = hashlib.sha256(b"".join((SITE / name).read_bytes() for name in names)).hexdigest()[:12]
     script = (SITE / "offline.js").read_text()
     (SITE / "offline.js").write_text(
-        script.replace('VERSION = "", FILES = []', f'VERSION = "{digest}", FILES = {json.dumps(names)}')
+        script.replace(
+            'VERSION = "", FILES = []', f'VERSION = "{digest}", FILES = {json.dumps(names)}'
+        )
     )
 
 

@@ -22,7 +22,16 @@ VIEWS = {
 COLUMNS, THUMB = 4, (640, 360)
 FILM = ROOT / "_static/machine.webp"
 # what a hand moves at each stop of the machine
-MOVED = (None, "hears", "share kept", "ones n", "a first token", "exchange fast", "λ", "part exchanged")
+MOVED = (
+    None,
+    "hears",
+    "share kept",
+    "ones n",
+    "a first token",
+    "exchange fast",
+    "λ",
+    "part exchanged",
+)
 
 
 def opened(started: Browser, address: str, **view) -> Page:
@@ -34,9 +43,13 @@ def opened(started: Browser, address: str, **view) -> Page:
 
 
 def look_at_page(started: Browser, site: str, path: Path) -> None:
-    name = path.relative_to(ROOT / "_build/html/chapters").with_suffix("").as_posix().replace("/", "-")
+    name = (
+        path.relative_to(ROOT / "_build/html/chapters").with_suffix("").as_posix().replace("/", "-")
+    )
     for view, options in VIEWS.items():
-        page = opened(started, f"{site}/{path.relative_to(ROOT / '_build/html').as_posix()}", **options)
+        page = opened(
+            started, f"{site}/{path.relative_to(ROOT / '_build/html').as_posix()}", **options
+        )
         page.screenshot(path=OUT / f"{name}.{view}.png", full_page=True)
         page.context.close()
 
@@ -55,7 +68,9 @@ def stop(page: Page, site: str, number: int) -> Image.Image:
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
     page.goto("about:blank")  # nothing is left of what was moved before
     page.goto(f"{site}/chapters/welcome.html#stop-{number}", wait_until="networkidle")
-    page.wait_for_function(f"document.querySelector('.drawing-steps [aria-current]')?.textContent === '{number}'")
+    page.wait_for_function(
+        f"document.querySelector('.drawing-steps [aria-current]')?.textContent === '{number}'"
+    )
     page.wait_for_timeout(500)  # the page has scrolled there
     return still(page)
 
@@ -121,7 +136,9 @@ def main(wanted: str = "") -> None:
         if wanted in "README":
             page = started.new_page()
             pictures, times = zip(*film(page, site), strict=True)
-            pictures[0].save(FILM, save_all=True, append_images=pictures[1:], duration=times, loop=0, quality=50)
+            pictures[0].save(
+                FILM, save_all=True, append_images=pictures[1:], duration=times, loop=0, quality=50
+            )
         started.close()
     print(f"pictures in {OUT.relative_to(ROOT)}")
 

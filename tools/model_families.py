@@ -57,8 +57,12 @@ SECTIONS = ("sinks", "hiding", "heads", "frequencies", "base")
 def shrunk(family: str) -> transformers.PreTrainedConfig:
     """Return the default configuration of a family, made small."""
     plain = transformers.AutoConfig.for_model(family)
-    fields = {name: value for name, value in SMALL.items() if getattr(plain, name, None) is not None}
-    fields["sliding_window"] = WINDOW if hasattr(plain, "sliding_window") and plain.sliding_window else None
+    fields = {
+        name: value for name, value in SMALL.items() if getattr(plain, name, None) is not None
+    }
+    fields["sliding_window"] = (
+        WINDOW if hasattr(plain, "sliding_window") and plain.sliding_window else None
+    )
     if fields["sliding_window"] is None:
         del fields["sliding_window"]
     kinds = getattr(plain, "layer_types", None)
@@ -93,10 +97,14 @@ def make(family: str) -> models.LanguageModel:
     compute.seed(0)
     network = transformers.AutoModelForCausalLM.from_config(shrunk(family))
     network.config._name_or_path = family
-    return models.LanguageModel(network.float().eval().requires_grad_(False), tiny_models.byte_tokenizer())
+    return models.LanguageModel(
+        network.float().eval().requires_grad_(False), tiny_models.byte_tokenizer()
+    )
 
 
-def cut(module, query: Tensor, key: Tensor, value: Tensor, attention_mask, **rest) -> tuple[Tensor, None]:
+def cut(
+    module, query: Tensor, key: Tensor, value: Tensor, attention_mask, **rest
+) -> tuple[Tensor, None]:
     """Attend to nothing."""
     CUT.append(module)
     return query.new_zeros(query.shape[0], query.shape[2], query.shape[1], value.shape[-1]), None
@@ -127,10 +135,14 @@ class Oracle:
     def mixes_otherwise(self) -> bool | None:
         """Whether the first token arrives at the last one with all attention cut; None where none can be cut."""
         transformers.AttentionInterface.register("oracle_cut", cut)
-        transformers.AttentionMaskInterface.register("oracle_cut", transformers.masking_utils.sdpa_mask)
+        transformers.AttentionMaskInterface.register(
+            "oracle_cut", transformers.masking_utils.sdpa_mask
+        )
         CUT.clear()
         with self.attending("oracle_cut"):
-            found = moved(logits(self.network, self.ids)[1:], logits(self.network, self.changed)[1:])
+            found = moved(
+                logits(self.network, self.ids)[1:], logits(self.network, self.changed)[1:]
+            )
         return found if CUT else None
 
     @contextlib.contextmanager
@@ -154,7 +166,10 @@ class Oracle:
     def rotary(self) -> bool | None:
         """Whether distances between positions count, and positions themselves do not; None where none can be given."""
         try:
-            places, seen = 1 + torch.arange(N)[None], torch.ones(1, N, dtype=torch.long)  # else gaps begin a new text
+            places, seen = (
+                1 + torch.arange(N)[None],
+                torch.ones(1, N, dtype=torch.long),
+            )  # else gaps begin a new text
             plain, shifted, stretched = (
                 logits(self.network, self.ids, position_ids=p, attention_mask=seen)[-1]
                 for p in (places, places + 3, 2 * places)
@@ -170,7 +185,9 @@ class Oracle:
         """Whether the first token moves the last state inside `probe.attention_knockout`; None where that is refused."""
         try:
             with probe.attention_knockout(model, 0):
-                return moved(logits(self.network, self.ids)[1:], logits(self.network, self.changed)[1:])
+                return moved(
+                    logits(self.network, self.ids)[1:], logits(self.network, self.changed)[1:]
+                )
         except ValueError:
             return None
 
@@ -197,7 +214,9 @@ def compared(model: models.LanguageModel) -> list[str]:
     if not said:
         rows = probe.last_representations(model, oracle.ids)
         with torch.no_grad():
-            plain = model.model(oracle.ids[None], use_cache=False, output_hidden_states=True).hidden_states[-1][0]
+            plain = model.model(
+                oracle.ids[None], use_cache=False, output_hidden_states=True
+            ).hidden_states[-1][0]
         if moved(plain, rows):
             differs.append("states read in pieces are others")
     return differs
@@ -238,7 +257,9 @@ def row(family: str) -> dict[str, str]:
         found["refused"] = "; ".join(refused)
         faults = [each for each in refused if "fault of the course" in each]
         found["differs"] = "; ".join(differs + faults)
-        found["result"] = "differs" if differs or faults else "refused in part" if refused else "agrees"
+        found["result"] = (
+            "differs" if differs or faults else "refused in part" if refused else "agrees"
+        )
     except ValueError as error:
         return found | {"result": "refused", "refused": _line(error)}
     except Exception as error:

@@ -6,7 +6,10 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 # names of what `_config.yml` leaves out of the book; the Makefile reads them there, too
-LEFT_OUT = {Path(name).name for name in yaml.safe_load((ROOT / "_config.yml").read_text())["exclude_patterns"]}
+LEFT_OUT = {
+    Path(name).name
+    for name in yaml.safe_load((ROOT / "_config.yml").read_text())["exclude_patterns"]
+}
 
 
 def pages(*more: str) -> list[Path]:

@@ -16,7 +16,9 @@ def pages() -> list[str]:
     """The pages of the book in its order, as `chapters/welcome`."""
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
     chapters = [chapter for part in toc["parts"] for chapter in part["chapters"]]
-    inner = [name["file"] for chapter in chapters for name in (chapter, *chapter.get("sections", []))]
+    inner = [
+        name["file"] for chapter in chapters for name in (chapter, *chapter.get("sections", []))
+    ]
     return [toc["root"], *inner]
 
 
@@ -30,9 +32,14 @@ def main() -> None:
             page.goto(f"{site}/{name}.html", wait_until="load")
             page.wait_for_load_state("networkidle")
             page.evaluate("() => window.MathJax?.startup?.promise")
-            start, title = len(writer.pages), page.locator("main h1").first.inner_text().strip("#\n ")
+            start, title = (
+                len(writer.pages),
+                page.locator("main h1").first.inner_text().strip("#\n "),
+            )
             margin = dict.fromkeys(("top", "bottom", "left", "right"), "16mm")
-            writer.append(io.BytesIO(page.pdf(format="A4", margin=margin, scale=0.8)), import_outline=False)
+            writer.append(
+                io.BytesIO(page.pdf(format="A4", margin=margin, scale=0.8)), import_outline=False
+            )
             writer.add_outline_item(title=title, page_number=start)
             page.context.close()
         started.close()
@@ -43,7 +50,9 @@ def main() -> None:
     part.replace(target)
     welcome = ROOT / "_build/html/chapters/welcome.html"
     welcome.write_text(welcome.read_text().replace(HIDDEN, HIDDEN.replace(" hidden", "")))
-    print(f"{target.relative_to(ROOT)}: {len(writer.pages)} pages, {target.stat().st_size / 1e6:.1f} MB")
+    print(
+        f"{target.relative_to(ROOT)}: {len(writer.pages)} pages, {target.stat().st_size / 1e6:.1f} MB"
+    )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,11 @@ def tex(value: Fraction) -> str:
     ('\\tfrac{1}{54}', '2')
     """
     value = Fraction(value)
-    return str(value.numerator) if value.denominator == 1 else rf"\tfrac{{{value.numerator}}}{{{value.denominator}}}"
+    return (
+        str(value.numerator)
+        if value.denominator == 1
+        else rf"\tfrac{{{value.numerator}}}{{{value.denominator}}}"
+    )
 
 
 def reduced(a: int, b: int) -> str:
@@ -78,11 +82,19 @@ def first_equal(p: int) -> int:
         unit = Fraction(2) ** (math.floor(math.log2(x)) + 1 - p)
         return round(x / unit) * unit  # to the nearest, ties to even
 
-    return next(n for n in itertools.count(1) if scaled(Fraction(1, 1 + n)) == scaled(Fraction(1, 2 + n)))
+    return next(
+        n for n in itertools.count(1) if scaled(Fraction(1, 1 + n)) == scaled(Fraction(1, 2 + n))
+    )
 
 
 KNOWN = {"math": math, "np": np, "nx": nx, "torch": torch, "Fraction": Fraction}
-KNOWN |= {"tex": tex, "reduced": reduced, "rounded": rounded, "grouped": grouped, "first_equal": first_equal}
+KNOWN |= {
+    "tex": tex,
+    "reduced": reduced,
+    "rounded": rounded,
+    "grouped": grouped,
+    "first_equal": first_equal,
+}
 
 
 def load(root: Path = ROOT) -> dict[str, dict]:
@@ -150,7 +162,9 @@ def bank(root: Path = ROOT, chapter: int | None = None) -> list[dict]:
 
 def drawable(root: Path = ROOT, chapter: int | None = None) -> list[dict]:
     """Return the rows of which a term may draw one of several forms."""
-    return [row for row in load(root).values() if "draw" in row and chapter in (None, row["chapter"])]
+    return [
+        row for row in load(root).values() if "draw" in row and chapter in (None, row["chapter"])
+    ]
 
 
 def for_what(question: dict) -> str:
@@ -203,7 +217,9 @@ def paper(seed: int, root: Path = ROOT, chapters: Sequence[int] = CHAPTERS) -> d
     text = {"examination.md": head, "key.md": f"# Key, seed {seed}\n"}
     for k, row in enumerate(rows, 1):
         text["examination.md"] += f"\n**{k}** {row['ask']} *({row['marks']})*\n"
-        text["key.md"] += f"\n**{k}** {row['answer']} {for_what(row)} *({row['marks']}; {row['id']})*\n"
+        text["key.md"] += (
+            f"\n**{k}** {row['answer']} {for_what(row)} *({row['marks']}; {row['id']})*\n"
+        )
     return text
 
 

@@ -86,9 +86,15 @@ def check(documents: dict[str, list[str]]) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("documents", nargs="+", help="name=file or name=file,file; names as in the column `document`")
+    parser.add_argument(
+        "documents",
+        nargs="+",
+        help="name=file or name=file,file; names as in the column `document`",
+    )
     pairs = [each.partition("=")[::2] for each in parser.parse_args().documents]
-    missing = check({name: [Path(file).read_text() for file in files.split(",")] for name, files in pairs})
+    missing = check(
+        {name: [Path(file).read_text() for file in files.split(",")] for name, files in pairs}
+    )
     print("\n".join(missing) or "every quotation is contiguous in its source")
     return int(bool(missing))
 

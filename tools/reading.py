@@ -36,7 +36,9 @@ def minutes_of_cell(cell: dict) -> float:
         return 0.0
     if cell["cell_type"] == "markdown":
         return minutes_of_text(source)
-    lines = [line for line in source.splitlines() if line.strip() and not line.strip().startswith("#")]
+    lines = [
+        line for line in source.splitlines() if line.strip() and not line.strip().startswith("#")
+    ]
     return CONTROL * len(PANEL.findall(source)) + (0 if tags & FOLDED else LINE * len(lines))
 
 
@@ -44,11 +46,16 @@ def sections(path: Path) -> dict[str, float]:
     """Return by heading (of the second level; the first part has the page's title) the minutes of a page."""
     if path.suffix == ".md":
         parts = re.split(r"^#{1,2} (.+)$", path.read_text(), flags=re.M)
-        return {title: minutes_of_text(text) for title, text in zip(parts[1::2], parts[2::2], strict=True)}
+        return {
+            title: minutes_of_text(text)
+            for title, text in zip(parts[1::2], parts[2::2], strict=True)
+        }
     found, title = {}, ""
     for cell in json.loads(path.read_text())["cells"]:
         heading = (
-            re.search(r"^#{1,2} (.+)$", "".join(cell["source"]), re.M) if cell["cell_type"] == "markdown" else None
+            re.search(r"^#{1,2} (.+)$", "".join(cell["source"]), re.M)
+            if cell["cell_type"] == "markdown"
+            else None
         )
         title = heading[1] if heading else title
         if title:

@@ -22,7 +22,9 @@ LAYOUT = {
     tokenize.ENCODING,
     tokenize.ENDMARKER,
 }
-FILLERS = frozenset("asked each found given here held kept made now other own rest said seen there told wanted".split())
+FILLERS = frozenset(
+    "asked each found given here held kept made now other own rest said seen there told wanted".split()
+)
 # how a docstring begins that says first what a function does
 VERBS = frozenset(
     """add adds apply ask assign average build call check choose collect compare compute convert copy count cut decide
@@ -54,15 +56,27 @@ def count(text: str) -> Counts:
     Counts(lines=3, tokens=13, long=0, names=1, fillers=1, docstrings=1, verbs=1)
     """
     tree = ast.parse(text)
-    documented = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module)]
-    blocks = {node.body[0].value for node in documented if ast.get_docstring(node, clean=False) is not None}
+    documented = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module)
+    ]
+    blocks = {
+        node.body[0].value
+        for node in documented
+        if ast.get_docstring(node, clean=False) is not None
+    }
     skipped = {line for block in blocks for line in range(block.lineno, block.end_lineno + 1)}
     tokens = [
         token
         for token in tokenize.generate_tokens(io.StringIO(text).readline)
         if token.type not in LAYOUT and token.start[0] not in skipped
     ]
-    assigned = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    assigned = [
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]
     first = [ast.get_docstring(node).split()[0].lower() for node in functions(documented)]
     return Counts(
         lines=len({token.start[0] for token in tokens}),
@@ -95,10 +109,16 @@ def rooms() -> dict[str, Counts]:
 
 
 def main() -> None:
-    print(f"{'room':28} {'lines':>7} {'tokens/line':>12} {'over 100':>9} {'fillers':>8} {'verb first':>11}")
+    print(
+        f"{'room':28} {'lines':>7} {'tokens/line':>12} {'over 100':>9} {'fillers':>8} {'verb first':>11}"
+    )
     for room, c in rooms().items():
-        fillers, verbs = (part / max(whole, 1) for part, whole in ((c.fillers, c.names), (c.verbs, c.docstrings)))
-        print(f"{room:28} {c.lines:7,} {c.tokens / max(c.lines, 1):12.1f} {c.long:9,} {fillers:8.1%} {verbs:11.0%}")
+        fillers, verbs = (
+            part / max(whole, 1) for part, whole in ((c.fillers, c.names), (c.verbs, c.docstrings))
+        )
+        print(
+            f"{room:28} {c.lines:7,} {c.tokens / max(c.lines, 1):12.1f} {c.long:9,} {fillers:8.1%} {verbs:11.0%}"
+        )
 
 
 if __name__ == "__main__":

@@ -81,10 +81,14 @@ def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, fram
     picture = drawing.picture("machine", stop, language=item["language"][:2])
     if item["chapter"]:
         name = frame[item["path"].stem]
-        what = frame["chapter"].format(number=item["chapter"][0], chapters=chapters, name=name, minutes=item["minutes"])
+        what = frame["chapter"].format(
+            number=item["chapter"][0], chapters=chapters, name=name, minutes=item["minutes"]
+        )
     else:
         what = frame["length"].format(minutes=item["minutes"])
-    named = frame["course"].partition("（")[0].lower() in first.source.lower()  # the talk's own title says it
+    named = (
+        frame["course"].partition("（")[0].lower() in first.source.lower()
+    )  # the talk's own title says it
     course = "" if named else f'<p class="course">{frame["course"]}</p>\n\n'
     first.source = f'{course}{first.source}\n\n<p class="length">{what}</p>\n\n{picture}'
 
@@ -92,13 +96,22 @@ def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, fram
 def acts(notebook: nbformat.NotebookNode, language: str) -> None:
     """The machine at the stop of an act, small beside the heading of its first slide; at its last stop where the talk ends."""
     slides = [cell for cell in notebook.cells if kind(cell) == "slide"]
-    places = [(int(act[1]), cell) for cell in slides if (act := re.match(r"## (\d)\. ", cell.source))]
+    places = [
+        (int(act[1]), cell) for cell in slides if (act := re.match(r"## (\d)\. ", cell.source))
+    ]
     for stop, cell in [*places, (drawing.STOPS - 1, slides[-2])]:
-        picture = re.sub(r"<style>.*?</style>", "", drawing.picture("machine", stop, language=language), flags=re.S)
+        picture = re.sub(
+            r"<style>.*?</style>",
+            "",
+            drawing.picture("machine", stop, language=language),
+            flags=re.S,
+        )
         cell.source += f"\n\n{picture.replace('figure', 'div').replace('emblem', 'act', 1)}"
 
 
-def last_slide(notebook: nbformat.NotebookNode, item: dict, following: dict | None, frame: dict) -> None:
+def last_slide(
+    notebook: nbformat.NotebookNode, item: dict, following: dict | None, frame: dict
+) -> None:
     """Say on the last slide what comes next."""
     last = [cell for cell in notebook.cells if kind(cell) not in ("notes", "skip")][-1]
     if not item["chapter"]:
@@ -110,7 +123,9 @@ def last_slide(notebook: nbformat.NotebookNode, item: dict, following: dict | No
         asks = question(item["next"])
         text = frame["following"].format(link=link, question=asks)
     new = nbformat.v4.new_markdown_cell(
-        f'<p class="next-lecture">{text}</p>', metadata={"slideshow": {"slide_type": "-"}}, id="next-lecture"
+        f'<p class="next-lecture">{text}</p>',
+        metadata={"slideshow": {"slide_type": "-"}},
+        id="next-lecture",
     )
     notebook.cells.insert(notebook.cells.index(last) + 1, new)
 
@@ -141,7 +156,11 @@ def typeset(text: str) -> str:
     def formula(tex: str, options: dict) -> str:
         return convert(tex, display="block" if options["display_mode"] else "inline")
 
-    parser = MarkdownIt("commonmark", {"html": True}).enable("table").use(dollarmath_plugin, renderer=formula)
+    parser = (
+        MarkdownIt("commonmark", {"html": True})
+        .enable("table")
+        .use(dollarmath_plugin, renderer=formula)
+    )
     return re.sub(r"\n\s*\n", "\n", parser.render(text))
 
 
@@ -157,7 +176,10 @@ def parts(cue: str) -> list[tuple[str, str, str]]:
     """
     found = [(PART.match(part), part) for part in NEXT.sub("\n", cue.strip()).split("\n")]
     do = ("做" if re.search("[一-鿿]", cue) else "Do") if any(named for named, _ in found) else ""
-    return [(PARTS[m[1]], m[1].split()[-1].capitalize() + m[2], m[3]) if m else ("do", do, part) for m, part in found]
+    return [
+        (PARTS[m[1]], m[1].split()[-1].capitalize() + m[2], m[3]) if m else ("do", do, part)
+        for m, part in found
+    ]
 
 
 def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) -> None:
@@ -172,7 +194,8 @@ def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) ->
         minutes = float(cue[1])
         when = frame["when"].format(minutes=minutes, start=start, end=start + minutes, total=total)
         blocks = "".join(
-            f'<div class="{name}"><b>{label}</b><div>{typeset(text)}</div></div>' for name, label, text in parts(cue[2])
+            f'<div class="{name}"><b>{label}</b><div>{typeset(text)}</div></div>'
+            for name, label, text in parts(cue[2])
         )
         cell.source = f'<div class="cue" data-seconds="{60 * minutes:g}"><p class="when">{when}</p>{blocks}</div>'
         start += minutes
@@ -181,7 +204,10 @@ def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) ->
 def timed(page: str) -> str:
     """The deck with the seconds of each slide, from its cues, where the speaker view keeps pace by them."""
     slides = re.split(r"(?=<section\b)", page)
-    seconds = [sum(map(float, re.findall(r'class="cue" data-seconds="([^"]+)"', slide))) for slide in slides]
+    seconds = [
+        sum(map(float, re.findall(r'class="cue" data-seconds="([^"]+)"', slide)))
+        for slide in slides
+    ]
     return "".join(
         slide.replace("<section", f'<section data-timing="{s:g}"', 1) if s else slide
         for slide, s in zip(slides, seconds, strict=True)
@@ -194,21 +220,29 @@ def page_links(page: str, source: Path, chinese: bool = False) -> str:
     def there(match: re.Match) -> str:
         if match[0].startswith("<use"):  # a mark of a drawing, from the drawing itself
             return match[0]
-        name = posixpath.normpath(f"{source.parent.relative_to(ROOT).as_posix()}/{match[1] or source.stem}")
+        name = posixpath.normpath(
+            f"{source.parent.relative_to(ROOT).as_posix()}/{match[1] or source.stem}"
+        )
         if chinese and name.startswith("chapters/") and (there := zh(ROOT / f"{name}.md")).exists():
             name = there.relative_to(ROOT).with_suffix("").as_posix()
         return f'href="../{name}.html{match[2] or ""}"' if match[0] != 'href=""' else ""
 
-    return LINK.sub(there, page.replace('href="scorecard.html#', 'href="../chapters/scorecard.html#'))
+    return LINK.sub(
+        there, page.replace('href="scorecard.html#', 'href="../chapters/scorecard.html#')
+    )
 
 
-def live_links(notebook: nbformat.NotebookNode, item: dict, address: str, frame: dict = FRAME) -> None:
+def live_links(
+    notebook: nbformat.NotebookNode, item: dict, address: str, frame: dict = FRAME
+) -> None:
     """On the printed deck, a link to each widget on its page, with its QR code where the site has an address."""
     from course.scorecard import slug
 
     heading, page = "", zh(item["path"]) if item.get("words") else item["path"]
     page = page.relative_to(ROOT).with_suffix(".html").as_posix()
-    sources = {cell.id: cell.source for cell in nbformat.read(item["path"], as_version=4).cells}  # anchors are English
+    sources = {
+        cell.id: cell.source for cell in nbformat.read(item["path"], as_version=4).cells
+    }  # anchors are English
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             heading = [heading, *re.findall(r"^##? (.+)$", sources.get(cell.id, ""), re.M)][-1]
@@ -232,7 +266,9 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
             book = executed(path, ROOT)
             start = next(k for k, cell in enumerate(book.cells) if cell.id == first)
             rest = [cell for cell in book.cells[start + 1 :] if kind(cell) != "skip"]
-            end = next((k for k, cell in enumerate(rest) if kind(cell) in ("slide", "subslide")), len(rest))
+            end = next(
+                (k for k, cell in enumerate(rest) if kind(cell) in ("slide", "subslide")), len(rest)
+            )
             given.cells = [book.cells[start], *rest[:end]]
             given.cells[0].metadata["slideshow"] = {"slide_type": "slide"}
             live_links(given, {"path": path}, address)
@@ -241,13 +277,19 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
                 if cell.cell_type == "markdown":  # a link of the notebook, from where the plan lies
                     local = rf"](../{path.parent.name}/\g<1>\g<2>)"
                     cell.source = re.sub(r"\]\(#", f"]({path.name}#", cell.source)
-                    cell.source = re.sub(r"\]\(([\w./-]+\.(?:ipynb|md))(#[^)]*)?\)", local, cell.source)
+                    cell.source = re.sub(
+                        r"\]\(([\w./-]+\.(?:ipynb|md))(#[^)]*)?\)", local, cell.source
+                    )
             cells += given.cells
             can[place[0]] = row["they"]
         if not row["links"]:
             last = k == len(made["rows"]) - 1
-            minutes = row["minutes"] + last * (made["minutes"] - sum(each["minutes"] for each in made["rows"]))
-            shown = row["show"] + last * "".join(f"\n{number}. You can {they}." for number, they in can.items())
+            minutes = row["minutes"] + last * (
+                made["minutes"] - sum(each["minutes"] for each in made["rows"])
+            )
+            shown = row["show"] + last * "".join(
+                f"\n{number}. You can {they}." for number, they in can.items()
+            )
             cue = f"<!-- cue: {minutes:g} min\n{row['do']}{last * ' What is left is for questions.'}\n-->"
             cells += [new(shown, metadata={"slideshow": {"slide_type": "slide"}}, id=f"row-{k}")]
             cells += [new(cue, metadata={"slideshow": {"slide_type": "notes"}}, id=f"cue-{k}")]
@@ -271,7 +313,11 @@ def made_of(item: dict, sources: list[Path], *more: object) -> str:
     """
     files = [*sources, item["path"], item["words"], *item["asks"]]
     read = [path.read_bytes() for path in files if path]
-    texts = [around(), *map(partial(key, root=ROOT), sources), json.dumps([item, *more], sort_keys=True, default=str)]
+    texts = [
+        around(),
+        *map(partial(key, root=ROOT), sources),
+        json.dumps([item, *more], sort_keys=True, default=str),
+    ]
     return hashlib.sha256(b"\0".join([*read, *(text.encode() for text in texts)])).hexdigest()
 
 
@@ -279,7 +325,10 @@ def made_of(item: dict, sources: list[Path], *more: object) -> str:
 def around() -> str:
     """A hash of what stands around each deck, read once."""
     folders = ("slides", "tools", "sphinx_ext", "chapters/plans", "src/course/scorecard")
-    files = [ROOT / "chapters/zh/frame.po", *(path for name in folders for path in (ROOT / name).rglob("*"))]
+    files = [
+        ROOT / "chapters/zh/frame.po",
+        *(path for name in folders for path in (ROOT / name).rglob("*")),
+    ]
     read = [path.read_bytes() for path in sorted(files) if path.is_file() and path.suffix != ".pyc"]
     drawn = dependencies.key("from course import drawing", dependencies.pins(ROOT))
     return hashlib.sha256(b"\0".join([*read, drawn.encode()])).hexdigest()
@@ -288,11 +337,15 @@ def around() -> str:
 def main(only: str = "") -> None:
     out = ROOT / "_build/html/slides"
     out.mkdir(parents=True, exist_ok=True)
-    style = (ROOT / "slides/lecture/lecture.css").read_text() + HtmlFormatter().get_style_defs(".highlight")
+    style = (ROOT / "slides/lecture/lecture.css").read_text() + HtmlFormatter().get_style_defs(
+        ".highlight"
+    )
     script = (ROOT / "slides/lecture/lecture.js").read_text()
     speaker = (ROOT / "slides/lecture/speaker.css").read_text()
     exporter = SlidesExporter(
-        template_name="lecture", extra_template_basedirs=[str(ROOT / "slides")], exclude_anchor_links=True
+        template_name="lecture",
+        extra_template_basedirs=[str(ROOT / "slides")],
+        exclude_anchor_links=True,
     )
     found, address, hour = lectures(ROOT), repository(), ROOT / "chapters/plans/hour.yml"
     found.append({"title": "One hour", "minutes": plan(ROOT, "hour")["minutes"], "path": hour, "chapter": "", "deck": "hour.html", "language": "en", "words": None})  # fmt: skip
@@ -305,13 +358,20 @@ def main(only: str = "") -> None:
         following |= {a["deck"]: b for a, b in zip(chapter, [*chapter[1:], None], strict=True)}
     chosen = [item for item in found if only in item["deck"]]
     parts_of = [
-        part(ROOT, place.partition("#")[0]) for row in plan(ROOT, "hour")["rows"] for place in row.get("slides", [])
+        part(ROOT, place.partition("#")[0])
+        for row in plan(ROOT, "hour")["rows"]
+        for place in row.get("slides", [])
     ]
-    paths = [path for item in chosen for path in (parts_of if item["path"] == hour else [item["path"]])]
+    paths = [
+        path for item in chosen for path in (parts_of if item["path"] == hour else [item["path"]])
+    ]
     execute(list(dict.fromkeys(paths)), ROOT)
     keys = ROOT / "_build/decks.json"
     known = json.loads(keys.read_text()) if keys.exists() else {}
-    every = [item["title"] for item in found], [page.name for page in (ROOT / "chapters/zh").rglob("*")]
+    every = (
+        [item["title"] for item in found],
+        [page.name for page in (ROOT / "chapters/zh").rglob("*")],
+    )
 
     def make(item: dict) -> str:
         frame = chinese() if item["words"] else FRAME
@@ -340,7 +400,10 @@ def main(only: str = "") -> None:
         claim_links(notebook, frame, address)
         last_slide(notebook, item, after, frame)
         if item["chapter"]:
-            dots = (f"<b>● {k + 1}</b> " if name == item["chapter"] else "○ " for k, name in enumerate(chapters))
+            dots = (
+                f"<b>● {k + 1}</b> " if name == item["chapter"] else "○ "
+                for k, name in enumerate(chapters)
+            )
             place = "".join(dots) + f" {item['title']}"
         else:
             place = f"<b>{frame['place']}</b>"
@@ -352,7 +415,8 @@ def main(only: str = "") -> None:
             page = played(page.replace("</style>", f"{faces}</style>", 1))
         (out / item["deck"]).write_text(
             OPENING.sub(
-                partial(callout, kinds=frame["kinds"]), timed(page_links(page, item["path"], bool(item["words"])))
+                partial(callout, kinds=frame["kinds"]),
+                timed(page_links(page, item["path"], bool(item["words"]))),
             )
         )
         print(
@@ -365,7 +429,9 @@ def main(only: str = "") -> None:
     for k in range(side):
         share = chosen[k::side]
         tasks.add_task(
-            lambda share: {item["deck"]: make(item) for item in share}, share, lambda _, made: known.update(made)
+            lambda share: {item["deck"]: make(item) for item in share},
+            share,
+            lambda _, made: known.update(made),
         )
     tasks.join()
     keys.write_text(json.dumps(known))

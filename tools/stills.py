@@ -44,17 +44,24 @@ def measured() -> dict:
     race: dict = {}
     for row in won[won.task.isin(TASKS)].itertuples():
         lit = row.success if row.task in comparison.LOOKED else row.kept
-        right = None if row.verdict == "not learned" or math.isnan(row.right) else round(row.right, 3)
+        right = (
+            None if row.verdict == "not learned" or math.isnan(row.right) else round(row.right, 3)
+        )
         race.setdefault(row.entry, {})[row.task] = [right, int(lit)]
     trees = data.table("tree_neighbors_match_measured").query("depth == 4 and not fully_adjacent")
     direct = trees.kind == "attention"
     sections = json.loads((data.folder() / REPORT).read_text())["sections"]
     head = {name: section["headline"] for name, section in sections.items()}
     held, codes = drawing.numbers("barcodes"), {}
-    for n in held["lengths"][::2]:  # every third number, in eight shades, or a point: the same bits after one more 1
+    for n in held["lengths"][
+        ::2
+    ]:  # every third number, in eight shades, or a point: the same bits after one more 1
         pair = held["pairs"][f"ones bf16 0 {n}"]
         equal = f"{int(pair['equal'], 16):0{len(pair['n'])}b}"
-        shades = [(same == "1" and ".") or f"{SHADES.index(c) // 8}" for c, same in zip(pair["n"], equal, strict=True)]
+        shades = [
+            (same == "1" and ".") or f"{SHADES.index(c) // 8}"
+            for c, same in zip(pair["n"], equal, strict=True)
+        ]
         codes[f"{n}"] = ["".join(shades[::3]), equal.count("1"), len(equal)]
     return {
         "model": "SmolLM2-135M",
@@ -76,10 +83,16 @@ def measured() -> dict:
 def drawn(name: str, states: list[dict], language: str = "en") -> tuple[list, list[str]]:
     """Height, picture and sentence in each state, by the drawing itself; and what the language has no words for."""
     command = ["node", "--input-type=module", "-e", DRAW, (drawing.HERE / f"{name}.js").as_uri()]
-    held = json.dumps({"data": drawing.numbers(name), "words": drawing.words_of(name, language), "states": states})
-    done = subprocess.run(command, input=held, capture_output=True, text=True, check=True, timeout=60)
+    held = json.dumps(
+        {"data": drawing.numbers(name), "words": drawing.words_of(name, language), "states": states}
+    )
+    done = subprocess.run(
+        command, input=held, capture_output=True, text=True, check=True, timeout=60
+    )
     pictures, missing = json.loads(done.stdout)
-    return pictures, missing + [text for text in drawing.DRAWINGS[name][:3] if text not in json.loads(held)["words"]]
+    return pictures, missing + [
+        text for text in drawing.DRAWINGS[name][:3] if text not in json.loads(held)["words"]
+    ]
 
 
 def still(name: str, language: str = "en", **state: float) -> str:
@@ -97,7 +110,8 @@ def still(name: str, language: str = "en", **state: float) -> str:
 def stills() -> dict[str, str]:
     """Every still picture by its name."""
     languages = {
-        name: ["en", *(p.name.split(".")[1] for p in drawing.HERE.glob(f"words/{name}.*"))] for name in drawing.DRAWINGS
+        name: ["en", *(p.name.split(".")[1] for p in drawing.HERE.glob(f"words/{name}.*"))]
+        for name in drawing.DRAWINGS
     }
     found = {
         drawing.scene(name, 0, language): still(name, language)

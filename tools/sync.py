@@ -40,7 +40,11 @@ MARKS = {".md": ("<!--", " -->")}  # of a block that is written here; a `#` in e
 
 def repository() -> str:
     """The address that pyproject.toml holds; empty where none is set."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {}).get("Repository", "")
+    return (
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        .get("urls", {})
+        .get("Repository", "")
+    )
 
 
 def address(remote: str) -> str:
@@ -75,7 +79,9 @@ def site(url: str) -> str:
 
 def git(*command: str) -> str:
     """What git prints, or nothing where it fails."""
-    done = subprocess.run(["git", "-C", str(ROOT), *command], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", "-C", str(ROOT), *command], capture_output=True, text=True, check=False
+    )
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
@@ -120,7 +126,9 @@ def cleaned(path: Path, url: str, commit: str = "") -> str:
     code[0]["metadata"] = {"slideshow": {"slide_type": "skip"}, "tags": ["remove-cell"]}
     for cell in code:
         cell["outputs"], cell["execution_count"] = [], None
-    kept = {k: v for k, v in notebook["metadata"].items() if k in ("lecture", "workshop", "accelerator")}
+    kept = {
+        k: v for k, v in notebook["metadata"].items() if k in ("lecture", "workshop", "accelerator")
+    }
     notebook["metadata"] = {
         **kept,
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -145,7 +153,9 @@ html:
     clone = f"git clone {url} && cd {url.split('/')[-1]}\n" if url else ""
     return {
         "_config.yml": {"address": buttons if url else ""},
-        "pyproject.toml": {"address": f'Repository = "{url}"\nDocumentation = "{site(url)}"\n' if url else ""},
+        "pyproject.toml": {
+            "address": f'Repository = "{url}"\nDocumentation = "{site(url)}"\n' if url else ""
+        },
         "CITATION.cff": {"address": f"repository-code: {url}\n" if url else ""},
         "README.md": {
             "address": f"**[Read it]({site(url)})**; nothing needs installing.\n" if url else "",
@@ -164,7 +174,8 @@ def times() -> str:
     lines = ["| command | wall-clock time | processor time | measured on |", "|---|---|---|---|"]
     for row in rows:
         clock, cpu = (
-            f"{s / 60:.1f} minutes" if (s := float(row[name])) > 90 else f"{s:.0f} s" for name in ("clock", "processor")
+            f"{s / 60:.1f} minutes" if (s := float(row[name])) > 90 else f"{s:.0f} s"
+            for name in ("clock", "processor")
         )
         where = f"{row['cores']} cores of {row['machine']}, load {row['load']} before the run, {row['on']}"
         where += f", median of {row['runs']} runs" * (row["runs"] != "1")
@@ -182,7 +193,8 @@ def filled(path: Path, texts: dict[str, str]) -> str:
     opening, closing = MARKS.get(path.suffix, ("#", ""))
     for name, new in texts.items():
         block = re.compile(
-            rf"({opening} {name}: `make sync` writes this{closing}\n).*?({opening} end{closing}\n)", re.S
+            rf"({opening} {name}: `make sync` writes this{closing}\n).*?({opening} end{closing}\n)",
+            re.S,
         )
         if not block.search(text):
             raise ValueError(
@@ -198,7 +210,9 @@ def titles() -> list[str]:
     for path in notebooks():
         if path.stem == "lesson":
             cells = json.loads(path.read_text())["cells"]
-            title = next("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown").splitlines()[0]
+            title = next(
+                "".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"
+            ).splitlines()[0]
             found.append(f"{path.parent.name.split('-')[0]}. {title.removeprefix('# ')}")
     return found
 
@@ -208,7 +222,10 @@ def main() -> int:
     url = repository() if check else chosen()
     commit = "" if check else os.environ.get("COURSE_COMMIT", "")
     wanted = {path: cleaned(path, url, commit) for path in notebooks()}
-    wanted |= {ROOT / name: filled(ROOT / name, texts) for name, texts in blocks(url, opened(check)).items()}
+    wanted |= {
+        ROOT / name: filled(ROOT / name, texts)
+        for name, texts in blocks(url, opened(check)).items()
+    }
     stale = [path for path, text in wanted.items() if path.read_text() != text]
     for path in stale:
         if check:

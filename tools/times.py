@@ -64,10 +64,14 @@ def timed(clone: Path, target: str) -> tuple[float, float] | None:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         return print(f"make {target} failed: no time is kept for it", flush=True)
-    return time.perf_counter() - began, sum(getattr(after, x) - getattr(before, x) for x in ("ru_utime", "ru_stime"))
+    return time.perf_counter() - began, sum(
+        getattr(after, x) - getattr(before, x) for x in ("ru_utime", "ru_stime")
+    )
 
 
-def measure(steps: list[str], runs: int, found: dict[str, list[tuple[float, float, float]]]) -> None:
+def measure(
+    steps: list[str], runs: int, found: dict[str, list[tuple[float, float, float]]]
+) -> None:
     """Add to each step that is asked for: by the clock, of the processor, and the load before, a run each."""
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as folder:
@@ -88,7 +92,9 @@ def measure(steps: list[str], runs: int, found: dict[str, list[tuple[float, floa
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("steps", nargs="*", choices=[*STEPS, []], metavar="step", help=", ".join(STEPS))
+    parser.add_argument(
+        "steps", nargs="*", choices=[*STEPS, []], metavar="step", help=", ".join(STEPS)
+    )
     parser.add_argument("--runs", type=int, default=1)
     asked = parser.parse_args()
     rows = {row["step"]: row for row in csv.DictReader(TABLE.open())} if TABLE.is_file() else {}
@@ -105,7 +111,9 @@ def write(rows: dict[str, dict], found: dict[str, list[tuple[float, float, float
     """Keep the medians in the table, and let the README say them."""
     where = {"cores": joblib.cpu_count(), "machine": processor(), "on": time.strftime("%Y-%m-%d")}
     for step, taken in found.items():
-        clock, cpu, load = (round(statistics.median(column), 1) for column in zip(*taken, strict=True))
+        clock, cpu, load = (
+            round(statistics.median(column), 1) for column in zip(*taken, strict=True)
+        )
         rows[step] = {
             "step": step,
             "what": STEPS[step][0],

@@ -26,7 +26,9 @@ SAID, CODE = "said", "code"
 MATH = re.compile(r"\$\$?[^$]+\$\$?")
 ROW = re.compile(r"\|[\s:|-]+\|?")
 FENCE = re.compile(r"(`{3,}|~{3,}|:{3,})")
-DIRECTIVE = re.compile(r"((?:`{3,}|:{3,})\{(?:stop|grid-item-card|admonition|note|warning|dropdown)\} *(?:\d+ +)?)(.*)")
+DIRECTIVE = re.compile(
+    r"((?:`{3,}|:{3,})\{(?:stop|grid-item-card|admonition|note|warning|dropdown)\} *(?:\d+ +)?)(.*)"
+)
 BLOCK = re.compile(r"\s*(?:#+ |[-*+] |\d+[.)] |\||`{3}|:{3}|\$\$|<|%|>|:[\w-]+:|\()")
 TAGGED = re.compile(r"((?:<[a-z][^>]*>\s*)*)(.*?)((?:\s*</[^>]+>)*)", re.S)
 NUMBER = re.compile(r"(?<![\w.−-])[+−-]?\d+(?:,\d{3})*(?:\.\d+)?%?(?!\w|[.,]\d)")
@@ -69,7 +71,11 @@ def prose(text: str) -> bool:
     >>> prose("| $n$ | `n` |"), prose("$n$ ones")
     (False, True)
     """
-    return bool(re.search(r"[A-Za-z]{2}|[一-鿿]", re.sub(r"`[^`]*`|<[^>]*>|\]\([^)]*\)", "", MATH.sub("", text))))
+    return bool(
+        re.search(
+            r"[A-Za-z]{2}|[一-鿿]", re.sub(r"`[^`]*`|<[^>]*>|\]\([^)]*\)", "", MATH.sub("", text))
+        )
+    )
 
 
 def pieces(source: str) -> list[Piece]:
@@ -92,14 +98,18 @@ def pieces(source: str) -> list[Piece]:
         elif opened := DIRECTIVE.fullmatch(line):
             found.append(Piece(opened[1], opened[2], "\n"))
             continue
-        elif (fence := FENCE.match(line)) and not line[fence.end() :].startswith("{") and line != fence[1]:
+        elif (
+            (fence := FENCE.match(line))
+            and not line[fence.end() :].startswith("{")
+            and line != fence[1]
+        ):
             while k < len(lines) and not lines[k].startswith(fence[1]):  # code
                 k += 1
             k += 1
         elif line.startswith("$$"):
-            while not (lines[k - 1].rstrip(" ,.").endswith("$$") and (k - 1 > start or len(line) > 4)) and k < len(
-                lines
-            ):
+            while not (
+                lines[k - 1].rstrip(" ,.").endswith("$$") and (k - 1 > start or len(line) > 4)
+            ) and k < len(lines):
                 k += 1
         elif (
             line.strip("> ")
@@ -120,17 +130,25 @@ def pieces(source: str) -> list[Piece]:
             ):
                 said.append(lines[k][len(quote) :].strip())
                 k += 1
-            before, text, after = TAGGED.fullmatch(" ".join(part.rstrip() for part in said)).groups()
-            if not re.match("<(?:summary|details|p|div)", before) or len(re.findall("<[a-z]", text)) != text.count(
-                "</"
-            ):
+            before, text, after = TAGGED.fullmatch(
+                " ".join(part.rstrip() for part in said)
+            ).groups()
+            if not re.match("<(?:summary|details|p|div)", before) or len(
+                re.findall("<[a-z]", text)
+            ) != text.count("</"):
                 before, text, after = "", "".join((before, text, after)), ""
             found.append(
-                Piece(lead + before, text, f"{after}\n") if prose(text) else Piece("\n".join(lines[start:k]) + "\n")
+                Piece(lead + before, text, f"{after}\n")
+                if prose(text)
+                else Piece("\n".join(lines[start:k]) + "\n")
             )
             continue
         found.append(Piece("\n".join(lines[start:k]) + "\n"))
-    found[-1] = found[-1]._replace(after="") if found[-1].text else Piece(found[-1].before.removesuffix("\n"))
+    found[-1] = (
+        found[-1]._replace(after="")
+        if found[-1].text
+        else Piece(found[-1].before.removesuffix("\n"))
+    )
     return found
 
 
@@ -153,7 +171,9 @@ def _read(path: Path, _: int) -> tuple[Entry, ...]:
         for line in block.splitlines():
             line = line.removeprefix("#~ ")
             if part := re.fullmatch(r'(#\| )?(?:(msg\w+) )?(".*")', line):
-                last = (part[1] or "") + part[2] if part[2] else last  # a string goes on where no name stands before it
+                last = (
+                    (part[1] or "") + part[2] if part[2] else last
+                )  # a string goes on where no name stands before it
                 parts[last] = parts.get(last, "") + ast.literal_eval(part[3])
             elif line[:2] in ("#:", "#,"):
                 parts["place" if line[1] == ":" else "flags"] += line[2:].strip()
@@ -180,14 +200,25 @@ def write(path: Path, entries: Iterable[Entry], commit: str = "") -> None:
             text = text.replace(sign, escaped)
         return f'{name} "{text}"'
 
-    head = ["Language: zh_CN", "MIME-Version: 1.0", "Content-Type: text/plain; charset=UTF-8", f"X-English: {commit}"]
-    blocks = ["\n".join(['msgid ""', line("msgstr", "\n".join([*head, "Content-Transfer-Encoding: 8bit", ""]))])]
+    head = [
+        "Language: zh_CN",
+        "MIME-Version: 1.0",
+        "Content-Type: text/plain; charset=UTF-8",
+        f"X-English: {commit}",
+    ]
+    blocks = [
+        "\n".join(
+            ['msgid ""', line("msgstr", "\n".join([*head, "Content-Transfer-Encoding: 8bit", ""]))]
+        )
+    ]
     for entry in sorted(entries, key=lambda entry: entry.obsolete):
         comments = [f"#: {entry.place}"] * bool(entry.place) + ["#, fuzzy"] * entry.fuzzy
         comments += [line("#| msgid", entry.previous)] * bool(entry.previous)
         lines = [line("msgctxt", entry.context or "")] * (entry.context is not None)
         lines += [line("msgid", entry.text), line("msgstr", entry.other)]
-        blocks.append("\n".join([*comments, *(f"#~ {each}" if entry.obsolete else each for each in lines)]))
+        blocks.append(
+            "\n".join([*comments, *(f"#~ {each}" if entry.obsolete else each for each in lines)])
+        )
     path.write_text("\n\n".join(blocks) + "\n")
 
 
@@ -219,12 +250,18 @@ def merged(entries: list[Entry], wanted: list[Entry]) -> list[Entry]:
     def kind(entry: Entry) -> str:
         return entry.context if entry.context in (SAID, CODE) else "text"
 
-    known = {(e.text, kind(e)): e for e in sorted(entries, key=lambda e: bool(e.other)) if not e.obsolete or e.other}
+    known = {
+        (e.text, kind(e)): e
+        for e in sorted(entries, key=lambda e: bool(e.other))
+        if not e.obsolete or e.other
+    }
     known |= {(e.text, e.context): e for e in entries if not e.obsolete}
     units, open_units, used = [], [], set()
     for k, unit in enumerate(wanted):
         old = known.get((unit.text, unit.context)) or known.get((unit.text, kind(unit)))
-        units.append(old._replace(place=unit.place, context=unit.context, obsolete=False) if old else unit)
+        units.append(
+            old._replace(place=unit.place, context=unit.context, obsolete=False) if old else unit
+        )
         if old:
             used.add((old.text, old.context))
         else:
@@ -234,14 +271,19 @@ def merged(entries: list[Entry], wanted: list[Entry]) -> list[Entry]:
     for k in open_units:
         for i, old in enumerate(loose):
             if kind(old) == kind(units[k]):
-                near = SAME_CELL * (old.place == units[k].place and bool(old.place)) - 0.1 * old.obsolete
+                near = (
+                    SAME_CELL * (old.place == units[k].place and bool(old.place))
+                    - 0.1 * old.obsolete
+                )
                 pairs.append((likeness(old.text, units[k].text) + near, k, i))
     free = set(range(len(loose)))
     for score, k, i in sorted(pairs, key=lambda pair: (-pair[0], pair[1:])):
         if score > SAME_ENOUGH and i in free and not units[k].other:
             free.remove(i)
             old = loose[i]
-            units[k] = units[k]._replace(other=old.other, fuzzy=True, previous=old.previous or old.text)
+            units[k] = units[k]._replace(
+                other=old.other, fuzzy=True, previous=old.previous or old.text
+            )
     return units
 
 
@@ -258,7 +300,10 @@ def left(entries: list[Entry], units: list[Entry]) -> list[Entry]:
 def patterns(entries: Iterable[Entry]) -> dict[str, str]:
     """What is said, as `helpers.words` takes it: the most particular first."""
     said = [e for e in entries if e.context == SAID and e.other and not e.fuzzy]
-    return {e.text: e.other for e in sorted(said, key=lambda e: (len(re.findall(r"\{\w+\}", e.text)), -len(e.text)))}
+    return {
+        e.text: e.other
+        for e in sorted(said, key=lambda e: (len(re.findall(r"\{\w+\}", e.text)), -len(e.text)))
+    }
 
 
 def keeps(sources: Iterable[str]) -> Callable[[str], bool]:
@@ -269,13 +314,19 @@ def keeps(sources: Iterable[str]) -> Callable[[str], bool]:
             if isinstance(node, ast.Compare):
                 sides = [side for each in (node.left, *node.comparators) for side in ast.walk(each)]
                 within |= {
-                    side.value for side in sides if isinstance(side, ast.Constant) and isinstance(side.value, str)
+                    side.value
+                    for side in sides
+                    if isinstance(side, ast.Constant) and isinstance(side.value, str)
                 }
         for name in re.findall(r'\bdata\.table\("([\w/]+)"', source):
-            rows = csv.reader(line for line in (DATA / f"{name}.csv").open() if not line.startswith("#"))
+            rows = csv.reader(
+                line for line in (DATA / f"{name}.csv").open() if not line.startswith("#")
+            )
             exact |= {cell for row in rows for cell in row}
     within = {text for text in within if prose(text)}
-    return lambda text: text in exact or any(re.search(rf"(?<!\w){re.escape(each)}(?!\w)", text) for each in within)
+    return lambda text: (
+        text in exact or any(re.search(rf"(?<!\w){re.escape(each)}(?!\w)", text) for each in within)
+    )
 
 
 def parsed(source: str) -> ast.Module:
@@ -287,14 +338,19 @@ def strings(source: str) -> Iterator[tuple[ast.expr, bool]]:
     tree = parsed(source)
     above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
-        if not (isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))):
+        if not (
+            isinstance(node, ast.JoinedStr)
+            or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+        ):
             continue
         parent = above[node]
         if isinstance(parent, ast.JoinedStr | ast.FormattedValue):
             continue
         call = above.get(parent) if isinstance(parent, ast.List | ast.Tuple) else parent
         name = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
-        if name.endswith((".query", ".eval")) or (isinstance(parent, ast.keyword) and parent.arg not in TOLD | OTHERS):
+        if name.endswith((".query", ".eval")) or (
+            isinstance(parent, ast.keyword) and parent.arg not in TOLD | OTHERS
+        ):
             continue
         text = FORMATTED.sub("0", HOLE.sub("0", template(node)[0]))
         several = bool(re.search(r"[A-Za-z]{2}.*\s|\s.*[A-Za-z]{2}", text))
@@ -306,7 +362,9 @@ def strings(source: str) -> Iterator[tuple[ast.expr, bool]]:
 
 def nested(node: ast.expr) -> list[ast.Constant]:
     """The strings within the values of an f-string, but for a key of one word, as `answer` in `row['answer']`, which stays."""
-    values = [part.value for part in getattr(node, "values", []) if isinstance(part, ast.FormattedValue)]
+    values = [
+        part.value for part in getattr(node, "values", []) if isinstance(part, ast.FormattedValue)
+    ]
     every = [each for value in values for each in ast.walk(value)]
     keys = {each.slice for each in every if isinstance(each, ast.Subscript)}
     return [
@@ -329,7 +387,9 @@ def template(node: ast.expr) -> tuple[str, list[str]]:
     if isinstance(node, ast.Constant):
         return FORMATTED.sub(lambda found: sign(found[0]), node.value), values
     text = "".join(
-        part.value if isinstance(part, ast.Constant) else sign(ast.unparse(ast.JoinedStr([part]))[2:-1])
+        part.value
+        if isinstance(part, ast.Constant)
+        else sign(ast.unparse(ast.JoinedStr([part]))[2:-1])
         for part in node.values
     )
     return text, values
@@ -381,7 +441,9 @@ def comments(source: str) -> Iterator[tokenize.TokenInfo]:
             yield token
 
 
-def of_code(source: str, place: str, entries: list[Entry], stays: Callable[[str], bool]) -> Iterator[Entry]:
+def of_code(
+    source: str, place: str, entries: list[Entry], stays: Callable[[str], bool]
+) -> Iterator[Entry]:
     """The units of a cell: for each string and comment of it the entry that it has, or a new one."""
     table = patterns([e._replace(other=e.other or e.text, fuzzy=False) for e in entries])
     own = {e.text for e in entries if e.context == CODE}
@@ -422,7 +484,10 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
         text, values = template(node)
         if changed or other(text, values) != text:
             start, end = lines[node.lineno - 1].encode(), lines[node.end_lineno - 1].encode()
-            columns = len(start[: node.col_offset].decode()), len(end[: node.end_col_offset].decode())
+            columns = (
+                len(start[: node.col_offset].decode()),
+                len(end[: node.end_col_offset].decode()),
+            )
             # the quotes that stand there: within an f-string they are the other ones
             quote = re.match(r'\w*("""|.)', lines[node.lineno - 1][columns[0] :])[1]
             new = literal(other(text, values), values, node, quote)
@@ -456,17 +521,25 @@ def legend(source: str, entries: Iterable[Entry]) -> str:
         if lines[-1] and len(lines[-1]) + len(part) > 60:
             lines.append("")
         lines[-1] += f"；{part}" if lines[-1] else part
-    said = "\n".join(f"# {'输出里的中文：' if k == 0 else ''}{line}" for k, line in enumerate(lines) if line)
+    said = "\n".join(
+        f"# {'输出里的中文：' if k == 0 else ''}{line}" for k, line in enumerate(lines) if line
+    )
     return f"{source}\n{said}" if said else source
 
 
 def literal(text: str, values: list[str], node: ast.expr, quote: str = '"') -> str:
     """A string as Python writes it, on as many lines as it needs where it stood on several; a docstring stays one."""
     if quote == '"""':
-        return quote + HOLE.sub(lambda sign: values[ord(sign[0]) - 0xE000], text).replace("\\", "\\\\") + quote
+        return (
+            quote
+            + HOLE.sub(lambda sign: values[ord(sign[0]) - 0xE000], text).replace("\\", "\\\\")
+            + quote
+        )
     several = node.end_lineno > node.lineno
     parts = [""]
-    for part in re.findall(r"[^，。；：]*[，。；：][*”）]*|[^，。；：]+$", text) if several else [text]:
+    for part in (
+        re.findall(r"[^，。；：]*[，。；：][*”）]*|[^，。；：]+$", text) if several else [text]
+    ):
         if len(parts[-1] + part) > 44 and parts[-1]:
             parts.append("")
         parts[-1] += part
@@ -474,7 +547,9 @@ def literal(text: str, values: list[str], node: ast.expr, quote: str = '"') -> s
     for part in parts:
         plain = part.replace("\\", "\\\\").replace(quote, f"\\{quote}").replace("\n", "\\n")
         plain = plain.replace("{", "{{").replace("}", "}}") if put and HOLE.search(part) else plain
-        shown = HOLE.sub(lambda sign: values[ord(sign[0]) - 0xE000].replace(quote, "'\""[quote == "'"]), plain)
+        shown = HOLE.sub(
+            lambda sign: values[ord(sign[0]) - 0xE000].replace(quote, "'\""[quote == "'"]), plain
+        )
         found.append(("f" if put and shown != plain else "") + f"{quote}{shown}{quote}")
     return ("\n" + " " * node.col_offset).join(found)
 
@@ -484,7 +559,9 @@ def shape(source: str) -> str:
     tree = parsed(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            node.values = sorted((v for v in node.values if isinstance(v, ast.FormattedValue)), key=ast.dump)
+            node.values = sorted(
+                (v for v in node.values if isinstance(v, ast.FormattedValue)), key=ast.dump
+            )
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             node.value = "".join(sorted(FORMATTED.findall(node.value)))
     return ast.dump(tree)
@@ -497,6 +574,8 @@ def differing(english: str, other: str) -> list[str]:
     ([], ['12'])
     """
     lacking = Counter(MATH.findall(english)) - Counter(MATH.findall(other))
-    plain, there = (re.sub(r"`[^`]*`|\]\([^)]*\)|\{\w*\}", "", MATH.sub("", text)) for text in (english, other))
+    plain, there = (
+        re.sub(r"`[^`]*`|\]\([^)]*\)|\{\w*\}", "", MATH.sub("", text)) for text in (english, other)
+    )
     figures = re.compile(r"\d+(?:[.,]\d+)*")
     return [*lacking, *sorted(set(figures.findall(plain)) - set(figures.findall(there)))]

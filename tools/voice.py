@@ -26,7 +26,10 @@ HABITS = {
         r"\b(stands?|stood|lies?|lay)\s+(in|on|at|beside|under|above|below|there|behind)\b",
         "0 to 0.5",
     ),
-    "sentence opens with a What clause": (r"(?m)(?:^|[.!] )(What|Where|Who) [^?\n]{3,80}[.,;]", "0 to 0.2"),
+    "sentence opens with a What clause": (
+        r"(?m)(?:^|[.!] )(What|Where|Who) [^?\n]{3,80}[.,;]",
+        "0 to 0.2",
+    ),
     "beside": (r"\bbeside\b", "0"),
     "alone, for only": (r"\balone\b", "0"),
     "of its own": (r"\bof (its|their|one's) own\b", "0"),
@@ -45,7 +48,9 @@ def read_prose(path: Path) -> str:
     if path.suffix == ".ipynb":
         cells = json.loads(text)["cells"]
         shown = [
-            cell for cell in cells if cell["cell_type"] == "markdown" and "cue" not in cell["metadata"].get("tags", [])
+            cell
+            for cell in cells
+            if cell["cell_type"] == "markdown" and "cue" not in cell["metadata"].get("tags", [])
         ]
         text = "\n\n".join("".join(cell["source"]) for cell in shown)
     return SYMBOLS.sub(" ", CODE.sub(" ", text))
@@ -55,7 +60,9 @@ def docstrings(folder: Path) -> Iterator[str]:
     """Yield the docstrings of a folder's Python, without their examples."""
     for path in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and (text := ast.get_docstring(node)):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and (
+                text := ast.get_docstring(node)
+            ):
                 yield SYMBOLS.sub(" ", re.sub(r">>>.*(\n(?!\s*$).*)*", "", text))
 
 
@@ -66,23 +73,38 @@ def rates(text: str) -> dict[str, float]:
     400.0
     """
     words = max(len(re.findall(r"[A-Za-z']+", text)), 1)
-    return {name: 1000 * len(re.findall(pattern, text, re.I)) / words for name, (pattern, _) in HABITS.items()}
+    return {
+        name: 1000 * len(re.findall(pattern, text, re.I)) / words
+        for name, (pattern, _) in HABITS.items()
+    }
 
 
 def main(named: list[str]) -> None:
     english = [path for path in pages() if "zh" not in path.relative_to(ROOT).parts]
     kinds = {"pages": [read_prose(path) for path in english]}
-    kinds["README, CONTRIBUTING"] = [read_prose(ROOT / f"{name}.md") for name in ("README", "CONTRIBUTING")]
+    kinds["README, CONTRIBUTING"] = [
+        read_prose(ROOT / f"{name}.md") for name in ("README", "CONTRIBUTING")
+    ]
     kinds["docstrings"] = list(docstrings(ROOT / "src"))
     if named:
         kinds = {name: [read_prose(Path(name))] for name in named}
     columns = {kind: rates("\n\n".join(texts)) for kind, texts in kinds.items()}
-    print("per 1,000 words".ljust(36) + "".join(kind[-24:].rjust(26) for kind in columns) + "   good books")
+    print(
+        "per 1,000 words".ljust(36)
+        + "".join(kind[-24:].rjust(26) for kind in columns)
+        + "   good books"
+    )
     for name, (_, theirs) in HABITS.items():
-        print(name.ljust(36) + "".join(f"{column[name]:26.1f}" for column in columns.values()) + f"   {theirs}")
+        print(
+            name.ljust(36)
+            + "".join(f"{column[name]:26.1f}" for column in columns.values())
+            + f"   {theirs}"
+        )
     for name, texts in kinds.items() if named else ():
         for habit, (pattern, _) in HABITS.items():
-            lines = [line.strip() for line in texts[0].splitlines() if re.search(pattern, line, re.I)]
+            lines = [
+                line.strip() for line in texts[0].splitlines() if re.search(pattern, line, re.I)
+            ]
             for line in lines if habit not in (*EASY, "colons") else ():
                 print(f"{name}: {habit}: {line[:150]}")
 

@@ -13,7 +13,12 @@ sys.path.insert(0, str(ROOT / "src"))
 from helpers import data  # noqa: E402
 
 LENGTHS = (16, 32, 64, 128)
-TASKS = {"retrieval": "retrieval", "last": "last copy", "first": "first copy", "counting": "counting"}
+TASKS = {
+    "retrieval": "retrieval",
+    "last": "last copy",
+    "first": "first copy",
+    "counting": "counting",
+}
 SHOWN = (
     "RoPE", "ALiBi", "NoPE", "NoPE, stick-breaking", "sliding window", "local RoPE, global NoPE",
     "local RoPE, global NoPE + scalable softmax", "separators", "top 8 keys", "scalable softmax", "sparse (entmax 1.5)", "differential", "differential, version 2", "gated attention",
@@ -31,8 +36,15 @@ def scores() -> dict:
         fine = [name for name in SHOWN if here[here.entry == name].learned.mean() >= CELL]
         runs = {name: here[(here.entry == name) & (here.learned == 1)] for name in fine}
         if runs:
-            found[task] = {name: [rows[f"score_{n}"].round(3).tolist() for n in LENGTHS] for name, rows in runs.items()}
-    return {"lengths": list(LENGTHS), "tasks": {task: TASKS[task] for task in found}, "scores": found}
+            found[task] = {
+                name: [rows[f"score_{n}"].round(3).tolist() for n in LENGTHS]
+                for name, rows in runs.items()
+            }
+    return {
+        "lengths": list(LENGTHS),
+        "tasks": {task: TASKS[task] for task in found},
+        "scores": found,
+    }
 
 
 if __name__ == "__main__":

@@ -53,7 +53,9 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     allowed = compute.exact(mask)
     count = allowed.sum(1, keepdim=True)
     if (count == 0).any():
-        raise ValueError(f"mask must let every token see one at least, but row {int(count[:, 0].argmin())} is empty")
+        raise ValueError(
+            f"mask must let every token see one at least, but row {int(count[:, 0].argmin())} is empty"
+        )
     return allowed / count
 
 
@@ -84,10 +86,14 @@ def influence(
     return product
 
 
-HEAD_SCORE_THRESHOLD = 0.3  # a head with a larger sink or slash score is called a sink or a slash head
+HEAD_SCORE_THRESHOLD = (
+    0.3  # a head with a larger sink or slash score is called a sink or a slash head
+)
 
 
-def sink_score(attention: Float[Tensor, "*heads n n"], position: int = 0) -> Float[Tensor, "*heads"]:
+def sink_score(
+    attention: Float[Tensor, "*heads n n"], position: int = 0
+) -> Float[Tensor, "*heads"]:
     """The mean attention that a position receives from itself and all later tokens.
 
     Gu et al. (2025), section 3. Beware of short sequences: uniform attention scores H_n / n, more than 0.3 up to n = 9.
@@ -119,16 +125,24 @@ def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tens
     """All layers as one tensor (layers, n, n), checked."""
     if isinstance(attentions, Tensor):
         if attentions.ndim != 3:
-            raise ValueError(f"attentions must be one matrix a layer, not a tensor of shape {tuple(attentions.shape)}")
+            raise ValueError(
+                f"attentions must be one matrix a layer, not a tensor of shape {tuple(attentions.shape)}"
+            )
         matrices = attentions
     else:
-        if not isinstance(attentions, Sequence) or not all(isinstance(matrix, Tensor) for matrix in attentions):
-            raise ValueError(f"attentions must be a list of tensors, one a layer, not {require.brief(attentions)}")
+        if not isinstance(attentions, Sequence) or not all(
+            isinstance(matrix, Tensor) for matrix in attentions
+        ):
+            raise ValueError(
+                f"attentions must be a list of tensors, one a layer, not {require.brief(attentions)}"
+            )
         if len({matrix.shape for matrix in attentions}) > 1:
             shapes = ", ".join(str(tuple(matrix.shape)) for matrix in attentions)
             raise ValueError(f"attentions must all have the same shape, not {shapes}")
         if any(matrix.ndim != 2 for matrix in attentions):
-            raise ValueError(f"attentions must be one matrix a layer, not of shape {tuple(attentions[0].shape)}")
+            raise ValueError(
+                f"attentions must be one matrix a layer, not of shape {tuple(attentions[0].shape)}"
+            )
         matrices = torch.stack(list(attentions)) if len(attentions) else torch.empty(0, 0, 0)
     if len(matrices) == 0:
         raise ValueError("attentions must hold at least one layer")
@@ -142,14 +156,25 @@ def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
     if not torch.isfinite(matrices).all():
         raise ValueError(f"{name} must hold finite numbers")
     if (matrices < 0).any():
-        raise ValueError(f"{name} must be row-stochastic: no weight below 0, but there is {float(matrices.min()):.4g}")
+        raise ValueError(
+            f"{name} must be row-stochastic: no weight below 0, but there is {float(matrices.min()):.4g}"
+        )
     sums = matrices.sum(-1)
     if ((sums - 1).abs() > _TOLERANCE).any():
         worst = sums.flatten()[(sums - 1).abs().flatten().argmax()]
-        raise ValueError(f"{name} must be row-stochastic: rows that sum to 1, but one sums to {float(worst):.4g}")
+        raise ValueError(
+            f"{name} must be row-stochastic: rows that sum to 1, but one sums to {float(worst):.4g}"
+        )
     if causal and (matrices.triu(1) != 0).any():
-        row, column = (matrices.flatten(0, -3).sum(0) if matrices.ndim > 2 else matrices).triu(1).nonzero()[0].tolist()
-        raise ValueError(f"{name} must be causal: no token looks at a later one, but token {row} looks at {column}")
+        row, column = (
+            (matrices.flatten(0, -3).sum(0) if matrices.ndim > 2 else matrices)
+            .triu(1)
+            .nonzero()[0]
+            .tolist()
+        )
+        raise ValueError(
+            f"{name} must be causal: no token looks at a later one, but token {row} looks at {column}"
+        )
     return matrices
 
 
@@ -160,4 +185,6 @@ def _check_square(name: str, matrix: Tensor) -> None:
     if matrix.is_complex():
         raise ValueError(f"{name} must hold real numbers, not complex ones")
     if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or matrix.numel() == 0:
-        raise ValueError(f"{name} must be square matrices (n, n) with n at least 1, not of shape {tuple(matrix.shape)}")
+        raise ValueError(
+            f"{name} must be square matrices (n, n) with n at least 1, not of shape {tuple(matrix.shape)}"
+        )

@@ -61,7 +61,11 @@ def last_token_distance(
     lengths = require.integers("lengths", lengths, 1)
     if require.integer("period", period, 1) > min(lengths):
         raise ValueError(f"lengths must be at least the period, {period}, not {min(lengths)}")
-    for name, text in (("sequence", sequence), ("head", "" if head is None else head), ("tail", tail)):
+    for name, text in (
+        ("sequence", sequence),
+        ("head", "" if head is None else head),
+        ("tail", tail),
+    ):
         require.text(name, text)
     unit = probe.encode(model, sequence)
     if len(unit) == 0:
@@ -70,7 +74,9 @@ def last_token_distance(
     body = unit.repeat(-(-max(lengths) // len(unit)))[: max(lengths)]
     ids, ending = torch.cat([before, body]), probe.encode(model, tail)
     stops = [len(before) + n for n in lengths]
-    continuations = [(n, ending) for n in stops] + [(n, torch.cat([ids[n - period : n], ending])) for n in stops]
+    continuations = [(n, ending) for n in stops] + [
+        (n, torch.cat([ids[n - period : n], ending])) for n in stops
+    ]
     once, twice = probe._after(model, ids, continuations).states.cpu().double().chunk(2)
     return (once - twice).abs().sum(-1)
 
@@ -87,7 +93,9 @@ _PATTERNS = {"ones": "1", "alternating": "10", "repeated": "1111111110"}
 PLACES = ("first", "last")
 
 
-def copying_prompt(model: models.LanguageModel, prompt: str, place: str, hint: bool) -> tuple[str, str]:
+def copying_prompt(
+    model: models.LanguageModel, prompt: str, place: str, hint: bool
+) -> tuple[str, str]:
     """The text before the sequence and the text after it, up to where the model has to write the digit.
 
     >>> before, after = copying_prompt(models.default(), "type 1", "last", hint=False)
@@ -98,7 +106,9 @@ def copying_prompt(model: models.LanguageModel, prompt: str, place: str, hint: b
     require.choice("prompt", prompt, _PROMPTS)
     require.choice("place", place, PLACES)
     require.flag("hint", hint)
-    text = _PROMPTS[prompt].format(place=place, hint=_HINT if hint else "", form=_FORM, sequence="<SEQUENCE>")
+    text = _PROMPTS[prompt].format(
+        place=place, hint=_HINT if hint else "", form=_FORM, sequence="<SEQUENCE>"
+    )
     if model.tokenizer.chat_template:
         text = model.tokenizer.apply_chat_template(
             [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
@@ -143,9 +153,17 @@ def copying_margins(
         head, tail = copying_prompt(model, prompt, asked, hint)
         start, tail = len(probe.encode(model, head)), probe.encode(model, tail)
         for n, digit in itertools.product(lengths, "01"):
-            first, last = reads.setdefault((head, digit + filler), []), reads.setdefault((head, filler[::-1] + "1"), [])
+            first, last = (
+                reads.setdefault((head, digit + filler), []),
+                reads.setdefault((head, filler[::-1] + "1"), []),
+            )
             first.append((("first", asked, digit, n), (start + n, tail)))
-            last.append((("last", asked, digit, n), (start + n - 1, torch.cat([_digits(model, digit), tail]))))
+            last.append(
+                (
+                    ("last", asked, digit, n),
+                    (start + n - 1, torch.cat([_digits(model, digit), tail])),
+                )
+            )
     found = {}
     for (head, sequence), questions in reads.items():
         ids = torch.cat([probe.encode(model, head), _digits(model, sequence)])
@@ -153,6 +171,8 @@ def copying_margins(
         margins = probe._margin(model, logits, "0", "1").cpu()
         found |= {key: margin for (key, _), margin in zip(questions, margins, strict=True)}
     return {
-        (place, asked): tuple(torch.stack([found[place, asked, digit, n] for n in lengths]) for digit in "01")
+        (place, asked): tuple(
+            torch.stack([found[place, asked, digit, n] for n in lengths]) for digit in "01"
+        )
         for place, asked in itertools.product(PLACES, PLACES)
     }

@@ -16,9 +16,19 @@ from helpers import require
 FULL = (errno.ENOSPC, errno.EDQUOT)  # what an operating system says of a disk that is full
 _Result = TypeVar("Result")
 # what torch says without its own class of error: cuBLAS, MPS, the CPU
-_FULL_MEMORY = ("CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED", "out of memory", "can't allocate memory")
+_FULL_MEMORY = (
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "out of memory",
+    "can't allocate memory",
+)
 _WITHOUT_FLOAT64 = {"mps"}  # types of devices
-_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp64": torch.float64}
+_DTYPES = {
+    "fp32": torch.float32,
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+    "fp64": torch.float64,
+}
 
 
 def device(name: str | torch.device | None = None) -> torch.device:
@@ -91,7 +101,13 @@ def progress(items: Iterable | None = None, label: str = "", **options: Any) -> 
         require.instance("items", items, Iterable, "something to iterate over")
         if getattr(items, "ndim", 1) == 0:
             raise ValueError(f"items must be something to iterate over, not {require.brief(items)}")
-    return tqdm(items, desc=label, leave=False, disable=building() or bool(os.environ.get("TQDM_DISABLE")), **options)
+    return tqdm(
+        items,
+        desc=label,
+        leave=False,
+        disable=building() or bool(os.environ.get("TQDM_DISABLE")),
+        **options,
+    )
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -30,10 +30,14 @@ def table(name: str) -> pd.DataFrame:
     >>> table("reported/tree_neighbors_match").set_index("model").loc["GAT", "5"].item()
     0.41
     """
-    known = sorted(path.relative_to(folder()).with_suffix("").as_posix() for path in folder().rglob("*.csv"))
+    known = sorted(
+        path.relative_to(folder()).with_suffix("").as_posix() for path in folder().rglob("*.csv")
+    )
     if not (isinstance(name, str) and name in known):
         near = ", ".join(difflib.get_close_matches(str(name), known, 3, cutoff=0))
-        raise ValueError(f"name must be one of {len(known)} tables, such as {near}, not {require.brief(name)}")
+        raise ValueError(
+            f"name must be one of {len(known)} tables, such as {near}, not {require.brief(name)}"
+        )
     lines = (folder() / f"{name}.csv").read_text().splitlines(keepends=True)
     return pd.read_csv(io.StringIO("".join(line for line in lines if not line.startswith("#"))))
 

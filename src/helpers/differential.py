@@ -43,7 +43,9 @@ def difference(
     require.tensor("first", first, "... n")
     require.tensor("second", second, "... n")
     if first.shape != second.shape:
-        raise ValueError(f"second must have the shape of first, {tuple(first.shape)}, not {tuple(second.shape)}")
+        raise ValueError(
+            f"second must have the shape of first, {tuple(first.shape)}, not {tuple(second.shape)}"
+        )
     lam = _lambda(lam, first)
     return require.finite("lam", first.softmax(-1) - lam[..., None] * second.softmax(-1))
 
@@ -62,7 +64,9 @@ def _attend(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tens
         return x if x.shape[-1] == wide else functional.pad(x, (0, wide - x.shape[-1]))
 
     def call(q: Tensor, k: Tensor) -> Tensor:
-        found = functional.scaled_dot_product_attention(filled(q), filled(k), filled(v), scale=scale, is_causal=True)
+        found = functional.scaled_dot_product_attention(
+            filled(q), filled(k), filled(v), scale=scale, is_causal=True
+        )
         return found[..., :own]
 
     return call(q1, k1) - lam[..., None] * call(q2, k2)
@@ -117,7 +121,9 @@ class DifferentialAttention(nn.Module):
         maps, pair = (2 if version == 1 else 1), (1 if base is None else 2)
         if width % (maps * heads * pair):
             parts = " x ".join(["2"] * (maps == 2) + ["heads"] + ["2 (RoPE's pairs)"] * (pair == 2))
-            raise ValueError(f"width must be a multiple of {parts} = {maps * heads * pair}, not {width}")
+            raise ValueError(
+                f"width must be a multiple of {parts} = {maps * heads * pair}, not {width}"
+            )
         if base is not None:
             require.number("base", base, above=1)
         require.number("turning", turning, 0, 1)
@@ -137,7 +143,9 @@ class DifferentialAttention(nn.Module):
         self.out = nn.Linear(width, width, bias=False)
         self.gain = nn.Parameter(torch.ones(2 * d)) if gain and self.normed else None
         if version == 1:
-            self.lambdas = nn.Parameter(_SPREAD * torch.randn(2, 2, d))  # (first or second, query or key, d)
+            self.lambdas = nn.Parameter(
+                _SPREAD * torch.randn(2, 2, d)
+            )  # (first or second, query or key, d)
         else:
             self.gate = nn.Linear(width, heads, bias=False)
 
@@ -148,7 +156,9 @@ class DifferentialAttention(nn.Module):
         first, second = self.lambdas.prod(1).sum(-1).exp()
         return (first - second + self.start).expand(len(x), 1, 1)
 
-    def project(self, x: Float[Tensor, "b n width"]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    def project(
+        self, x: Float[Tensor, "b n width"]
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """q1, k1, q2, k2 (turned) and v, each (b, heads, n, d); maps 2h and 2h + 1 of the projections are head h's."""
         batch, n, _ = x.shape
         q, k, v = (
@@ -165,7 +175,9 @@ class DifferentialAttention(nn.Module):
         k1, k2 = (k[:, 0::2], k[:, 1::2]) if self.version == 1 else (k, k)
         return q[:, 0::2], k1, q[:, 1::2], k2, v
 
-    def maps(self, x: Float[Tensor, "b n width"]) -> tuple[Float[Tensor, "b h n n"], Float[Tensor, "b h n n"]]:
+    def maps(
+        self, x: Float[Tensor, "b n width"]
+    ) -> tuple[Float[Tensor, "b h n n"], Float[Tensor, "b h n n"]]:
         """Both maps of every head, for looking at: `attention` is first - lam second."""
         q1, k1, q2, k2, _ = self.project(self._checked(x))
         hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
@@ -184,7 +196,9 @@ class DifferentialAttention(nn.Module):
     def forward(self, x: Float[Tensor, "b n width"]) -> Float[Tensor, "b n width"]:
         heads = _attend(*self.project(self._checked(x)), self.lam(x))
         if self.normed:
-            heads = functional.rms_norm(heads, heads.shape[-1:], self.gain, EPSILON) * (1 - self.start)
+            heads = functional.rms_norm(heads, heads.shape[-1:], self.gain, EPSILON) * (
+                1 - self.start
+            )
         return self.out(heads.transpose(1, 2).flatten(2))
 
     def _checked(self, x: Tensor) -> Tensor:
@@ -201,5 +215,7 @@ def _lambda(lam: float | Tensor, rows: Tensor) -> Tensor:
     except RuntimeError:
         fits = False
     if not fits:
-        raise ValueError(f"lam must be one number or fit the shape {tuple(rows.shape[:-1])}, not {tuple(lam.shape)}")
+        raise ValueError(
+            f"lam must be one number or fit the shape {tuple(rows.shape[:-1])}, not {tuple(lam.shape)}"
+        )
     return lam.to(rows)

@@ -40,7 +40,10 @@ def check(graph: nx.Graph, name: str = "graph", **nodes: Hashable) -> None:
             raise ValueError(f"{called} must be a node of the graph, not {require.brief(node)}")
 
 
-_MOST = {"barbell": 2_000, "expander": 10_000}  # nodes of a family whose edges or whose certificate grow faster
+_MOST = {
+    "barbell": 2_000,
+    "expander": 10_000,
+}  # nodes of a family whose edges or whose certificate grow faster
 
 
 def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
@@ -81,7 +84,9 @@ def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
     return max(itertools.combinations(graph, 2), key=lambda pair: lengths[pair[0]][pair[1]])
 
 
-def adjacency(graph: nx.Graph, normalisation: str = "none", loops: bool = False) -> Float[Tensor, "n n"]:
+def adjacency(
+    graph: nx.Graph, normalisation: str = "none", loops: bool = False
+) -> Float[Tensor, "n n"]:
     """A, D^-1 A ("row") or D^-1/2 A D^-1/2 ("symmetric"), with A + I for A if `loops`.
 
     >>> adjacency(nx.path_graph(3), "row").tolist()
@@ -99,7 +104,9 @@ def adjacency(graph: nx.Graph, normalisation: str = "none", loops: bool = False)
     return matrix * torch.outer(degree, degree).rsqrt() if normalisation == "symmetric" else matrix
 
 
-def orthogonal_weights(layers: int, width: int, seed: int = 0) -> Float[Tensor, "layers 2 width width"]:
+def orthogonal_weights(
+    layers: int, width: int, seed: int = 0
+) -> Float[Tensor, "layers 2 width width"]:
     """Random orthogonal matrices for `propagate`: only graph and activation shrink a message.
 
     >>> weights = orthogonal_weights(layers=2, width=3)
@@ -109,7 +116,9 @@ def orthogonal_weights(layers: int, width: int, seed: int = 0) -> Float[Tensor, 
     require.integer("layers", layers, 1)
     require.integer("width", width, 1)
     generator = torch.Generator().manual_seed(require.seed(seed))
-    return torch.linalg.qr(torch.randn(layers, 2, width, width, generator=generator, dtype=torch.float64)).Q
+    return torch.linalg.qr(
+        torch.randn(layers, 2, width, width, generator=generator, dtype=torch.float64)
+    ).Q
 
 
 def propagate(
@@ -137,8 +146,12 @@ def propagate(
     require.number("self_weight", self_weight)
     require.function("activation", activation)
     require.flag("skip", skip)
-    result = _propagate(features.double(), matrix.double(), weights.double(), self_weight, activation, skip)
-    return require.finite("self_weight, or what activation, features, matrix or weights hold,", result)
+    result = _propagate(
+        features.double(), matrix.double(), weights.double(), self_weight, activation, skip
+    )
+    return require.finite(
+        "self_weight, or what activation, features, matrix or weights hold,", result
+    )
 
 
 def _propagate(
@@ -146,7 +159,11 @@ def _propagate(
 ) -> Tensor:
     for own, heard in weights:
         new = activation(self_weight * x @ own + matrix @ x @ heard)
-        if not isinstance(new, Tensor) or new.shape != (len(matrix), weights.shape[-1]) or new.dtype != matrix.dtype:
+        if (
+            not isinstance(new, Tensor)
+            or new.shape != (len(matrix), weights.shape[-1])
+            or new.dtype != matrix.dtype
+        ):
             raise ValueError(
                 f"activation must return a tensor of the shape and type it is given, not {require.brief(new)}"
             )
@@ -204,7 +221,11 @@ def jacobian_norms(
 
 
 def walk_bound(
-    graph: nx.Graph, target: Hashable, layers: int, normalisation: str = "symmetric", self_weight: float = 1.0
+    graph: nx.Graph,
+    target: Hashable,
+    layers: int,
+    normalisation: str = "symmetric",
+    self_weight: float = 1.0,
 ) -> Float[Tensor, " n"]:
     """((self_weight I + A)^layers)_{target, s}, which bounds `jacobian_norms` with the same arguments.
 

@@ -68,7 +68,9 @@ def turns(
     if base is not None:
         require.number("base", base, above=1)
         frequencies = float(base) ** (-torch.arange(half, dtype=torch.float64) / half)
-    found = torch.polar(torch.ones(len(places), half, dtype=torch.float64), places[:, None] * frequencies)
+    found = torch.polar(
+        torch.ones(len(places), half, dtype=torch.float64), places[:, None] * frequencies
+    )
     for name, pairs, value in (("still", still, 1), ("silent", silent, 0)):
         if not isinstance(pairs, Sequence) or len(pairs):
             found[:, require.integers(name, pairs, 0, half - 1)] = value
@@ -106,7 +108,12 @@ def read(
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     require.instance("model", model, models.LanguageModel, probe._A_MODEL)
-    if not isinstance(ids, Tensor) or ids.ndim != 1 or ids.dtype != torch.long or not 1 <= len(ids) <= probe.MOST:
+    if (
+        not isinstance(ids, Tensor)
+        or ids.ndim != 1
+        or ids.dtype != torch.long
+        or not 1 <= len(ids) <= probe.MOST
+    ):
         raise ValueError(
             f"ids must be one sequence of 1 to {probe.MOST} tokens, of type torch.long, not {require.brief(ids)}"
         )
@@ -116,18 +123,28 @@ def read(
     n, device = len(ids), model.model.device
     if mask is not None:
         if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (n, n):
-            raise ValueError(f"mask must be a bool tensor of shape ({n}, {n}), not {require.brief(mask)}")
+            raise ValueError(
+                f"mask must be a bool tensor of shape ({n}, {n}), not {require.brief(mask)}"
+            )
         if mask.triu(1).any() or not mask.any(-1).all():
             raise ValueError("mask must show each token itself or an earlier one, and no later one")
     if heads is not None:
         require.tensor(
-            "heads", heads, "layers heads", layers=config.num_hidden_layers, heads=config.num_attention_heads
+            "heads",
+            heads,
+            "layers heads",
+            layers=config.num_hidden_layers,
+            heads=config.num_attention_heads,
         )
         if not heads.float().isfinite().all():
-            raise ValueError(f"heads must be numbers that float32 holds, not {require.brief(heads)}")
+            raise ValueError(
+                f"heads must be numbers that float32 holds, not {require.brief(heads)}"
+            )
     change = _Change(mask, heads, require.number("temperature", temperature, 1e-6))
     if why := probe.mixed_otherwise(model):
-        raise ValueError(f"an intervention on attention does not reach all that mixes tokens: {why}")
+        raise ValueError(
+            f"an intervention on attention does not reach all that mixes tokens: {why}"
+        )
     with _rotated(model, rope, n), _changed(model, change):
         out = model.model(ids[None].to(device), use_cache=False, output_hidden_states=True)
     maps = torch.stack([change.maps[layer] for layer in sorted(change.maps)])
@@ -158,16 +175,29 @@ def _attend(
 ) -> tuple[Tensor, None]:
     """Attention in transformers' signature, with the change that runs."""
     if s_aux is not None:
-        raise ValueError("the model has learned sinks beside its tokens, which no intervention here covers")
+        raise ValueError(
+            "the model has learned sinks beside its tokens, which no intervention here covers"
+        )
     change = _changes[-1]
     heads, n, width = query.shape[1:]
     keys, values = (x[0].repeat_interleave(heads // x.shape[1], 0) for x in (key, value))
-    logits = query[0] @ keys.transpose(-1, -2) * (width**-0.5 if scaling is None else scaling) / change.temperature
+    logits = (
+        query[0]
+        @ keys.transpose(-1, -2)
+        * (width**-0.5 if scaling is None else scaling)
+        / change.temperature
+    )
     if softcap is not None:
         logits = softcap * torch.tanh(logits / softcap)
-    seen = torch.ones(n, n, dtype=torch.bool).tril() if attention_mask is None else attention_mask[0, 0, :, :n]
+    seen = (
+        torch.ones(n, n, dtype=torch.bool).tril()
+        if attention_mask is None
+        else attention_mask[0, 0, :, :n]
+    )
     seen = seen if change.mask is None else change.mask
-    weights = logits.masked_fill(~seen.to(logits.device), -torch.inf).softmax(-1, dtype=torch.float32)
+    weights = logits.masked_fill(~seen.to(logits.device), -torch.inf).softmax(
+        -1, dtype=torch.float32
+    )
     change.maps[module.layer_idx] = weights.cpu()
     mixed = weights.to(values.dtype) @ values
     if change.heads is not None:
@@ -198,7 +228,9 @@ def _rotated(model: models.LanguageModel, rope: Tensor | None, n: int) -> Iterat
         return
     pairs = len(probe.rotary_frequencies(model))
     if not isinstance(rope, Tensor) or not rope.is_complex() or rope.shape != (n, pairs):
-        raise ValueError(f"rope must be a complex tensor of shape ({n}, {pairs}), not {require.brief(rope)}")
+        raise ValueError(
+            f"rope must be a complex tensor of shape ({n}, {pairs}), not {require.brief(rope)}"
+        )
     if not torch.isfinite(torch.view_as_real(rope)).all():
         raise ValueError("rope must hold finite numbers")
 
@@ -206,7 +238,9 @@ def _rotated(model: models.LanguageModel, rope: Tensor | None, n: int) -> Iterat
         scale = getattr(module, "attention_scaling", 1.0)
         if isinstance(out, Tensor):  # complex numbers, as here
             return (rope * scale)[None].to(out)
-        return tuple(_twice(part * scale, out[0])[None].to(out[0]) for part in (rope.real, rope.imag))
+        return tuple(
+            _twice(part * scale, out[0])[None].to(out[0]) for part in (rope.real, rope.imag)
+        )
 
     with contextlib.ExitStack() as hooks:
         for each in model.model.modules():
@@ -215,12 +249,16 @@ def _rotated(model: models.LanguageModel, rope: Tensor | None, n: int) -> Iterat
         yield
 
 
-def _twice(part: Float[Tensor, "n pairs"], like: Float[Tensor, "1 n width"]) -> Float[Tensor, "n width"]:
+def _twice(
+    part: Float[Tensor, "n pairs"], like: Float[Tensor, "1 n width"]
+) -> Float[Tensor, "n width"]:
     """A number for each dimension of a pair, in the order of the model's own table."""
     first, second = like.chunk(2, -1)
     if like.shape[-1] == part.shape[-1]:
         return part
-    return torch.cat([part, part], -1) if torch.equal(first, second) else part.repeat_interleave(2, -1)
+    return (
+        torch.cat([part, part], -1) if torch.equal(first, second) else part.repeat_interleave(2, -1)
+    )
 
 
 class _Link:
@@ -228,12 +266,19 @@ class _Link:
 
     def __init__(self, words: str, page: str, state: dict[str, str | int | float | bool]):
         self.words, self.state = words, state
-        written = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in state.items()}
-        self.address = f"../../live/{page}.html#{urllib.parse.urlencode(written)}"  # from a page of a chapter
+        written = {
+            name: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in state.items()
+        }
+        self.address = (
+            f"../../live/{page}.html#{urllib.parse.urlencode(written)}"  # from a page of a chapter
+        )
 
     def _repr_html_(self) -> str:
         site = html.escape(translated("(on the book's site)"), quote=False)
-        return f'<p>▶ <a href="{html.escape(self.address)}">{html.escape(self.words)}</a> {site}</p>'
+        return (
+            f'<p>▶ <a href="{html.escape(self.address)}">{html.escape(self.words)}</a> {site}</p>'
+        )
 
     def __repr__(self) -> str:
         return f"{self.words} ({self.address.removeprefix('../../')} on the book's site)"
@@ -250,4 +295,8 @@ def link(words: str, page: str = "index", **state: str | int | float | bool) -> 
     >>> link("A window of 8", prompt="a b", window=8)
     A window of 8 (live/index.html#prompt=a+b&window=8 on the book's site)
     """
-    return _Link(require.text("words", words, empty=False), require.choice("page", page, ("index", "small")), state)
+    return _Link(
+        require.text("words", words, empty=False),
+        require.choice("page", page, ("index", "small")),
+        state,
+    )

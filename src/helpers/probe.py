@@ -24,7 +24,11 @@ from helpers.models import mixing
 
 _PASSAGE = 64  # tokens of each passage on which ways to open a text are compared
 _CLEAR = 3  # standard errors by which another way must be better
-_OPENED = {"nothing": 3.603, "<|im_start|>": 3.654, "<|im_end|>": 3.656}  # of the embedded model, which a test holds
+_OPENED = {
+    "nothing": 3.603,
+    "<|im_start|>": 3.654,
+    "<|im_end|>": 3.656,
+}  # of the embedded model, which a test holds
 _CHUNK = 1024  # tokens a pass, which bounds the memory for activations; halved where that is still too much
 
 
@@ -43,7 +47,9 @@ def encode(model: models.LanguageModel, text: str) -> Int[Tensor, " n"]:
     """
     check(model)
     require.text("text", text)
-    return torch.tensor(model.tokenizer(text, add_special_tokens=False)["input_ids"], dtype=torch.long)
+    return torch.tensor(
+        model.tokenizer(text, add_special_tokens=False)["input_ids"], dtype=torch.long
+    )
 
 
 def _tokens(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) -> Int[Tensor, " n"]:
@@ -63,7 +69,9 @@ class _Opening(NamedTuple):
 
 
 _A_MODEL = "what models.load returns (of a model of transformers in memory, models.load(model, tokenizer=tokenizer))"
-_POSITIONS = re.compile(r"(^|[._])(wpe|embed_positions|position_embeddings?|pos_embed)$")  # names of learned positions
+_POSITIONS = re.compile(
+    r"(^|[._])(wpe|embed_positions|position_embeddings?|pos_embed)$"
+)  # names of learned positions
 _tables: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 _openings: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
@@ -88,7 +96,9 @@ def opening(model: models.LanguageModel) -> _Opening:
     known = _openings.setdefault(model.model, {})
     key = (id(tokenizer), tokenizer.bos_token_id, tokenizer.eos_token_id)
     if model.unpacked:
-        return _Opening(torch.tensor([tokenizer.bos_token_id]), "its BOS", dict(_OPENED), _ways(model))
+        return _Opening(
+            torch.tensor([tokenizer.bos_token_id]), "its BOS", dict(_OPENED), _ways(model)
+        )
     if key not in known:
         known[key] = _found_opening(model)
     return known[key]
@@ -114,13 +124,17 @@ def _found_opening(model: models.LanguageModel) -> _Opening:
         best = min(clear, key=clear.get)
         declared, said = given[best], f"the least loss on prose, where {said} loses more"
     tokens = torch.tensor(declared, dtype=torch.long)
-    return _Opening(tokens, said, {way: float(found.mean()) for way, found in losses.items()}, given)
+    return _Opening(
+        tokens, said, {way: float(found.mean()) for way, found in losses.items()}, given
+    )
 
 
 def _put_in_front(model: models.LanguageModel) -> list[int]:
     """The tokens that the tokenizer puts in front of a text when nobody asks."""
     try:
-        alone, whole = (model.tokenizer("x", add_special_tokens=each)["input_ids"] for each in (False, True))
+        alone, whole = (
+            model.tokenizer("x", add_special_tokens=each)["input_ids"] for each in (False, True)
+        )
     except ValueError:
         return []
     found = (k for k in range(len(whole)) if whole[k : k + len(alone)] == alone)
@@ -133,7 +147,9 @@ def _ways(model: models.LanguageModel) -> dict[str, list[int]]:
     tokens = [tokenizer.bos_token_id, tokenizer.eos_token_id]
     with contextlib.suppress(Exception):  # a template may ask for anything, and raise anything
         if tokenizer.chat_template:
-            written = tokenizer.apply_chat_template([{"role": "user", "content": "x"}], tokenize=False)
+            written = tokenizer.apply_chat_template(
+                [{"role": "user", "content": "x"}], tokenize=False
+            )
             tokens.append(int(encode(model, written)[0]))
     given = [int(token) for token in dict.fromkeys(tokens) if token is not None]
     return {"nothing": [], **{tokenizer.decode([token]): [token] for token in given}}
@@ -148,8 +164,12 @@ def _opened_losses(model: models.LanguageModel, front: Sequence[int]) -> Float[T
     length = min(_PASSAGE, room, *map(len, passages))
     ids = torch.stack([each[:length] for each in passages]).to(model.model.device)
     before = torch.tensor(front, dtype=torch.long, device=ids.device).expand(len(ids), -1)
-    logits = model.model(torch.cat([before, ids], 1), use_cache=False).logits[:, len(front) : -1].float()
-    losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), ids[:, 1:].to(logits.device), reduction="none")
+    logits = (
+        model.model(torch.cat([before, ids], 1), use_cache=False).logits[:, len(front) : -1].float()
+    )
+    losses = torch.nn.functional.cross_entropy(
+        logits.transpose(1, 2), ids[:, 1:].to(logits.device), reduction="none"
+    )
     return losses.mean(1).cpu().double()
 
 
@@ -171,7 +191,9 @@ def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
         return found.tokens[:1]
     tokens = {way: ids for way, ids in found.ways.items() if ids}
     if not tokens:
-        raise ValueError("the tokenizer has neither a BOS nor an end-of-text token: pass the head of the sequence")
+        raise ValueError(
+            "the tokenizer has neither a BOS nor an end-of-text token: pass the head of the sequence"
+        )
     return torch.tensor(tokens[min(tokens, key=lambda way: found.losses.get(way, 0.0))])
 
 
@@ -213,10 +235,14 @@ def mixed_otherwise(model: models.LanguageModel) -> str | None:
     found = layers(model)
     others = [each.mixes for each in found if each.mixes != mixing._ATTENTION]
     if any(each.sinks for each in found):
-        return "the model has learned sinks beside its tokens, so the weights of a row do not sum to 1"
+        return (
+            "the model has learned sinks beside its tokens, so the weights of a row do not sum to 1"
+        )
     if not others:
         return None
-    share = "its layers" if len(others) == len(found) else f"{len(others)} of its {len(found)} layers"
+    share = (
+        "its layers" if len(others) == len(found) else f"{len(others)} of its {len(found)} layers"
+    )
     return f"{share} mix tokens by {' and by '.join(dict.fromkeys(others))}"
 
 
@@ -232,7 +258,9 @@ def _recurs(model: models.LanguageModel) -> bool:
 
 
 @torch.inference_mode()
-def last_representations(model: models.LanguageModel, ids: Int[Tensor, " n"] | str) -> Float[Tensor, "n d"]:
+def last_representations(
+    model: models.LanguageModel, ids: Int[Tensor, " n"] | str
+) -> Float[Tensor, "n d"]:
     """The last token's final representation for every prefix of `ids`, from one pass.
 
     Row i is what the model would predict the next token from after reading ids[: i + 1].
@@ -259,7 +287,9 @@ def last_representations(model: models.LanguageModel, ids: Int[Tensor, " n"] | s
 
 @torch.inference_mode()
 def _after(
-    model: models.LanguageModel, ids: Int[Tensor, " n"], continuations: Sequence[tuple[int, Int[Tensor, " _"]]]
+    model: models.LanguageModel,
+    ids: Int[Tensor, " n"],
+    continuations: Sequence[tuple[int, Int[Tensor, " _"]]],
 ) -> _Readout:
     """What the model makes of ids[:n] + tail, for each (n, tail).
 
@@ -274,9 +304,13 @@ def _after(
     try:
         continuations = [(n, tail) for n, tail in continuations]
     except (TypeError, ValueError):
-        raise ValueError("continuations must be pairs of a length and the tokens that follow") from None
+        raise ValueError(
+            "continuations must be pairs of a length and the tokens that follow"
+        ) from None
     if not continuations:
-        raise ValueError("continuations must be one pair or more of a length and the tokens that follow")
+        raise ValueError(
+            "continuations must be one pair or more of a length and the tokens that follow"
+        )
     for n, tail in continuations:
         require.integer("the length in continuations", n, 1, len(ids))
         check(model, 0, **{"the tail in continuations": tail})
@@ -289,7 +323,9 @@ def _after(
     def read(chunk: int) -> list[tuple[Tensor, Tensor]]:
         found: dict[int, tuple[Tensor, Tensor]] = {}
         cache, done = None, 0
-        alike = collections.defaultdict(list)  # tails of one length after one prefix go through the model together
+        alike = collections.defaultdict(
+            list
+        )  # tails of one length after one prefix go through the model together
         for k, (n, tail) in enumerate(continuations):
             alike[n, len(tail)].append(k)
         for (n, length), which in sorted(alike.items()):
@@ -297,12 +333,20 @@ def _after(
             cache, done = _read(model, ids[done : n - 1], cache, chunk), n - 1
             rows = max(1, chunk // (n + length))
             for some in (which[i : i + rows] for i in range(0, len(which), rows)):
-                tails = torch.stack([torch.cat([ids[n - 1 : n], continuations[k][1]]) for k in some])
+                tails = torch.stack(
+                    [torch.cat([ids[n - 1 : n], continuations[k][1]]) for k in some]
+                )
                 copied = copy.deepcopy(cache)
                 if copied is not None and len(some) > 1:
                     copied.batch_repeat_interleave(len(some))
                 out = _forward(model, tails, copied, states=True)
-                found |= dict(zip(some, zip(out.hidden_states[-1][:, -1], out.logits[:, -1], strict=True), strict=True))
+                found |= dict(
+                    zip(
+                        some,
+                        zip(out.hidden_states[-1][:, -1], out.logits[:, -1], strict=True),
+                        strict=True,
+                    )
+                )
         return [found[k] for k in range(len(continuations))]
 
     states, logits = zip(*compute.shrink(read, _CHUNK), strict=True)
@@ -310,7 +354,9 @@ def _after(
 
 
 @torch.inference_mode()
-def attention_rows(model: models.LanguageModel, ids: Int[Tensor, " n"] | str) -> Float[Tensor, "layers heads n"]:
+def attention_rows(
+    model: models.LanguageModel, ids: Int[Tensor, " n"] | str
+) -> Float[Tensor, "layers heads n"]:
     """The last token's attention weights in every head; a row costs n numbers a head, not n x n.
 
     In a layer with a sliding window, tokens outside it get 0.
@@ -326,7 +372,9 @@ def attention_rows(model: models.LanguageModel, ids: Int[Tensor, " n"] | str) ->
     cache = compute.shrink(lambda chunk: _read(model, ids[:-1], None, chunk), _CHUNK)
     with mixing._attending(model.model, "eager"):
         out = _forward(model, ids[-1:], cache, attentions=True)
-    rows = [torch.nn.functional.pad(a[0, :, -1], (len(ids) - a.shape[-1], 0)) for a in out.attentions]
+    rows = [
+        torch.nn.functional.pad(a[0, :, -1], (len(ids) - a.shape[-1], 0)) for a in out.attentions
+    ]
     return torch.stack(rows)
 
 
@@ -342,7 +390,9 @@ def _margin(
         if len(ids) != 1:
             raise ValueError(f"{name} must be one token; {text!r} is {len(ids)}")
         if ids[0] >= logits.shape[-1]:
-            raise ValueError(f"logits must have one for each token of the model, not shape {tuple(logits.shape)}")
+            raise ValueError(
+                f"logits must have one for each token of the model, not shape {tuple(logits.shape)}"
+            )
         tokens.append(int(ids[0]))
     return (logits[..., tokens[0]] - logits[..., tokens[1]]).float()
 
@@ -359,7 +409,9 @@ def _whole(model: models.LanguageModel, ids: Int[Tensor, "b n"]):
     return model.model(ids.to(model.model.device), use_cache=False, output_hidden_states=True)
 
 
-def _forward(model: models.LanguageModel, ids: Tensor, cache, states: bool = False, attentions: bool = False):
+def _forward(
+    model: models.LanguageModel, ids: Tensor, cache, states: bool = False, attentions: bool = False
+):
     return model.model(
         torch.atleast_2d(ids).to(model.model.device),
         **{_cache_name(model): cache},
@@ -372,7 +424,11 @@ def _forward(model: models.LanguageModel, ids: Tensor, cache, states: bool = Fal
 
 def _cache_name(model: models.LanguageModel) -> str:
     """Return what transformers calls keys and values in this release: "cache" from 5.24 on, for the families that have it."""
-    return "cache" if "cache" in inspect.signature(model.model.forward).parameters else "past_key_values"
+    return (
+        "cache"
+        if "cache" in inspect.signature(model.model.forward).parameters
+        else "past_key_values"
+    )
 
 
 def _cache_of(model: models.LanguageModel, out):
@@ -390,13 +446,20 @@ def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, 
     require.integer("least", least, 0, 2)
     for name, ids in sequences.items():
         allowed = f"{name} must be one sequence of at least {('no', 'one', 'two')[least]} token{'s' * (least != 1)}"
-        if not isinstance(ids, Tensor) or ids.ndim != 1 or ids.dtype != torch.long or len(ids) < least:
+        if (
+            not isinstance(ids, Tensor)
+            or ids.ndim != 1
+            or ids.dtype != torch.long
+            or len(ids) < least
+        ):
             raise ValueError(f"{allowed}, of type torch.long, not {require.brief(ids)}")
         size = model.model.config.get_text_config().vocab_size
         if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < size:
             raise ValueError(f"{allowed} from 0 to {size - 1}, the tokens of the model")
         if len(ids) > (table := _position_table(model)):
-            raise ValueError(f"{name} must have at most {table} tokens, the positions of {model.short}, not {len(ids)}")
+            raise ValueError(
+                f"{name} must have at most {table} tokens, the positions of {model.short}, not {len(ids)}"
+            )
 
 
 def _position_table(model: models.LanguageModel) -> float:
@@ -408,7 +471,9 @@ def _position_table(model: models.LanguageModel) -> float:
             if isinstance(part, torch.nn.Embedding) and _POSITIONS.search(name)
         }
         config = model.model.config.get_text_config()
-        context = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+        context = getattr(config, "max_position_embeddings", None) or getattr(
+            config, "n_positions", None
+        )
         _tables[model.model] = min([context or math.inf, *tables]) if tables else math.inf
     return _tables[model.model]
 
@@ -477,13 +542,22 @@ def head_scores(
     check(model, tokens=tokens)
     offsets = tuple(require.integers("offsets", offsets, 0))
     hidden = () if hide is None else (("hide", hide),)
-    for name, value in (("position", position), ("since", since), *hidden, *(("offsets", each) for each in offsets)):
+    for name, value in (
+        ("position", position),
+        ("since", since),
+        *hidden,
+        *(("offsets", each) for each in offsets),
+    ):
         _check_position(name, value, len(tokens))
 
     def read(rows: int) -> _HeadScores:
-        with _streaming(model, position=position, offsets=offsets, rows=rows, hide=hide, since=since) as task:
+        with _streaming(
+            model, position=position, offsets=offsets, rows=rows, hide=hide, since=since
+        ) as task:
             model.model(tokens[None].to(model.model.device), use_cache=False, logits_to_keep=1)
-        if not task.sink or len(task.sink) != sum(each.mixes.startswith(mixing._ATTENTION) for each in layers(model)):
+        if not task.sink or len(task.sink) != sum(
+            each.mixes.startswith(mixing._ATTENTION) for each in layers(model)
+        ):
             raise ValueError(_unread(model))
         return _HeadScores(torch.stack(task.sink).cpu(), torch.stack(task.slash).cpu())
 
@@ -491,7 +565,9 @@ def head_scores(
 
 
 @torch.inference_mode()
-def attention_maps(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) -> Float[Tensor, "layers heads n n"]:
+def attention_maps(
+    model: models.LanguageModel, tokens: Int[Tensor, " n"] | str
+) -> Float[Tensor, "layers heads n n"]:
     """Every map of every head, for a short sequence; for scores of long ones there is `head_scores`.
 
     Raises:
@@ -504,12 +580,17 @@ def attention_maps(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str)
     tokens = _tokens(model, tokens)
     check(model, tokens=tokens)
     if len(tokens) > MOST:
-        raise ValueError(f"tokens must be at most {MOST}, not {len(tokens)}: use head_scores, which holds no maps")
+        raise ValueError(
+            f"tokens must be at most {MOST}, not {len(tokens)}: use head_scores, which holds no maps"
+        )
     if why := mixed_otherwise(model):
         raise ValueError(f"attention maps do not tell what a token hears: {why}")
     with mixing._attending(model.model, "eager"):
         out = model.model(
-            tokens[None].to(model.model.device), use_cache=False, output_attentions=True, logits_to_keep=1
+            tokens[None].to(model.model.device),
+            use_cache=False,
+            output_attentions=True,
+            logits_to_keep=1,
         )
     return torch.stack([each[0].float().cpu() for each in out.attentions])
 
@@ -527,11 +608,17 @@ def _stream(
 ) -> tuple[Tensor, None]:
     """Attend in transformers' signature, and add the layer's scores to the task that runs."""
     if s_aux is not None:
-        raise ValueError("the model has learned sinks beside its tokens, which these scores do not cover")
+        raise ValueError(
+            "the model has learned sinks beside its tokens, which these scores do not cover"
+        )
     task, scaling = _streamed[-1], query.shape[-1] ** -0.5 if scaling is None else scaling
     heads = query.shape[1] // key.shape[1]
     plain = attention_mask is None and task.hide is None and softcap is None
-    alone = query.shape[2] == key.shape[2] and query.shape[-1] == value.shape[-1] and not query.requires_grad
+    alone = (
+        query.shape[2] == key.shape[2]
+        and query.shape[-1] == value.shape[-1]
+        and not query.requires_grad
+    )
     if plain and alone and query.device.type == "cpu":
         keys, values = (x.repeat_interleave(heads, 1) for x in (key, value))
         return _by_logsumexp(task, query, keys, values, scaling), None
@@ -593,11 +680,15 @@ def _by_rows(
         mixed = weights.to(values.dtype).view(len(values), -1, stop) @ values[:, :stop]
         output[start:stop] = mixed.view(heads, stop - start, -1).transpose(0, 1)
     task.sink.append(received / (n - task.position))
-    task.slash.append(slashes / torch.tensor([n - offset for offset in task.offsets], device=query.device))
+    task.slash.append(
+        slashes / torch.tensor([n - offset for offset in task.offsets], device=query.device)
+    )
     return output[None]
 
 
-def _unseen(task: _Streamed, mask: Tensor | None, start: int, stop: int, device: torch.device) -> Tensor:
+def _unseen(
+    task: _Streamed, mask: Tensor | None, start: int, stop: int, device: torch.device
+) -> Tensor:
     """What rows `start` to `stop` must not look at; `mask` is None where all earlier tokens are seen."""
     if mask is None:
         unseen = torch.ones(stop - start, stop, dtype=torch.bool, device=device).triu(start + 1)
@@ -621,7 +712,9 @@ def _streaming(model: models.LanguageModel, **options) -> Iterator[_Streamed]:
 
 
 @contextlib.contextmanager
-def attention_knockout(model: models.LanguageModel, place: int | None, since: int = 0) -> Iterator[None]:
+def attention_knockout(
+    model: models.LanguageModel, place: int | None, since: int = 0
+) -> Iterator[None]:
     """Let no token from position `since` on look at the one at `place`, in any layer and head; it still sees itself.
 
     Raises:
@@ -640,7 +733,9 @@ def attention_knockout(model: models.LanguageModel, place: int | None, since: in
     if not all(each.read for each in layers(model)):
         raise ValueError(_unread(model))
     if place is not None and _recurs(model):
-        raise ValueError(f"a token hidden from attention is not hidden from all: {mixed_otherwise(model)}")
+        raise ValueError(
+            f"a token hidden from attention is not hidden from all: {mixed_otherwise(model)}"
+        )
     with _streaming(model, hide=place, since=since):
         yield
 
@@ -653,7 +748,10 @@ class _Sensitivity(NamedTuple):
 
 
 def sensitivity(
-    model: models.LanguageModel, tokens: Int[Tensor, " n"] | str, probes: int | None = None, seed: int = 0
+    model: models.LanguageModel,
+    tokens: Int[Tensor, " n"] | str,
+    probes: int | None = None,
+    seed: int = 0,
 ) -> _Sensitivity:
     """Frobenius norm of the Jacobian of the last token's final state by each token's embedding.
 
@@ -674,8 +772,12 @@ def sensitivity(
     check(model, tokens=tokens)
     network = model.model.base_model
     d = model.model.config.get_text_config().hidden_size
-    if probes is not None and (isinstance(probes, bool) or not isinstance(probes, int) or not 2 <= probes <= d):
-        raise ValueError(f"probes must be an integer between 2 and {d} (the width of the state), not {probes!r}")
+    if probes is not None and (
+        isinstance(probes, bool) or not isinstance(probes, int) or not 2 <= probes <= d
+    ):
+        raise ValueError(
+            f"probes must be an integer between 2 and {d} (the width of the state), not {probes!r}"
+        )
     require.seed(seed)
     directions = torch.eye(d) if probes is None else _frame(d, probes, seed)
     directions = directions.to(model.model.device, next(model.model.parameters()).dtype)
@@ -688,7 +790,9 @@ def sensitivity(
         def squares(chunk: int) -> Float[Tensor, "probes n"]:
             found = []
             for part in directions.split(chunk):
-                (gradient,) = torch.autograd.grad(state, inputs, part, retain_graph=True, is_grads_batched=True)
+                (gradient,) = torch.autograd.grad(
+                    state, inputs, part, retain_graph=True, is_grads_batched=True
+                )
                 found.append(gradient[:, 0].cpu().double().square().sum(-1))
             return torch.cat(found)
 
@@ -703,7 +807,9 @@ def sensitivity(
 
 def _frame(d: int, count: int, seed: int) -> Float[Tensor, "count d"]:
     """Orthonormal rows, uniformly distributed."""
-    normal = torch.randn(d, count, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    normal = torch.randn(
+        d, count, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
     return torch.linalg.qr(normal).Q.T.contiguous()
 
 
@@ -735,12 +841,16 @@ def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
         )
     if len(turned) < len(found):
         still = f"{len(found) - len(turned)} of its {len(found)} layers"
-        raise ValueError(f"{still} turn no queries and keys, and this measure takes rotary positions in all of them")
+        raise ValueError(
+            f"{still} turn no queries and keys, and this measure takes rotary positions in all of them"
+        )
     return turned[0].theta.clone()
 
 
 @contextlib.contextmanager
-def patch_queries_and_keys(model: models.LanguageModel, alter: Callable[[int, str, Tensor], Tensor]) -> Iterator[None]:
+def patch_queries_and_keys(
+    model: models.LanguageModel, alter: Callable[[int, str, Tensor], Tensor]
+) -> Iterator[None]:
     """Inside, `alter` replaces the queries and keys of each layer before they are turned.
 
     It gets the two entries of a pair half a head apart, also of a model whose pairs are interleaved.
@@ -765,24 +875,37 @@ def patch_queries_and_keys(model: models.LanguageModel, alter: Callable[[int, st
         for layer, block in enumerate(blocks(model)):
             apart = kinds[layer].layout == "interleaved" and kinds[layer].share == 1
             for name, short in (("queries", "q"), ("keys", "k")):
-                projection, width = getattr(block.self_attn, f"{short}_proj"), block.self_attn.head_dim
+                projection, width = (
+                    getattr(block.self_attn, f"{short}_proj"),
+                    block.self_attn.head_dim,
+                )
                 part = getattr(block.self_attn, f"{short}_norm", None) or projection
                 heads = projection.out_features // width
-                hooks.enter_context(part.register_forward_hook(_hook(alter, layer, name, width, heads, apart)))
+                hooks.enter_context(
+                    part.register_forward_hook(_hook(alter, layer, name, width, heads, apart))
+                )
         yield
 
 
 def _hook(alter: Callable, layer: int, name: str, width: int, heads: int, apart: bool) -> Callable:
     def hook(module, arguments, out: Tensor) -> Tensor:
-        if out.dim() == 4 and out.shape[1] == heads and (out.shape[2] != heads or out.stride(1) < out.stride(2)):
-            return changed(out.transpose(1, 2)).transpose(1, 2)  # Gemma 3 norms (batch, heads, n, d)
+        if (
+            out.dim() == 4
+            and out.shape[1] == heads
+            and (out.shape[2] != heads or out.stride(1) < out.stride(2))
+        ):
+            return changed(out.transpose(1, 2)).transpose(
+                1, 2
+            )  # Gemma 3 norms (batch, heads, n, d)
         return changed(out)
 
     def changed(out: Tensor) -> Tensor:
         x = out.reshape(*out.shape[:2], -1, width)
         if not apart:
             return alter(layer, name, x).reshape(out.shape)
-        order = torch.arange(width, device=x.device).view(-1, 2).T.flatten()  # all even entries, then all odd ones
+        order = (
+            torch.arange(width, device=x.device).view(-1, 2).T.flatten()
+        )  # all even entries, then all odd ones
         return alter(layer, name, x[..., order])[..., order.argsort()].reshape(out.shape)
 
     return hook
@@ -813,9 +936,13 @@ def blocks(model: models.LanguageModel) -> list[torch.nn.Module]:
     """
     check(model)
     for name, part in model.model.named_modules():
-        if name.endswith("layers") and all(hasattr(getattr(b, "self_attn", None), "q_proj") for b in part):
+        if name.endswith("layers") and all(
+            hasattr(getattr(b, "self_attn", None), "q_proj") for b in part
+        ):
             return list(part)
-    raise ValueError(f"{model.name} must have layers with self_attn.q_proj and k_proj, as Llama, Qwen or Gemma have")
+    raise ValueError(
+        f"{model.name} must have layers with self_attn.q_proj and k_proj, as Llama, Qwen or Gemma have"
+    )
 
 
 @torch.inference_mode()
@@ -878,7 +1005,9 @@ def frequency_use(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) 
     for parts in zip(*queries_and_keys(model, tokens), strict=True):
         x = torch.stack(parts)[:, :, 1:]
         if x.shape[-1] != 2 * len(theta):
-            raise ValueError(f"{model.short} rotates {2 * len(theta)} of {x.shape[-1]} dimensions of a head, not all")
+            raise ValueError(
+                f"{model.short} rotates {2 * len(theta)} of {x.shape[-1]} dimensions of a head, not all"
+            )
         norms.append(torch.stack(x.chunk(2, -1)).square().sum(0).sqrt().mean(2))
     return _FrequencyUse(theta, *norms)
 

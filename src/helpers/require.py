@@ -43,14 +43,25 @@ def integer(name: str, value: object, least: int | None = None, most: int | None
     except TypeError:
         number = None
     huge = number is not None and not -(2**63) <= number < 2**63
-    if number is None or huge or (least is not None and number < least) or (most is not None and number > most):
+    if (
+        number is None
+        or huge
+        or (least is not None and number < least)
+        or (most is not None and number > most)
+    ):
         limit = " below 2**63" if huge and most is None else ""
-        raise ValueError(f"{name} must be an integer{_range(least, most)}{limit}, not {brief(value)}")
+        raise ValueError(
+            f"{name} must be an integer{_range(least, most)}{limit}, not {brief(value)}"
+        )
     return number
 
 
 def number(
-    name: str, value: object, least: float | None = None, most: float | None = None, above: float | None = None
+    name: str,
+    value: object,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
 ) -> float:
     """A finite number from `least` to `most`, or `above` a bound that it may not reach: an int, a float, or one of NumPy
     or torch.
@@ -62,7 +73,9 @@ def number(
     ValueError: scale must be a finite number above 0, not nan
     """
     try:
-        plain = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        plain = isinstance(value, int | float | np.integer | np.floating) and not isinstance(
+            value, bool
+        )
         tensor = isinstance(value, Tensor) and value.ndim == 0 and value.dtype != torch.bool
         found = float(value) if plain or tensor else math.nan
     except (TypeError, ValueError, OverflowError, RuntimeError):
@@ -77,7 +90,13 @@ def number(
 def _range(least: float | None, most: float | None) -> str:
     if least is not None and most is not None:
         return f" from {least} to {most}"
-    return f" of at least {least}" if least is not None else f" of at most {most}" if most is not None else ""
+    return (
+        f" of at least {least}"
+        if least is not None
+        else f" of at most {most}"
+        if most is not None
+        else ""
+    )
 
 
 def flag(name: str, value: object) -> bool:
@@ -92,7 +111,9 @@ def flag(name: str, value: object) -> bool:
     return bool(value)
 
 
-def integers(name: str, values: object, least: int | None = None, most: int | None = None) -> list[int]:
+def integers(
+    name: str, values: object, least: int | None = None, most: int | None = None
+) -> list[int]:
     """One integer or more from `least` to `most`, as a list.
 
     >>> integers("lengths", range(1, 4), least=1)
@@ -102,11 +123,17 @@ def integers(name: str, values: object, least: int | None = None, most: int | No
     ValueError: lengths must hold integers of at least 1, one or more, not [4, 0]
     """
     try:
-        found = [] if isinstance(values, str | bytes) else [integer(name, value, least, most) for value in values]
+        found = (
+            []
+            if isinstance(values, str | bytes)
+            else [integer(name, value, least, most) for value in values]
+        )
     except (TypeError, ValueError):
         found = []
     if not found:
-        raise ValueError(f"{name} must hold integers{_range(least, most)}, one or more, not {brief(values)}")
+        raise ValueError(
+            f"{name} must hold integers{_range(least, most)}, one or more, not {brief(values)}"
+        )
     return found
 
 
@@ -131,7 +158,9 @@ def choice(name: str, value: object, choices: Collection[str]) -> str:
     ValueError: encoding must be one of NoPE, RoPE, not 'rope'
     """
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(str, choices))}, not {brief(value)}")
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(str, choices))}, not {brief(value)}"
+        )
     return value
 
 
@@ -143,13 +172,19 @@ def text(name: str, value: object, empty: bool = True) -> str:
     ValueError: sequence must be a string that is not empty, not ''
     """
     if not isinstance(value, str) or not (empty or value):
-        raise ValueError(f"{name} must be a string{'' if empty else ' that is not empty'}, not {brief(value)}")
+        raise ValueError(
+            f"{name} must be a string{'' if empty else ' that is not empty'}, not {brief(value)}"
+        )
     if any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise ValueError(f"{name} must be text that UTF-8 can hold, and {brief(value)} has half of a surrogate pair")
+        raise ValueError(
+            f"{name} must be text that UTF-8 can hold, and {brief(value)} has half of a surrogate pair"
+        )
     return value
 
 
-def instance(name: str, value: object, kind: type | tuple[type, ...] | types.UnionType, what: str) -> Any:
+def instance(
+    name: str, value: object, kind: type | tuple[type, ...] | types.UnionType, what: str
+) -> Any:
     """An object of a type, which the sentence calls `what`.
 
     >>> instance("model", "gpt2", dict, "what models.load returns")
@@ -173,7 +208,9 @@ def function(name: str, value: object) -> Callable:
     return value
 
 
-def tensor(name: str, value: object, axes: str, kind: str = "floating-point", **sizes: int) -> Tensor:
+def tensor(
+    name: str, value: object, axes: str, kind: str = "floating-point", **sizes: int
+) -> Tensor:
     """A tensor of finite numbers with these axes, none of them empty.
 
     Args:
@@ -193,7 +230,10 @@ def tensor(name: str, value: object, axes: str, kind: str = "floating-point", **
     names = axes.split()
     known = [axis for axis in names if axis != "..."]
     sizes |= {axis: int(axis) for axis in known if axis.isdigit()}
-    what = ", ".join(f"{axis} = {sizes[axis]}" if axis in sizes and not axis.isdigit() else axis for axis in names)
+    what = ", ".join(
+        f"{axis} = {sizes[axis]}" if axis in sizes and not axis.isdigit() else axis
+        for axis in names
+    )
     shape = f"({what},)" if len(names) == 1 else f"({what})"
     if not isinstance(value, Tensor):
         raise ValueError(f"{name} must be a tensor of shape {shape}, not {brief(value)}")
@@ -202,8 +242,13 @@ def tensor(name: str, value: object, axes: str, kind: str = "floating-point", **
     last = tuple(value.shape)[value.ndim - len(known) :] if fits else ()
     wrong = any(size != sizes.get(axis, size) for axis, size in zip(known, last, strict=fits))
     if not fits or wrong or value.numel() == 0:
-        raise ValueError(f"{name} must be a tensor of shape {shape}, not a tensor of shape {tuple(value.shape)}")
-    floating, whole = value.is_floating_point(), not (value.is_complex() or value.dtype == torch.bool)
+        raise ValueError(
+            f"{name} must be a tensor of shape {shape}, not a tensor of shape {tuple(value.shape)}"
+        )
+    floating, whole = (
+        value.is_floating_point(),
+        not (value.is_complex() or value.dtype == torch.bool),
+    )
     if not {"floating-point": floating, "whole": whole and not floating, "real": whole}[kind]:
         raise ValueError(f"{name} must hold {kind} numbers, not {value.dtype}")
     if readable(value) and (bad := int((~torch.isfinite(value)).sum())):
@@ -219,7 +264,9 @@ def dense(name: str, value: Tensor) -> Tensor:
     ValueError: x must be a dense tensor, as x.to_dense() makes one, not one of layout torch.sparse_coo
     """
     if value.layout != torch.strided:
-        raise ValueError(f"{name} must be a dense tensor, as x.to_dense() makes one, not one of layout {value.layout}")
+        raise ValueError(
+            f"{name} must be a dense tensor, as x.to_dense() makes one, not one of layout {value.layout}"
+        )
     if value.is_meta or value.is_quantized:
         kind = 'on the device "meta"' if value.is_meta else "quantised"
         raise ValueError(f"{name} must hold numbers, and this tensor is {kind}")
@@ -244,6 +291,8 @@ def finite(name: str, result: _Result) -> _Result:
     Traceback (most recent call last):
     ValueError: layers must be less extreme: the result is not a finite number
     """
-    if readable(torch.as_tensor(result)) and not bool(torch.isfinite(torch.as_tensor(result)).all()):
+    if readable(torch.as_tensor(result)) and not bool(
+        torch.isfinite(torch.as_tensor(result)).all()
+    ):
         raise ValueError(f"{name} must be less extreme: the result is not a finite number")
     return result

@@ -67,26 +67,41 @@ def rotate(
     require.tensor("positions", positions, "n", "real", n=x.shape[-2])
     require.tensor("frequencies", frequencies, "half")
     if 2 * len(frequencies) != x.shape[-1]:
-        raise ValueError(f"frequencies must be half as many as the width {x.shape[-1]} of the shape of x")
+        raise ValueError(
+            f"frequencies must be half as many as the width {x.shape[-1]} of the shape of x"
+        )
     return require.finite("positions, or frequencies,", turn(x, positions, frequencies, layout))
 
 
 def turn(
-    x: Float[Tensor, "... n d"], positions: Num[Tensor, " n"], frequencies: Float[Tensor, " half"], layout: str
+    x: Float[Tensor, "... n d"],
+    positions: Num[Tensor, " n"],
+    frequencies: Float[Tensor, " half"],
+    layout: str,
 ) -> Float[Tensor, "... n d"]:
     """`rotate` without a look at its arguments, for layers that call it at every step of training.
 
     >>> turn(torch.tensor([[1.0, 0.0]]), torch.tensor([2]), torch.tensor([math.pi / 2]), "half").round().abs().tolist()
     [[1.0, 0.0]]
     """
-    angles = compute.exact(positions)[:, None] * compute.exact(frequencies).to(compute.exact(positions).device)
-    cos, sin = (part.to(x.dtype).to(x.device) for part in (angles.cos(), angles.sin()))  # float64 stays behind
+    angles = compute.exact(positions)[:, None] * compute.exact(frequencies).to(
+        compute.exact(positions).device
+    )
+    cos, sin = (
+        part.to(x.dtype).to(x.device) for part in (angles.cos(), angles.sin())
+    )  # float64 stays behind
     first, second = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, dim=-1)
     turned = first * cos - second * sin, first * sin + second * cos
-    return torch.stack(turned, dim=-1).flatten(-2) if layout == "interleaved" else torch.cat(turned, dim=-1)
+    return (
+        torch.stack(turned, dim=-1).flatten(-2)
+        if layout == "interleaved"
+        else torch.cat(turned, dim=-1)
+    )
 
 
-def cosine_sum(distance: float | Num[Tensor, "..."], width: int, base: float) -> Float[Tensor, "..."]:
+def cosine_sum(
+    distance: float | Num[Tensor, "..."], width: int, base: float
+) -> Float[Tensor, "..."]:
     """B(m) = sum over the pairs of cos(m theta_i), the logit of two equal vectors of ones in each pair.
 
     Men et al. (2024), Eq. 9: the mean lead of a similar token over a random one is 2 sigma^2 B(m).
@@ -120,7 +135,9 @@ def first_negative(width: int, base: float, limit: int) -> int | None:
     return None
 
 
-def smallest_base(length: int, width: int, step: float, start: float, tries: int = 1_000_000) -> float:
+def smallest_base(
+    length: int, width: int, step: float, start: float, tries: int = 1_000_000
+) -> float:
     """The smallest start + k step (k = 0, 1, 2, …) whose sums of cosines are not negative at any distance below `length`.
 
     Men et al. (2024), Theorem 1. The bases that pass are no interval, so the answer belongs to its grid. A base that
@@ -173,7 +190,12 @@ def _sums(theta: Tensor, limit: int) -> Iterator[tuple[int, Tensor]]:
     offsets = torch.cat([offsets.cos(), -offsets.sin()])
     start, blocks = 0, 1
     while start < limit:
-        starts = torch.arange(start, min(start + blocks * _BLOCK, limit), _BLOCK, dtype=torch.float64)[:, None] * theta
+        starts = (
+            torch.arange(start, min(start + blocks * _BLOCK, limit), _BLOCK, dtype=torch.float64)[
+                :, None
+            ]
+            * theta
+        )
         sums = (torch.cat([starts.cos(), starts.sin()], dim=1) @ offsets).flatten()
         yield start, sums[: limit - start]
         start, blocks = start + blocks * _BLOCK, min(2 * blocks, 64)

@@ -51,7 +51,13 @@ ROUNDING = "rounding"  # the id of what is drawn of rounding noise: its digits a
 
 
 # Who can be asked whether a state still tells something, and what each may find.
-_READERS = ("an average", "a Jacobian", "a nearest-state search", "a linear read-out", "the model itself")
+_READERS = (
+    "an average",
+    "a Jacobian",
+    "a nearest-state search",
+    "a linear read-out",
+    "the model itself",
+)
 _FATES = ("kept", "in part", "lost", "missed", "not missed")
 
 for _file in sorted((Path(__file__).parent / "fonts").glob("*.ttf")):
@@ -161,7 +167,9 @@ def whole_ticks(ax: Axes, x: bool = True, y: bool = False) -> None:
             axis.get_major_locator().set_params(integer=True)
 
 
-def ticks(ax: Axes, places: Iterable[float], names: Iterable[str] | None = None, x: bool = True) -> None:
+def ticks(
+    ax: Axes, places: Iterable[float], names: Iterable[str] | None = None, x: bool = True
+) -> None:
     """Ticks at these places of the x axis (or the y axis), written as numbers or as `names`; and no minor ones.
 
     >>> ax = axes("Lengths", "n", "L1", log="x")
@@ -172,12 +180,20 @@ def ticks(ax: Axes, places: Iterable[float], names: Iterable[str] | None = None,
     require.instance("ax", ax, Axes, "Matplotlib axes")
     require.flag("x", x)
     for name, given in (("places", places), ("names", [] if names is None else names)):
-        if isinstance(given, str) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
+        if (
+            isinstance(given, str)
+            or not isinstance(given, Iterable)
+            or getattr(given, "ndim", 1) == 0
+        ):
             raise ValueError(f"{name} must be a list, not {require.brief(given)}")
     places = list(places)
     for place in places:
         require.number("places", place)
-    names = [f"{place:,}" for place in places] if names is None else [require.text("names", name) for name in names]
+    names = (
+        [f"{place:,}" for place in places]
+        if names is None
+        else [require.text("names", name) for name in names]
+    )
     if len(names) != len(places):
         raise ValueError(f"names must be as many as places, {len(places)}, not {len(names)}")
     (ax.xaxis if x else ax.yaxis).set_ticks(places, names)
@@ -194,7 +210,9 @@ def label(ax: Axes, lines: list[Line2D] | None = None) -> None:
     'fp32'
     """
     require.instance("ax", ax, Axes, "Matplotlib axes")
-    if lines is not None and not (isinstance(lines, list | tuple) and all(isinstance(x, Line2D) for x in lines)):
+    if lines is not None and not (
+        isinstance(lines, list | tuple) and all(isinstance(x, Line2D) for x in lines)
+    ):
         raise ValueError(f"lines must be a list of lines of the axes, not {require.brief(lines)}")
     lines = lines or [line for line in ax.get_lines() if not line.get_label().startswith("_")]
     ax.get_ylim()  # settles the limits, which the label's height depends on
@@ -202,7 +220,9 @@ def label(ax: Axes, lines: list[Line2D] | None = None) -> None:
     for line in lines:
         points = [(x, y) for x, y in zip(*line.get_data(), strict=True) if math.isfinite(y)]
         if not points:
-            raise ValueError(f"lines must have a point to write the label beside; {line.get_label()!r} has none")
+            raise ValueError(
+                f"lines must have a point to write the label beside; {line.get_label()!r} has none"
+            )
         height = ax.transAxes.inverted().transform(ax.transData.transform(points[-1]))[1]
         ends.append((height, points[-1], line))
     for height, point, line in sorted(ends, key=lambda end: end[0]):
@@ -250,7 +270,11 @@ def lines(
     for k, (name, column) in enumerate(frame.items()):
         said = f"{name} {number(float(column.dropna().iloc[-1]))}" if numbers else f"{name}"
         ax.plot(
-            frame.index, column, form.replace("-", TYPES.get(name, "-")), label=said, color=colours[k % len(colours)]
+            frame.index,
+            column,
+            form.replace("-", TYPES.get(name, "-")),
+            label=said,
+            color=colours[k % len(colours)],
         )
     label(ax)
     return ax
@@ -307,16 +331,29 @@ def dots(
 
 
 def _drawn(
-    frame: pd.DataFrame, y: str, log: str, height: float, colours: Sequence[str] | None, x: str | None = None
+    frame: pd.DataFrame,
+    y: str,
+    log: str,
+    height: float,
+    colours: Sequence[str] | None,
+    x: str | None = None,
 ) -> Axes:
     """Empty axes for a frame, once it and the colours are checked."""
     require.instance("frame", frame, pd.DataFrame, "a frame")
-    if frame.empty or any(kind.kind not in "iuf" for kind in frame.dtypes) or frame.isna().all().any():
+    if (
+        frame.empty
+        or any(kind.kind not in "iuf" for kind in frame.dtypes)
+        or frame.isna().all().any()
+    ):
         raise ValueError("frame must have rows, and columns of real numbers")
     if colours is not None and not (
-        isinstance(colours, list | tuple) and len(colours) == frame.shape[1] and all(map(is_color_like, colours))
+        isinstance(colours, list | tuple)
+        and len(colours) == frame.shape[1]
+        and all(map(is_color_like, colours))
     ):
-        raise ValueError(f"colours must be a list of one a column, {frame.shape[1]}, not {require.brief(colours)}")
+        raise ValueError(
+            f"colours must be a list of one a column, {frame.shape[1]}, not {require.brief(colours)}"
+        )
     return axes("", f"{frame.index.name or ''}" if x is None else x, y, log, height)
 
 
@@ -346,9 +383,21 @@ def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str)
     table = {"asked": [], "measured": [], "what was asked is": []}
     for reader, asked, found, fate in rows:
         require.choice("reader in rows", reader, _READERS)
-        found = require.text("number in rows", found, empty=False) if isinstance(found, str) else number(found)
-        texts = require.text("asked in rows", asked, empty=False), found, require.choice("fate in rows", fate, _FATES)
+        found = (
+            require.text("number in rows", found, empty=False)
+            if isinstance(found, str)
+            else number(found)
+        )
+        texts = (
+            require.text("asked in rows", asked, empty=False),
+            found,
+            require.choice("fate in rows", fate, _FATES),
+        )
         for column, text in zip(table.values(), texts, strict=True):
             column.append(words.translated(text))
-    frame = pd.DataFrame(table, index=[words.translated(row[0]) for row in rows]).rename(columns=words.translated)
-    return frame.rename_axis(words.translated("reader"), axis=1).style.set_caption(words.translated(state))
+    frame = pd.DataFrame(table, index=[words.translated(row[0]) for row in rows]).rename(
+        columns=words.translated
+    )
+    return frame.rename_axis(words.translated("reader"), axis=1).style.set_caption(
+        words.translated(state)
+    )

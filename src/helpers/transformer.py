@@ -79,7 +79,9 @@ class Block(nn.Module):
     ):
         super().__init__()
         self.heads, self.encoding, self.window, self.layer = heads, encoding, window, layer
-        self.frequencies = rope.frequencies(width // heads, base, turning) if encoding == "RoPE" else None
+        self.frequencies = (
+            rope.frequencies(width // heads, base, turning) if encoding == "RoPE" else None
+        )
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
         hidden = 4 * width if hidden is None else hidden
@@ -98,7 +100,9 @@ class Block(nn.Module):
         parts = self.qkv(self.norm1(x)).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         if self.frequencies is None:
             return parts.contiguous()
-        return torch.cat([rope.turn(parts[:2], torch.arange(n), self.frequencies, "half"), parts[2:]])
+        return torch.cat(
+            [rope.turn(parts[:2], torch.arange(n), self.frequencies, "half"), parts[2:]]
+        )
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
         """What goes into the softmax: scores and bias."""
@@ -159,7 +163,12 @@ class Decoder(nn.Module):
         turning: float = 1.0,
         block: Callable[..., Block] = Block,
     ):
-        for name, size in (("vocabulary", vocabulary), ("width", width), ("heads", heads), ("layers", layers)):
+        for name, size in (
+            ("vocabulary", vocabulary),
+            ("width", width),
+            ("heads", heads),
+            ("layers", layers),
+        ):
             require.integer(name, size, 1)
         require.choice("encoding", encoding, _ENCODINGS)
         if window is not None:
@@ -188,9 +197,15 @@ class Decoder(nn.Module):
         """What goes into the first layer."""
         require.tensor("ids", ids, "b n", "whole")
         if require.readable(ids) and (ids.min() < 0 or ids.max() >= self.embedding.num_embeddings):
-            raise ValueError(f"ids must be from 0 to {self.embedding.num_embeddings - 1}, the tokens of the vocabulary")
+            raise ValueError(
+                f"ids must be from 0 to {self.embedding.num_embeddings - 1}, the tokens of the vocabulary"
+            )
         x = self.embedding(ids)
-        return x + sinusoidal(torch.arange(ids.shape[1]), x.shape[-1]).to(x) if self.encoding == "APE" else x
+        return (
+            x + sinusoidal(torch.arange(ids.shape[1]), x.shape[-1]).to(x)
+            if self.encoding == "APE"
+            else x
+        )
 
     def states(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
         """The representation of every token after the last layer and its norm."""

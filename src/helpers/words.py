@@ -38,7 +38,9 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
         require.text("table", other)
         names = sorted(_HOLE.findall(english))
         if names != sorted("" if name.isdigit() else name for name in _HOLE.findall(other)):
-            raise ValueError(f"table must keep the numbers and names of an entry; {english!r} is given as {other!r}")
+            raise ValueError(
+                f"table must keep the numbers and names of an entry; {english!r} is given as {other!r}"
+            )
         new.append((_pattern(english), other))
     _entries[:] = new
     _missing.clear()
@@ -60,12 +62,24 @@ def translated(text: str) -> str:
         return text
     for form, other in _entries:
         if found := form.fullmatch(text):
-            numbers = [value for name, value in zip(form.groupindex, found.groups(), strict=True) if name[0] == "n"]
-            words = {name[1:]: translated(value) for name, value in found.groupdict().items() if name[0] == "w"}
+            numbers = [
+                value
+                for name, value in zip(form.groupindex, found.groups(), strict=True)
+                if name[0] == "n"
+            ]
+            words = {
+                name[1:]: translated(value)
+                for name, value in found.groupdict().items()
+                if name[0] == "w"
+            }
             order = iter(numbers)
             return _HOLE.sub(
                 lambda hole, order=order, numbers=numbers, words=words: (
-                    next(order) if not hole[1] else numbers[int(hole[1])] if hole[1].isdigit() else words[hole[1]]
+                    next(order)
+                    if not hole[1]
+                    else numbers[int(hole[1])]
+                    if hole[1].isdigit()
+                    else words[hole[1]]
                 ),
                 other,
             )

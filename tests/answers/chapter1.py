@@ -9,7 +9,10 @@ GOOD = [(0, 6), (2, 10), (5, 14)]
 
 
 def least_total(graph):
-    return min(nx.non_edges(graph), key=lambda edge: graphs.total_resistance(nx.Graph([*graph.edges, edge])))
+    return min(
+        nx.non_edges(graph),
+        key=lambda edge: graphs.total_resistance(nx.Graph([*graph.edges, edge])),
+    )
 
 
 def furthest(graph):

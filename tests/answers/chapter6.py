@@ -18,7 +18,11 @@ class Learned(nn.Module):
 
     def forward(self, logits):
         hidden = torch.isneginf(logits)  # minus infinity times a scale has no gradient
-        return (logits.masked_fill(hidden, 0) * self.scale.exp()).masked_fill(hidden, -math.inf).softmax(-1)
+        return (
+            (logits.masked_fill(hidden, 0) * self.scale.exp())
+            .masked_fill(hidden, -math.inf)
+            .softmax(-1)
+        )
 
 
 def entry(weigh, name="mine", prediction="not told apart", seeds=1):

@@ -22,13 +22,19 @@ HERE = Path(__file__).parent
 def lines(result: object) -> list[str]:
     """What a call gave, in lines of text: a figure with its finding, a table, a sentence, numbers."""
     if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Axes | Figure):
-        return [*drawn.lines(result[0] if isinstance(result[0], Figure) else result[0].figure), f"finding: {result[1]}"]
+        return [
+            *drawn.lines(result[0] if isinstance(result[0], Figure) else result[0].figure),
+            f"finding: {result[1]}",
+        ]
     if isinstance(result, Styler):
         return result.to_string(delimiter=" | ").strip().splitlines()
     if isinstance(result, pd.DataFrame | pd.Series):
         table = result.to_frame() if isinstance(result, pd.Series) else result
         table = table if isinstance(table.index, pd.RangeIndex) else table.reset_index()
-        return [" | ".join(map(str, table)), *(" | ".join(map(_word, row)) for row in table.itertuples(index=False))]
+        return [
+            " | ".join(map(str, table)),
+            *(" | ".join(map(_word, row)) for row in table.itertuples(index=False)),
+        ]
     if isinstance(result, torch.Tensor | np.ndarray | float | int):
         return [drawn._numbers(result)]
     if isinstance(result, Mapping):
@@ -63,7 +69,9 @@ def _parts(line: str) -> tuple[str, list[tuple[float, float]]]:
     """The words of a line, and its numbers with the size of their last digit."""
     found = []
     for text in NUMBER.findall(line):
-        plain = text.rstrip("%").rstrip(",").replace(",", "").translate(POWERS).replace(" × 10", "e")
+        plain = (
+            text.rstrip("%").rstrip(",").replace(",", "").translate(POWERS).replace(" × 10", "e")
+        )
         mantissa, _, power = plain.partition("e")
         digits = len(mantissa.partition(".")[2])
         loose = digits or text.endswith("%") or power
@@ -89,7 +97,11 @@ def blocks(name: str) -> dict[str, list[str]]:
 
 def write(file: str, shown: dict[str, list[str]]) -> None:
     """Write down what is shown; where nothing changed but the last digits, the old lines stay."""
-    old = {name: found for name, found in blocks(file).items() if len(found) == len(shown.get(name, ()))}
+    old = {
+        name: found
+        for name, found in blocks(file).items()
+        if len(found) == len(shown.get(name, ()))
+    }
     kept = {name: found for name, found in old.items() if all(map(same, found, shown[name]))}
     text = "\n\n".join("\n".join([f"# {name}", *found]) for name, found in (shown | kept).items())
     (HERE / f"{file}.txt").write_text(text + "\n")
@@ -97,6 +109,10 @@ def write(file: str, shown: dict[str, list[str]]) -> None:
 
 def compare(shown: list[str], written: list[str], part: float = 0.01) -> None:
     here = "if it is meant, `python -m pytest tests/test_drawn.py tests/test_said.py --redraw` writes it down"
-    changed = [f"- {old}\n+ {new}" for old, new in zip(written, shown, strict=False) if not same(old, new, part)]
+    changed = [
+        f"- {old}\n+ {new}"
+        for old, new in zip(written, shown, strict=False)
+        if not same(old, new, part)
+    ]
     assert not changed, "\n".join([here, *changed])
     assert len(shown) == len(written), f"{here}: {len(written)} lines, now {len(shown)}"

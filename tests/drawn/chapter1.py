@@ -13,10 +13,14 @@ CALLS = {
     "figures.field": lambda: figures.field("tree", 3),
     "figures.widths": lambda: figures.widths(gnn.minimum_width),
     "figures.curvature": lambda: figures.curvature("barbell", rewiring.balanced_forman),
-    "figures.curvature, as copied": lambda: figures.curvature("barbell", rewiring.balanced_forman_as_copied),
+    "figures.curvature, as copied": lambda: figures.curvature(
+        "barbell", rewiring.balanced_forman_as_copied
+    ),
     "figures.same_word": figures.same_word,
     "figures.stars": figures.stars,
-    "measures.sentence": lambda: measures.sentence(measures.compare(fully_adjacent=True), "the layer"),
+    "measures.sentence": lambda: measures.sentence(
+        measures.compare(fully_adjacent=True), "the layer"
+    ),
     "measures.everywhere_seeds": measures.everywhere_seeds,
     "measures.bits_a_number": measures.bits_a_number,
 }

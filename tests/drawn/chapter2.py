@@ -16,7 +16,10 @@ WORDS = ["(first)", *(f"word{chr(97 + k % 26)}" for k in range(29))]
 
 def _scores() -> dict[str, torch.Tensor]:
     model = tiny("llama")
-    return {kind: probe.head_scores(model, measures.sequence(model, kind, 24)).sink for kind in ("natural", "repeated")}
+    return {
+        kind: probe.head_scores(model, measures.sequence(model, kind, 24)).sink
+        for kind in ("natural", "repeated")
+    }
 
 
 def _hidden() -> dict[str, measures.Hidden]:
@@ -27,7 +30,9 @@ def _hidden() -> dict[str, measures.Hidden]:
 
 
 def _sinks() -> pd.DataFrame:
-    with mock.patch.object(measures, "TEXTS", ("natural", "repeated")):  # the small vocabulary has no random tokens
+    with mock.patch.object(
+        measures, "TEXTS", ("natural", "repeated")
+    ):  # the small vocabulary has no random tokens
         return measures.sink_table(tiny("llama"), 24, (0,))
 
 
@@ -39,13 +44,19 @@ CALLS = {
     "figures.trap, own": lambda: figures.trap(lambda matrix: float(matrix[-1, 0])),
     "figures.brake": figures.brake,
     "figures.sinks_by_layer": lambda: figures.sinks_by_layer(_scores()),
-    "figures.sensitivities": lambda: figures.sensitivities(NORMS, 0.1 * NORMS, WORDS, NORMS.flip(0)),
+    "figures.sensitivities": lambda: figures.sensitivities(
+        NORMS, 0.1 * NORMS, WORDS, NORMS.flip(0)
+    ),
     "figures.before_and_after": lambda: figures.before_and_after(data.table("sensitivity_smollm2")),
-    "figures.hidden_since": lambda: figures.hidden_since(data.table("hiding_smollm2"), data.table("hiding_untrained")),
+    "figures.hidden_since": lambda: figures.hidden_since(
+        data.table("hiding_smollm2"), data.table("hiding_untrained")
+    ),
     "measures.sink_table": _sinks,
     "measures.hiding": lambda: {name: found._asdict() for name, found in _hidden().items()},
     "measures.compare_connections": lambda: measures.compare_connections(16, 0.5),
-    "measures.influences": lambda: measures.influences(tiny("llama"), measures.sequence(tiny("llama"), "natural", 12)),
+    "measures.influences": lambda: measures.influences(
+        tiny("llama"), measures.sequence(tiny("llama"), "natural", 12)
+    ),
     "measures.value_ratios": lambda: measures.value_ratios(
         tiny("llama"), measures.sequence(tiny("llama"), "natural", 12)
     ),

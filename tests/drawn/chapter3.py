@@ -36,7 +36,10 @@ def _prefixes() -> dict[str, dict[str, measures.Resolution]]:
     n = torch.arange(1, 513, dtype=torch.float64)[:, None]
     exact = base + way / n + 0.1 * other / n.sqrt()
     error = 2e-4 * torch.randn(exact.shape, generator=generator, dtype=torch.float64)
-    return {kind: measures.controlled(exact, exact + size * error) for kind, size in (("bf16", 1), ("fp16", 0.1))}
+    return {
+        kind: measures.controlled(exact, exact + size * error)
+        for kind, size in (("bf16", 1), ("fp16", 0.1))
+    }
 
 
 def _falling():
@@ -57,7 +60,9 @@ CALLS = {
     "measures.layer_means": lambda: measures.layer_means(True, 1.0, 2),
     "measures.separator_curves": measures.separator_curves,
     "figures.sharpening": figures.sharpening,
-    "figures.head": lambda: figures.head(2 * torch.cos(math.pi / 2 * torch.arange(10_001).double())),
+    "figures.head": lambda: figures.head(
+        2 * torch.cos(math.pi / 2 * torch.arange(10_001).double())
+    ),
     "figures.falling": _falling,
     **{
         f"figures.told_apart, {what}": lambda what=what: figures.told_apart(
@@ -66,13 +71,18 @@ CALLS = {
         for what in figures.WHAT
     },
     "figures.told_apart, measured": lambda: figures.told_apart(
-        SimpleNamespace(name=figures.MEASURED, short="the default model"), _prefixes(), "fp16", next(iter(figures.WHAT))
+        SimpleNamespace(name=figures.MEASURED, short="the default model"),
+        _prefixes(),
+        "fp16",
+        next(iter(figures.WHAT)),
     ),
     "figures.nearest_by_error": figures.nearest_by_error,
     "figures.nearest_by_error, nearest": lambda: figures.nearest_by_error(column="nearest"),
     "figures.figure5": lambda: figures.figure5("a model", CURVES, GRID, "one more 1"),
     "figures.copying": lambda: figures.copying("a model", MARGINS, [5, 300], "plain"),
-    "measures.in_bands": lambda: measures.in_bands(_prefixes()["bf16"]["its own"], [2, 30, 200, 500]),
+    "measures.in_bands": lambda: measures.in_bands(
+        _prefixes()["bf16"]["its own"], [2, 30, 200, 500]
+    ),
     "measures.resolution_from": lambda: measures.resolution_from(_prefixes()["bf16"]["its own"]),
     "measures.merging": _merging,
     "measures.ones_at_the_end": lambda: measures.ones_at_the_end(tiny("llama"), (1, 5), 20, 1),

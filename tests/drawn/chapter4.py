@@ -14,7 +14,9 @@ def _answers():
 
 def _asked(line: str):
     """What `ask` hands to the model, and makes of an answer that repeats it."""
-    with mock.patch.object(asked, "write", lambda model, prompts, new, begun: [f"{begun} 7 of {new}" for _ in prompts]):
+    with mock.patch.object(
+        asked, "write", lambda model, prompts, new, begun: [f"{begun} 7 of {new}" for _ in prompts]
+    ):
         return asked.ask(None, "ones", "no CoT", line, lengths=[3, 5])
 
 
@@ -32,7 +34,9 @@ CALLS = {
         )
         for group in trained.GROUPS
     },
-    "figures.copying_link": lambda: figures.copying_link(checkpoints.load("copying"), "last", "0", "RoPE"),
+    "figures.copying_link": lambda: figures.copying_link(
+        checkpoints.load("copying"), "last", "0", "RoPE"
+    ),
     "figures.copying_turns": lambda: figures.copying_turns(data.table("copying_trained"), "last"),
     "figures.copying_ends": lambda: figures.copying_ends(data.table("copying_trained")),
     "figures.three_readouts": lambda: figures.three_readouts(data.table("counting_readers")),
@@ -50,6 +54,8 @@ CALLS = {
     "measures.base_intervals": lambda: measures.base_intervals(1000),
     "asked.ask, own": lambda: _asked("own"),
     "asked.ask, begun": lambda: _asked("begun"),
-    "counters.first_against_last": lambda: run_selection.first_against_last(data.table("copying_trained")),
+    "counters.first_against_last": lambda: run_selection.first_against_last(
+        data.table("copying_trained")
+    ),
 }
 WITHOUT: set[str] = set()

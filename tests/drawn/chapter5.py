@@ -6,7 +6,14 @@ from tiny_models import tiny
 from course.chapter5 import figures, measures
 from helpers import data
 
-RUNS = {"fastest": 3.9, "second": 3.2, "third": 3.1, "slowest": 3.3, "random 1": 3.25, "random 2": 3.4}
+RUNS = {
+    "fastest": 3.9,
+    "second": 3.2,
+    "third": 3.1,
+    "slowest": 3.3,
+    "random 1": 3.25,
+    "random 2": 3.4,
+}
 SUMS = {
     "global": {
         "first_negative": None,
@@ -34,7 +41,9 @@ def _heads(seed: int = 0) -> measures.Heads:
 
     slashes = drawn(6, 3, measures.OFFSETS) * 0.2
     slashes[1, 0, 0], slashes[2, 1, 1], slashes[4, 2, 1] = 0.8, 0.9, 0.5 - 0.3 * seed
-    return measures.Heads(drawn(6, 3, 8), drawn(6, 3, 8), slashes, drawn(6, 3), drawn(6, 3, 2), 1 + 9 * drawn(6, 3, 2))
+    return measures.Heads(
+        drawn(6, 3, 8), drawn(6, 3, 8), slashes, drawn(6, 3), drawn(6, 3, 2), 1 + 9 * drawn(6, 3, 2)
+    )
 
 
 CALLS = {
@@ -51,6 +60,8 @@ CALLS = {
     "figures.dissociation": lambda: figures.dissociation(data.table("silenced_pairs"), 0.15),
     "measures.rank_table": lambda: measures.rank_table(_heads()),
     "measures.slash_heads": lambda: [str(head) for head in measures.slash_heads(_heads())],
-    "measures.ablations": lambda: measures.ablations(tiny("llama"), measures.prose(tiny("llama"), 24)),
+    "measures.ablations": lambda: measures.ablations(
+        tiny("llama"), measures.prose(tiny("llama"), 24)
+    ),
 }
 WITHOUT: set[str] = set()

@@ -6,7 +6,9 @@ from course.runs import ablations
 CALLS = {
     "figures.noise_left": figures.noise_left,
     **{
-        f"figures.panel, {content}, {kind}": lambda content=content, kind=kind: figures.panel(content, 16, kind)
+        f"figures.panel, {content}, {kind}": lambda content=content, kind=kind: figures.panel(
+            content, 16, kind
+        )
         for content in measures.CONTENTS
         for kind in measures.MAPS
     },

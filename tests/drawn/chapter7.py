@@ -9,11 +9,15 @@ CALLS = {
         for task in comparison.table().task.unique()
     },
     "figures.standing": lambda: figures.standing(comparison.table()),
-    "figures.board": lambda: figures.board(comparison.table().query("entry in ['RoPE', 'NoPE']")).data,
+    "figures.board": lambda: (
+        figures.board(comparison.table().query("entry in ['RoPE', 'NoPE']")).data
+    ),
     "comparison.correlations": lambda: comparison.correlations(comparison.table()),
     "figures.both_kept": lambda: figures.both_kept(comparison.table()),
     "figures.tasks_kept": lambda: figures.tasks_kept(comparison.table()),
-    "comparison.judge": lambda: [str(found) for found in comparison.judge(comparison.table()).values()],
+    "comparison.judge": lambda: [
+        str(found) for found in comparison.judge(comparison.table()).values()
+    ],
     "figures.closing_answer": lambda: figures.closing_answer(comparison.table()),
     "figures.tasks_asked": lambda: figures.tasks_asked(comparison.table()),
     "figures.entrants": lambda: figures.entrants(comparison.table()),

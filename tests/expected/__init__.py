@@ -15,7 +15,9 @@ def _made_up(row: str | dict | list, names: dict) -> list[dict]:
         return [found for each in row for found in _made_up(each, names)]
     if isinstance(row, str):
         return [eval(row, names)]
-    return [{place: eval(each, names) if isinstance(each, str) else each for place, each in row.items()}]
+    return [
+        {place: eval(each, names) if isinstance(each, str) else each for place, each in row.items()}
+    ]
 
 
 EXPECTED, EVIDENCE = {}, {}
@@ -23,6 +25,10 @@ for path in sorted(Path(__file__).parent.glob("chapter*.toml")):
     rows = tomllib.loads(path.read_text())
     EXPECTED |= {name: (set(row["may"]), row["why"]) for name, row in rows.items()}
     asked = {name: row["evidence"] for name, row in rows.items() if "evidence" in row}
-    names = vars(importlib.import_module(f"expected.{path.stem}")) if path.with_suffix(".py").exists() else {}
+    names = (
+        vars(importlib.import_module(f"expected.{path.stem}"))
+        if path.with_suffix(".py").exists()
+        else {}
+    )
     for name, evidence in asked.items():
         EVIDENCE[name] = {verdict: _made_up(row, names) for verdict, row in evidence.items()}

@@ -6,4 +6,7 @@ def nearest(*shares: float) -> dict:
 
 
 def orders(first: list[bool], second: list[bool], able: bool = True) -> dict:
-    return {"first": {"able": able, "right": {"last": first}}, "second": {"right": {"last": second}}}
+    return {
+        "first": {"able": able, "right": {"last": first}},
+        "second": {"right": {"last": second}},
+    }

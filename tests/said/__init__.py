@@ -7,7 +7,9 @@ from collections import Counter
 import bs4
 import nbformat
 
-COUNT = re.compile(r"(?:(?<![\w.)])[-+])?(?<!\d)\d[\d,]*(?:\.\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+|e[-+]?\d+)?%?")
+COUNT = re.compile(
+    r"(?:(?<![\w.)])[-+])?(?<!\d)\d[\d,]*(?:\.\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+|e[-+]?\d+)?%?"
+)
 
 
 def visible(text: str, drawn: bool = True) -> list[str]:
@@ -34,7 +36,22 @@ def visible(text: str, drawn: bool = True) -> list[str]:
     for item in soup.find_all(["td", "th"]):
         item.append(" | ")
     for item in soup.find_all(
-        ["p", "tr", "li", "div", "h2", "h3", "h4", "dt", "dd", "figcaption", "details", "section", "br", "option"]
+        [
+            "p",
+            "tr",
+            "li",
+            "div",
+            "h2",
+            "h3",
+            "h4",
+            "dt",
+            "dd",
+            "figcaption",
+            "details",
+            "section",
+            "br",
+            "option",
+        ]
     ):
         item.append("\n")
     lines = (" ".join(line.split()).strip(" |") for line in soup.get_text().splitlines())
@@ -63,7 +80,11 @@ def asserted(lines: list[str]) -> tuple[Counter, set[str]]:
     >>> asserted(["In RoPE −0.5, then 1,024。", "[In RoPE −0.5, then 1,024]"])
     (Counter({'-0.5': 1, '1024': 1}), {'RoPE'})
     """
-    once = {part.strip(" |.。") for line in lines for part in re.split(r"[\[\]]", line.removeprefix("frame: "))}
+    once = {
+        part.strip(" |.。")
+        for line in lines
+        for part in re.split(r"[\[\]]", line.removeprefix("frame: "))
+    }
     plain = [re.sub("[⺀-鿿＀-￯“”]|[、。《》「」]", " ", part).replace("−", "-") for part in once]
     numbers = Counter(found.replace(",", "") for part in plain for found in COUNT.findall(part))
     return numbers, {name for part in plain for name in re.findall(r"[A-Z][\w-]*[A-Z\d]", part)}

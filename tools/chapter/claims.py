@@ -15,6 +15,8 @@ EVEN = Threshold(1e-9)
 )
 def NAME_first_share() -> Numbers:
     """How far the sink score of uniform causal attention is from H_n / n."""
-    scores = [float(attention.sink_score(attention.uniform(attention.causal_mask(n)))) for n in LENGTHS]
+    scores = [
+        float(attention.sink_score(attention.uniform(attention.causal_mask(n)))) for n in LENGTHS
+    ]
     harmonic = [float((1 / torch.arange(1, n + 1).double()).sum()) / n for n in LENGTHS]
     return {"off": [abs(a - b) for a, b in zip(scores, harmonic, strict=True)], "scores": scores}

@@ -9,7 +9,14 @@ from helpers import attention, style
 
 def first_token(lengths: Sequence[int] = (2, 4, 8, 16, 32, 64)) -> tuple[Axes, str]:
     """The mean attention that the first token gets where attention is shared out equally."""
-    found = [float(attention.sink_score(attention.uniform(attention.causal_mask(n)))) for n in lengths]
-    ax = style.axes("The first token gets less in a longer row", "n (tokens)", "mean attention to token 0", log="x")
+    found = [
+        float(attention.sink_score(attention.uniform(attention.causal_mask(n)))) for n in lengths
+    ]
+    ax = style.axes(
+        "The first token gets less in a longer row",
+        "n (tokens)",
+        "mean attention to token 0",
+        log="x",
+    )
     ax.plot(lengths, found, "o-")
     return ax, f"With {lengths[-1]} tokens the first one gets {found[-1]:.2f}."

@@ -34,7 +34,9 @@ def tables(source: Path = SOURCE) -> Path:
 
 def pins(root: Path) -> str:
     """The version of everything that is installed in the source tree's environment, without comments."""
-    lines = "\n".join((root / name).read_text() for name in ("requirements.txt", "constraints.txt")).splitlines()
+    lines = "\n".join(
+        (root / name).read_text() for name in ("requirements.txt", "constraints.txt")
+    ).splitlines()
     return "\n".join(filter(None, (line.split("#")[0].strip() for line in lines)))
 
 
@@ -42,9 +44,20 @@ def machine() -> str:
     """What else decides a number's last digits: Python, torch with its build, and the kernels that its processor gets."""
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text().splitlines() if cpu.is_file() else [platform.processor()]
-    kind = sorted({line for line in lines if re.match(r"vendor_id|cpu family|flags|Features", line)})
-    asked = [f"{name}={os.environ.get(name)}" for name in ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")]
-    found = [*sys.version_info[:2], importlib.metadata.version("torch"), platform.machine(), *kind, *asked]
+    kind = sorted(
+        {line for line in lines if re.match(r"vendor_id|cpu family|flags|Features", line)}
+    )
+    asked = [
+        f"{name}={os.environ.get(name)}"
+        for name in ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")
+    ]
+    found = [
+        *sys.version_info[:2],
+        importlib.metadata.version("torch"),
+        platform.machine(),
+        *kind,
+        *asked,
+    ]
     return "\n".join(map(str, found))
 
 
@@ -74,16 +87,24 @@ def files(code: str, source: Path = SOURCE) -> list[Path]:
             found |= set(_beside(path.parent))
         else:
             here = name.rpartition(".")[0]
-        names, read = _reads(path.read_text(), here, source, there, DYNAMIC - {"exec"} if name == REPAIR else DYNAMIC)
+        names, read = _reads(
+            path.read_text(), here, source, there, DYNAMIC - {"exec"} if name == REPAIR else DYNAMIC
+        )
         waiting += names
         named |= {(path.parent, name) for name in _toml(path.read_text())}
         if name != "helpers.data":  # that one reads tables for others, which name them
             found |= read
     rooms = {name.rpartition(".")[2] for name in modules}
     for path in (path for name in PACKAGES for path in (source / name).rglob("*.toml")):
-        own = not re.fullmatch(r"chapter\d+", path.stem) or path.stem in rooms  # a chapter's counts with its chapter
+        own = (
+            not re.fullmatch(r"chapter\d+", path.stem) or path.stem in rooms
+        )  # a chapter's counts with its chapter
         # a computed name means the folder of the module that computes it, unless it names one
-        near = (name for folder, name in named if path.parent == folder or "/" in name or "*" not in name)
+        near = (
+            name
+            for folder, name in named
+            if path.parent == folder or "/" in name or "*" not in name
+        )
         if own and any(map(path.match, near)):
             found.add(path)
     return sorted(found)
@@ -132,7 +153,11 @@ def _plain(text: str, suffix: str) -> bytes:
 
 
 def _content(path: Path) -> bytes:
-    return _plain(path.read_text(), path.suffix) if path.suffix in (".py", ".toml") else path.read_bytes()
+    return (
+        _plain(path.read_text(), path.suffix)
+        if path.suffix in (".py", ".toml")
+        else path.read_bytes()
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -145,7 +170,11 @@ def _toml(code: str) -> set[str]:
             found.add("".join(_text(part) or "*" for part in node.values))
         elif not isinstance(parent, ast.Expr) and node not in inner:
             found.add(_text(node))
-    return {name if name != ".toml" else "*.toml" for name in found if re.fullmatch(r"[\w*./-]*\.toml", name)}
+    return {
+        name if name != ".toml" else "*.toml"
+        for name in found
+        if re.fullmatch(r"[\w*./-]*\.toml", name)
+    }
 
 
 def _path(name: str, source: Path) -> Path | None:
@@ -153,7 +182,10 @@ def _path(name: str, source: Path) -> Path | None:
     if name.split(".")[0] not in PACKAGES:
         return None
     folder = source.joinpath(*name.split("."))
-    return next((path for path in (folder / "__init__.py", folder.with_suffix(".py")) if path.is_file()), None)
+    return next(
+        (path for path in (folder / "__init__.py", folder.with_suffix(".py")) if path.is_file()),
+        None,
+    )
 
 
 def _beside(folder: Path) -> Iterator[Path]:
@@ -167,7 +199,11 @@ def _beside(folder: Path) -> Iterator[Path]:
 
 
 def _every_module(source: Path) -> set[str]:
-    paths = (path.relative_to(source).with_suffix("") for name in PACKAGES for path in (source / name).rglob("*.py"))
+    paths = (
+        path.relative_to(source).with_suffix("")
+        for name in PACKAGES
+        for path in (source / name).rglob("*.py")
+    )
     return {".".join(path.parts).removesuffix(".__init__") for path in paths}
 
 
@@ -192,7 +228,9 @@ def _reads(
 @lru_cache(maxsize=4)
 def _parents(code: str) -> dict[ast.AST, ast.AST]:
     """Every node of the code's tree but the root, and the one that it hangs on."""
-    return {child: node for node in ast.walk(ast.parse(code)) for child in ast.iter_child_nodes(node)}
+    return {
+        child: node for node in ast.walk(ast.parse(code)) for child in ast.iter_child_nodes(node)
+    }
 
 
 def _imports(
@@ -205,18 +243,24 @@ def _imports(
         if isinstance(node, ast.Import):
             for item in node.names:
                 named.add(item.name)
-                aliases[item.asname or item.name.split(".")[0]] = item.name if item.asname else item.name.split(".")[0]
+                aliases[item.asname or item.name.split(".")[0]] = (
+                    item.name if item.asname else item.name.split(".")[0]
+                )
         elif isinstance(node, ast.ImportFrom):
             around = base.split(".")[: len(base.split(".")) - node.level + 1] if node.level else []
             origin = ".".join([*around, *([node.module] if node.module else [])])
             named.add(origin)
             for item in node.names:
                 if item.name == "*" and origin.split(".")[0] in PACKAGES:
-                    named |= {name for name in _every_module(source) if name.startswith(f"{origin}.")}
+                    named |= {
+                        name for name in _every_module(source) if name.startswith(f"{origin}.")
+                    }
                 named.add(f"{origin}.{item.name}")
                 aliases[item.asname or item.name] = f"{origin}.{item.name}"
         elif isinstance(node, ast.Attribute):
-            if isinstance(node.value, ast.Name | ast.Attribute):  # `import helpers`, then `helpers.data.table`
+            if isinstance(
+                node.value, ast.Name | ast.Attribute
+            ):  # `import helpers`, then `helpers.data.table`
                 named.add(ast.unparse(node))
         if getattr(node, "id", "") in dynamic or getattr(node, "attr", "") in dynamic - {"exec"}:
             named |= _every_module(source)  # but not after `model.eval()`
@@ -224,12 +268,16 @@ def _imports(
     return {".".join(part[: n + 1]) for part in parts for n in range(len(part))}, aliases
 
 
-def _tables_read(parents: Mapping[ast.AST, ast.AST], aliases: dict[str, str], source: Path) -> set[Path]:
+def _tables_read(
+    parents: Mapping[ast.AST, ast.AST], aliases: dict[str, str], source: Path
+) -> set[Path]:
     """Files of the data folder that the code names, or all of them where it computes the name."""
     home, found = tables(source), set()
     module = "helpers.data"
     # the last part of what may mean one of the two functions
-    short = {"table", "folder"} | {name for name, full in aliases.items() if full.startswith(f"{module}.")}
+    short = {"table", "folder"} | {
+        name for name, full in aliases.items() if full.startswith(f"{module}.")
+    }
 
     def meant(node: ast.AST) -> str:
         first, _, rest = ast.unparse(node).partition(".")
@@ -238,13 +286,22 @@ def _tables_read(parents: Mapping[ast.AST, ast.AST], aliases: dict[str, str], so
     def inside(path: Path) -> set[Path]:
         if path.is_file():
             return {path}
-        return {p for p in path.rglob("*") if p.is_file()} if path.is_dir() and path != home else _every_table(source)
+        return (
+            {p for p in path.rglob("*") if p.is_file()}
+            if path.is_dir() and path != home
+            else _every_table(source)
+        )
 
     for node in parents:
         last = getattr(node, "id", getattr(node, "attr", ""))
         if last in short and meant(node) == f"{module}.table":
             call = parents.get(node)
-            literal = isinstance(call, ast.Call) and call.func is node and call.args and _text(call.args[0])
+            literal = (
+                isinstance(call, ast.Call)
+                and call.func is node
+                and call.args
+                and _text(call.args[0])
+            )
             found |= inside(home / f"{literal}.csv" if literal else home)
         elif last in short and meant(node) == f"{module}.folder":
             call = parents.get(node)
@@ -253,7 +310,9 @@ def _tables_read(parents: Mapping[ast.AST, ast.AST], aliases: dict[str, str], so
             found |= inside(home / literal if literal else home)
         elif text := _text(node):
             mention = re.search(r"(?:^|/)data/(\S*)$", text)
-            if mention and not isinstance(parents.get(node), ast.Expr):  # a bare string is a docstring
+            if mention and not isinstance(
+                parents.get(node), ast.Expr
+            ):  # a bare string is a docstring
                 found |= inside(home / mention[1])
     return found
 

@@ -34,7 +34,9 @@ def weights(path: str | Path) -> Path:
     """
     path = _path(path)
     if path.suffix != ".safetensors" or not path.parent.is_dir():
-        raise ValueError(f"path must end in .safetensors, in a folder that is there, not {str(path)!r}")
+        raise ValueError(
+            f"path must end in .safetensors, in a folder that is there, not {str(path)!r}"
+        )
     return path
 
 

@@ -45,7 +45,9 @@ def heard(answer: Any) -> Right:
 @exercise
 def least_width(answer: Any) -> Right:
     """Eq. 5 of Alon & Yahav (2021)."""
-    return compare("least_width", answer, gnn.minimum_width, picture=lambda: drawn(*figures.widths(answer)))
+    return compare(
+        "least_width", answer, gnn.minimum_width, picture=lambda: drawn(*figures.widths(answer))
+    )
 
 
 @exercise
@@ -53,7 +55,9 @@ def tree_entry(answer: Any) -> Right:
     """From the root of a binary tree to an inner node at this depth, symmetric normalisation, no loops."""
 
     def entry(depth: int) -> Tensor:
-        return graphs.walk_bound(nx.balanced_tree(2, depth + 1), 0, depth, "symmetric", 0.0)[2**depth - 1]
+        return graphs.walk_bound(nx.balanced_tree(2, depth + 1), 0, depth, "symmetric", 0.0)[
+            2**depth - 1
+        ]
 
     return compare("tree_entry", answer, entry)
 
@@ -85,9 +89,7 @@ def best_edge(answer: Any) -> Right:
         edge = checks.edge(call, run(call, answer, graph))
         best = graphs.total_resistance(wiring.rewire(graph, "gtr", 1))
         before, total = graphs.total_resistance(graph), _total_with(graph, edge, call)
-        missed = (
-            f"{call} is {edge}, which brings total resistance from {before:.3f} to {total:.3f}; {best:.3f} is possible."
-        )
+        missed = f"{call} is {edge}, which brings total resistance from {before:.3f} to {total:.3f}; {best:.3f} is possible."
         if total > best * (1 + 1e-9):
             refuse("best_edge", graph=graph, edge=edge, total=total, missed=missed)
     return Right("on all six graphs no other edge lowers total resistance more.")
@@ -98,7 +100,10 @@ def _total_with(graph: nx.Graph, edge: tuple, name: str = "edge") -> float:
 
 
 def _best_gap(graph: nx.Graph) -> tuple:
-    return max(nx.non_edges(graph), key=lambda edge: wiring.spectral_gap(_with_edges("edge", graph, [edge])))
+    return max(
+        nx.non_edges(graph),
+        key=lambda edge: wiring.spectral_gap(_with_edges("edge", graph, [edge])),
+    )
 
 
 @exercise
@@ -111,10 +116,14 @@ def slower(answer: Any) -> Right:
     try:
         largest = float(wiring.effective_resistance(graph).max())
         both = graph, _with_edges("slower", graph, [edge])
-        before, after = (2 * g.number_of_edges() * wiring.effective_resistance(g).max().item() for g in both)
+        before, after = (
+            2 * g.number_of_edges() * wiring.effective_resistance(g).max().item() for g in both
+        )
     except (ValueError, nx.NetworkXException) as error:
         raise Wrong(f"the graph must be connected, simple and undirected: {error}.") from None
-    refuse("slower", here=float(_resistance(graph, *edge)), largest=largest, before=before, after=after)
+    refuse(
+        "slower", here=float(_resistance(graph, *edge)), largest=largest, before=before, after=after
+    )
     return Right(
         f"with your graph it rises: joining the pair that is furthest apart raises the largest commute time by {after / before - 1:.0%}, from "
         f"{before:.2f} to {after:.2f}."
@@ -129,7 +138,10 @@ def sensitivity(answer: Any) -> Right:
 
 def tanh_layers(layers: int, name: str) -> Callable[[Tensor], Tensor]:
     """That many layers on a family of graphs, of 9 nodes."""
-    matrix, weights = graphs.adjacency(graphs.family(name, 9), "symmetric"), graphs.orthogonal_weights(layers, 4)
+    matrix, weights = (
+        graphs.adjacency(graphs.family(name, 9), "symmetric"),
+        graphs.orthogonal_weights(layers, 4),
+    )
     return lambda x: graphs.propagate(x, matrix, weights, activation=torch.tanh)
 
 
@@ -149,7 +161,9 @@ def forman(answer: Any) -> Right:
         answer,
         _forman,
         picture=lambda: drawn(
-            *figures.curvature("barbell", lambda graph: {edge: float(answer(graph, *edge)) for edge in graph.edges})
+            *figures.curvature(
+                "barbell", lambda graph: {edge: float(answer(graph, *edge)) for edge in graph.edges}
+            )
         ),
     )
 
@@ -158,7 +172,9 @@ def _forman(graph: nx.Graph, i: Any, j: Any) -> float:
     return wiring.balanced_forman(graph)[i, j]
 
 
-def _with_squares(graph: nx.Graph, i: Any, j: Any, term: Callable[..., float], diagonals: bool = False) -> float:
+def _with_squares(
+    graph: nx.Graph, i: Any, j: Any, term: Callable[..., float], diagonals: bool = False
+) -> float:
     """The curvature with another last term.
 
     That is made of the counts of 4-cycles through each neighbour of i and of j, where there are any, and of both degrees.
@@ -166,28 +182,33 @@ def _with_squares(graph: nx.Graph, i: Any, j: Any, term: Callable[..., float], d
     small, large = sorted((graph.degree[i], graph.degree[j]))
     both = set(nx.common_neighbors(graph, i, j))
     near, far = (set(graph[k]) - {i, j} - (set() if diagonals else both) for k in (i, j))
-    through = [[len((set(graph[k]) & to) - {k}) for k in of] for of, to in ((near, far), (far, near))]
+    through = [
+        [len((set(graph[k]) & to) - {k}) for k in of] for of, to in ((near, far), (far, near))
+    ]
     at_i, at_j = ([count for count in counts if count] for counts in through)
     curvature = 2 / small + 2 / large - 2 + len(both) * (2 / large + 1 / small)
-    return 0.0 if small == 1 else curvature + (term(at_i, at_j, small, large) if at_i + at_j else 0.0)
+    return (
+        0.0 if small == 1 else curvature + (term(at_i, at_j, small, large) if at_i + at_j else 0.0)
+    )
 
 
 @exercise
 def rewiring(prediction: Any, edges: Any) -> Right:
     """Three edges for the tree of 15 nodes: much less total resistance, and a worse far Jacobian."""
     tree = graphs.family("tree", 15)
-    checks.filled("prediction", prediction, "predict first, by what factor the walk bound of the pair falls")
+    checks.filled(
+        "prediction", prediction, "predict first, by what factor the walk bound of the pair falls"
+    )
     guess = number("prediction", prediction)
     refuse("rewiring", "guess", guess=guess)
     wired = _with_edges("edges", tree, checks.edges("edges", edges, 3))
     resistance = graphs.total_resistance(wired) / graphs.total_resistance(tree)
     before, after = (
-        sum(graphs.jacobian_norms(graph, 11, 6, seed=seed)[7].item() for seed in range(5)) for graph in (tree, wired)
+        sum(graphs.jacobian_norms(graph, 11, 6, seed=seed)[7].item() for seed in range(5))
+        for graph in (tree, wired)
     )
     bound = float(graphs.walk_bound(wired, 11, 6)[7] / graphs.walk_bound(tree, 11, 6)[7])
-    found = (
-        f"total resistance is {resistance:.1%} and the Jacobian between 7 and 11 {after / before:.0%} of what it was"
-    )
+    found = f"total resistance is {resistance:.1%} and the Jacobian between 7 and 11 {after / before:.0%} of what it was"
     refuse("rewiring", found=found, resistance=resistance, before=before, after=after)
     return Right(
         f"{found}. You predicted that the walk bound falls to {guess:.0%}; it falls to {bound:.0%}. Ours: 63% and 31%.",

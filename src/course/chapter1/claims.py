@@ -38,7 +38,10 @@ SEVERAL = Threshold(1)  # more widths than this one
 
 
 @rule(
-    holds=("an easier question at equal width helps in every pair", lambda pairs: all(pairs["better"])),
+    holds=(
+        "an easier question at equal width helps in every pair",
+        lambda pairs: all(pairs["better"]),
+    ),
     enough=("several widths were trained", lambda widths: widths > SEVERAL),
     nothing=("pairs that a coin decides", {"pairs": {"better": [True, False]}, "widths": 2}),
 )
@@ -94,7 +97,10 @@ APART = Threshold(0.05)  # of accuracy
             or any(abs(gap) > APART for run, gap in gaps.items() if run not in cut)
         ),
     ),
-    nothing=("chance at every depth, no run cut", {"gaps": {"GCN, r = 2": -0.75, "GCN, r = 3": -0.88}, "cut": []}),
+    nothing=(
+        "chance at every depth, no run cut",
+        {"gaps": {"GCN, r = 2": -0.75, "GCN, r = 3": -0.88}, "cut": []},
+    ),
 )
 def figure_3_comes_again() -> Numbers:
     """Best accuracy less the paper's, by network and depth, NaN where not run; and those that may come nearer: cut below it."""
@@ -124,7 +130,10 @@ FITTED = Threshold(0.99)
         f"no budget stopped a run, and not all four are above {FITTED:g}",
         lambda gcn, gin, gat, ggnn, cut: min(gcn, gin, gat, ggnn) <= FITTED and not cut,
     ),
-    nothing=("four networks at chance", {"gcn": 1 / 16, "gin": 1 / 16, "gat": 1 / 16, "ggnn": 1 / 16, "cut": []}),
+    nothing=(
+        "four networks at chance",
+        {"gcn": 1 / 16, "gin": 1 / 16, "gat": 1 / 16, "ggnn": 1 / 16, "cut": []},
+    ),
 )
 def gat_and_ggnn_alleviate() -> Numbers:
     paper = measures.reported()
@@ -135,7 +144,10 @@ def gat_and_ggnn_alleviate() -> Numbers:
         "depth": depth,
         "runs": runs,
         "cut": [kind for kind, run in runs.items() if run["ended"] in CUT],
-        "numbers": {f"{kind.upper()}, r = {depth}": (float(paper[depth][kind]), x) for kind, x in best.items()},
+        "numbers": {
+            f"{kind.upper()}, r = {depth}": (float(paper[depth][kind]), x)
+            for kind, x in best.items()
+        },
     }
 
 
@@ -157,7 +169,10 @@ HOPS = Threshold(8)
 
 
 @rule(
-    holds=(f"every run up to {HOPS:g} hops fits", lambda found: all(found["fitted"] == found["runs"])),
+    holds=(
+        f"every run up to {HOPS:g} hops fits",
+        lambda found: all(found["fitted"] == found["runs"]),
+    ),
     fit=(f"labels at random take {LONGER:g} times as long", lambda longer: min(longer) > LONGER),
     decided=(
         f"every run fits, and {HOPS:g} hops were run",
@@ -183,7 +198,10 @@ UNSEEN = Threshold(0.9)  # of unseen examples right
         lambda star, deeper, relay, tree: max(star + deeper) < Threshold(min(relay + tree)),
     ),
     part=("every star fits before every tree", lambda star, tree: max(star) < Threshold(min(tree))),
-    fit=(f"{UNSEEN:.0%} of unseen examples are right in all runs that fit", lambda right: right > UNSEEN),
+    fit=(
+        f"{UNSEEN:.0%} of unseen examples are right in all runs that fit",
+        lambda right: right > UNSEEN,
+    ),
     nothing=("one speed for all", lambda tree: {"star": tree, "deeper": tree, "relay": tree}),
 )
 def two_hops_are_faster_where_leaves_are_read() -> Numbers:
@@ -191,9 +209,17 @@ def two_hops_are_faster_where_leaves_are_read() -> Numbers:
     runs = measures.stars()
     fitted = runs["ended"] == "fitted"
     epochs = runs["epochs"].where(fitted, math.inf).groupby(runs["kind"]).agg(list)
-    kinds = {"star": "star", "deeper": "star, a layer more", "relay": "star, a relay", "tree": "gcn"}
+    kinds = {
+        "star": "star",
+        "deeper": "star, a layer more",
+        "relay": "star, a relay",
+        "tree": "gcn",
+    }
     right = runs["end_test_accuracy"].astype(float)[fitted].min()
-    return {name: epochs[kind] for name, kind in kinds.items()} | {"right": right, "most": int(runs["epochs"].max())}
+    return {name: epochs[kind] for name, kind in kinds.items()} | {
+        "right": right,
+        "most": int(runs["epochs"].max()),
+    }
 
 
 def _epochs(found: list[float], most: int) -> str:
@@ -216,7 +242,9 @@ CHOOSES = Threshold(0.1)  # right without a choice
 )
 def attention_picks_the_leaf() -> Numbers:
     with threads(1):
-        control = measures.train_tree("attention", 5, 20, change=measures.without_choice)["train_accuracy"].max()
+        control = measures.train_tree("attention", 5, 20, change=measures.without_choice)[
+            "train_accuracy"
+        ].max()
     grid = measures.runs().query("kind == 'attention' and depth <= 6")
     fitted = grid["ended"] == "fitted"
     return {
@@ -232,14 +260,21 @@ def attention_picks_the_leaf() -> Numbers:
         "no Jacobian exceeds the bound, and none is above 0 where the bound is 0",
         lambda shares, beyond: max(shares) <= EVEN + EXACT and max(beyond) < EXACT,
     ),
-    nothing=("Jacobian and bound exchanged", lambda shares: {"shares": [1 / max(x, EXACT) for x in shares]}),
+    nothing=(
+        "Jacobian and bound exchanged",
+        lambda shares: {"shares": [1 / max(x, EXACT) for x in shares]},
+    ),
 )
 def walks_bound_the_jacobian() -> Numbers:
     shares, beyond = [], []
     for seed, graph in enumerate(measures.examples().values()):
         layers, target = nx.diameter(graph), graphs.far_pair(graph)[1]
-        for normalisation, self_weight in itertools.product(("none", "row", "symmetric"), (0.0, 1.0)):
-            norms = graphs.jacobian_norms(graph, target, layers, 8, normalisation, self_weight, seed=seed)
+        for normalisation, self_weight in itertools.product(
+            ("none", "row", "symmetric"), (0.0, 1.0)
+        ):
+            norms = graphs.jacobian_norms(
+                graph, target, layers, 8, normalisation, self_weight, seed=seed
+            )
             bound = graphs.walk_bound(graph, target, layers, normalisation, self_weight)
             reached = bound > 1e-12
             shares += (norms / bound)[reached].tolist()
@@ -264,9 +299,13 @@ HERE = Threshold(1 / 18)
 def tree_closed_form() -> Numbers:
     tree, node, depth = nx.balanced_tree(2, 5), 7, 3
     kinds = itertools.product(("row", "symmetric"), (False, True))
-    matrices = {f"{kind}{', loops' * loops}": graphs.adjacency(tree, kind, loops) for kind, loops in kinds}
+    matrices = {
+        f"{kind}{', loops' * loops}": graphs.adjacency(tree, kind, loops) for kind, loops in kinds
+    }
     power = torch.linalg.matrix_power
-    return {"found": {name: power(matrix, depth)[0, node].item() for name, matrix in matrices.items()}}
+    return {
+        "found": {name: power(matrix, depth)[0, node].item() for name, matrix in matrices.items()}
+    }
 
 
 OVER_ALL = Threshold(0.5)  # a rank correlation
@@ -301,11 +340,21 @@ def squashed_at_high_commute_time() -> Numbers:
     nothing=("no lead", {"z": [0.0] * 15}),
 )
 def resistance_beats_hops() -> Numbers:
-    can = [name for name, graph in measures.examples().items() if measures.resistance_can_differ(graph)]
+    can = [
+        name for name, graph in measures.examples().items() if measures.resistance_can_differ(graph)
+    ]
     rows = measures.ranks_by_depth().loc[can]
     lead, times = rows["R - hops"], rows.index.levels[1]
-    deep = {skip: measures.ranks_by_depth(skip).xs(times[-1], level="times")["resistance"] for skip in (False, True)}
-    return {"lead": lead, "z": lead / rows["s.e. of R - hops"], "plain": deep[False], "skip": deep[True]}
+    deep = {
+        skip: measures.ranks_by_depth(skip).xs(times[-1], level="times")["resistance"]
+        for skip in (False, True)
+    }
+    return {
+        "lead": lead,
+        "z": lead / rows["s.e. of R - hops"],
+        "plain": deep[False],
+        "skip": deep[True],
+    }
 
 
 def _span(values: pd.Series) -> str:
@@ -319,9 +368,14 @@ MORE, LESS = Threshold(1.1), Threshold(0.9)
     "width_helps",
     each=(
         f"eight times the width raises the far Jacobian by {MORE - 1:.0%}, and the own one too",
-        lambda times_far, times_own: [far > MORE and own > MORE for far, own in zip(times_far, times_own, strict=True)],
+        lambda times_far, times_own: [
+            far > MORE and own > MORE for far, own in zip(times_far, times_own, strict=True)
+        ],
     ),
-    against=(f"the far one falls by {1 - LESS:.0%}", lambda times_far: [x < LESS for x in times_far]),
+    against=(
+        f"the far one falls by {1 - LESS:.0%}",
+        lambda times_far: [x < LESS for x in times_far],
+    ),
     nothing=("a width that changes nothing", {"times_far": [1.0] * 7, "times_own": [1.0] * 7}),
     null="both have to rise, so that far and own may be exchanged",
 )
@@ -340,7 +394,9 @@ MORE, LESS = Threshold(1.1), Threshold(0.9)
 def wider() -> Numbers:
     """What a node hears of the far end and of itself with 32 numbers a vector, and how many times that of 4; 16 layers."""
     narrow, wide = (measures.ends(width, 16) for width in (4, 32))
-    groups = wide["far"].groupby({name: nx.diameter(graph) for name, graph in measures.examples().items()})
+    groups = wide["far"].groupby(
+        {name: nx.diameter(graph) for name, graph in measures.examples().items()}
+    )
     factor = wide / narrow
     return {
         "far": wide["far"],
@@ -357,13 +413,22 @@ def wider() -> Numbers:
         "far and own Jacobian fall from D to 4 D",
         lambda times: [max(*row["own"], *row["far"]) < EVEN for row in times.values()],
     ),
-    against=("an own Jacobian grows", lambda times: [max(row["own"]) > EVEN for row in times.values()]),
-    nothing=("a depth that changes nothing", {"times": {kind: {"own": [1.0], "far": [1.0]} for kind in "ab"}}),
+    against=(
+        "an own Jacobian grows",
+        lambda times: [max(row["own"]) > EVEN for row in times.values()],
+    ),
+    nothing=(
+        "a depth that changes nothing",
+        {"times": {kind: {"own": [1.0], "far": [1.0]} for kind in "ab"}},
+    ),
 )
 def depth_does_not_help() -> Numbers:
     kinds = {"self-weight": False, "skip connection": True}
     return {
-        "times": {kind: measures.ends(times=4, skip=skip) / measures.ends(skip=skip) for kind, skip in kinds.items()}
+        "times": {
+            kind: measures.ends(times=4, skip=skip) / measures.ends(skip=skip)
+            for kind, skip in kinds.items()
+        }
     }
 
 
@@ -382,11 +447,16 @@ GROWS = Threshold(1.5)  # times a layer
     ),
     part=(
         "it does on the tree, and the walks on both",
-        lambda nodes, walks: _growth(nodes["tree"]) >= GROWS and min(map(_growth, walks.values())) >= GROWS,
+        lambda nodes, walks: (
+            _growth(nodes["tree"]) >= GROWS and min(map(_growth, walks.values())) >= GROWS
+        ),
     ),
     nothing=(
         "a node more a layer",
-        {"nodes": {"path": [*range(2, 9)], "tree": [*range(2, 9)]}, "walks": {"path": [*range(2, 9)]}},
+        {
+            "nodes": {"path": [*range(2, 9)], "tree": [*range(2, 9)]},
+            "walks": {"path": [*range(2, 9)]},
+        },
     ),
     null="walks in the place of nodes do grow on both graphs: that is the correction",
 )
@@ -394,7 +464,10 @@ def field_grows_exponentially() -> Numbers:
     path, tree = (nx.path_graph(129), 64, 6), (nx.balanced_tree(2, 6), 0, 6)
     return {
         "nodes": {"path": bounds.receptive_field(*path), "tree": bounds.receptive_field(*tree)},
-        "walks": {"path": bounds.computation_tree(*path, True), "tree": bounds.computation_tree(*tree, True)},
+        "walks": {
+            "path": bounds.computation_tree(*path, True),
+            "tree": bounds.computation_tree(*tree, True),
+        },
     }
 
 
@@ -426,7 +499,10 @@ def _gains() -> pd.DataFrame:
     "sdrf_beats_random_edges",
     "fosr_beats_random_edges",
     "gtr_beats_random_edges",
-    each=("the gain is ahead of random edges' beyond its error, all cases counted", lambda z: beyond(z)),
+    each=(
+        "the gain is ahead of random edges' beyond its error, all cases counted",
+        lambda z: beyond(z),
+    ),
     against=("it is behind, beyond its error", lambda z: beyond([-x for x in z])),
     nothing=("random edges themselves", {"z": [0.0] * 21}),
 )

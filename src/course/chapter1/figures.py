@@ -20,7 +20,9 @@ def layout(graph: nx.Graph) -> dict:
     return nx.kamada_kawai_layout(graph)
 
 
-def draw(ax: Axes, graph: nx.Graph, positions: dict, nodes="#dddddd", edges="#999999", width=2, size=160) -> None:
+def draw(
+    ax: Axes, graph: nx.Graph, positions: dict, nodes="#dddddd", edges="#999999", width=2, size=160
+) -> None:
     """The graph, with one colour for all or a list with one for every node and edge."""
     nx.draw_networkx_edges(graph, positions, ax=ax, edge_color=edges, width=width)
     look = {"node_color": nodes, "node_size": size, "edgecolors": "#1a1a1a", "linewidths": 1}
@@ -32,11 +34,17 @@ def wired(graph: nx.Graph, rewired: nx.Graph, pair: tuple) -> tuple[Axes, str]:
     """The tree with its new edges, and a pair of nodes marked."""
     ax = style.axes("Your edges, and the pair that hears less", "", "")
     new = [edge for edge in rewired.edges if not graph.has_edge(*edge)]
-    colours = [style.COLOURS["vermillion"] if edge in new else style.COLOURS["grey"] for edge in rewired.edges]
+    colours = [
+        style.COLOURS["vermillion"] if edge in new else style.COLOURS["grey"]
+        for edge in rewired.edges
+    ]
     nodes = [style.COLOURS["blue"] if node in pair else "#dddddd" for node in rewired]
     draw(ax, rewired, layout(graph), nodes, colours)
     names = ", ".join(f"{u}-{v}" for u, v in new)
-    return ax, f"New edges {names}, on the tree of {len(graph)} nodes; the pair {pair[0]} and {pair[1]} is marked."
+    return (
+        ax,
+        f"New edges {names}, on the tree of {len(graph)} nodes; the pair {pair[0]} and {pair[1]} is marked.",
+    )
 
 
 def field(name: str, layers: int) -> tuple[Axes, str]:
@@ -44,9 +52,17 @@ def field(name: str, layers: int) -> tuple[Axes, str]:
     graph = measures.examples()[name]
     red, blue, white = style.COLOURS["vermillion"], style.COLOURS["blue"], "#ffffff"
     hops = nx.single_source_shortest_path_length(graph, 0)
-    nodes, walks = bounds.receptive_field(graph, 0, 8), bounds.computation_tree(graph, 0, 8, loops=True)
+    nodes, walks = (
+        bounds.receptive_field(graph, 0, 8),
+        bounds.computation_tree(graph, 0, 8, loops=True),
+    )
     left, right = Figure(figsize=(8, 3.6)).subplots(1, 2)
-    draw(left, graph, layout(graph), [red if node == 0 else blue if hops[node] <= layers else white for node in graph])
+    draw(
+        left,
+        graph,
+        layout(graph),
+        [red if node == 0 else blue if hops[node] <= layers else white for node in graph],
+    )
     right.semilogy(walks, "o-", color=style.COLOURS["green"], label="walks")
     right.semilogy(nodes, "o-", color=style.COLOURS["blue"], label="nodes")
     right.axvline(layers, color=style.COLOURS["grey"], lw=1)
@@ -54,18 +70,29 @@ def field(name: str, layers: int) -> tuple[Axes, str]:
     right.set_title(f"{walks[layers]:,} walks from {nodes[layers]} nodes", size=16)
     style.whole_ticks(right)
     style.label(right)
-    return left, f"After {layers} layers: {nodes[layers]} of {len(graph)} nodes, {walks[layers]:,} walks, one vector."
+    return (
+        left,
+        f"After {layers} layers: {nodes[layers]} of {len(graph)} nodes, {walks[layers]:,} walks, one vector.",
+    )
 
 
 def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
     """The least width that a function gives for Eq. 5, with numbers of 32 bits and of one, beside Figure 4."""
     paper = measures.bits_a_number()["width"]
-    mine = {name: [int(least(r, bits)) for r in paper.index] for name, bits in (("32 bits", 32), ("1 bit", 1))}
-    off = {name: max(max(x / y, y / x) for x, y in zip(paper, line, strict=True)) for name, line in mine.items()}
+    mine = {
+        name: [int(least(r, bits)) for r in paper.index]
+        for name, bits in (("32 bits", 32), ("1 bit", 1))
+    }
+    off = {
+        name: max(max(x / y, y / x) for x, y in zip(paper, line, strict=True))
+        for name, line in mine.items()
+    }
     title = f"Figure 4 is within × {off['1 bit']:.1f} of Eq. 5 at 1 bit; at 32 bits, × {off['32 bits']:.0f}"
     ax = style.axes(title, "r (depth of the tree)", "width", log="y")
     ax.plot(paper, "o", mfc="none", ms=12, color=style.COLOURS["grey"], label="Figure 4")
-    for (name, line), colour, kind in zip(mine.items(), ("blue", "vermillion"), ("fp32", "fewer bits"), strict=True):
+    for (name, line), colour, kind in zip(
+        mine.items(), ("blue", "vermillion"), ("fp32", "fewer bits"), strict=True
+    ):
         ax.plot(paper.index, line, f"o{style.TYPES[kind]}", color=style.COLOURS[colour], label=name)
     style.whole_ticks(ax)
     style.label(ax)
@@ -79,7 +106,14 @@ def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str
     ric, right, shades = formula(graph), rewiring.balanced_forman(graph), plt.get_cmap("coolwarm_r")
     figure = Figure(figsize=(9, 3.8))
     ax = figure.subplots()
-    draw(ax, graph, layout(graph), edges=[shades(0.5 + ric[edge] / 4) for edge in graph.edges], width=5, size=60)
+    draw(
+        ax,
+        graph,
+        layout(graph),
+        edges=[shades(0.5 + ric[edge] / 4) for edge in graph.edges],
+        width=5,
+        size=60,
+    )
     bar = figure.colorbar(plt.cm.ScalarMappable(plt.Normalize(-2, 2), shades), ax=ax, shrink=0.8)
     bar.set_label("curvature")
     least, negative = min(ric, key=ric.get), sum(value < -1e-9 for value in ric.values())
@@ -97,7 +131,9 @@ def same_word(nodes: int = 64) -> tuple[Axes, str]:
     rows = [measures.averages(count, nodes) for count in layers]
     shares = pd.DataFrame(rows, pd.Index(layers, name="layers"), ["causal attention", "path"])
     at = shares.loc[8]
-    title = f"First of {nodes}, 8 layers: causal {at['causal attention']:.0%}, path {at['path']:.0%}"
+    title = (
+        f"First of {nodes}, 8 layers: causal {at['causal attention']:.0%}, path {at['path']:.0%}"
+    )
     hues = [style.NETWORKS["attention"], style.COLOURS["blue"]]
     ax = style.lines(shares, "share of the first input", log="x", height=3.8, colours=hues)
     ax.set_title(title)
@@ -106,7 +142,9 @@ def same_word(nodes: int = 64) -> tuple[Axes, str]:
     style.ticks(ax, layers)
     return ax, (
         f"The share of the first of {nodes} inputs in the last output against the number of layers. Causal attention: "
-        + "; on a path: ".join(", ".join(f"{shares[name][n]:.3f} at {n}" for n in (1, 8, 256)) for name in shares)
+        + "; on a path: ".join(
+            ", ".join(f"{shares[name][n]:.3f} at {n}" for n in (1, 8, 256)) for name in shares
+        )
         + "."
     )
 
@@ -134,7 +172,13 @@ def stars() -> tuple[Axes, str]:
         for ended, part in runs[runs["kind"] == kind].groupby("ended"):
             look = {"mfc": colour} if ended == "fitted" else {"mfc": "none"}
             ax.plot(
-                part["epochs"], [-k] * len(part), "o" if ended == "fitted" else ">", ms=11, mec=colour, mew=2, **look
+                part["epochs"],
+                [-k] * len(part),
+                "o" if ended == "fitted" else ">",
+                ms=11,
+                mec=colour,
+                mew=2,
+                **look,
             )
     ax.set_yticks(range(0, -len(STARS), -1), STARS.values())
     ax.set(xlim=(0, 530), ylim=(0.5 - len(STARS), 0.5))

@@ -42,16 +42,23 @@ def all_jacobians(
     graph: nx.Graph, layers: int, width: int = 16, seed: int = 0, skip: bool = False
 ) -> Float[Tensor, "n n"]:
     """`graphs.jacobian_norms` of every target, as rows, by one call of autograd; with `skip` as in `ends`."""
-    matrix, weights = graphs.adjacency(graph, "symmetric"), graphs.orthogonal_weights(layers, width, seed)
+    matrix, weights = (
+        graphs.adjacency(graph, "symmetric"),
+        graphs.orthogonal_weights(layers, width, seed),
+    )
     generator = torch.Generator().manual_seed(seed + 1)
     features = torch.randn(len(graph), width, generator=generator, dtype=torch.float64)
     jacobian = torch.autograd.functional.jacobian(
-        lambda x: graphs.propagate(x, matrix, weights, 0.0 if skip else 1.0, skip=skip), features, vectorize=True
+        lambda x: graphs.propagate(x, matrix, weights, 0.0 if skip else 1.0, skip=skip),
+        features,
+        vectorize=True,
     )
     return torch.linalg.matrix_norm(jacobian.transpose(1, 2), ord=2)
 
 
-def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool = False) -> dict[str, float]:
+def predictors(
+    graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool = False
+) -> dict[str, float]:
     """Rank correlation of the Jacobian with its bound, hops and resistance, over all pairs; mean over weight seeds.
 
     Spearman's; layers = `times` the diameter. More hops, or more resistance, count as less. Values are rounded
@@ -61,18 +68,31 @@ def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool =
     """
     layers, pairs = times * nx.diameter(graph), ~torch.eye(len(graph), dtype=torch.bool)
     walks = torch.stack([graphs.walk_bound(graph, node, layers) for node in graph])
-    known = {"walks": walks, "hops": -hops(graph), "resistance": -rewiring.effective_resistance(graph)}
+    known = {
+        "walks": walks,
+        "hops": -hops(graph),
+        "resistance": -rewiring.effective_resistance(graph),
+    }
     rows = []
     for seed in range(seeds):
         heard = all_jacobians(graph, layers, seed=seed, skip=skip)
-        table = pd.DataFrame({name: values[pairs].double() for name, values in (known | {"heard": heard}).items()})
+        table = pd.DataFrame(
+            {name: values[pairs].double() for name, values in (known | {"heard": heard}).items()}
+        )
         table = (table / table.abs().max()).round(9)
-        row = {name: significance.rank_correlation(table[name], table["heard"])[0] for name in known}
-        row |= {"R - hops": row["resistance"] - row["hops"], "within hops": correlation_within(table, "hops")}
+        row = {
+            name: significance.rank_correlation(table[name], table["heard"])[0] for name in known
+        }
+        row |= {
+            "R - hops": row["resistance"] - row["hops"],
+            "within hops": correlation_within(table, "hops"),
+        }
         rows.append(row | {"bound / measured": (walks / heard)[pairs].median().item()})
     rows = pd.DataFrame(rows)
     errors = {
-        f"s.e. of {name}": significance.standard_error(rows[name]) if rows[name].notna().all() else math.nan
+        f"s.e. of {name}": significance.standard_error(rows[name])
+        if rows[name].notna().all()
+        else math.nan
         for name in ("R - hops", "within hops")
     }
     return {"layers": layers} | rows.mean().to_dict() | errors
@@ -103,12 +123,18 @@ def ends(width: int = 16, layers: int = 0, times: int = 1, skip: bool = False) -
     for name, graph in examples().items():
         far, own = graphs.far_pair(graph)
         count = layers or times * nx.diameter(graph)
-        runs = [graphs.jacobian_norms(graph, own, count, width, seed=k, **layer) for k in range(SEEDS)]
-        rows[name] = torch.stack(runs).mean(0)[[list(graph).index(node) for node in (far, own)]].tolist()
+        runs = [
+            graphs.jacobian_norms(graph, own, count, width, seed=k, **layer) for k in range(SEEDS)
+        ]
+        rows[name] = (
+            torch.stack(runs).mean(0)[[list(graph).index(node) for node in (far, own)]].tolist()
+        )
     return pd.DataFrame(rows, index=["far", "own"]).T
 
 
-def rewiring_gains(graph: nx.Graph, edges: int = 4, times: int = 1, seeds: int = SEEDS, draws: int = 4) -> pd.DataFrame:
+def rewiring_gains(
+    graph: nx.Graph, edges: int = 4, times: int = 1, seeds: int = SEEDS, draws: int = 4
+) -> pd.DataFrame:
     """Factor by which a method's edges multiply the mean Jacobian of all far pairs: a row for each weight seed.
 
     Far: more than half the diameter apart, before. Layers: `times` the diameter before. "random" is the control:
@@ -122,7 +148,9 @@ def rewiring_gains(graph: nx.Graph, edges: int = 4, times: int = 1, seeds: int =
 
     def gains(seed: int) -> dict[str, float]:
         start = heard(graph, seed)
-        other = [rewiring.rewire(graph, "random", edges, seed * draws + draw) for draw in range(draws)]
+        other = [
+            rewiring.rewire(graph, "random", edges, seed * draws + draw) for draw in range(draws)
+        ]
         chosen = {name: heard(graph, seed) / start for name, graph in wired.items()}
         return chosen | {"random": sum(heard(graph, seed) for graph in other) / draws / start}
 
@@ -137,7 +165,9 @@ def against_random(gains: pd.DataFrame) -> pd.DataFrame:
     ahead = gains[[*METHODS]].sub(gains["random"], axis=0)
     error = ahead.apply(significance.standard_error)
     own = gains[[*METHODS]].apply(significance.standard_error)
-    return pd.DataFrame({"gain": gains[[*METHODS]].mean(), "gain s.e.": own, "ahead": ahead.mean(), "s.e.": error})
+    return pd.DataFrame(
+        {"gain": gains[[*METHODS]].mean(), "gain s.e.": own, "ahead": ahead.mean(), "s.e.": error}
+    )
 
 
 def ranks(graph: str, times: int, seeds: int, skip: bool) -> dict[str, float]:
@@ -148,8 +178,13 @@ def ranks(graph: str, times: int, seeds: int, skip: bool) -> dict[str, float]:
 def gains(graph: str, times: int, edges: int, seeds: int, draws: int) -> dict[str, float]:
     drawn = rewiring_gains(examples()[graph], edges, times, seeds, draws)
     found = against_random(drawn)
-    row = {f"{name} {column}": f"{found[column][name]:.6g}" for name in METHODS for column in GAINED}
-    return {"layers": times * nx.diameter(examples()[graph]), "random": f"{drawn['random'].mean():.6g}"} | row
+    row = {
+        f"{name} {column}": f"{found[column][name]:.6g}" for name in METHODS for column in GAINED
+    }
+    return {
+        "layers": times * nx.diameter(examples()[graph]),
+        "random": f"{drawn['random'].mean():.6g}",
+    } | row
 
 
 @cache
@@ -164,9 +199,14 @@ def gains_by_depth() -> pd.DataFrame:
     """`against_random` by (graph, diameters, method), from data/."""
     table = data.table("gains_by_depth").set_index(["graph", "times"])
     parts = {
-        method: table[[f"{method} {column}" for column in GAINED]].set_axis([*GAINED], axis=1) for method in METHODS
+        method: table[[f"{method} {column}" for column in GAINED]].set_axis([*GAINED], axis=1)
+        for method in METHODS
     }
-    return pd.concat(parts, names=["method"]).reorder_levels(["graph", "times", "method"]).join(table["random"])
+    return (
+        pd.concat(parts, names=["method"])
+        .reorder_levels(["graph", "times", "method"])
+        .join(table["random"])
+    )
 
 
 @cache
@@ -192,10 +232,15 @@ def averages(layers: int, nodes: int = 64) -> dict[str, float]:
     causal = attention.uniform(attention.causal_mask(nodes))
     path = graphs.adjacency(nx.path_graph(nodes), "row", loops=True)
     power = torch.linalg.matrix_power
-    return {"path": power(path, layers)[-1, 0].item(), "causal attention": power(causal, layers)[-1, 0].item()}
+    return {
+        "path": power(path, layers)[-1, 0].item(),
+        "causal attention": power(causal, layers)[-1, 0].item(),
+    }
 
 
-def train_tree(kind: str, depth: int, epochs: int, change: Callable[[nn.Module], None] | None = None) -> pd.DataFrame:
+def train_tree(
+    kind: str, depth: int, epochs: int, change: Callable[[nn.Module], None] | None = None
+) -> pd.DataFrame:
     """Train a network on Tree-NeighborsMatch, `change`d first, and return its epochs."""
     compute.seed(0)
     task, network = gnn.TreeNeighborsMatch(depth), gnn.build(kind, depth)
@@ -265,7 +310,9 @@ def fit_few(
     return {"distance": distance, "orders": orders} | row | {"test_accuracy": round(right, 4)}
 
 
-def _few(task: gnn.TreeNeighborsMatch, examples: int, whole_orders: bool, seed: int) -> Int[Tensor, " examples"]:
+def _few(
+    task: gnn.TreeNeighborsMatch, examples: int, whole_orders: bool, seed: int
+) -> Int[Tensor, " examples"]:
     require.integer("examples", examples, 1, len(task.train))
     require.flag("whole_orders", whole_orders)
     generator = torch.Generator().manual_seed(require.seed(seed))
@@ -275,7 +322,9 @@ def _few(task: gnn.TreeNeighborsMatch, examples: int, whole_orders: bool, seed: 
     return task.train[place.argsort(stable=True)[:examples]]
 
 
-def _until_no_error(network: nn.Module, inputs: Tensor | gnn.Batch, label: Tensor, most: int) -> dict[str, float]:
+def _until_no_error(
+    network: nn.Module, inputs: Tensor | gnn.Batch, label: Tensor, most: int
+) -> dict[str, float]:
     optimizer, best, steps = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True), 0.0, 0
     while best < 1 and steps < most:
         logits = network(inputs)
@@ -294,7 +343,11 @@ def reported() -> pd.DataFrame:
 
 def independent() -> pd.DataFrame:
     """What a user of the released code got with its scripts, where the run had ended; rows and columns as `reported`."""
-    table = data.table("reported/tree_neighbors_match_independent").rename(columns=str.lower).set_index("model")
+    table = (
+        data.table("reported/tree_neighbors_match_independent")
+        .rename(columns=str.lower)
+        .set_index("model")
+    )
     return table.rename(index=str.lower, columns=int).reindex(columns=reported().columns)
 
 
@@ -308,7 +361,8 @@ def runs() -> pd.DataFrame:
     timed = data.table("tree_neighbors_match_measured")
     timed = timed[(timed["kind"] != "attention") & (timed["depth"] > 2)]
     batches = {
-        r: math.ceil(len(gnn.TreeNeighborsMatch(r).train) / gnn.BATCH[r]) for r in timed["depth"].unique().tolist()
+        r: math.ceil(len(gnn.TreeNeighborsMatch(r).train) / gnn.BATCH[r])
+        for r in timed["depth"].unique().tolist()
     }
     steps = timed["epochs"] * timed["depth"].map(batches)
     timed = timed.assign(
@@ -318,7 +372,9 @@ def runs() -> pd.DataFrame:
         steps=steps,
         ended=timed["ended"].replace("budget", "a minute"),
     )
-    return pd.concat([*tables, timed.drop(columns=["minutes", "threads", "torch"])], ignore_index=True)
+    return pd.concat(
+        [*tables, timed.drop(columns=["minutes", "threads", "torch"])], ignore_index=True
+    )
 
 
 def grid_runs(kind: str, fully_adjacent: bool = False, key: str = "root") -> pd.DataFrame:
@@ -328,7 +384,11 @@ def grid_runs(kind: str, fully_adjacent: bool = False, key: str = "root") -> pd.
         .sort_values("best_train_accuracy", kind="stable")
         .sort_values("curve", key=lambda c: c != "", kind="stable")
     )
-    chosen = (table["kind"] == kind) & (table["fully_adjacent"] == fully_adjacent) & (table["key"] == key)
+    chosen = (
+        (table["kind"] == kind)
+        & (table["fully_adjacent"] == fully_adjacent)
+        & (table["key"] == key)
+    )
     return table[chosen].groupby("depth").last()
 
 
@@ -370,7 +430,13 @@ def compare(**other: bool | str) -> pd.DataFrame:
                 continue
             before, after = (reached(run, epochs) for run in pair)
             fits = [int(run["epochs"]) if run["ended"] == "fitted" else None for run in pair]
-            row = {"network": kind.upper(), "r": depth, "epochs": epochs, "plain": before, "changed": after}
+            row = {
+                "network": kind.upper(),
+                "r": depth,
+                "epochs": epochs,
+                "plain": before,
+                "changed": after,
+            }
             better = fits[1] < fits[0] if all(fits) else after > before
             rows.append(row | {"plain_fits": fits[0], "changed_fits": fits[1], "better": better})
     names = ["network", "r", "epochs", "plain", "changed", "plain_fits", "changed_fits", "better"]
@@ -400,8 +466,12 @@ def few_examples() -> pd.DataFrame:
 @cache
 def stars() -> pd.DataFrame:
     """Runs with all released examples at r = 3: a GCN on the tree ("gcn") and with its leaves on a star, a row each."""
-    tree = runs().query("kind == 'gcn' and depth == 3 and key == 'root' and not fully_adjacent and curve != ''")
-    return pd.concat([tree, data.table("stars")], ignore_index=True).sort_values(["kind", "seed"], ignore_index=True)
+    tree = runs().query(
+        "kind == 'gcn' and depth == 3 and key == 'root' and not fully_adjacent and curve != ''"
+    )
+    return pd.concat([tree, data.table("stars")], ignore_index=True).sort_values(
+        ["kind", "seed"], ignore_index=True
+    )
 
 
 def listed(words: Sequence[str]) -> str:
@@ -416,9 +486,13 @@ def sentence(pairs: pd.DataFrame, changed: str) -> str:
     for row in pairs.itertuples():
         start = f"{row.network}, r = {row.r}"
         if row.plain_fits and row.changed_fits:
-            said.append(f"{start}: fitted after {row.plain_fits} epochs, with {changed} after {row.changed_fits}")
+            said.append(
+                f"{start}: fitted after {row.plain_fits} epochs, with {changed} after {row.changed_fits}"
+            )
         else:
-            said.append(f"{start}, {row.epochs} epochs: {row.plain:.1%}, with {changed} {row.changed:.1%}")
+            said.append(
+                f"{start}, {row.epochs} epochs: {row.plain:.1%}, with {changed} {row.changed:.1%}"
+            )
     return "; ".join(said) + "."
 
 

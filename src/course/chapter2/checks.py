@@ -17,7 +17,9 @@ from helpers import attention, data, probe
 from helpers.attention import causal_mask
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
-compare, reason, refuse = (partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse))
+compare, reason, refuse = (
+    partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse)
+)
 
 
 def random_attention(*shape: int, seed: int) -> Tensor:
@@ -29,7 +31,9 @@ def random_attention(*shape: int, seed: int) -> Tensor:
 def mask(answer: Any) -> Right:
     """Which tokens each token may see."""
     shared, caption = attention.uniform(causal_mask(10)), "Your mask, shared out equally. "
-    return compare("mask", answer, causal_mask, picture=lambda: drawn(*figures.graph(shared), caption))
+    return compare(
+        "mask", answer, causal_mask, picture=lambda: drawn(*figures.graph(shared), caption)
+    )
 
 
 @exercise
@@ -65,7 +69,9 @@ def received(answer: Any) -> Right:
     """How much attention later tokens give to one: on random maps, then the model's first token and its copy."""
     compare("received", answer, _received)
     maps, name = _with_a_copy()
-    first, copied, beside = (float(run("received", answer, maps, place)) for place in (0, COPIED, COPIED - 1))
+    first, copied, beside = (
+        float(run("received", answer, maps, place)) for place in (0, COPIED, COPIED - 1)
+    )
     return Right(
         f"in {name} your function gives the first token {first:.0%} of the attention of later ones, its copy at place {COPIED} "
         f"{copied:.1%}, and the word before that {beside:.1%}."
@@ -105,7 +111,9 @@ def sink_score(answer: Any) -> Right:
         return (attention.sink_score(matrix) - _flat(len(matrix))) / (1 - _flat(len(matrix)))
 
     caption = "The plain score and yours, of uniform attention and of a sink. "
-    return compare("sink_score", answer, above_uniform, picture=lambda: drawn(*figures.trap(answer), caption))
+    return compare(
+        "sink_score", answer, above_uniform, picture=lambda: drawn(*figures.trap(answer), caption)
+    )
 
 
 def _flat(n: int) -> float:
@@ -127,7 +135,9 @@ def _peak(t: int, rate: float) -> int:
 def norms(answer: Any) -> Right:
     """Frobenius norms of Jacobians from products with random directions."""
     right = compare("norms", answer, _norms)
-    return Right(right.sentence + " With as many directions as the width it is exact: the last case was.")
+    return Right(
+        right.sentence + " With as many directions as the width it is exact: the last case was."
+    )
 
 
 def _norms(back: Callable, rows: Tensor) -> Tensor:
@@ -160,6 +170,10 @@ def masks(answer: Any) -> Right:
         for k, m in enumerate(each, 1):
             refuse("masks", "mask", m=m, seen=m.sum(1), where=f"{call}, layer {k}")
         row = attention.influence([attention.uniform(m.bool()) for m in each])[-1]
-        found = {"n": n, "heard": int((row > 0).sum()), "each": each}  # where all are heard it is by one path each
+        found = {
+            "n": n,
+            "heard": int((row > 0).sum()),
+            "each": each,
+        }  # where all are heard it is by one path each
         refuse("masks", call=call, row=row, why=reason("masks", "why", **found), **found)
     return Right("each of 2, 4, 8 and 32 tokens has the same share of the last one's state.")

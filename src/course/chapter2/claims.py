@@ -76,7 +76,9 @@ def causal_attention_is_no_bottleneck() -> Numbers:
 
 
 def _apart(row: tuple) -> bool:
-    tree, causal = ([after / before for before, after in itertools.pairwise(shares)] for shares in row[1:])
+    tree, causal = (
+        [after / before for before, after in itertools.pairwise(shares)] for shares in row[1:]
+    )
     return min(tree) > EVEN and max(causal) < EVEN
 
 
@@ -86,7 +88,10 @@ def _apart(row: tuple) -> bool:
         lambda rows: all(map(_apart, rows)),
     ),
     part=("they do at one share kept", lambda rows: any(map(_apart, rows))),
-    nothing=("the causal shares for both", lambda rows: {"rows": [(kept, causal, causal) for kept, _, causal in rows]}),
+    nothing=(
+        "the causal shares for both",
+        lambda rows: {"rows": [(kept, causal, causal) for kept, _, causal in rows]},
+    ),
 )
 def two_kinds_of_squashing() -> Numbers:
     rows = []
@@ -112,7 +117,11 @@ def shares_of_the_bound() -> Numbers:
     """For each random decoder, the largest share of the bound that a token's Jacobian takes."""
 
     def shares(column: str, scaled: bool = False) -> list[float]:
-        tables = [measures.bound_and_truth(s, seed, scaled) for s in (0.0, 1.0, 4.0, 16.0) for seed in range(5)]
+        tables = [
+            measures.bound_and_truth(s, seed, scaled)
+            for s in (0.0, 1.0, 4.0, 16.0)
+            for seed in range(5)
+        ]
         return [float((table[column] / table["bound"]).max()) for table in tables]
 
     return {
@@ -131,7 +140,10 @@ def printed_constant_bounds() -> Numbers:
     """With the identity for a perceptron, norms and slope 1, the theorem's decoder is v' = 2 (A v + v)."""
     matrix = uniform(causal_mask(5))
     jacobian = torch.linalg.matrix_power(2 * (matrix + torch.eye(5)), 3)[-1]
-    printed, proved = measures.printed_path_sum(torch.stack([matrix] * 3)), bounds.influence_bound([matrix] * 3)[-1]
+    printed, proved = (
+        measures.printed_path_sum(torch.stack([matrix] * 3)),
+        bounds.influence_bound([matrix] * 3)[-1],
+    )
     what = "Jacobian of the last token by itself, printed bound against true"
     return {
         "over": (jacobian / printed).tolist(),
@@ -140,7 +152,11 @@ def printed_constant_bounds() -> Numbers:
     }
 
 
-SCALES = {"random weights": "own", "random weights, 0.02": "0.02", "random weights, unit": "unit"}  # by its name here
+SCALES = {
+    "random weights": "own",
+    "random weights, 0.02": "0.02",
+    "random weights, unit": "unit",
+}  # by its name here
 
 
 def _at_scales(model: LanguageModel | None = None) -> dict[str, list[Tensor]]:
@@ -150,7 +166,9 @@ def _at_scales(model: LanguageModel | None = None) -> dict[str, list[Tensor]]:
     return {name: _profiles(measures.network_name(scale), model) for name, scale in names.items()}
 
 
-def _profiles(network: str, model: LanguageModel | None = None, texts: Iterable[str] = measures.NAMES) -> list[Tensor]:
+def _profiles(
+    network: str, model: LanguageModel | None = None, texts: Iterable[str] = measures.NAMES
+) -> list[Tensor]:
     table = measures.profiles(model or models.default())
     return [measures.profile_of(table, text, network) for text in texts]
 
@@ -174,7 +192,10 @@ THREE = Threshold(3)  # texts, the fewest that a verdict may rest on
 )
 def early_tokens_have_more_influence(model: LanguageModel | None = None) -> Numbers:
     """Rank correlation of sensitivity and position by text, trained ("after") and by scale of random weights ("before")."""
-    row, position = influence([uniform(causal_mask(48))] * 6)[-1], torch.arange(measures.TOKENS).double()
+    row, position = (
+        influence([uniform(causal_mask(48))] * 6)[-1],
+        torch.arange(measures.TOKENS).double(),
+    )
 
     def orders(rows: list[Tensor]) -> list[float]:
         return [significance.rank_correlation(position, row)[0] for row in rows]
@@ -217,15 +238,26 @@ def _recency(middle: dict, late: dict) -> bool:
     enough=(f"{THREE:g} texts were asked", lambda first: len(first["trained"]) >= THREE),
     nothing=(
         "equal shares",
-        {name: {"random weights": [1.0] * 7, "trained": [1.0] * 7} for name in ("first", "middle", "late")},
+        {
+            name: {"random weights": [1.0] * 7, "trained": [1.0] * 7}
+            for name in ("first", "middle", "late")
+        },
     ),
 )
 def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -> Numbers:
     """How many times an equal share the first token has, tokens 9 to 32, 33 to 40 and 41 to 47, by network and text."""
     rows = _at_scales(model) | {"trained": _profiles("trained", model)}
-    places = {"first": slice(0, 1), "middle": slice(8, 32), "next": slice(32, 40), "late": slice(40, 47)}
+    places = {
+        "first": slice(0, 1),
+        "middle": slice(8, 32),
+        "next": slice(32, 40),
+        "late": slice(40, 47),
+    }
     return {
-        name: {network: [float(row[place].mean() / row.mean()) for row in each] for network, each in rows.items()}
+        name: {
+            network: [float(row[place].mean() / row.mean()) for row in each]
+            for network, each in rows.items()
+        }
         for name, place in places.items()
     }
 
@@ -291,7 +323,10 @@ def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
         "in more than half of the texts at every share kept",
         lambda rows, texts: 2 * min(below for *_, below in rows) > Threshold(texts),
     ),
-    nothing=("a rollout that beats the mask in half of the texts", lambda texts: {"rows": [(0.5, 0, 0, texts // 2)]}),
+    nothing=(
+        "a rollout that beats the mask in half of the texts",
+        lambda texts: {"rows": [(0.5, 0, 0, texts // 2)]},
+    ),
     null="random weights hold: what they feel has the order of the mask, which rollout can only equal",
 )
 def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
@@ -301,28 +336,43 @@ def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
         table = measures.proxies(model or models.default(), kept)
         rollout, mask = table.loc["rollout"], table.loc["mask alone"]
         rows.append((kept, rollout.mean(), mask.mean(), int((rollout <= mask).sum())))
-    return {"rows": rows, "texts": len(rollout), "norm_based": table.loc["norm-based rollout"].mean()}
+    return {
+        "rows": rows,
+        "texts": len(rollout),
+        "norm_based": table.loc["norm-based rollout"].mean(),
+    }
 
 
 # In the limit -----------------------------------------------------------------------------------------
 
 
-def _limit(maps: Iterable[Tensor], mask: Tensor, rate: Callable[[Tensor, float], Tensor], prefix: int = 1) -> Numbers:
+def _limit(
+    maps: Iterable[Tensor], mask: Tensor, rate: Callable[[Tensor, float], Tensor], prefix: int = 1
+) -> Numbers:
     """Where layers of one map end, over several maps, and how fast.
 
     "together" and "each": the least that the first `prefix` tokens have of a state after `FOREVER` layers, and one of them;
     "slower": the largest share of a later token in the last state over what the claimed rate allows, from layer 60 to 120.
     """
-    later, layers = torch.arange(prefix, len(mask), dtype=torch.float64), torch.arange(1, 121)[:, None]
+    later, layers = (
+        torch.arange(prefix, len(mask), dtype=torch.float64),
+        torch.arange(1, 121)[:, None],
+    )
     first, slower = [], []
     for matrix in maps:
         first.append(influence([matrix] * FOREVER)[:, :prefix])
-        shares = torch.stack([torch.linalg.matrix_power(matrix, int(t))[-1, prefix:] for t in layers])
+        shares = torch.stack(
+            [torch.linalg.matrix_power(matrix, int(t))[-1, prefix:] for t in layers]
+        )
         allowed = shares / (rate(later, float(matrix[mask].min())) ** layers).clamp(min=1e-300)
         told = shares[60:] > 1e-250
         slower.append(float((allowed[60:] / (allowed[59] * (1 + 1e-9)))[told].max()))
     first = torch.stack(first)
-    return {"together": float(first.sum(-1).min()), "each": float(first.min()), "slower": max(slower)}
+    return {
+        "together": float(first.sum(-1).min()),
+        "each": float(first.min()),
+        "slower": max(slower),
+    }
 
 
 @rule(
@@ -335,7 +385,9 @@ def _limit(maps: Iterable[Tensor], mask: Tensor, rate: Callable[[Tensor, float],
 )
 def causal_mask_ends_at_the_first_token() -> Numbers:
     mask = causal_mask(12)
-    return _limit([_random(mask, seed=seed)[0] for seed in range(10)], mask, lambda j, least: 1 - j * least)
+    return _limit(
+        [_random(mask, seed=seed)[0] for seed in range(10)], mask, lambda j, least: 1 - j * least
+    )
 
 
 # Sinks ---------------------------------------------------------------------------------------------
@@ -364,7 +416,12 @@ def first_token_is_a_sink(model: LanguageModel | None = None) -> Numbers:
         "share": share,
         "without": table["sink heads"]["no"],
         "mean": table["mean sink score"]["yes"],
-        "numbers": {f"sink heads on text, Llama2-7B against {called(model)} (%)": (92.47, round(100 * share, 1))},
+        "numbers": {
+            f"sink heads on text, Llama2-7B against {called(model)} (%)": (
+                92.47,
+                round(100 * share, 1),
+            )
+        },
     }
 
 
@@ -372,7 +429,10 @@ NEARLY_NONE = Threshold(0.05)  # of all heads
 
 
 @rule(
-    holds=(f"fewer than {NEARLY_NONE:.0%} of the heads have one", lambda without: without < NEARLY_NONE),
+    holds=(
+        f"fewer than {NEARLY_NONE:.0%} of the heads have one",
+        lambda without: without < NEARLY_NONE,
+    ),
     nothing=("uniform attention: no head", {"without": 0.0}),
     null="that there is nothing is what is claimed; sinks on text, beside it, show that the score finds them",
 )
@@ -380,7 +440,11 @@ def repeated_tokens_have_no_sink(model: LanguageModel | None = None) -> Numbers:
     heads = _sinks(model).loc["repeated"]["sink heads"]
     what = f"sink heads, repeated tokens, Llama2-7B against {called(model)} (%)"
     without = float(heads["no"])
-    return {"without": without, "with_first": heads["yes"], "numbers": {what: (0.0, round(100 * without, 1))}}
+    return {
+        "without": without,
+        "with_first": heads["yes"],
+        "numbers": {what: (0.0, round(100 * without, 1))},
+    }
 
 
 def _moves(early: pd.DataFrame) -> bool:
@@ -395,7 +459,11 @@ SMALL_TIMES, SMALL_TAKES = Threshold(10), Threshold(0.1)
     "massive_activations_go_with_the_sink",
     holds=(
         f"hidden from the start, another token gets a state {TIMES:g} times the median and {TAKES:g} of the attention, and hidden late none gets {SMALL_TIMES:g} times or {SMALL_TAKES:g}",
-        lambda early, late: _moves(early) and max(late["times"]) < SMALL_TIMES and max(late["attention"]) < SMALL_TAKES,
+        lambda early, late: (
+            _moves(early)
+            and max(late["times"]) < SMALL_TIMES
+            and max(late["attention"]) < SMALL_TAKES
+        ),
     ),
     part=(
         f"hidden from the start, another gets {TIMES:g} times the median and {TAKES:g} of the attention",
@@ -406,7 +474,12 @@ SMALL_TIMES, SMALL_TAKES = Threshold(10), Threshold(0.1)
 def hiding(model: LanguageModel | None = None) -> dict[str, pd.DataFrame]:
     """What hiding a token does to each text: none, the first one from the start or late, another one late."""
     table = measures.hiding_table(model or models.default())
-    cases = {"plain": (0, 1), "early": (1, 1), "late": (1, measures.LATE), "control": (measures.CONTROL, measures.LATE)}
+    cases = {
+        "plain": (0, 1),
+        "early": (1, 1),
+        "late": (1, measures.LATE),
+        "control": (measures.CONTROL, measures.LATE),
+    }
     return {name: measures.hidden_from(table, *which) for name, which in cases.items()}
 
 
@@ -429,7 +502,9 @@ def massive_activations_draw_the_attention() -> Numbers:
     """The mean sink score of layers 13 to 30 with activations clamped, over that of nothing changed, by text."""
     table = data.table("clamped_smollm2").set_index(["change", "text"])
     ratio = table["sink"].div(table.loc["nothing", "sink"], level="text")
-    names = dict(zip(("fixed", "twenty", "anew", "drawn", "whole"), measures.CLAMPS[1:], strict=True))
+    names = dict(
+        zip(("fixed", "twenty", "anew", "drawn", "whole"), measures.CLAMPS[1:], strict=True)
+    )
     loss = table["loss"].groupby("change").mean()
     found = {name: ratio[change].tolist() for name, change in names.items()}
     return found | {"plain": table.loc["nothing", "sink"].mean(), "loss": loss - loss["nothing"]}
@@ -464,7 +539,9 @@ def _ahead(ours: list[float], theirs: list[float]) -> bool:
 
 
 def _further(late: list, early: list, control: list, mass: list, value: list) -> bool:
-    return sum(late) > Threshold(max(sum(early), sum(control))) and (not mass or sum(mass) > Threshold(sum(value)))
+    return sum(late) > Threshold(max(sum(early), sum(control))) and (
+        not mass or sum(mass) > Threshold(sum(value))
+    )
 
 
 @rule(
@@ -495,10 +572,13 @@ def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
     "heads": off at random until the loss is that of the hidden sink; NaN in a text in which half of them cost less.
     """
     found, kept = hiding(model), measures.mean_share()
-    spread = {name: (each["spread"] / found["plain"]["spread"]).tolist() for name, each in found.items()} | _second(
-        found
-    )
-    toy = [float(influence([constructions.sink(32, p)] * measures.LAYERS_READ, kept)[-1, 4]) for p in (0, 0.8)]
+    spread = {
+        name: (each["spread"] / found["plain"]["spread"]).tolist() for name, each in found.items()
+    } | _second(found)
+    toy = [
+        float(influence([constructions.sink(32, p)] * measures.LAYERS_READ, kept)[-1, 4])
+        for p in (0, 0.8)
+    ]
     if model is not None and model.name != models.DEFAULT:
         return spread | {"mass": [], "value": [], "heads": []} | {"toy": toy}
     table = measures.brake_table()
@@ -519,7 +599,9 @@ FIVE = Threshold(5)  # times the control
 @rule(
     holds=(
         f"the loss rises by {BREAKS:g} nats, and hidden late by {FIVE:g} times the control's, hidden late and from the start",
-        lambda late, early, control: min(late) > BREAKS and min(late) > FIVE * max(control) and min(early) > BREAKS,
+        lambda late, early, control: (
+            min(late) > BREAKS and min(late) > FIVE * max(control) and min(early) > BREAKS
+        ),
     ),
     part=(
         "hidden late it does; from the start not in each text",
@@ -533,4 +615,8 @@ def hiding_the_sink_breaks_the_model(model: LanguageModel | None = None) -> Numb
     found = hiding(model)
     loss = {name: each["loss"] - found["plain"]["loss"] for name, each in found.items()}
     what = f"perplexity ratio, Llama-2-13B against {called(model)}"
-    return loss | _second(found) | {"numbers": {what: (5158.07 / 5.40, round(math.exp(loss["late"].mean()), 1))}}
+    return (
+        loss
+        | _second(found)
+        | {"numbers": {what: (5158.07 / 5.40, round(math.exp(loss["late"].mean()), 1))}}
+    )

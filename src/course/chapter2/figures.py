@@ -40,7 +40,9 @@ def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -
     )
 
 
-def _arcs(ax: Axes, matrix: Float[Tensor, "n n"], heard: Float[Tensor, " n"], heard_token: int = 0) -> None:
+def _arcs(
+    ax: Axes, matrix: Float[Tensor, "n n"], heard: Float[Tensor, " n"], heard_token: int = 0
+) -> None:
     """Arcs from the token looked at to the one that looks, as wide as the weight; dots as large as the influence."""
     n = len(matrix)
     for i in range(n):
@@ -48,8 +50,25 @@ def _arcs(ax: Axes, matrix: Float[Tensor, "n n"], heard: Float[Tensor, " n"], he
             if matrix[i, j] > 0:
                 colour = RED if (j == heard_token - 1 if heard_token else i == n - 1) else GREY
                 width = 0.6 + 3 * float(matrix[i, j])
-                ax.add_patch(Arc(((i + j) / 2, 0), i - j, 0.9 * (i - j), theta1=0, theta2=180, lw=width, color=colour))
-    ax.scatter(range(n), [0] * n, s=[60 + 700 * float(h) for h in heard], color=BLUE, zorder=3, edgecolors="black")
+                ax.add_patch(
+                    Arc(
+                        ((i + j) / 2, 0),
+                        i - j,
+                        0.9 * (i - j),
+                        theta1=0,
+                        theta2=180,
+                        lw=width,
+                        color=colour,
+                    )
+                )
+    ax.scatter(
+        range(n),
+        [0] * n,
+        s=[60 + 700 * float(h) for h in heard],
+        color=BLUE,
+        zorder=3,
+        edgecolors="black",
+    )
     ax.set(xlim=(-0.9, n - 0.1), ylim=(-0.9, 0.46 * n + 0.5), yticks=[], xlabel="token")
     ax.set_xticks(range(0, n, 3), range(1, n + 1, 3))
     ax.grid(False)
@@ -78,7 +97,9 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
     floor = -10  # powers of ten
     colours = (GREEN, GREY, style.COLOURS["black"], style.COLOURS["purple"], RED)
     for (name, shares), colour in zip(found.items(), colours, strict=True):
-        points = [(k * (1 - kept), share) for k, share in zip(layers, shares, strict=True) if share > 0]
+        points = [
+            (k * (1 - kept), share) for k, share in zip(layers, shares, strict=True) if share > 0
+        ]
         x, y = np.log10(points).T
         dots, along = 10**x, np.linspace(x[0], x[-1], 500)
         line = np.interp(along, x, y)
@@ -110,7 +131,9 @@ def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
     found |= {f"yours, {name}": [float(own(make(n))) for n in index] for name, make in maps.items()}
     frame = pd.DataFrame(found, index)
     last = frame.index[frame["uniform"] > attention.HEAD_SCORE_THRESHOLD].max()
-    ax = style.lines(frame, "sink score of the first token", height=3.4, colours=[BLUE, BLUE, GREEN], form="-")
+    ax = style.lines(
+        frame, "sink score of the first token", height=3.4, colours=[BLUE, BLUE, GREEN], form="-"
+    )
     ax.set_title(f"Uniform attention is a “sink” up to {last} tokens")
     for line in ax.get_lines()[1:]:
         line.set_linestyle("--")
@@ -126,7 +149,10 @@ def brake(kept: float | None = None) -> tuple[Axes, str]:
     """What token 5 adds to the last of 32 tokens after 30 layers, by the share that a sink takes; `kept` as in `worst_heard`."""
     kept, layers = measures.mean_share() if kept is None else kept, measures.LAYERS_READ
     shares = [k / 20 for k in range(20)]
-    found = [float(attention.influence([constructions.sink(32, p)] * layers, kept)[-1, 4]) for p in shares]
+    found = [
+        float(attention.influence([constructions.sink(32, p)] * layers, kept)[-1, 4])
+        for p in shares
+    ]
     assert found == sorted(found, reverse=True)  # as the title says
     ax = style.axes(
         "A sink keeps other tokens from mixing",
@@ -156,17 +182,24 @@ def sinks_by_layer(scores: dict[str, Float[Tensor, "layers heads"]]) -> tuple[Ax
     style.label(ax)
     least = min(set(means) - {"uniform", "random weights"}, key=means.get)
     ax.set_title(f"No sink in “{least}”" if means[least] < 0.1 else "A sink in every text")
-    return ax, "Mean sink score: " + ", ".join(f"{name} {mean:.2f}" for name, mean in means.items()) + "."
+    return ax, "Mean sink score: " + ", ".join(
+        f"{name} {mean:.2f}" for name, mean in means.items()
+    ) + "."
 
 
-def sensitivities(norms: Tensor, errors: Tensor, words: Sequence[str], exact: Tensor | None = None) -> tuple[Axes, str]:
+def sensitivities(
+    norms: Tensor, errors: Tensor, words: Sequence[str], exact: Tensor | None = None
+) -> tuple[Axes, str]:
     """Randomised Jacobian norms with twice their standard errors, the exact ones where there are, and the loudest words."""
     truth = norms if exact is None else exact
     n = len(norms)
     share = float(truth[0] / truth.sum())
     place = 1 + int((truth > truth[0]).sum())
     ax = style.axes(
-        f"In this text the first token has {share:.0%} of the sensitivity", "token", "norm of the Jacobian", height=4.4
+        f"In this text the first token has {share:.0%} of the sensitivity",
+        "token",
+        "norm of the Jacobian",
+        height=4.4,
     )
     ax.errorbar(range(1, n + 1), norms, 2 * errors, fmt="o", ms=5, color=BLUE, label="randomised")
     if exact is not None:
@@ -174,11 +207,21 @@ def sensitivities(norms: Tensor, errors: Tensor, words: Sequence[str], exact: Te
     ax.legend(loc="upper center")
     loud: list[int] = []
     for k in truth.argsort(descending=True).tolist():
-        if 3 < k < n - 6 and words[k].strip().isalpha() and all(abs(k - other) > 3 for other in loud) and len(loud) < 5:
+        if (
+            3 < k < n - 6
+            and words[k].strip().isalpha()
+            and all(abs(k - other) > 3 for other in loud)
+            and len(loud) < 5
+        ):
             loud.append(k)
     for k in loud:
         ax.annotate(
-            words[k].strip(), (k + 1, float(truth[k])), (0, 8), textcoords="offset points", ha="center", size=13
+            words[k].strip(),
+            (k + 1, float(truth[k])),
+            (0, 8),
+            textcoords="offset points",
+            ha="center",
+            size=13,
         )
     ax.set_ylim(0, 1.05 * float((norms + 2 * errors).max()))
     named = ", ".join(words[k].strip() for k in sorted(loud))
@@ -211,7 +254,9 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
     least = int(before[:-1].argmin()) + 1
     late = [float(mean[2 * n // 3 : -1].sum()) / n for mean in (before, after)]
     lifted = late[1] > late[0]  # it need not be so in another model
-    ax.set_title("Training lifts the late tokens" if lifted else "Training does not lift the late tokens")
+    ax.set_title(
+        "Training lifts the late tokens" if lifted else "Training does not lift the late tokens"
+    )
     return ax, (
         f"Mean of {len(measures.NAMES)} texts. Random weights: the first token has {float(before[0]) / n:.1%}, the least is "
         f"token {least}, tokens {2 * n // 3 + 1} to {n - 1} have {late[0]:.0%} together. Trained: {float(after[0]) / n:.1%} and "
@@ -222,8 +267,16 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
 def hidden_since(table: pd.DataFrame, untrained: pd.DataFrame | None = None) -> tuple[Axes, str]:
     """How much the later loss rises when the first token is hidden from a place on: a line a text; mean of `untrained`."""
     plain = measures.hidden_from(table, 0)["loss"]
-    rows = table[table["token"] == 1].pivot(index="text", columns="since", values="loss").sub(plain, axis=0)
-    other = table[table["token"] > 1].pivot(index="text", columns="since", values="loss").sub(plain, axis=0)
+    rows = (
+        table[table["token"] == 1]
+        .pivot(index="text", columns="since", values="loss")
+        .sub(plain, axis=0)
+    )
+    other = (
+        table[table["token"] > 1]
+        .pivot(index="text", columns="since", values="loss")
+        .sub(plain, axis=0)
+    )
     worst = rows.max(axis=1)
     ax = style.axes(
         f"Hidden late, the first token is missed in {int((worst > 0.5).sum())} of {len(rows)} texts",
@@ -239,14 +292,21 @@ def hidden_since(table: pd.DataFrame, untrained: pd.DataFrame | None = None) -> 
     blank = ""
     if untrained is not None:
         nothing = measures.hidden_from(untrained, 0)["loss"]
-        alike = untrained[untrained["token"] == 1].pivot(index="text", columns="since", values="loss")
+        alike = untrained[untrained["token"] == 1].pivot(
+            index="text", columns="since", values="loss"
+        )
         mean = alike.sub(nothing, axis=0).mean()
         ax.plot(mean, "^-", color=GREY)
-        ax.annotate("random weights", (mean.index[-1], 0), (0, -18), textcoords="offset points", ha="right", size=14)
-        ax.set_ylim(bottom=-0.35)
-        blank = (
-            f" With random weights {style.number(float(mean.min()))} to {style.number(float(mean.max()))} in the mean."
+        ax.annotate(
+            "random weights",
+            (mean.index[-1], 0),
+            (0, -18),
+            textcoords="offset points",
+            ha="right",
+            size=14,
         )
+        ax.set_ylim(bottom=-0.35)
+        blank = f" With random weights {style.number(float(mean.min()))} to {style.number(float(mean.max()))} in the mean."
     ax.axhline(0, color="black", lw=1)
     style.label(ax)
     late = rows[25]

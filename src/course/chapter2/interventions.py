@@ -74,12 +74,16 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
     probe.check(model, tokens=tokens)
     maps = probe.attention_maps(model, tokens)
     if not probe.reads_projections(model):
-        raise ValueError("its heads have no values of their own (self_attn.v_proj), which this takes")
+        raise ValueError(
+            "its heads have no values of their own (self_attn.v_proj), which this takes"
+        )
     blocks = probe.blocks(model)
     kept: dict[int, Tensor] = {}
     with contextlib.ExitStack() as hooks:
         for layer, block in enumerate(blocks):
-            keep = functools.partial(lambda layer, module, arguments, out: kept.update({layer: out[0]}), layer)
+            keep = functools.partial(
+                lambda layer, module, arguments, out: kept.update({layer: out[0]}), layer
+            )
             hooks.enter_context(block.self_attn.v_proj.register_forward_hook(keep))
         states = _read(model, tokens).hidden_states
     sizes, shares = [], []
@@ -93,7 +97,9 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
         total = torch.einsum("hij,hjd->ijd", attention, handed)
         total.diagonal(dim1=0, dim2=1).add_(states[layer][0].float().cpu().T)
         norms = total.norm(dim=-1)
-        norms += (norms.sum(-1) == 0).float().diag()  # a state of 0 that hears of nothing keeps itself
+        norms += (
+            (norms.sum(-1) == 0).float().diag()
+        )  # a state of 0 that hears of nothing keeps itself
         sizes.append(handed.norm(dim=-1))
         shares.append(norms / norms.sum(-1, keepdim=True))
     return Contributions(torch.stack(sizes), torch.stack(shares))
@@ -108,17 +114,29 @@ def scaled(model: LanguageModel, heads: Float[Tensor, "layers heads"]) -> Iterat
     """
     probe.check(model)
     config = model.model.config.get_text_config()
-    require.tensor("heads", heads, "layers heads", layers=config.num_hidden_layers, heads=config.num_attention_heads)
+    require.tensor(
+        "heads",
+        heads,
+        "layers heads",
+        layers=config.num_hidden_layers,
+        heads=config.num_attention_heads,
+    )
     with contextlib.ExitStack() as hooks:
         for block, gain in zip(probe.blocks(model), heads, strict=True):
-            gain = gain.repeat_interleave(block.self_attn.head_dim).to(model.model.device, model.model.dtype)
-            scale = functools.partial(lambda gain, module, arguments: (arguments[0] * gain, *arguments[1:]), gain)
+            gain = gain.repeat_interleave(block.self_attn.head_dim).to(
+                model.model.device, model.model.dtype
+            )
+            scale = functools.partial(
+                lambda gain, module, arguments: (arguments[0] * gain, *arguments[1:]), gain
+            )
             hooks.enter_context(_output(block.self_attn).register_forward_pre_hook(scale))
         yield
 
 
 def _read(model: LanguageModel, tokens: Tensor):
-    return model.model(tokens[None].to(model.model.device), use_cache=False, output_hidden_states=True)
+    return model.model(
+        tokens[None].to(model.model.device), use_cache=False, output_hidden_states=True
+    )
 
 
 def _output(mixer: torch.nn.Module) -> torch.nn.Linear:
@@ -126,4 +144,6 @@ def _output(mixer: torch.nn.Module) -> torch.nn.Linear:
     for name in names:
         if hasattr(mixer, name):
             return getattr(mixer, name)
-    raise ValueError(f"its attention has no output matrix under a known name ({', '.join(names)}), which this takes")
+    raise ValueError(
+        f"its attention has no output matrix under a known name ({', '.join(names)}), which this takes"
+    )

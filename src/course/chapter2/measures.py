@@ -44,9 +44,19 @@ SINCE = (1, 9, 17, 25, 33, 49, 65)  # the token from which on the first one is h
 CONTROL = 6  # the token that is hidden instead
 LATE = 25  # the token from which on the brake is taken apart
 LAYERS_READ = 30  # of the network whose committed profiles are read
-KEPT = (0.5, 0.8, 0.9, 0.95)  # shares of its own state that a token keeps in a layer: the range that is drawn
+KEPT = (
+    0.5,
+    0.8,
+    0.9,
+    0.95,
+)  # shares of its own state that a token keeps in a layer: the range that is drawn
 OFF = 0.2  # share of all heads that are turned off
-MORE_OFF = ("heads 0.3", "heads 0.4", "heads 0.5", "heads 0.6")  # until they cost as much as the hidden sink
+MORE_OFF = (
+    "heads 0.3",
+    "heads 0.4",
+    "heads 0.5",
+    "heads 0.6",
+)  # until they cost as much as the hidden sink
 
 
 # Graphs side by side ------------------------------------------------------------------------------------
@@ -58,7 +68,10 @@ def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
     Tree and cycle are chapter 1's, each node also hears itself, and the tree is read at its root; chain, window and
     causal attention have a direction and are read at the last token.
     """
-    found = {name: (graphs.adjacency(graphs.family(name, n), "row", loops=True), 0) for name in ("tree", "cycle")}
+    found = {
+        name: (graphs.adjacency(graphs.family(name, n), "row", loops=True), 0)
+        for name in ("tree", "cycle")
+    }
     for width in (2, 4):
         name = "previous token" if width == 2 else f"window of {width}"
         found[name] = attention.uniform(attention.window_mask(n, width)), n - 1
@@ -141,7 +154,9 @@ def steps(shares: Sequence[float], squared: bool = False) -> Float[Tensor, " ste
     return found
 
 
-def averaged(matrix: Float[Tensor, "n n"], shares: Sequence[float], squared: bool = False) -> Float[Tensor, "n n"]:
+def averaged(
+    matrix: Float[Tensor, "n n"], shares: Sequence[float], squared: bool = False
+) -> Float[Tensor, "n n"]:
     """Everyone's share in every state after layers of one map that keep these shares: row j is who makes up token j.
 
     By an average; with `squared` as the Jacobian of a network with such layers feels it, whose values are independent and
@@ -159,7 +174,12 @@ def averaged(matrix: Float[Tensor, "n n"], shares: Sequence[float], squared: boo
 
 
 def of_known_share(
-    kept: float, mixed: bool = True, layers: int = LAYERS_READ, n: int = TOKENS, width: int = 64, seed: int = 0
+    kept: float,
+    mixed: bool = True,
+    layers: int = LAYERS_READ,
+    n: int = TOKENS,
+    width: int = 64,
+    seed: int = 0,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " layers"]]:
     """What the rulers are tried on: norms of the last token's Jacobian through layers x ← ρ x + (1 - ρ) A x W, and their own shares.
 
@@ -171,13 +191,19 @@ def of_known_share(
     jacobian = torch.zeros(n, width, width, dtype=torch.float64)
     jacobian[-1], read = own, []
     for _ in range(layers):
-        rotation, triangle = torch.linalg.qr(torch.randn(width, width, generator=generator, dtype=torch.float64))
-        values = rotation * triangle.diagonal().sign() if mixed else own  # without the signs its mean is not zero
+        rotation, triangle = torch.linalg.qr(
+            torch.randn(width, width, generator=generator, dtype=torch.float64)
+        )
+        values = (
+            rotation * triangle.diagonal().sign() if mixed else own
+        )  # without the signs its mean is not zero
         single = (1 - kept) * matrix[-1, :, None, None] * values
         single[-1] += kept * own
         norms = torch.linalg.matrix_norm(single)
         read.append(norms[-1] / norms.sum())
-        jacobian = kept * jacobian + (1 - kept) * torch.einsum("ji,jab,bc->iac", matrix, jacobian, values)
+        jacobian = kept * jacobian + (1 - kept) * torch.einsum(
+            "ji,jab,bc->iac", matrix, jacobian, values
+        )
     return torch.linalg.matrix_norm(jacobian), torch.stack(read)
 
 
@@ -200,9 +226,13 @@ def bound_and_truth(
     """
     generator, width = torch.Generator().manual_seed(seed), 16
     mixing = torch.randn(layers, width, width, generator=generator, dtype=torch.float64) / width
-    perceptron = torch.linalg.qr(torch.randn(layers, width, width, generator=generator, dtype=torch.float64)).Q
+    perceptron = torch.linalg.qr(
+        torch.randn(layers, width, width, generator=generator, dtype=torch.float64)
+    ).Q
     inputs = torch.randn(n, width, generator=generator, dtype=torch.float64)
-    drawn = torch.rand(3, layers + 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    drawn = torch.rand(
+        3, layers + 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
     drawn = 2 ** (2 * drawn - 1) if scaled else torch.ones_like(drawn)
     (first, second, slope), last = drawn[:, :layers].tolist(), float(drawn[0, -1])
     hidden = ~attention.causal_mask(n)
@@ -220,7 +250,9 @@ def bound_and_truth(
             v = steep * torch.relu(z / beta2 @ u) + z
         return v[-1] / last, maps
 
-    bound = bounds.influence_bound(run(inputs, True)[1], norm1=first, norm2=second, slope=slope, norm3=last)[-1]
+    bound = bounds.influence_bound(
+        run(inputs, True)[1], norm1=first, norm2=second, slope=slope, norm3=last
+    )[-1]
     columns = {"bound": bound.numpy()}
     for name, frozen in (("attention fixed", True), ("true", False)):
         state = functools.partial(lambda frozen, v: run(v, frozen)[0], frozen)
@@ -247,7 +279,9 @@ def printed_path_sum(attentions: Float[Tensor, "layers n n"]) -> Float[Tensor, "
 # A real model ----------------------------------------------------------------------------------------------
 
 
-def sequence(model: LanguageModel, kind: str, n: int, first: bool = True, seed: int = 0) -> Int[Tensor, " n"]:
+def sequence(
+    model: LanguageModel, kind: str, n: int, first: bool = True, seed: int = 0
+) -> Int[Tensor, " n"]:
     """n tokens of natural text, drawn at random, or one repeated; opened as the model's texts are, or not.
 
     Where these are opened by nothing (`probe.opening`), a repeated token still has a first token in front.
@@ -260,7 +294,9 @@ def sequence(model: LanguageModel, kind: str, n: int, first: bool = True, seed: 
     if kind == "natural":
         tokens = probe.encode(model, TEXT)
         if body > len(tokens) or seed > len(tokens) - body:
-            raise ValueError(f"n must be at most {len(tokens) + len(front)} less the seed {seed}, not {n}")
+            raise ValueError(
+                f"n must be at most {len(tokens) + len(front)} less the seed {seed}, not {n}"
+            )
         tokens = tokens[seed : seed + body]
     elif kind == "random":
         generator = torch.Generator().manual_seed(seed)
@@ -288,7 +324,9 @@ def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
     return found
 
 
-def sink_table(model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20, 40)) -> pd.DataFrame:
+def sink_table(
+    model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20, 40)
+) -> pd.DataFrame:
     """Share of heads with a score above `HEAD_SCORE_THRESHOLD`, by text, with and without a first token, and uniform attention's scores.
 
     "sink heads" is Gu et al.'s metric; "diagonal" and "previous" count heads that look at themselves or one back.
@@ -296,9 +334,18 @@ def sink_table(model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20,
     rows = []
     for kind in TEXTS:
         for first in (True, False):
-            scores = [probe.head_scores(model, sequence(model, kind, n, first, seed)) for seed in seeds]
-            sink, slash = torch.stack([s.sink for s in scores]), torch.stack([s.slash for s in scores])
-            shares = {"sink heads": sink, "diagonal heads": slash[..., 0], "previous-token heads": slash[..., 1]}
+            scores = [
+                probe.head_scores(model, sequence(model, kind, n, first, seed)) for seed in seeds
+            ]
+            sink, slash = (
+                torch.stack([s.sink for s in scores]),
+                torch.stack([s.slash for s in scores]),
+            )
+            shares = {
+                "sink heads": sink,
+                "diagonal heads": slash[..., 0],
+                "previous-token heads": slash[..., 1],
+            }
             rows.append(
                 {"text": kind, "first token": "yes" if first else "no"}
                 | {
@@ -315,7 +362,9 @@ def reader(model: LanguageModel) -> Callable[[str], Reading]:
 
     def read(prompt: str) -> Reading:
         front, body = probe.opening(model).tokens, probe.encode(model, prompt)
-        words = [translated("(first)")] * len(front) + [model.tokenizer.decode([token]) for token in body.tolist()]
+        words = [translated("(first)")] * len(front) + [
+            model.tokenizer.decode([token]) for token in body.tolist()
+        ]
         tokens = torch.cat([front, body])
         return Reading(words, probe.attention_maps(model, tokens))
 
@@ -326,14 +375,18 @@ class Hidden(NamedTuple):
     """What becomes of a text when one token is hidden from later ones."""
 
     loss: float  # nats, mean over the tokens after the replaced one, token `AFTER` + 1
-    spread: Float[Tensor, " layers"]  # relative change of the states after a replaced token, by layer
+    spread: Float[
+        Tensor, " layers"
+    ]  # relative change of the states after a replaced token, by layer
     norms: Float[Tensor, "layers n"]  # of all states, by layer
     heir: int  # the token, from 1, with the largest state at half depth, the hidden one left out
     times: float  # its norm over the median
     attention: float  # the mean attention that it gets from later tokens, all heads
 
 
-def hiding(model: LanguageModel, tokens: Int[Tensor, " n"], token: int | None = None, since: int = 1) -> Hidden:
+def hiding(
+    model: LanguageModel, tokens: Int[Tensor, " n"], token: int | None = None, since: int = 1
+) -> Hidden:
     """Hide one token, counted from 1, from all later ones from the token `since` on; for the spread replace `AFTER`.
 
     Raises:
@@ -353,10 +406,14 @@ def hiding(model: LanguageModel, tokens: Int[Tensor, " n"], token: int | None = 
     heir = int(middle.argmax())
     scores = probe.head_scores(model, tokens, heir, (0,), hide, since - 1)
     times = float(middle[heir] / middle.median())
-    return Hidden(float(losses[AFTER:].mean()), spread, norms, heir + 1, times, float(scores.sink.mean()))
+    return Hidden(
+        float(losses[AFTER:].mean()), spread, norms, heir + 1, times, float(scores.sink.mean())
+    )
 
 
-def influences(model: LanguageModel, tokens: Int[Tensor, " n"], kept: float = 0.5) -> dict[str, Float[Tensor, " n"]]:
+def influences(
+    model: LanguageModel, tokens: Int[Tensor, " n"], kept: float = 0.5
+) -> dict[str, Float[Tensor, " n"]]:
     """What is used in place of a Jacobian, for the last token, from one pass: row n of each.
 
     "rollout" multiplies the layers' mean maps, each state keeping the share `kept`; with 1/2 it is Abnar & Zuidema's, which
@@ -381,7 +438,9 @@ def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tens
     """Of one text what the share kept does not change: maps averaged over heads, over shuffled heads, norm-based rollout."""
     ids = torch.tensor(tokens)
     maps = probe.attention_maps(model, ids).double()
-    order = torch.randperm(maps.shape[0] * maps.shape[1], generator=torch.Generator().manual_seed(0))
+    order = torch.randperm(
+        maps.shape[0] * maps.shape[1], generator=torch.Generator().manual_seed(0)
+    )
     shuffled = maps.flatten(0, 1)[order].view(maps.shape).mean(1)
     reads = probe.reads_projections(model)
     return (
@@ -406,12 +465,18 @@ def proxies(model: LanguageModel, kept: float = 0.5) -> pd.DataFrame:
     columns = {}
     for text, tokens in texts(model, TOKENS).items():
         truth = profile_of(found, text)
-        stand_ins = influences(model, tokens, kept) | {"untrained": profile_of(found, text, "seed 0")}
-        columns[text] = {name: significance.rank_correlation(row, truth)[0] for name, row in stand_ins.items()}
+        stand_ins = influences(model, tokens, kept) | {
+            "untrained": profile_of(found, text, "seed 0")
+        }
+        columns[text] = {
+            name: significance.rank_correlation(row, truth)[0] for name, row in stand_ins.items()
+        }
     return pd.DataFrame(columns)
 
 
-def brake(model: LanguageModel, tokens: Int[Tensor, " n"], change: str, draw: int = 0) -> tuple[float, float]:
+def brake(
+    model: LanguageModel, tokens: Int[Tensor, " n"], change: str, draw: int = 0
+) -> tuple[float, float]:
     """Loss after token `AFTER` + 1 and the spread of its replacement, with one thing changed from token `LATE` on.
 
     "nothing"; "mass": the first token is hidden; "value": the first token keeps the attention that it gets, and hands
@@ -432,7 +497,9 @@ def brake(model: LanguageModel, tokens: Int[Tensor, " n"], change: str, draw: in
 
 
 @torch.inference_mode()
-def _braked(model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int) -> tuple[Tensor, Tensor]:
+def _braked(
+    model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int
+) -> tuple[Tensor, Tensor]:
     """Final states and losses from token `LATE` on, the earlier tokens read as trained."""
     from transformers import DynamicCache
 
@@ -451,8 +518,12 @@ def _braked(model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int
         drawn = torch.randperm(layers * heads, generator=torch.Generator().manual_seed(draw))
         gain[drawn[: round(float(change[5:] or OFF) * layers * heads)]] = 0
     with interventions.scaled(model, gain.view(layers, heads)):
-        out = model.model(ids[:, first:], past_key_values=cache, attention_mask=seen, output_hidden_states=True)
-    losses = torch.nn.functional.cross_entropy(out.logits[0, :-1].float(), ids[0, first + 1 :], reduction="none")
+        out = model.model(
+            ids[:, first:], past_key_values=cache, attention_mask=seen, output_hidden_states=True
+        )
+    losses = torch.nn.functional.cross_entropy(
+        out.logits[0, :-1].float(), ids[0, first + 1 :], reduction="none"
+    )
     return out.hidden_states[-1][0].float().cpu(), losses.cpu()
 
 
@@ -461,7 +532,9 @@ GIANT = 12  # the layer after which the embedded model's first token has its gia
 
 
 @contextlib.contextmanager
-def clamping(model: LanguageModel, change: str, since: int = GIANT, seed: int = 0) -> Iterator[None]:
+def clamping(
+    model: LanguageModel, change: str, since: int = GIANT, seed: int = 0
+) -> Iterator[None]:
     """Change the first token's state after each layer from `since` on, while the block runs.
 
     Args:
@@ -492,7 +565,11 @@ def clamping(model: LanguageModel, change: str, since: int = GIANT, seed: int = 
             first[:, places] = others.median(dim=1).values[:, places]
         return (states, *out[1:]) if isinstance(out, tuple) else states
 
-    hooks = [layer.register_forward_hook(clamp) for layer in layers[since - 1 :]] if change != "nothing" else []
+    hooks = (
+        [layer.register_forward_hook(clamp) for layer in layers[since - 1 :]]
+        if change != "nothing"
+        else []
+    )
     try:
         yield
     finally:
@@ -540,7 +617,9 @@ def network_of(model: LanguageModel, network: str) -> LanguageModel:
     return null_controls.untrained(model, int(seed), scale or "own")
 
 
-def sensitivity(text: str, network: str, directions: int, model: LanguageModel | None = None) -> dict[str, float]:
+def sensitivity(
+    text: str, network: str, directions: int, model: LanguageModel | None = None
+) -> dict[str, float]:
     """Norms of the Jacobian of the last state by each token of one of the `texts`, for the trained or a fresh network."""
     model = model or models.default()
     tokens = texts(model, TOKENS)[text]
@@ -574,14 +653,18 @@ def kept_by_layer(
     finally:
         for hook in hooks:
             hook.remove()
-    normal = torch.randn(model.model.config.hidden_size, directions, generator=torch.Generator().manual_seed(seed))
+    normal = torch.randn(
+        model.model.config.hidden_size, directions, generator=torch.Generator().manual_seed(seed)
+    )
     frame, shares = torch.linalg.qr(normal).Q.T, []
     for layer, ((state, *others), more) in zip(network.layers, inputs, strict=True):
         with torch.enable_grad():
             before = state.detach().requires_grad_()
             after = layer(before, *others, **more)
             after = after[0] if isinstance(after, tuple) else after
-            (found,) = torch.autograd.grad(after[0, -1], before, frame.to(before), is_grads_batched=True)
+            (found,) = torch.autograd.grad(
+                after[0, -1], before, frame.to(before), is_grads_batched=True
+            )
         norms = found[:, 0].cpu().double().square().sum((0, -1)).sqrt()
         shares.append(norms[-1] / norms.sum())
     return torch.stack(shares)
@@ -595,7 +678,9 @@ def kept_row(text: str, network: str) -> dict[str, float]:
     return {f"layer {k}": round(share, 4) for k, share in enumerate(shares, 1)}
 
 
-def hiding_in(text: str, token: int, since: int, model: LanguageModel | None = None) -> dict[str, float]:
+def hiding_in(
+    text: str, token: int, since: int, model: LanguageModel | None = None
+) -> dict[str, float]:
     """`hiding` on one of the `texts`, as numbers; token 0 hides none."""
     model = model or models.default()
     found = hiding(model, texts(model, LENGTH)[text], token or None, since)
@@ -635,7 +720,8 @@ HIDDEN = [
 HIDDEN_UNTRAINED = [  # every place in three texts, and the cases that claims ask about in all of them
     row
     for row in HIDDEN
-    if row["text"] in NAMES[:3] or (row["token"], row["since"]) in ((0, 1), (1, 1), (1, LATE), (CONTROL, LATE))
+    if row["text"] in NAMES[:3]
+    or (row["token"], row["since"]) in ((0, 1), (1, 1), (1, LATE), (CONTROL, LATE))
 ]
 
 
@@ -675,7 +761,10 @@ def brake_table() -> pd.DataFrame:
     """
     table = data.table("brake_smollm2").groupby(["change", "text"])[["loss", "spread"]].mean()
     plain = table.loc["nothing"]
-    loss, spread = table["loss"].sub(plain["loss"], level="text"), table["spread"].div(plain["spread"], level="text")
+    loss, spread = (
+        table["loss"].sub(plain["loss"], level="text"),
+        table["spread"].div(plain["spread"], level="text"),
+    )
     found = pd.DataFrame({"loss": loss, "spread": spread})
     return pd.concat([found, pd.concat({"at equal loss": _at_equal_loss(found)}, names=["change"])])
 
@@ -718,7 +807,11 @@ def hidden_from(table: pd.DataFrame, token: int, since: int = 1) -> pd.DataFrame
     return table[(table["token"] == token) & (table["since"] == since)].set_index("text")
 
 
-def profile_of(table: pd.DataFrame, text: str = "harbour", network: str = "trained") -> Float[Tensor, " n"]:
+def profile_of(
+    table: pd.DataFrame, text: str = "harbour", network: str = "trained"
+) -> Float[Tensor, " n"]:
     """One row of `profiles` as a tensor."""
     row = table[(table["text"] == text) & (table["network"] == network)].iloc[0]
-    return torch.tensor([float(row[f"token {i}"]) for i in range(1, TOKENS + 1)], dtype=torch.float64)
+    return torch.tensor(
+        [float(row[f"token {i}"]) for i in range(1, TOKENS + 1)], dtype=torch.float64
+    )

@@ -15,19 +15,27 @@ from helpers.style import number  # noqa: F401  the words of a turn call it
     survives=(
         "with the shares kept at each scale an average loses the worst-heard token to the tree's worst node, and squares keep ten times as much",
         lambda rows: all(
-            each["causal"] < each["tree"] and each["squares"] > 10 * each["causal"] for each in rows.values()
+            each["causal"] < each["tree"] and each["squares"] > 10 * each["causal"]
+            for each in rows.values()
         ),
     ),
     turned=(
         "at one scale an average does not lose it, or squares do",
-        lambda rows: any(each["causal"] >= each["tree"] or each["squares"] < each["causal"] for each in rows.values()),
+        lambda rows: any(
+            each["causal"] >= each["tree"] or each["squares"] < each["causal"]
+            for each in rows.values()
+        ),
     ),
     measured='{\'; \'.join(f\'{name}: the layers keep {each["kept"]:.2f} and give away {each["away"]:.1f}, average {number(each["causal"])} (tree {number(each["tree"])}), squares {number(each["squares"])}\' for name, each in rows.items())}',
 )
 def other_scales() -> Numbers:
     """By scale of the random weights, the share kept and the share of the worst-heard of 31 nodes, to two readers."""
     ways, rows = measures.connections(31), {}
-    for scale, name in (("own", "as published"), ("0.02", "0.02"), ("unit", "embeddings of N(0, 1)")):
+    for scale, name in (
+        ("own", "as published"),
+        ("0.02", "0.02"),
+        ("unit", "embeddings of N(0, 1)"),
+    ):
         shares = measures.kept_shares("harbour", measures.network_name(scale))
 
         def worst(graph: str, squared: bool = False, shares: torch.Tensor = shares) -> float:
@@ -84,7 +92,9 @@ def long_text() -> Numbers:
     prose = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:640]
     drawn = measures.sequence(model, "random", 640)
     scores = [probe.head_scores(model, tokens).sink for tokens in (prose, drawn)]
-    return {"share": [float((each > attention.HEAD_SCORE_THRESHOLD).double().mean()) for each in scores]}
+    return {
+        "share": [float((each > attention.HEAD_SCORE_THRESHOLD).double().mean()) for each in scores]
+    }
 
 
 @turn(

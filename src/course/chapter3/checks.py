@@ -22,7 +22,9 @@ MOST_STEPS = 20_000  # calls of a function of n, before a loop counts as endless
 
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
-compare, reason, refuse = (partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse))
+compare, reason, refuse = (
+    partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse)
+)
 
 
 def probabilities(*shape: int, seed: int) -> Tensor:
@@ -33,14 +35,20 @@ def probabilities(*shape: int, seed: int) -> Tensor:
 def _learners(answer: Any, book: Callable) -> Any:
     """The answer, unless it is the book's own function."""
     if answer is book:
-        raise Wrong(f"{book.__name__} is the book's own function, and it is right. Now write one that is yours.")
+        raise Wrong(
+            f"{book.__name__} is the book's own function, and it is right. Now write one that is yours."
+        )
     return answer
 
 
 @exercise
 def total_variation(answer: Any) -> Right:
     """The paper's total variation, without the factor 1/2."""
-    return compare("total_variation", _learners(answer, constructions.total_variation), constructions.total_variation)
+    return compare(
+        "total_variation",
+        _learners(answer, constructions.total_variation),
+        constructions.total_variation,
+    )
 
 
 @exercise
@@ -81,8 +89,13 @@ def moved(answer: Any) -> Right:
     second, fifth = [0] + 128 * [1, 1, 2] + [1, 1], [0] + 64 * [1, 1, 1, 1, 1, 2] + 5 * [1]
     unit, comma = (probe.encode(checks.model(), text)[-1:].tolist() for text in ("1", "1,"))
     first = probe.opening(checks.model()).tokens.tolist()
-    read = first + 16 * [*unit, *unit, *comma] + 2 * unit, first + 8 * [*5 * unit, *comma] + 5 * unit
-    random = [float(run("moved", answer, random_states(0, layers=3), row, 3)) for row in (second, fifth)]
+    read = (
+        first + 16 * [*unit, *unit, *comma] + 2 * unit,
+        first + 8 * [*5 * unit, *comma] + 5 * unit,
+    )
+    random = [
+        float(run("moved", answer, random_states(0, layers=3), row, 3)) for row in (second, fifth)
+    ]
     there = [float(run("moved", answer, states_of_the_model, row, 3)) for row in read]
     return Right(
         f"at {len(second)} tokens in three random layers your function gives {random[0]:.2g} with a comma after "
@@ -117,9 +130,14 @@ def random_states(seed: int, layers: int = 1) -> Callable[[list[int]], Tensor]:
 @exercise
 def first_collision(answer: Any) -> Right:
     """The first length at which a number type cannot tell f(n) from f(n + 1)."""
-    learners, row = _learners(answer, constructions.first_collision), checks.tables(globals())["first_collision"]
+    learners, row = (
+        _learners(answer, constructions.first_collision),
+        checks.tables(globals())["first_collision"],
+    )
     unseen = checks.given(globals(), "first_collision", "unseen")
-    return checks.compare(globals(), row["call"], learners, _collision, FUNCTIONS, row["mistakes"], unseen=unseen)
+    return checks.compare(
+        globals(), row["call"], learners, _collision, FUNCTIONS, row["mistakes"], unseen=unseen
+    )
 
 
 def _guarded(function: Callable) -> Callable:
@@ -135,12 +153,15 @@ def _guarded(function: Callable) -> Callable:
 
 
 FUNCTIONS = [
-    Case(text, (_guarded(function), dtype)) for text, (function, dtype) in checks.given(globals(), "first_collision")
+    Case(text, (_guarded(function), dtype))
+    for text, (function, dtype) in checks.given(globals(), "first_collision")
 ]
 
 
 @cache  # a check compares an answer with it, and with its mistakes
-def _collision(function: Callable, dtype: torch.dtype, start: int = 1, rtol: float = 0.0, atol: float = 0.0) -> int:
+def _collision(
+    function: Callable, dtype: torch.dtype, start: int = 1, rtol: float = 0.0, atol: float = 0.0
+) -> int:
     """From which length on f(n) and f(n + 1) are equal in the type, or closer than these."""
 
     def rounded(n: int) -> Tensor:
@@ -154,7 +175,10 @@ def _collision(function: Callable, dtype: torch.dtype, start: int = 1, rtol: flo
 def stays_nearest(answer: Any) -> Right:
     """How often a prompt with an error stays the nearest of all on a straight line of prompts."""
     return compare(
-        "stays_nearest", answer, _stays_nearest, picture=lambda: drawn(*figures.nearest_by_error(answer, "nearest"))
+        "stays_nearest",
+        answer,
+        _stays_nearest,
+        picture=lambda: drawn(*figures.nearest_by_error(answer, "nearest")),
     )
 
 
@@ -168,7 +192,9 @@ def kernel(answer: Any) -> Right:
     call = "kernel(torch.arange(10_001).double())"
     logits = tensor(call, run(call, answer, torch.arange(10_001, dtype=torch.float64)))
     refuse("kernel", logits=logits)
-    change = float(constructions.repeat_last(lambda gap: logits[: len(gap)].flip(0), figures.PERIODIC)[0])
+    change = float(
+        constructions.repeat_last(lambda gap: logits[: len(gap)].flip(0), figures.PERIODIC)[0]
+    )
     refuse("kernel", "still", change=change, why=reason("kernel", "why", logits=logits))
     return Right(
         f"bounded by {float(logits.abs().max()):.2f}, and one token changes the output by {change:.3f}.",
@@ -188,7 +214,9 @@ def adaptive_temperature(answer: Any) -> Right:
     )
 
 
-def _adaptive(x: Tensor, unit=1.0, least=1.0, power=1, rows=True, naive=False, from_=0.5, step=1) -> Tensor:
+def _adaptive(
+    x: Tensor, unit=1.0, least=1.0, power=1, rows=True, naive=False, from_=0.5, step=1
+) -> Tensor:
     p = x.softmax(-1)
     terms = -p * p.log() if naive else torch.special.entr(p)
     entropy = (terms.sum(-1, keepdim=True) if rows else terms.sum()) / unit
@@ -212,7 +240,11 @@ def _seq_vcr(
     total = torch.zeros((), dtype=x.dtype)
     for position in x.unbind(1):
         rows = x.flatten(0, 1) if pooled else position
-        c = torch.cov(rows.T, correction=0 if biased else 1) if centred else rows.T @ rows / (len(rows) - 1)
+        c = (
+            torch.cov(rows.T, correction=0 if biased else 1)
+            if centred
+            else rows.T @ rows / (len(rows) - 1)
+        )
         variance, size = c.diagonal(), c.abs() if absolute else c.square()
         off = size.sum() - (0 if diagonal else size.diagonal().sum())
         short = 1 - (variance.sqrt() + eta if outside else (variance + eta) ** root)
@@ -228,8 +260,19 @@ def enough_tokens(answer: Any) -> Right:
         n = number(call, run(call, answer, n0, bound, epsilon))
         least = _least_length(n0, bound, epsilon)
         worst = max(n, n0 * (1 + math.exp(bound)))  # the variation rises up to there, then it falls
-        refuse("enough_tokens", call=call, n=n, n0=n0, bound=bound, epsilon=epsilon, least=least, worst=worst)
-    return Right("your length is enough for the worst rows that are tried, and within a factor of 8 of the least.")
+        refuse(
+            "enough_tokens",
+            call=call,
+            n=n,
+            n0=n0,
+            bound=bound,
+            epsilon=epsilon,
+            least=least,
+            worst=worst,
+        )
+    return Right(
+        "your length is enough for the worst rows that are tried, and within a factor of 8 of the least."
+    )
 
 
 def _variation(n: float, n0: int, bound: float) -> float:
@@ -240,4 +283,6 @@ def _variation(n: float, n0: int, bound: float) -> float:
 def _least_length(n0: int, bound: float, epsilon: float) -> int:
     """The first length with at most epsilon, where `_variation` falls."""
     lengths = range(2 * n0 + 1, 2 * n0 + math.ceil(4 * n0 * math.exp(2 * bound) / epsilon))
-    return lengths[0] + bisect.bisect_left(lengths, -epsilon, key=lambda n: -_variation(n, n0, bound))
+    return lengths[0] + bisect.bisect_left(
+        lengths, -epsilon, key=lambda n: -_variation(n, n0, bound)
+    )

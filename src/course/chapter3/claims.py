@@ -53,7 +53,8 @@ LOW, HIGH = Threshold(0.9), Threshold(1.1)  # of the limit
     holds=(
         f"n times the distance comes to {LOW:g} to {HIGH:g} of its limit, and the distance falls throughout",
         lambda ratio, variation: (
-            LOW <= ratio <= HIGH and all(before > after for before, after in itertools.pairwise(variation))
+            LOW <= ratio <= HIGH
+            and all(before > after for before, after in itertools.pairwise(variation))
         ),
     ),
     part=(
@@ -78,14 +79,22 @@ def early_noise_is_forgotten() -> Numbers:
         f"distance and total variation are below {VANISHED:g} at n = 10,000",
         lambda variation, distance: variation[-1] < VANISHED and distance < VANISHED,
     ),
-    nothing=("rows that do not come nearer", lambda variation: {"variation": variation[:1] * 3, "distance": 1.0}),
+    nothing=(
+        "rows that do not come nearer",
+        lambda variation: {"variation": variation[:1] * 3, "distance": 1.0},
+    ),
 )
 def decaying_positions_collapse() -> Numbers:
     changes = [
-        constructions.repeat_last(lambda r: 3 * torch.exp(-r / 10), constructions.rotating_values("random", n, 0.0))
+        constructions.repeat_last(
+            lambda r: 3 * torch.exp(-r / 10), constructions.rotating_values("random", n, 0.0)
+        )
         for n in (10, 1000, 10_000)
     ]
-    return {"distance": float(changes[-1][0]), "variation": [float(variation) for _, variation in changes]}
+    return {
+        "distance": float(changes[-1][0]),
+        "variation": [float(variation) for _, variation in changes],
+    }
 
 
 STILL = Threshold(0.1)
@@ -100,7 +109,9 @@ STILL = Threshold(0.1)
 )
 def proof_is_rough() -> Numbers:
     rows = [3 * torch.exp(-torch.arange(n, -1, -1, dtype=torch.float64) / 10) for n in (10, 10_000)]
-    return {"last": [float((row[1:] - row[:-1])[-1].abs()) for row in rows]}  # of the logits of the two rows
+    return {
+        "last": [float((row[1:] - row[:-1])[-1].abs()) for row in rows]
+    }  # of the logits of the two rows
 
 
 @rule(
@@ -134,7 +145,10 @@ TENFOLD = Threshold(10)
         f"the distance falls below {FIFTH:g} with all four; ALiBi's closed form then levels off",
         lambda left: max(left.values()) < FIFTH,
     ),
-    nothing=("a distance that stays", {"left": dict.fromkeys(("NoPE", "RoPE", "ALiBi", "APE"), 1.0)}),
+    nothing=(
+        "a distance that stays",
+        {"left": dict.fromkeys(("NoPE", "RoPE", "ALiBi", "APE"), 1.0)},
+    ),
     null="the four encodings exchanged are the same four",
 )
 @rule(
@@ -143,7 +157,10 @@ TENFOLD = Threshold(10)
         f"what is left with the four is within a factor of {TENFOLD:g}",
         lambda left: max(left.values()) < TENFOLD * min(left.values()),
     ),
-    nothing=("four encodings that are one", {"left": dict.fromkeys(("NoPE", "RoPE", "ALiBi", "APE"), 0.5)}),
+    nothing=(
+        "four encodings that are one",
+        {"left": dict.fromkeys(("NoPE", "RoPE", "ALiBi", "APE"), 0.5)},
+    ),
     null="that they are alike is what is claimed",
 )
 def encodings() -> Numbers:
@@ -151,7 +168,11 @@ def encodings() -> Numbers:
     means = measures.layer_means(True)
     left = {name: _left(means[name]) for name in measures.READING}
     variants = {name: _left(means[name]) for name in measures.VARIANTS}
-    return {"left": left, "variants": variants, "alibi": [constructions.alibi_change(n, 2**-8) for n in (1000, 10_000)]}
+    return {
+        "left": left,
+        "variants": variants,
+        "alibi": [constructions.alibi_change(n, 2**-8) for n in (1000, 10_000)],
+    }
 
 
 def _left(distances: torch.Tensor) -> float:
@@ -180,7 +201,10 @@ OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # of all
         f"bf16 tells n from n + 1 no more often than fp16 in any band, less often in the last, and below {CHANCE:.0%} (a coin: 50%) in one",
         lambda bf16, fp16: _worse(bf16, fp16) and min(bf16) < CHANCE,
     ),
-    part=("it does no more often in any band and less often in the last", lambda bf16, fp16: _worse(bf16, fp16)),
+    part=(
+        "it does no more often in any band and less often in the last",
+        lambda bf16, fp16: _worse(bf16, fp16),
+    ),
     able=("its states stay within the range of fp16", lambda inside: inside),
     nothing=("two types that are one", lambda bf16: {"fp16": bf16}),
     null="flat at their means the two types still differ: the part compares their levels",
@@ -199,7 +223,10 @@ OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # of all
         f"its own errors leave under {OWN:.0%}, and isotropic ones over {HARMLESS:.0%}",
         lambda nearest: _pointed(nearest),
     ),
-    nothing=("errors of which none does more than another", lambda nearest: {"nearest": dict.fromkeys(nearest, 0.7)}),
+    nothing=(
+        "errors of which none does more than another",
+        lambda nearest: {"nearest": dict.fromkeys(nearest, 0.7)},
+    ),
 )
 def telling_apart(model: LanguageModel | None = None) -> Numbers:
     """Right answers of two in every band of lengths, by number type; of all prompts in the last band, by kind of error."""
@@ -258,8 +285,14 @@ EVERY, OVER_HALF = Threshold(1), Threshold(0.5)
 
 @rule(
     holds=("every token is recovered after each layer", lambda shares: min(shares) >= EVERY),
-    part=(f"over {OVER_HALF:.0%} of the tokens are", lambda shares: sum(shares) / len(shares) > OVER_HALF),
-    nothing=("a token drawn among the candidates", lambda candidates: {"shares": [1 / candidates] * 2}),
+    part=(
+        f"over {OVER_HALF:.0%} of the tokens are",
+        lambda shares: sum(shares) / len(shares) > OVER_HALF,
+    ),
+    nothing=(
+        "a token drawn among the candidates",
+        lambda candidates: {"shares": [1 / candidates] * 2},
+    ),
 )
 def prompts_can_be_recovered() -> Numbers:
     rows = data.table("recovered")
@@ -283,7 +316,9 @@ def prompts_can_be_recovered() -> Numbers:
     ),
     nothing=(
         "no window",
-        lambda held, free: {"held": {kind: [short, free[kind]] for kind, (short, _) in held.items()}},
+        lambda held, free: {
+            "held": {kind: [short, free[kind]] for kind, (short, _) in held.items()}
+        },
     ),
     null="varied tokens keep their distance without a window, too: half of the cases is no correction",
 )
@@ -336,10 +371,14 @@ def separators_do_not_follow() -> Numbers:
 # Language models -----------------------------------------------------------------------------------------
 
 
-def _distance(model: LanguageModel | None, lengths: Sequence[int], prompt: str = "", **setting) -> list[float]:
+def _distance(
+    model: LanguageModel | None, lengths: Sequence[int], prompt: str = "", **setting
+) -> list[float]:
     """What a repeated last digit changes; inside one of the copying prompts, where one is named."""
     model = model or models.default()
-    head, tail = collapse.copying_prompt(model, prompt, "last", hint=False) if prompt else (None, "")
+    head, tail = (
+        collapse.copying_prompt(model, prompt, "last", hint=False) if prompt else (None, "")
+    )
     return collapse.last_token_distance(model, lengths, head=head, tail=tail, **setting).tolist()
 
 
@@ -353,14 +392,28 @@ def _distance(model: LanguageModel | None, lengths: Sequence[int], prompt: str =
         f"the distance falls to {FIFTH:g}; from one length to another it rises",
         lambda distances: distances[-1] < FIFTH * distances[0],
     ),
-    nothing=("a distance that stays", lambda distances: {"distances": [distances[0]] * len(distances)}),
+    nothing=(
+        "a distance that stays",
+        lambda distances: {"distances": [distances[0]] * len(distances)},
+    ),
     null="random weights hold: what averages collapses, and nothing need be learned",
 )
-def one_more(model: LanguageModel | None = None, lengths: Sequence[int] = (), prompt: str = "") -> Numbers:
+def one_more(
+    model: LanguageModel | None = None, lengths: Sequence[int] = (), prompt: str = ""
+) -> Numbers:
     return {"lengths": lengths, "distances": _distance(model, lengths, prompt)}
 
 
-PLACES = [2, 22, 52, 102, 202, 302, 402, 502]  # lengths at which the last digit of varied ones is repeated
+PLACES = [
+    2,
+    22,
+    52,
+    102,
+    202,
+    302,
+    402,
+    502,
+]  # lengths at which the last digit of varied ones is repeated
 
 
 @cache
@@ -387,7 +440,9 @@ def varied_digits_delay_collapse(model: LanguageModel | None = None) -> Numbers:
     return {
         "varied": float(_varied(model).mean(0)[-1]),
         "ones": last,
-        "ends": measures.ones_at_the_end(model or models.default()).tolist(),  # on 1, 5, 20 and 50 ones
+        "ends": measures.ones_at_the_end(
+            model or models.default()
+        ).tolist(),  # on 1, 5, 20 and 50 ones
         "alone": float(torch.tensor(near).median()),
         "fifty": fifty,
     }
@@ -425,13 +480,20 @@ HALF = Threshold(0.5)
 @rule(
     each=(
         f"{HALF:.0%} of the distance is left at 502 tokens (the last one repeated, a period, inside a prompt)",
-        lambda last, period, inside: [long > HALF * short for short, long in (last, period, inside)],
+        lambda last, period, inside: [
+            long > HALF * short for short, long in (last, period, inside)
+        ],
     ),
     against=(
         f"{FIFTH:.0%} or less is",
-        lambda last, period, inside: [long < FIFTH * short for short, long in (last, period, inside)],
+        lambda last, period, inside: [
+            long < FIFTH * short for short, long in (last, period, inside)
+        ],
     ),
-    nothing=("no commas", lambda ones, ones_inside: {"last": ones, "period": ones, "inside": ones_inside}),
+    nothing=(
+        "no commas",
+        lambda ones, ones_inside: {"last": ones, "period": ones, "inside": ones_inside},
+    ),
 )
 def commas_prevent_collapse(model: LanguageModel | None = None) -> Numbers:
     lengths, commas, inside = [6, 502], {"sequence": "111,"}, {"prompt": "sequence first"}
@@ -453,14 +515,24 @@ MOST, FEW = Threshold(0.9), Threshold(0.5)  # of the runs
         lambda wins, runs: [count >= MOST * runs for count in wins],
     ),
     against=(f"in under {FEW:.0%}", lambda wins, runs: [count < FEW * runs for count in wins]),
-    nothing=("merging that changes nothing: half of the runs", lambda wins, runs: {"wins": [runs / 2] * len(wins)}),
+    nothing=(
+        "merging that changes nothing: half of the runs",
+        lambda wins, runs: {"wins": [runs / 2] * len(wins)},
+    ),
     null="random weights hold: longer tokens are the tokenizer's doing",
 )
 def merging_alleviates_collapse(model: LanguageModel | None = None) -> Numbers:
     table = measures.merging(model or models.default())
-    more = table[["one letter more", "one token more"]].gt(table["one letter more, unmerged"], axis=0)
+    more = table[["one letter more", "one token more"]].gt(
+        table["one letter more, unmerged"], axis=0
+    )
     sizes = table["letters a token"]
-    return {"runs": len(table), "wins": more.sum().tolist(), "least": sizes.min(), "most": sizes.max()}
+    return {
+        "runs": len(table),
+        "wins": more.sum().tolist(),
+        "least": sizes.min(),
+        "most": sizes.max(),
+    }
 
 
 @cache
@@ -469,7 +541,9 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
     margins = collapse.copying_margins(model or models.default(), [5, 300], **setting)
     right = {place: measures.right_both_ways(margins, place).tolist() for place in collapse.PLACES}
     return {
-        "able": all(at[0] for at in right.values()),  # who is wrong at five digits tells nothing about three hundred
+        "able": all(
+            at[0] for at in right.values()
+        ),  # who is wrong at five digits tells nothing about three hundred
         "right": right,
         "effect": {places: float((zero - one)[-1]) for places, (zero, one) in margins.items()},
         "margin": float(margins["last", "last"][0][-1]),
@@ -483,7 +557,10 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
         lambda plain: sum(plain["right"]["first"]) > Threshold(sum(plain["right"]["last"])),
     ),
     able=("five digits are right", lambda plain: plain["able"]),
-    nothing=("an answer that looks at no digit", {"plain": {"able": True, "right": {"first": [0, 0], "last": [0, 0]}}}),
+    nothing=(
+        "an answer that looks at no digit",
+        {"plain": {"able": True, "right": {"first": [0, 0], "last": [0, 0]}}},
+    ),
 )
 @rule(
     "groups_help",
@@ -492,24 +569,33 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
         lambda plain, helped: sum(helped["right"]["last"]) > Threshold(sum(plain["right"]["last"])),
     ),
     able=("five digits are right without it", lambda plain: plain["able"]),
-    nothing=("a prompt that changes nothing", lambda plain: {"plain": {**plain, "able": True}, "helped": plain}),
+    nothing=(
+        "a prompt that changes nothing",
+        lambda plain: {"plain": {**plain, "able": True}, "helped": plain},
+    ),
 )
 @rule(
     "hints_help",
     each=(
         "the last digit is right at more lengths with it (a hint, ones and zeros in turn)",
         lambda plain, helped: [
-            sum(one["right"]["last"]) > Threshold(sum(plain["right"]["last"])) for one in helped.values()
+            sum(one["right"]["last"]) > Threshold(sum(plain["right"]["last"]))
+            for one in helped.values()
         ],
     ),
     against=(
         "at fewer",
-        lambda plain, helped: [sum(one["right"]["last"]) < sum(plain["right"]["last"]) for one in helped.values()],
+        lambda plain, helped: [
+            sum(one["right"]["last"]) < sum(plain["right"]["last"]) for one in helped.values()
+        ],
     ),
     able=("five digits are right without it", lambda plain: plain["able"]),
     nothing=(
         "prompts that change nothing",
-        lambda plain, helped: {"plain": {**plain, "able": True}, "helped": dict.fromkeys(helped, plain)},
+        lambda plain, helped: {
+            "plain": {**plain, "able": True},
+            "helped": dict.fromkeys(helped, plain),
+        },
     ),
 )
 @rule(
@@ -522,7 +608,10 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
         ),
     ),
     able=("five digits are right in the first order", lambda first: first["able"]),
-    nothing=("two orders that are one", lambda first: {"first": {**first, "able": True}, "second": first}),
+    nothing=(
+        "two orders that are one",
+        lambda first: {"first": {**first, "able": True}, "second": first},
+    ),
 )
 def copying(model: LanguageModel | None = None, **prompts: dict) -> Numbers:
     """What copying gives under each setting of the prompt; of a dict of settings, under each of them."""

@@ -21,7 +21,8 @@ def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
     """What one repeated token changes in a bounded head that rotates, against length."""
     grid = sorted({round(10 ** (k / 15)) for k in range(7, 61)} | {n})
     change, variation = zip(
-        *(constructions.rotating_counterexample(k, frequency, values=values) for k in grid), strict=True
+        *(constructions.rotating_counterexample(k, frequency, values=values) for k in grid),
+        strict=True,
     )
     at = grid.index(n)
     moved = f"At n = {n:,} one more token changes the output by {change[at]:.2f}"
@@ -31,7 +32,10 @@ def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
     ax.plot([n], [change[at]], "o", color=style.COLOURS["vermillion"])
     ax.set_ylim(-0.05, 2.2)
     style.label(ax)
-    return ax, f"At n = {n:,} the output changes by {change[at]:.4f}, the attention by {variation[at]:.4f}."
+    return (
+        ax,
+        f"At n = {n:,} the output changes by {change[at]:.4f}, the attention by {variation[at]:.4f}.",
+    )
 
 
 def sharpening(temperature: Callable = normalizers.adaptive_temperature) -> tuple[Axes, str]:
@@ -54,24 +58,34 @@ def sharpening(temperature: Callable = normalizers.adaptive_temperature) -> tupl
     )
 
 
-PERIODIC = torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64).repeat(2500)  # values + + - - ..., 10,000 tokens
+PERIODIC = torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64).repeat(
+    2500
+)  # values + + - - ..., 10,000 tokens
 
 
 def head(logits: Float[Tensor, " n"], near: int = 16) -> tuple[Axes, str]:
     """Attention by distance of a head over `PERIODIC`, and the sign of the value there, before and after one more token."""
     weights = logits[: len(PERIODIC)].softmax(0)[:near]
-    shown = {"10,000 tokens": PERIODIC.flip(0), "one more": torch.cat([PERIODIC, PERIODIC[-1:]]).flip(0)}
+    shown = {
+        "10,000 tokens": PERIODIC.flip(0),
+        "one more": torch.cat([PERIODIC, PERIODIC[-1:]]).flip(0),
+    }
     before, after = (float(logits[: len(values)].softmax(0) @ values) for values in shown.values())
     ax = style.axes(
         f"One more token moves the output from {before:+.2f} to {after:+.2f}",
         "distance to the query",
         "attention × value",
     )
-    for (name, values), colour, aside in zip(shown.items(), ("blue", "vermillion"), (-0.2, 0.2), strict=True):
+    for (name, values), colour, aside in zip(
+        shown.items(), ("blue", "vermillion"), (-0.2, 0.2), strict=True
+    ):
         signed = weights * values[:near]
         ax.bar(torch.arange(near) + aside, signed, 0.4, color=style.COLOURS[colour], label=name)
     ax.legend(loc="upper right")
-    return ax, f"The output is {before:.3f} with 10,000 tokens, and {after:.3f} when the last is repeated."
+    return (
+        ax,
+        f"The output is {before:.3f} with 10,000 tokens, and {after:.3f} when the last is repeated.",
+    )
 
 
 # The lab -------------------------------------------------------------------------------------------------
@@ -125,12 +139,21 @@ WHAT = {  # what `told_apart` can show of a resolution: column of the table, lab
     "along the difference": ("along", "error along the difference,\nover the difference", "the error goes {:.2f} of the way"),
     "size of the error": ("floor", "L1 error of one prompt", "an error of {:.2g}"),
 }  # fmt: skip
-SHORT = dict(zip(measures.ERRORS[1:], ("error of another prompt", "coordinates shuffled", "isotropic"), strict=True))
+SHORT = dict(
+    zip(
+        measures.ERRORS[1:],
+        ("error of another prompt", "coordinates shuffled", "isotropic"),
+        strict=True,
+    )
+)
 ERROR_COLOURS = dict(zip(measures.ERRORS, ("vermillion", "purple", "blue", "grey"), strict=True))
 
 
 def told_apart(
-    model: LanguageModel, found: Mapping[str, Mapping[str, measures.Resolution]], kind: str, what: str
+    model: LanguageModel,
+    found: Mapping[str, Mapping[str, measures.Resolution]],
+    kind: str,
+    what: str,
 ) -> tuple[Axes, str]:
     """How often a type's errors leave a prompt nearest to itself, beside other errors of the same size.
 
@@ -143,16 +166,28 @@ def told_apart(
     column, axis, words = WHAT[what]
     table = data.table("telling_apart") if model.name == MEASURED else None
     ax = style.axes(
-        "", "n (ones after the first token)", axis, log="xy" if what == "size of the error" else "x", height=3.1
+        "",
+        "n (ones after the first token)",
+        axis,
+        log="xy" if what == "size of the error" else "x",
+        height=3.1,
     )
     last = {}
     for errors, part in found[kind].items():
         here = measures.in_bands(part, [*measures.BANDS[:5], len(part.signal)])
         both = here
         if table is not None:
-            rows = table[(table.type == kind) & (table.errors == errors) & (table.low >= here.high.max() * 0.75)]
+            rows = table[
+                (table.type == kind)
+                & (table.errors == errors)
+                & (table.low >= here.high.max() * 0.75)
+            ]
             both = pd.concat([here, rows])
-        x, y, colour = (both.low * both.high) ** 0.5, both[column], style.COLOURS[ERROR_COLOURS[errors]]
+        x, y, colour = (
+            (both.low * both.high) ** 0.5,
+            both[column],
+            style.COLOURS[ERROR_COLOURS[errors]],
+        )
         own = errors == measures.ERRORS[0]
         label = kind if own else SHORT[errors]
         ax.plot(x, y, style.TYPES[kind], color=colour, label=label)
@@ -165,7 +200,9 @@ def told_apart(
         ax.set(ylim=(-0.05, 1.45), yticks=[0, 0.25, 0.5, 0.75, 1])
         chance = 0.5 if column == "pair" else 1 / (own.high + 1)
         ax.axhline(chance, color=style.COLOURS["grey"], lw=1)
-    if column == "floor":  # whole decades: of a part of one Matplotlib writes numbers one over another
+    if (
+        column == "floor"
+    ):  # whole decades: of a part of one Matplotlib writes numbers one over another
         low, high = map(math.log10, ax.get_ylim())
         ax.set_ylim(10 ** math.floor(low), 10 ** math.ceil(high))
     if column == "along":
@@ -191,7 +228,9 @@ def nearest_by_error(
         column: "pair", the right one of n and n + 1, or "nearest", of all prompts.
     """
     table = data.table("telling_apart")
-    own, shuffled = (table[table.errors == errors] for errors in (measures.ERRORS[0], measures.ERRORS[2]))
+    own, shuffled = (
+        table[table.errors == errors] for errors in (measures.ERRORS[0], measures.ERRORS[2])
+    )
     width, bf16, fp16 = 576, own[own.type == "bf16"], own[own.type == "fp16"]
     late, last = bf16.iloc[-1], shuffled[shuffled.type == "bf16"]
     least, what = (0.5, "n and n + 1") if column == "pair" else (0.0, "all prompts")
@@ -209,9 +248,16 @@ def nearest_by_error(
         (late.share, "vermillion", f"{late.share:.0%} of its square\nalong the difference"),
         (1.0, "black", "all of it along"),
     ):
-        ax.plot(lengths, [float(right(x, share)) for x in lengths], color=style.COLOURS[colour], label=name)
+        ax.plot(
+            lengths,
+            [float(right(x, share)) for x in lengths],
+            color=style.COLOURS[colour],
+            label=name,
+        )
     for rows, marker in ((bf16, "o"), (fp16, "s")):
-        ax.plot(rows.length, rows[column], marker, color=style.COLOURS["vermillion"], mec="white", ms=10)
+        ax.plot(
+            rows.length, rows[column], marker, color=style.COLOURS["vermillion"], mec="white", ms=10
+        )
     ax.plot(last.length, last[column], "o", color=style.COLOURS["blue"], mfc="white", mew=2, ms=9)
     for x, y, text, colour in (
         (0.02, 0.84 + 0.16 * least, "fp16", "vermillion"),
@@ -219,7 +265,10 @@ def nearest_by_error(
         (0.75, 1.08 - 0.08 * least, "bf16, coordinates shuffled", "blue"),
     ):
         ax.annotate(text, (x, y), color=style.COLOURS[colour], size=14)
-    ax.set(ylim=(least - 0.05, 1.2 - 0.2 * least), yticks=[x for x in (0, 0.25, 0.5, 0.75, 1) if x >= least])
+    ax.set(
+        ylim=(least - 0.05, 1.2 - 0.2 * least),
+        yticks=[x for x in (0, 0.25, 0.5, 0.75, 1) if x >= least],
+    )
     style.label(ax)
     return ax, (
         f"{MEASURED}, n = {late.low:,.0f} to {late.high - 1:,.0f} ones: the error of bf16 is {late.length:.1f} times as long as the "
@@ -234,7 +283,9 @@ def figure5(
 ) -> tuple[Axes, str]:
     """The distance of a sequence and of the same with tokens repeated, with what it is to be compared with."""
     found, middle = curves[sequence], len(grid) // 2
-    changes = ", ".join(f"{text} {float(curve[-1] / curve[middle]):.0%}" for text, curve in found.items())
+    changes = ", ".join(
+        f"{text} {float(curve[-1] / curve[middle]):.0%}" for text, curve in found.items()
+    )
     ax = style.axes(
         f"At n = {grid[-1]}, of the distance at {grid[middle]}: {changes}",
         "n (tokens of the sequence)",
@@ -255,7 +306,9 @@ def figure5(
     return ax, f"{name}. {values}."
 
 
-def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setting: str) -> tuple[Axes, str]:
+def copying(
+    name: str, margins: Mapping[str, dict], digits: Sequence[int], setting: str
+) -> tuple[Axes, str]:
     """The effect of a 0 in logits, as dots: where it is against what is asked for. A model that copies lights the diagonal."""
     found = margins[setting]
     effects = {places: zero - one for places, (zero, one) in found.items()}
@@ -266,10 +319,22 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
         if short
         else f"{setting}: right at {int(able['first'].sum())} (first) and {int(able['last'].sum())} (last) of {len(digits)} lengths"
     )
-    ax = style.axes(title, "where the 0 is (digits of the string: effect)", "asked for", height=1.8 + 0.8 * len(digits))
+    ax = style.axes(
+        title,
+        "where the 0 is (digits of the string: effect)",
+        "asked for",
+        height=1.8 + 0.8 * len(digits),
+    )
     ax.title.set_size(15)
     ax.grid(False)
-    largest = max(float((zero - one).abs().max()) for pairs in margins.values() for zero, one in pairs.values()) or 1.0
+    largest = (
+        max(
+            float((zero - one).abs().max())
+            for pairs in margins.values()
+            for zero, one in pairs.values()
+        )
+        or 1.0
+    )
     for (place, asked), effect in effects.items():
         row, column = -collapse.PLACES.index(asked), collapse.PLACES.index(place)
         for k, (n, value) in enumerate(zip(digits, effect.tolist(), strict=True), 1):
@@ -291,13 +356,17 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
 
 def _answers(able: Mapping[str, Tensor], digits: Sequence[int]) -> str:
     """Where the model answers both 0 and 1 rightly, in a sentence."""
-    right = {place: [str(n) for n, yes in zip(digits, able[place].tolist(), strict=True) if yes] for place in able}
+    right = {
+        place: [str(n) for n, yes in zip(digits, able[place].tolist(), strict=True) if yes]
+        for place in able
+    }
     if not any(right.values()):
         return "It is never right both with a 0 and with a 1, at any of these lengths."
     return (
         "It is right both with a 0 and with a 1 at "
         + ", and at ".join(
-            f"{' and '.join(ns) if ns else 'none of these'} digits ({place})" for place, ns in right.items()
+            f"{' and '.join(ns) if ns else 'none of these'} digits ({place})"
+            for place, ns in right.items()
         )
         + "."
     )

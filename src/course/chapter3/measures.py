@@ -56,15 +56,24 @@ def window_distance(
     for seed in range(seeds):
         torch.manual_seed(seed)
         decoder = Decoder(10, layers=layers, encoding="NoPE", window=window).double()
-        body = torch.randint(1, 10, (max(lengths),)) if sequence == SEQUENCES[0] else torch.ones(max(lengths)).long()
+        body = (
+            torch.randint(1, 10, (max(lengths),))
+            if sequence == SEQUENCES[0]
+            else torch.ones(max(lengths)).long()
+        )
         ids = torch.cat([torch.zeros(1).long(), body])
         with torch.no_grad():
-            states = [decoder.states(torch.cat([ids[: n + 1], ids[n : n + 1]])[None])[0, -2:] for n in lengths]
+            states = [
+                decoder.states(torch.cat([ids[: n + 1], ids[n : n + 1]])[None])[0, -2:]
+                for n in lengths
+            ]
         runs.append(torch.stack([(after - before).abs().sum() for before, after in states]))
     return torch.stack(runs).mean(0)
 
 
-def influence(window: int | None, n: int = 64, layers: int = 4, seeds: int = 5) -> Float[Tensor, " n"]:
+def influence(
+    window: int | None, n: int = 64, layers: int = 4, seeds: int = 5
+) -> Float[Tensor, " n"]:
     """Gradient norm of the last state with respect to each embedding, by distance from the last token.
 
     Random decoders; the mean over seeds.
@@ -72,7 +81,10 @@ def influence(window: int | None, n: int = 64, layers: int = 4, seeds: int = 5) 
     runs = []
     for seed in range(seeds):
         torch.manual_seed(seed)
-        ids, decoder = torch.randint(0, 10, (1, n)), Decoder(10, layers=layers, window=window).double()
+        ids, decoder = (
+            torch.randint(0, 10, (1, n)),
+            Decoder(10, layers=layers, window=window).double(),
+        )
         start = h = decoder.embedding(ids).detach().requires_grad_()
         for block in decoder.blocks:
             h = block(h)
@@ -85,13 +97,17 @@ def influence(window: int | None, n: int = 64, layers: int = 4, seeds: int = 5) 
 # Can a number type tell n from n + 1? -------------------------------------------------------------------
 
 
-def read_outs(x: Float[Tensor, "m d"], y: Float[Tensor, "m e"], asked: Float[Tensor, "k d"]) -> Float[Tensor, "k e"]:
+def read_outs(
+    x: Float[Tensor, "m d"], y: Float[Tensor, "m e"], asked: Float[Tensor, "k d"]
+) -> Float[Tensor, "k e"]:
     """As `read_out`, of several numbers, with one small penalty: 1/1000 of the mean eigenvalue."""
     x, y, asked = x.double(), y.double(), asked.double()
     rows = x - x.mean(0)
     gram = rows.T @ rows
     gram += 1e-3 * gram.trace() / len(gram) * torch.eye(len(gram), dtype=gram.dtype)
-    return ((asked - x.mean(0)) @ torch.linalg.solve(gram, rows.T @ (y - y.mean(0))) + y.mean(0)).float()
+    return (
+        (asked - x.mean(0)) @ torch.linalg.solve(gram, rows.T @ (y - y.mean(0))) + y.mean(0)
+    ).float()
 
 
 @cache
@@ -108,7 +124,11 @@ def matched(
         which candidate is the right one; and whether a linear read-out of the state names it, fitted on the other tokens.
     """
     model, prose = models.default(), probe.encode(models.default(), data.prose())
-    first, prompt, candidates = probe.first_token(model), prose[start : start + tokens], prose.unique()
+    first, prompt, candidates = (
+        probe.first_token(model),
+        prose[start : start + tokens],
+        prose.unique(),
+    )
     table = model.model.get_input_embeddings().weight.detach()
 
     def states(ids: Tensor, cache=None) -> tuple[Tensor, object]:
@@ -120,16 +140,24 @@ def matched(
     rows = states(torch.cat([first.expand(len(others), 1), others], 1))[0][:, :, 1:].flatten(1, 2)
     target = states(torch.cat([first, prompt])[None])[0][:, 0, 1:]
     guesses = torch.stack(
-        [read_outs(row, table[others.flatten()], seen) for row, seen in zip(rows, target, strict=True)]
+        [
+            read_outs(row, table[others.flatten()], seen)
+            for row, seen in zip(rows, target, strict=True)
+        ]
     )
-    named = torch.nn.functional.normalize(guesses, dim=-1) @ torch.nn.functional.normalize(table[candidates], dim=-1).T
+    named = (
+        torch.nn.functional.normalize(guesses, dim=-1)
+        @ torch.nn.functional.normalize(table[candidates], dim=-1).T
+    )
     cache, distances = states(first[None])[1], []
     for k, token in enumerate(prompt):
         parts = []
         for some in candidates.split(128):
             copied = copy.deepcopy(cache)
             copied.batch_repeat_interleave(len(some))
-            parts.append((states(some[:, None], copied)[0][:, :, 0] - target[:, None, k]).norm(dim=-1))
+            parts.append(
+                (states(some[:, None], copied)[0][:, :, 0] - target[:, None, k]).norm(dim=-1)
+            )
         distances.append(torch.cat(parts, 1) / target[:, k].norm(dim=-1, keepdim=True))
         cache = states(token[None, None], cache)[1]
     right = candidates == prompt[:, None]
@@ -147,7 +175,10 @@ def recovered(layer: int, start: int, tokens: int = 20) -> dict[str, float]:
         of a right token's state from the one seen, and the least of another candidate's; candidates: how many.
     """
     distances, right, named = matched(start, tokens)
-    own, other = distances[layer - 1][right], distances[layer - 1].masked_fill(right, math.inf).min(-1).values
+    own, other = (
+        distances[layer - 1][right],
+        distances[layer - 1].masked_fill(right, math.inf).min(-1).values,
+    )
     return {
         "tokens": tokens,
         "recovered": int(((own < SAME) & (other > SAME)).sum()),
@@ -169,9 +200,13 @@ class Resolution(NamedTuple):
     floor: Float[Tensor, " n"]  # L1 length of the error of one prefix
     error: Float[Tensor, " n"]  # L1 length of the error of the difference
     cosine: Float[Tensor, " n"]  # of the difference with its errors and the exact one
-    control: Float[Tensor, " n"]  # cosine with the exact difference at another length, which must be about 0
+    control: Float[
+        Tensor, " n"
+    ]  # cosine with the exact difference at another length, which must be about 0
     length: Float[Tensor, " n"]  # |e| / |D| (L2)
-    share: Float[Tensor, " n"]  # of e's squared length along D; an isotropic error has 1 / d on average
+    share: Float[
+        Tensor, " n"
+    ]  # of e's squared length along D; an isotropic error has 1 / d on average
     along: Float[Tensor, " n"]  # <e, D> / |D|^2
     pair: Bool[Tensor, " n"]  # of n and n + 1, the right one is the nearer (L2)
     nearest: Bool[Tensor, " n"]  # of all prefixes, the right one is the nearest (L2)
@@ -238,7 +273,9 @@ def controlled(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> di
     return {errors: resolution(exact, replaced(exact, rounded, errors)) for errors in ERRORS}
 
 
-def read_out(x: Float[Tensor, "m d"], y: Float[Tensor, " m"], asked: Float[Tensor, "k d"]) -> Float[Tensor, " k"]:
+def read_out(
+    x: Float[Tensor, "m d"], y: Float[Tensor, " m"], asked: Float[Tensor, "k d"]
+) -> Float[Tensor, " k"]:
     """A linear read-out of y, fitted on x and asked elsewhere: ridge regression, float64.
 
     The penalty is the one with the least error on the prompts of the fit when each is left out, in closed form.
@@ -251,13 +288,18 @@ def read_out(x: Float[Tensor, "m d"], y: Float[Tensor, " m"], asked: Float[Tenso
     for penalty in torch.logspace(-9, 1, 21).double() * values.mean():
         inverse = (vectors / (values.clamp(min=0) + penalty)) @ vectors.T
         weights = inverse @ targets
-        left_out = penalty * weights / (penalty * inverse.diagonal() - 1 / len(x))  # the level is left out, too
+        left_out = (
+            penalty * weights / (penalty * inverse.diagonal() - 1 / len(x))
+        )  # the level is left out, too
         best = min(best, (float(left_out.square().mean()), weights), key=lambda pair: pair[0])
     return (asked - centre) @ (rows.T @ best[1]) + level
 
 
 def readings(
-    exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"], start: int, unembedding: Float[Tensor, "v d"]
+    exact: Float[Tensor, "n d"],
+    rounded: Float[Tensor, "n d"],
+    start: int,
+    unembedding: Float[Tensor, "v d"],
 ) -> dict[str, float]:
     """What several readers make of the rounded representations of `start` ones and more; row n is about n ones.
 
@@ -279,7 +321,9 @@ def readings(
     between = distances(seen, seen).fill_diagonal_(math.inf)
     even, odd = n % 2 == 0, n % 2 == 1
     off = (read_out(seen[even], n[even], seen[odd]) - n[odd]).abs()
-    before, after = (((x.float() @ unembedding.T.float().cpu()).softmax(-1)) for x in (exact[start:], seen))
+    before, after = (
+        ((x.float() @ unembedding.T.float().cpu()).softmax(-1)) for x in (exact[start:], seen)
+    )
     return {
         "nearest": float((distances(seen, exact).argmin(1) == n).double().mean()),
         "apart": float((between.min(1).values > 0).double().mean()),
@@ -303,7 +347,8 @@ def passes(tokens: int, model: LanguageModel | None = None) -> dict[str, Float[T
 
     device = exact.model.device
     return {"fp32": states(exact)} | {
-        kind: states(models.load(exact.name, dtype=kind, device=device)) for kind in ("bf16", "fp16")
+        kind: states(models.load(exact.name, dtype=kind, device=device))
+        for kind in ("bf16", "fp16")
     }
 
 
@@ -315,10 +360,14 @@ def rounding(type: str, errors: str, seed: int) -> dict[str, float]:
     seen = exact.clone()
     if errors != EXACT:
         seen[start:] = replaced(exact[start:], states[type][start:stop], errors, seed)
-    found = readings(exact, seen, start, models.default().model.get_output_embeddings().weight.detach())
+    found = readings(
+        exact, seen, start, models.default().model.get_output_embeddings().weight.detach()
+    )
     error = seen[start:] - exact[start:]
     constant = error.mean(0).square().sum() / error.square().sum(-1).mean().clamp(min=1e-30)
-    return {name: round(value, 4) for name, value in (found | {"constant": float(constant)}).items()}
+    return {
+        name: round(value, 4) for name, value in (found | {"constant": float(constant)}).items()
+    }
 
 
 FOURTEEN = ("1", "0", "7", " the", "b", "x", " one", "()", "e", " and", ",", "\n", "a", " dog")
@@ -346,7 +395,9 @@ def repeated_row(token: int) -> dict[str, float]:
     with torch.inference_mode():
         middle = exact.model(ids[None], output_hidden_states=True, logits_to_keep=1).hidden_states
         text = probe.encode(exact, data.prose())[:REPEATED]
-        usual = exact.model(torch.cat([ids[:1], text])[None], output_hidden_states=True, logits_to_keep=1).hidden_states
+        usual = exact.model(
+            torch.cat([ids[:1], text])[None], output_hidden_states=True, logits_to_keep=1
+        ).hidden_states
     half = len(middle) // 2
     sizes, median = middle[half][0].norm(dim=-1), float(usual[half][0].norm(dim=-1).median())
     late = slice(199, 511)
@@ -357,9 +408,13 @@ def repeated_row(token: int) -> dict[str, float]:
         ("isotropic", "isotropic"),
     ):
         found = replaced(states, seen, errors)
-        nearest = torch.cdist(found[late], states, compute_mode="donot_use_mm_for_euclid_dist").argmin(1)
+        nearest = torch.cdist(
+            found[late], states, compute_mode="donot_use_mm_for_euclid_dist"
+        ).argmin(1)
         right[label] = round(float((nearest == torch.arange(199, 511)).double().mean()), 4)
-    between = torch.cdist(seen[late], seen[late], compute_mode="donot_use_mm_for_euclid_dist").fill_diagonal_(math.inf)
+    between = torch.cdist(
+        seen[late], seen[late], compute_mode="donot_use_mm_for_euclid_dist"
+    ).fill_diagonal_(math.inf)
     return {
         "name": name.replace("\n", "\\n"),
         "near": round(near, 3),
@@ -397,7 +452,9 @@ def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
         values = {name: field[low:high].double() for name, field in part.items()}
         means = {name: values.pop(name).mean() for name in ("share", "pair", "nearest")}
         medians = {name: field.median() for name, field in values.items()}
-        rows.append({"low": low, "high": high} | {name: float(x) for name, x in (medians | means).items()})
+        rows.append(
+            {"low": low, "high": high} | {name: float(x) for name, x in (medians | means).items()}
+        )
     return pd.DataFrame(rows)
 
 
@@ -416,7 +473,9 @@ def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
 # Sequences ---------------------------------------------------------------------------------------------
 
 
-def prefix_distance(states: Float[Tensor, "n d"], lengths: Sequence[int], step: int = 1) -> Float[Tensor, " lengths"]:
+def prefix_distance(
+    states: Float[Tensor, "n d"], lengths: Sequence[int], step: int = 1
+) -> Float[Tensor, " lengths"]:
     """L1 distance of the prefixes of n and of n + step tokens after the first one."""
     return torch.stack([(states[n + step] - states[n]).abs().sum() for n in lengths]).cpu().double()
 
@@ -429,7 +488,9 @@ def ones(model: LanguageModel, count: int = 512) -> Int[Tensor, " n"]:
 def random_digits(n: int, ones: Sequence[int], seed: int = 0) -> str:
     """Digits drawn uniformly, with a 1 at the given places (counted from 1): Figure 5b ends its sequences on a 1."""
     digits = torch.randint(0, 10, (n,), generator=torch.Generator().manual_seed(seed)).tolist()
-    return "".join("1" if place in ones else str(digit) for place, digit in enumerate(digits, start=1))
+    return "".join(
+        "1" if place in ones else str(digit) for place, digit in enumerate(digits, start=1)
+    )
 
 
 def ones_at_the_end(
@@ -438,7 +499,9 @@ def ones_at_the_end(
     """L1 distance of n digits and the same with the last 1 repeated, by how many of the last digits are ones; the others are random."""
     found = [
         [
-            collapse.last_token_distance(model, [n], sequence=random_digits(n, range(n - k + 1, n + 1), seed))
+            collapse.last_token_distance(
+                model, [n], sequence=random_digits(n, range(n - k + 1, n + 1), seed)
+            )
             for k in runs
         ]
         for seed in range(seeds)
@@ -446,7 +509,9 @@ def ones_at_the_end(
     return torch.tensor(found).double().mean(0)
 
 
-def merging(model: LanguageModel, letters: str = "abx", lengths: Sequence[int] = (16, 64, 256)) -> pd.DataFrame:
+def merging(
+    model: LanguageModel, letters: str = "abx", lengths: Sequence[int] = (16, 64, 256)
+) -> pd.DataFrame:
     """What one more changes in a run of one letter, which the tokenizer cuts into longer tokens: L1 distances.
 
     A row a letter and length: one letter more, the text cut anew; one whole token more; and one letter more where each
@@ -462,7 +527,9 @@ def merging(model: LanguageModel, letters: str = "abx", lengths: Sequence[int] =
         for n in lengths:
             cut = probe.encode(model, letter * n)
             size = max(1, n // len(cut))
-            base, one, token = (states(probe.encode(model, letter * k))[-1] for k in (n, n + 1, n + size))
+            base, one, token = (
+                states(probe.encode(model, letter * k))[-1] for k in (n, n + 1, n + size)
+            )
             rows.append(
                 {
                     "letter": letter,
@@ -485,7 +552,9 @@ def right_both_ways(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
 @cache
 def telling_apart(model: LanguageModel) -> pd.DataFrame:
     """The table that `write` commits for the embedded model, for another one: rows of ones up to 2,048 tokens or its context."""
-    return tabled(passes(min(2048, model.model.config.get_text_config().max_position_embeddings - 1), model))
+    return tabled(
+        passes(min(2048, model.model.config.get_text_config().max_position_embeddings - 1), model)
+    )
 
 
 def tabled(states: dict[str, Tensor]) -> pd.DataFrame:
@@ -536,10 +605,15 @@ def other_prompts(model: LanguageModel) -> dict[str, dict[tuple[str, str], tuple
     """`collapse.copying_margins` with each of `PROMPTS`: from the committed table if the model is the embedded one."""
     if model.name != models.DEFAULT:
         asked = compute.progress(PROMPTS, "copying prompts")
-        return {prompt: collapse.copying_margins(model, DIGITS, **PROMPTS[prompt]) for prompt in asked}
+        return {
+            prompt: collapse.copying_margins(model, DIGITS, **PROMPTS[prompt]) for prompt in asked
+        }
     return {
         row["prompt"]: {
-            (place, asked): tuple(torch.tensor([row[f"{place}_{asked}_{digit}_{n}"] for n in DIGITS]) for digit in "01")
+            (place, asked): tuple(
+                torch.tensor([row[f"{place}_{asked}_{digit}_{n}"] for n in DIGITS])
+                for digit in "01"
+            )
             for place, asked in itertools.product(collapse.PLACES, collapse.PLACES)
         }
         for row in data.table("copying_prompts").to_dict("records")
@@ -566,7 +640,10 @@ def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict
     """The distances of Figures 8 and 10 at `LAYER_LENGTHS`, by encoding: the mean over seeds."""
     setting, means = {"lengths": LAYER_LENGTHS, "residual": residual, "deviation": deviation}, {}
     for name, choice in (READING | VARIANTS).items():
-        runs = [constructions.one_layer_distance(**choice, **setting, seed=seed) for seed in range(seeds)]
+        runs = [
+            constructions.one_layer_distance(**choice, **setting, seed=seed)
+            for seed in range(seeds)
+        ]
         means[name] = torch.stack(runs).mean(0)
     return means
 

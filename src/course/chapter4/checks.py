@@ -22,7 +22,9 @@ from course.runs import asked
 from helpers import collapse, data, models
 
 progress = functools.partial(checks.progress, globals().values())  # of all exercises of this module
-compare, reason, refuse = (functools.partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse))
+compare, reason, refuse = (
+    functools.partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse)
+)
 normal, binomtest = checks.normal, stats.binomtest  # the table calls them
 
 
@@ -33,7 +35,9 @@ def _string(name: str, answer: Any) -> str:
     """A string of zeros and ones, from a string or from the signs in any container."""
     checks.filled(name, answer)
     try:
-        text = str(answer) if isinstance(answer, str) else "".join(str(int(sign)) for sign in answer)
+        text = (
+            str(answer) if isinstance(answer, str) else "".join(str(int(sign)) for sign in answer)
+        )
     except (TypeError, ValueError):
         text = None
     refuse("two_strings", "string", name=name, answer=answer, text=text)
@@ -42,7 +46,9 @@ def _string(name: str, answer: Any) -> str:
 
 def _apart(one: str, other: str, **setting: Any) -> float:
     """How far the last states of two strings are from each other in a random Transformer."""
-    return float((counting.last_state(one, **setting) - counting.last_state(other, **setting)).abs().max())
+    return float(
+        (counting.last_state(one, **setting) - counting.last_state(other, **setting)).abs().max()
+    )
 
 
 ONES = (6, 9)  # of the two strings
@@ -54,10 +60,14 @@ def two_strings(first: Any, second: Any) -> Right:
     first, second = _string("first", first), _string("second", second)
     (a, b), (c, d) = ((text.count("0"), text.count("1")) for text in (first, second))
     refuse("two_strings", a=a, b=b, c=c, d=d, first=first, second=second)
-    without = max(_apart(first, second, layers=layers, seed=seed) for layers in (1, 3) for seed in range(3))
+    without = max(
+        _apart(first, second, layers=layers, seed=seed) for layers in (1, 3) for seed in range(3)
+    )
     masked = min(_apart(first, second, causal=True, layers=3, seed=seed) for seed in range(3))
     if not without < 1e-12 < masked:
-        raise Wrong(f"the last states differ by {without:.0e} without a mask and by {masked:.0e} with one. Try others.")
+        raise Wrong(
+            f"the last states differ by {without:.0e} without a mask and by {masked:.0e} with one. Try others."
+        )
     return Right(
         f"{b} and {d} ones, and in six random Transformers the last states differ by {without:.0e} at most, which is "
         f"rounding. With a causal mask it is at least {masked:.2g}."
@@ -76,7 +86,9 @@ def baseline(answer: Any) -> Right:
 
     def picture() -> HTML:
         guess, _ = answer(list(range(10, 200, 10)))
-        return drawn(*figures.always_one_number(round(float(guess))), "With your guess for 10, 20, …, 190. ")
+        return drawn(
+            *figures.always_one_number(round(float(guess))), "With your guess for 10, 20, …, 190. "
+        )
 
     found = compare("baseline", answer, _guessed)
     ways = [rows for _, rows in asked.asked_of().groupby(["task", "strategy", "line"])]
@@ -103,7 +115,9 @@ def averages(answer: Any) -> Right:
     """The last token after some layers of uniform causal attention."""
     compare("averages", answer, lambda x, k: _averaged(x, k)[-1])
     strings = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])
-    ends = [" and ".join(f"{float(run('averages', answer, x, k)):.3g}" for x in strings) for k in (1, 2)]
+    ends = [
+        " and ".join(f"{float(run('averages', answer, x, k)):.3g}" for x in strings) for k in (1, 2)
+    ]
     network = [_apart("10", "1100", causal=True, layers=layers) for layers in (1, 2)]
     assert network[0] < 1e-9  # the same means: what is left is rounding
     return Right(
@@ -113,7 +127,9 @@ def averages(answer: Any) -> Right:
     )
 
 
-def _averaged(values: Tensor, layers: int, seen: Callable = lambda n: torch.arange(1, n + 1)) -> Tensor:
+def _averaged(
+    values: Tensor, layers: int, seen: Callable = lambda n: torch.arange(1, n + 1)
+) -> Tensor:
     """All tokens after some layers; `seen` tells by how many each sum is divided."""
     for _ in range(layers):
         values = values.cumsum(0) / seen(len(values))
@@ -150,7 +166,9 @@ def letters(answer: Any) -> Right:
     """How many letters each token holds after byte-pair merges."""
     found = compare("letters", answer, _lengths)
     merges = checks.given(globals(), "letters")[3].arguments[1]
-    same = [n for n in range(1, 25) if len(run(f"letters('y' * {n}, …)", answer, "y" * n, merges)) == 3]
+    same = [
+        n for n in range(1, 25) if len(run(f"letters('y' * {n}, …)", answer, "y" * n, merges)) == 3
+    ]
     return Right(
         f"{found.sentence} With the merges of the fourth case {', '.join(map(str, same[:-1]))} and {same[-1]} letters y "
         "are all three tokens: who counts must know what is in each."
@@ -178,7 +196,10 @@ def interval(answer: Any, strings: Any) -> Right:
 
     def picture() -> HTML:
         runs = data.table("counting_trained")
-        return drawn(*figures.counting_by_length(runs, "position encoding", ends), "The lab's figure, your intervals. ")
+        return drawn(
+            *figures.counting_by_length(runs, "position encoding", ends),
+            "The lab's figure, your intervals. ",
+        )
 
     found = compare("interval", answer, significance.share_interval)
     n = number("strings", strings)
@@ -192,7 +213,9 @@ def interval(answer: Any, strings: Any) -> Right:
 
 def _ends(n: float) -> tuple[float, float]:
     """The lower end of the share 0.6 and the upper end of one half, n strings each."""
-    (_, high), (low, _) = (significance.share_interval(round(share * n), int(n)) for share in (0.5, 0.6))
+    (_, high), (low, _) = (
+        significance.share_interval(round(share * n), int(n)) for share in (0.5, 0.6)
+    )
     return low, high
 
 
@@ -231,7 +254,9 @@ def reach(answer: Any) -> Right:
     return Right(
         f"your function gives {got[0]} with 8 bits (bf16), {got[1]} with 9 and {got[2]:,} with 11 (fp16): {got[1] / got[0]:.2f} "
         "times as far for one bit.",
-        lambda: drawn(*figures.by_bits(lambda bits: number("reach", run(f"reach({bits})", answer, bits)))),
+        lambda: drawn(
+            *figures.by_bits(lambda bits: number("reach", run(f"reach({bits})", answer, bits)))
+        ),
     )
 
 
@@ -255,7 +280,11 @@ def codes(answer: Any) -> Right:
         refuse("codes", **found)
         lengths, products = vectors.norm(dim=1), (vectors @ vectors.T).fill_diagonal_(0).abs()
         worst = int((lengths - 1).abs().argmax())
-        found |= {"worst": worst, "length": lengths[worst], "best": counting.welch_bound(width + 1, width)}
+        found |= {
+            "worst": worst,
+            "length": lengths[worst],
+            "best": counting.welch_bound(width + 1, width),
+        }
         found |= {"products": products, "largest": products.max()}
         refuse("codes", "measured", **found, why=reason("codes", "leaning", **found))
     sure = counting.longest_counted(counting.welch_bound(64, 63))
@@ -275,19 +304,41 @@ def counter(answer: Any, n: Any) -> Right:
     call = "counter()"
     found = run(call, answer)
     refuse("counter", found=found)
-    head, read = {name: tensor(f"the {name}", weight) for name, weight in zip(HEAD, found, strict=False)}, found[4]
+    head, read = (
+        {name: tensor(f"the {name}", weight) for name, weight in zip(HEAD, found, strict=False)},
+        found[4],
+    )
     for name, weight in head.items():
         refuse("counter", "matrix", name=name, weight=weight)
     refuse("counter", "head", **head, width=head["embedding"].shape[1], read=read)
     for _, (text,) in checks.given(globals(), "counter"):
-        asked = f"the string {text!r}" if len(text) < 9 else f"a string of {len(text)} signs that starts {text[:4]}"
-        value = number(f"read(the state of {asked})", run(f"read(the state of {asked})", read, _state(head, text)))
-        seen = {"text": text, "asked": asked, "value": value, "zeros": text.count("0"), "ones": text.count("1")}
-        refuse("counter", "misread", **seen, why=reason("counter", "why", **seen, logits=_logits(head)))
+        asked = (
+            f"the string {text!r}"
+            if len(text) < 9
+            else f"a string of {len(text)} signs that starts {text[:4]}"
+        )
+        value = number(
+            f"read(the state of {asked})",
+            run(f"read(the state of {asked})", read, _state(head, text)),
+        )
+        seen = {
+            "text": text,
+            "asked": asked,
+            "value": value,
+            "zeros": text.count("0"),
+            "ones": text.count("1"),
+        }
+        refuse(
+            "counter", "misread", **seen, why=reason("counter", "why", **seen, logits=_logits(head))
+        )
     far = checks.clocked(lambda: _far(head, read))
     if far < 100:
-        why = reason("counter", "coarse", head=head, read=read, logits=_logits(head)[1], values=_values(head))
-        raise Wrong(f"in float64 it counts, in bf16 only up to {far}, and 100 can be reached. {why}")
+        why = reason(
+            "counter", "coarse", head=head, read=read, logits=_logits(head)[1], values=_values(head)
+        )
+        raise Wrong(
+            f"in float64 it counts, in bf16 only up to {far}, and 100 can be reached. {why}"
+        )
     refuse("counter", "claimed", far=far, claimed=number("n", n))
     more = "at least " if far == FAR else ""
     return Right(

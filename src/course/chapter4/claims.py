@@ -21,7 +21,9 @@ INSIDE = Threshold(0.9)  # right within the lengths of training
 
 
 def _change(once: str, more: str, **setting) -> float:
-    return float((counting.last_state(once, **setting) - counting.last_state(more, **setting)).abs().max())
+    return float(
+        (counting.last_state(once, **setting) - counting.last_state(more, **setting)).abs().max()
+    )
 
 
 DIFFERS = Threshold(0.01)
@@ -39,7 +41,10 @@ def same_ratio_same_state() -> Numbers:
     return {
         "pairs": len(pairs),
         "largest": max(
-            _change(*pair, layers=layers, seed=seed) for pair in pairs for layers in (1, 3) for seed in range(5)
+            _change(*pair, layers=layers, seed=seed)
+            for pair in pairs
+            for layers in (1, 3)
+            for seed in range(5)
         ),
         "masked": _change("10", "1100", causal=True),
         "other": _change("10", "110"),
@@ -59,7 +64,10 @@ SOMEWHERE = Threshold(2**26)  # a length
 )
 def collapse_ends_counting() -> Numbers:
     exact = all(Fraction(1, 1 + n) != Fraction(1, 2 + n) for n in range(5000))
-    return {"exact": exact, "limits": {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}}
+    return {
+        "exact": exact,
+        "limits": {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")},
+    }
 
 
 REACH = {"bf16": 188, "fp16": 1463, "fp32": 11_864_337}
@@ -70,15 +78,22 @@ REACH = {"bf16": 188, "fp16": 1463, "fp32": 11_864_337}
         f"the largest right counts are {', '.join(f'{n:,} in {kind}' for kind, n in REACH.items())}, and exact weights differ there",
         lambda reach, still: reach == REACH and min(still) > 0,
     ),
-    nothing=("no token of another kind: no count", {"reach": dict.fromkeys(REACH, 0), "still": [0.0]}),
+    nothing=(
+        "no token of another kind: no count",
+        {"reach": dict.fromkeys(REACH, 0), "still": [0.0]},
+    ),
 )
 def first_token_reach() -> Numbers:
     reach = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
     return {
         "reach": reach,
-        "still": [float(Fraction(1, 1 + limit) - Fraction(1, 2 + limit)) for limit in reach.values()],
+        "still": [
+            float(Fraction(1, 1 + limit) - Fraction(1, 2 + limit)) for limit in reach.values()
+        ],
         "network": {name: measures.counts_to(name) for name in ("bf16", "fp16")},
-        "numbers": {f"largest count, {name}": (None, float(limit)) for name, limit in reach.items()},
+        "numbers": {
+            f"largest count, {name}": (None, float(limit)) for name, limit in reach.items()
+        },
     }
 
 
@@ -87,12 +102,19 @@ def first_token_reach() -> Numbers:
         "all counts are right when n is given, and attention alone tells 1 of 2 from 1,000 of 2,000",
         lambda right, told: min(right) >= Threshold(1) and told,
     ),
-    part=("all are right when n is given; attention alone averages", lambda right: min(right) >= Threshold(1)),
+    part=(
+        "all are right when n is given; attention alone averages",
+        lambda right: min(right) >= Threshold(1),
+    ),
     nothing=("one answer for all", {"right": [0.0] * 9, "told": False}),
 )
 def wide_enough_counts() -> Numbers:
     return {
-        "right": [measures.read_right(m, m, "tight", n, trials=5) for m in (8, 64, 128) for n in (16, 512, 4096)],
+        "right": [
+            measures.read_right(m, m, "tight", n, trials=5)
+            for m in (8, 64, 128)
+            for n in (16, 512, 4096)
+        ],
         "told": counting.mass_on_ones(1, 1) != counting.mass_on_ones(1000, 1000),
     }
 
@@ -116,7 +138,9 @@ READS, MISREADS = Threshold(0.9), Threshold(0.5)
     nothing=("a width that changes nothing", {"long": [1.0] * 3, "solved": [1.0] * 2}),
 )
 def transition_at_the_vocabulary() -> Numbers:
-    product = {n: [measures.read_right(64, d, "tight", n) for d in (48, 63, 64)] for n in (16, 4096)}
+    product = {
+        n: [measures.read_right(64, d, "tight", n) for d in (48, 63, 64)] for n in (16, 4096)
+    }
     solved = [measures.read_right(64, d, "random", 4096, readout="solved") for d in (62, 63)]
     return {"short": product[16], "long": product[4096], "solved": solved}
 
@@ -149,7 +173,10 @@ def merged_tokens_hide_items() -> Numbers:
         "one is above what one constant answer gives",
         lambda accuracies, constant: max(accuracies) > Threshold(constant),
     ),
-    nothing=("one constant answer", lambda accuracies, constant: {"accuracies": [constant] * len(accuracies)}),
+    nothing=(
+        "one constant answer",
+        lambda accuracies, constant: {"accuracies": [constant] * len(accuracies)},
+    ),
 )
 def separators_help_in_training() -> Numbers:
     return {
@@ -162,7 +189,10 @@ def separators_help_in_training() -> Numbers:
 
 @rule(
     holds=(f"the rank correlation has p above {LEVEL:g}", lambda p: p > LEVEL),
-    fit=("one base is above what one constant answer gives", lambda best, constant: best > Threshold(constant)),
+    fit=(
+        "one base is above what one constant answer gives",
+        lambda best, constant: best > Threshold(constant),
+    ),
     nothing=("bases that all give one accuracy", {"p": 1.0}),
     null="that nothing shows is what is claimed; so it needs accuracies that could show it",
 )
@@ -199,7 +229,10 @@ def read_off(column: str) -> Numbers:
     mean = given.groupby(column).value.mean()
     names = {"task": counting.TASKS, "strategy": counting.STRATEGIES}[column]
     lengths = measures.PAPER_LENGTHS
-    guess = {task: dict(zip(lengths, measures.always(100, lengths, task), strict=True)) for task in counting.TASKS}
+    guess = {
+        task: dict(zip(lengths, measures.always(100, lengths, task), strict=True))
+        for task in counting.TASKS
+    }
     return {"read": len(mean), "error": mean.reindex(names).to_dict(), "guess": guess}
 
 
@@ -227,7 +260,10 @@ TEN = Threshold(0.5)  # of the short questions
         f"the error grows at 16, 24, 48 letters with each encoding, and the language model counts {TEN:.0%} of the short ones",
         lambda errors, right, few: _grow(errors) and right >= TEN * few,
     ),
-    part=("in decoders trained to count it does; the language model asked cannot decide", lambda errors: _grow(errors)),
+    part=(
+        "in decoders trained to count it does; the language model asked cannot decide",
+        lambda errors: _grow(errors),
+    ),
     able=(f"four and eight letters are right in {INSIDE:.0%}", lambda short: short >= INSIDE),
     nothing=("an error that no length changes", {"errors": {"NoPE": [1.0] * 3, "RoPE": [1.0] * 3}}),
 )
@@ -236,7 +272,10 @@ def counting_error_grows() -> Numbers:
     answers = asked.long(data.table("counting_smollm2"))
     few = answers[answers.length <= 10]
     return {
-        "errors": {name: [float(rows[f"error_{n}"].mean()) for n in (16, 24, 48)] for name, rows in runs.items()},
+        "errors": {
+            name: [float(rows[f"error_{n}"].mean()) for n in (16, 24, 48)]
+            for name, rows in runs.items()
+        },
         "short": _short(runs),
         "right": int((few.error == 0).sum()),
         "few": len(few),
@@ -252,7 +291,10 @@ TENTH = Threshold(0.1)
         lambda low, top: low > TENTH and top == asked.GUESS,
     ),
     part=(f"multiples of ten are surely above {TENTH:.0%} of them", lambda low: low > TENTH),
-    able=(f"{TEN:.0%} of the strings of at most ten are right", lambda right, few: right >= TEN * few),
+    able=(
+        f"{TEN:.0%} of the strings of at most ten are right",
+        lambda right, few: right >= TEN * few,
+    ),
     nothing=("numbers drawn evenly: one in ten", {"low": 0.05, "right": 1, "few": 1}),
 )
 def guesses_are_round(model: LanguageModel | None = None) -> Numbers:
@@ -289,12 +331,18 @@ FLOOR, CEILING = Threshold(0.1), Threshold(0.98)  # between them there is room
         f"the 95% interval of what commas add is below {MARGIN:g}",
         lambda gaps: [high < MARGIN for _, _, high, _ in gaps.values()],
     ),
-    against=(f"it is above {MARGIN:g}", lambda gaps: [low > MARGIN for _, low, _, _ in gaps.values()]),
+    against=(
+        f"it is above {MARGIN:g}",
+        lambda gaps: [low > MARGIN for _, low, _, _ in gaps.values()],
+    ),
     enough=(
         "one interval is on one side",
         lambda gaps: any(high < MARGIN or low > MARGIN for _, low, high, _ in gaps.values()),
     ),
-    fit=(f"right without commas is between {FLOOR:g} and {CEILING:g}", lambda plain: FLOOR < plain < CEILING),
+    fit=(
+        f"right without commas is between {FLOOR:g} and {CEILING:g}",
+        lambda plain: FLOOR < plain < CEILING,
+    ),
     nothing=("commas that help by a tenth", {"gaps": {"RoPE": trained.Gap(0.1, 0.08, 0.12, 9)}}),
 )
 def commas_do_not_help_from_scratch() -> Numbers:
@@ -317,11 +365,17 @@ def commas_do_not_help_from_scratch() -> Numbers:
     ),
     fit=("one kind is below the ceiling", lambda means: min(means.values()) < 1 - MARGIN),
     able=(f"four and eight letters are right in {INSIDE:.0%}", lambda short: short >= INSIDE),
-    nothing=("chunks that change nothing", lambda plain, chunks: {"chunks": [plain for _ in chunks]}),
+    nothing=(
+        "chunks that change nothing",
+        lambda plain, chunks: {"chunks": [plain for _ in chunks]},
+    ),
 )
 def chunks_in_trained_decoders() -> Numbers:
     runs = trained.chosen_runs(data.table("counting_trained"), "tokens")
-    inside = {name: rows[[f"right_{n}" for n in (4, 8, 12, 16)]].mean(axis=1).tolist() for name, rows in runs.items()}
+    inside = {
+        name: rows[[f"right_{n}" for n in (4, 8, 12, 16)]].mean(axis=1).tolist()
+        for name, rows in runs.items()
+    }
     return {
         "plain": inside["characters"],
         "chunks": [inside[name] for name in ("chunks of 2", "chunks of 4")],
@@ -346,7 +400,12 @@ STEADY = Threshold(0.9)
         f"controls stay right in {STEADY:.0%}, and each encoding has a pair that tells",
         lambda steady, lost: steady > STEADY and min(pairs for _, pairs, *_ in lost) > 0,
     ),
-    nothing=("a coin", lambda lost: {"lost": [(name, pairs, pairs / 2, pairs / 2, 1.0) for name, pairs, *_ in lost]}),
+    nothing=(
+        "a coin",
+        lambda lost: {
+            "lost": [(name, pairs, pairs / 2, pairs / 2, 1.0) for name, pairs, *_ in lost]
+        },
+    ),
 )
 def last_token_is_lost_first() -> Numbers:
     table = data.table("copying_trained")
@@ -358,7 +417,13 @@ def last_token_is_lost_first() -> Numbers:
     }
 
 
-GONE, FALLS, NEAR, CELLS, GUESS = Threshold(0.9), Threshold(0.5), 0.05, Threshold(5), Threshold(0.65)
+GONE, FALLS, NEAR, CELLS, GUESS = (
+    Threshold(0.9),
+    Threshold(0.5),
+    0.05,
+    Threshold(5),
+    Threshold(0.65),
+)
 READ = 0.95  # right by the read-out
 
 
@@ -372,19 +437,25 @@ READ = 0.95  # right by the read-out
         lambda falls, lost: falls > FALLS * lost,
     ),
     enough=(f"{CELLS:g} cells fail", lambda lost: lost >= CELLS),
-    fit=(f"with shuffled digits the read-out is below {GUESS:.0%}", lambda control: control < GUESS),
+    fit=(
+        f"with shuffled digits the read-out is below {GUESS:.0%}",
+        lambda control: control < GUESS,
+    ),
     nothing=("a read-out that falls nowhere", {"gone": 0, "falls": 0}),
 )
 def copying_fails_at_collapse() -> Numbers:
     table = data.table("copying_probed").set_index(["encoding", "seed"])
     right, read, guess, control = (
-        table[[f"{kind}_{place}_{n}" for place in trained.PLACES for n in trained.READ[1:]]].set_axis(
-            [f"{place} {n}" for place in trained.PLACES for n in trained.READ[1:]], axis=1
-        )
+        table[
+            [f"{kind}_{place}_{n}" for place in trained.PLACES for n in trained.READ[1:]]
+        ].set_axis([f"{place} {n}" for place in trained.PLACES for n in trained.READ[1:]], axis=1)
         for kind in ("right", "probe", "majority", "shuffled")
     )
     lost = right < 0.9
-    ends = [[f"{kind}_{place}_{trained.READ[-1]}" for place in trained.PLACES] for kind in ("probe", "untrained")]
+    ends = [
+        [f"{kind}_{place}_{trained.READ[-1]}" for place in trained.PLACES]
+        for kind in ("probe", "untrained")
+    ]
     return {
         "cells": int(lost.size),
         "lost": int(lost.sum().sum()),
@@ -426,7 +497,10 @@ HARD_TO, EASY_TO = Threshold(0.5), Threshold(0.9)
     null="a network that learned nothing is what is claimed",
 )
 def counting_is_hard_to_learn() -> Numbers:
-    table, asked_ = run_selection.chosen(data.table("counting_inside")), data.table("counting_asked")
+    table, asked_ = (
+        run_selection.chosen(data.table("counting_inside")),
+        data.table("counting_asked"),
+    )
     means = table.groupby(["longest", "encoding"]).right_4.mean()
     ends = asked_[asked_.asked == "the end"].groupby(["steps", "encoding"]).right_16.mean()
     return {
@@ -444,16 +518,25 @@ LEARNED = Threshold(trained.LEARNED)
     each=(
         f"with the encoding {LEARNED:.0%} are right at 3 N/4 and at N letters",
         lambda before, last: [
-            min(each.values()) >= LEARNED and last[name][max(each)] >= LEARNED for name, each in before.items()
+            min(each.values()) >= LEARNED and last[name][max(each)] >= LEARNED
+            for name, each in before.items()
         ],
     ),
-    against=("fewer are at 3 N/4", lambda before: [min(each.values()) < LEARNED for each in before.values()]),
-    nothing=("one answer of 17 for all", lambda before: {"before": {name: {16: 1 / 17} for name in before}}),
+    against=(
+        "fewer are at 3 N/4",
+        lambda before: [min(each.values()) < LEARNED for each in before.values()],
+    ),
+    nothing=(
+        "one answer of 17 for all",
+        lambda before: {"before": {name: {16: 1 / 17} for name in before}},
+    ),
 )
 def counting_holds_within_training() -> Numbers:
     table = run_selection.chosen(data.table("counting_inside"))
     means = table.groupby(["encoding", "longest"])[["right_3", "right_4"]].mean()
-    edge = data.table("counting_edge").groupby(["longest", "steps"])[["before_0", "before_16"]].mean()
+    edge = (
+        data.table("counting_edge").groupby(["longest", "steps"])[["before_0", "before_16"]].mean()
+    )
     short, long = inside.STEPS_A_LETTER * 32, inside.STEPS_A_LETTER * 48
     names = table.encoding.unique()
     return {
@@ -472,9 +555,15 @@ WORSE, GAP = Threshold(0), Threshold(0.1)
         f"more symbols are always worse, with a gap of {GAP:g} where the width falls below them",
         lambda changes, wide, narrow: max(changes) < WORSE and min(wide) > max(narrow) + GAP,
     ),
-    part=("more symbols are always worse, with no step at the width", lambda changes: max(changes) < WORSE),
+    part=(
+        "more symbols are always worse, with no step at the width",
+        lambda changes: max(changes) < WORSE,
+    ),
     able=(f"where the width reaches one is right in {INSIDE:.0%}", lambda wide: max(wide) > INSIDE),
-    nothing=("a number of symbols that changes nothing", lambda changes: {"changes": [0.0] * len(changes)}),
+    nothing=(
+        "a number of symbols that changes nothing",
+        lambda changes: {"changes": [0.0] * len(changes)},
+    ),
 )
 def vocabulary_against_width() -> Numbers:
     table = data.table("counting_symbols").set_index(["symbols", "width"]).right
@@ -482,7 +571,11 @@ def vocabulary_against_width() -> Numbers:
         "shares": _nested(table),
         "wide": [share for (symbols, width), share in table.items() if width >= symbols],
         "narrow": [share for (symbols, width), share in table.items() if width < symbols],
-        "changes": table.sort_index().groupby("width").diff().dropna().tolist(),  # with more symbols
+        "changes": table.sort_index()
+        .groupby("width")
+        .diff()
+        .dropna()
+        .tolist(),  # with more symbols
     }
 
 
@@ -505,7 +598,9 @@ SHUFFLED, RATIO = Threshold(0.3), Threshold(0.5)
     ),
     nothing=(
         "the decoder's own answers in place of the line's",
-        lambda found: {"found": {name: {**each, "findable": each["used"]} for name, each in found.items()}},
+        lambda found: {
+            "found": {name: {**each, "findable": each["used"]} for name, each in found.items()}
+        },
     ),
 )
 def the_count_is_there() -> Numbers:
@@ -517,6 +612,10 @@ def the_count_is_there() -> Numbers:
         "follows": answers.along_20.to_dict(),
         "ratio": [table.ratio.max()],
         "shuffled": table[["trained_shuffled", "untrained_shuffled"]].max().tolist(),
-        "still": float(answers[[f"{kind}_{n}" for kind in ("random", "against") for n in (20, 28, 32)]].max().max()),
+        "still": float(
+            answers[[f"{kind}_{n}" for kind in ("random", "against") for n in (20, 28, 32)]]
+            .max()
+            .max()
+        ),
         "seeds": table.groupby("encoding").seed.nunique().min(),
     }

@@ -27,7 +27,9 @@ def copies() -> tuple[Axes, str]:
     many = [1, 2, 3, 5, 8, 16, 32, 64, 128, 256]
 
     def moved(k: int, dtype: str) -> torch.Tensor:
-        one, more = (counting.last_state("10" * n, causal=True, dtype=dtype).double() for n in (k, k + 1))
+        one, more = (
+            counting.last_state("10" * n, causal=True, dtype=dtype).double() for n in (k, k + 1)
+        )
         return (more - one) / one.norm()
 
     exact, here = ([moved(k, dtype) for k in many] for dtype in ("fp64", "fp32"))
@@ -64,12 +66,21 @@ def readout() -> tuple[Figure, str]:
         near.plot(count, 1, "o", color=colour, ms=7)
         near.plot([mark, mark], [-0.12, 0], color=BLACK, lw=2)
     near.axhline(0, color=BLACK, lw=1)
-    near.set(ylim=(-0.3, 1.3), yticks=[0, 1], yticklabels=["bf16", "n"], xticks=[180, limits["bf16"], 196])
+    near.set(
+        ylim=(-0.3, 1.3),
+        yticks=[0, 1],
+        yticklabels=["bf16", "n"],
+        xticks=[180, limits["bf16"], 196],
+    )
     far.axvspan(10, 200, color="#EEF4FA", zorder=0)
     for row, (name, limit) in enumerate(limits.items()):
         far.plot([1, limit], [row, row], style.TYPES[name], color=BLACK, lw=4, label=name)
-        far.annotate(f"{limit:,}", (limit, row), (0, 8), textcoords="offset points", ha="right", size=15)
-    far.set(xscale="log", xlim=(1, 1e8), ylim=(-0.6, 2.7), yticks=range(3), yticklabels=list(limits))
+        far.annotate(
+            f"{limit:,}", (limit, row), (0, 8), textcoords="offset points", ha="right", size=15
+        )
+    far.set(
+        xscale="log", xlim=(1, 1e8), ylim=(-0.6, 2.7), yticks=range(3), yticklabels=list(limits)
+    )
     far.set_xlabel("ones after the first token")
     for ax in (near, far):
         ax.grid(False)
@@ -91,7 +102,9 @@ def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
     ax.set_title(f"One bit more counts {factor:.2f} times as far")
     for name, b in (("bf16", 8), ("fp16", 11)):
         look = {"textcoords": "offset points", "weight": "bold"}
-        ax.annotate(f"{name}: {frame['read right'][b]:,.0f}", (b, frame["read right"][b]), (8, -22), **look)
+        ax.annotate(
+            f"{name}: {frame['read right'][b]:,.0f}", (b, frame["read right"][b]), (8, -22), **look
+        )
     return ax, (
         f"From {bits[0]} to {bits[-1]} bits the largest count goes from {limits[0]:,.0f} to {limits[-1]:,.0f}, "
         f"{factor:.2f} times as far for each bit."
@@ -101,7 +114,11 @@ def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
 # Lesson: reported answers --------------------------------------------------------------------------------
 
 # of each way of writing: mark, colour, and how far above its model's row, so that equal answers are both seen
-WRITTEN = {"ones": ("o", BLUE, 0.2), "comma_separated": ("s", RED, 0.0), "groups_of_five": ("^", GREEN, -0.2)}
+WRITTEN = {
+    "ones": ("o", BLUE, 0.2),
+    "comma_separated": ("s", RED, 0.0),
+    "groups_of_five": ("^", GREEN, -0.2),
+}
 
 
 def reported(guess: int) -> tuple[Axes, str]:
@@ -112,18 +129,36 @@ def reported(guess: int) -> tuple[Axes, str]:
     for writing, (mark, colour, above) in WRITTEN.items():
         rows = table[table.writing == writing]
         places = [len(names) - 1 - names.index(model) + above for model in rows.model]
-        ax.plot(rows.answer, places, mark, mfc="none", mew=2.5, ms=11, color=colour, label=measures.WRITINGS[writing])
+        ax.plot(
+            rows.answer,
+            places,
+            mark,
+            mfc="none",
+            mew=2.5,
+            ms=11,
+            color=colour,
+            label=measures.WRITINGS[writing],
+        )
     ax.axvline(measures.ASKED, color=BLACK, lw=2)
     ax.text(measures.ASKED + 3, -0.75, "314, the truth", size=13)
     ax.axvline(guess, color=GREY, lw=2, ls="--")
     side = "right" if guess < measures.ASKED else "left"
-    ax.text(guess + (3 if side == "left" else -3), -0.75, f"always {guess}", size=13, color=GREY, ha=side)
+    ax.text(
+        guess + (3 if side == "left" else -3),
+        -0.75,
+        f"always {guess}",
+        size=13,
+        color=GREY,
+        ha=side,
+    )
     ax.set_yticks(range(len(names)), names[::-1])
     ax.set(ylim=(-1, len(names) - 0.4), xlim=(20, 520))
     ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.08))
     given = table.answer.dropna()
     nearer = int(((given - measures.ASKED).abs() < abs(guess - measures.ASKED)).sum())
-    ax.set_title(f"{nearer} of {len(given)} answers beat always saying {guess}; {int(given.eq(314).sum())} are right")
+    ax.set_title(
+        f"{nearer} of {len(given)} answers beat always saying {guess}; {int(given.eq(314).sum())} are right"
+    )
     return ax, (
         f"Mean error of the {len(given)} answers {(given - measures.ASKED).abs().mean():.0f}, of always saying {guess} "
         f"{abs(guess - measures.ASKED)}; nearer than that: {nearer}."
@@ -141,9 +176,15 @@ def always_one_number(guess: int) -> tuple[Axes, str]:
         "absolute error",
         height=4.3,
     )
-    for errors, colour, name in zip(lines.values(), (BLUE, RED), ("n ones", "0.7 n ones"), strict=True):
+    for errors, colour, name in zip(
+        lines.values(), (BLUE, RED), ("n ones", "0.7 n ones"), strict=True
+    ):
         ax.plot(lengths, errors, "o-", color=colour, label=name)
-    row = data.table("reported/counting_figures").query("quantity == 'largest absolute error'").iloc[0]
+    row = (
+        data.table("reported/counting_figures")
+        .query("quantity == 'largest absolute error'")
+        .iloc[0]
+    )
     ax.axhline(row.value, color=BLACK, lw=1.5, ls="--")
     ax.text(12, row.value + 2, f"paper's Figure 3, task 2: up to about {row.value:.0f}", size=13)
     ax.set_ylim(0, max(112, 1.12 * max(lines["ones"])))
@@ -169,7 +210,16 @@ def bases(trials: int) -> tuple[Axes, str]:
     ax.axhline(measures.PLAIN_ACCURACY, color=RED, lw=2)
     ax.text(1.0, measures.PLAIN_ACCURACY, "without separators", color=RED, size=13, va="bottom")
     errors = [table.accuracy_percent - table.low, table.high - table.accuracy_percent]
-    ax.errorbar(table.base, table.accuracy_percent, errors, fmt="o", mfc="white", mew=2, color=BLUE, capsize=4)
+    ax.errorbar(
+        table.base,
+        table.accuracy_percent,
+        errors,
+        fmt="o",
+        mfc="white",
+        mew=2,
+        color=BLUE,
+        capsize=4,
+    )
     ax.text(0.02, 0.93, "with separators", color=BLUE, size=13, transform=ax.transAxes)
     ax.set_ylim(0, max(2.2, 1.3 * float(table.high.max())))
     rho, p = measures.base_trend()
@@ -201,10 +251,23 @@ def asked_errors(answers: pd.DataFrame, task: str, line: str, name: str) -> tupl
     for strategy, rows in chosen.groupby("strategy", sort=False):
         marker, colour = MARKS[strategy]
         missing = rows[rows.answer.isna()]
-        ax.plot(rows.length, rows.error.astype(float) + 1, marker, color=colour, label=strategy, alpha=0.7)
+        ax.plot(
+            rows.length,
+            rows.error.astype(float) + 1,
+            marker,
+            color=colour,
+            label=strategy,
+            alpha=0.7,
+        )
         ax.plot(missing.length, [top / 3] * len(missing), marker, mfc="none", mew=1.5, color=colour)
     n = sorted(chosen.length.unique())
-    ax.plot(n, [error + 1 for error in measures.always(asked.GUESS, n, task)], "--", color=BLACK, label="always 100")
+    ax.plot(
+        n,
+        [error + 1 for error in measures.always(asked.GUESS, n, task)],
+        "--",
+        color=BLACK,
+        label="always 100",
+    )
     style.ticks(ax, n)
     ax.figure.legend(loc="outside lower center", ncols=4, fontsize=13)
     return ax, (
@@ -219,7 +282,9 @@ FIVE = (BLUE, RED, GREEN, PURPLE, BLACK)
 
 
 def counting_by_length(
-    table: pd.DataFrame, group: str, interval: Callable[[int, int], tuple[float, float]] | None = None
+    table: pd.DataFrame,
+    group: str,
+    interval: Callable[[int, int], tuple[float, float]] | None = None,
 ) -> tuple[Axes, str]:
     """Share of right counts by length, mean and range over the seeds, inside and beyond the lengths of training.
 
@@ -229,7 +294,11 @@ def counting_by_length(
     ax = style.axes("", "letters in the string", "share of right counts", log="x", height=4.0)
     ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
     ax.text(trained.LONGEST * 0.97, 0.03, "training", color=BLUE, ha="right", size=14)
-    shades = FIVE if len(runs) <= len(FIVE) else [colormaps["viridis"](k / len(runs)) for k in range(len(runs))]
+    shades = (
+        FIVE
+        if len(runs) <= len(FIVE)
+        else [colormaps["viridis"](k / len(runs)) for k in range(len(runs))]
+    )
     means = {}
     for (name, rows), colour in zip(runs.items(), shades, strict=False):
         colour = style.ENCODINGS.get(name.replace("0.5-RoPE", "p-RoPE"), colour)
@@ -243,13 +312,19 @@ def counting_by_length(
             ax.vlines(lengths, *zip(*bars, strict=True), color=colour, lw=7, alpha=0.6)
     one = [trained.one_number(n) for n in lengths]
     ax.plot(lengths, one, ":", color=GREY, lw=2, label="one number")
-    style.ticks(ax, lengths, ["" if n == 18 else str(n) for n in lengths])  # no room between 16 and 20
+    style.ticks(
+        ax, lengths, ["" if n == 18 else str(n) for n in lengths]
+    )  # no room between 16 and 20
     ax.set_ylim(-0.02, 1.04)
     style.label(ax)
     falls = [
-        next(n for n, share in zip(lengths, mean, strict=True) if share < trained.LEARNED) for mean in means.values()
+        next(n for n, share in zip(lengths, mean, strict=True) if share < trained.LEARNED)
+        for mean in means.values()
     ]
-    ax.set_title(f"The fall starts at {min(falls)} letters" + (f" to {max(falls)}" if len({*falls}) > 1 else ""))
+    ax.set_title(
+        f"The fall starts at {min(falls)} letters"
+        + (f" to {max(falls)}" if len({*falls}) > 1 else "")
+    )
     far, seeds = lengths.index(2 * trained.LONGEST), len(next(iter(runs.values())))
     low, high = (choose(means, key=lambda name: means[name][far]) for choose in (min, max))
     bars = f"; bars: intervals for {trained.STRINGS * seeds} strings" if interval else ""
@@ -289,7 +364,9 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
     kept = float(effect[here] / effect[short])
     by_itself = float(-seen["control"][short] / effect[short])
     where = f"turns at {at} digits" if at else f"does not turn up to {lengths[-1]}"
-    title = f"{name}: {where}, with {kept:.0%} of the effect" + (f"; {by_itself:.0%} is enough" if at else "")
+    title = f"{name}: {where}, with {kept:.0%} of the effect" + (
+        f"; {by_itself:.0%} is enough" if at else ""
+    )
     figure.suptitle(title, x=0.01, ha="left", weight="bold")
     return figure, (
         f"{place} digit, a {digit} among others: the answer {where}, where the digit adds {effect[here]:.1f} logits, "
@@ -319,7 +396,10 @@ def copying_ends(table: pd.DataFrame) -> tuple[Axes, str]:
     points, said = {}, []
     found = run_selection.first_against_last(table).set_index("encoding")
     for name in ("RoPE", "APE"):
-        points |= {f"{name}, {place} digit": turns for place, turns in run_selection.turns(table, name).items()}
+        points |= {
+            f"{name}, {place} digit": turns
+            for place, turns in run_selection.turns(table, name).items()
+        }
         row = found.loc[name]
         place = "first" if row["first earlier"] > row["last earlier"] else "last"
         said.append(f"{name} {place} ({int(row[f'{place} earlier'])} of {int(row.pairs)})")
@@ -334,7 +414,13 @@ def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
     ax = style.axes("", "first length with a wrong answer", "", log="x", height=height)
     for row, (name, turns) in enumerate(points.items()):
         shift = [row + 0.7 * ((k + 0.5) / len(turns) - 0.5) for k in range(len(turns))]
-        ax.plot([at or end for at in turns], shift, "o", color=RED if "first" in name else BLUE, alpha=0.7)
+        ax.plot(
+            [at or end for at in turns],
+            shift,
+            "o",
+            color=RED if "first" in name else BLUE,
+            alpha=0.7,
+        )
     ax.axvspan(10, trained.LONGEST, color="#EEF4FA", zorder=0)
     ax.set_yticks(range(len(points)), list(points))
     ticks = [16, 32, 64, 128, 256, 512]
@@ -367,17 +453,31 @@ def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tu
         ("wrong counts", "trained_shuffled", GREY, "", "fp32"),
     ):
         if column in ("untrained", "trained"):
-            ax.fill_between(places, range_[column].min(), range_[column].max(), color=colour, alpha=0.12, lw=0)
+            ax.fill_between(
+                places, range_[column].min(), range_[column].max(), color=colour, alpha=0.12, lw=0
+            )
         look = mark + style.TYPES[kind]
-        ax.plot(places, means[column], look, color=colour, label=name, mfc="none" if kind == "bf16" else None)
+        ax.plot(
+            places,
+            means[column],
+            look,
+            color=colour,
+            label=name,
+            mfc="none" if kind == "bf16" else None,
+        )
     ax.axhline(own, color=RED, label="the decoder")
     style.ticks(
-        ax, [*places], ["none" if x == 0 else style.number(x, 1).removeprefix("1 × ") for x in means.index[:-1]] + ["1"]
+        ax,
+        [*places],
+        ["none" if x == 0 else style.number(x, 1).removeprefix("1 × ") for x in means.index[:-1]]
+        + ["1"],
     )
     ax.set_ylim(-0.02, 1.04)
     style.label(ax)
     best = run_selection.best_read(table).loc[encoding]
-    ax.set_title(f"{encoding}: read in {best.untrained:.0%} before training, in {best.trained:.0%} after")
+    ax.set_title(
+        f"{encoding}: read in {best.untrained:.0%} before training, in {best.trained:.0%} after"
+    )
     return ax, (
         f"{encoding}, 20 letters, the best of all linear readers: before training {best.untrained:.0%}, with states in bf16 "
         f"{best.untrained_bf16:.0%}; trained {best.trained:.0%}, in bf16 {best.trained_bf16:.0%}. The decoder itself "
@@ -399,8 +499,19 @@ def three_readouts(table: pd.DataFrame) -> tuple[Axes, str]:
     found = run_selection.fates(table)
     ax = style.axes("", "counts of 20 letters that are named", "", height=4.6)
     for name, (column, colour, filled) in READOUTS.items():
-        places = [place + (0.14 if column.endswith("before") else -0.14) for place in range(len(found))]
-        ax.plot(found[column], places, "o", ms=11, mew=2, color=colour, mfc=colour if filled else "none", label=name)
+        places = [
+            place + (0.14 if column.endswith("before") else -0.14) for place in range(len(found))
+        ]
+        ax.plot(
+            found[column],
+            places,
+            "o",
+            ms=11,
+            mew=2,
+            color=colour,
+            mfc=colour if filled else "none",
+            label=name,
+        )
     ax.set_yticks(range(len(found)), found.index)
     ax.set(ylim=(len(found) - 0.4, -0.6), xlim=(-0.04, 1.04))
     ax.grid(visible=False, axis="y")
@@ -421,7 +532,12 @@ AT_64, SCATTER = "right at 64 letters", "scatter of a count's states / distance"
 INSIDE = {  # what is drawn against what: name: (across, up, label across, label up)
     "right, by N": ("longest", "right_4", LONGEST_STRING, "right at N letters"),
     "distance of neighbours, by N": ("longest", "gap", LONGEST_STRING, GAP),
-    "margin, by N": ("longest", "margin_low_4", LONGEST_STRING, "margin at N, 5% quantile (logits)"),
+    "margin, by N": (
+        "longest",
+        "margin_low_4",
+        LONGEST_STRING,
+        "margin at N, 5% quantile (logits)",
+    ),
     "right, by width": ("width", "right_4", "width, N = 64", AT_64),
     "right, by distance": ("gap", "right_4", f"{GAP}, N = 64", AT_64),
     "right, by scatter": ("spread", "right_4", f"{SCATTER}, N = 64", AT_64),
@@ -440,9 +556,13 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
     means = {}
     for encoding, cells in rows.groupby("encoding", sort=False):
         colour = style.ENCODINGS[encoding]
-        ax.plot(cells[across], cells[up], "o", color=colour, alpha=0.5, label="_" if lines else encoding)
+        ax.plot(
+            cells[across], cells[up], "o", color=colour, alpha=0.5, label="_" if lines else encoding
+        )
         if up == "right_4":
-            ax.plot(cells[across], cells.bf16_right_4, "o", mfc="none", mew=1.5, color=colour, label="_")
+            ax.plot(
+                cells[across], cells.bf16_right_4, "o", mfc="none", mew=1.5, color=colour, label="_"
+            )
         means[encoding] = cells.groupby(across)[up].mean()
         if lines:
             ax.plot(means[encoding].index, means[encoding], "-", color=colour, label=encoding)
@@ -469,8 +589,15 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
         smaller = sum(last[encoding] < first[encoding] for encoding in means)
         ax.set_title(f"{name}: falls in {smaller} of {len(means)} encodings")
     seeds = rows.groupby(["encoding", across]).seed.nunique()
-    count = f"{seeds.min()} to {seeds.max()} seeds" if seeds.min() < seeds.max() else f"{seeds.min()} seeds"
-    listed = ", ".join(
-        f"{encoding} {style.number(first[encoding])} to {style.number(last[encoding])}" for encoding in means
+    count = (
+        f"{seeds.min()} to {seeds.max()} seeds"
+        if seeds.min() < seeds.max()
+        else f"{seeds.min()} seeds"
     )
-    return ax, f"{name}, first to last: {listed} ({count})." + (" Open points: in bf16." if up == "right_4" else "")
+    listed = ", ".join(
+        f"{encoding} {style.number(first[encoding])} to {style.number(last[encoding])}"
+        for encoding in means
+    )
+    return ax, f"{name}, first to last: {listed} ({count})." + (
+        " Open points: in bf16." if up == "right_4" else ""
+    )

@@ -51,7 +51,9 @@ def read_right(
     read, right = {"product": counting.histogram, "solved": counting.solved_histogram}[readout], 0
     for trial in range(trials):
         codes = counting.codes(vocabulary, width, kind, trial)
-        tokens = torch.randint(vocabulary, (length,), generator=torch.Generator().manual_seed(trial))
+        tokens = torch.randint(
+            vocabulary, (length,), generator=torch.Generator().manual_seed(trial)
+        )
         exact = torch.bincount(tokens, minlength=vocabulary)
         right += int((read(tokens, codes) - exact).abs().lt(0.5).sum())
     return right / (trials * vocabulary)
@@ -74,7 +76,10 @@ def hidden_letters(length: int = 19, strings: int = 200) -> tuple[float, float]:
 
     Strings like the talk's Case II (y with probability 0.7), and the same with commas, as in Case I.
     """
-    plain = [counting.make("zeros and ones", length, seed).sequence.translate(_LETTERS) for seed in range(strings)]
+    plain = [
+        counting.make("zeros and ones", length, seed).sequence.translate(_LETTERS)
+        for seed in range(strings)
+    ]
     return _merged(map(pieces, plain)), _merged(pieces(",".join(text)) for text in plain)
 
 

@@ -18,7 +18,11 @@ def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
     """
     require.choice("across", across, list(table.columns))
     found = table[table["width" if across == "longest" else "longest"] == 64]
-    return found[found.groupby("encoding").width.transform("nunique") > 1] if across == "width" else found
+    return (
+        found[found.groupby("encoding").width.transform("nunique") > 1]
+        if across == "width"
+        else found
+    )
 
 
 def turns(table: pd.DataFrame, name: str) -> dict[str, list[int]]:
@@ -42,12 +46,26 @@ def first_against_last(table: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for name in ("RoPE", "NoPE", "ALiBi", "APE"):
-        lost = {place: [at or 10 * trained.TURNS[-1] for at in found] for place, found in turns(table, name).items()}
+        lost = {
+            place: [at or 10 * trained.TURNS[-1] for at in found]
+            for place, found in turns(table, name).items()
+        }
         first, last = (pd.Series(lost[place], dtype=float) for place in trained.PLACES)
         earlier = int((first < last).sum()), int((last < first).sum())
-        middle = [float("inf") if x > trained.TURNS[-1] else float(x) for x in (first.median(), last.median())]
+        middle = [
+            float("inf") if x > trained.TURNS[-1] else float(x)
+            for x in (first.median(), last.median())
+        ]
         rows.append((name, len(first), *earlier, *middle, significance.sign_test(*earlier)))
-    columns = ["encoding", "pairs", "first earlier", "last earlier", "first, median", "last, median", "p"]
+    columns = [
+        "encoding",
+        "pairs",
+        "first earlier",
+        "last earlier",
+        "first, median",
+        "last, median",
+        "p",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -69,7 +87,12 @@ def best_read(table: pd.DataFrame) -> pd.DataFrame:
     Of the trained and of the untrained decoder, with its states as they are and rounded to bf16, and of the share of y.
     """
     columns = ["trained", "untrained", "trained_bf16", "untrained_bf16", "ratio"]
-    return table.groupby(["encoding", "seed"], sort=False)[columns].max().groupby("encoding", sort=False).mean()
+    return (
+        table.groupby(["encoding", "seed"], sort=False)[columns]
+        .max()
+        .groupby("encoding", sort=False)
+        .mean()
+    )
 
 
 def fates(table: pd.DataFrame, n: int = 20) -> pd.DataFrame:
@@ -85,10 +108,16 @@ def fates(table: pd.DataFrame, n: int = 20) -> pd.DataFrame:
     """
     rows = {}
     for cell, here in table.groupby(["encoding", "seed"], sort=False):
-        row = {"there": here.trained.max(), "there_before": here.untrained.max(), "used": here[f"own_{n}"].iloc[0]}
+        row = {
+            "there": here.trained.max(),
+            "there_before": here.untrained.max(),
+            "used": here[f"own_{n}"].iloc[0],
+        }
         for name, column in (("findable", "trained"), ("findable_before", "untrained")):
             chosen = here.loc[here[f"{column}_within"].idxmax()]
             row[name] = chosen[f"{column}_from_16_{n}"]
         rows[cell] = row
     found = pd.DataFrame(rows).T.groupby(level=0, sort=False).mean()
-    return found[["there", "findable", "used", "there_before", "findable_before"]].rename_axis("encoding")
+    return found[["there", "findable", "used", "there_before", "findable_before"]].rename_axis(
+        "encoding"
+    )

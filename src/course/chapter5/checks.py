@@ -16,7 +16,9 @@ from course.maths import rope_scaling
 from helpers import data, intervention, models, probe, rope, style
 
 progress = functools.partial(checks.progress, globals().values())  # of all exercises of this module
-compare, reason, refuse = (functools.partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse))
+compare, reason, refuse = (
+    functools.partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse)
+)
 
 
 @exercise
@@ -27,7 +29,9 @@ def rotate_pair(answer: Any) -> Right:
 
 def _turn(pair: Tensor, angle: float) -> Tensor:
     x, y = pair
-    return torch.stack([x * math.cos(angle) - y * math.sin(angle), x * math.sin(angle) + y * math.cos(angle)])
+    return torch.stack(
+        [x * math.cos(angle) - y * math.sin(angle), x * math.sin(angle) + y * math.cos(angle)]
+    )
 
 
 @exercise
@@ -36,7 +40,9 @@ def rotated(line: Any, answer: Any) -> Right:
     named = number("line", line)
     refuse("rotated", line=named)
     if why := reason("rotated", "read", line=named):
-        raise Wrong(f"line {named:g} is right: {why} What does the code give where you know the result?")
+        raise Wrong(
+            f"line {named:g} is right: {why} What does the code give where you know the result?"
+        )
     found = compare("rotated", answer, _rotated)
     slowest = math.tau / rope.frequencies(128, 10_000)[-1]
     return Right(
@@ -92,11 +98,16 @@ def favourite_key(answer: Any) -> Right:
         key = tensor(call, run(call, answer, query, distance, theta))
         found = {"call": call, "key": key, "query": query, "theta": theta, "distance": distance}
         refuse("favourite_key", **found)
-        scores = rope.rotate(key.expand(len(m), -1), -m, theta) @ query  # the key stands m places back
+        scores = (
+            rope.rotate(key.expand(len(m), -1), -m, theta) @ query
+        )  # the key stands m places back
         found |= {"best": int(scores.argmax()), "at": torch.tensor([float(distance)])}
         refuse("favourite_key", "misses", **found, why=reason("favourite_key", "turned", **found))
     one, other = normal(2, 4000, 32, seed=5)
-    near, far = (float((rope.rotate(other, torch.full((4000,), -d), theta) * one).sum(-1).std()) for d in (0.0, 1999.0))
+    near, far = (
+        float((rope.rotate(other, torch.full((4000,), -d), theta) * one).sum(-1).std())
+        for d in (0.0, 1999.0)
+    )
     return Right(
         "each of four keys has its largest score at the distance wanted. Of 4,000 random pairs of width 32 the scores spread by "
         f"{near:.2f} at distance 0 and by {far:.2f} at 1,999."
@@ -122,7 +133,8 @@ def _loss(theta: tuple[float, ...]) -> float:
     model = checks.model()
     ids = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:64]
     turns = torch.polar(
-        torch.ones(64, len(theta)).double(), torch.outer(torch.arange(64.0), torch.tensor(theta)).double()
+        torch.ones(64, len(theta)).double(),
+        torch.outer(torch.arange(64.0), torch.tensor(theta)).double(),
     )
     logits = intervention.read(model, ids, rope=turns).logits
     return float(torch.nn.functional.cross_entropy(logits[:-1], ids[1:]))
@@ -138,9 +150,13 @@ def lead(answer: Any) -> Right:
 
     def picture() -> HTML:
         grid, distances = torch.logspace(0, 4, 200).tolist(), [1, 10, 100, 1000, 4096, 8000]
-        found = {base: [float(answer(m, 128, base, 1.0)) for m in grid] for base in (10_000, 500_000)}
+        found = {
+            base: [float(answer(m, 128, base, 1.0)) for m in grid] for base in (10_000, 500_000)
+        }
         frame = pd.DataFrame(found, index=pd.Index(grid, name="distance Δ (tokens)"))
-        ax = style.lines(frame.rename(columns="base {:,}".format), "mean lead", log="x", height=3.5, form="-")
+        ax = style.lines(
+            frame.rename(columns="base {:,}".format), "mean lead", log="x", height=3.5, form="-"
+        )
         for base, line in zip(found, ax.get_lines(), strict=True):
             mean, error = measures.lead(distances, base=base, count=2000)
             ax.errorbar(distances, mean, 2 * error, fmt="o", color=line.get_color())
@@ -160,7 +176,9 @@ def lead(answer: Any) -> Right:
 def first_negative(answer: Any) -> Right:
     """The first distance below the limit with a negative sum of cosines; the limit where there is none."""
     try:
-        return compare("first_negative", answer, lambda d, b, limit: rope.first_negative(d, b, limit) or limit)
+        return compare(
+            "first_negative", answer, lambda d, b, limit: rope.first_negative(d, b, limit) or limit
+        )
     except Wrong as wrong:
         refuse("first_negative", said=str(wrong))
         raise
@@ -185,8 +203,15 @@ def ntk_base(answer: Any) -> Right:
         ax.axvspan(-0.5, int((theta * 4096 > math.tau).sum()) - 0.5, color="#EEF4FA", zorder=0)
         ax.text(1, 1.06, "at least one turn in 4,096 tokens", color=style.COLOURS["blue"], size=13)
         same = int((kept > 1 - 1e-9).sum())
-        ax.set(title=f"NTK-aware: {same} of 64 pairs keeps its speed", ylim=(-0.05, 1.15), xlim=(-0.5, 63.5))
-        return drawn(ax, f"Factor 8, base 10,000: {same} pair unchanged, the slowest at {kept[-1]:.3f} of its speed.")
+        ax.set(
+            title=f"NTK-aware: {same} of 64 pairs keeps its speed",
+            ylim=(-0.05, 1.15),
+            xlim=(-0.5, 63.5),
+        )
+        return drawn(
+            ax,
+            f"Factor 8, base 10,000: {same} pair unchanged, the slowest at {kept[-1]:.3f} of its speed.",
+        )
 
     return compare("ntk_base", answer, lambda d, b, s: b * s ** (d / (d - 2)), picture=picture)
 
@@ -208,7 +233,9 @@ def smallest_scale(answer: Any) -> Right:
         found["scale"] = number(call, run(call, answer, theta, n, weight))
         refuse("smallest_scale", **found, why=reason("smallest_scale", "much", **found))
     name = "smallest_scale"
-    costs = [number(name, run(name, answer, torch.tensor([0.5]).double(), n, 0.99)) for n in (88, 89)]
+    costs = [
+        number(name, run(name, answer, torch.tensor([0.5]).double(), n, 0.99)) for n in (88, 89)
+    ]
     return Right(
         f"your function gives {costs[0]:.4g} for 88 tokens and {costs[1]:.4g} for 89: {costs[1] / costs[0]:.3g} times.",
         lambda: drawn(*figures.norm_cost(2, 0)),
@@ -222,7 +249,9 @@ REASONS = checks.tables(globals())["worse_base"]["reasons"]
 @exercise
 def worse_base(smaller: Any, larger: Any, context: Any, why: Any) -> Right:
     """Two bases for width 128 and a context, far apart: the smaller passes, the larger fails; and the reason."""
-    low, high, length = (number(n, x) for n, x in (("smaller", smaller), ("larger", larger), ("context", context)))
+    low, high, length = (
+        number(n, x) for n, x in (("smaller", smaller), ("larger", larger), ("context", context))
+    )
     negative = functools.cache(lambda base: rope.first_negative(128, base, int(length)))
     refuse("worse_base", low=low, high=high, length=length, negative=negative)
     if choice("why", why, REASONS) != "the sum jumps":

@@ -31,7 +31,9 @@ FIFTH = Threshold(0.2)
     holds=(
         "it falls at every step of the first 250, and from each distance to the next",
         lambda bound, rises: (
-            bound[4] < FIFTH * bound[0] and not rises and all(a > b for a, b in itertools.pairwise(bound))
+            bound[4] < FIFTH * bound[0]
+            and not rises
+            and all(a > b for a, b in itertools.pairwise(bound))
         ),
     ),
     part=(
@@ -65,7 +67,11 @@ def gaussian_scores() -> Numbers:
     scores = measures.gaussian_scores(FAR, 20_000)
     means, spread = scores.mean(0).abs(), scores.std(0)
     errors = float((means / spread).max()) * math.sqrt(len(scores))
-    return {"spread": spread.tolist(), "mean": float(means.max()) * math.sqrt(128), "errors": errors}
+    return {
+        "spread": spread.tolist(),
+        "mean": float(means.max()) * math.sqrt(128),
+        "errors": errors,
+    }
 
 
 NAT = Threshold(1)  # by which a logit falls
@@ -81,12 +87,18 @@ MOST_HEADS, FEW_HEADS = Threshold(0.5), Threshold(0.05)  # of the heads
         f"over {MOST_HEADS:.0%} do on prose; not with shuffled keys, or with random weights too",
         lambda share: share["prose"] > MOST_HEADS,
     ),
-    nothing=("the same network with random weights", lambda share, blank: {"share": dict.fromkeys(share, blank)}),
+    nothing=(
+        "the same network with random weights",
+        lambda share, blank: {"share": dict.fromkeys(share, blank)},
+    ),
     null="prose, shuffled keys and random tokens are cases that all agree, so exchanging them changes nothing",
 )
 def trained_heads_decay(model: LanguageModel | None = None) -> Numbers:
     """By source, the median fall of a head's mean logit over 250 tokens, in nats, and the share of heads above `NAT`."""
-    falls = {name: measures.fall(each) for name, each in measures.falling_logits(model or models.default()).items()}
+    falls = {
+        name: measures.fall(each)
+        for name, each in measures.falling_logits(model or models.default()).items()
+    }
     share = {name: float((fall > float(NAT)).double().mean()) for name, fall in falls.items()}
     return {
         "median": {name: float(fall.median()) for name, fall in falls.items()},
@@ -109,7 +121,10 @@ EXACT = 1e-9  # rounding
         f"in a first layer none has more than {SHARED:g}, and turned ones have {OWN:g}; a second layer can",
         lambda plain, turned: plain <= SHARED + EXACT and turned > OWN,
     ),
-    nothing=("heads that look nowhere, turned or not", {"plain": 0.1, "turned": 0.1, "second": 0.1}),
+    nothing=(
+        "heads that look nowhere, turned or not",
+        {"plain": 0.1, "turned": 0.1, "second": 0.1},
+    ),
 )
 def no_positions_no_diagonal() -> Numbers:
     """The largest weight on itself in a first layer, plain and turned, and the least of a head in a second one."""
@@ -127,7 +142,10 @@ WHOLE = Threshold(0.99)  # of the weight
 
 
 @rule(
-    holds=(f"both heads reach a weight of {WHOLE:g} at every place", lambda reached: min(reached) > WHOLE - EXACT),
+    holds=(
+        f"both heads reach a weight of {WHOLE:g} at every place",
+        lambda reached: min(reached) > WHOLE - EXACT,
+    ),
     nothing=("uniform attention over 1,024 tokens", {"reached": [1 / 1024] * 2}),
 )
 def rope_makes_places() -> Numbers:
@@ -135,15 +153,22 @@ def rope_makes_places() -> Numbers:
     theta = rope.frequencies(128, 1e4)
     scales = [rope_scaling.slash_scale(theta, 4096, offset=offset) for offset in (0, 1)]
     reached = [
-        float(rope_scaling.slash_attention(theta, 1024, k, scale).diagonal(-k).min()) for k, scale in enumerate(scales)
+        float(rope_scaling.slash_attention(theta, 1024, k, scale).diagonal(-k).min())
+        for k, scale in enumerate(scales)
     ]
-    return {"scales": scales, "reached": reached, "one": rope_scaling.slash_scale(torch.ones(1), 4096)}
+    return {
+        "scales": scales,
+        "reached": reached,
+        "one": rope_scaling.slash_scale(torch.ones(1), 4096),
+    }
 
 
 @rule(
     holds=(
         "every score turns negative within half a turn",
-        lambda first: all(max(found) <= Threshold(math.pi / theta) + 1 for theta, found in first.items()),
+        lambda first: all(
+            max(found) <= Threshold(math.pi / theta) + 1 for theta, found in first.items()
+        ),
     ),
     nothing=("no rotation: some score never turns", {"first": {1.0: [math.inf]}}),
 )
@@ -153,12 +178,17 @@ def one_frequency_loses_content() -> Numbers:
     A token with no score at all then leads, whatever the angle between query and key.
     """
     around = torch.arange(64, dtype=torch.float64) * 2 * math.pi / 64
-    keys, query = torch.stack([around.cos(), around.sin()], 1), torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+    keys, query = (
+        torch.stack([around.cos(), around.sin()], 1),
+        torch.tensor([[1.0, 0.0]], dtype=torch.float64),
+    )
     first = {}
     for theta in (1.0, 0.01, 1e-4):
         m = torch.arange(math.ceil(2 * math.pi / theta) + 2)
         negative = rope.rotate(query.expand(len(m), -1), m, torch.tensor([theta])) @ keys.T < 0
-        first[theta] = torch.where(negative.any(0), negative.int().argmax(0).double(), math.inf).tolist()
+        first[theta] = torch.where(
+            negative.any(0), negative.int().argmax(0).double(), math.inf
+        ).tolist()
     return {"first": first}
 
 
@@ -167,16 +197,30 @@ def one_frequency_loses_content() -> Numbers:
         "the published base is the smallest that passes, to two digits, and passes itself",
         lambda same, fails: [one and not fails[context] for context, one in same.items()],
     ),
-    against=("the smallest that passes is another, to two digits", lambda same: [not one for one in same.values()]),
+    against=(
+        "the smallest that passes is another, to two digits",
+        lambda same: [not one for one in same.values()],
+    ),
     nothing=("a base of ten times the context", lambda same: {"same": dict.fromkeys(same, False)}),
 )
 def base_for_a_context() -> Numbers:
     """By context: is the published base, to two digits, the smallest that passes, and does it fail itself; both bases."""
-    published, found = data.table("reported/rope_base_bound").set_index("context").published, measures.smallest_bases()
+    published, found = (
+        data.table("reported/rope_base_bound").set_index("context").published,
+        measures.smallest_bases(),
+    )
     return {
-        "same": {context: f"{found[context]:.1e}" == f"{base:.1e}" for context, base in published.items()},
-        "fails": {context: bool(rope.first_negative(128, float(base), context)) for context, base in published.items()},
-        "numbers": {f"{context:,} tokens": (float(base), float(found[context])) for context, base in published.items()},
+        "same": {
+            context: f"{found[context]:.1e}" == f"{base:.1e}" for context, base in published.items()
+        },
+        "fails": {
+            context: bool(rope.first_negative(128, float(base), context))
+            for context, base in published.items()
+        },
+        "numbers": {
+            f"{context:,} tokens": (float(base), float(found[context]))
+            for context, base in published.items()
+        },
     }
 
 
@@ -185,13 +229,19 @@ def base_for_a_context() -> Numbers:
         "the first negative sum moves out with every tenfold base, and from 4,300 to 4,350",
         lambda tenfold, close: _rises(tenfold) and close[1] > Threshold(close[0]),
     ),
-    part=("it moves out with every tenfold base; in between not always", lambda tenfold: _rises(tenfold)),
+    part=(
+        "it moves out with every tenfold base; in between not always",
+        lambda tenfold: _rises(tenfold),
+    ),
     nothing=("bases in no order", lambda tenfold: {"tenfold": tenfold[::-1]}),
 )
 def larger_base_reaches_further() -> Numbers:
     """The first negative sum of five powers of ten, and of two bases close to each other."""
     bases = {"tenfold": [1e2, 1e3, 1e4, 1e5, 1e6], "close": [4300.0, 4350.0]}
-    return {name: [rope.first_negative(128, base, 1 << 20) for base in each] for name, each in bases.items()}
+    return {
+        name: [rope.first_negative(128, base, 1 << 20) for base in each]
+        for name, each in bases.items()
+    }
 
 
 def _rises(values: list[int]) -> bool:
@@ -288,8 +338,14 @@ def _least(quarters: pd.DataFrame) -> bool:
         f"silencing the fastest quarter costs under {COSTS:g} nats, of the queries and of the keys' heads alike",
         lambda quarters: all(quarters.fastest < COSTS),
     ),
-    part=(f"it costs {ALIKE:g} nats less than each of the others", lambda quarters: _least(quarters)),
-    nothing=("four quarters that cost alike", lambda quarters: {"quarters": quarters * 0 + quarters.mean().mean()}),
+    part=(
+        f"it costs {ALIKE:g} nats less than each of the others",
+        lambda quarters: _least(quarters),
+    ),
+    nothing=(
+        "four quarters that cost alike",
+        lambda quarters: {"quarters": quarters * 0 + quarters.mean().mean()},
+    ),
     null="with random weights no quarter costs anything; of such a model the report says that it cannot decide",
 )
 def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) -> Numbers:
@@ -304,13 +360,16 @@ def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) ->
     holds=(
         f"the fastest quarter costs these heads {ALIKE:g} nats more than each other one, and as many other heads not, at each of four thresholds",
         lambda inside, control: (
-            min(inside.fastest - inside.most) >= ALIKE and max(control.fastest - control.most) < ALIKE
+            min(inside.fastest - inside.most) >= ALIKE
+            and max(control.fastest - control.most) < ALIKE
         ),
     ),
     nothing=("as many other heads", lambda control: {"inside": control}),
     null="each threshold is asked alone, so that their order and their mean play no part",
 )
-def silenced_quarters(model: LanguageModel | None = None, where: Sequence[str] = ("outside",)) -> Numbers:
+def silenced_quarters(
+    model: LanguageModel | None = None, where: Sequence[str] = ("outside",)
+) -> Numbers:
     """By place of the heads, the loss added by silencing each quarter of the pairs, mean of the texts, by threshold.
 
     With the `least` and the `most` that a quarter but the fastest adds.
@@ -321,12 +380,17 @@ def silenced_quarters(model: LanguageModel | None = None, where: Sequence[str] =
         if rows.empty:
             raise _none(model)
         rows = rows.groupby("threshold")[QUARTERS].mean()
-        found[place] = rows.assign(least=rows[QUARTERS[1:]].min(axis=1), most=rows[QUARTERS[1:]].max(axis=1))
+        found[place] = rows.assign(
+            least=rows[QUARTERS[1:]].min(axis=1), most=rows[QUARTERS[1:]].max(axis=1)
+        )
     return found
 
 
 @rule(
-    holds=("every previous-token head is a sink head", lambda both, previous: both >= Threshold(previous)),
+    holds=(
+        "every previous-token head is a sink head",
+        lambda both, previous: both >= Threshold(previous),
+    ),
     part=("more are than by chance", lambda both, chance: both > Threshold(chance)),
     nothing=("two kinds that know nothing of each other", lambda chance: {"both": chance}),
 )
@@ -361,7 +425,10 @@ STAY, OVER_HALF = Threshold(0.9), Threshold(0.5)  # of the heads
 def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Numbers:
     """Which heads of each kind stay on another text and on random tokens, and the share of both kinds that do."""
     natural, stay = _heads(model), {}
-    for text, other in {"another text": _heads(model, text=1), "random tokens": _heads(model, seed=0)}.items():
+    for text, other in {
+        "another text": _heads(model, text=1),
+        "random tokens": _heads(model, seed=0),
+    }.items():
         stay[text] = {
             kind: [
                 float(other.slashes[head]) > attention.HEAD_SCORE_THRESHOLD
@@ -388,8 +455,14 @@ APART_BY = Threshold(1)  # twice the error, over the distance from the threshold
         f"it is above {RANK_ONE:g} in slash heads, and in others, or with random weights of some scale, not below {OTHERS:g}",
         lambda slashes: slashes > RANK_ONE,
     ),
-    enough=("the share is away from the threshold by twice its error over heads", lambda error: error < APART_BY),
-    nothing=("heads like any other, of no rank", {"slashes": 0.2, "others": 0.2, "blank": {"own": 0.2}, "error": 0.0}),
+    enough=(
+        "the share is away from the threshold by twice its error over heads",
+        lambda error: error < APART_BY,
+    ),
+    nothing=(
+        "heads like any other, of no rank",
+        {"slashes": 0.2, "others": 0.2, "blank": {"own": 0.2}, "error": 0.0},
+    ),
     null="scales exchanged: random weights of one of them are as concentrated",
 )
 def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
@@ -399,10 +472,14 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
     if not table.heads.get("slash heads"):
         raise _none(model)
     share = table[["share, queries", "share, keys"]].mean(axis=1)
-    each = found.concentration[found.slashes.max(-1).values > attention.HEAD_SCORE_THRESHOLD].mean(-1)
+    each = found.concentration[found.slashes.max(-1).values > attention.HEAD_SCORE_THRESHOLD].mean(
+        -1
+    )
     error = float(each.std() / math.sqrt(len(each))) if len(each) > 1 else math.inf
     if model is None or model.name == models.DEFAULT:
-        rows = data.table("concentration_random").set_index("scale")[["queries", "keys"]].mean(axis=1)
+        rows = (
+            data.table("concentration_random").set_index("scale")[["queries", "keys"]].mean(axis=1)
+        )
         blank = rows.to_dict()
     else:
         blank = {"own": float(_heads(null_controls.untrained(model, 0)).concentration.mean())}
@@ -418,9 +495,14 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
 @rule(
     holds=(
         "taking out either of the two fast quarters leaves less than either slow one",
-        lambda left: max(left["fastest"], left["fast"]) < Threshold(min(left["slow"], left["slowest"])),
+        lambda left: (
+            max(left["fastest"], left["fast"]) < Threshold(min(left["slow"], left["slowest"]))
+        ),
     ),
-    part=("taking out a fast one leaves least", lambda left: min(left, key=left.get) in ("fastest", "fast")),
+    part=(
+        "taking out a fast one leaves least",
+        lambda left: min(left, key=left.get) in ("fastest", "fast"),
+    ),
     nothing=(
         "slow quarters for fast ones",
         lambda left: {"left": dict(zip(left, [*left.values()][::-1], strict=True))},
@@ -434,11 +516,17 @@ def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Numbers:
     theta, parts = measures.frequencies(read), probe.queries_and_keys(read, measures.prose(read))
 
     def score(pairs: set[int]) -> float:
-        one = [(*(x[head : head + 1] for x in parts[layer]), theta[layer]) for layer, head, _ in heads]
-        return sum(float(measures.weights(*each, pairs)[0].diagonal(-1).mean()) for each in one) / len(one)
+        one = [
+            (*(x[head : head + 1] for x in parts[layer]), theta[layer]) for layer, head, _ in heads
+        ]
+        return sum(
+            float(measures.weights(*each, pairs)[0].diagonal(-1).mean()) for each in one
+        ) / len(one)
 
     every = set(range(len(theta[0])))
-    left = {name: score(every - set(measures.band(k, len(every)))) for k, name in enumerate(QUARTERS)}
+    left = {
+        name: score(every - set(measures.band(k, len(every)))) for k, name in enumerate(QUARTERS)
+    }
     return {"whole": score(every), "left": left}
 
 
@@ -474,13 +562,19 @@ QUARTER_TURN = Threshold(math.pi / 2)
 
 @rule(
     holds=("0.75-RoPE has more of a slash than RoPE", lambda gain: gain > NONE),
-    fit=("the stopped quarter would turn by over a quarter of a turn", lambda turn: turn > QUARTER_TURN),
+    fit=(
+        "the stopped quarter would turn by over a quarter of a turn",
+        lambda turn: turn > QUARTER_TURN,
+    ),
     nothing=("a quarter that changes nothing", {"turn": 4.0, "gain": 0.0}),
 )
 def partial_rotation_helps() -> Numbers:
     """How far the quarter that 0.75-RoPE stops would turn, and how much more of a slash than RoPE it has."""
     means = learned_slashes()["means"]
-    return {"turn": 31 * float(rope.frequencies(32, 1e4)[12]), "gain": means["0.75-RoPE"] - means["RoPE"]}
+    return {
+        "turn": 31 * float(rope.frequencies(32, 1e4)[12]),
+        "gain": means["0.75-RoPE"] - means["RoPE"],
+    }
 
 
 TENTH = Threshold(0.1)  # right
@@ -496,7 +590,13 @@ TENTH = Threshold(0.1)  # right
 def positions_alleviate() -> Numbers:
     """By question and length, how often each is right, and how far the better and the worse encoding is ahead of none."""
     race, columns = data.table("race"), {f"score_{n}": n for n in (16, 128)}
-    right = race.groupby(["task", "entry"])[list(columns)].mean().rename(columns=columns).stack().unstack("entry")
+    right = (
+        race.groupby(["task", "entry"])[list(columns)]
+        .mean()
+        .rename(columns=columns)
+        .stack()
+        .unstack("entry")
+    )
     right = right.loc[["last", "retrieval"], ["RoPE", "ALiBi", "NoPE"]]
     gains = right[["RoPE", "ALiBi"]].sub(right.NoPE, axis=0)
     return {
@@ -541,7 +641,10 @@ LITTLE_SHARED, MUCH_SHARED = 0.6, 0.8  # of queries and keys, in common
         f"the part in common orders the slashes (rank correlation above {ORDERS:g}), all below {LITTLE_SHARED:g} stay under {APART:g}, and all above {MUCH_SHARED:g} over it",
         lambda order, low, taken, high: order > ORDERS and max(low, taken) < APART < high,
     ),
-    part=(f"all below {LITTLE_SHARED:g} stay under {APART:g}", lambda low, taken: max(low, taken) < APART),
+    part=(
+        f"all below {LITTLE_SHARED:g} stay under {APART:g}",
+        lambda low, taken: max(low, taken) < APART,
+    ),
     nothing=("slashes that no part in common orders", {"order": 0.0, "low": 0.9, "high": 0.1}),
 )
 def the_condition_is_needed() -> Numbers:
@@ -551,7 +654,10 @@ def the_condition_is_needed() -> Numbers:
     """
     rows = data.table("slash_common")
     rows = rows[(rows.spectrum == "RoPE") & (rows.steps == rows.steps.min())]
-    part, slash = rows[["common_queries_unseen", "common_keys_unseen"]].min(axis=1), rows.slash_unseen
+    part, slash = (
+        rows[["common_queries_unseen", "common_keys_unseen"]].min(axis=1),
+        rows.slash_unseen,
+    )
     return {
         "runs": len(rows),
         "order": float(part.corr(slash, method="spearman")),

@@ -25,7 +25,13 @@ def decay(base: float = 1e4, far: int = 100_000) -> tuple[Axes, str]:
     scores = measures.gaussian_scores(m, base=base)
     spread, mean = scores.std(0), scores.mean(0)
     bound = rope_scaling.decay_bound(m, 128, base) / rope_scaling.decay_bound(0, 128, base)
-    ax = style.axes("Gaussian vectors do not decay at all", "distance Δ (tokens)", "relative size", log="x", height=3.9)
+    ax = style.axes(
+        "Gaussian vectors do not decay at all",
+        "distance Δ (tokens)",
+        "relative size",
+        log="x",
+        height=3.9,
+    )
     ax.plot(m, bound, "--", color=GREY, label="the bound's factor / its value at 0")
     ax.plot(m, spread, color=BLUE, label="standard deviation of the score / √d")
     ax.axhline(0, color=BLACK, lw=1)
@@ -52,7 +58,13 @@ def second_layer(n: int = 64) -> tuple[Axes, str]:
     tokens = range(1, n + 1)
     ax.plot(tokens, sharp, color=BLUE, lw=3, label="second layer, c = 8n²")
     ax.plot(tokens, soft, color=GREEN, lw=2, ls="--", label="second layer, c = 2n²")
-    ax.plot(tokens[2:], [1 / (i - 1) for i in tokens[2:]], color=RED, lw=2.5, label="first layer, at most")
+    ax.plot(
+        tokens[2:],
+        [1 / (i - 1) for i in tokens[2:]],
+        color=RED,
+        lw=2.5,
+        label="first layer, at most",
+    )
     ax.plot(tokens, unmarked, color=GREY, lw=2, ls=":", label="second layer, BOS not marked")
     ax.set_ylim(0, 1.05)
     style.label(ax)
@@ -80,7 +92,9 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
         )
         lift = {8: 2.8, 64: 1 / 2.8}.get(count, 1)  # their lines nearly meet
         name = "all 64" if count == 64 else f"{count} pair{'s' * (count > 1)}"
-        ax.text(4600, lift * found[count][-1], name, color=RED if chosen else GREY, size=14, va="center")
+        ax.text(
+            4600, lift * found[count][-1], name, color=RED if chosen else GREY, size=14, va="center"
+        )
     cost = found[fastest][-1]
     cheap = cost < 10 * found[64][-1]
     ax.set_title(
@@ -98,7 +112,9 @@ def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
     """Which bases pass for a context, on a grid from half to 2.5 times the published bound."""
     row = data.table("reported/rope_base_bound").set_index("context").loc[length]
     bases = torch.linspace(0.5 * row.published, 2.5 * row.published, points).double()
-    lowest = torch.tensor([float(rope.cosine_sum(torch.arange(length), 128, float(base)).min()) for base in bases])
+    lowest = torch.tensor(
+        [float(rope.cosine_sum(torch.arange(length), 128, float(base)).min()) for base in bases]
+    )
     good = lowest >= 0
     first = float(bases[good][0])
     again = int((good[:-1] & ~good[1:]).sum())
@@ -127,8 +143,16 @@ def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
     )  # fmt: skip
     for (kind, found), colour in zip(kinds.items(), (BLUE, RED, GREEN, PURPLE), strict=False):
         # sums change faster than a picture is wide: the least and the largest of each stretch
-        ax.plot(found["distances"], found["least"], color=colour, lw=1.8, label=kind if len(kinds) > 1 else "least")
-        ax.fill_between(found["distances"], found["least"], found["largest"], color=colour, alpha=0.25, lw=0)
+        ax.plot(
+            found["distances"],
+            found["least"],
+            color=colour,
+            lw=1.8,
+            label=kind if len(kinds) > 1 else "least",
+        )
+        ax.fill_between(
+            found["distances"], found["least"], found["largest"], color=colour, alpha=0.25, lw=0
+        )
         if negative[kind] is not None:
             ax.axvline(negative[kind], color=colour, lw=1.5, ls="--")
     ax.axhline(0, color=BLACK, lw=1)
@@ -205,7 +229,9 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
     tops = [int(best[:, k].argmax()) + 1 for k in (0, 1)]
     strong = f"Strongest: diagonal in layer {tops[0]}, previous-token in layer {tops[1]}"
     ax = style.axes(
-        strong if best.max() > attention.HEAD_SCORE_THRESHOLD else "No head is diagonal or looks at the previous token",
+        strong
+        if best.max() > attention.HEAD_SCORE_THRESHOLD
+        else "No head is diagonal or looks at the previous token",
         "layer",
         "slash score of the best head",
         height=3.7,
@@ -214,13 +240,21 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
     ax.plot(layers, best[:, 0], "s-", color=RED, label="diagonal")
     ax.set_ylim(0, 1)
     ax.legend(loc="upper right")
-    counts = [(found.slashes[:, :, k] > attention.HEAD_SCORE_THRESHOLD).nonzero()[:, 0] + 1 for k in (0, 1)]
+    counts = [
+        (found.slashes[:, :, k] > attention.HEAD_SCORE_THRESHOLD).nonzero()[:, 0] + 1
+        for k in (0, 1)
+    ]
     where = [", ".join(str(int(x)) for x in sorted(set(c.tolist()))) for c in counts]
-    listed = [f"{len(c)} (layers {layers})" if layers else "none" for c, layers in zip(counts, where, strict=True)]
+    listed = [
+        f"{len(c)} (layers {layers})" if layers else "none"
+        for c, layers in zip(counts, where, strict=True)
+    ]
     return ax, f"Heads above 0.3: diagonal {listed[0]}, previous-token {listed[1]}."
 
 
-def ablation(runs: Mapping[str, float], plain: float, blank: Sequence[float] = ()) -> tuple[Axes, str]:
+def ablation(
+    runs: Mapping[str, float], plain: float, blank: Sequence[float] = ()
+) -> tuple[Axes, str]:
     """Loss added by silencing each band, and by as many random pairs; `blank`: with random weights."""
     added = {name: value - plain for name, value in runs.items()}
     control = [value for name, value in added.items() if name.startswith("random")]
@@ -228,18 +262,38 @@ def ablation(runs: Mapping[str, float], plain: float, blank: Sequence[float] = (
     worst = max(bands, key=bands.get)
     inside = [name for name, value in bands.items() if min(control) <= value <= max(control)]
     ax = style.axes(
-        f"Silencing the {worst} quarter costs most", "quarter of the pairs", "added loss (nats)", height=4.1
+        f"Silencing the {worst} quarter costs most",
+        "quarter of the pairs",
+        "added loss (nats)",
+        height=4.1,
     )
     ax.plot(range(len(bands)), list(bands.values()), "o", ms=13, color=BLUE)
     ax.set_xticks(range(len(bands)), list(bands))
     for k, value in enumerate(bands.values()):
-        ax.annotate(f"{value:+.2f}", (k, value), (12, 0), textcoords="offset points", va="center", size=15)
+        ax.annotate(
+            f"{value:+.2f}", (k, value), (12, 0), textcoords="offset points", va="center", size=15
+        )
     if blank:
         ax.plot(range(len(blank)), blank, "_-", ms=22, mew=3, color=GREY)
-        ax.text(len(blank) - 0.5, max(blank), "random weights", size=13, color=BLACK, va="bottom", ha="right")
+        ax.text(
+            len(blank) - 0.5,
+            max(blank),
+            "random weights",
+            size=13,
+            color=BLACK,
+            va="bottom",
+            ha="right",
+        )
     ax.set_xlim(-0.5, len(bands) - 0.5)
     ax.axhspan(min(control), max(control), color=GREY, alpha=0.35, zorder=0)
-    ax.text(-0.45, max(control), f"grey: {len(control)} random quarters", size=13, color=BLACK, va="bottom")
+    ax.text(
+        -0.45,
+        max(control),
+        f"grey: {len(control)} random quarters",
+        size=13,
+        color=BLACK,
+        va="bottom",
+    )
     listed = ", ".join(f"{name} {value:+.2f}" for name, value in bands.items())
     return (
         ax,
@@ -248,7 +302,9 @@ def ablation(runs: Mapping[str, float], plain: float, blank: Sequence[float] = (
     )
 
 
-def dissociation(rows: pd.DataFrame, threshold: float, blank: Sequence[float] = ()) -> tuple[Axes, str]:
+def dissociation(
+    rows: pd.DataFrame, threshold: float, blank: Sequence[float] = ()
+) -> tuple[Axes, str]:
     """Loss added by silencing each quarter, in heads that look at a place, outside, in a control; `blank`: random weights."""
     rows = rows[rows.threshold == threshold]
     heads = rows.groupby("where").heads.first()
@@ -264,8 +320,22 @@ def dissociation(rows: pd.DataFrame, threshold: float, blank: Sequence[float] = 
         here = rows[rows["where"] == where]
         means[where] = here[quarters].mean()
         for i, quarter in enumerate(quarters):
-            ax.plot([i + (k - 1) * 0.14] * len(here), here[quarter], mark, ms=7, alpha=0.45, color=colour)
-        ax.plot([i + (k - 1) * 0.14 for i in range(4)], means[where], mark + "-", ms=10, color=colour, label=name)
+            ax.plot(
+                [i + (k - 1) * 0.14] * len(here),
+                here[quarter],
+                mark,
+                ms=7,
+                alpha=0.45,
+                color=colour,
+            )
+        ax.plot(
+            [i + (k - 1) * 0.14 for i in range(4)],
+            means[where],
+            mark + "-",
+            ms=10,
+            color=colour,
+            label=name,
+        )
     if blank:
         ax.plot(range(4), blank, ":", lw=3, color=GREY, label="random weights")
     ax.set_xticks(range(4), quarters)
@@ -273,9 +343,14 @@ def dissociation(rows: pd.DataFrame, threshold: float, blank: Sequence[float] = 
     ax.legend(loc="upper left", ncols=2)
     if not heads.inside:
         ax.set_title(f"No head has a slash score above {threshold:g}")
-        return ax, f"No head has a slash score above {threshold:g} at a distance up to {measures.OFFSETS - 1}."
+        return (
+            ax,
+            f"No head has a slash score above {threshold:g} at a distance up to {measures.OFFSETS - 1}.",
+        )
     ax.set_title(f"Positional heads need the {means['inside'].idxmax()} pairs most")
-    random = rows[rows["where"] == "outside"][[name for name in rows if name.startswith("random")]].mean()
+    random = rows[rows["where"] == "outside"][
+        [name for name in rows if name.startswith("random")]
+    ].mean()
     texts = rows.start.nunique()
     return ax, (
         f"Heads with a slash score above {threshold:g}. Fastest quarter silenced: {means['inside'].fastest:+.2f} nats inside, "

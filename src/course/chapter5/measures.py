@@ -20,7 +20,12 @@ from helpers.models import LanguageModel
 PLACES = ("inside", "outside", "control")  # of heads that look at a place
 THRESHOLDS = (0.1, 0.15, 0.2, HEAD_SCORE_THRESHOLD)
 TEXT_TOKENS = 119
-TEXTS = (255, 373, 491, 609)  # first tokens of four texts after the 256 tokens on which heads are chosen
+TEXTS = (
+    255,
+    373,
+    491,
+    609,
+)  # first tokens of four texts after the 256 tokens on which heads are chosen
 OFFSETS = 6  # slashes are looked for at distances 0 … 5
 LAYERS = {  # sets of heads by their layers: how many at each end, and whether they or the others are silenced
     "first and last layer": (1, True),
@@ -62,7 +67,11 @@ def readable(model: LanguageModel) -> tuple[LanguageModel, str]:
             why = f"{model.short} turns {2 * len(theta)} of {q.shape[-1]} coordinates of a head, and not all"
     except ValueError as error:
         why = str(error).replace(model.name, model.short)
-    return (models.default(), f"{why}; so what follows is measured in {models.DEFAULT}. ") if why else (model, "")
+    return (
+        (models.default(), f"{why}; so what follows is measured in {models.DEFAULT}. ")
+        if why
+        else (model, "")
+    )
 
 
 def prose(model: LanguageModel, tokens: int = 256, start: int = 0) -> Int[Tensor, " n"]:
@@ -113,7 +122,9 @@ def frequencies(model: LanguageModel) -> list[Float[Tensor, " half"]]:
     """
     found = [each.theta for each in probe.layers(model)]
     one = any(theta is None for theta in found) or len({len(theta) for theta in found}) > 1
-    return [probe.rotary_frequencies(model)] * len(found) if one else found  # which says what is wrong
+    return (
+        [probe.rotary_frequencies(model)] * len(found) if one else found
+    )  # which says what is wrong
 
 
 def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> Heads:
@@ -123,9 +134,15 @@ def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> He
         maps = weights(q, k, theta)
         found[0].append(pair_norms(q))
         found[1].append(pair_norms(k))
-        found[2].append(torch.stack([maps.diagonal(-offset, -2, -1).mean(-1) for offset in range(OFFSETS)], -1))
+        found[2].append(
+            torch.stack([maps.diagonal(-offset, -2, -1).mean(-1) for offset in range(OFFSETS)], -1)
+        )
         found[3].append(maps[:, 1:, 0].mean(-1))
-        pairs = [(concentration(a), concentration(b)) for a, b in zip(q, k, strict=True)] if rank else []
+        pairs = (
+            [(concentration(a), concentration(b)) for a, b in zip(q, k, strict=True)]
+            if rank
+            else []
+        )
         found[4].append(torch.tensor([[a[0], b[0]] for a, b in pairs]))
         found[5].append(torch.tensor([[a[1], b[1]] for a, b in pairs]))
     return Heads(*(torch.stack(part) for part in found))
@@ -175,7 +192,13 @@ def rank_table(found: Heads) -> pd.DataFrame:
             continue
         share, rank = found.concentration[mask].mean(0), found.rank[mask].double().mean(0)
         rows[name] = [int(mask.sum()), *share.tolist(), *rank.tolist()]
-    columns = ["heads", "share, queries", "share, keys", "values for 95%, queries", "values for 95%, keys"]
+    columns = [
+        "heads",
+        "share, queries",
+        "share, keys",
+        "values for 95%, queries",
+        "values for 95%, keys",
+    ]
     return pd.DataFrame(rows, index=columns).T
 
 
@@ -192,7 +215,15 @@ def heads_on_text(model: LanguageModel, seed: int | None = None, text: int = 0) 
 
 # Do trained logits fall with the distance? -----------------------------------------------------------------
 
-STRETCHES = ((1, 8), (9, 16), (17, 32), (33, 64), (65, 128), (129, 179), (180, 249))  # distances, ends included
+STRETCHES = (
+    (1, 8),
+    (9, 16),
+    (17, 32),
+    (33, 64),
+    (65, 128),
+    (129, 179),
+    (180, 249),
+)  # distances, ends included
 SOURCES = ("prose", "keys shuffled", "random tokens", "random weights")
 
 
@@ -273,7 +304,9 @@ def matched_row(start: int, draw: int) -> dict[str, float]:
         low, high = 1, len(order)
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if cost(first(middle), range(half)) >= wanted else (middle + 1, high)
+            low, high = (
+                (low, middle) if cost(first(middle), range(half)) >= wanted else (middle + 1, high)
+            )
         where = first(low)
     quarters = {name: round(cost(where, band(k, half)), 4) for k, name in enumerate(BAND_NAMES)}
     return {"heads": int(where.sum()), "all_pairs": round(cost(where, range(half)), 4), **quarters}
@@ -308,7 +341,10 @@ def gaussian_scores(
 ) -> Float[Tensor, "count m"]:
     """Scores over sqrt(d) of Gaussian queries and keys of width 128 at each distance, the same vectors for all."""
     width, generator = 128, torch.Generator().manual_seed(0)
-    q, k = (torch.randn(count, width // 2, 2, generator=generator, dtype=torch.float64) for _ in range(2))
+    q, k = (
+        torch.randn(count, width // 2, 2, generator=generator, dtype=torch.float64)
+        for _ in range(2)
+    )
     product = torch.view_as_complex(q) * torch.view_as_complex(k).conj()
     angles = rope.frequencies(width, base)[:, None] * torch.as_tensor(distances).double()
     return (product @ torch.polar(torch.ones_like(angles), angles)).real / math.sqrt(width)
@@ -327,7 +363,9 @@ def weights_without_positions(
     return ((q[:, -1:] @ k.mT)[:, 0] / math.sqrt(width)).softmax(-1)[:, -1]
 
 
-def second_layer_without_positions(n: int, scale: float, marked: bool = True) -> Float[Tensor, "n n"]:
+def second_layer_without_positions(
+    n: int, scale: float, marked: bool = True
+) -> Float[Tensor, "n n"]:
     """Weights of a head without positions in a second layer, on any sequence of `n` tokens that begins with BOS.
 
     The first layer's head weighs all tokens alike and brings what marks BOS: token i, counted from 1, then holds 1/i.
@@ -352,7 +390,9 @@ def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 2
     pieces = torch.arange(1, limit, dtype=torch.float64).split(1 << 14)
     means = torch.cat([(piece[:, None] * theta).cos().mean(-1) for piece in pieces])
     below = (means < 0).nonzero()
-    starts = torch.unique(torch.logspace(0, math.log10(max(limit - 1, 1)), points, dtype=torch.float64).round()).long()
+    starts = torch.unique(
+        torch.logspace(0, math.log10(max(limit - 1, 1)), points, dtype=torch.float64).round()
+    ).long()
     parts = means.tensor_split((starts[1:] - 1).tolist())
     return {
         "first_negative": 1 + int(below[0]) if len(below) else None,
@@ -382,7 +422,11 @@ def base_row(context: int) -> dict[str, float]:
     """`least_base`, its least sum of cosines, and where that is."""
     base = least_base(context)
     sums = rope.cosine_sum(torch.arange(context), 128, base)
-    return {"base": round(base, 4), "least": float(f"{float(sums.min()):.5g}"), "distance": int(sums.argmin())}
+    return {
+        "base": round(base, 4),
+        "least": float(f"{float(sums.min()):.5g}"),
+        "distance": int(sums.argmin()),
+    }
 
 
 @cache
@@ -394,7 +438,10 @@ def smallest_bases() -> dict[int, float]:
 def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int, int]]:
     """(layer, head, offset) of the heads whose best score is above `HEAD_SCORE_THRESHOLD`, strongest first; of one offset, if given."""
     best, where = found.slashes.max(-1)
-    chosen = [(float(best[i, j]), int(i), int(j), int(where[i, j])) for i, j in (best > HEAD_SCORE_THRESHOLD).nonzero()]
+    chosen = [
+        (float(best[i, j]), int(i), int(j), int(where[i, j]))
+        for i, j in (best > HEAD_SCORE_THRESHOLD).nonzero()
+    ]
     return [each[1:] for each in sorted(chosen, reverse=True) if offset in (None, each[3])]
 
 
@@ -429,8 +476,13 @@ def silenced_table(model: LanguageModel | None = None) -> pd.DataFrame:
     """
     if model is None or model.name == models.DEFAULT:
         return data.table("silenced_pairs").drop(columns="seconds")
-    settings, found = sweep.grid(start=TEXTS[:1], threshold=THRESHOLDS, where=PLACES), heads_on_text(model)
-    return pd.DataFrame([s | silenced_in(model, found, **s) for s in compute.progress(settings, "silenced pairs")])
+    settings, found = (
+        sweep.grid(start=TEXTS[:1], threshold=THRESHOLDS, where=PLACES),
+        heads_on_text(model),
+    )
+    return pd.DataFrame(
+        [s | silenced_in(model, found, **s) for s in compute.progress(settings, "silenced pairs")]
+    )
 
 
 def silenced_in(
@@ -441,20 +493,32 @@ def silenced_in(
     The heads are chosen by what was `found` on the prose's first 256 tokens, the loss is that of other ones.
     """
     heads = silenced_heads(found, threshold, where)
-    return {"heads": int(heads.sum())} | _added(model, prose(model, TEXT_TOKENS, start), heads, controls)
+    return {"heads": int(heads.sum())} | _added(
+        model, prose(model, TEXT_TOKENS, start), heads, controls
+    )
 
 
 def _added(
-    model: LanguageModel, ids: Int[Tensor, " n"], heads: Bool[Tensor, "layers heads"], controls: int, sink: bool = False
+    model: LanguageModel,
+    ids: Int[Tensor, " n"],
+    heads: Bool[Tensor, "layers heads"],
+    controls: int,
+    sink: bool = False,
 ) -> dict[str, float]:
     plain, row = probe.loss(model, ids), {}
     for name, pairs in quarters_of_pairs(len(frequencies(model)[0]), controls).items():
-        row[name.replace(" ", "_")] = round(silenced_loss(model, ids, pairs, heads, sink) - plain, 4)
+        row[name.replace(" ", "_")] = round(
+            silenced_loss(model, ids, pairs, heads, sink) - plain, 4
+        )
     return {"plain": round(plain, 4)} | row
 
 
 def silenced_loss(
-    model: LanguageModel, ids: Int[Tensor, " n"], pairs: Sequence[int], where: Bool[Tensor, "layers heads"], sink: bool
+    model: LanguageModel,
+    ids: Int[Tensor, " n"],
+    pairs: Sequence[int],
+    where: Bool[Tensor, "layers heads"],
+    sink: bool,
 ) -> float:
     """The loss with pairs of the queries silenced in these heads; with `sink`, all logits on the first token as before.
 
@@ -486,7 +550,9 @@ def silenced_loss(
         return hook
 
     blocks = [part for name, part in model.model.named_modules() if name.endswith("self_attn")]
-    hooks = [part.register_forward_pre_hook(own(k), with_kwargs=True) for k, part in enumerate(blocks)]
+    hooks = [
+        part.register_forward_pre_hook(own(k), with_kwargs=True) for k, part in enumerate(blocks)
+    ]
     try:
         with probe.patch_queries_and_keys(model, alter):
             return probe.loss(model, ids)
@@ -495,7 +561,9 @@ def silenced_loss(
             hook.remove()
 
 
-def silenced_layers(start: int, heads: str, sink: str, model: LanguageModel | None = None) -> dict[str, float]:
+def silenced_layers(
+    start: int, heads: str, sink: str, model: LanguageModel | None = None
+) -> dict[str, float]:
     """What silencing each quarter adds to the loss in the heads of some `LAYERS`, or in those "outside" of `OUTSIDE`.
 
     Args:
@@ -520,4 +588,6 @@ def between_the_ends(model: LanguageModel | None = None) -> pd.DataFrame:
     inner = [name for name, (_, inside) in LAYERS.items() if not inside]
     if model is None or model.name == models.DEFAULT:
         return data.table("silenced_layers").query("heads in @inner")
-    return pd.DataFrame([{"heads": each} | silenced_layers(TEXTS[0], each, "silenced", model) for each in inner])
+    return pd.DataFrame(
+        [{"heads": each} | silenced_layers(TEXTS[0], each, "silenced", model) for each in inner]
+    )

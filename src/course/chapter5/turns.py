@@ -75,8 +75,14 @@ def matched_in_loss() -> Numbers:
 @turn(
     "the_condition_is_needed",
     asked="one dose at a time: does the part in common order the slashes of decoders that were given the same?",
-    survives=("the rank correlation is above 0.5 within each dose", lambda within: min(within) > 0.5),
-    turned=("it is below 0 within most doses", lambda within: sum(x < 0 for x in within) > len(within) / 2),
+    survives=(
+        "the rank correlation is above 0.5 within each dose",
+        lambda within: min(within) > 0.5,
+    ),
+    turned=(
+        "it is below 0 within most doses",
+        lambda within: sum(x < 0 for x in within) > len(within) / 2,
+    ),
     measured="{doses} doses: rank correlation within a dose {min(within):.2f} to {max(within):.2f} ({least} to {most} decoders each); of the doses' means {between:.2f}",
 )
 def within_a_dose() -> Numbers:
@@ -86,7 +92,9 @@ def within_a_dose() -> Numbers:
     rows = rows.assign(common=rows[["common_queries_unseen", "common_keys_unseen"]].min(axis=1))
     groups = rows.groupby(["part", "strength"])
     means = groups[["common", "slash_unseen"]].mean()
-    within = [float(each["common"].corr(each["slash_unseen"], method="spearman")) for _, each in groups]
+    within = [
+        float(each["common"].corr(each["slash_unseen"], method="spearman")) for _, each in groups
+    ]
     return {
         "doses": len(groups),
         "within": within,

@@ -27,7 +27,9 @@ from helpers.words import translated
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
-compare, reason, refuse = (partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse))
+compare, reason, refuse = (
+    partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse)
+)
 
 
 # Two maps ----------------------------------------------------------------------------------------------
@@ -41,14 +43,26 @@ def subtract(answer: Any, largest: Any) -> Right:
 
     def picture() -> HTML:
         first, second = (x[0, :24] for x in measures.noisy_logits(3.0, 0.8, 24))
-        found = {"first map": first.softmax(-1), "your row": tensor("difference", answer(first, second, 0.8))}
-        ax = style.lines(pd.DataFrame(found).rename_axis("key"), "weight", form="o", colours=(GREY, BLUE))
+        found = {
+            "first map": first.softmax(-1),
+            "your row": tensor("difference", answer(first, second, 0.8)),
+        }
+        ax = style.lines(
+            pd.DataFrame(found).rename_axis("key"), "weight", form="o", colours=(GREY, BLUE)
+        )
         ax.axhline(0, color=BLACK, lw=1)
-        ax.set_title(f"λ = 0.8: {int((found['your row'] < -1e-12).sum())} of 24 weights are negative")
+        ax.set_title(
+            f"λ = 0.8: {int((found['your row'] < -1e-12).sum())} of 24 weights are negative"
+        )
         bound = float(largest(first, second))
-        return drawn(ax, f"The row sums to {found['your row'].sum():.2f}. No weight is below 0 up to λ = {bound:.3f}.")
+        return drawn(
+            ax,
+            f"The row sums to {found['your row'].sum():.2f}. No weight is below 0 up to λ = {bound:.3f}.",
+        )
 
-    return Right("both functions agree with the solution on all cases. A row sums to 1 - λ.", picture)
+    return Right(
+        "both functions agree with the solution on all cases. A row sums to 1 - λ.", picture
+    )
 
 
 def _of_maps(f: Callable) -> Callable:
@@ -113,7 +127,8 @@ def noise_left(answer: Any) -> Right:
         return drawn(ax, f"Crosses: your function at λ = 0.8. {finding}")
 
     return Right(
-        f"your function gives noise_left(0.5, 1.0) = {float(run('noise_left', answer, 0.5, 1.0)):.3g}.", picture
+        f"your function gives noise_left(0.5, 1.0) = {float(run('noise_left', answer, 0.5, 1.0)):.3g}.",
+        picture,
     )
 
 
@@ -127,7 +142,9 @@ def off_by_one(answer: Any) -> Right:
         "off_by_one",
         answer,
         normalizers.softmax_off_by_one,
-        picture=lambda: _maps({"softmax": lambda x: x.softmax(-1), "yours": answer}, "nothing found", 64),
+        picture=lambda: _maps(
+            {"softmax": lambda x: x.softmax(-1), "yours": answer}, "nothing found", 64
+        ),
     )
 
 
@@ -138,13 +155,19 @@ def _naive(x: Tensor) -> Tensor:
 def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
     """The weights of each way on the logits of the lesson's panel."""
     logits, places = measures.panel_logits(content, n)
-    found = pd.DataFrame({name: tensor(name, way(logits.clone())) for name, way in ways.items()}).rename_axis("key")
+    found = pd.DataFrame(
+        {name: tensor(name, way(logits.clone())) for name, way in ways.items()}
+    ).rename_axis("key")
     ax = style.axes("", "key", "weight")
-    for shift, (name, row), colour in zip((0.0, 0.3, 0.6), found.items(), (GREY, BLUE, RED), strict=False):
+    for shift, (name, row), colour in zip(
+        (0.0, 0.3, 0.6), found.items(), (GREY, BLUE, RED), strict=False
+    ):
         ax.vlines(found.index + shift, 0, row, color=colour, lw=2.5, label=name)
     ax.axhline(0, color=BLACK, lw=0.8)
     ax.legend()
-    said = ", ".join(f"{name} {weight:.2f}" for name, weight in found.iloc[places or slice(None)].sum().items())
+    said = ", ".join(
+        f"{name} {weight:.2f}" for name, weight in found.iloc[places or slice(None)].sum().items()
+    )
     zeros = ", ".join(f"{name} {count}" for name, count in (found == 0).sum().items())
     finding = f"The answer among {n} keys gets: {said}. Exact zeros: {zeros}."
     if not places:
@@ -162,13 +185,20 @@ def smallest_scale(answer: Any) -> Right:
 
     def picture() -> HTML:
         gaps, lengths = (1.0, 2.0, 4.0), pd.Index([2**k for k in range(3, 21)], name="n (tokens)")
-        found = pd.DataFrame({f"gap {gap:g}": [float(answer(gap, n, 0.9)) for n in lengths] for gap in gaps}, lengths)
+        found = pd.DataFrame(
+            {f"gap {gap:g}": [float(answer(gap, n, 0.9)) for n in lengths] for gap in gaps}, lengths
+        )
         ax = style.lines(found, "smallest s for 0.9", log="x", form="-")
         for gap, line in zip(gaps, ax.get_lines(), strict=True):
             ax.axhline(1 / gap, color=line.get_color(), ls=":", lw=1.5)
         most, *_, least = found["gap 1"]
-        ax.set_title(f"At gap 1 the scale falls from {most:.2f} to {least:.2f}: one that is fixed will do")
-        return drawn(ax, f"Dotted: 1 / gap. At gap 1 no length from 8 to a million needs more than {most:.2f}.")
+        ax.set_title(
+            f"At gap 1 the scale falls from {most:.2f} to {least:.2f}: one that is fixed will do"
+        )
+        return drawn(
+            ax,
+            f"Dotted: 1 / gap. At gap 1 no length from 8 to a million needs more than {most:.2f}.",
+        )
 
     return compare("smallest_scale", answer, scale, picture=picture)
 
@@ -201,8 +231,13 @@ def counted(answer: Any) -> Right:
             f"(correlated) of the row; by size {sizes:.2f} and {two:.2f}.",
         )
 
-    _, share, noise, *_ = tensor("counted", run("counted", answer, torch.tensor([0.35, 0.05, -0.1, -0.1]), 0)).tolist()
-    return Right(f"your function gives the answer {share:.3g} of that row, and the noise {noise:.3g}.", picture)
+    _, share, noise, *_ = tensor(
+        "counted", run("counted", answer, torch.tensor([0.35, 0.05, -0.1, -0.1]), 0)
+    ).tolist()
+    return Right(
+        f"your function gives the answer {share:.3g} of that row, and the noise {noise:.3g}.",
+        picture,
+    )
 
 
 def _of_row(f: Callable) -> Callable:
@@ -212,7 +247,13 @@ def _of_row(f: Callable) -> Callable:
 
 def _five(row: Tensor, a: Tensor, noise: Tensor, lam: Tensor | None = None) -> tuple:
     total, sizes = row.sum(), row.abs().sum()
-    return 1 - total if lam is None else lam, a / total, noise.sum() / total, a.abs() / sizes, noise.abs().sum() / sizes
+    return (
+        1 - total if lam is None else lam,
+        a / total,
+        noise.sum() / total,
+        a.abs() / sizes,
+        noise.abs().sum() / sizes,
+    )
 
 
 @exercise
@@ -249,20 +290,34 @@ def head(answer: Any) -> Right:
 
     def size(head: Callable, n: int, lam: float) -> float:
         q, k, v = (normal(n, width, seed=seed) for seed, width in ((1, 8), (2, 8), (3, 16)))
-        return float(tensor("head", run("head", head, q, k, q, k, v, lam, 0.2)).square().mean().sqrt())
+        return float(
+            tensor("head", run("head", head, q, k, q, k, v, lam, 0.2)).square().mean().sqrt()
+        )
 
     def picture() -> HTML:
-        ways = {"your head": answer, "norm left out": partial(_head, norm=lambda x, start: (1 - start) * x)}
+        ways = {
+            "your head": answer,
+            "norm left out": partial(_head, norm=lambda x, start: (1 - start) * x),
+        }
         lams = pd.Index([k / 20 for k in range(20)], name="λ")
-        found = pd.DataFrame({name: [size(way, 16, lam) for lam in lams] for name, way in ways.items()}, lams)
+        found = pd.DataFrame(
+            {name: [size(way, 16, lam) for lam in lams] for name, way in ways.items()}, lams
+        )
         ax = style.lines(found, "size", form="-")
         ax.set_ylim(0)
-        normed, plain = (f"{sizes.iloc[0]:.2f} to {sizes.iloc[-1]:.2f}" for _, sizes in found.items())
+        normed, plain = (
+            f"{sizes.iloc[0]:.2f} to {sizes.iloc[-1]:.2f}" for _, sizes in found.items()
+        )
         ax.set_title(f"λ from 0 to 0.95: size {normed} with the norm")
-        return drawn(ax, f"Two equal maps, λ from 0 to 0.95: {normed} with the norm, {plain} without it.")
+        return drawn(
+            ax, f"Two equal maps, λ from 0 to 0.95: {normed} with the norm, {plain} without it."
+        )
 
     one, two = (size(answer, 8, lam) for lam in (0.2, 0.6))
-    return Right(f"with two equal maps your head has the size {one:.3g} at λ = 0.2, and {two:.3g} at 0.6.", picture)
+    return Right(
+        f"with two equal maps your head has the size {one:.3g} at λ = 0.2, and {two:.3g} at 0.6.",
+        picture,
+    )
 
 
 def _normed(x: Tensor, start: float) -> Tensor:
@@ -315,8 +370,12 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
     verdicts = found.pivot(index="entry", columns="task", values="verdict")
     alone, corrected, every = 0, 0, 0
     for task, names in found[found.gap.notna()].groupby("task", sort=False).entry:
-        wide = rows[(rows.task == task) & (rows.learned == 1)].pivot(index="seed", columns="entry", values="odds")
-        wide = wide.loc[: FEW - 1, [*names, BASELINE]].dropna(axis=1)  # seeds that all have; who has learned in each
+        wide = rows[(rows.task == task) & (rows.learned == 1)].pivot(
+            index="seed", columns="entry", values="odds"
+        )
+        wide = wide.loc[: FEW - 1, [*names, BASELINE]].dropna(
+            axis=1
+        )  # seeds that all have; who has learned in each
         baseline = torch.tensor(wide.pop(BASELINE).to_numpy())
         scores = torch.tensor(wide.to_numpy().T)
         call = f"p_values(the race's scores at {race_chart.NAMES[task]}, RoPE's)"
@@ -326,14 +385,18 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
         gaps = (scores - baseline).tolist()
         verdicts.loc[wide.columns, task] = list(map(comparison.verdict, gaps, p.tolist()))
         every += len(gaps)
-    said = f"In the race {alone} of {every} comparisons pass alone, {corrected} after your correction."
+    said = (
+        f"In the race {alone} of {every} comparisons pass alone, {corrected} after your correction."
+    )
     shown = (
         verdicts.rename(columns=race_chart.NAMES)
         .fillna("")
         .map(translated)
         .rename(index=translated, columns=translated)
     )
-    return said, lambda: HTML(shown.rename_axis(index=translated, columns=translated).to_html(border=0))
+    return said, lambda: HTML(
+        shown.rename_axis(index=translated, columns=translated).to_html(border=0)
+    )
 
 
 # The race ----------------------------------------------------------------------------------------------
@@ -367,14 +430,21 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
             lambda: race_chart.slopes(table, "retrieval", entered)[0],
         )
     theirs = baseline.loc[ours.seed.tolist()]
-    gap, p = float(ours.odds.mean() - theirs.odds.mean()), significance.paired(ours.odds, theirs.odds)
+    gap, p = (
+        float(ours.odds.mean() - theirs.odds.mean()),
+        significance.paired(ours.odds, theirs.odds),
+    )
     found = SAME if p >= LEVEL or len(ours) < FEW else BETTER if gap > 0 else WORSE
     how = (
         f"fewer than {FEW} seeds cannot tell more"
         if len(ours) < FEW
         else f"paired over {len(ours)} seeds, p {'at least' if p >= LEVEL else 'below'} {LEVEL}, for one entry: with more, correct it"
     )
-    held = "as you predicted" if found == prediction else f"you predicted “{prediction}”, and that is a result, too"
+    held = (
+        "as you predicted"
+        if found == prediction
+        else f"you predicted “{prediction}”, and that is a result, too"
+    )
     sentence = (
         f"{name} is entered and has learned with {len(ours)} of {len(entered)} seeds. Retrieval beyond the trained length: {ours.longer.mean():.2f}, {BASELINE} "
         f"{theirs.longer.mean():.2f} with the same seeds. Verdict: {found} ({how}); {held}."
@@ -386,15 +456,30 @@ def _check_weigh(weigh: Any) -> None:
     """What makes a function of logits a causal attention function, one sentence each."""
     refuse("enter_race", "entered", weigh=weigh)
     for n in (5, 1, 16, 140):
-        scores = torch.randn(2, BUDGET["heads"], n, n, generator=torch.Generator().manual_seed(n)).requires_grad_()
+        scores = torch.randn(
+            2, BUDGET["heads"], n, n, generator=torch.Generator().manual_seed(n)
+        ).requires_grad_()
         later = torch.ones(n, n).triu(1).bool()
         logits = scores.detach().masked_fill(later, -math.inf)
         what = f"weigh(logits), with logits of shape {tuple(scores.shape)} and minus infinity at later keys,"
         found = run(what, weigh, logits)
         refuse("enter_race", "weights", what=what, found=found, shape=scores.shape)
         ahead = (found * later).flatten(0, 1).abs().amax(0)
-        tried = {"what": what, "weigh": weigh, "n": n, "half": n // 2, "logits": logits, "found": found}
-        refuse("enter_race", "causal", **tried, ahead=ahead, first=ahead.nonzero()[:1].flatten().tolist())
+        tried = {
+            "what": what,
+            "weigh": weigh,
+            "n": n,
+            "half": n // 2,
+            "logits": logits,
+            "found": found,
+        }
+        refuse(
+            "enter_race",
+            "causal",
+            **tried,
+            ahead=ahead,
+            first=ahead.nonzero()[:1].flatten().tolist(),
+        )
         again = weigh(scores.masked_fill(later, -math.inf))
         if again.requires_grad:
             again.square().sum().backward()

@@ -45,7 +45,10 @@ MOST, MANY = Threshold(0.95), Threshold(0.8)  # of the settings
 
 
 @rule(
-    holds=(f"{MOST:.0%} of the settings are on the right side", lambda right, settings: right >= MOST * settings),
+    holds=(
+        f"{MOST:.0%} of the settings are on the right side",
+        lambda right, settings: right >= MOST * settings,
+    ),
     part=(f"{MANY:.0%} are", lambda right, settings: right >= MANY * settings),
     nothing=("a coin for each setting", lambda settings: {"right": settings / 2}),
 )
@@ -53,9 +56,14 @@ def half_of_lambda_is_the_threshold() -> Numbers:
     """On how many settings the cosine tells whether noise falls, by λ/2 times the ratio of the sizes, and by λ/2."""
     deviations = (0.5, 1.0, 1.5, 2.0)
     settings = product(deviations, deviations, (0.0, 0.5, 0.9), (0.2, 0.5, 0.8))
-    found = [(lam, measures.simulated_left(r, spread, lam, other=other)) for spread, other, r, lam in settings]
+    found = [
+        (lam, measures.simulated_left(r, spread, lam, other=other))
+        for spread, other, r, lam in settings
+    ]
     return {
-        "right": sum((each.left < 1) == (each.cosine > lam / 2 * each.ratio) for lam, each in found),
+        "right": sum(
+            (each.left < 1) == (each.cosine > lam / 2 * each.ratio) for lam, each in found
+        ),
         "plain": sum((each.left < 1) == (each.cosine > lam / 2) for lam, each in found),
         "settings": len(found),
     }
@@ -156,7 +164,10 @@ def negative_attention_reaches_further() -> Numbers:
 def scalable_softmax_keeps_the_peak() -> Numbers:
     """By its lead, the weight of one key in a short row and in a long one."""
     short, long = (torch.eye(1, n, dtype=torch.float64)[0] for n in (100, 100_000))
-    peaks = {lead: [float(normalizers.scalable_softmax(lead * x)[0]) for x in (short, long)] for lead in (0.5, 2.0)}
+    peaks = {
+        lead: [float(normalizers.scalable_softmax(lead * x)[0]) for x in (short, long)]
+        for lead in (0.5, 2.0)
+    }
     return {"peaks": peaks}
 
 
@@ -167,7 +178,10 @@ SURE = f"the paired test is sure of something (p below {protocol.LEVEL:g}, corre
 NOT_SURE = {
     "against": ("it is sure of something else", lambda against: against),
     "enough": (SURE, lambda agree, against: any([*agree, *against])),
-    "nothing": ("gaps of which the test is not sure", lambda agree: {"agree": agree & False, "against": agree & False}),
+    "nothing": (
+        "gaps of which the test is not sure",
+        lambda agree: {"agree": agree & False, "against": agree & False},
+    ),
 }
 
 
@@ -186,28 +200,47 @@ def differential_gaps(columns: dict[str, str], less: str = "") -> Numbers:
     rows = comparison.table().query("task == 'retrieval' and learned == 1")
     found = {}
     for column, name in columns.items():
-        wide = rows.pivot(index="seed", columns="entry", values=column)[[entries.HALF, "differential"]].dropna()
+        wide = rows.pivot(index="seed", columns="entry", values=column)[
+            [entries.HALF, "differential"]
+        ].dropna()
         found[name] = [*wide.mean(), significance.paired(wide["differential"], wide[entries.HALF])]
     gaps = pd.DataFrame(found, index=["half", "differential", "p"]).T
     gaps["p"] = significance.holm(gaps.p.tolist())
-    sure, wished = gaps.p < protocol.LEVEL, (gaps.differential > gaps.half) != gaps.index.str.startswith(less)
+    sure, wished = (
+        gaps.p < protocol.LEVEL,
+        (gaps.differential > gaps.half) != gaps.index.str.startswith(less),
+    )
     return {"gaps": gaps, "agree": sure & wished, "against": sure & ~wished}
 
 
 def _judged(found: pd.DataFrame, claimed: str) -> Numbers:
     """Comparisons, which of them have the verdict that a claim says, and which another one of which the test is sure."""
     sure = found.verdict.isin(["better", "worse", protocol.EQUAL])
-    return {"found": found, "agree": found.verdict == claimed, "against": sure & (found.verdict != claimed)}
+    return {
+        "found": found,
+        "agree": found.verdict == claimed,
+        "against": sure & (found.verdict != claimed),
+    }
 
 
 @rule(
     each=("it is surely better than the same decoder without", lambda agree: agree),
-    against=(f"it is surely worse, or surely {protocol.EQUAL} in the odds", lambda against: against),
+    against=(
+        f"it is surely worse, or surely {protocol.EQUAL} in the odds",
+        lambda against: against,
+    ),
     enough=(SURE, lambda agree, against: any([*agree, *against])),
-    nothing=("gaps of which the test is not sure", lambda agree: {"agree": agree & False, "against": agree & False}),
+    nothing=(
+        "gaps of which the test is not sure",
+        lambda agree: {"agree": agree & False, "against": agree & False},
+    ),
 )
 def race_differential_retrieves() -> Numbers:
-    found = comparison.compare(comparison.table(), against=None).query("task == 'retrieval'").set_index("entry")
+    found = (
+        comparison.compare(comparison.table(), against=None)
+        .query("task == 'retrieval'")
+        .set_index("entry")
+    )
     right = data.table("race_pairs").groupby("entry")[["first_score_128", "end_score_128"]].mean()
     names = {"differential": "differential", "half": entries.HALF}
     stops = {short: right.loc[name].tolist() for short, name in names.items()}
@@ -217,7 +250,10 @@ def race_differential_retrieves() -> Numbers:
 @rule(
     each=("the version's 95% interval is above 1", lambda noises: noises.low > EVEN),
     against=("it is below 1", lambda noises: noises.high < EVEN),
-    enough=("one interval is on one side", lambda noises: any((noises.low > EVEN) | (noises.high < EVEN))),
+    enough=(
+        "one interval is on one side",
+        lambda noises: any((noises.low > EVEN) | (noises.high < EVEN)),
+    ),
     nothing=("intervals around 1", lambda noises: {"noises": noises.assign(low=0.9, high=1.1)}),
 )
 def race_subtraction_raises_signal_over_noise() -> Numbers:

@@ -46,7 +46,9 @@ def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
         answers[name] = float(weights[places].sum()) if places else 0.0
         totals[name] = float(weights.sum())
         largest[name] = float(weights.max())
-        colours = [BLACK if i in places else RED if w < 0 else BLUE for i, w in enumerate(weights.tolist())]
+        colours = [
+            BLACK if i in places else RED if w < 0 else BLUE for i, w in enumerate(weights.tolist())
+        ]
         ax.vlines(range(n), 0, weights, color=colours, lw=max(1.8, 90 / n))
         for i in places:
             ax.plot(i, weights[i], "o", color=BLACK, ms=7)
@@ -54,7 +56,16 @@ def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
         ax.set_title(name, size=16)
         words = [f"answer {answers[name]:.2f}"] * bool(places) + [f"sum {totals[name]:.2f}"]
         frame = {"fc": "white", "ec": "none", "pad": 1, "alpha": 0.85}
-        ax.text(0.97, 0.93, "\n".join(words), transform=ax.transAxes, ha="right", va="top", size=15, bbox=frame)
+        ax.text(
+            0.97,
+            0.93,
+            "\n".join(words),
+            transform=ax.transAxes,
+            ha="right",
+            va="top",
+            size=15,
+            bbox=frame,
+        )
         ax.set_ylim(-0.25, 1.05)
         ax.tick_params(labelsize=14)
     if places:
@@ -64,7 +75,11 @@ def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
         finding += ", ".join(f"{value:.2f} ({name})" for name, value in answers.items()) + "."
     elif min(totals.values()) > 0.999:
         title = f"{content.capitalize()}, {n} keys: all six hand out all of their 1"
-        finding = "The largest weight: " + ", ".join(f"{value:.2f} ({name})" for name, value in largest.items()) + "."
+        finding = (
+            "The largest weight: "
+            + ", ".join(f"{value:.2f} ({name})" for name, value in largest.items())
+            + "."
+        )
     else:
         silent = [name for name, value in totals.items() if value < 0.1]
         title = f"{content.capitalize()}, {n} keys: {len(silent)} of 6 say{'s' * (len(silent) == 1)} nothing"

@@ -47,7 +47,9 @@ def noisy_logits(
     return first, second
 
 
-def parts(signal: float, correlation: float, n: int, lam: float, **settings: float) -> dict[str, float]:
+def parts(
+    signal: float, correlation: float, n: int, lam: float, **settings: float
+) -> dict[str, float]:
     """Of softmax(first) - lam softmax(second), means over the draws.
 
     Returns:
@@ -58,7 +60,12 @@ def parts(signal: float, correlation: float, n: int, lam: float, **settings: flo
     row = differential.difference(first, second, lam)
     answer, noise = float(row[:, 0].mean()), float(row[:, 1:].abs().sum(-1).mean())
     share = abs(answer) / (abs(answer) + noise)
-    return {"answer": answer, "noise": noise, "signed": float(row[:, 1:].sum(-1).mean()), "share": share}
+    return {
+        "answer": answer,
+        "noise": noise,
+        "signed": float(row[:, 1:].sum(-1).mean()),
+        "share": share,
+    }
 
 
 def noise_left(cosine: float | Tensor, lam: float | Tensor, ratio: float = 1.0) -> Tensor:
@@ -66,7 +73,10 @@ def noise_left(cosine: float | Tensor, lam: float | Tensor, ratio: float = 1.0) 
 
     sqrt(1 + (lam ratio)^2 - 2 lam ratio cosine).
     """
-    cosine, lam = torch.as_tensor(cosine, dtype=torch.float64), ratio * torch.as_tensor(lam, dtype=torch.float64)
+    cosine, lam = (
+        torch.as_tensor(cosine, dtype=torch.float64),
+        ratio * torch.as_tensor(lam, dtype=torch.float64),
+    )
     return (1 + lam.square() - 2 * lam * cosine).clamp(min=0).sqrt()
 
 
@@ -79,7 +89,12 @@ class Left(NamedTuple):
 
 
 def simulated_left(
-    correlation: float, spread: float, lam: float | None, n: int = 4096, draws: int = 20, other: float | None = None
+    correlation: float,
+    spread: float,
+    lam: float | None,
+    n: int = 4096,
+    draws: int = 20,
+    other: float | None = None,
 ) -> Left:
     """Softmax rows of Gaussian logits, of deviation `spread` and `other`, the second subtracted lam times (None: the best).
 
@@ -87,7 +102,11 @@ def simulated_left(
     """
     first, second = noisy_logits(0.0, correlation, n, spread, draws, other=other)
     a, b = (x[:, 1:].softmax(-1) for x in (first, second))
-    best = (a * b).sum(-1) / b.square().sum(-1) if lam is None else torch.full((draws,), lam, dtype=torch.float64)
+    best = (
+        (a * b).sum(-1) / b.square().sum(-1)
+        if lam is None
+        else torch.full((draws,), lam, dtype=torch.float64)
+    )
     one, two, rest = (x.norm(dim=-1) for x in (a, b, a - best[:, None] * b))
     cosine = torch.cosine_similarity(a, b, dim=-1)
     return Left(float(cosine.mean()), float((two / one).mean()), float((rest / one).mean()))
@@ -96,7 +115,9 @@ def simulated_left(
 # Gradients ---------------------------------------------------------------------------------------------
 
 
-def gradient(kind: str, n: int, seed: int, start: str = "default", correlation: float = 0.0) -> float:
+def gradient(
+    kind: str, n: int, seed: int, start: str = "default", correlation: float = 0.0
+) -> float:
     """Norm of the gradient of W_Q in a fresh layer 3 of width 128; the same weights for all `KINDS`.
 
     Args:
@@ -108,10 +129,14 @@ def gradient(kind: str, n: int, seed: int, start: str = "default", correlation: 
     STARTS[start](model)
     x, direction = torch.randn(2, 2, n, 128)
     x = math.sqrt(1 - correlation) * x + math.sqrt(correlation) * torch.randn(2, 1, 128)
-    if kind == "Transformer":  # the same maps as heads of their own, each with its half of the values
+    if (
+        kind == "Transformer"
+    ):  # the same maps as heads of their own, each with its half of the values
         q1, k1, q2, k2, v = model.project(x)
         pairs = zip((q1, q2), (k1, k2), v.chunk(2, -1), strict=True)
-        out = torch.cat([scaled_dot_product_attention(q, k, half, is_causal=True) for q, k, half in pairs], -1)
+        out = torch.cat(
+            [scaled_dot_product_attention(q, k, half, is_causal=True) for q, k, half in pairs], -1
+        )
         out = model.out(out.transpose(1, 2).flatten(2))
     else:
         out = model(x)
@@ -139,9 +164,13 @@ def gradient_setups(lengths: tuple[int, ...] = (32, 128, 512)) -> pd.DataFrame:
     """
     rows = []
     for start, correlation, n in itertools.product(STARTS, (0.0, 0.5), lengths):
-        norms = [[gradient(kind, n, seed, start, correlation) for seed in range(3)] for kind in KINDS[:2]]
+        norms = [
+            [gradient(kind, n, seed, start, correlation) for seed in range(3)] for kind in KINDS[:2]
+        ]
         ratio = torch.tensor(norms, dtype=torch.float64).log().diff(dim=0).mean().exp()
-        rows.append({"start": start, "tokens alike": correlation, "n": n, "norm and scale": float(ratio)})
+        rows.append(
+            {"start": start, "tokens alike": correlation, "n": n, "norm and scale": float(ratio)}
+        )
     return pd.DataFrame(rows)
 
 
@@ -151,7 +180,9 @@ def as_two_heads() -> float:
     model = differential.DifferentialAttention(16, 2, 2, norm=False).double()
     x = torch.randn(2, 12, 16, dtype=torch.float64)
     q1, k1, q2, k2, v = model.project(x)
-    plain = torch.cat([scaled_dot_product_attention(q, k, v, is_causal=True) for q, k in ((q1, k1), (q2, k2))], 1)
+    plain = torch.cat(
+        [scaled_dot_product_attention(q, k, v, is_causal=True) for q, k in ((q1, k1), (q2, k2))], 1
+    )
     lam = model.lam(x)[0, 0, 0]
     matrix = torch.cat([model.out.weight, -lam * model.out.weight], 1)
     out = plain.transpose(1, 2).flatten(2) @ matrix.T
@@ -233,7 +264,9 @@ def panel_logits(content: str, n: int) -> tuple[Float[Tensor, " n"], list[int]]:
 
 
 @torch.inference_mode()
-def loss_in_few_bits(model: LanguageModel, ids: Int[Tensor, " n"], bits: tuple[int, ...] = (8, 4)) -> dict:
+def loss_in_few_bits(
+    model: LanguageModel, ids: Int[Tensor, " n"], bits: tuple[int, ...] = (8, 4)
+) -> dict:
     """How far the entries of a model's states reach, and the loss when all that enters a linear layer is rounded.
 
     Rounding is `outliers.few_bits`; the readout of the tokens stays exact.
@@ -245,7 +278,12 @@ def loss_in_few_bits(model: LanguageModel, ids: Int[Tensor, " n"], bits: tuple[i
     """
     from transformers.pytorch_utils import Conv1D
 
-    out = model.model(ids[None].to(model.model.device), use_cache=False, output_hidden_states=True, logits_to_keep=1)
+    out = model.model(
+        ids[None].to(model.model.device),
+        use_cache=False,
+        output_hidden_states=True,
+        logits_to_keep=1,
+    )
     kinds = (torch.nn.Linear, Conv1D)
     linear = [each for each in model.model.base_model.modules() if isinstance(each, kinds)]
     losses = {}

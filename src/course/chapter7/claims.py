@@ -13,7 +13,10 @@ from helpers.style import number  # noqa: F401  the words of the table call it
 
 SIZE = f"two layers of width 32, trained up to length {protocol.TRAINED}"
 LONGEST = protocol.LENGTHS[-1]
-RIGHT, HEAD = f"score_{LONGEST}", f"best_{LONGEST}"  # the share right, and on the answer in a question's best head
+RIGHT, HEAD = (
+    f"score_{LONGEST}",
+    f"best_{LONGEST}",
+)  # the share right, and on the answer in a question's best head
 KEPT = Threshold(protocol.KEPT)  # right
 SUCCEEDS = f"{KEPT:.0%} right at {LONGEST}, and a head with over {protocol.SHARP:.0%} of its attention on the answer"
 OPENS = f"opens: {SUCCEEDS}, and surely better than without the ingredient, or right to a longer length, or without it not learned"
@@ -27,7 +30,9 @@ OPENS = f"opens: {SUCCEEDS}, and surely better than without the ingredient, or r
     ),
     enough=(
         "one opens a task, or each task is decided",
-        lambda judged, opened: bool(opened) or not any(said.startswith("not decided") for said in judged.values()),
+        lambda judged, opened: (
+            bool(opened) or not any(said.startswith("not decided") for said in judged.values())
+        ),
     ),
     nothing=(
         "decoders that did not learn",
@@ -38,7 +43,9 @@ def race_positions_are_not_enough() -> Numbers:
     """What is judged of position encodings alone by task, and the share on the answer and right of each that has learned."""
     rows = comparison.table()
     best = rows[(rows.learned == 1) & rows.entry.isin(entries.POSITIONS)].groupby(["task", "entry"])
-    judged = {task: said for task, said in comparison.judge(rows)["H1"].items() if said != "not run"}
+    judged = {
+        task: said for task, said in comparison.judge(rows)["H1"].items() if said != "not run"
+    }
     opened = [task for task, said in judged.items() if said.startswith("holds")]
     return {"judged": judged, "opened": opened, "best": best[[HEAD, RIGHT]].mean()}
 
@@ -59,7 +66,9 @@ def race_physical_help() -> Numbers:
     """Three ways to read the talk's physical intervention: an entry of the kind opens each task that it ran."""
     won = comparison.successes(comparison.table())
     kinds = {entry: kind for kind, names in entries.PHYSICAL.items() for entry in names}
-    won = won[won.entry.isin(kinds) & won.task.isin(protocol.LOOKED)].assign(kind=won.entry.map(kinds))
+    won = won[won.entry.isin(kinds) & won.task.isin(protocol.LOOKED)].assign(
+        kind=won.entry.map(kinds)
+    )
     return {
         "won": won,
         "opens": won.opens.groupby([won.kind, won.task]).any().groupby("kind").all(),
@@ -71,7 +80,10 @@ def race_physical_help() -> Numbers:
 @rule(
     each=(f"it keeps the task: {SUCCEEDS}", lambda won: won.success),
     against=("it is surely worse than RoPE", lambda won: won.rope == "worse"),
-    nothing=("RoPE in each layer", lambda won: {"won": won.assign(success=False, rope="not told apart")}),
+    nothing=(
+        "RoPE in each layer",
+        lambda won: {"won": won.assign(success=False, rope="not told apart")},
+    ),
 )
 def race_local_and_global_opens_both() -> Numbers:
     rows, tasks = comparison.table(), ["retrieval", "last"]
@@ -92,7 +104,10 @@ def race_local_and_global_opens_both() -> Numbers:
         f"the mean is {KEPT:.0%} there, and the interval reaches below, or with more steps it is kept without it, too",
         lambda sharper: sharper >= KEPT,
     ),
-    nothing=("the same layers without it, at the same stop", lambda touched: {"sharper": touched, "low": touched}),
+    nothing=(
+        "the same layers without it, at the same stop",
+        lambda touched: {"sharper": touched, "low": touched},
+    ),
 )
 def race_sharper_map_reaches_further() -> Numbers:
     """Right at each length by entry, and at the last one with and without a sharper map in the global layer."""
@@ -104,9 +119,13 @@ def race_sharper_map_reaches_further() -> Numbers:
         "means": means,
         "seeds": table.size().min(),
         "sharper": last[entries.MIXED_SCALED],
-        "low": significance.interval(table.get_group(entries.MIXED_SCALED)[f"score_{protocol.FAR[-1]}"])[1],
+        "low": significance.interval(
+            table.get_group(entries.MIXED_SCALED)[f"score_{protocol.FAR[-1]}"]
+        )[1],
         "touched": last[entries.MIXED],
-        "rates": rates.by_rate()[f"score_{protocol.FAR[-1]}"].loc[("retrieval", entries.MIXED)].dropna(),
+        "rates": rates.by_rate()[f"score_{protocol.FAR[-1]}"]
+        .loc[("retrieval", entries.MIXED)]
+        .dropna(),
         "plain": max(last[entries.MIXED], late[f"score_{protocol.FAR[-1]}"][entries.MIXED]),
         "late": late,
     }
@@ -132,11 +151,21 @@ def race_recall_takes_both() -> Numbers:
     won = comparison.successes(comparison.table()).query("task == 'recall'").set_index("entry")
     late = comparison.plateaus().loc["recall"]
     kept = {*won.index[won.kept], *late.index[late[RIGHT] >= protocol.KEPT]}
-    able = {*won.index[won.verdict != "not learned"], *late.index[late.learned >= protocol.CELL * late.runs]}
+    able = {
+        *won.index[won.verdict != "not learned"],
+        *late.index[late.learned >= protocol.CELL * late.runs],
+    }
     plain = {entries.BASELINE, "NoPE"}
     rows = comparison.table().query("task == 'recall' and learned == 1")
-    touched = {name: (part.steps.mean(), part.steps.mean()) for name, part in rows.groupby("entry") if name in plain}
-    touched |= {name: (late.steps[name], protocol.PLATEAU) for name in plain & {*late.index[late.learned > 0]}}
+    touched = {
+        name: (part.steps.mean(), part.steps.mean())
+        for name, part in rows.groupby("entry")
+        if name in plain
+    }
+    touched |= {
+        name: (late.steps[name], protocol.PLATEAU)
+        for name in plain & {*late.index[late.learned > 0]}
+    }
     return {
         "won": won,
         "late": late,
@@ -152,14 +181,21 @@ def race_recall_takes_both() -> Numbers:
         f"with random positions, trained on as many keys, {KEPT:.0%} are right, and as trained fewer",
         lambda short, random: random >= KEPT > short,
     ),
-    part=("most of the loss comes back so", lambda short, random: random - short > Threshold(1 - random)),
+    part=(
+        "most of the loss comes back so",
+        lambda short, random: random - short > Threshold(1 - random),
+    ),
     nothing=("positions that change nothing", lambda short: {"random": short}),
 )
 def race_positions_are_unseen() -> Numbers:
     """Right, and in the best head: trained to 16, to 128, and to 16 with random positions."""
     rows = comparison.table()
-    short, short_head, long, long_head, _ = comparison.all_positions_seen(rows).loc[entries.BASELINE]
-    random = rows.query(f"task == 'retrieval' and entry == {entries.RANDOM!r} and learned == 1")[[RIGHT, HEAD]].mean()
+    short, short_head, long, long_head, _ = comparison.all_positions_seen(rows).loc[
+        entries.BASELINE
+    ]
+    random = rows.query(f"task == 'retrieval' and entry == {entries.RANDOM!r} and learned == 1")[
+        [RIGHT, HEAD]
+    ].mean()
     return {
         "short": short,
         "short_head": short_head,
@@ -183,7 +219,10 @@ def _difference(groups: dict[str, pd.DataFrame], without: str = "") -> tuple[flo
         for name, cells in groups.items():
             names = [entry for entry in cells.entry[cells.task == task] if entry != without]
             paired = [gaps[entry].dropna().to_numpy() for entry in names]
-            drawn = [values[draw.integers(len(values), size=(DRAWS, len(values)))].mean(1) for values in paired]
+            drawn = [
+                values[draw.integers(len(values), size=(DRAWS, len(values)))].mean(1)
+                for values in paired
+            ]
             largest[name] = np.abs(drawn).max(0) if drawn else None
         if all(part is not None for part in largest.values()):
             differences.append(largest["encodings"] - largest["maps"])
@@ -196,7 +235,10 @@ def _difference(groups: dict[str, pd.DataFrame], without: str = "") -> tuple[flo
         "position encodings move further from RoPE than maps in each task, and on average by more than the seeds' chance",
         lambda gaps, low: all(gaps > Threshold(0)) and low > Threshold(0),
     ),
-    part=("on average they do, by more than the seeds' chance; not in each task", lambda low: low > Threshold(0)),
+    part=(
+        "on average they do, by more than the seeds' chance; not in each task",
+        lambda low: low > Threshold(0),
+    ),
     fit=(
         "without any one of the encodings the interval is still on the same side of 0",
         lambda low, without: all((each > 0) == (low > 0) for each in without.values()),
@@ -216,13 +258,17 @@ def race_positions_decide() -> Numbers:
     }
     largest = {name: cells.gap.abs().groupby(cells.task).max() for name, cells in groups.items()}
     low, high = _difference(groups)
-    without = {name: _difference(groups, without=name)[0] for name in groups["encodings"].entry.unique()}
+    without = {
+        name: _difference(groups, without=name)[0] for name in groups["encodings"].entry.unique()
+    }
     return largest | {
         "gaps": (largest["encodings"] - largest["maps"]).dropna(),
         "low": low,
         "high": high,
         "without": without,
-        "apart": {name: cells.verdict.isin(["better", "worse"]).tolist() for name, cells in groups.items()},
+        "apart": {
+            name: cells.verdict.isin(["better", "worse"]).tolist() for name, cells in groups.items()
+        },
     }
 
 
@@ -231,7 +277,10 @@ def race_positions_decide() -> Numbers:
         f"every remedy has learned it, and none of these has {KEPT:.0%} right at 128",
         lambda learned, missed: not any(learned.kept) and not len(missed),
     ),
-    part=("none that has learned keeps it, and some have not learned", lambda learned: not any(learned.kept)),
+    part=(
+        "none that has learned keeps it, and some have not learned",
+        lambda learned: not any(learned.kept),
+    ),
     enough=("one has learned", lambda learned: len(learned) > 0),
     nothing=("decoders that did not learn", lambda learned: {"learned": learned.iloc[:0]}),
 )
@@ -246,11 +295,17 @@ def race_nothing_keeps_the_count() -> Numbers:
     late = comparison.plateaus().query("task == 'counting'").droplevel("task")
     # an entry is judged where more of its runs learned: a cell of one run at the first touch says little beside eight
     larger = late.index[(late.learned >= protocol.CELL * late.runs)]
-    larger = [name for name in larger if late.learned[name] > won.set_index("entry").learned.get(name, math.inf)]
+    larger = [
+        name
+        for name in larger
+        if late.learned[name] > won.set_index("entry").learned.get(name, math.inf)
+    ]
     able = (won.verdict != "not learned") & ~won.entry.isin(larger)
     more = late.loc[larger].reset_index()
     more = more.assign(right=more[RIGHT], kept=more[RIGHT] >= protocol.KEPT)
-    every = rows.groupby("entry").agg(right=(RIGHT, "mean"), learned=("learned", "sum"), seeds=("learned", "size"))
+    every = rows.groupby("entry").agg(
+        right=(RIGHT, "mean"), learned=("learned", "sum"), seeds=("learned", "size")
+    )
     return {
         "learned": pd.concat([won[able], more]).sort_values("right"),
         "late": late,

@@ -12,7 +12,18 @@ from matplotlib.patches import Rectangle
 from course.build.templates import template
 from course.drawing.race_chart import LONG, NAMES, slopes  # noqa: F401  the lesson draws them
 from course.runs import comparison, rates
-from course.runs.entries import BASELINE, KINDS, MIXED, MIXED_SCALED, NAMED, NOT_RUN, RANDOM, REMEDIES, SCALED, STICK
+from course.runs.entries import (
+    BASELINE,
+    KINDS,
+    MIXED,
+    MIXED_SCALED,
+    NAMED,
+    NOT_RUN,
+    RANDOM,
+    REMEDIES,
+    SCALED,
+    STICK,
+)
 from course.runs.protocol import (
     BUDGET,
     CHANCE,
@@ -53,12 +64,18 @@ def standing(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> pd.DataFram
     every = rows if own is None else pd.concat([rows, own])
     names = [*_run(rows), *([] if own is None else own.entry.unique())]
     means = {
-        t: comparison.learned(every, t).groupby("entry")[f"score_{LONG}"].mean() for t in DOT if t in set(every.task)
+        t: comparison.learned(every, t).groupby("entry")[f"score_{LONG}"].mean()
+        for t in DOT
+        if t in set(every.task)
     }
     here = every[(every.task == "retrieval") & (every.learned == 1)].groupby("entry")
     table = pd.DataFrame(means).reindex(names).rename(columns=NAMES)
-    table["retrieval kept to"] = [comparison.reach(every, name, "retrieval") or float("nan") for name in names]
-    table["last copy kept to"] = [comparison.reach(every, name, "last") or float("nan") for name in names]
+    table["retrieval kept to"] = [
+        comparison.reach(every, name, "retrieval") or float("nan") for name in names
+    ]
+    table["last copy kept to"] = [
+        comparison.reach(every, name, "last") or float("nan") for name in names
+    ]
     table["steps"], table["ms a step"] = here.steps.mean(), every.groupby("entry").step_ms.median()
     kept = (table["retrieval kept to"] >= LONG).astype(int) + (table["last copy kept to"] >= LONG)
     return table.assign(kept=kept).sort_values(["kept", "retrieval"], ascending=False).drop(columns="kept").rename_axis("entry")  # fmt: skip
@@ -70,9 +87,15 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
     tasks = {NAMES[task]: colour for task, colour in DOT.items() if NAMES[task] in table}
     body, far = [], data.table("race_far").groupby(["task", "entry"]).groups
     for name, row in table.iterrows():
-        untested = {f"{NAMES[t]} kept to" for t in BOTH if row[f"{NAMES[t]} kept to"] == LONG and (t, name) not in far}
+        untested = {
+            f"{NAMES[t]} kept to"
+            for t in BOTH
+            if row[f"{NAMES[t]} kept to"] == LONG and (t, name) not in far
+        }
         dots = [
-            (f"{8 + 74 * row[t]:.0f}", c, f"{translated(t)} {row[t]:.2f}") for t, c in tasks.items() if row[t] == row[t]
+            (f"{8 + 74 * row[t]:.0f}", c, f"{translated(t)} {row[t]:.2f}")
+            for t, c in tasks.items()
+            if row[t] == row[t]
         ]
         cells = []
         for key, value in row.items():
@@ -81,7 +104,11 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
             cells.append((-1, "–") if none else (value, f"{value:.2f}" if key in tasks else whole))
         body.append((translated(name), f"{row[list(tasks)].mean():.3f}", dots, cells))
     heads = map(translated, ("entry", f"right at {LONG}", *table))
-    return HTML(BOARD.render(heads=heads, rows=body, name=translated("Every entry"), sort=translated("Sort by this")))
+    return HTML(
+        BOARD.render(
+            heads=heads, rows=body, name=translated("Every entry"), sort=translated("Sort by this")
+        )
+    )
 
 
 def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figure, str]:
@@ -90,20 +117,40 @@ def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figu
     Args:
         own: rows of `race.enter`; what has learned both tasks is named and drawn with the others.
     """
-    means = {task: comparison.learned(rows, task).groupby("entry")[f"score_{LONG}"].mean() for task in BOTH}
+    means = {
+        task: comparison.learned(rows, task).groupby("entry")[f"score_{LONG}"].mean()
+        for task in BOTH
+    }
     points = pd.DataFrame(means).reindex(_run(rows)).dropna()
     both = comparison.all_kept(rows, BOTH)
     corner = points.loc[both].sort_values(list(BOTH))
     if own is not None:
-        yours = own[own.learned == 1].pivot_table(f"score_{LONG}", "entry", "task").reindex(columns=BOTH).dropna()
+        yours = (
+            own[own.learned == 1]
+            .pivot_table(f"score_{LONG}", "entry", "task")
+            .reindex(columns=BOTH)
+            .dropna()
+        )
         corner = pd.concat([corner, yours])
-    ax = style.axes("", f"retrieval, share right at {LONG}", f"last copy, share right at {LONG}", height=4.8)
+    ax = style.axes(
+        "", f"retrieval, share right at {LONG}", f"last copy, share right at {LONG}", height=4.8
+    )
     ax.fill_between([KEPT, 1.02], KEPT, 1.02, color="#DCEBE2", lw=0)
     ax.plot(points[BOTH[0]], points[BOTH[1]], "o", ms=9, color=GREY)
     ax.plot(*points.loc[BASELINE], "o", ms=13, color=BLUE)
-    for name, at in {BASELINE: (52, 8), "NoPE": (-14, -8), "sliding window": (0, -26), RANDOM: (-16, -8)}.items():
-        tone, side = BLUE if name == BASELINE else GREY, "left" if at[0] > 0 else "right" if at[0] else "center"
-        ax.annotate(name, points.loc[name], at, textcoords="offset points", size=15, color=tone, ha=side)
+    for name, at in {
+        BASELINE: (52, 8),
+        "NoPE": (-14, -8),
+        "sliding window": (0, -26),
+        RANDOM: (-16, -8),
+    }.items():
+        tone, side = (
+            BLUE if name == BASELINE else GREY,
+            "left" if at[0] > 0 else "right" if at[0] else "center",
+        )
+        ax.annotate(
+            name, points.loc[name], at, textcoords="offset points", size=15, color=tone, ha=side
+        )
     for k, (name, x, y) in enumerate(corner.itertuples()):
         tone = GREEN if name in both else PURPLE
         ax.plot(x, y, "o", ms=13, color=tone)
@@ -119,17 +166,27 @@ def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figu
 def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
     """What keeps which task: share right of `FEW` at the longest length, successes and openings marked."""
     able, won = comparison.able(rows), comparison.successes(rows).set_index(["entry", "task"])
-    tasks, means = _tasks(rows), rows[rows.learned == 1].groupby(["entry", "task"])[f"score_{LONG}"].mean()
+    tasks, means = (
+        _tasks(rows),
+        rows[rows.learned == 1].groupby(["entry", "task"])[f"score_{LONG}"].mean(),
+    )
     shown = [task for task in LOOKED if task in tasks]
     here = [name for name in _run(rows) if name in FEW]
-    order = sorted(here, key=lambda name: -sum(means.get((name, t), 0) * able.get((t, name), False) for t in shown))
+    order = sorted(
+        here,
+        key=lambda name: -sum(means.get((name, t), 0) * able.get((t, name), False) for t in shown),
+    )
     figure = Figure(figsize=(11.5, 4.65))  # of a slide
     ax = figure.subplots()
     for (y, name), (x, task) in itertools.product(enumerate(order), enumerate(tasks)):
         learned, run = able.get((task, name), False), (name, task) in won.index
         value = means.get((name, task), 0.0)
         shade = 0.95 - 0.6 * max(0.0, value - CHANCE[task]) / (1 - CHANCE[task])
-        ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fc=(shade, shade, 1.0) if learned else "white", ec="white"))
+        ax.add_patch(
+            Rectangle(
+                (x - 0.5, y - 0.5), 1, 1, fc=(shade, shade, 1.0) if learned else "white", ec="white"
+            )
+        )
         mark = ""
         if run:
             cell = won.loc[name, task]
@@ -145,11 +202,16 @@ def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
     both, every = (comparison.all_kept(rows, names) for names in (BOTH, shown))
-    title = f"{_number_of(both, 'design')} stayed right at {' and '.join(NAMES[task] for task in BOTH)}"
+    title = (
+        f"{_number_of(both, 'design')} stayed right at {' and '.join(NAMES[task] for task in BOTH)}"
+    )
     if len(shown) > len(BOTH):
         title += f", {_number_of(every, '').strip().lower()} at recall, too"
     figure.suptitle(title, size=18, weight="bold", x=0.01, ha="left")
-    one = {task: [name for name in REMEDIES if (name, task) in won.index and won.success[name, task]] for task in shown}
+    one = {
+        task: [name for name in REMEDIES if (name, task) in won.index and won.success[name, task]]
+        for task in shown
+    }
     more = [f"{NAMES[task]}: {_kept(won, task)}" for task in tasks if task not in LOOKED]
     kept = f" Attention not looked at, {', '.join(more)}." if more else ""
     return figure, f"Right by attention on the answer at {LONG} tokens (✓; + also better than without the ingredient): " + ", ".join(
@@ -184,7 +246,11 @@ LOST = {
     "last": ("5", "a position near the end", "**last copy**: the last digit"),
     "retrieval": ("6", "one among many", "**retrieval**: the value of a key"),
     "recall": ("5, 6", "both at once", "**recall**: key and value are two tokens"),
-    "first": ("(2)", "nothing: a control", "**first copy**: the first digit, which each later token sees"),
+    "first": (
+        "(2)",
+        "nothing: a control",
+        "**first copy**: the first digit, which each later token sees",
+    ),
 }
 
 
@@ -203,7 +269,10 @@ def tasks_asked(rows: pd.DataFrame) -> str:
     for task, told in LOST.items():
         ids, targets = TASKS[task](8, 1)(torch.Generator().manual_seed(1))
         words = vocabulary(task)
-        row, named = (" ".join(words[k] for k in part.tolist() if k) for part in (ids[0], targets[0][targets[0] >= 0]))
+        row, named = (
+            " ".join(words[k] for k in part.tolist() if k)
+            for part in (ids[0], targets[0][targets[0] >= 0])
+        )
         yes, why = EXPECTED[task]
         lines.append(
             f"| {' | '.join(told)} | `{row}`: `{named}` | {'yes' if yes else 'no'}: {why} | {right[task]:.2f} |"
@@ -217,22 +286,35 @@ def entrants(rows: pd.DataFrame) -> str:
     for kind, names in KINDS.items():
         lines.append(f"| {kind} | {'; '.join(name for name in names if name in there)} |")
     absent = [f"{name} ({reason})" for name, reason in NOT_RUN.items() if name not in there]
-    return "\n".join(lines) + (f"\n\nWithout a row in the table: {'; '.join(absent)}." if absent else "")
+    return "\n".join(lines) + (
+        f"\n\nWithout a row in the table: {'; '.join(absent)}." if absent else ""
+    )
 
 
 def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
     """Draw the mean steps to the first touch at each learning rate, a row of dots a cell that has two rates or more."""
     price = cells.price[cells.runs >= rates.ENOUGH_SEEDS].unstack()
     price = price[price.notna().sum(axis=1) >= rates.ENOUGH_RATES]
-    price = price.sort_index(key=lambda names: names.map(list(NAMES).index) if set(names) <= set(NAMES) else names)
+    price = price.sort_index(
+        key=lambda names: names.map(list(NAMES).index) if set(names) <= set(NAMES) else names
+    )
     shown = price.set_axis([f"{NAMES[task]}: {name}" for task, name in price.index])
     shown.columns = [f"rate {rate}" for rate in shown]
-    ax = style.dots(shown, "steps to the first touch (a run that has not learned counts all)", log="x")
+    ax = style.dots(
+        shown, "steps to the first touch (a run that has not learned counts all)", log="x"
+    )
     least, most = float(price.min().min()), float(price.max().max())
-    style.ticks(ax, [steps for steps in (100, 150, 200, 300, 500, 1000, 2000, 3000) if least <= steps <= most])
+    style.ticks(
+        ax,
+        [steps for steps in (100, 150, 200, 300, 500, 1000, 2000, 3000) if least <= steps <= most],
+    )
     said = "; ".join(
         f"{name} "
-        + ", ".join(f"{row[rate]:,.0f} at {rate.removeprefix('rate ')}" for rate in shown if row[rate] == row[rate])
+        + ", ".join(
+            f"{row[rate]:,.0f} at {rate.removeprefix('rate ')}"
+            for rate in shown
+            if row[rate] == row[rate]
+        )
         for name, row in shown.iterrows()
     )
     return ax, f"Mean steps to {LEARNED} right at {TRAINED}, by learning rate: {said}."
@@ -245,7 +327,9 @@ def stops(cells: pd.DataFrame) -> pd.DataFrame:
     """
     order = {task: place for place, task in enumerate(NAMES)}
     best, far = rates.best(cells), FAR[-1]
-    best = best.sort_index(key=lambda names: names.map(order) if set(names) <= set(order) else names)
+    best = best.sort_index(
+        key=lambda names: names.map(order) if set(names) <= set(order) else names
+    )
     table = pd.DataFrame({
         "best rate": best.rate,
         "learned": [f"{row.learned:.0f} of {row.runs:.0f}" for row in best.itertuples()],
@@ -258,7 +342,11 @@ def stops(cells: pd.DataFrame) -> pd.DataFrame:
         others = []
         for task, entry in best.index:
             ends = cells[f"score_{n}"].loc[(task, entry)].drop(best.rate[task, entry])
-            others.append("; ".join(f"{value:.2f} at {rate}" for rate, value in ends.items() if value == value))
+            others.append(
+                "; ".join(
+                    f"{value:.2f} at {rate}" for rate, value in ends.items() if value == value
+                )
+            )
         table[f"{n:,}: end, other rates"] = others
     table.index = [f"{NAMES[task]}: {entry}" for task, entry in table.index]
     return table.rename_axis("cell")
@@ -271,12 +359,19 @@ def lengths_learned(rows: pd.DataFrame) -> pd.DataFrame:
         by entry: right at the longest length where it was trained to 16; for each trained length "steps (learned, rate)".
     """
     price = rates.price()
-    here = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")[f"score_{LONG}"].mean()
-    table = pd.DataFrame({f"trained on {TRAINED}: right at {LONG}": here.reindex(price.index.unique("entry"))})
+    here = (
+        rows[(rows.task == "retrieval") & (rows.learned == 1)]
+        .groupby("entry")[f"score_{LONG}"]
+        .mean()
+    )
+    table = pd.DataFrame(
+        {f"trained on {TRAINED}: right at {LONG}": here.reindex(price.index.unique("entry"))}
+    )
     for n in sorted(price.index.unique("trained")):
         cells = price.xs(n, level="trained")
         told = {
-            name: (f"{row.steps:,.0f} steps, " if row.steps == row.steps else "") + f"{row.learned}, at {row['used']}"
+            name: (f"{row.steps:,.0f} steps, " if row.steps == row.steps else "")
+            + f"{row.learned}, at {row['used']}"
             for name, row in cells.iterrows()
         }
         table[f"steps to learn {n}"] = pd.Series(told)
@@ -295,7 +390,9 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
     count = rows[rows.task == "counting"].groupby("entry")[f"score_{LONG}"].mean()
     price = rates.price().xs(LONG, level="trained")
     long = {
-        name: f"{row.steps:,.0f} at {row['used']}" if row.steps == row.steps else f"not learned at {row['used']}"
+        name: f"{row.steps:,.0f} at {row['used']}"
+        if row.steps == row.steps
+        else f"not learned at {row['used']}"
         for name, row in price.iterrows()
     }
     table = pd.DataFrame({
@@ -304,7 +401,11 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
         f"retrieval, right at {LONG}": here[f"score_{LONG}"].mean(),
         f"counting, right at {LONG}": count,
     })  # fmt: skip
-    return table.reindex(names).rename(index=translated, columns=translated).rename_axis(translated("entry"))
+    return (
+        table.reindex(names)
+        .rename(index=translated, columns=translated)
+        .rename_axis(translated("entry"))
+    )
 
 
 def late_pairs(name: str = MIXED) -> str:
@@ -314,7 +415,11 @@ def late_pairs(name: str = MIXED) -> str:
     for rate in (0.005, 0.002):
         steps = cell.get(f"steps at {rate}")
         if f"learned at {rate}" in cell:
-            more = f", in {steps:,.0f} steps on average" if steps == steps else f" in {PLATEAU:,} steps"
+            more = (
+                f", in {steps:,.0f} steps on average"
+                if steps == steps
+                else f" in {PLATEAU:,} steps"
+            )
             told.append(f"in {cell[f'learned at {rate}']} runs at a learning rate of {rate}{more}")
     rope = rates.price().loc[(BASELINE, LONG)]
     return (
@@ -325,19 +430,29 @@ def late_pairs(name: str = MIXED) -> str:
 
 def _plain(name: str) -> str:
     """The name of an entry for a list: without a comma."""
-    return name.replace("RoPE, global", "RoPE / global").replace("below, NoPE", "below / NoPE").replace(", ", " + ")
+    return (
+        name.replace("RoPE, global", "RoPE / global")
+        .replace("below, NoPE", "below / NoPE")
+        .replace(", ", " + ")
+    )
 
 
 def closing_answer(rows: pd.DataFrame) -> str:
     """The answer to the course's question: what stays right, at what price, and where it fails."""
     every, steps = comparison.all_kept(rows, BOTH), prices(rows).iloc[:, 0]
     won = comparison.successes(rows).set_index(["entry", "task"])
-    far = data.table("race_far").query("task == 'retrieval' and learned == 1").groupby("entry")[f"score_{FAR[-1]}"]
+    far = (
+        data.table("race_far")
+        .query("task == 'retrieval' and learned == 1")
+        .groupby("entry")[f"score_{FAR[-1]}"]
+    )
     stopped, late = far.mean(), comparison.plateaus().loc["retrieval"][f"score_{FAR[-1]}"].dropna()
 
     def named(name: str) -> str:
         kept = [f"{of[name]:.2f}" if name in of else "–" for of in (stopped, late)]
-        return f"**{translated(_plain(name))}**" + (f" ({', '.join(kept)})" if name in stopped else "")
+        return f"**{translated(_plain(name))}**" + (
+            f" ({', '.join(kept)})" if name in stopped else ""
+        )
 
     said = translated(
         f"Trained on up to {TRAINED} and tested at {LONG}, these designs are right in {KEPT} at retrieval and at the last copy, by attention on the answer: "
@@ -348,5 +463,7 @@ def closing_answer(rows: pd.DataFrame) -> str:
         said += translated(f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, and NoPE took {steps['NoPE']:.0f}.")  # fmt: skip
         said += " " + translated(late_pairs())
     if (count := _kept(won, "counting")) == "none":
-        return said + translated(f" **No remedy** keeps the count at {LONG} in the mean of its runs.")
+        return said + translated(
+            f" **No remedy** keeps the count at {LONG} in the mean of its runs."
+        )
     return said + translated(f" The count at {LONG} is kept by:") + f" **{count}**."

@@ -42,7 +42,10 @@ class Facts(NamedTuple):
     page: str
 
 
-DRAWINGS = {name: Facts(**facts) for name, facts in tomllib.loads((HERE / "drawings.toml").read_text()).items()}
+DRAWINGS = {
+    name: Facts(**facts)
+    for name, facts in tomllib.loads((HERE / "drawings.toml").read_text()).items()
+}
 
 
 class Drawing:
@@ -109,7 +112,11 @@ def words_of(name: str, language: str) -> dict[str, str]:
     >>> words_of("machine", "zh")["collapse"]
     '坍缩'
     """
-    require.choice("language", language, ["en", *(path.suffixes[0][1:] for path in HERE.glob(f"words/{name}.*.json"))])
+    require.choice(
+        "language",
+        language,
+        ["en", *(path.suffixes[0][1:] for path in HERE.glob(f"words/{name}.*.json"))],
+    )
     return {} if language == "en" else json.loads(_text(f"words/{name}.{language}.json"))
 
 
@@ -125,7 +132,9 @@ def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") 
     svg, end, sentence = _text(f"still/{scene(name, stop, language)}.svg").partition("</svg>")
     if said:
         return f'<figure class="drawing">{svg}{end}{sentence}</figure>'
-    return f'<figure class="drawing emblem"><style>{_text("drawing.css")}</style>{svg}{end}</figure>'
+    return (
+        f'<figure class="drawing emblem"><style>{_text("drawing.css")}</style>{svg}{end}</figure>'
+    )
 
 
 def emblem(folder: str, language: str = "en") -> str:
@@ -173,7 +182,12 @@ def module(name: str) -> str:
         names = ", ".join(re.findall(r"^export const (\w+)", _text(f"{part}.js"), flags=re.M))
         body = re.sub(r"^export (?=const )", "", _text(f"{part}.js"), flags=re.M)
         shared.append(f"const {part} = (() => {{\n{body}return {{ {names} }};\n}})();")
-    own = re.sub(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', r"const \1 = \2;", _text(f"{name}.js"), flags=re.M)
+    own = re.sub(
+        r'^import (\{[^}]*\}) from "\./(\w+)\.js";$',
+        r"const \1 = \2;",
+        _text(f"{name}.js"),
+        flags=re.M,
+    )
     whole = "\n".join([*shared, re.sub(r"^export (?=const )", "", own, flags=re.M)])
     return re.sub(r"^ *(?://.*|/\*\*(?:.|\n)*?\*/)\n", "", whole, flags=re.M).strip()
 

@@ -39,14 +39,25 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
     means = comparison.learned(every, task).groupby("entry", sort=False)[scores].mean()
     order = means.iloc[:, -1].sort_values(ascending=False, kind="stable")
     if not len(order):
-        return HTML(f"<p>{translated('No entry has learned it.')}</p>"), f"{NAMES[task]}: no entry has learned it."
+        return HTML(
+            f"<p>{translated('No entry has learned it.')}</p>"
+        ), f"{NAMES[task]}: no entry has learned it."
     top = order[order > order.iloc[0] - 0.005].index
-    named = {order.index[-1]: GREY, top[0]: RED, "NoPE": "currentColor", MIXED: GREEN, STICK: PURPLE}
+    named = {
+        order.index[-1]: GREY,
+        top[0]: RED,
+        "NoPE": "currentColor",
+        MIXED: GREEN,
+        STICK: PURPLE,
+    }
     named |= dict.fromkeys(mine, PURPLE) | {BASELINE: BLUE}
     named = {name: colour for name, colour in named.items() if name in means.index}
     x, y = dict(zip(LENGTHS, (60, 228, 396, 564), strict=True)), lambda share: 410 - 350 * share
     more = {top[0]: f" {translated(f'and {len(top) - 1} more')}" if len(top) > 1 else ""}
-    ends = [(order[name], f"{translated(name)}{more.get(name, '')} {order[name]:.2f}", named[name]) for name in named]
+    ends = [
+        (order[name], f"{translated(name)}{more.get(name, '')} {order[name]:.2f}", named[name])
+        for name in named
+    ]
     ends = sorted([*ends, (CHANCE[task], translated("guessing"), GREY)], reverse=True)
     labels, place = [], 0
     for value, words, tone in ends:  # names keep their distance
@@ -54,7 +65,9 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
         labels.append((round(place), words, tone))
     threads = []
     for name in sorted(means.index, key=lambda name: name in named):
-        line = "M" + "L".join(f"{x[n]} {y(v):.1f}" for n, v in zip(LENGTHS, means.loc[name], strict=True))
+        line = "M" + "L".join(
+            f"{x[n]} {y(v):.1f}" for n, v in zip(LENGTHS, means.loc[name], strict=True)
+        )
         shares = ", ".join(f"{v:.2f}" for v in means.loc[name])
         threads.append((line, translated(name), shares, named.get(name), name == BASELINE))
     missing = every[every.task == task].entry.nunique() - len(means)
@@ -64,7 +77,10 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
         f"{translated(name)} {translated(f'{order[name]:.2f} at {LONG}')}"
         for name in sorted(named, key=lambda name: -order[name])
     ]
-    told[1:] = ["; ".join(told[1:]) + ".", f"{len(means)} entries; not learned, or a control: {missing}."]
+    told[1:] = [
+        "; ".join(told[1:]) + ".",
+        f"{len(means)} entries; not learned, or a control: {missing}.",
+    ]
     finding = " ".join([translated(told[0]), told[1], translated(told[2])])
     said = f"Share right by length. Each thread is one entry, named under the finger; dashed: guessing. Entries not learned, or controls: {missing}."
     picture = PICTURE.render(

@@ -85,7 +85,19 @@ from typing import Any, NamedTuple
 
 from course import worded
 from course.evidence import null_controls, sources
-from course.evidence.rules import CORRECTED, FAILS, HOLDS, LITTLE, OPEN, RULES, UNABLE, UNFIT, VERDICTS, Numbers, Rule  # noqa: F401
+from course.evidence.rules import (  # noqa: F401  whoever reads a claim finds its verdicts here
+    CORRECTED,
+    FAILS,
+    HOLDS,
+    LITTLE,
+    OPEN,
+    RULES,
+    UNABLE,
+    UNFIT,
+    VERDICTS,
+    Numbers,
+    Rule,
+)
 from course.evidence.sources import COURSE, Source
 
 
@@ -123,11 +135,17 @@ class Claim(NamedTuple):
     assumes: str = ""  # what must be so besides, and nobody measured
     would_change_if: str = ""  # what other evidence, not run here, would turn the verdict
     ruler: str = ""  # the rows of data/rulers.csv that say what the measurement reads where the answer is known
-    theorem: bool = False  # a theorem or a definition: a run can check it with numbers, not refute it
+    theorem: bool = (
+        False  # a theorem or a definition: a run can check it with numbers, not refute it
+    )
     reading: bool = False  # what somebody might read into the sources, and nobody said
     measured: str = ""  # what was found, in words: an f-string over the function's numbers and the names of its module
-    parts: tuple[str, ...] = ()  # the claims that are measured in one set-up; their verdicts make the row's
-    function: Callable[..., Numbers] | None = None  # what measures its numbers; None for a row of parts
+    parts: tuple[
+        str, ...
+    ] = ()  # the claims that are measured in one set-up; their verdicts make the row's
+    function: Callable[..., Numbers] | None = (
+        None  # what measures its numbers; None for a row of parts
+    )
 
     @property
     def chapter(self) -> int:
@@ -156,10 +174,19 @@ class Claim(NamedTuple):
     def measure(self, *model: Any) -> Found:
         """What the function finds, in a language model or the embedded one where the claim is about one."""
         numbers = self.function(*model)
-        told = worded(self.measured, {**vars(sys.modules[self.module]), "model": called(*model), **numbers})
+        told = worded(
+            self.measured, {**vars(sys.modules[self.module]), "model": called(*model), **numbers}
+        )
         verdict, words, compared = self.rule.decide(numbers)
         of_nothing = null_controls.verdicts(self.rule, numbers)
-        return Found(told, verdict, numbers.get("numbers", {}), words, [tuple(one) for one in compared], of_nothing)
+        return Found(
+            told,
+            verdict,
+            numbers.get("numbers", {}),
+            words,
+            [tuple(one) for one in compared],
+            of_nothing,
+        )
 
 
 CLAIMS: dict[str, Claim] = {}  # rows and parts of rows, by name; `course.scorecard` fills it
@@ -193,9 +220,15 @@ def read(table: Path, module: ModuleType) -> dict[str, Claim]:
         found[name] = Claim(name=name, **row)
     for each in found.values():
         if missing := set(each.parts) - set(found):
-            raise ValueError(f"parts of {each.name} must be claims of {table.name}, not {sorted(missing)}")
-    if idle := {name for name, each in RULES.items() if each.function.__module__ == module.__name__} - set(found):
-        raise ValueError(f"rules of {module.__name__} must have rows in {table.name}: {sorted(idle)}")
+            raise ValueError(
+                f"parts of {each.name} must be claims of {table.name}, not {sorted(missing)}"
+            )
+    if idle := {
+        name for name, each in RULES.items() if each.function.__module__ == module.__name__
+    } - set(found):
+        raise ValueError(
+            f"rules of {module.__name__} must have rows in {table.name}: {sorted(idle)}"
+        )
     return found
 
 

@@ -36,11 +36,22 @@ def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
     found = {}
     if rule.nothing is not None:
         words, made = rule.nothing
-        made = made(**{name: numbers[name] for name in inspect.signature(made).parameters}) if callable(made) else made
+        made = (
+            made(**{name: numbers[name] for name in inspect.signature(made).parameters})
+            if callable(made)
+            else made
+        )
         found[words] = rule.decide({**numbers, **made}).verdict
-    draws = [random.Random(seed) for seed in range(SHUFFLES)] if rule.holds else []  # cases of `each` have no order
-    shuffles = [_said(rule, numbers, {name: _walk(x, _shuffle(draw)) for name, x in asked.items()}) for draw in draws]
-    back = _said(rule, numbers, {name: _walk(x, lambda values: values[::-1]) for name, x in asked.items()})
+    draws = (
+        [random.Random(seed) for seed in range(SHUFFLES)] if rule.holds else []
+    )  # cases of `each` have no order
+    shuffles = [
+        _said(rule, numbers, {name: _walk(x, _shuffle(draw)) for name, x in asked.items()})
+        for draw in draws
+    ]
+    back = _said(
+        rule, numbers, {name: _walk(x, lambda values: values[::-1]) for name, x in asked.items()}
+    )
     if draws and {*shuffles, back} - {here, None}:
         found[FLAT] = _said(rule, numbers, {name: _walk(x, _flat) for name, x in asked.items()})
         held = [each for each in shuffles if each]
@@ -49,7 +60,9 @@ def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
     if (exchanged := _exchanged(asked, inside=rule.holds is not None)) is not None:
         found[EXCHANGED] = _said(rule, numbers, exchanged)
     shorter = _said(
-        rule, numbers, {name: _walk(x, lambda values: values[:-1], whole=True) for name, x in asked.items()}
+        rule,
+        numbers,
+        {name: _walk(x, lambda values: values[:-1], whole=True) for name, x in asked.items()},
     )
     if shorter not in (None, here):
         found[SHORTER] = shorter
@@ -123,7 +136,11 @@ def baseline_name(model: LanguageModel, seed: int = 0, scale: str = "own") -> st
 
 
 def _asked(rule: Rule, numbers: Numbers) -> dict[str, Any]:
-    names = {name for _, predicate in rule.conditions.values() for name in inspect.signature(predicate).parameters}
+    names = {
+        name
+        for _, predicate in rule.conditions.values()
+        for name in inspect.signature(predicate).parameters
+    }
     return {name: numbers[name] for name in numbers if name in names}
 
 
@@ -152,15 +169,25 @@ def _walk(value: Any, change: Change, whole: bool = False) -> Any:
     if isinstance(value, pd.DataFrame):
         if whole:
             return value.iloc[: len(change(list(range(len(value)))))]
-        return value.assign(**{name: _walk(value[name], change) for name in value.select_dtypes("number")})
+        return value.assign(
+            **{name: _walk(value[name], change) for name in value.select_dtypes("number")}
+        )
     if isinstance(value, pd.Series):
         changed = change(value.tolist()) if whole or value.dtype.kind in "iuf" else value.tolist()
         return pd.Series(changed, index=value.index[: len(changed)])
     if isinstance(value, list) and len(value) > 1 and (whole or all(map(_number, value))):
         return change(value)
-    if type(value) in (list, tuple):  # a tuple is a record: what stands in it is changed, not its order
+    if type(value) in (
+        list,
+        tuple,
+    ):  # a tuple is a record: what stands in it is changed, not its order
         return type(value)(_walk(each, change) for each in value)
-    if isinstance(value, dict) and not whole and len(value) > 1 and all(map(_number, value.values())):
+    if (
+        isinstance(value, dict)
+        and not whole
+        and len(value) > 1
+        and all(map(_number, value.values()))
+    ):
         return dict(zip(value, change(list(value.values())), strict=True))
     if isinstance(value, dict):
         return {key: _walk(each, change, whole) for key, each in value.items()}
@@ -171,7 +198,11 @@ def _form(value: Any) -> Any:
     """What two values must have in common to be exchanged: kind and length."""
     if _number(value):
         return "number"
-    return (type(value), len(value)) if isinstance(value, list | tuple | dict | pd.Series | pd.DataFrame) else value
+    return (
+        (type(value), len(value))
+        if isinstance(value, list | tuple | dict | pd.Series | pd.DataFrame)
+        else value
+    )
 
 
 def _exchanged(asked: Numbers, inside: bool) -> Numbers | None:
@@ -181,12 +212,19 @@ def _exchanged(asked: Numbers, inside: bool) -> Numbers | None:
     """
     forms: dict[str, list[str]] = {}
     for name, value in asked.items():
-        if isinstance(value, list | tuple | dict | pd.Series | pd.DataFrame) and name not in ("agree", "against"):
+        if isinstance(value, list | tuple | dict | pd.Series | pd.DataFrame) and name not in (
+            "agree",
+            "against",
+        ):
             forms.setdefault(str(_form(value)), []).append(name)
     groups = [names for names in forms.values() if len(names) > 1]
     swapped = {a: asked[b] for names in groups for a, b in zip(names, names[::-1], strict=True)}
     for name, value in asked.items():
         inner = list(value.values()) if isinstance(value, dict) and inside else []
-        if len(inner) > 1 and name not in swapped and len({str(_form(each)) for each in inner}) == 1:
+        if (
+            len(inner) > 1
+            and name not in swapped
+            and len({str(_form(each)) for each in inner}) == 1
+        ):
             swapped[name] = dict(zip(value, inner[::-1], strict=True))
     return swapped or None

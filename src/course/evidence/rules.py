@@ -26,9 +26,16 @@ UNFIT = "this set-up cannot decide"
 UNABLE = "this model cannot decide"
 VERDICTS = (HOLDS, CORRECTED, FAILS, OPEN, LITTLE, UNFIT, UNABLE)
 AGREE, OTHERWISE = "cases that agree", "cases the other way"  # what is compared of a rule by case
-ASKED_FIRST = {"enough": LITTLE, "fit": UNFIT, "able": UNABLE, "decided": OPEN}  # weakest evidence first
+ASKED_FIRST = {
+    "enough": LITTLE,
+    "fit": UNFIT,
+    "able": UNABLE,
+    "decided": OPEN,
+}  # weakest evidence first
 
-Numbers = Mapping[str, Any]  # what a claim's function gives: what its rule asks and its row tells, under their names
+Numbers = Mapping[
+    str, Any
+]  # what a claim's function gives: what its rule asks and its row tells, under their names
 Condition = tuple[str, Callable[..., Any]]
 
 _compared: ContextVar[list | None] = ContextVar("compared", default=None)
@@ -54,10 +61,18 @@ class Threshold(float):
         return self
 
     def __mul__(self, other: Any) -> Any:
-        return Threshold(self.of, self.scale * other, self.shift * other) if np.isscalar(other) else NotImplemented
+        return (
+            Threshold(self.of, self.scale * other, self.shift * other)
+            if np.isscalar(other)
+            else NotImplemented
+        )
 
     def __add__(self, other: Any) -> Any:
-        return Threshold(self.of, self.scale, self.shift + other) if np.isscalar(other) else NotImplemented
+        return (
+            Threshold(self.of, self.scale, self.shift + other)
+            if np.isscalar(other)
+            else NotImplemented
+        )
 
     __rmul__, __radd__ = __mul__, __add__
 
@@ -158,11 +173,17 @@ class Rule(NamedTuple):
     def text(self) -> str:
         """The rule as a reader reads it."""
         said = {name: sentence for name, (sentence, _) in self.conditions.items()}
-        parts = [f"holds if {said['holds']}"] if self.holds else [f"holds if in every case {said['each']}"]
+        parts = (
+            [f"holds if {said['holds']}"]
+            if self.holds
+            else [f"holds if in every case {said['each']}"]
+        )
         if self.part:
             parts.append(f"in part, if {said['part']}")
         if self.against:
-            parts.append(f"with a correction, if in more cases than a coin gives and in none this: {said['against']}")
+            parts.append(
+                f"with a correction, if in more cases than a coin gives and in none this: {said['against']}"
+            )
         words = {
             "enough": "too little evidence",
             "fit": "cannot decide",
@@ -177,8 +198,12 @@ class Rule(NamedTuple):
         predicate = self.conditions[condition][1]
         missing = set(inspect.signature(predicate).parameters) - set(numbers)
         if missing:
-            raise ValueError(f"numbers must hold {sorted(missing)}, which {condition} asks; they are {sorted(numbers)}")
-        return predicate(**{name: numbers[name] for name in inspect.signature(predicate).parameters})
+            raise ValueError(
+                f"numbers must hold {sorted(missing)}, which {condition} asks; they are {sorted(numbers)}"
+            )
+        return predicate(
+            **{name: numbers[name] for name in inspect.signature(predicate).parameters}
+        )
 
     def decide(self, numbers: Numbers) -> Decision:
         """The verdict that follows from these numbers, weakest evidence first."""
@@ -187,7 +212,11 @@ class Rule(NamedTuple):
         def ask(condition: str) -> Any:
             with compared() as here:
                 answer = self.ask(condition, numbers)
-                answer = bool(answer) if condition not in ("each", "against") else [bool(one) for one in answer]
+                answer = (
+                    bool(answer)
+                    if condition not in ("each", "against")
+                    else [bool(one) for one in answer]
+                )
             seen.extend(one._replace(condition=condition) for one in here)
             return answer
 
@@ -197,7 +226,10 @@ class Rule(NamedTuple):
                 return Decision(verdict, f"not so: {self.conditions[condition][0]}", joined(seen))
         if self.each:
             against = ask("against") if self.against else [not one for one in cells]
-            verdict, words = weigh(cells, against), f"in {sum(cells)} of {len(cells)} cases {self.each[0]}"
+            verdict, words = (
+                weigh(cells, against),
+                f"in {sum(cells)} of {len(cells)} cases {self.each[0]}",
+            )
             words = "no case was measured" if not cells else "" if verdict == HOLDS else words
             words += f"; the other way in {sum(against)}" if sum(against) else ""
             seen += (
@@ -279,7 +311,9 @@ def beyond(errors: Iterable[float], freedom: float = math.inf, level: float = 0.
 RULES: dict[str, Rule] = {}  # by the name of the claim
 
 
-def rule(*names: str, **conditions: Any) -> Callable[[Callable[..., Numbers]], Callable[..., Numbers]]:
+def rule(
+    *names: str, **conditions: Any
+) -> Callable[[Callable[..., Numbers]], Callable[..., Numbers]]:
     """Says when claims hold that the function below measures: its conditions, `nothing` and `null`, as `Rule` names them.
 
     Args:
@@ -293,7 +327,9 @@ def rule(*names: str, **conditions: Any) -> Callable[[Callable[..., Numbers]], C
     def register(function: Callable[..., Numbers]) -> Callable[..., Numbers]:
         made = Rule(function, **conditions)
         if (made.holds is None) == (made.each is None) or (made.part and made.each):
-            raise ValueError(f"the rule of {names or function.__name__} must have holds, and perhaps part, or each")
+            raise ValueError(
+                f"the rule of {names or function.__name__} must have holds, and perhaps part, or each"
+            )
         for name in names or (function.__name__,):
             if name in RULES:
                 raise ValueError(f"{name} must have one rule, and has two")

@@ -63,7 +63,9 @@ def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tup
     """
     require.integer("trials", trials, 1)
     if require.integer("successes", successes, 0) > trials:
-        raise ValueError(f"successes must be an integer from 0 to trials = {trials}, not {successes}")
+        raise ValueError(
+            f"successes must be an integer from 0 to trials = {trials}, not {successes}"
+        )
     if not 0 < require.number("confidence", confidence) < 1:
         raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
     found = stats.binomtest(successes, trials).proportion_ci(confidence, "wilson")

@@ -39,9 +39,13 @@ KONG = Source("Kong et al. (2025)", "https://arxiv.org/abs/2505.16333")
 NAKANISHI = Source("Nakanishi (2025)", "https://arxiv.org/abs/2501.19399")
 # the talk that this course grew from
 TALK = Source(
-    "Connection Bottleneck in Attention (talk)", "https://www.mtandhj.com/slides/attention-connection-bottleneck/"
+    "Connection Bottleneck in Attention (talk)",
+    "https://www.mtandhj.com/slides/attention-connection-bottleneck/",
 )
 # a reader's note on Barbero et al. (2024)
-NOTE = Source("Note on Transformers need glasses", "https://www.mtandhj.com/posts/llm-representational-collapse")
+NOTE = Source(
+    "Note on Transformers need glasses",
+    "https://www.mtandhj.com/posts/llm-representational-collapse",
+)
 # what has no source but this course
 COURSE = Source("This course", "about.html")

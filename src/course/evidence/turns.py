@@ -52,7 +52,9 @@ class Turn(NamedTuple):
     def outcome(self, numbers: Numbers) -> str:
         """Return "survived", "turned" or "undecided"."""
         for verdict, (_, condition) in ((TURNED, self.turned), (SURVIVED, self.survives)):
-            if condition(**{name: numbers[name] for name in inspect.signature(condition).parameters}):
+            if condition(
+                **{name: numbers[name] for name in inspect.signature(condition).parameters}
+            ):
                 return verdict
         return UNDECIDED
 
@@ -93,7 +95,10 @@ def row(claim: str) -> dict[str, str]:
     chosen = TURNS[claim]
     numbers = chosen.function()
     names = vars(sys.modules[chosen.function.__module__])
-    return {"outcome": chosen.outcome(numbers), "measured": worded(chosen.measured, {**names, **numbers})}
+    return {
+        "outcome": chosen.outcome(numbers),
+        "measured": worded(chosen.measured, {**names, **numbers}),
+    }
 
 
 @functools.cache

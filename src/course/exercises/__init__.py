@@ -125,9 +125,19 @@ class Verdict:
     """
 
     def __init__(
-        self, right: bool, sentence: str, picture: HTML | None = None, quiet: bool = False, empty: bool = False
+        self,
+        right: bool,
+        sentence: str,
+        picture: HTML | None = None,
+        quiet: bool = False,
+        empty: bool = False,
     ):
-        self.right, self.sentence, self.picture, self.untried = right, translated(sentence), picture, empty
+        self.right, self.sentence, self.picture, self.untried = (
+            right,
+            translated(sentence),
+            picture,
+            empty,
+        )
         self.mark = translated("✓ Right:" if right else "✗ Not yet:")
         self.quiet = quiet and right and not compute.building()
 
@@ -139,7 +149,11 @@ class Verdict:
             return ""
         if self.untried:
             here = compute.building()
-            return translated("The check runs in the notebook, on your answer.") if here else f"○ {self.sentence}"
+            return (
+                translated("The check runs in the notebook, on your answer.")
+                if here
+                else f"○ {self.sentence}"
+            )
         return f"{self.mark} {self.sentence}"
 
     def _repr_html_(self) -> str:
@@ -192,7 +206,11 @@ class Exercise:
             what = f"the check could not read this answer ({type(error).__name__}: {error})."
             return Verdict(False, f"{what} Is it what the statement asks for?")
         if guess:
-            said = "You predicted" if changed is None else f"You say “{changed}” now. You first predicted"
+            said = (
+                "You predicted"
+                if changed is None
+                else f"You say “{changed}” now. You first predicted"
+            )
             sentence = f"{said} “{guess}”. {sentence[:1].upper()}{sentence[1:]} {self.guesses[guess]}".strip()
         _clock.left = _clock.seconds
         try:
@@ -209,15 +227,22 @@ class Exercise:
         Raises:
             Wrong: there are too few answers or too many, or the prediction is none of those that are offered.
         """
-        wanted = ["prediction"] * bool(self.guesses) + list(inspect.signature(self.check).parameters)
+        wanted = ["prediction"] * bool(self.guesses) + list(
+            inspect.signature(self.check).parameters
+        )
         wanted = [self.check.__name__ if each == "answer" else each for each in wanted]
         if len(answers) != len(wanted):
             call = f"checks.{self.check.__name__}({', '.join(wanted)})"
-            raise Wrong(f"the check is {call}: it takes {_many(len(wanted), 'answer', 'answers')}, not {len(answers)}.")
+            raise Wrong(
+                f"the check is {call}: it takes {_many(len(wanted), 'answer', 'answers')}, not {len(answers)}."
+            )
         if not self.guesses:
             return "", answers, None
         guess = now = choice(
-            "prediction", answers[0], self.guesses, f"choose one of {_listed(self.guesses)}. Any will do"
+            "prediction",
+            answers[0],
+            self.guesses,
+            f"choose one of {_listed(self.guesses)}. Any will do",
         )
         if not quiet:
             self.guess = guess = self.guess or guess
@@ -233,7 +258,9 @@ def exercise(check: Callable[..., Right]) -> Exercise:
 
 def tables(names: Mapping[str, Any]) -> dict[str, dict]:
     """What the exercises of the chapter that `names` belong to ask: calls, cases, mistakes, guesses."""
-    room = Path(names["__file__"]).parent  # a chapter's, or the workshop's, which stands among the tables
+    room = Path(
+        names["__file__"]
+    ).parent  # a chapter's, or the workshop's, which stands among the tables
     folder = room.parent if room.parent.name == "exercises" else room.parent / "exercises"
     return _read(folder / f"{room.name}.toml")
 
@@ -266,7 +293,9 @@ def progress(values: Iterable[Any]) -> HTML:
     guessed = [each.guess == each.true for each in exercises if each.guess]
     if guessed:
         following += " " + translated(f"Predicted at once: {sum(guessed)} of {len(guessed)}.")
-    return HTML(f'<p><strong>{done}</strong> {html.escape(following)}</p><ul style="list-style:none">{rows}</ul>')
+    return HTML(
+        f'<p><strong>{done}</strong> {html.escape(following)}</p><ul style="list-style:none">{rows}</ul>'
+    )
 
 
 def drawn(figure: Figure | Artist, finding: str, caption: str = "With your answer. ") -> HTML:
@@ -281,13 +310,23 @@ def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tens
         Wrong: it is not made of real numbers; the sentence begins with `call`, which must be of this kind.
     """
     try:
-        listed = _floats(answer)  # float64 from the start: float32 would round whole numbers beyond 2**24
-        found = torch.as_tensor(listed, dtype=torch.float64 if isinstance(listed, float | list) else None).detach()
+        listed = _floats(
+            answer
+        )  # float64 from the start: float32 would round whole numbers beyond 2**24
+        found = torch.as_tensor(
+            listed, dtype=torch.float64 if isinstance(listed, float | list) else None
+        ).detach()
     except (TypeError, ValueError, RuntimeError, OverflowError):
         lengths = (
-            {len(x) if isinstance(x, list | tuple) else 0 for x in answer} if isinstance(answer, list | tuple) else {}
+            {len(x) if isinstance(x, list | tuple) else 0 for x in answer}
+            if isinstance(answer, list | tuple)
+            else {}
         )
-        ragged = f" Its rows differ in length: {', '.join(map(str, sorted(lengths)))}." if len(lengths) > 1 else ""
+        ragged = (
+            f" Its rows differ in length: {', '.join(map(str, sorted(lengths)))}."
+            if len(lengths) > 1
+            else ""
+        )
         raise Wrong(f"{call} must {kind}, not {shown(answer)}.{ragged}") from None
     if found.is_complex() and bool(found.imag.any()):
         raise Wrong(f"{call} must be real, not complex: {shown(found)}.")
@@ -333,7 +372,9 @@ def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:
 
 def given(names: Mapping[str, Any], name: str, rows: str = "cases") -> list[Case]:
     """The cases of a chapter's table; in them `checks` is the chapter's module, as on the learner's page."""
-    return cases({**names, "checks": SimpleNamespace(**names)}, *tables(names)[name][rows].splitlines())
+    return cases(
+        {**names, "checks": SimpleNamespace(**names)}, *tables(names)[name][rows].splitlines()
+    )
 
 
 def normal(*shape: int, seed: int) -> Tensor:
@@ -362,7 +403,11 @@ class Tried(NamedTuple):
         if not _equal(self.value, self.target, self.allowed):
             return False
         whole = self.target.isfinite().all() and torch.equal(self.target, self.target.round())
-        return not whole or not self.target.numel() or float((self.value - self.target).abs().max()) < 0.5
+        return (
+            not whole
+            or not self.target.numel()
+            or float((self.value - self.target).abs().max()) < 0.5
+        )
 
 
 def compare(
@@ -402,7 +447,11 @@ def compare(
         end = time.thread_time() + SEARCH
         tried += _rest(name, answer, solution, given[len(tried) :], tolerance)
         written = isinstance(mistakes, list)  # a page has functions already
-        mistaken = mistakes if written else _functions(mistakes, inside, {**names, "right": solution, **more})
+        mistaken = (
+            mistakes
+            if written
+            else _functions(mistakes, inside, {**names, "right": solution, **more})
+        )
         parameters = [each.strip() for each in inside.split(",")]
         why = _why(mistaken, tried, max(tolerance, 1e-5), parameters, answer, solution, unseen, end)
     raise Wrong(f"{differs} {why}".strip())
@@ -425,7 +474,9 @@ def _compared(call: str, case: Case, got: Any, wanted: Any, tolerance: float) ->
     return Tried(case, got, wanted, _numbers(call, got), _numbers(call, wanted), allowed)
 
 
-def _rest(name: str, answer: Any, solution: Callable, given: Sequence[Case], tolerance: float) -> list[Tried]:
+def _rest(
+    name: str, answer: Any, solution: Callable, given: Sequence[Case], tolerance: float
+) -> list[Tried]:
     """What comes of the cases behind the first that is wrong, the smallest first, as far as there is time for them.
 
     They serve the reason alone: one long call of a wrong function is not waited for.
@@ -470,17 +521,22 @@ def _looking(differs: str) -> Iterator[None]:
 def _size(case: Case) -> float:
     """How much there is to compute with these arguments, up to a factor."""
     sizes = (
-        abs(x) if isinstance(x, numbers.Real) else x.numel() if isinstance(x, Tensor) else 1 for x in case.arguments
+        abs(x) if isinstance(x, numbers.Real) else x.numel() if isinstance(x, Tensor) else 1
+        for x in case.arguments
     )
     return math.prod(max(float(each), 1.0) for each in sizes)
 
 
-def tabled(names: Mapping[str, Any], name: str, answer: Any, solution: Callable, **more: Any) -> Right:
+def tabled(
+    names: Mapping[str, Any], name: str, answer: Any, solution: Callable, **more: Any
+) -> Right:
     """`compare` as the chapter's table has it under this name: the call, its cases, the mistakes."""
     row = tables(names)[name]
     more = {"tolerance": row["tolerance"]} | more if "tolerance" in row else more
     more |= {"unseen": given(names, name, "unseen")} if "unseen" in row else {}
-    return compare(names, row["call"], answer, solution, given(names, name), row["mistakes"], **more)
+    return compare(
+        names, row["call"], answer, solution, given(names, name), row["mistakes"], **more
+    )
 
 
 def reason(names: Mapping[str, Any], name: str, rows: str, /, **found: Any) -> str:
@@ -528,13 +584,17 @@ def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
         raise
     except Exception as error:
         where, stub = _own_line(answer, error)
-        if isinstance(error, NotImplementedError) and not error.args and stub:  # torch raises it, too
+        if (
+            isinstance(error, NotImplementedError) and not error.args and stub
+        ):  # torch raises it, too
             raise Empty(f"{name} is still empty: write it, then run this cell again.") from None
         raise Wrong(f"{call} raised {type(error).__name__}: {error}{where}") from None
     if result is None and not nothing:
         raise Wrong(f"{call} returned nothing. Is there a return statement?")
     if not all(map(_unchanged, arguments, mine)):
-        raise Wrong(f"{call} changes its argument: work on a copy, so that whoever called it can go on with theirs.")
+        raise Wrong(
+            f"{call} changes its argument: work on a copy, so that whoever called it can go on with theirs."
+        )
     return result
 
 
@@ -569,7 +629,9 @@ def _listed(options: Iterable[str]) -> str:
 def edges(name: str, answer: Any, count: int) -> list[tuple]:
     """The answer as `count` pairs of nodes, from whatever container it comes in."""
     filled(name, answer)
-    what, theirs = ("a pair of nodes", answer[0]) if count == 1 else (f"{count} pairs of nodes", answer)
+    what, theirs = (
+        ("a pair of nodes", answer[0]) if count == 1 else (f"{count} pairs of nodes", answer)
+    )
     try:
         pairs = [tuple(pair.tolist() if hasattr(pair, "tolist") else pair)[:3] for pair in answer]
     except TypeError:
@@ -596,14 +658,24 @@ def shown(value: Any) -> str:
         if tensor.ndim == 0:
             return f"{tensor.item():.6g}"
         if tensor.numel() > MOST_NUMBERS:
-            return f"a tensor of shape {tuple(tensor.shape)} that starts {shown(tensor.flatten()[:4])}"
+            return (
+                f"a tensor of shape {tuple(tensor.shape)} that starts {shown(tensor.flatten()[:4])}"
+            )
         return str(_rounded(tensor.tolist()))
     if isinstance(value, nx.Graph):
         return f"a graph of {len(value)} nodes and {value.number_of_edges()} edges"
     if isinstance(value, list | tuple) and value and all(isinstance(x, float) for x in value):
-        return str(_rounded([float(x) for x in value])) if len(value) <= MOST_NUMBERS else f"{len(value)} numbers"
+        return (
+            str(_rounded([float(x) for x in value]))
+            if len(value) <= MOST_NUMBERS
+            else f"{len(value)} numbers"
+        )
     if isinstance(value, list | tuple) and 0 < len(value) <= MOST_NUMBERS:
-        return f"({', '.join(map(shown, value))})" if isinstance(value, tuple) else f"[{', '.join(map(shown, value))}]"
+        return (
+            f"({', '.join(map(shown, value))})"
+            if isinstance(value, tuple)
+            else f"[{', '.join(map(shown, value))}]"
+        )
     if isinstance(value, torch.nn.Module):
         return repr(value).partition("\n")[0]
     if callable(value):
@@ -627,7 +699,9 @@ def _differing(got: Any, wanted: Any, value: Tensor, target: Tensor) -> str:
         wrong = f"has the wrong shape: {tuple(value.shape)}, expected {tuple(target.shape)}"
         if value.ndim != target.ndim:
             return f"{wrong}. It has {_many(value.ndim, 'axis', 'axes')}, not {target.ndim}"
-        k = next(k for k, (a, b) in enumerate(zip(value.shape, target.shape, strict=True)) if a != b)
+        k = next(
+            k for k, (a, b) in enumerate(zip(value.shape, target.shape, strict=True)) if a != b
+        )
         return f"{wrong}. Axis {k} has {_many(value.shape[k], 'entry', 'entries')}, not {target.shape[k]}"
     if mine != theirs and value.numel() <= MOST_TO_COMPARE:
         return f"is {mine}; expected {theirs}"
@@ -641,12 +715,21 @@ def _differing(got: Any, wanted: Any, value: Tensor, target: Tensor) -> str:
 
 def _rows(text: str) -> list[tuple[str, str]]:
     """The lines of a table, `expression :: words`, each in its two parts."""
-    return [(made, words) for made, _, words in (row.strip().partition(" :: ") for row in text.splitlines()) if made]
+    return [
+        (made, words)
+        for made, _, words in (row.strip().partition(" :: ") for row in text.splitlines())
+        if made
+    ]
 
 
-def _functions(mistakes: str, parameters: str, names: Mapping[str, Any]) -> list[tuple[Callable, str]]:
+def _functions(
+    mistakes: str, parameters: str, names: Mapping[str, Any]
+) -> list[tuple[Callable, str]]:
     """The mistakes of a table as functions, each with its sentence."""
-    return [(eval(f"lambda {parameters}: {made}", dict(names)), sentence) for made, sentence in _rows(mistakes)]
+    return [
+        (eval(f"lambda {parameters}: {made}", dict(names)), sentence)
+        for made, sentence in _rows(mistakes)
+    ]
 
 
 def _made(function: Callable, arguments: tuple) -> Tensor | None:
@@ -681,10 +764,14 @@ def _why(
     def mends(function: Callable) -> bool:
         """Whether it is right on all cases, the wrong ones first, and where no check looks."""
         order = [tried[k] for k in _wrong_first(tried)]
-        if not all(each._replace(value=_made(function, each.case.arguments)).right for each in order):
+        if not all(
+            each._replace(value=_made(function, each.case.arguments)).right for each in order
+        ):
             return False
         wanted = ((each, _made(solution, each.arguments)) for each in unseen)
-        return all(_equal(_made(function, each.arguments), target, tolerance) for each, target in wanted)
+        return all(
+            _equal(_made(function, each.arguments), target, tolerance) for each, target in wanted
+        )
 
     def elsewhere() -> Iterator[Tried]:
         for each in unseen:
@@ -730,10 +817,20 @@ def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
     found = {}
     for function, sentence in mistaken:
         same = [_equal(each.value, result(function, k), tolerance) for k, each in enumerate(tried)]
-        off = [each for each, so in zip(tried, same, strict=True) if so and not each.right and each.value is not None]
-        if same.count(False) == 1 and len(off) > 2 and not all(_equal(x.value, off[0].value, tolerance) for x in off):
+        off = [
+            each
+            for each, so in zip(tried, same, strict=True)
+            if so and not each.right and each.value is not None
+        ]
+        if (
+            same.count(False) == 1
+            and len(off) > 2
+            and not all(_equal(x.value, off[0].value, tolerance) for x in off)
+        ):
             found[sentence] = tried[same.index(False)].case.text
-    return " ".join(f"{said} (So it is on all cases but {text}.)" for said, text in found.items()) * (len(found) == 1)
+    return " ".join(
+        f"{said} (So it is on all cases but {text}.)" for said, text in found.items()
+    ) * (len(found) == 1)
 
 
 def _partly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
@@ -744,7 +841,9 @@ def _partly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
         if not off or not _equal(tried[off[0]].value, result(function, off[0]), tolerance):
             continue
         same = [k for k in off if _equal(tried[k].value, result(function, k), tolerance)]
-        if len(same) > 1 and not all(_equal(tried[k].value, tried[same[0]].value, tolerance) for k in same):
+        if len(same) > 1 and not all(
+            _equal(tried[k].value, tried[same[0]].value, tolerance) for k in same
+        ):
             found[sentence] = len(same)
     if len(found) != 1:
         return ""
@@ -761,7 +860,10 @@ def _turned(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
     for turn, words in _relations("turned", "t"):
         for function, sentence in mistaken:
             made = (_made(turn, (result(function, k),)) for k in _wrong_first(tried))
-            if all(_equal(tried[k].value, x, tolerance) for k, x in zip(_wrong_first(tried), made, strict=True)):
+            if all(
+                _equal(tried[k].value, x, tolerance)
+                for k, x in zip(_wrong_first(tried), made, strict=True)
+            ):
                 told = _values(each.value for each in tried if each.value is not None)
                 return f"{sentence} {words}" if len(told) > 2 else ""
     return ""
@@ -772,12 +874,17 @@ def _nan(answer: Callable, tried: Sequence[Tried]) -> str:
     first = next(each for each in tried if not each.right)
     if first.value is None or not first.value.isnan().any() or first.target.isnan().any():
         return ""
-    found, file = [], getattr(getattr(inspect.unwrap(answer), "__code__", None), "co_filename", None)
+    found, file = (
+        [],
+        getattr(getattr(inspect.unwrap(answer), "__code__", None), "co_filename", None),
+    )
 
     class Watch(TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
             given = [x for x in args if isinstance(x, Tensor)]
-            fresh = bool(given) and not any(map(_has_nan, given))  # memory that nothing was written to has any number
+            fresh = bool(given) and not any(
+                map(_has_nan, given)
+            )  # memory that nothing was written to has any number
             result = function(*args, **(kwargs or {}))
             if fresh and not found and isinstance(result, Tensor) and _has_nan(result):
                 frame = sys._getframe(1)
@@ -808,7 +915,9 @@ def _relations(kind: str, parameters: str) -> list[tuple[Callable, str]]:
     return _functions(_read(HERE / "relations.toml")[kind], parameters, names)
 
 
-def _relation(tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable) -> str:
+def _relation(
+    tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable
+) -> str:
     """What holds between the results and the expected ones on every case that runs, two at least."""
     ran = [each for each in tried if each.value is not None]
     if len(ran) < 2 or not all(each.value.numel() and each.target.numel() for each in ran):
@@ -818,18 +927,24 @@ def _relation(tried: Sequence[Tried], parameters: list[str], answer: Callable, s
         named = " or ".join(f"`{name}`" for name in parameters if _is_named(name))
         return f"It is the same on every case: your result does not change with {named}."
     off = [each for each in ran if not each.right]
-    held = (_transformed(ran) or _scaled(ran, parameters) or _region(off) or _inverted(ran)) if len(off) > 1 else ""
-    few, wanted = (sorted(_values(x)) for x in zip(*((each.value, each.target) for each in ran), strict=True))
+    held = (
+        (_transformed(ran) or _scaled(ran, parameters) or _region(off) or _inverted(ran))
+        if len(off) > 1
+        else ""
+    )
+    few, wanted = (
+        sorted(_values(x)) for x in zip(*((each.value, each.target) for each in ran), strict=True)
+    )
     if not held and len(few) < min(3, len(wanted) - 2):
-        held = (
-            f"All that comes out, on every case, is {' and '.join(map(shown, few))}: is it cut off there, or compared?"
-        )
+        held = f"All that comes out, on every case, is {' and '.join(map(shown, few))}: is it cut off there, or compared?"
     return held or _unused(tried, parameters, answer, solution)
 
 
 def _common(tried: Sequence[Tried], parameters: list[str]) -> str:
     """What the arguments of the wrong cases have in common, or else those of the right ones: one thing, or nothing."""
-    wrong, right = ([each.case.arguments for each in tried if each.right is so] for so in (False, True))
+    wrong, right = (
+        [each.case.arguments for each in tried if each.right is so] for so in (False, True)
+    )
     if found := _apart(wrong, right, parameters):
         return f"Wrong only where {found}, right wherever not."
     found = _apart(right, wrong, parameters)
@@ -851,14 +966,18 @@ def _apart(those: Sequence[tuple], others: Sequence[tuple], parameters: list[str
         for (holds, said), at in itertools.product(
             _relations(table, "x, y"[: 3 * many - 2]), itertools.combinations(places, many)
         ):
-            so = [[_true(holds, [each[k] for k in at]) for each in group] for group in (those, others)]
+            so = [
+                [_true(holds, [each[k] for k in at]) for each in group] for group in (those, others)
+            ]
             if all(so[0]) and not any(so[1]):
                 found.append(said.format(*(f"`{parameters[k]}`" for k in at)))
     for k, name in enumerate([] if found else parameters):
         if not _is_named(name):
             continue
         low, high = ([each[k] for each in group] for group in (those, others))
-        if min(len(those), len(others)) > 2 and all(isinstance(x, numbers.Real) for x in low + high):
+        if min(len(those), len(others)) > 2 and all(
+            isinstance(x, numbers.Real) for x in low + high
+        ):
             found += [f"`{name}` is {min(low):g} or more"] if min(low) > max(high) else []
             found += [f"`{name}` is {max(low):g} or less"] if max(low) < min(high) else []
     return found[0] if len(found) == 1 else ""
@@ -874,27 +993,34 @@ def _true(holds: Callable, arguments: list) -> bool:
 def _little(tried: Sequence[Tried]) -> str:
     """How near the results are, what else is true of all, or how many are right."""
     ran = [each for each in tried if each.value is not None]
-    if len(ran) < 2 or not all(each.value.shape == each.target.shape and each.value.numel() for each in ran):
+    if len(ran) < 2 or not all(
+        each.value.shape == each.target.shape and each.value.numel() for each in ran
+    ):
         return ""
     off = [each for each in ran if not each.right]
     kinds = ("near", "alike")[: len(off)] if len(_values(each.value for each in ran)) > 2 else ()
     for holds, said in (row for kind in kinds for row in _relations(kind, "v, t")):
         if all(holds(each.value, each.target) for each in ran):
             return said
-    far = max(float(((x.value - x.target).abs() / x.target.abs().clamp(min=1e-12)).max()) for x in off)
+    far = max(
+        float(((x.value - x.target).abs() / x.target.abs().clamp(min=1e-12)).max()) for x in off
+    )
     if far < 0.01 and not all(torch.equal(each.target, each.target.round()) for each in ran):
         return f"It is near, {100 * far:.2g}% off at most."
     return f"Right on {len(ran) - len(off)} of {len(ran)} cases." if len(ran) > len(off) else ""
 
 
 def _transformed(ran: Sequence[Tried]) -> str:
-    for kind, fewest in (("results", 2), ("rounded", 3)):  # one number on all cases says nothing of it
+    for kind, fewest in (
+        ("results", 2),
+        ("rounded", 3),
+    ):  # one number on all cases says nothing of it
         for function, said in _relations(kind, "t"):
             made = [_made(function, (each.target,)) for each in ran]
             pairs = zip(ran, made, strict=True)
-            if all(_equal(each.value, x, each.allowed) and not x.isnan().all() for each, x in pairs) and (
-                len(_values(made)) >= fewest
-            ):
+            if all(
+                _equal(each.value, x, each.allowed) and not x.isnan().all() for each, x in pairs
+            ) and (len(_values(made)) >= fewest):
                 return f"On every case it is what is expected, {said}{'' if said.endswith('?') else '.'}"
     return ""
 
@@ -908,9 +1034,9 @@ def _inverted(ran: Sequence[Tried]) -> str:
     """What has still to be done with the results: what `_transformed` looks for, the other way round."""
     for function, said in _relations("results", "t"):
         made = [_made(function, (each.value,)) for each in ran]
-        if all(_equal(x, each.target, each.allowed) for each, x in zip(ran, made, strict=True)) and (
-            len(_values(each.target for each in ran)) > 1
-        ):
+        if all(
+            _equal(x, each.target, each.allowed) for each, x in zip(ran, made, strict=True)
+        ) and (len(_values(each.target for each in ran)) > 1):
             return f"On every case your result, {said.rstrip('?')}, is what is expected."
     return ""
 
@@ -923,13 +1049,18 @@ def _sizes(argument: Any) -> dict[str, float]:
     with contextlib.suppress(TypeError):
         found["the length of `{}`"] = len(argument)
     if isinstance(argument, Tensor) and argument.ndim > 1:
-        found |= {"the last size of `{}`": argument.shape[-1], "the second size of `{}`": argument.shape[1]}
+        found |= {
+            "the last size of `{}`": argument.shape[-1],
+            "the second size of `{}`": argument.shape[1],
+        }
     return found
 
 
 def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
     """A constant factor, gap or power, or one that an argument gives."""
-    if any(each.value.shape != each.target.shape or not each.value.isfinite().all() for each in ran):
+    if any(
+        each.value.shape != each.target.shape or not each.value.isfinite().all() for each in ran
+    ):
         return ""
     sizes = [
         {
@@ -943,7 +1074,11 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
         for each in ran
     ]
     for kind, by, words in (
-        ("factor", _factor, {"times": lambda size: size, "divided by": lambda size: 1 / size if size else math.nan}),
+        (
+            "factor",
+            _factor,
+            {"times": lambda size: size, "divided by": lambda size: 1 / size if size else math.nan},
+        ),
         ("gap", _gap, {"plus": lambda size: size, "minus": lambda size: -size}),
     ):
         pairs = [(by(each.value, each.target), size) for each, size in zip(ran, sizes, strict=True)]
@@ -958,12 +1093,18 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
             if kind == "gap":
                 return f"On every case it is {abs(value):.6g} {'more' if value > 0 else 'less'} than what is expected."
             factors = ((constant(), said) for constant, said in _relations("factors", ""))
-            said = next((said for x, said in factors if math.isclose(x, value, rel_tol=1e-5)), f"{value:.6g} times")
+            said = next(
+                (said for x, said in factors if math.isclose(x, value, rel_tol=1e-5)),
+                f"{value:.6g} times",
+            )
             return f"On every case it is {said} what is expected."
-        for text, (word, made) in itertools.product(pairs[0][1] if len(known) > 2 else (), words.items()):
+        for text, (word, made) in itertools.product(
+            pairs[0][1] if len(known) > 2 else (), words.items()
+        ):
             values = [size.get(text, math.nan) for _, size in pairs]
             if max(values) - min(values) > 1e-9 and all(
-                math.isclose(x, made(v), rel_tol=1e-5, abs_tol=1e-9) for x, v in zip(known, values, strict=True)
+                math.isclose(x, made(v), rel_tol=1e-5, abs_tol=1e-9)
+                for x, v in zip(known, values, strict=True)
             ):
                 return f"On every case it is what is expected {word} {text}."
     return ""
@@ -979,16 +1120,26 @@ def _factor(value: Tensor, target: Tensor) -> float | None:
 
 def _gap(value: Tensor, target: Tensor) -> float:
     gap = (value - target).flatten()
-    return float(gap.mean()) if float((gap - gap.mean()).abs().max()) <= 1e-5 * float(gap.abs().max()) else math.nan
+    return (
+        float(gap.mean())
+        if float((gap - gap.mean()).abs().max()) <= 1e-5 * float(gap.abs().max())
+        else math.nan
+    )
 
 
 def _region(off: Sequence[Tried]) -> str:
     """Where the results are wrong, if they are right in all other places."""
     if any(each.value.shape != each.target.shape or each.value.numel() < 2 for each in off):
         return ""
-    wrong = [~torch.isclose(each.value, each.target, rtol=1e-5, atol=1e-7, equal_nan=True) for each in off]
+    wrong = [
+        ~torch.isclose(each.value, each.target, rtol=1e-5, atol=1e-7, equal_nan=True)
+        for each in off
+    ]
     if all(x.ndim > 1 for x in wrong):
-        axes = [(torch.arange(x.shape[-2])[:, None], torch.arange(x.shape[-1]), *x.shape[-2:]) for x in wrong]
+        axes = [
+            (torch.arange(x.shape[-2])[:, None], torch.arange(x.shape[-1]), *x.shape[-2:])
+            for x in wrong
+        ]
         for region, said in _relations("regions", "i, j, n, m"):
             inside = [region(*each) for each in axes]
             if all(not (x & ~y).any() and not y.all() for x, y in zip(wrong, inside, strict=True)):
@@ -997,7 +1148,11 @@ def _region(off: Sequence[Tried]) -> str:
         places, last = [x.nonzero().flatten().tolist() for x in wrong], [len(x) - 1 for x in wrong]
         if places[0] and all(p == places[0] for p in places) and len(set(last)) == 1:
             *most, end = map(str, places[0])
-            named = f"entries {', '.join(most)} and {end} (from 0) are" if most else f"entry {end} (from 0) is"
+            named = (
+                f"entries {', '.join(most)} and {end} (from 0) are"
+                if most
+                else f"entry {end} (from 0) is"
+            )
             return f"Only {named} wrong, on every case."
         for said, at in (("first", [0] * len(last)), ("last", last)):
             if places == [[place] for place in at]:
@@ -1005,7 +1160,9 @@ def _region(off: Sequence[Tried]) -> str:
     return ""
 
 
-def _unused(tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable) -> str:
+def _unused(
+    tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable
+) -> str:
     """The argument with which the result does not change, although it has to: each case with that of another, three times at least."""
     for k, name in enumerate(parameters):
         if not _is_named(name):
@@ -1030,7 +1187,11 @@ def _alike(one: Any, other: Any) -> bool:
     """Whether two arguments differ, and the one can stand for the other."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return one.shape == other.shape and not torch.equal(one, other)
-    return type(one) is type(other) and isinstance(one, numbers.Real | str | torch.dtype) and one != other
+    return (
+        type(one) is type(other)
+        and isinstance(one, numbers.Real | str | torch.dtype)
+        and one != other
+    )
 
 
 def _numbers(call: str, value: Any) -> Tensor:
@@ -1047,18 +1208,30 @@ def _equal(value: Tensor | None, target: Tensor | None, tolerance: float) -> boo
 
 
 def _copied(arguments: tuple) -> tuple:
-    return tuple(x if callable(x) else x.clone() if isinstance(x, Tensor) else copy.deepcopy(x) for x in arguments)
+    return tuple(
+        x if callable(x) else x.clone() if isinstance(x, Tensor) else copy.deepcopy(x)
+        for x in arguments
+    )
 
 
 def _unchanged(before: Any, after: Any) -> bool:
     if isinstance(before, Tensor):
-        return before.shape == after.shape and torch.allclose(before, after, rtol=0, atol=0, equal_nan=True)
-    return nx.utils.graphs_equal(before, after) if isinstance(before, nx.Graph) else callable(before) or before == after
+        return before.shape == after.shape and torch.allclose(
+            before, after, rtol=0, atol=0, equal_nan=True
+        )
+    return (
+        nx.utils.graphs_equal(before, after)
+        if isinstance(before, nx.Graph)
+        else callable(before) or before == after
+    )
 
 
 def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
     """Where in the learner's own code it happened, and whether that raised it, not what it calls."""
-    code, frames = getattr(inspect.unwrap(answer), "__code__", None), traceback.extract_tb(error.__traceback__)
+    code, frames = (
+        getattr(inspect.unwrap(answer), "__code__", None),
+        traceback.extract_tb(error.__traceback__),
+    )
     own = [frame for frame in frames if code and frame.filename == code.co_filename]
     line = own[-1].line if own else ""
     where = f" — in your line “{line[:80]}{'…' if len(line) > 80 else ''}”." if line else "."
@@ -1086,7 +1259,9 @@ def clocked(work: Callable[[], Any], late: str = ENDLESS) -> Any:
         raise Wrong(late.format(_clock.seconds)) from None
     finally:
         _clock.runs = False
-        _clock.left = max(_clock.left - (time.thread_time() - began), 1.0)  # an import may have taken all of it
+        _clock.left = max(
+            _clock.left - (time.thread_time() - began), 1.0
+        )  # an import may have taken all of it
 
 
 _clock = SimpleNamespace(seconds=SECONDS, left=SECONDS, runs=False)

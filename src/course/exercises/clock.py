@@ -80,11 +80,15 @@ class Clocks:
     def ring(self, after: float | None = None) -> None:
         """Ring in so many seconds, by default when the first limit may have run out."""
         if after is None:
-            after = min((limit.left() for limit in self.limits if not limit.done), default=float("inf"))
+            after = min(
+                (limit.left() for limit in self.limits if not limit.done), default=float("inf")
+            )
         with self.lock:
             idle, self.next = self.next == float("inf"), time.monotonic() + max(after, 0.0)
             if self.watcher is None or not self.watcher.is_alive():
-                self.watcher = threading.Thread(target=self.watch, daemon=True, name="limits of exercises")
+                self.watcher = threading.Thread(
+                    target=self.watch, daemon=True, name="limits of exercises"
+                )
                 self.watcher.start()
             elif idle:
                 self.lock.notify()
@@ -116,7 +120,10 @@ class Clocks:
             self.ring()
         elif self.changing:
             self.ring(TICK)
-        elif any("importlib._bootstrap" in each.f_code.co_filename for each, _ in traceback.walk_stack(frame)):
+        elif any(
+            "importlib._bootstrap" in each.f_code.co_filename
+            for each, _ in traceback.walk_stack(frame)
+        ):
             for limit in late:
                 limit.start()
             self.ring()

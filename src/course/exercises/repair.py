@@ -23,7 +23,9 @@ from typing import Any, NamedTuple
 from course.exercises.clock import PATIENCE, Late, limited
 
 WORDS = tomllib.loads((Path(__file__).parent / "repairs.toml").read_text())
-LIKE = [row.split() for row in WORDS["like"].splitlines()]  # functions that are taken for each other
+LIKE = [
+    row.split() for row in WORDS["like"].splitlines()
+]  # functions that are taken for each other
 OPERATORS = {"Add": "Sub Mult", "Sub": "Add", "Mult": "Div Add MatMult", "Div": "Mult FloorDiv", "FloorDiv": "Div",
              "Mod": "FloorDiv", "Pow": "Mult", "MatMult": "Mult", "BitAnd": "BitOr", "BitOr": "BitAnd"}  # fmt: skip
 COMPARISONS = {
@@ -34,8 +36,17 @@ COMPARISONS = {
     "Eq": "NotEq",
     "NotEq": "Eq",
 }
-SAME = [row.split() for row in WORDS["same"].splitlines()]  # kinds that one slip has in nested places
-MAKES = ("eye", "ones", "zeros", "arange", "range", "tensor")  # what they are given does not stand for what they make
+SAME = [
+    row.split() for row in WORDS["same"].splitlines()
+]  # kinds that one slip has in nested places
+MAKES = (
+    "eye",
+    "ones",
+    "zeros",
+    "arange",
+    "range",
+    "tensor",
+)  # what they are given does not stand for what they make
 PLAIN = (ast.Add, ast.Mult)  # the order of their sides does not matter
 
 
@@ -51,7 +62,13 @@ class Edit(NamedTuple):
 
 def _edits(function: ast.FunctionDef | ast.Lambda) -> Iterator[Edit]:
     """All edits of a function's body, the plainest first."""
-    names = sorted({n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)})
+    names = sorted(
+        {
+            n.id
+            for n in ast.walk(function)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+    )
     names += [each.arg for each in function.args.args]
     body = function.body if isinstance(function.body, list) else [function.body]
     nodes = [(owner, field, node) for top in body for owner, field, node in _places(top)]
@@ -59,9 +76,13 @@ def _edits(function: ast.FunctionDef | ast.Lambda) -> Iterator[Edit]:
         nodes.append((function, "body", function.body))
     counted = _counted(function)
     grows = [
-        n for n in ast.walk(function) if isinstance(getattr(n, "op", 0), ast.Pow) or _called(n) in ("factorial", "comb")
+        n
+        for n in ast.walk(function)
+        if isinstance(getattr(n, "op", 0), ast.Pow) or _called(n) in ("factorial", "comb")
     ]
-    huge = {id(each) for n in grows for each in ast.walk(n)}  # two to the power of another whole number may never end
+    huge = {
+        id(each) for n in grows for each in ast.walk(n)
+    }  # two to the power of another whole number may never end
     for owner, field, node in nodes:
         for kind, new in _expressions(node, names, id(node) in counted):
             if kind in ("name", "missing") and id(node) in huge:
@@ -70,9 +91,18 @@ def _edits(function: ast.FunctionDef | ast.Lambda) -> Iterator[Edit]:
     for owner in ast.walk(function):
         if isinstance(owner, ast.For):
             turned = ast.Call(ast.Name("list", ast.Load()), [owner.iter], [])
-            yield Edit("direction", owner.iter, owner, "iter", ast.Call(ast.Name("reversed", ast.Load()), [turned], []))
+            yield Edit(
+                "direction",
+                owner.iter,
+                owner,
+                "iter",
+                ast.Call(ast.Name("reversed", ast.Load()), [turned], []),
+            )
         if isinstance(getattr(owner, "value", None), ast.expr) and isinstance(owner, ast.stmt):
-            yield from (Edit("exchange", owner.value, owner, "value", new) for new in _exchanged(owner.value, names))
+            yield from (
+                Edit("exchange", owner.value, owner, "value", new)
+                for new in _exchanged(owner.value, names)
+            )
         for field in ("body", "orelse"):
             lines = getattr(owner, field, None)
             if isinstance(lines, list):
@@ -87,7 +117,9 @@ def _places(top: ast.AST) -> Iterator[tuple[Any, Any, ast.AST]]:
             for held, at, node in [(owner, field, value)] if isinstance(value, ast.AST) else (
                 [(value, k, each) for k, each in enumerate(value)] if isinstance(value, list) else []
             ):  # fmt: skip
-                if isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+                if isinstance(node, ast.expr) and isinstance(
+                    getattr(node, "ctx", ast.Load()), ast.Load
+                ):
                     yield held, at, node
 
 
@@ -116,14 +148,22 @@ def _number(value: float) -> ast.expr:
 
 def _whole(node: ast.AST) -> int | None:
     """A whole number as it stands in the code, or nothing."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and _whole(node.operand) is not None:
+    if (
+        isinstance(node, ast.UnaryOp)
+        and isinstance(node.op, ast.USub)
+        and _whole(node.operand) is not None
+    ):
         return -_whole(node.operand)
     return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
 def _called(node: ast.AST) -> str:
     """The name of the function that a call calls."""
-    return getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+    return (
+        getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if isinstance(node, ast.Call)
+        else ""
+    )
 
 
 def _counted(function: ast.AST) -> set[int]:
@@ -161,10 +201,15 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
             yield from (("brackets", new) for new in _bracketed(left, op, right))
             for side, other in ((left, lambda x: (x, op, right)), (right, lambda x: (left, op, x))):
                 if isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute):
-                    method = ast.Attribute(ast.BinOp(*other(side.func.value)), side.func.attr, ast.Load())
+                    method = ast.Attribute(
+                        ast.BinOp(*other(side.func.value)), side.func.attr, ast.Load()
+                    )
                     yield "brackets", ast.Call(method, side.args, side.keywords)
                 if isinstance(side, ast.Call) and len(side.args) == 1:
-                    yield "brackets", ast.Call(side.func, [ast.BinOp(*other(side.args[0]))], side.keywords)
+                    yield (
+                        "brackets",
+                        ast.Call(side.func, [ast.BinOp(*other(side.args[0]))], side.keywords),
+                    )
                 if isinstance(side, ast.UnaryOp):
                     yield "brackets", ast.UnaryOp(side.op, ast.BinOp(*other(side.operand)))
             yield "much", left
@@ -182,7 +227,9 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
             yield "branches", ast.IfExp(test, orelse, body)
             yield "much", body
         case ast.Slice(lower, upper, step):
-            yield from (("slice", ast.Slice(*ends)) for ends in ((None, upper, step), (lower, None, step)))
+            yield from (
+                ("slice", ast.Slice(*ends)) for ends in ((None, upper, step), (lower, None, step))
+            )
         case ast.Tuple([first, second, *rest]):
             yield "order", ast.Tuple([second, first, *rest], ast.Load())
         case ast.Name(name):
@@ -195,7 +242,9 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
     if isinstance(node, ast.BinOp | ast.Call | ast.Subscript | ast.Name):
         yield "minus", ast.UnaryOp(ast.USub(), node)
     if isinstance(node, ast.Constant) and isinstance(node.value, float):
-        yield from (("number", ast.BinOp(node, ast.Pow(), ast.Constant(power))) for power in (2, 0.5))
+        yield from (
+            ("number", ast.BinOp(node, ast.Pow(), ast.Constant(power))) for power in (2, 0.5)
+        )
     if isinstance(node, ast.BinOp | ast.Call | ast.Subscript | ast.Name):
         for op, by in ((ast.Pow(), 2), (ast.Pow(), 0.5), (ast.Mult(), 2), (ast.Div(), 2)):
             yield "missing", ast.BinOp(node, op, ast.Constant(by))
@@ -225,7 +274,10 @@ def _calls(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
             yield "order", ast.Call(ast.Attribute(inner, one, ast.Load()), first, more)
         case ast.Call(ast.Attribute(ast.BinOp(left, op, right), name)):
             for side, new in ((left, lambda x: (x, op, right)), (right, lambda x: (left, op, x))):
-                yield "brackets", ast.BinOp(*new(ast.Call(ast.Attribute(side, name, ast.Load()), given, named)))
+                yield (
+                    "brackets",
+                    ast.BinOp(*new(ast.Call(ast.Attribute(side, name, ast.Load()), given, named))),
+                )
         case ast.Call(_, [ast.BinOp(left, op, right)]):
             for side, new in ((left, lambda x: (x, op, right)), (right, lambda x: (left, op, x))):
                 yield "brackets", ast.BinOp(*new(ast.Call(func, [side], named)))
@@ -249,7 +301,11 @@ def _calls(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
         if hasattr(builtins, other):
             yield "function", ast.Call(ast.Name(other, ast.Load()), given, named)
     if called in WORDS["reduces"].split():
-        keep = [] if any(each.arg == "keepdim" for each in named) else [ast.keyword("keepdim", ast.Constant(True))]
+        keep = (
+            []
+            if any(each.arg == "keepdim" for each in named)
+            else [ast.keyword("keepdim", ast.Constant(True))]
+        )
         for axis in [given] if given else [[_number(-1)], [_number(0)]]:
             for more in ([], keep):
                 if axis is not given or more:
@@ -261,18 +317,42 @@ def _lines(lines: list[ast.stmt]) -> Iterator[tuple[str, ast.AST, list]]:
         before, after = lines[:k], lines[k + 1 :]
         if len(lines) > 1 and not isinstance(line, ast.Return):
             yield "line", line, before + after
-        if isinstance(line, ast.For | ast.While) and isinstance(line.body[-1], ast.Return) and len(line.body) > 1:
+        if (
+            isinstance(line, ast.For | ast.While)
+            and isinstance(line.body[-1], ast.Return)
+            and len(line.body) > 1
+        ):
             inner = type(line)(**{**dict(ast.iter_fields(line)), "body": line.body[:-1]})
             yield "indentation", line.body[-1], [*before, inner, line.body[-1]]
-        if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Tuple) and len(line.targets[0].elts) == 2:
+        if (
+            isinstance(line, ast.Assign)
+            and isinstance(line.targets[0], ast.Tuple)
+            and len(line.targets[0].elts) == 2
+        ):
             turned = ast.Tuple(line.targets[0].elts[::-1], ast.Store())
             yield "order", line, [*before, ast.Assign([turned], line.value), *after]
-        if isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name):
-            yield "assignment", line, [*before, ast.AugAssign(line.targets[0], ast.Add(), line.value), *after]
+        if (
+            isinstance(line, ast.Assign)
+            and len(line.targets) == 1
+            and isinstance(line.targets[0], ast.Name)
+        ):
+            yield (
+                "assignment",
+                line,
+                [*before, ast.AugAssign(line.targets[0], ast.Add(), line.value), *after],
+            )
         if isinstance(line, ast.AugAssign):
             for other in OPERATORS.get(type(line.op).__name__, "").split():
-                yield "operator", line, [*before, ast.AugAssign(line.target, _named(other), line.value), *after]
-        if after and isinstance(line, ast.Assign | ast.AugAssign) and isinstance(after[0], ast.Assign | ast.AugAssign):
+                yield (
+                    "operator",
+                    line,
+                    [*before, ast.AugAssign(line.target, _named(other), line.value), *after],
+                )
+        if (
+            after
+            and isinstance(line, ast.Assign | ast.AugAssign)
+            and isinstance(after[0], ast.Assign | ast.AugAssign)
+        ):
             yield "sequence", line, [*before, after[0], line, *after[1:]]
 
 
@@ -291,7 +371,9 @@ def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
     return source, tree, functions[0]
 
 
-def repaired(answer: Callable, right: Callable[[Callable], bool], longest: float, seconds: float) -> str:
+def repaired(
+    answer: Callable, right: Callable[[Callable], bool], longest: float, seconds: float
+) -> str:
     """Where in the learner's function one slip stands, if one edit there makes it right; or nothing.
 
     Args:
@@ -314,8 +396,16 @@ def repaired(answer: Callable, right: Callable[[Callable], bool], longest: float
         for edit in _edits(function):
             if time.thread_time() - began > seconds:
                 return ""
-            old = edit.owner[edit.field] if isinstance(edit.owner, list) else getattr(edit.owner, edit.field)
-            put = edit.owner.__setitem__ if isinstance(edit.owner, list) else functools.partial(setattr, edit.owner)
+            old = (
+                edit.owner[edit.field]
+                if isinstance(edit.owner, list)
+                else getattr(edit.owner, edit.field)
+            )
+            put = (
+                edit.owner.__setitem__
+                if isinstance(edit.owner, list)
+                else functools.partial(setattr, edit.owner)
+            )
             put(edit.field, edit.new)
             limit = None
             try:
@@ -344,7 +434,11 @@ def _told(source: str, function: Any, found: list[Edit]) -> str:
     at = max((each.at for each in found), key=_span_length)
     held = all(_holds(at, each.at) for each in found)
     if not held:
-        around = [node for node in ast.walk(function) if isinstance(node, ast.expr) and node is not function]
+        around = [
+            node
+            for node in ast.walk(function)
+            if isinstance(node, ast.expr) and node is not function
+        ]
         around = [node for node in around if all(_holds(node, each.at) for each in found)]
         if not around:
             return ""
@@ -375,7 +469,8 @@ def _says_the_same(one: Edit, other: Edit) -> bool:
     """Whether the one's name says what the other's says of the same slip, and better: a sign, or one too many."""
     nested = _holds(one.at, other.at) or _holds(other.at, one.at)
     return nested and any(
-        {one.kind, other.kind} <= set(row) and row.index(one.kind) < row.index(other.kind) for row in SAME
+        {one.kind, other.kind} <= set(row) and row.index(one.kind) < row.index(other.kind)
+        for row in SAME
     )
 
 

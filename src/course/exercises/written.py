@@ -79,7 +79,9 @@ def arguments(case: checks.Case) -> list:
     """Return the encoded arguments of a case; the code of each is its part of the case's text."""
     parts = ast.parse(f"f({case.text})", mode="eval").body.args
     codes = [ast.unparse(part) for part in parts]
-    if any(isinstance(part, ast.Starred) for part in parts):  # several arguments of one piece of code: none a function
+    if any(
+        isinstance(part, ast.Starred) for part in parts
+    ):  # several arguments of one piece of code: none a function
         codes = [""] * len(case.arguments)
     return [encoded(x, code) for x, code in zip(case.arguments, codes, strict=True)]
 
@@ -101,7 +103,9 @@ def shortened(value: Any) -> Any:
     return {key: shortened(x) for key, x in value.items()} if isinstance(value, dict) else value
 
 
-def table(names: dict, row: dict, solution: Callable, more: dict, cases: list, unseen: list) -> dict:
+def table(
+    names: dict, row: dict, solution: Callable, more: dict, cases: list, unseen: list
+) -> dict:
     """Return what one comparison needs."""
     inside = row["call"].rstrip(")").partition("(")[2]
     mistaken = checks._functions(row["mistakes"], inside, {**names, "right": solution, **more})
@@ -115,7 +119,9 @@ def table(names: dict, row: dict, solution: Callable, more: dict, cases: list, u
         "call": row["call"],
         "tolerance": row.get("tolerance", 1e-6),
         "cases": [[case.text, arguments(case), tried(solution, case.arguments)] for case in cases],
-        "unseen": [[case.text, arguments(case), tried(solution, case.arguments)] for case in unseen],
+        "unseen": [
+            [case.text, arguments(case), tried(solution, case.arguments)] for case in unseen
+        ],
         "swaps": swaps,
         "mistakes": [
             [sentence, [shortened(tried(function, case.arguments)) for case in cases]]
@@ -142,7 +148,10 @@ class Recorder:
 
 def recording(module: ModuleType) -> dict[str, Recorder]:
     """Make the module's random numbers note what they give."""
-    notes = {"normal": Recorder(checks.normal), "orthogonal_weights": Recorder(graphs.orthogonal_weights)}
+    notes = {
+        "normal": Recorder(checks.normal),
+        "orthogonal_weights": Recorder(graphs.orthogonal_weights),
+    }
     checks.normal, graphs.orthogonal_weights = notes["normal"], notes["orthogonal_weights"]
     if hasattr(module, "normal"):
         module.normal = notes["normal"]
@@ -150,7 +159,10 @@ def recording(module: ModuleType) -> dict[str, Recorder]:
 
 
 def restore(module: ModuleType, notes: dict[str, Recorder]) -> None:
-    checks.normal, graphs.orthogonal_weights = notes["normal"].function, notes["orthogonal_weights"].function
+    checks.normal, graphs.orthogonal_weights = (
+        notes["normal"].function,
+        notes["orthogonal_weights"].function,
+    )
     if hasattr(module, "normal"):
         module.normal = notes["normal"].function
 
@@ -180,12 +192,17 @@ def is_plain(value: Any) -> bool:
         return True
     if isinstance(value, dict):
         return all(isinstance(k, str) and is_plain(x) for k, x in value.items())
-    return all(map(is_plain, value)) if isinstance(value, list | tuple) else isinstance(value, PLAIN)
+    return (
+        all(map(is_plain, value)) if isinstance(value, list | tuple) else isinstance(value, PLAIN)
+    )
 
 
 def shipped(name: str) -> bool:
     """Return whether a page has this module."""
-    return f"{name.replace('.', '/')}.py" in SHIPPED or f"{name.replace('.', '/')}/__init__.py" in SHIPPED
+    return (
+        f"{name.replace('.', '/')}.py" in SHIPPED
+        or f"{name.replace('.', '/')}/__init__.py" in SHIPPED
+    )
 
 
 def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
@@ -205,7 +222,9 @@ def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
         cases = checks.given(names, name)
         unseen = checks.given(names, name, "unseen") if "unseen" in row else []
         # a table is written twice: a function among the arguments is another one each time
-        tables[name] = table({**names, "checks": SimpleNamespace(**names)}, row, solution, more, cases, unseen)
+        tables[name] = table(
+            {**names, "checks": SimpleNamespace(**names)}, row, solution, more, cases, unseen
+        )
         left[0] -= 1
         if not left[0]:
             raise Enough
@@ -242,9 +261,12 @@ def files() -> dict[str, str]:
     """Return what the worker of a page unpacks: the path of each file and its text."""
     own = SOURCES / "course/exercises"
     found = {name: (SOURCES / name).read_text() for name in SHIPPED}
-    found |= {f"course/exercises/{path.name}": path.read_text() for path in sorted(own.glob("*.toml"))}
     found |= {
-        path.relative_to(own / "page").as_posix(): path.read_text() for path in sorted((own / "page").glob("**/*.py"))
+        f"course/exercises/{path.name}": path.read_text() for path in sorted(own.glob("*.toml"))
+    }
+    found |= {
+        path.relative_to(own / "page").as_posix(): path.read_text()
+        for path in sorted((own / "page").glob("**/*.py"))
     }
     found["course/exercises/clock.py"] = found.pop("clock.py")
     return found

@@ -23,7 +23,9 @@ def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
     return [sum(length <= hops for length in lengths) for hops in range(layers + 1)]
 
 
-def computation_tree(graph: nx.Graph, node: Hashable, layers: int, loops: bool = False) -> list[int]:
+def computation_tree(
+    graph: nx.Graph, node: Hashable, layers: int, loops: bool = False
+) -> list[int]:
     """How many walks of 0, 1, ..., `layers` steps start at the node: its computation tree, level by level.
 
     Args:
@@ -90,17 +92,25 @@ def influence_bound(
     matrices = torch.stack(list(attentions)).double()
     if (matrices.triu(1) != 0).any():
         raise ValueError("attentions must be causal: no token looks at a later one")
-    depth, own = len(matrices), torch.eye(matrices.shape[-1], dtype=torch.float64, device=matrices.device)
+    depth, own = (
+        len(matrices),
+        torch.eye(matrices.shape[-1], dtype=torch.float64, device=matrices.device),
+    )
     first, second = _each("norm1", norm1, depth), _each("norm2", norm2, depth)
     steep = _each("slope", slope, depth, positive=False)
     product = own
     for matrix, beta in zip(matrices, first, strict=True):
         product = (matrix / beta + own) @ product
-    constant = math.prod(s / beta + 1 for s, beta in zip(steep, second, strict=True)) / _each("norm3", norm3, 1)[0]
+    constant = (
+        math.prod(s / beta + 1 for s, beta in zip(steep, second, strict=True))
+        / _each("norm3", norm3, 1)[0]
+    )
     return require.finite("slope, norm1, norm2 or norm3", constant * product)
 
 
-def _each(name: str, value: float | Sequence[float], count: int, positive: bool = True) -> list[float]:
+def _each(
+    name: str, value: float | Sequence[float], count: int, positive: bool = True
+) -> list[float]:
     """One value for each layer."""
     many = isinstance(value, Sequence) or (isinstance(value, Tensor) and value.ndim == 1)
     values = list(value) if many else [value] * count

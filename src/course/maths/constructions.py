@@ -36,8 +36,12 @@ def perturbed_total_variation(
         generator = torch.Generator().manual_seed(seed)
         x = torch.rand(max(lengths), generator=generator, dtype=torch.float64)
         shift = torch.zeros_like(x)
-        shift[:disturbed] = noise * torch.rand(min(disturbed, len(x)), generator=generator, dtype=torch.float64)
-        rows.append([total_variation(x[:n].softmax(0), (x + shift)[:n].softmax(0)) for n in lengths])
+        shift[:disturbed] = noise * torch.rand(
+            min(disturbed, len(x)), generator=generator, dtype=torch.float64
+        )
+        rows.append(
+            [total_variation(x[:n].softmax(0), (x + shift)[:n].softmax(0)) for n in lengths]
+        )
     return torch.tensor(rows, dtype=torch.float64)
 
 
@@ -74,7 +78,10 @@ def repeat_last(
     values = require.tensor("values", values, "n").double()
     n = len(values)
     distance = torch.arange(n, -1, -1, dtype=torch.float64)
-    logits = [require.tensor("what kernel returns", kernel(gap), "n", n=len(gap)) for gap in (distance[1:], distance)]
+    logits = [
+        require.tensor("what kernel returns", kernel(gap), "n", n=len(gap))
+        for gap in (distance[1:], distance)
+    ]
     before, after = (row.double().softmax(0) for row in logits)
     longer = torch.cat([values, values[-1:]])
     return (before @ values - after @ longer).abs(), total_variation(before, after[:-1])
@@ -91,10 +98,15 @@ def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float
     require.number("frequency", frequency)
     seed = require.seed(seed)
     if kind == "rotation":
-        signs = torch.cos(require.finite("frequency", frequency * torch.arange(1, n + 1, dtype=torch.float64)))
+        signs = torch.cos(
+            require.finite("frequency", frequency * torch.arange(1, n + 1, dtype=torch.float64))
+        )
         return torch.where(signs < 0, -1.0, 1.0).double()
     if kind == "random":
-        return torch.randint(0, 2, (n,), generator=torch.Generator().manual_seed(seed)).double() * 2 - 1
+        return (
+            torch.randint(0, 2, (n,), generator=torch.Generator().manual_seed(seed)).double() * 2
+            - 1
+        )
     return torch.ones(n, dtype=torch.float64)
 
 
@@ -117,7 +129,8 @@ def rotating_counterexample(
     require.number("scale", scale)
     require.choice("values", values, VALUES)
     change, variation = repeat_last(
-        lambda distance: scale * torch.cos(frequency * distance), rotating_values(values, n, frequency, seed)
+        lambda distance: scale * torch.cos(frequency * distance),
+        rotating_values(values, n, frequency, seed),
     )
     return float(change), float(variation)
 
@@ -137,7 +150,9 @@ def alibi_change(n: int, slope: float) -> float:
 
 @lru_cache(maxsize=2)  # the encodings are compared on the same vectors
 def _gaussian(n: int, width: int, seed: int) -> Float[Tensor, "3 n width"]:
-    return torch.randn(3, n, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(
+        3, n, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
 
 
 def one_layer_distance(
@@ -184,7 +199,10 @@ def one_layer_distance(
         query, keys, values = q[tokens[-1:]], k[tokens], v[tokens]
         if encoding == "RoPE":
             theta = rope.frequencies(width, 1e4)
-            query, keys = rope.rotate(query, positions[-1:], theta), rope.rotate(keys, positions, theta)
+            query, keys = (
+                rope.rotate(query, positions[-1:], theta),
+                rope.rotate(keys, positions, theta),
+            )
         elif encoding.startswith("APE"):
             absolute = sinusoidal(positions, width)
             query, keys = query + absolute[-1:], keys + absolute
@@ -217,9 +235,13 @@ def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Flo
     for name, row in (("p", p), ("q", q)):
         require.tensor(name, row, "... n", "real")
         if (row < 0).any() or (row.double().sum(-1) > 1.01).any():
-            raise ValueError(f"{name} must hold probabilities: not negative, rows with a sum of at most 1")
+            raise ValueError(
+                f"{name} must hold probabilities: not negative, rows with a sum of at most 1"
+            )
     if p.shape != q.shape:
-        raise ValueError(f"p and q must have the same shape, not {tuple(p.shape)} and {tuple(q.shape)}")
+        raise ValueError(
+            f"p and q must have the same shape, not {tuple(p.shape)} and {tuple(q.shape)}"
+        )
     return (p.double() - q.double()).abs().sum(-1)
 
 
@@ -251,7 +273,9 @@ def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
     return matrix
 
 
-def first_collision(function: Callable[[Tensor], Tensor], dtype: str | torch.dtype, limit: int = 2**26) -> int:
+def first_collision(
+    function: Callable[[Tensor], Tensor], dtype: str | torch.dtype, limit: int = 2**26
+) -> int:
     """The smallest n >= 1 with function(n) and function(n + 1) equal after rounding to `dtype`.
 
     Args:
@@ -272,11 +296,15 @@ def first_collision(function: Callable[[Tensor], Tensor], dtype: str | torch.dty
         n = torch.arange(start, min(start + size, limit) + 1, dtype=torch.float64)
         values = function(n)
         if not isinstance(values, Tensor) or values.shape != n.shape:
-            raise ValueError("function must take a tensor of lengths and return a tensor of the same shape")
+            raise ValueError(
+                "function must take a tensor of lengths and return a tensor of the same shape"
+            )
         require.tensor("what function returns", values, "n", "real")
         rounded = collapse.round_to(values.double(), dtype)
         equal = (rounded[1:] == rounded[:-1]).nonzero()
         if len(equal):
             return start + int(equal[0])
         start, size = start + size, min(2 * size, 2**20)
-    raise ValueError(f"function(n) and function(n + 1) differ in {dtype} for every n up to limit = {limit}")
+    raise ValueError(
+        f"function(n) and function(n + 1) differ in {dtype} for every n up to limit = {limit}"
+    )

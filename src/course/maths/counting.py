@@ -52,15 +52,15 @@ def make(task: str, length: int, seed: int) -> Sample:
     if task == "zeros and ones":
         return Sample("".join("01"[one] for one in counted), sum(counted))
     others = torch.randint(len(_OTHER_WORDS), (length,), generator=generator).tolist()
-    words = (WORD if one else _OTHER_WORDS[other] for one, other in zip(counted, others, strict=True))
+    words = (
+        WORD if one else _OTHER_WORDS[other] for one, other in zip(counted, others, strict=True)
+    )
     return Sample(" ".join(words), sum(counted))
 
 
 # Barbero et al. (2024), appendix C.1, as printed: with its quotation marks, full stops and missing mark
 _LINE = "Please give the answer on the final line exactly as ’The final answer to your maths question is: xxxx’"
-_COUNT_ONES = (
-    f"Please count the number of ones in the following sequence:{{sequence}}. {_LINE}, where ’xxxx is your answer."
-)
+_COUNT_ONES = f"Please count the number of ones in the following sequence:{{sequence}}. {_LINE}, where ’xxxx is your answer."
 QUESTIONS = {
     "sum": f"Please perform the following sum: {{sequence}}. {_LINE}, where ’xxxx’ is your answer..",
     "ones": _COUNT_ONES,
@@ -135,10 +135,16 @@ def prompt(task: str, strategy: str, sequence: str) -> str:
     question = QUESTIONS[task].format(sequence=require.text("sequence", sequence, empty=False))
     if strategy == "no CoT":
         return question
-    return f"{STEPS}\n{question}" if strategy == "CoT zero-shot" else f"{STEPS} {FEW}\n{EXAMPLES[task]}\n{question}"
+    return (
+        f"{STEPS}\n{question}"
+        if strategy == "CoT zero-shot"
+        else f"{STEPS} {FEW}\n{EXAMPLES[task]}\n{question}"
+    )
 
 
-_ANSWER_LINE = re.compile(r"[\s*_`]+".join(_FINAL.rstrip(":").split()) + r"[\s*_`]*:(.*)", re.IGNORECASE)
+_ANSWER_LINE = re.compile(
+    r"[\s*_`]+".join(_FINAL.rstrip(":").split()) + r"[\s*_`]*:(.*)", re.IGNORECASE
+)
 _SEPARATORS = re.compile(r"[\s*_`'\"‘’“”«»$(){}\[\]\\|<>~≈:;!?—–]+")
 _NUMBER = re.compile(r"[-−+]?(\d{1,3}(,\d{3})+|\d+)(\.0+)?[.,]?")
 _DIGITS = 4300  # the longest number that Python reads
@@ -156,7 +162,11 @@ def parse_answer(text: str) -> int | None:
     >>> parse_answer(line + "xxxx"), parse_answer("There are 37 ones."), parse_answer(line + "37.5")
     (None, None, None)
     """
-    lines = [found[1] for line in require.text("text", text).splitlines() if (found := _last_answer(line))]
+    lines = [
+        found[1]
+        for line in require.text("text", text).splitlines()
+        if (found := _last_answer(line))
+    ]
     if not lines:
         return None
     rest = lines[-1].replace("{,}", ",").rpartition("=")[2]
@@ -191,7 +201,11 @@ def mass_on_ones(zeros: int, ones: int, lead: float = 1.0) -> float:
     if zeros == 0 or ones == 0:
         return float(zeros == 0)
     odds = lead + math.log(ones) - math.log(zeros)
-    return 1 / (1 + math.exp(-odds)) if odds > 0 else math.exp(max(odds, -745.0)) / (1 + math.exp(odds))
+    return (
+        1 / (1 + math.exp(-odds))
+        if odds > 0
+        else math.exp(max(odds, -745.0)) / (1 + math.exp(odds))
+    )
 
 
 ENCODINGS = ("NoPE", "RoPE", "APE")
@@ -228,7 +242,9 @@ def last_state(
     True
     """
     if set(require.text("sequence", sequence, empty=False)) - {"0", "1"}:
-        raise ValueError(f"sequence must hold the signs 0 and 1 only, not {require.brief(sequence)}")
+        raise ValueError(
+            f"sequence must hold the signs 0 and 1 only, not {require.brief(sequence)}"
+        )
     require.flag("causal", causal)
     require.choice("encoding", encoding, ENCODINGS)
     require.flag("first", first)
@@ -241,7 +257,9 @@ def last_state(
     generator = torch.Generator().manual_seed(require.seed(seed))
 
     def weights(*shape: int) -> Tensor:
-        return (torch.randn(*shape, generator=generator, dtype=torch.float64) / math.sqrt(shape[-1])).to(kind)
+        return (
+            torch.randn(*shape, generator=generator, dtype=torch.float64) / math.sqrt(shape[-1])
+        ).to(kind)
 
     ids = torch.tensor([2] * first + [int(sign) for sign in sequence])
     n, heads = len(ids), 2
@@ -249,7 +267,11 @@ def last_state(
     x = weights(3, width)[ids] * math.sqrt(width)
     if encoding == "APE":
         x = x + sinusoidal(positions, width).to(kind)
-    hidden = torch.ones(n, n, dtype=torch.bool).triu(1) if causal else torch.zeros(n, n, dtype=torch.bool)
+    hidden = (
+        torch.ones(n, n, dtype=torch.bool).triu(1)
+        if causal
+        else torch.zeros(n, n, dtype=torch.bool)
+    )
     for _ in range(layers):
         qkv, out, up, down = (
             weights(3 * width, width),
@@ -257,12 +279,19 @@ def last_state(
             weights(4 * width, width),
             weights(width, 4 * width),
         )
-        q, k, v = (torch.nn.functional.layer_norm(x, (width,)) @ qkv.T).view(n, 3, heads, -1).permute(1, 2, 0, 3)
+        q, k, v = (
+            (torch.nn.functional.layer_norm(x, (width,)) @ qkv.T)
+            .view(n, 3, heads, -1)
+            .permute(1, 2, 0, 3)
+        )
         if encoding == "RoPE":
             q, k = (rope.turn(t, positions, theta, "half") for t in (q, k))
         logits = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(hidden, -math.inf)
         x = x + (logits.softmax(-1) @ v).transpose(0, 1).reshape(n, width) @ out.T
-        x = x + torch.nn.functional.gelu(torch.nn.functional.layer_norm(x, (width,)) @ up.T) @ down.T
+        x = (
+            x
+            + torch.nn.functional.gelu(torch.nn.functional.layer_norm(x, (width,)) @ up.T) @ down.T
+        )
     return require.finite("layers, or width,", x[-1])
 
 
@@ -284,7 +313,9 @@ def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 
     while start <= limit:
         n = torch.arange(start, min(start + size, limit + 1), dtype=torch.float64)
         alpha = collapse.round_to(1 / (1 + n / scale), kind)
-        wrong = (((1 / alpha - 1) * scale - n).abs() < 0.5).logical_not().nonzero()  # also where alpha became 0
+        wrong = (
+            (((1 / alpha - 1) * scale - n).abs() < 0.5).logical_not().nonzero()
+        )  # also where alpha became 0
         if len(wrong):
             return start + int(wrong[0]) - 1
         start, size = start + size, min(2 * size, 2**20)
@@ -311,7 +342,9 @@ def welch_bound(vectors: int, width: int) -> float:
 CODES = ("tight", "random")
 
 
-def codes(vocabulary: int, width: int, kind: str = "tight", seed: int = 0) -> Float[Tensor, "{vocabulary} {width}"]:
+def codes(
+    vocabulary: int, width: int, kind: str = "tight", seed: int = 0
+) -> Float[Tensor, "{vocabulary} {width}"]:
     """A unit vector for each symbol of a vocabulary.
 
     "tight" ones are orthogonal where they fit (width >= vocabulary); else their mean squared product is the least
@@ -335,7 +368,9 @@ def codes(vocabulary: int, width: int, kind: str = "tight", seed: int = 0) -> Fl
     angles = math.tau * torch.arange(vocabulary, dtype=torch.float64)[:, None] * pairs / vocabulary
     waves = torch.cat([angles.cos(), angles.sin()], dim=1) * math.sqrt(2 / width)
     constant = torch.full((vocabulary, width % 2), width**-0.5, dtype=torch.float64)
-    signs = torch.randint(2, (vocabulary, 1), generator=generator) * 2 - 1  # else the sum over all symbols is lost
+    signs = (
+        torch.randint(2, (vocabulary, 1), generator=generator) * 2 - 1
+    )  # else the sum over all symbols is lost
     return signs * torch.cat([waves, constant], dim=1)
 
 

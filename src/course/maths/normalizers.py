@@ -57,7 +57,11 @@ def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     >>> [round(w, 4) for w in entmax15(torch.tensor([2.0, 1.0, 0.0, -1.0])).tolist()]
     [0.8307, 0.1693, 0.0, 0.0]
     """
-    x, inside = _support(logits, lambda mean, spread, count: mean - (1 / count - spread).clamp(min=0).sqrt(), half=True)
+    x, inside = _support(
+        logits,
+        lambda mean, spread, count: mean - (1 / count - spread).clamp(min=0).sqrt(),
+        half=True,
+    )
     count = inside.sum(-1, keepdim=True).to(x)
     mean = x.where(inside, 0).sum(-1, keepdim=True) / count
     spread = (x - mean).where(inside, 0).square().sum(-1, keepdim=True) / count
@@ -82,7 +86,10 @@ def scalable_softmax(logits: Float[Tensor, "... n"], scale: float = 1.0) -> Floa
 
 
 def adaptive_entmax(
-    logits: Float[Tensor, "... n"], beta: float | Tensor = 1.0, gamma: float | Tensor = 1.0, delta: float = 1.0
+    logits: Float[Tensor, "... n"],
+    beta: float | Tensor = 1.0,
+    gamma: float | Tensor = 1.0,
+    delta: float = 1.0,
 ) -> Float[Tensor, "... n"]:
     """entmax15((delta + beta ln(n)^gamma) x) over the n keys that a row sees: Vasylenko et al. (2026).
 
@@ -104,10 +111,14 @@ def adaptive_entmax(
         except RuntimeError:
             fits = False
         if not fits:
-            raise ValueError(f"{name} must broadcast to the logits' {tuple(logits.shape)}, not {require.brief(value)}")
+            raise ValueError(
+                f"{name} must broadcast to the logits' {tuple(logits.shape)}, not {require.brief(value)}"
+            )
     hidden = torch.isneginf(logits)
     seen = (~hidden).sum(-1, keepdim=True).to(logits).log()
-    factor = delta + beta * torch.where(seen > 0, seen, 1) ** gamma  # ln(1) = 0: a lone key gets all by any factor
+    factor = (
+        delta + beta * torch.where(seen > 0, seen, 1) ** gamma
+    )  # ln(1) = 0: a lone key gets all by any factor
     scaled = require.finite("beta, gamma, delta or logits", logits.masked_fill(hidden, 0) * factor)
     return entmax15(scaled.masked_fill(hidden, -math.inf))
 
@@ -156,15 +167,24 @@ def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
     """
     _check_logits(logits)
     if logits.ndim < 3:
-        raise ValueError(f"logits must be a tensor of shape (..., h, n, n), not {require.brief(logits)}")
+        raise ValueError(
+            f"logits must be a tensor of shape (..., h, n, n), not {require.brief(logits)}"
+        )
     later = _square_logits(logits).tril(-1)
     later[:, 0] = False
-    marks = logits[..., :1, :, :].where(later, 0).relu().masked_fill(torch.isneginf(logits[..., :1, :, :]), 0)
+    marks = (
+        logits[..., :1, :, :]
+        .where(later, 0)
+        .relu()
+        .masked_fill(torch.isneginf(logits[..., :1, :, :]), 0)
+    )
     before = marks.cumsum(-2) - marks
     return (logits - before).softmax(-1)
 
 
-def sigmoid_weights(logits: Float[Tensor, "... n"], bias: float | None = None) -> Float[Tensor, "... n"]:
+def sigmoid_weights(
+    logits: Float[Tensor, "... n"], bias: float | None = None
+) -> Float[Tensor, "... n"]:
     """sigmoid(x_i + bias), each key by itself: Ramapuram et al. (2025); by default bias = -ln(n) for n keys seen.
 
     >>> sigmoid_weights(torch.zeros(3), 0.0).tolist()
@@ -187,7 +207,9 @@ def squared_relu(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     _check_logits(logits)
     weights = logits.clamp(min=0).square()
     if require.readable(logits) and bool(torch.isinf(weights).any()):
-        raise ValueError(f"logits must have squares that {logits.dtype} can hold, not {float(logits.max()):.4g}")
+        raise ValueError(
+            f"logits must have squares that {logits.dtype} can hold, not {float(logits.max()):.4g}"
+        )
     return weights
 
 
@@ -224,7 +246,9 @@ def delta_rule(
     for name, value in (("rate", rate), ("gates", gates)):
         require.tensor(name, value, "... n", n=n)
         if require.readable(value) and not (
-            float(value.min()) >= 0 and float(value.max()) <= 1 and (name == "rate" or float(value.min()) > 0)
+            float(value.min()) >= 0
+            and float(value.max()) <= 1
+            and (name == "rate" or float(value.min()) > 0)
         ):
             raise ValueError(
                 f"{name} must be {'from 0 to 1' if name == 'rate' else 'above 0 and at most 1'}, not {float(value.min()):.4g} to {float(value.max()):.4g}"
@@ -236,7 +260,9 @@ def delta_rule(
     written = torch.linalg.solve_triangular(one + own, torch.diag_embed(rate), upper=False)
     mixed = scores @ written + 0.0
     if require.readable(mixed) and not bool(torch.isfinite(mixed).all()):
-        raise ValueError(f"q, k must keep the state within {q.dtype}: keys of length 1 are expected")
+        raise ValueError(
+            f"q, k must keep the state within {q.dtype}: keys of length 1 are expected"
+        )
     return mixed
 
 
@@ -252,7 +278,9 @@ def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
     [[1.0, 0.0], [0.5, 1.0]]
     """
     require.tensor("gates", gates, "... n")
-    if require.readable(gates) and (float(gates.detach().min()) <= 0 or float(gates.detach().max()) > 1):
+    if require.readable(gates) and (
+        float(gates.detach().min()) <= 0 or float(gates.detach().max()) > 1
+    ):
         raise ValueError(
             f"gates must be above 0 and at most 1, not {float(gates.min()):.4g} to {float(gates.max()):.4g}"
         )
@@ -260,7 +288,9 @@ def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
     total = gates.to(torch.promote_types(gates.dtype, torch.float32)).log().cumsum(-1)
     n = gates.shape[-1]
     hidden = torch.ones(n, n, dtype=torch.bool, device=gates.device).triu(1)
-    return (total[..., :, None] - total[..., None, :]).masked_fill(hidden, -math.inf).to(gates.dtype)
+    return (
+        (total[..., :, None] - total[..., None, :]).masked_fill(hidden, -math.inf).to(gates.dtype)
+    )
 
 
 def _support(
@@ -287,20 +317,28 @@ def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
     """Ones of the size of square logits, which may hide all keys of a row."""
     _check_logits(logits, all_hidden=True)
     if logits.ndim < 2 or logits.shape[-1] != logits.shape[-2]:
-        raise ValueError(f"logits must be square, (..., n, n) with n at least 1, not of shape {tuple(logits.shape)}")
+        raise ValueError(
+            f"logits must be square, (..., n, n) with n at least 1, not of shape {tuple(logits.shape)}"
+        )
     return torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device)
 
 
 def _check_logits(logits: Tensor, all_hidden: bool = False) -> None:
     """Real numbers, -inf where a key is hidden, and one key at least in every row, unless a row may hide all."""
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
-        raise ValueError(f"logits must be a tensor of floating-point numbers, not {require.brief(logits)}")
+        raise ValueError(
+            f"logits must be a tensor of floating-point numbers, not {require.brief(logits)}"
+        )
     if logits.ndim == 0 or logits.numel() == 0:
-        raise ValueError(f"logits must have the shape (..., n) with n at least 1, not {tuple(logits.shape)}")
+        raise ValueError(
+            f"logits must have the shape (..., n) with n at least 1, not {tuple(logits.shape)}"
+        )
     hidden = torch.isneginf(logits)
     require.tensor("logits", logits.detach().masked_fill(hidden, 0), "... n")
     if not all_hidden and require.readable(logits) and bool(hidden.all(-1).any()):
-        raise ValueError("logits must leave one key at least that is not hidden (-inf) in every row")
+        raise ValueError(
+            "logits must leave one key at least that is not hidden (-inf) in every row"
+        )
 
 
 def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:

@@ -24,7 +24,9 @@ def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
     [0.0, 1.0, 2.0, 3.0]
     """
     matrix = adjacency(graph)
-    inverse = torch.linalg.inv(torch.diag(matrix.sum(1)) - matrix + 1)  # L^+ and a constant, which cancels
+    inverse = torch.linalg.inv(
+        torch.diag(matrix.sum(1)) - matrix + 1
+    )  # L^+ and a constant, which cancels
     diagonal = inverse.diagonal()
     return (diagonal[:, None] + diagonal - inverse - inverse.T).fill_diagonal_(0)
 
@@ -36,7 +38,9 @@ def spectral_gap(graph: nx.Graph) -> float:
     1.25
     """
     check(graph)
-    return float(np.linalg.eigvalsh(nx.normalized_laplacian_matrix(graph, weight=None).toarray())[1])
+    return float(
+        np.linalg.eigvalsh(nx.normalized_laplacian_matrix(graph, weight=None).toarray())[1]
+    )
 
 
 def balanced_forman(graph: nx.Graph) -> dict[tuple, float]:
@@ -60,7 +64,9 @@ def _forman(neighbours: dict[Hashable, set], i: Hashable, j: Hashable) -> Fracti
         return Fraction(0)
     triangles = len(neighbours[i] & neighbours[j])
     only_i, only_j = neighbours[i] - neighbours[j] - {j}, neighbours[j] - neighbours[i] - {i}
-    squares = [len(neighbours[k] & only_j) for k in only_i] + [len(neighbours[k] & only_i) for k in only_j]
+    squares = [len(neighbours[k] & only_j) for k in only_i] + [
+        len(neighbours[k] & only_i) for k in only_j
+    ]
     starts = sum(count > 0 for count in squares)
     ric = Fraction(2 + triangles, small) + Fraction(2 + 2 * triangles, large) - 2
     return ric + Fraction(starts, max(squares) * large) if starts else ric
@@ -127,7 +133,9 @@ def _least(graph: nx.Graph, score: Tensor) -> tuple:
 def _gtr(graph: nx.Graph, generator: np.random.Generator) -> tuple:
     """A new edge uv lowers R_tot by n |L^+ (e_u - e_v)|^2 / (1 + R_uv) (Sherman & Morrison)."""
     resistance = effective_resistance(graph)
-    inverse = resistance.mean(0) + resistance.mean(0)[:, None] - resistance - resistance.mean()  # twice L^+
+    inverse = (
+        resistance.mean(0) + resistance.mean(0)[:, None] - resistance - resistance.mean()
+    )  # twice L^+
     squared = (inverse @ inverse) / 4
     diagonal = squared.diagonal()
     return _least(graph, -(diagonal[:, None] + diagonal - 2 * squared) / (1 + resistance))
@@ -148,7 +156,9 @@ def _sdrf(graph: nx.Graph, generator: np.random.Generator) -> tuple:
     neighbours = {node: set(graph[node]) for node in graph}
     order = {node: number for number, node in enumerate(graph)}
     for i, j in sorted(graph.edges, key=lambda edge: _forman(neighbours, *edge)):
-        around = itertools.product(*(sorted(neighbours[node] | {node}, key=order.get) for node in (i, j)))
+        around = itertools.product(
+            *(sorted(neighbours[node] | {node}, key=order.get) for node in (i, j))
+        )
         candidates = [(k, m) for k, m in around if k != m and m not in neighbours[k]]
         if candidates:
             break

@@ -58,17 +58,25 @@ def scaled_frequencies(
         try:
             return frequencies(width, base * factor ** (width / (width - 2)))
         except (OverflowError, ValueError):
-            raise ValueError(f"factor must be smaller: with {factor} the base is no finite number") from None
+            raise ValueError(
+                f"factor must be smaller: with {factor} the base is no finite number"
+            ) from None
     if length is None:
-        raise ValueError(f"length must be given for the method {method!r}: the context of the original training")
+        raise ValueError(
+            f"length must be given for the method {method!r}: the context of the original training"
+        )
     require.integer("length", length, 1)
     few, many = _turns(TURNS[method] if turns is None else turns)
     if method != "yarn":
         kept = ((theta * length / math.tau - few) / (many - few)).clamp(0, 1)
     else:
-        place = [width * math.log(length / (t * math.tau)) / (2 * math.log(base)) for t in (many, few)]
+        place = [
+            width * math.log(length / (t * math.tau)) / (2 * math.log(base)) for t in (many, few)
+        ]
         first, last = max(math.floor(place[0]), 0), min(math.ceil(place[1]), width - 1)
-        kept = 1 - ((torch.arange(len(theta)).double() - first) / max(last - first, 1e-3)).clamp(0, 1)
+        kept = 1 - ((torch.arange(len(theta)).double() - first) / max(last - first, 1e-3)).clamp(
+            0, 1
+        )
     return theta * kept + theta / factor * (1 - kept)
 
 
@@ -78,11 +86,15 @@ def _turns(turns: tuple[float, float]) -> tuple[float, float]:
     except (TypeError, ValueError):
         few = many = 0.0
     if not few < many:
-        raise ValueError(f"turns must be two numbers with 0 < first < second, not {require.brief(turns)}")
+        raise ValueError(
+            f"turns must be two numbers with 0 < first < second, not {require.brief(turns)}"
+        )
     return few, many
 
 
-def decay_bound(distance: float | Num[Tensor, "..."], width: int, base: float) -> Float[Tensor, "..."]:
+def decay_bound(
+    distance: float | Num[Tensor, "..."], width: int, base: float
+) -> Float[Tensor, "..."]:
     """The factor of RoFormer's bound that depends on the distance: the mean over j of |S_j|, Su et al. (2021), Eq. 37.
 
     S_j is the sum of exp(i m theta) over the j fastest pairs, j = 1 … width/2.
@@ -116,7 +128,9 @@ def slash_attention(
     return (scale * logits[gap.clamp(min=0)]).masked_fill(gap < 0, -math.inf).softmax(-1)
 
 
-def slash_scale(frequencies: Float[Tensor, " half"], length: int, weight: float = 0.99, offset: int = 0) -> float:
+def slash_scale(
+    frequencies: Float[Tensor, " half"], length: int, weight: float = 0.99, offset: int = 0
+) -> float:
     """The smallest scale of `slash_attention` that gives every token (from `offset` on) this weight at its offset.
 
     Infinite where another distance has the same logit, as without rotation.
@@ -138,7 +152,9 @@ def slash_scale(frequencies: Float[Tensor, " half"], length: int, weight: float 
     low, high = 0.0, (math.log(len(lead)) - target) / float(lead.min())
     for _ in range(200):
         middle = (low + high) / 2
-        low, high = (middle, high) if float((-middle * lead).logsumexp(0)) > target else (low, middle)
+        low, high = (
+            (middle, high) if float((-middle * lead).logsumexp(0)) > target else (low, middle)
+        )
     return max(high, 0.0)
 
 

@@ -75,7 +75,9 @@ def read(path: str | Path) -> dict:
     try:
         found = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise ValueError(f"{Path(path).name} must be a configuration in JSON, as config.json of a model is") from None
+        raise ValueError(
+            f"{Path(path).name} must be a configuration in JSON, as config.json of a model is"
+        ) from None
     if not isinstance(found, dict):
         raise ValueError(f"{Path(path).name} must hold an object, not {require.brief(found)}")
     return completed(found.get("text_config", found))
@@ -91,18 +93,34 @@ def completed(config: Mapping[str, Any]) -> dict:
 
     kind, found = config.get("model_type"), dict(config)
     if isinstance(kind, str) and kind in transformers.models.auto.configuration_auto.CONFIG_MAPPING:
-        own = {name: value for name, value in config.items() if name not in ("architectures", "transformers_version")}
+        own = {
+            name: value
+            for name, value in config.items()
+            if name not in ("architectures", "transformers_version")
+        }
         own.pop("model_type")
         try:
             plain = transformers.AutoConfig.for_model(kind, **own)
         except Exception as error:  # each class checks in its own way
-            raise ValueError(f"transformers refuses this {kind} ({' '.join(str(error).split())[:150]})") from None
-        names = {"hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings", "vocab_size"}
-        found = plain.to_dict() | {name: getattr(plain, name) for name in names if hasattr(plain, name)}
+            raise ValueError(
+                f"transformers refuses this {kind} ({' '.join(str(error).split())[:150]})"
+            ) from None
+        names = {
+            "hidden_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "max_position_embeddings",
+            "vocab_size",
+        }
+        found = plain.to_dict() | {
+            name: getattr(plain, name) for name in names if hasattr(plain, name)
+        }
         found["layer_types"] = getattr(plain, "layer_types", None)
     for name in ("num_hidden_layers", "hidden_size", "num_attention_heads"):
         if name not in found:
-            raise ValueError(f"the configuration must say {name}, and its type {kind!r} is not one of transformers'")
+            raise ValueError(
+                f"the configuration must say {name}, and its type {kind!r} is not one of transformers'"
+            )
         require.integer(name, found[name], 1)
     return found
 
@@ -115,10 +133,28 @@ def layers(config: Mapping[str, Any]) -> list[Layer]:
         window = None
     no_rope, rotates = config.get("no_rope_layers"), bool(_thetas(config))
     for k in range(count):
-        kind = kinds[k] if kinds and k < len(kinds) else "sliding_attention" if window else "full_attention"
-        mixes = "attention" if "attention" in kind and "linear" not in kind else kind.replace("_", " ")
-        sees = window if "sliding" in kind else config.get("attention_chunk_size") if "chunked" in kind else None
-        turns = rotates and mixes == "attention" and not (no_rope and k < len(no_rope) and not no_rope[k])
+        kind = (
+            kinds[k]
+            if kinds and k < len(kinds)
+            else "sliding_attention"
+            if window
+            else "full_attention"
+        )
+        mixes = (
+            "attention" if "attention" in kind and "linear" not in kind else kind.replace("_", " ")
+        )
+        sees = (
+            window
+            if "sliding" in kind
+            else config.get("attention_chunk_size")
+            if "chunked" in kind
+            else None
+        )
+        turns = (
+            rotates
+            and mixes == "attention"
+            and not (no_rope and k < len(no_rope) and not no_rope[k])
+        )
         turns = turns and not (config.get("model_type") in ROTATE_IN_WINDOWS and sees is None)
         found.append(Layer(mixes, sees, turns))
     return found
@@ -132,7 +168,9 @@ def _thetas(config: Mapping[str, Any]) -> dict[str, float]:
     """Return the base of each kind of layer; none without rotary positions."""
     settings = config.get("rope_parameters") or config.get("rope_scaling") or {}
     if any(isinstance(value, Mapping) for value in settings.values()):
-        return {kind.replace("_", " "): float(each["rope_theta"]) for kind, each in settings.items()}
+        return {
+            kind.replace("_", " "): float(each["rope_theta"]) for kind, each in settings.items()
+        }
     base = settings.get("rope_theta") or config.get("rope_theta")
     return {"all layers": float(base)} if base else {}
 
@@ -155,7 +193,9 @@ def cache_bytes(config: Mapping[str, Any], tokens: int, size: int = 2) -> int:
     width = 2 * groups * _head_width(config)
     if config.get("kv_lora_rank"):
         width = config["kv_lora_rank"] + config.get("qk_rope_head_dim", 0)
-    seen = [min(tokens, each.window or tokens) for each in layers(config) if each.mixes == "attention"]
+    seen = [
+        min(tokens, each.window or tokens) for each in layers(config) if each.mixes == "attention"
+    ]
     return size * width * sum(seen)
 
 
@@ -167,7 +207,16 @@ def rows(config: Mapping[str, Any], tokens: int | None = None) -> list[Row]:
     found += [_base(kind, base, config, each, n) for kind, base in _thetas(config).items()]
     found += [_capacity(config, n), _resolution(n)]
     if n > context:
-        found.insert(0, Row("Context", f"{n:,} tokens are asked for, and it was made for {context:,}", "", 5, True))
+        found.insert(
+            0,
+            Row(
+                "Context",
+                f"{n:,} tokens are asked for, and it was made for {context:,}",
+                "",
+                5,
+                True,
+            ),
+        )
     return found
 
 
@@ -178,7 +227,12 @@ def _mixing(each: list[Layer]) -> Row:
         said = f"{layer.mixes} over {sees}, {'rotary' if layer.rotates else 'no rotary'} positions"
         said = said if layer.mixes == "attention" else layer.mixes
         counts[said] = counts.get(said, 0) + 1
-    return Row("Layers", "; ".join(f"{count} × {said}" for said, count in counts.items()), "as the file says", 2)
+    return Row(
+        "Layers",
+        "; ".join(f"{count} × {said}" for said, count in counts.items()),
+        "as the file says",
+        2,
+    )
 
 
 def _reach(config: Mapping[str, Any], n: int) -> Row:
@@ -206,29 +260,49 @@ def _base(kind: str, base: float, config: Mapping[str, Any], each: list[Layer], 
     windows = [layer.window for layer in each if layer.rotates and (not sliding or layer.window)]
     furthest = n if None in windows or not windows else min(n, max(windows))
     share = (
-        (config.get("rope_parameters") or {}).get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1
+        (config.get("rope_parameters") or {}).get("partial_rotary_factor")
+        or config.get("partial_rotary_factor")
+        or 1
     )
     width = max(2, 2 * int(_head_width(config) * share // 2))
     first = measures.sums_over_context(rope.frequencies(width, base), furthest)["first_negative"]
     table = data.table("reported/rope_base_bound")
     least = table[table.context >= furthest].published
     value = f"base {base:,.0f}: the sum of cos(Δθ) over {width // 2} pairs is "
-    value += f"first negative at distance {first:,}" if first else f"nowhere negative below {furthest:,} tokens"
+    value += (
+        f"first negative at distance {first:,}"
+        if first
+        else f"nowhere negative below {furthest:,} tokens"
+    )
     if len(least) and furthest > 512:
         value += f"; published least base for heads of width 128: {least.iloc[0]:,.0f}"
     name = "Base of RoPE" if kind == "all layers" else f"Base of RoPE, {kind}"
-    return Row(name, value, "Men et al. (2024), Theorem 1; scaling such as YaRN is not counted", 5, bool(first))
+    return Row(
+        name,
+        value,
+        "Men et al. (2024), Theorem 1; scaling such as YaRN is not counted",
+        5,
+        bool(first),
+    )
 
 
 def _capacity(config: Mapping[str, Any], n: int) -> Row:
     bits = 16 * config["hidden_size"]
     needed = n * math.log2(config.get("vocab_size") or 2)
     value = f"at most {bits:,} bits in a state of 16-bit numbers; {n:,} tokens can take {needed:,.0f} bits"
-    return Row("Bits a position can carry", value, "16 × width, and tokens × log₂(vocabulary)", 4, needed > bits)
+    return Row(
+        "Bits a position can carry",
+        value,
+        "16 × width, and tokens × log₂(vocabulary)",
+        4,
+        needed > bits,
+    )
 
 
 def _resolution(n: int) -> Row:
-    value = f"a mean over {n:,} tokens moves by 1/{n:,} with one of them; bf16 resolves 1/256 beside 1"
+    value = (
+        f"a mean over {n:,} tokens moves by 1/{n:,} with one of them; bf16 resolves 1/256 beside 1"
+    )
     return Row("Rounding", value, "|1/n − 1/(n + 1)| against half a step of bf16, 2⁻⁹", 3, n > 256)
 
 
@@ -245,7 +319,12 @@ def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]
     files = [writable(where / f"{stem}.{kind}") for kind in ("html", "json")]
     for row in found:
         say(f"{'!' if row.warns else ' '} {row.what}: {row.value}")
-    made = {"what": "a configuration", "name": title, "rows": [row._asdict() for row in found], "unknown": UNKNOWN}
+    made = {
+        "what": "a configuration",
+        "name": title,
+        "rows": [row._asdict() for row in found],
+        "unknown": UNKNOWN,
+    }
     write(files[1], json.dumps(made, indent=1, ensure_ascii=False) + "\n", "rows")
     write(files[0], html(title, found), "rows")
     return files[0], files[1]
@@ -254,9 +333,12 @@ def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]
 def html(title: str, found: list[Row]) -> str:
     """Return the page of a configuration."""
     table = [
-        (row.what, [("! " if row.warns else "") + row.value, row.formula, f"chapter {row.chapter}"]) for row in found
+        (row.what, [("! " if row.warns else "") + row.value, row.formula, f"chapter {row.chapter}"])
+        for row in found
     ]
-    body = page.HTML.table(["what follows", "formula", "where"], table, "What the configuration says")
+    body = page.HTML.table(
+        ["what follows", "formula", "where"], table, "What the configuration says"
+    )
     unknown = Markup("").join(Markup("<li>{}</li>").format(each) for each in UNKNOWN)
     body += Markup("<h2>What it cannot say</h2><ul>{}</ul>").format(unknown)
     return page.HTML.document(f"{title}: its configuration", body, page.STYLE).lstrip()

@@ -44,7 +44,9 @@ def known(values: list) -> Tensor:
 def _of_layers(numbers: Numbers) -> str:
     """Words for a restriction to the layers that have attention, where others have none."""
     some, every = numbers.get("attending", (0, 0))
-    return f" of the {some} layers with attention ({every - some} have none)" if some < every else ""
+    return (
+        f" of the {some} layers with attention ({every - some} have none)" if some < every else ""
+    )
 
 
 def sinks(numbers: Numbers, name: str) -> Seen:
@@ -54,9 +56,15 @@ def sinks(numbers: Numbers, name: str) -> Seen:
     layers["uniform"] = torch.full_like(text, uniform)
     ax, alt = figures2.sinks_by_layer({kind: means[:, None] for kind, means in layers.items()})
     style.whole_ticks(ax)
-    ax.set_title(f"On text the sink is strongest in layer {int(text.argmax()) + 1}: {float(text.max()):.2f}")
+    ax.set_title(
+        f"On text the sink is strongest in layer {int(text.argmax()) + 1}: {float(text.max()):.2f}"
+    )
     first, bare = (
-        next(row for row in numbers["table"] if (row["text"], row["first token"]) == ("natural", there))
+        next(
+            row
+            for row in numbers["table"]
+            if (row["text"], row["first token"]) == ("natural", there)
+        )
         for there in ("yes", "no")
     )
     giant = numbers["giant"] or {}
@@ -88,7 +96,10 @@ def hiding(numbers: Numbers, name: str) -> Seen:
     table = pd.DataFrame(numbers["rows"])
     ax, alt = figures2.hidden_since(table)
     whole, control = measures2.hidden_from(table, 0)["loss"], measures2.CONTROL
-    added = [measures2.hidden_from(table, *which)["loss"] - whole for which in ((1, 25), (1, 1), (control, 25))]
+    added = [
+        measures2.hidden_from(table, *which)["loss"] - whole
+        for which in ((1, 25), (1, 1), (control, 25))
+    ]
     late, early, beside = (float(each.mean()) for each in added)
     texts = f"{len(added[0])} {'text' if len(added[0]) == 1 else 'texts'}"
     return Seen(ax, alt, "note" if late > 0.5 and late > 5 * added[2].max() else "fine", {
@@ -111,7 +122,8 @@ def precision(numbers: Numbers, name: str) -> Seen:
         wrong.append(first or math.inf)
         told.append(
             f"in {kind} a state is nearest to its own prompt's, among all {count + 1}, in {right[kind]:.0%} of the cases from "
-            f"n = {start} on, " + (f"and first not at n = {first}" if first else "and always before")
+            f"n = {start} on, "
+            + (f"and first not at n = {first}" if first else "and always before")
         )
     blurred = [kind for kind, share in right.items() if share < 0.99]
     out = [kind for kind, part in types.items() if "why" in part]
@@ -123,14 +135,22 @@ def precision(numbers: Numbers, name: str) -> Seen:
 
 
 def commas(numbers: Numbers, name: str) -> Seen:
-    grid, curves = numbers["grid"], {text: known(curve) for text, curve in numbers["curves"].items()}
+    grid, curves = (
+        numbers["grid"],
+        {text: known(curve) for text, curve in numbers["curves"].items()},
+    )
     ax, alt = figures3.figure5(name, {"four tokens more": curves}, grid, "four tokens more")
-    for text in list(ax.texts):  # a model's curves may end in one place: their names stand in a legend
+    for text in list(
+        ax.texts
+    ):  # a model's curves may end in one place: their names stand in a legend
         text.remove()
     ax.legend()
     ax.yaxis.set_minor_formatter("")
     left = {text.split()[-1]: float(curve[-1] / curve.max()) for text, curve in curves.items()}
-    ax.set_title(f"Left at n = {grid[-1]}: " + ", ".join(f"{text} {share:.0%}" for text, share in left.items()))
+    ax.set_title(
+        f"Left at n = {grid[-1]}: "
+        + ", ".join(f"{text} {share:.0%}" for text, share in left.items())
+    )
     cured = ", cured" * (left["commas"] > 0.5)
     return Seen(ax, alt, f"note{cured}" if left["ones"] < 0.5 else "fine", {
         "end": grid[-1], "lost": 1 - left["ones"], "commas_lose": 1 - left["commas"], **left,
@@ -139,16 +159,26 @@ def commas(numbers: Numbers, name: str) -> Seen:
 
 def copying(numbers: Numbers, name: str) -> Seen:
     digits = numbers["digits"]
-    margins = {tuple(key.split("|")): tuple(map(known, pair)) for key, pair in numbers["margins"].items()}
+    margins = {
+        tuple(key.split("|")): tuple(map(known, pair)) for key, pair in numbers["margins"].items()
+    }
     ax, alt = figures3.copying(name, {"plain": margins}, digits, "plain")
     title = ax.get_title(loc="left").removeprefix("plain: ")
     ax.set_title(title[0].upper() + title[1:])
     right = {place: measures3.right_both_ways(margins, place).tolist() for place in collapse.PLACES}
     able = {place: rights[0] for place, rights in right.items()}
-    lost = {place: next((n for n, yes in zip(digits, right[place], strict=True) if not yes), None) for place in right}
-    fails = [f"the {place} digit from {n} digits on" for place, n in lost.items() if able[place] and n]
+    lost = {
+        place: next((n for n, yes in zip(digits, right[place], strict=True) if not yes), None)
+        for place in right
+    }
+    fails = [
+        f"the {place} digit from {n} digits on" for place, n in lost.items() if able[place] and n
+    ]
     fails += [f"the {place} digit at {digits[0]} already" for place in able if not able[place]]
-    held = {place: [str(n) for n, yes in zip(digits, right[place], strict=True) if yes] for place in right}
+    held = {
+        place: [str(n) for n, yes in zip(digits, right[place], strict=True) if yes]
+        for place in right
+    }
     places = "; ".join(
         f"the {place} digit: right both with a 0 and with a 1 at {', '.join(there) or 'none of these lengths'}"
         for place, there in held.items()
@@ -180,13 +210,19 @@ def _upper(text: str) -> str:
 def counting(numbers: Numbers, name: str) -> Seen:
     if "trained_on" in numbers:
         return _trained_to_count(numbers)
-    table = pd.DataFrame(numbers["rows"]).assign(task="ones", strategy="no CoT").astype({"cut": bool})
+    table = (
+        pd.DataFrame(numbers["rows"]).assign(task="ones", strategy="no CoT").astype({"cut": bool})
+    )
     for column in ("answer", "error"):
         table[column] = pd.array(table[column].tolist(), dtype="Float64").astype("Int64")
-    best = max(table.line.unique(), key=lambda line: int((table[table.line == line].error == 0).sum()))
+    best = max(
+        table.line.unique(), key=lambda line: int((table[table.line == line].error == 0).sum())
+    )
     ax, alt = figures4.asked_errors(table, "ones", best, name)
     rows = table[table.line == best]
-    ax.set_title(f"{int((rows.error == 0).sum())} of {len(rows)} right, {int(rows.answer.isna().sum())} no number")
+    ax.set_title(
+        f"{int((rows.error == 0).sum())} of {len(rows)} right, {int(rows.answer.isna().sum())} no number"
+    )
     short, given = table[table.length <= 10], int(table.answer.notna().sum())
     right, few = int((short.error == 0).sum()), len(short)
     return Seen(ax, alt, "trouble" if right < few / 2 else "fine", {
@@ -203,7 +239,9 @@ def _trained_to_count(numbers: Numbers) -> Seen:
     """What a decoder that was trained to count makes of strings of other lengths."""
     table, (low, high) = pd.DataFrame(numbers["rows"]), numbers["trained_on"]
     right = (table["answer"] == table["count"]).groupby(table["length"]).mean()
-    inside, beyond = (float(right[there].mean()) for there in (right.index <= high, right.index > high))
+    inside, beyond = (
+        float(right[there].mean()) for there in (right.index <= high, right.index > high)
+    )
     title = f"Right at {low} to {high} letters: {inside:.0%}, beyond: {beyond:.0%}"
     ax = style.axes(title, "letters", "share of right counts", log="x", height=4.2)
     ax.axvspan(low, high, color=figures5.GREY, alpha=0.25, label="lengths of training")
@@ -220,10 +258,15 @@ def _trained_to_count(numbers: Numbers) -> Seen:
 
 
 def heads(numbers: Numbers, name: str) -> Seen:
-    found, drawn = (measures5.Heads(slashes=torch.tensor(numbers["slashes"][k])) for k in ("prose", "random tokens"))
+    found, drawn = (
+        measures5.Heads(slashes=torch.tensor(numbers["slashes"][k]))
+        for k in ("prose", "random tokens")
+    )
     ax, alt = figures5.special_heads(found)
     ax.axhline(attention.HEAD_SCORE_THRESHOLD, color=figures5.GREY, lw=1, ls="--")
-    own, before = (int((found.slashes[..., k] > attention.HEAD_SCORE_THRESHOLD).sum()) for k in (0, 1))
+    own, before = (
+        int((found.slashes[..., k] > attention.HEAD_SCORE_THRESHOLD).sum()) for k in (0, 1)
+    )
     best, where = found.slashes.max(-1)
     chosen = best > attention.HEAD_SCORE_THRESHOLD
     total, stay = (
@@ -251,7 +294,9 @@ def frequencies(numbers: Numbers, name: str) -> Seen:
 def _quarters(norms: Tensor) -> list[float]:
     """Mean norm in each quarter of the pairs, where the mean of a layer is 1."""
     share = norms / norms.mean(-1, keepdim=True)
-    return [float(share[:, measures5.band(k, share.shape[1])].mean()) for k in range(measures5.BANDS)]
+    return [
+        float(share[:, measures5.band(k, share.shape[1])].mean()) for k in range(measures5.BANDS)
+    ]
 
 
 def silenced(numbers: Numbers, name: str) -> Seen:
@@ -280,7 +325,9 @@ def base(numbers: Numbers, name: str) -> Seen:
            if each["first_negative"] else "is nowhere negative") + f" below {each['limit']:,} tokens"
         for kind, each in kinds.items()
     ]  # fmt: skip
-    first = next((each["first_negative"] for each in kinds.values() if each["first_negative"]), None)
+    first = next(
+        (each["first_negative"] for each in kinds.values() if each["first_negative"]), None
+    )
     turned, layers = numbers.get("turned", (0, 0))
     case = ("note" if first else "fine") + ", window" * bool(numbers.get("window"))
     return Seen(ax, alt, case, {
@@ -301,7 +348,9 @@ def _share(share: float) -> str:
 
 def outliers(numbers: Numbers, name: str) -> Seen:
     states, without = known(numbers["states"]), known(numbers["states_without_first"])
-    frame = pd.DataFrame({"all but the first": without, "all tokens": states}).rename_axis("layer (0: embedding)")
+    frame = pd.DataFrame({"all but the first": without, "all tokens": states}).rename_axis(
+        "layer (0: embedding)"
+    )
     ax = style.lines(frame, "largest entry over the median", "y")
     ax.set_title(f"An entry {number(float(states.max()))} times the median")
     style.whole_ticks(ax)

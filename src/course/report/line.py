@@ -18,16 +18,25 @@ MOST = 1_024  # CPU threads
 
 def parser() -> argparse.ArgumentParser:
     """What the command line takes."""
-    found = argparse.ArgumentParser(prog="python -m course.report", description="The course's measures on any decoder.")
+    found = argparse.ArgumentParser(
+        prog="python -m course.report", description="The course's measures on any decoder."
+    )
     which = "a hub id, a folder, the embedded default by its name, a checkpoint of the course (copying, counting, …, or a .safetensors file), my-decoder.safetensors, or a config.json alone"
     found.add_argument("models", nargs="+", metavar="MODEL", help=which)
-    where = "the folder for pages and JSON; a report that was stopped goes on, one that is there grows"
+    where = (
+        "the folder for pages and JSON; a report that was stopped goes on, one that is there grows"
+    )
     found.add_argument("--out", type=Path, required=True, metavar="DIR", help=where)
-    found.add_argument("--compare", action="store_true", help="one more page with all models side by side")
+    found.add_argument(
+        "--compare", action="store_true", help="one more page with all models side by side"
+    )
     place = "cuda, cpu, mps, or auto: the layers shared out over all devices; the best there is if left out"
     found.add_argument("--device", help=place)
     found.add_argument(
-        "--dtype", default="fp32", choices=["fp32", "fp16", "bf16", "fp64"], help="number type of the weights"
+        "--dtype",
+        default="fp32",
+        choices=["fp32", "fp16", "bf16", "fp64"],
+        help="number type of the weights",
     )
     lengths = "shorter lengths, fewer texts and claims than the labs'"
     found.add_argument("--plan", choices=[each.name for each in PLANS], help=lengths)
@@ -67,8 +76,18 @@ def _run(given: argparse.Namespace) -> list[Path]:
         raise ValueError(f"--compare takes at most {page.MOST} models, not {len(given.models)}")
     require.integer("--threads", given.threads, 1, MOST)
     names = list(dict.fromkeys(given.models))
-    own.alone(names, given.compare or given.device or given.dtype != "fp32" or given.plan or given.only)
-    options = {"device": given.device, "dtype": given.dtype, "plan": given.plan, "sections": given.only}
+    own.alone(
+        names, given.compare or given.device or given.dtype != "fp32" or given.plan or given.only
+    )
+    options = {
+        "device": given.device,
+        "dtype": given.dtype,
+        "plan": given.plan,
+        "sections": given.only,
+    }
     with threads(given.threads):
-        made = [runner.run(name, given.out, **options, again=len(names) == 1, say=_say).numbers for name in names]
+        made = [
+            runner.run(name, given.out, **options, again=len(names) == 1, say=_say).numbers
+            for name in names
+        ]
     return list(dict.fromkeys(made))

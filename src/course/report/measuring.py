@@ -32,9 +32,16 @@ def sinks(subject: Subject, plan: Plan) -> Numbers:
     subject.needs(measures2.LENGTH)
     model = subject.model
     texts = {"natural": True, "random": True, "repeated": False}
-    scores = {k: probe.head_scores(model, measures2.sequence(model, k, 64, own)).sink for k, own in texts.items()}
-    values, why = _or_why(lambda: measures2.value_ratios(model, measures2.texts(model, measures2.TOKENS)["harbour"]))
-    giant, no_giant = _or_why(lambda: measures2.hiding(model, measures2.texts(model, measures2.LENGTH)["harbour"]))
+    scores = {
+        k: probe.head_scores(model, measures2.sequence(model, k, 64, own)).sink
+        for k, own in texts.items()
+    }
+    values, why = _or_why(
+        lambda: measures2.value_ratios(model, measures2.texts(model, measures2.TOKENS)["harbour"])
+    )
+    giant, no_giant = _or_why(
+        lambda: measures2.hiding(model, measures2.texts(model, measures2.LENGTH)["harbour"])
+    )
     return {
         "table": measures2.sink_table(model, seeds=plan.seeds).to_dict("records"),
         "by_layer": {kind: score.mean(1) for kind, score in scores.items()},
@@ -69,7 +76,9 @@ def _sinks_by_opening(model: LanguageModel) -> Numbers:
         if ids != front.tolist():
             tokens = torch.cat([torch.tensor(ids, dtype=torch.long), text[: 64 - len(ids)]])
             others[way] = float(
-                (probe.head_scores(model, tokens).sink > attention.HEAD_SCORE_THRESHOLD).double().mean()
+                (probe.head_scores(model, tokens).sink > attention.HEAD_SCORE_THRESHOLD)
+                .double()
+                .mean()
             )
     return {"opened": model.tokenizer.decode(front) if len(front) else None, "otherwise": others}
 
@@ -79,7 +88,9 @@ def heard(subject: Subject, plan: Plan) -> Numbers:
     model, probes = subject.model, min(plan.probes, subject.config.hidden_size)
     tokens = measures2.texts(model, measures2.TOKENS)["harbour"]
     norms, errors = probe.sensitivity(model, tokens, probes)
-    kept, _ = measures2.share_kept(norms.clamp(min=1e-12), len(probe.layers(model)))  # fits uniform attention
+    kept, _ = measures2.share_kept(
+        norms.clamp(min=1e-12), len(probe.layers(model))
+    )  # fits uniform attention
     found, why = _or_why(lambda: measures2.influences(model, tokens, kept))
     stand_ins = found or {}
     return {
@@ -87,7 +98,9 @@ def heard(subject: Subject, plan: Plan) -> Numbers:
         "errors": errors,
         "words": [model.tokenizer.decode([token]) for token in tokens.tolist()],
         "probes": probes,
-        "ranks": {name: significance.rank_correlation(row, norms)[0] for name, row in stand_ins.items()},
+        "ranks": {
+            name: significance.rank_correlation(row, norms)[0] for name, row in stand_ins.items()
+        },
         "rollout": stand_ins.get("rollout"),
         "kept": kept,
         "why_no_rollout": why,
@@ -96,14 +109,18 @@ def heard(subject: Subject, plan: Plan) -> Numbers:
 
 def hiding(subject: Subject, plan: Plan) -> Numbers:
     subject.needs(measures2.LENGTH)
-    names, source = measures2.NAMES[: plan.texts], "data/hiding_smollm2.csv" if subject.committed else None
+    names, source = (
+        measures2.NAMES[: plan.texts],
+        "data/hiding_smollm2.csv" if subject.committed else None,
+    )
     if source or names == measures2.NAMES:  # the claims ask for all of it, too
         return {"rows": measures2.hiding_table(subject.model).to_dict("records"), "from": source}
     rows = [
         each | measures2.hiding_in(**each, model=subject.model)
         for each in measures2.HIDDEN
         if each["text"] in names
-        and (each["token"], each["since"]) in [(0, 1), (1, 1), (1, 9), (1, 25), (measures2.CONTROL, 25)]
+        and (each["token"], each["since"])
+        in [(0, 1), (1, 1), (1, 9), (1, 25), (measures2.CONTROL, 25)]
     ]
     return {"rows": rows, "from": source}
 
@@ -143,7 +160,10 @@ def commas(subject: Subject, plan: Plan) -> Numbers:
         "random digits": {"sequence": measures3.random_digits(max(plan.grid), grid)},
     }
     with subject.copy("fp32") as exact:
-        curves = {text: collapse.last_token_distance(exact, grid, **setting) for text, setting in texts.items()}
+        curves = {
+            text: collapse.last_token_distance(exact, grid, **setting)
+            for text, setting in texts.items()
+        }
     return {"grid": grid, "curves": curves}
 
 
@@ -151,12 +171,20 @@ def copying(subject: Subject, plan: Plan) -> Numbers:
     if subject.trained:
         task = _trained_for(subject, tasks.Copying)
         lengths = sorted({*plan.copied, task.lengths[1]})
-        margins, more = trained.copying_margins(subject.model, task, lengths), {"trained_on": task.lengths}
+        margins, more = (
+            trained.copying_margins(subject.model, task, lengths),
+            {"trained_on": task.lengths},
+        )
     else:
         prompt = collapse.copying_prompt(subject.model, "sequence first", "first", False)
-        lengths = subject.within(plan.copied, sum(len(probe.encode(subject.model, text)) for text in prompt))
+        lengths = subject.within(
+            plan.copied, sum(len(probe.encode(subject.model, text)) for text in prompt)
+        )
         margins, more = collapse.copying_margins(subject.model, lengths), {}
-    return {"digits": lengths, "margins": {"|".join(key): pair for key, pair in margins.items()}} | more
+    return {
+        "digits": lengths,
+        "margins": {"|".join(key): pair for key, pair in margins.items()},
+    } | more
 
 
 def _trained_for(subject: Subject, kind: type) -> Any:
@@ -173,14 +201,25 @@ def counting(subject: Subject, plan: Plan) -> Numbers:
         return {"rows": rows, "from": None, "trained_on": task.lengths, "most": task.most}
     if subject.committed:
         answers, source = asked.asked_of(model), "data/counting_smollm2.csv (bf16)"
-        answers = answers[(answers.task == "ones") & (answers.strategy == "no CoT") & answers.line.isin(plan.lines)]
+        answers = answers[
+            (answers.task == "ones")
+            & (answers.strategy == "no CoT")
+            & answers.line.isin(plan.lines)
+        ]
     else:
-        around = len(probe.encode(model, counts.prompt("ones", "no CoT", "1"))) + 60 + asked.NEW["no CoT"]
+        around = (
+            len(probe.encode(model, counts.prompt("ones", "no CoT", "1")))
+            + 60
+            + asked.NEW["no CoT"]
+        )
         lengths, source = tuple(subject.within(plan.counted, around)), None
         answers = pd.concat([asked.questions(model, "ones", line, lengths) for line in plan.lines])
     columns = answers[["line", "length", "count", "answer", "cut", "error"]]
     rows = columns.astype(object).where(columns.notna(), None).to_dict("records")
-    whole = [{k: v if isinstance(v, str | bool) or v is None else int(v) for k, v in row.items()} for row in rows]
+    whole = [
+        {k: v if isinstance(v, str | bool) or v is None else int(v) for k, v in row.items()}
+        for row in rows
+    ]
     return {"rows": whole, "from": source, "template": bool(model.tokenizer.chat_template)}
 
 
@@ -192,7 +231,10 @@ def heads(subject: Subject, plan: Plan) -> Numbers:
         "random tokens": measures5.random_tokens(model, plan.prose),
         "other prose": measures5.prose(model, plan.prose, start=plan.prose - 1),
     }
-    slashes = {name: probe.head_scores(model, ids, offsets=EVERY_PLACE).slash for name, ids in texts.items()}
+    slashes = {
+        name: probe.head_scores(model, ids, offsets=EVERY_PLACE).slash
+        for name, ids in texts.items()
+    }
     return {"tokens": plan.prose, "slashes": slashes, "attending": _attending(model)}
 
 
@@ -203,13 +245,19 @@ def frequencies(subject: Subject, plan: Plan) -> Numbers:
     # which heads look at a place is read off the model itself: a window or a soft cap is not in the queries and keys
     slashes = probe.head_scores(model, ids, offsets=EVERY_PLACE).slash
     found = measures5.heads(model, ids)._replace(slashes=slashes)
-    ranks = measures5.rank_table(found) if bool((slashes > attention.HEAD_SCORE_THRESHOLD).any()) else None
+    ranks = (
+        measures5.rank_table(found)
+        if bool((slashes > attention.HEAD_SCORE_THRESHOLD).any())
+        else None
+    )
     return {
         "queries": found.queries.mean(1),
         "keys": found.keys.mean(1),
         "fastest": theta[0],
         "slowest": theta[-1],
-        "rank": None if ranks is None else ranks[["share, queries", "share, keys"]].mean(axis=1).to_dict(),
+        "rank": None
+        if ranks is None
+        else ranks[["share, queries", "share, keys"]].mean(axis=1).to_dict(),
     }
 
 
@@ -221,9 +269,13 @@ def _rotating(subject: Subject) -> Tensor:
     """
     theta, kinds = probe.rotary_frequencies(subject.model), probe.layers(subject.model)
     if any(each.latent for each in kinds):
-        raise ValueError("its queries and keys come of a latent state, and this measure takes those of single heads")
+        raise ValueError(
+            "its queries and keys come of a latent state, and this measure takes those of single heads"
+        )
     if any(each.mixes != "attention" for each in kinds):
-        raise ValueError(f"{probe.mixed_otherwise(subject.model)}, and this measure takes attention")
+        raise ValueError(
+            f"{probe.mixed_otherwise(subject.model)}, and this measure takes attention"
+        )
     share, turned = kinds[0].share, 2 * len(theta)
     if not share:
         raise ValueError("its queries and keys cannot be seen where they are turned")
@@ -244,12 +296,17 @@ def silenced(subject: Subject, plan: Plan) -> Numbers:
         "tokens": plan.prose,
     }
     if subject.committed:
-        rows, source = data.table("silenced_pairs").query("threshold == 0.15"), "data/silenced_pairs.csv"
+        rows, source = (
+            data.table("silenced_pairs").query("threshold == 0.15"),
+            "data/silenced_pairs.csv",
+        )
     else:  # loss added by each quarter in heads that look at a place, in the others, and in as many of these
         seen = measures5.Heads(slashes=probe.head_scores(model, ids, offsets=EVERY_PLACE).slash)
         if not bool(measures5.silenced_heads(seen, 0.15, "inside").any()):
             return found | {"where": None, "heads": {"inside": 0}, "from": None}
-        cells = [(where, start) for where in measures5.PLACES for start in measures5.TEXTS[: plan.texts]]
+        cells = [
+            (where, start) for where in measures5.PLACES for start in measures5.TEXTS[: plan.texts]
+        ]
         rows = [
             {"where": where, **measures5.silenced_in(model, seen, start, 0.15, where, controls=0)}
             for where, start in cells

@@ -29,7 +29,11 @@ def takes(name: str) -> bool:
     """Whether a name is a file of weights without the card that a checkpoint of the course has."""
     path = Path(name).expanduser()
     card = path.with_suffix(".json")
-    return path.suffix == ".safetensors" and path.is_file() and (not card.exists() or stored(card).get("what") == WHAT)
+    return (
+        path.suffix == ".safetensors"
+        and path.is_file()
+        and (not card.exists() or stored(card).get("what") == WHAT)
+    )
 
 
 def alone(names: Sequence[str], options: object) -> None:
@@ -56,7 +60,9 @@ def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]
     model, digest = parts.read(path), hashlib.sha256(path.read_bytes()).hexdigest()
     kept, ours = parts.notes(path.parent / parts.NOTES), parts.notes()
     for tag in ("", f"-{digest[:6]}"):
-        files = [writable(where / f"{store.slug(path.stem)}{tag}.{kind}") for kind in ("html", "json")]
+        files = [
+            writable(where / f"{store.slug(path.stem)}{tag}.{kind}") for kind in ("html", "json")
+        ]
         if not files[1].exists() or stored(files[1]).get("sha256") == digest:
             break
     else:
@@ -74,9 +80,18 @@ def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]
         "made": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "seconds": round(time.perf_counter() - start, 1),
         "versions": versions(),
-        "measured": {chapter: {key: round(value, 3) for key, value in each.items()} for chapter, each in found.items()},
-        "course": {chapter: {key: ours[chapter][key] for key in each} for chapter, each in found.items()},
-        "sentences": {chapter: each["sentence"] for chapter, each in sorted(kept.items()) if "sentence" in each},
+        "measured": {
+            chapter: {key: round(value, 3) for key, value in each.items()}
+            for chapter, each in found.items()
+        },
+        "course": {
+            chapter: {key: ours[chapter][key] for key in each} for chapter, each in found.items()
+        },
+        "sentences": {
+            chapter: each["sentence"]
+            for chapter, each in sorted(kept.items())
+            if "sentence" in each
+        },
     }
     write(files[1], json.dumps(made, indent=1, ensure_ascii=False) + "\n", "sections")
     write(files[0], html(made), "sections")
@@ -88,16 +103,26 @@ def html(made: dict) -> str:
     """The page of a decoder's JSON."""
     names = [(chapter, key) for chapter, each in made["measured"].items() for key in each]
     pairs = [[made[of][chapter][key] for of in ("measured", "course")] for chapter, key in names]
-    frame = pd.DataFrame(pairs, [f"{chapter}  {key}" for chapter, key in names], ["this one", "the course's own"])
-    drawn = widget.image(
-        style.dots(frame, "share, or cosine").figure, f"{len(pairs)} numbers, of this decoder and of the course's own"
+    frame = pd.DataFrame(
+        pairs, [f"{chapter}  {key}" for chapter, key in names], ["this one", "the course's own"]
     )
-    missing = "" if "7" in made["measured"] else " Its row in the race is not there: the workshop makes it."
+    drawn = widget.image(
+        style.dots(frame, "share, or cosine").figure,
+        f"{len(pairs)} numbers, of this decoder and of the course's own",
+    )
+    missing = (
+        ""
+        if "7" in made["measured"]
+        else " Its row in the race is not there: the workshop makes it."
+    )
     caption = (
         f"By chapter, 0 being Build it; {made['parameters']:,} parameters in {made['layers']} layers. One run beside one run, in the "
         f"race beside a mean of fifteen: a difference is a question, and the chapter's page says how to ask it again.{missing}"
     )
-    rows = [(name, [f"{value:.2f}" for value in pair]) for name, pair in zip(frame.index, pairs, strict=True)]
+    rows = [
+        (name, [f"{value:.2f}" for value in pair])
+        for name, pair in zip(frame.index, pairs, strict=True)
+    ]
     said = Markup("").join(
         Markup("<p>{}. {}{}</p>").format(*each, " (Not finished.)" * parts.unfinished(each[1]))
         for each in made["sentences"].items()
@@ -111,8 +136,8 @@ def html(made: dict) -> str:
         made["seconds"],
         ", ".join(f"{name} {each}" for name, each in made["versions"].items()),
     )
-    body = page.HTML.figure(f"{len(made['measured'])} of eight measurements", Markup(drawn), caption) + page.HTML.table(
-        list(frame), rows, "The numbers"
-    )
+    body = page.HTML.figure(
+        f"{len(made['measured'])} of eight measurements", Markup(drawn), caption
+    ) + page.HTML.table(list(frame), rows, "The numbers")
     body += (Markup("<h2>What was said of it</h2>") + said if said else Markup("")) + how
     return page.HTML.document(f"{made['file']}: {WHAT}", body, page.STYLE).lstrip()

@@ -63,13 +63,23 @@ def html(reports: Sequence[dict], book: str | None = None) -> str:
     if not 1 <= len(reports) <= MOST:
         raise ValueError(f"reports must be one to {MOST}, not {len(reports)}")
     names = list(dict.fromkeys(each["model"]["name"] for each in reports))
-    title = f"{names[0]}: what the course measures" if {*names[1:]} <= {models.DEFAULT} else ", ".join(names)
+    title = (
+        f"{names[0]}: what the course measures"
+        if {*names[1:]} <= {models.DEFAULT}
+        else ", ".join(names)
+    )
     return HTML.document(title, body(reports, _book() if book is None else book), STYLE).lstrip()
 
 
 def inside(part: str) -> str:
     """A part of a report as it stands in a page of the book: with its style, under the book's own headings."""
-    lower = str(part).replace("<h3", "<h4").replace("</h3>", "</h4>").replace("<h2", "<h3").replace("</h2>", "</h3>")
+    lower = (
+        str(part)
+        .replace("<h3", "<h4")
+        .replace("</h3>", "</h4>")
+        .replace("<h2", "<h3")
+        .replace("</h2>", "</h3>")
+    )
     return HTML.inside(Markup(lower), STYLE + widget.STYLE)
 
 
@@ -86,7 +96,11 @@ def _book() -> str:
 def body(reports: Sequence[dict], book: str) -> str:
     """What stands under the page's title; links lead to chapters at the address `book`, and nowhere where it is empty."""
     reports = told_apart(reports)
-    there = [each for name, each in SECTIONS.items() if any(name in report["sections"] for report in reports)]
+    there = [
+        each
+        for name, each in SECTIONS.items()
+        if any(name in report["sections"] for report in reports)
+    ]
     chapters = [
         (chapter, [_section(each, reports) for each in sections])
         for chapter, sections in itertools.groupby(there, key=lambda each: each.chapter)
@@ -101,7 +115,9 @@ def told_apart(reports: Sequence[dict]) -> list[dict]:
     for report in reports:
         model = report["model"]
         same = [other for other in reports if other["model"]["name"] == model["name"]]
-        found.append(report | {"model": model | {"name": ", ".join([model["name"], *apart(report, same)])}})
+        found.append(
+            report | {"model": model | {"name": ", ".join([model["name"], *apart(report, same)])}}
+        )
     return found
 
 
@@ -120,17 +136,19 @@ def _course(reports: Sequence[dict]) -> Markup | str:
     if not rows:
         return ""
     figure = Figure(figsize=(12, 2.2 * math.ceil(len(rows) / 3)), layout="constrained")
-    for ax, (label, line) in zip(figure.subplots(math.ceil(len(rows) / 3), 3, squeeze=False).flat, rows, strict=False):
-        ax.plot(range(1, len(line) + 1), [math.nan if value is None else value for value in line], "o-")
+    for ax, (label, line) in zip(
+        figure.subplots(math.ceil(len(rows) / 3), 3, squeeze=False).flat, rows, strict=False
+    ):
+        ax.plot(
+            range(1, len(line) + 1), [math.nan if value is None else value for value in line], "o-"
+        )
         ax.set_title(textwrap.fill(label, 42), fontsize=10)
         ax.set_xticks(range(1, len(line) + 1))
         ax.tick_params(labelsize=9)
     for ax in figure.axes[len(rows) :]:
         ax.remove()
     order = ", ".join(f"{k} {each['model']['name']}" for k, each in enumerate(reports, 1))
-    alt = (
-        f"{len(rows)} headline numbers that change over {len(reports)} checkpoints of {first['model']['architecture']}."
-    )
+    alt = f"{len(rows)} headline numbers that change over {len(reports)} checkpoints of {first['model']['architecture']}."
     caption = f"The headline numbers that differ, in the order of the columns: {order}."
     return HTML.figure("Over the checkpoints", Markup(widget.image(figure, alt)), caption)
 
@@ -150,7 +168,10 @@ def _facts(reports: Sequence[dict]) -> list[tuple[str, list[str]]]:
         "number type": lambda m: m["dtype"] + (" (weights of a 4-bit file)" if m.get("unpacked_4_bit") else ""),
     }  # fmt: skip
     cells = [(name, [show(each["model"]) for each in reports]) for name, show in rows.items()]
-    return [*cells, ("measured", [f"{each['settings']['plan']} plan, {each['made']}" for each in reports])]
+    return [
+        *cells,
+        ("measured", [f"{each['settings']['plan']} plan, {each['made']}" for each in reports]),
+    ]
 
 
 def _opened(model: Mapping) -> str:
@@ -159,7 +180,9 @@ def _opened(model: Mapping) -> str:
     found = model.get("opening", {"how": "", "losses": {}})
     losses = ", ".join(f"{loss:.2f} ({way})" for way, loss in found["losses"].items())
     return (
-        first + (f": {found['how']}" if found["how"] else "") + (f"; nats a token of prose: {losses}" if losses else "")
+        first
+        + (f": {found['how']}" if found["how"] else "")
+        + (f"; nats a token of prose: {losses}" if losses else "")
     )
 
 
@@ -175,7 +198,9 @@ def _section(section: Section, reports: Sequence[dict]) -> tuple[Section, list[t
     told: list[tuple[str, dict | None, Told | None, Markup | None]] = []
     for report in reports:
         name, found = report["model"]["name"], report["sections"].get(section.name)
-        part = section.tell(found["numbers"], name) if found and found["numbers"] is not None else None
+        part = (
+            section.tell(found["numbers"], name) if found and found["numbers"] is not None else None
+        )
         told.append((name, found, part, part and Markup(widget.image(part.figure, part.alt))))
     return section, told, _beside([part.headline if part else {} for *_, part, _ in told])
 

@@ -32,7 +32,11 @@ def loss_on_prose(subject: Subject) -> float:
 def heads_with_a_sink(subject: Subject) -> float:
     """Return the share of heads whose sink score on 64 tokens of prose is above the course's threshold."""
     tokens = prose(subject.model, min(64, subject.context))
-    return float((probe.head_scores(subject.model, tokens).sink > attention.HEAD_SCORE_THRESHOLD).double().mean())
+    return float(
+        (probe.head_scores(subject.model, tokens).sink > attention.HEAD_SCORE_THRESHOLD)
+        .double()
+        .mean()
+    )
 
 
 def unable(need: "Need", subject: Subject) -> str | None:
@@ -67,4 +71,8 @@ def agrees_with_nothing(name: str, verdict: str, of_nothing: dict[str, str]) -> 
         return None
     words = rule.nothing[0]
     as_strong = AGREES[: AGREES.index(verdict) + 1]
-    return f"the rule says the same of nothing ({words})" if of_nothing.get(words) in as_strong else None
+    return (
+        f"the rule says the same of nothing ({words})"
+        if of_nothing.get(words) in as_strong
+        else None
+    )

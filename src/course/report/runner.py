@@ -18,7 +18,17 @@ from course.evidence.rules import UNABLE
 from course.report import configuration, own, page, preconditions, store
 from course.report.sections import SECTIONS, Need, Section
 from course.report.store import FORMAT, HASHES, check, committed, slug
-from course.report.subject import PLANS, SEED, Plan, Subject, free_memory, seeded, sentence, versions, watched
+from course.report.subject import (
+    PLANS,
+    SEED,
+    Plan,
+    Subject,
+    free_memory,
+    seeded,
+    sentence,
+    versions,
+    watched,
+)
 from course.scorecard import CLAIMS
 from helpers import compute, models, require
 
@@ -63,7 +73,10 @@ def run(
         ValueError: the model cannot be used, an argument is wrong, or another file is in the way; the message says what to do.
         OSError: network, hub or disk refuse.
     """
-    names = [require.choice("the name in sections", each, list(SECTIONS)) for each in sections or SECTIONS]
+    names = [
+        require.choice("the name in sections", each, list(SECTIONS))
+        for each in sections or SECTIONS
+    ]
     plans = {each.name: each for each in PLANS}
     chosen = PLANS[-1] if plan is None else plans[require.choice("plan", plan, list(plans))]
     where = folder(out)
@@ -75,13 +88,24 @@ def run(
     start = time.perf_counter()
     subject = Subject(name, dtype, device)
     settings = {"plan": chosen.name, "dtype": dtype, "seed": SEED}
-    made: dict[str, Any] = {"format": FORMAT, "model": subject.facts(), "settings": settings, "versions": versions()}
+    made: dict[str, Any] = {
+        "format": FORMAT,
+        "model": subject.facts(),
+        "settings": settings,
+        "versions": versions(),
+    }
     numbers, there = store.place(where, made)
     files = Files(writable(where / f"{slug(subject.short)}.html"), numbers)
     known = there["sections"] if there else {}
     if not again and files.page.exists() and {*names} <= {*known}:
         return files
-    of = [made["format"], *(made["model"][each] for each in HASHES), chosen, settings, made["versions"]]
+    of = [
+        made["format"],
+        *(made["model"][each] for each in HASHES),
+        chosen,
+        settings,
+        made["versions"],
+    ]
     key = hashlib.sha256(json.dumps(of, sort_keys=True).encode()).hexdigest()
     parts = where / f".{slug(subject.short)}-{key[:12]}.parts"
     done = {each: found for each in names if (found := stored(parts / f"{each}.json"))}
@@ -90,7 +114,9 @@ def run(
         f"{subject.short}: {subject.parameters:,} parameters, plan {chosen.name!r}, {len(left)} of {len(names)} sections to do"
     )
     how = {"command": _command(subject, names, dtype, device, plan), "on": made["model"]["device"]}
-    how["on"] += f", {torch.get_num_threads()} thread" + ("s" if torch.get_num_threads() > 1 else "")
+    how["on"] += f", {torch.get_num_threads()} thread" + (
+        "s" if torch.get_num_threads() > 1 else ""
+    )
     for count, each in enumerate(left, len(done) + 1):
         say(f"[{count}/{len(names)}] {SECTIONS[each].title}")
         done[each] = _section(SECTIONS[each], subject, chosen) | how | {"made": _now()}
@@ -119,9 +145,14 @@ def _now() -> str:
 def _shown(where: Path, report: dict) -> list[dict]:
     """A report, those beside it that have its model's name, and the embedded default's."""
     name = report["model"]["name"]
-    found = [report, *(other for other in store.beside(where, name).values() if store.apart(other, [report]))]
+    found = [
+        report,
+        *(other for other in store.beside(where, name).values() if store.apart(other, [report])),
+    ]
     default = (
-        [] if name == models.DEFAULT else [each for each in committed() if each["model"]["name"] == models.DEFAULT]
+        []
+        if name == models.DEFAULT
+        else [each for each in committed() if each["model"]["name"] == models.DEFAULT]
     )
     return found[: BESIDE - len(default)] + default
 
@@ -149,7 +180,9 @@ def folder(out: str | Path) -> Path:
     return found
 
 
-def _command(subject: Subject, names: list[str], dtype: str, device: str | None, plan: str | None) -> str:
+def _command(
+    subject: Subject, names: list[str], dtype: str, device: str | None, plan: str | None
+) -> str:
     options = [("device", device, None), ("plan", plan, None), ("dtype", dtype, "fp32")]
     options.append(("only", " ".join(names), " ".join(SECTIONS)))
     given = [f"--{name} {value}" for name, value, usual in options if value != usual]
@@ -159,14 +192,25 @@ def _command(subject: Subject, names: list[str], dtype: str, device: str | None,
 def _section(section: Section, subject: Subject, plan: Plan) -> dict:
     """A section's numbers, its verdicts, seconds and memory; or why there are none."""
     start, work = time.perf_counter(), time.process_time()
-    found: dict[str, Any] = {"chapter": section.chapter, "title": section.title, "shown": section.shown}
+    found: dict[str, Any] = {
+        "chapter": section.chapter,
+        "title": section.title,
+        "shown": section.shown,
+    }
     with watched() as peak:
         found |= _measured(section, subject, plan)
-        found["claims"] = [_verdict(name, need, subject, plan) for name, need in section.claims.items()]
+        found["claims"] = [
+            _verdict(name, need, subject, plan) for name, need in section.claims.items()
+        ]
     if found["numbers"] is not None:
         try:
             told = section.tell(found["numbers"], subject.short)
-            found |= {"sentence": told.sentence, "headline": told.headline, "level": told.level, "short": told.short}
+            found |= {
+                "sentence": told.sentence,
+                "headline": told.headline,
+                "level": told.level,
+                "short": told.short,
+            }
         except Exception as error:
             found |= {"status": FAILED, "why": failed(error), "numbers": None}
     spent, work = time.perf_counter() - start, time.process_time() - work
@@ -205,7 +249,11 @@ def refusal(error: ValueError) -> str:
     """Why something does not apply to a model: the course's own sentence, or that it is the model's code that says so."""
     raised = traceback.extract_tb(error.__traceback__)[-1:]
     own = all({"course", "helpers", "tests"} & {*Path(each.filename).parts} for each in raised)
-    return sentence(error) if own else f"the model's code in transformers does not do this ({sentence(error)})"
+    return (
+        sentence(error)
+        if own
+        else f"the model's code in transformers does not do this ({sentence(error)})"
+    )
 
 
 def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
@@ -216,7 +264,9 @@ def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
     if subject.trained:
         return "this is about language models, and the model is a checkpoint of the course, which has the tokens of its task"
     if need.longest > subject.context:
-        return f"this takes a text of {need.longest:,} tokens, and the context is {subject.context:,}"
+        return (
+            f"this takes a text of {need.longest:,} tokens, and the context is {subject.context:,}"
+        )
     if CLAIMS[name].chapter == 5 and (why := subject.hides):
         return why
     if need.exact and subject.dtype not in ("fp32", "fp64"):
@@ -246,9 +296,17 @@ def _verdict(name: str, need: Need, subject: Subject, plan: Plan) -> dict:
             if reason := preconditions.unable(need, subject):
                 return found | {"verdict": UNABLE, "measured": reason, "why": None}
             measured = claim.measure(subject.model)
-            reason = None if need.null else preconditions.agrees_with_nothing(name, measured.verdict, measured.nulls)
+            reason = (
+                None
+                if need.null
+                else preconditions.agrees_with_nothing(name, measured.verdict, measured.nulls)
+            )
             if reason:
-                return found | {"verdict": UNABLE, "measured": f"{measured.measured}; {reason}", "why": None}
+                return found | {
+                    "verdict": UNABLE,
+                    "measured": f"{measured.measured}; {reason}",
+                    "why": None,
+                }
             return found | {"verdict": measured.verdict, "measured": measured.measured, "why": None}
         except ValueError as error:
             why = refusal(error)

@@ -96,7 +96,9 @@ class Words(string.Formatter):
         """
         names = [[name for _, name, *_ in self.parse(part) if name] for part in parts]
         there = [
-            part for part, named in zip(parts, names, strict=True) if all(values[name] is not None for name in named)
+            part
+            for part, named in zip(parts, names, strict=True)
+            if all(values[name] is not None for name in named)
         ]
         return "".join(self.vformat(part, (), values) for part in there)
 
@@ -116,7 +118,10 @@ def _told(row: Mapping[str, Any], name: str, numbers: Numbers, model: str) -> To
         if value is not None and "(%)" in label:
             value = float(f"{100 * value:.3g}")
         headline[words.vformat(label, (), values)] = value
-    sentence, short = words.joined(row["sentence"], values), words.vformat(row["short"][case], (), values)
+    sentence, short = (
+        words.joined(row["sentence"], values),
+        words.vformat(row["short"][case], (), values),
+    )
     return Told(figure, alt, sentence, headline, case.partition(",")[0], short)
 
 
@@ -124,7 +129,16 @@ def _section(name: str, row: Mapping[str, Any]) -> Section:
     claims = {claim: Need(**needs) for claim, needs in row.get("claims", {}).items()}
     measure = functools.partial(_measured, name, row.get("digits", 6))
     tell = functools.partial(_told, row, name)
-    return Section(name, row["chapter"], row["title"], row["shown"], measure, tell, claims, row.get("maps", False))
+    return Section(
+        name,
+        row["chapter"],
+        row["title"],
+        row["shown"],
+        measure,
+        tell,
+        claims,
+        row.get("maps", False),
+    )
 
 
 _TABLE = tomllib.loads((Path(__file__).parent / "sections.toml").read_text())

@@ -77,12 +77,19 @@ def marks(report: dict) -> list[tuple[str, str]]:
     model, settings = report["model"], report["settings"]
     found = [("".join(model[key] for key in HASHES), model["weights_sha256"][:6])]
     found += [(str(settings[key]), str(settings[key])) for key in ("plan", "dtype", "seed")]
-    return found + [(f"{name} {version}", f"{name} {version}") for name, version in sorted(report["versions"].items())]
+    return found + [
+        (f"{name} {version}", f"{name} {version}")
+        for name, version in sorted(report["versions"].items())
+    ]
 
 
 def apart(report: dict, others: Sequence[dict]) -> list[str]:
     """What tells a report from the others, as it is written."""
-    return [shown for mark, shown in marks(report) if any((mark, shown) not in marks(other) for other in others)]
+    return [
+        shown
+        for mark, shown in marks(report)
+        if any((mark, shown) not in marks(other) for other in others)
+    ]
 
 
 def beside(folder: Path, model: str) -> dict[Path, dict]:

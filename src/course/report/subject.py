@@ -65,17 +65,23 @@ class Subject:
         require.text("MODEL", name, empty=False)
         if len(os.fsencode(Path(name).name)) > LONGEST:
             most = f"at most {LONGEST} letters ({LONGEST // 3} Chinese ones)"
-            raise ValueError(f"the name of a model must have {most}, and {Path(name).name[:20]!r}… has more")
+            raise ValueError(
+                f"the name of a model must have {most}, and {Path(name).name[:20]!r}… has more"
+            )
         self.trained = trained.checkpoint(name)
         self.model: LanguageModel = self._load(dtype)
         self.config = self.model.model.config.get_text_config()
-        self.unread: str | None = None  # why its attention cannot be read part by part, if it cannot
+        self.unread: str | None = (
+            None  # why its attention cannot be read part by part, if it cannot
+        )
         try:
             self._finite()
         except ValueError:
             raise
         except Exception as error:  # whatever a model of odd sizes may raise
-            raise ValueError(f"{self.short} cannot read a text of 8 tokens ({sentence(error)})") from error
+            raise ValueError(
+                f"{self.short} cannot read a text of 8 tokens ({sentence(error)})"
+            ) from error
         self.parameters = sum(weight.numel() for weight in self.model.model.parameters())
 
     def _load(self, dtype: str) -> LanguageModel:
@@ -101,7 +107,9 @@ class Subject:
     @property
     def context(self) -> int:
         """The most tokens that the model was made for."""
-        found = getattr(self.config, "max_position_embeddings", None) or getattr(self.config, "n_positions", None)
+        found = getattr(self.config, "max_position_embeddings", None) or getattr(
+            self.config, "n_positions", None
+        )
         return int(found or 10**9)
 
     @property
@@ -116,7 +124,9 @@ class Subject:
         windows = [each.window for each in layers if each.window and each.window < MAPS]
         if windows:
             some = (
-                "its layers see" if len(windows) == len(layers) else f"{len(windows)} of its {len(layers)} layers see"
+                "its layers see"
+                if len(windows) == len(layers)
+                else f"{len(windows)} of its {len(layers)} layers see"
             )
             return f"{some} a window of {min(windows)} tokens, and this takes maps of {MAPS}"
         if any(each.softcap for each in layers):
@@ -138,18 +148,26 @@ class Subject:
             said += ", learned sinks" if each.sinks else ""
             said += ", a soft cap" if each.softcap else ""
             counts[said] = counts.get(said, 0) + 1
-        return "; ".join(f"{count} × {said}" if len(counts) > 1 else said for said, count in counts.items())
+        return "; ".join(
+            f"{count} × {said}" if len(counts) > 1 else said for said, count in counts.items()
+        )
 
     def _finite(self) -> None:
         """Nothing, where weights and logits are finite; notes where a reading of its attention gives other logits."""
         for name, weight in self.model.model.named_parameters():
             if not weight.is_meta and not bool(torch.isfinite(weight).all()):
-                raise ValueError(f"the weights of {self.short} are not finite ({name}): choose another model")
-        ids = torch.arange(min(8, self.context, self.config.vocab_size))[None].to(self.model.model.device)
+                raise ValueError(
+                    f"the weights of {self.short} are not finite ({name}): choose another model"
+                )
+        ids = torch.arange(min(8, self.context, self.config.vocab_size))[None].to(
+            self.model.model.device
+        )
         with torch.inference_mode():
             logits = self.model.model(ids, use_cache=False).logits
         if not bool(torch.isfinite(logits).all()):
-            raise ValueError(f"the logits of {self.short} in {self.dtype} are not finite: take another number type")
+            raise ValueError(
+                f"the logits of {self.short} in {self.dtype} are not finite: take another number type"
+            )
         try:
             own, read = logits[0].float().cpu(), intervention.read(self.model, ids[0]).logits
         except Exception:  # each section that takes maps says why it cannot
@@ -161,7 +179,9 @@ class Subject:
     def needs(self, tokens: int) -> None:
         """Nothing, where a text of so many tokens can be read."""
         if tokens > self.readable:
-            raise ValueError(f"this takes a text of {tokens:,} tokens, and the context is {self.context:,}")
+            raise ValueError(
+                f"this takes a text of {tokens:,} tokens, and the context is {self.context:,}"
+            )
 
     def within(self, lengths: tuple[int, ...], around: int = 0) -> list[int]:
         """Those lengths that fit the context together with so many tokens around them."""
@@ -176,9 +196,14 @@ class Subject:
         if dtype == self.dtype:
             yield self.model
             return
-        needed, free = self.parameters * (2 if dtype in ("bf16", "fp16") else 4), free_memory(self.model.model.device)
+        needed, free = (
+            self.parameters * (2 if dtype in ("bf16", "fp16") else 4),
+            free_memory(self.model.model.device),
+        )
         if needed > free:
-            raise ValueError(f"a copy in {dtype} takes {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} are free")
+            raise ValueError(
+                f"a copy in {dtype} takes {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} are free"
+            )
         other = self._load(dtype)
         try:
             yield other
@@ -202,7 +227,9 @@ class Subject:
         return {
             "name": self.short,
             "asked": self.named,
-            "architecture": type(network).__name__ if self.trained is None else "Decoder of the course, as a GPT-NeoX",
+            "architecture": type(network).__name__
+            if self.trained is None
+            else "Decoder of the course, as a GPT-NeoX",
             "type": network.config.model_type,
             "parameters": self.parameters,
             "layers": len(probe.layers(self.model)),
@@ -215,12 +242,17 @@ class Subject:
             "dtype": self.dtype,
             "device": str(network.device),
             "first_token": tokenizer.decode(opened.tokens) if len(opened.tokens) else None,
-            "opening": {"how": opened.how, "losses": {way: round(loss, 3) for way, loss in opened.losses.items()}},
+            "opening": {
+                "how": opened.how,
+                "losses": {way: round(loss, 3) for way, loss in opened.losses.items()},
+            },
             **ones,
             "chat_template": bool(tokenizer.chat_template),
             "unpacked_4_bit": self.model.unpacked,
             "configuration": plain,
-            "configuration_sha256": hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest(),
+            "configuration_sha256": hashlib.sha256(
+                json.dumps(plain, sort_keys=True).encode()
+            ).hexdigest(),
             "weights_sha256": self.weights(),
         }
 
@@ -256,7 +288,9 @@ def free_memory(device: torch.device) -> int:
         return torch.cuda.mem_get_info(device)[0]
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+        return next(
+            1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")
+        )
     except (OSError, StopIteration):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
@@ -285,7 +319,9 @@ def watched() -> Iterator[dict[str, int]]:
         import resource
 
         found["process_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found["bytes"] = (torch.cuda.is_available() and torch.cuda.max_memory_allocated()) or found["process_bytes"]
+    found["bytes"] = (torch.cuda.is_available() and torch.cuda.max_memory_allocated()) or found[
+        "process_bytes"
+    ]
 
 
 def versions() -> dict[str, str]:

@@ -44,7 +44,9 @@ class Tokens:
     def __init__(self, name: str, task: tasks.Counting | tasks.Copying):
         self.name, self.vocabulary = name, task.vocabulary
         self.bos_token_id = self.vocabulary.index(tasks.START)
-        answers = {str(k) for k in range(task.most + 1)} if isinstance(task, tasks.Counting) else set()
+        answers = (
+            {str(k) for k in range(task.most + 1)} if isinstance(task, tasks.Counting) else set()
+        )
         asked = sorted(set(self.vocabulary) - answers, key=len, reverse=True)
         self.cut = re.compile("|".join(map(re.escape, asked)) + r"|(\s+)|(.)")
 
@@ -64,7 +66,9 @@ class Tokens:
         return " ".join(self.vocabulary[int(k)] for k in ids)
 
 
-def language_model(trained: Trained, name: str, dtype: str = "fp32", device: str | None = None) -> LanguageModel:
+def language_model(
+    trained: Trained, name: str, dtype: str = "fp32", device: str | None = None
+) -> LanguageModel:
     """The decoder with its weights in a GPT-NeoX: the same sums, in what the measures of language models can read.
 
     Raises:
@@ -87,7 +91,10 @@ def language_model(trained: Trained, name: str, dtype: str = "fp32", device: str
     weights = {
         "gpt_neox.embed_in.weight": ours.embedding.weight,
         "lm_head.weight": ours.head.weight,
-        **{f"gpt_neox.final_layer_norm.{part}": getattr(ours.norm, part) for part in ("weight", "bias")},
+        **{
+            f"gpt_neox.final_layer_norm.{part}": getattr(ours.norm, part)
+            for part in ("weight", "bias")
+        },
     }
     for k, block in enumerate(blocks):
         parts = {
@@ -102,7 +109,9 @@ def language_model(trained: Trained, name: str, dtype: str = "fp32", device: str
         ):  # fmt: skip
             parts |= {f"{theirs}.{part}": getattr(module, part) for part in ("weight", "bias")}
         weights |= {f"gpt_neox.layers.{k}.{part}": value for part, value in parts.items()}
-    network = GPTNeoXForCausalLM._from_config(config, dtype=compute.dtype(dtype), attn_implementation="sdpa")
+    network = GPTNeoXForCausalLM._from_config(
+        config, dtype=compute.dtype(dtype), attn_implementation="sdpa"
+    )
     network.load_state_dict(weights)
     network.config._name_or_path = name
     place = compute.device(None if device == "auto" else device)
@@ -118,9 +127,14 @@ def copying_margins(
     for place, asked in itertools.product(tasks.PLACES, tasks.PLACES):
         rows = []
         for digit in "01":
-            strings = [digit + "1" * (n - 1) if place == "first" else "1" * (n - 1) + digit for n in lengths]
+            strings = [
+                digit + "1" * (n - 1) if place == "first" else "1" * (n - 1) + digit
+                for n in lengths
+            ]
             logits = [_last(model, task.encode([string], [asked])[0]) for string in strings]
-            rows.append(torch.stack([each[0, zero] - each[0, one] for each in logits]).float().cpu())
+            rows.append(
+                torch.stack([each[0, zero] - each[0, one] for each in logits]).float().cpu()
+            )
         margins[place, asked] = (rows[0], rows[1])
     return margins
 
@@ -134,7 +148,9 @@ def answers(model: LanguageModel, task: tasks.Counting, lengths: Sequence[int]) 
         said = _last(model, tokens).argmax(-1).tolist()
         for right, told in zip(targets[targets != training.UNASKED].tolist(), said, strict=True):
             right, told = task.vocabulary[right], task.vocabulary[told]
-            rows.append({"length": n, "count": int(right), "answer": int(told) if told.isdigit() else None})
+            rows.append(
+                {"length": n, "count": int(right), "answer": int(told) if told.isdigit() else None}
+            )
     return rows
 
 

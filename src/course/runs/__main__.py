@@ -53,7 +53,9 @@ def _values(value: sweep.Value | list | dict) -> list[sweep.Value]:
 
 def products(own: Sequence[Mapping], first: str | None = None) -> list[sweep.Setting]:
     """All settings of some grids, each once; those with the same value of `first` stand together."""
-    cells = list({tuple(cell.items()): cell for grid in own for cell in sweep.grid(**grid)}.values())
+    cells = list(
+        {tuple(cell.items()): cell for grid in own for cell in sweep.grid(**grid)}.values()
+    )
     order = list(dict.fromkeys(cell.get(first) for cell in cells))
     return sorted(cells, key=lambda cell: order.index(cell.get(first)))
 
@@ -61,7 +63,9 @@ def products(own: Sequence[Mapping], first: str | None = None) -> list[sweep.Set
 def asked(entry: Mapping, chosen: Mapping[str, list[sweep.Value]]) -> list[sweep.Setting]:
     """The settings of a table that have the chosen values, or all with these values in place of its own."""
     own, first = grids(entry), entry.get("first")
-    found = [cell for cell in products(own, first) if all(cell[name] in chosen[name] for name in chosen)]
+    found = [
+        cell for cell in products(own, first) if all(cell[name] in chosen[name] for name in chosen)
+    ]
     if all(any(cell[name] == value for cell in found) for name in chosen for value in chosen[name]):
         return found
     return products([grid | chosen for grid in own], first)
@@ -74,16 +78,28 @@ def options(parser: argparse.ArgumentParser, own: Sequence[Mapping]) -> None:
         plain = len({type(value) for value in values}) == 1 and not isinstance(values[0], bool)
         said = ", ".join(map(str, values)).replace("%", "%%")
         kind = type(values[0]) if plain else ast.literal_eval
-        parser.add_argument(f"--{name}", nargs="+", type=kind, default=[], metavar="VALUE", help=said)
+        parser.add_argument(
+            f"--{name}", nargs="+", type=kind, default=[], metavar="VALUE", help=said
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     parser = argparse.ArgumentParser(prog="python -m course.runs", description=__doc__)
-    parser.add_argument("table", choices=TABLES, metavar="TABLE", help=f"one of {', '.join(TABLES)}")
-    parser.add_argument("--out", type=Path, help="another file than that of data/; no row that is there is run again")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, in processes of this machine")
-    parser.add_argument("--dask", metavar="ADDRESS", help="run on the workers of this Dask scheduler instead")
+    parser.add_argument(
+        "table", choices=TABLES, metavar="TABLE", help=f"one of {', '.join(TABLES)}"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="another file than that of data/; no row that is there is run again",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="runs at the same time, in processes of this machine"
+    )
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help="run on the workers of this Dask scheduler instead"
+    )
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of a run")
     name = next((word for word in arguments if word in TABLES), "")
     entry = table(name) if name else {}
@@ -91,7 +107,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if own:
         options(parser, own)
     given = vars(parser.parse_args(arguments))
-    function, out = named(entry["function"]), given["out"] or data.folder() / entry.get("out", f"{name}.csv")
+    function, out = (
+        named(entry["function"]),
+        given["out"] or data.folder() / entry.get("out", f"{name}.csv"),
+    )
     if not own:
         return function(out)
     try:

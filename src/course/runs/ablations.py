@@ -53,12 +53,16 @@ def run(row: str, seed: Sequence[int], budget: int) -> list[dict[str, float | No
         ValueError: unknown row, or a seed or a number of steps out of range.
     """
     entry = ROWS[require.choice("row", row, ROWS)]
-    return runs.measure(entry, TASK, require.integers("seed", seed, 0), require.integer("budget", budget, 1))
+    return runs.measure(
+        entry, TASK, require.integers("seed", seed, 0), require.integer("budget", budget, 1)
+    )
 
 
 def table() -> pd.DataFrame:
     """The runs of `data/ablations.csv`, with the columns of `comparison.table`."""
-    return comparison.with_longer(data.table("ablations").rename(columns={"row": "entry"}).assign(task=TASK))
+    return comparison.with_longer(
+        data.table("ablations").rename(columns={"row": "entry"}).assign(task=TASK)
+    )
 
 
 def judged(rows: pd.DataFrame | None = None) -> pd.DataFrame:

@@ -18,12 +18,17 @@ LENGTHS = (3, 5, 10, 50, 100)
 NEW = {"no CoT": 160, "CoT zero-shot": 400, "CoT few-shot": 400}
 NEW_BEGUN = 128
 BEGUN = "The final answer to your maths question is:"  # the answer line, begun for a model that does not write it
-LINES = {"own": "the model writes the answer line", "begun": "the answer line is begun for the model"}
+LINES = {
+    "own": "the model writes the answer line",
+    "begun": "the answer line is begun for the model",
+}
 GUESS = 100  # the baseline: whoever always says 100
 
 
 @torch.inference_mode()
-def write(model: LanguageModel, prompts: Sequence[str], new: int, begun: str = "", together: int = 3) -> list[str]:
+def write(
+    model: LanguageModel, prompts: Sequence[str], new: int, begun: str = "", together: int = 3
+) -> list[str]:
     """What the model answers to each prompt, greedily, in at most `new` tokens: batches with a key-value cache.
 
     Prompts are padded on the left, and a model with a chat template gets them as a user's turn. `begun` is put at the
@@ -32,7 +37,10 @@ def write(model: LanguageModel, prompts: Sequence[str], new: int, begun: str = "
     tokenizer, network = model.tokenizer, model.model
     chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
     if tokenizer.chat_template:
-        prompts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
+        prompts = [
+            tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+            for chat in chats
+        ]
     rows = [tokenizer(text + begun, add_special_tokens=False)["input_ids"] for text in prompts]
     end = network.generation_config.eos_token_id or tokenizer.eos_token_id
     ends = end if isinstance(end, list) else [end]
@@ -52,14 +60,21 @@ def write(model: LanguageModel, prompts: Sequence[str], new: int, begun: str = "
             )  # fmt: skip
             for row in out[:, longest:].cpu():
                 whole = bool(torch.isin(row, torch.tensor(ends)).any())
-                written.append(begun + tokenizer.decode(row, skip_special_tokens=True) + ("" if whole else "…"))
+                written.append(
+                    begun + tokenizer.decode(row, skip_special_tokens=True) + ("" if whole else "…")
+                )
         return written
 
     return compute.shrink(read, together)
 
 
 def ask(
-    model: LanguageModel, task: str, strategy: str, line: str = "own", lengths: Sequence[int] = LENGTHS, seed: int = 0
+    model: LanguageModel,
+    task: str,
+    strategy: str,
+    line: str = "own",
+    lengths: Sequence[int] = LENGTHS,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """One question for each length: the right count, the parsed answer (missing where there is none) and the text.
 
@@ -73,7 +88,9 @@ def ask(
     answers = pd.array([counting.parse_answer(text) for text in texts], dtype="Int64")
     cut = [text.endswith("…") for text in texts] & answers.isna()
     counts = [sample.count for sample in samples]
-    return pd.DataFrame({"length": list(lengths), "count": counts, "answer": answers, "cut": cut, "text": texts})
+    return pd.DataFrame(
+        {"length": list(lengths), "count": counts, "answer": answers, "cut": cut, "text": texts}
+    )
 
 
 def run(model: str, task: str, strategy: str, line: str, seed: int) -> sweep.Setting:
@@ -101,7 +118,10 @@ def long(table: pd.DataFrame) -> pd.DataFrame:
     for row in table.to_dict("records"):
         for n in LENGTHS:
             count = counting.make(row["task"], n, int(row["seed"])).count
-            rows.append({k: row[k] for k in ("task", "strategy", "line", "seed")} | {"length": n, "count": count})
+            rows.append(
+                {k: row[k] for k in ("task", "strategy", "line", "seed")}
+                | {"length": n, "count": count}
+            )
             rows[-1] |= {"answer": row[f"answer_{n}"], "cut": bool(row[f"cut_{n}"])}
     found = pd.DataFrame(rows)
     found["answer"] = found.answer.astype("Float64").astype("Int64")
@@ -110,7 +130,9 @@ def long(table: pd.DataFrame) -> pd.DataFrame:
 
 
 @functools.cache
-def questions(model: LanguageModel, task: str, line: str, lengths: tuple[int, ...] = LENGTHS) -> pd.DataFrame:
+def questions(
+    model: LanguageModel, task: str, line: str, lengths: tuple[int, ...] = LENGTHS
+) -> pd.DataFrame:
     """What a model answers to one task without examples, in the columns of `long`; asked once."""
     found = ask(model, task, "no CoT", line, lengths).drop(columns="text")
     found = found.assign(task=task, strategy="no CoT", line=line, seed=0)
@@ -124,19 +146,30 @@ def asked_of(model: LanguageModel | None = None) -> pd.DataFrame:
     """
     if model is None or model.name == models.DEFAULT:
         return long(data.table("counting_smollm2"))
-    return pd.concat([questions(model, task, line) for task in counting.TASKS for line in LINES], ignore_index=True)
+    return pd.concat(
+        [questions(model, task, line) for task in counting.TASKS for line in LINES],
+        ignore_index=True,
+    )
 
 
 def from_examples(answers: pd.DataFrame) -> tuple[int, int]:
     """Of the numbers given after worked examples, those that are the answer of one of the examples, and all of them."""
     given = answers[answers.strategy == "CoT few-shot"].dropna(subset="answer")
-    shown = {task: {int(x) for x in re.findall(rf"{BEGUN} (\d+)", text)} for task, text in counting.EXAMPLES.items()}
+    shown = {
+        task: {int(x) for x in re.findall(rf"{BEGUN} (\d+)", text)}
+        for task, text in counting.EXAMPLES.items()
+    }
     return sum(int(row.answer) in shown[row.task] for row in given.itertuples()), len(given)
 
 
 def without_examples(answers: pd.DataFrame) -> tuple[int, int, int]:
     """Of the numbers given without worked examples: the string written back, multiples of ten, and all of them."""
     given = answers[answers.strategy != "CoT few-shot"].dropna(subset="answer")
-    strings = [counting.make(row.task, row.length, int(row.seed)).sequence for row in given.itertuples()]
-    back = sum(text.isdigit() and int(text) == answer for text, answer in zip(strings, given.answer, strict=True))
+    strings = [
+        counting.make(row.task, row.length, int(row.seed)).sequence for row in given.itertuples()
+    ]
+    back = sum(
+        text.isdigit() and int(text) == answer
+        for text, answer in zip(strings, given.answer, strict=True)
+    )
     return back, int((given.answer % 10 == 0).sum()), len(given)

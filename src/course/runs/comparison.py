@@ -38,7 +38,11 @@ def table() -> pd.DataFrame:
 
 def own_entries(folder: str | Path = ".") -> pd.DataFrame | None:
     """Rows of `race.enter` that were kept as `my-*.json` in a folder, for the pictures; None where there are none."""
-    found = [pd.read_json(path) for path in sorted(Path(folder).glob("my-*.json")) if path.name != "my-notes.json"]
+    found = [
+        pd.read_json(path)
+        for path in sorted(Path(folder).glob("my-*.json"))
+        if path.name != "my-notes.json"
+    ]
     return with_longer(pd.concat(found)) if found else None
 
 
@@ -49,7 +53,9 @@ def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
     """
     asked = rows.task.map(ASKED)
     odds = [
-        np.log((rows[column] * asked + 0.5) / ((1 - rows[column]) * asked + 0.5)) for column in LONGER if column in rows
+        np.log((rows[column] * asked + 0.5) / ((1 - rows[column]) * asked + 0.5))
+        for column in LONGER
+        if column in rows
     ]
     return rows.assign(longer=rows[LONGER].mean(axis=1), odds=sum(odds) / len(odds))
 
@@ -110,7 +116,10 @@ def compare(
         require.choice("against", against, list(rows.entry.unique()))
         against = dict.fromkeys(rows.entry, against)
     elif against is None:
-        against = {name: ENTRIES[name].reference if name in ENTRIES else BASELINE for name in rows.entry.unique()}
+        against = {
+            name: ENTRIES[name].reference if name in ENTRIES else BASELINE
+            for name in rows.entry.unique()
+        }
     require.choice("column", column, list(rows.columns))
     rows = rows[rows[column].notna()]
     every, found = able(rows), []
@@ -125,9 +134,18 @@ def compare(
         gaps, rooms, part = {}, {}, []
         for name in names:
             other = against[name]
-            row = {"task": task, "entry": name, "learned": int(count["sum"][name]), "seeds": int(count["size"][name])}
+            row = {
+                "task": task,
+                "entry": name,
+                "learned": int(count["sum"][name]),
+                "seeds": int(count["size"][name]),
+            }
             row |= _interval("mean low high", share[name].dropna()) if cells[name] else {}
-            both = wide[[name, other]].dropna() if cells[name] and cells.get(other) and name != other else []
+            both = (
+                wide[[name, other]].dropna()
+                if cells[name] and cells.get(other) and name != other
+                else []
+            )
             if name in CONTROLS or name in OUTSIDE:
                 row["verdict"] = "control" if name in CONTROLS else "outside"
             elif not cells[name]:
@@ -148,7 +166,20 @@ def compare(
         for row, p in zip(judged, significance.holm([row["p"] for row in judged]), strict=True):
             row |= {"p": p, "verdict": verdict(gaps[row["entry"]], p, rooms[row["entry"]])}
         found += part
-    columns = ["task", "entry", "learned", "seeds", "mean", "low", "high", "gap", "gap_low", "gap_high", "p", "verdict"]
+    columns = [
+        "task",
+        "entry",
+        "learned",
+        "seeds",
+        "mean",
+        "low",
+        "high",
+        "gap",
+        "gap_low",
+        "gap_high",
+        "p",
+        "verdict",
+    ]
     return pd.DataFrame(found).reindex(columns=columns)
 
 
@@ -181,14 +212,20 @@ def _successes(rows: pd.DataFrame) -> pd.DataFrame:
     found = found[found.entry.isin(REMEDIES)].set_index(["entry", "task"])
     rope = compare(rows).set_index(["entry", "task"]).verdict.rename("rope")
     learned = rows[rows.learned == 1].groupby(["entry", "task"])
-    right = learned[f"score_{LENGTHS[-1]}"].apply(lambda part: pd.Series(_interval("right low high", part))).unstack()
+    right = (
+        learned[f"score_{LENGTHS[-1]}"]
+        .apply(lambda part: pd.Series(_interval("right low high", part)))
+        .unstack()
+    )
     best = learned[f"best_{LENGTHS[-1]}"].mean().rename("best")
     result = found[["verdict", "learned", "seeds"]].join(rope).join(right).join(best)
     result["kept"] = (result.verdict != "not learned") & (result.right >= KEPT)
     result["success"] = result.kept & (result.best > SHARP)
     result["to"] = [reach(rows, name, task) for name, task in result.index]
     theirs = {key: ENTRIES[key[0]].reference for key in result.index}
-    result["longer"] = [result.to[key] > result.to.get((theirs[key], key[1]), math.inf) for key in result.index]
+    result["longer"] = [
+        result.to[key] > result.to.get((theirs[key], key[1]), math.inf) for key in result.index
+    ]
     gains = result.verdict.isin(["better", "reference not learned"]) | (result.kept & result.longer)
     result["opens"] = result.success & gains
     return result.reset_index()
@@ -243,7 +280,12 @@ def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
     found, table = {}, data.table("race_plateau")
     for cell, runs in table[table.rate == rate].groupby(["task", "entry"], sort=False):
         able = runs[runs.learned == 1]
-        found[cell] = {"runs": len(runs), "learned": len(able), "steps": able.steps.mean(), "price": runs.steps.mean()}
+        found[cell] = {
+            "runs": len(runs),
+            "learned": len(able),
+            "steps": able.steps.mean(),
+            "price": runs.steps.mean(),
+        }
         found[cell] |= {"state": _state(able if len(able) > 1 else runs), "stays": "not learned"}
         scores = able.filter(regex="^score_")
         if len(able):
@@ -255,7 +297,10 @@ def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
 
 def _state(runs: pd.DataFrame) -> str:
     """Whether right answers still rise over the last two thirds of the steps, at the trained length or beyond."""
-    moves = [(runs[f"{at}_5"] + runs[f"{at}_6"] - runs[f"{at}_3"] - runs[f"{at}_4"]) / 2 for at in ("inside", "out")]
+    moves = [
+        (runs[f"{at}_5"] + runs[f"{at}_6"] - runs[f"{at}_3"] - runs[f"{at}_4"]) / 2
+        for at in ("inside", "out")
+    ]
     ends = [significance.interval(move, 1 - 2 * LEVEL)[1:] for move in moves]
     if all(-STILL < low and high < STILL for low, high in ends):
         return "plateau"
@@ -284,7 +329,9 @@ def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
         here = rows[(rows.task == "retrieval") & (rows.entry == name) & (rows.learned == 1)]
         if len(here) < 2:
             continue
-        means = {what: float(here[f"{what}_1"].mean()) for what in ("cosine", "needed", "agree", "left")}
+        means = {
+            what: float(here[f"{what}_1"].mean()) for what in ("cosine", "needed", "agree", "left")
+        }
         means["answer"] = float((here.gain_1 * here.left_1).mean())
         found[name] = {"layer": 1} | means | _interval("gain low high", here.gain_1)
     return pd.DataFrame(found).T.rename_axis("entry")
@@ -324,7 +371,11 @@ def shuffled_correlations(
     """
     runs, generator, found = _looked_at(rows, task, share), np.random.default_rng(0), []
     for _ in range(draws):
-        means = runs.assign(entry=generator.permutation(runs.entry)).groupby("entry")[["share", "right"]].mean()
+        means = (
+            runs.assign(entry=generator.permutation(runs.entry))
+            .groupby("entry")[["share", "right"]]
+            .mean()
+        )
         found.append(significance.rank_correlation(means.share, means.right)[0])
     return tuple(float(x) for x in np.quantile(found, [0.5, 0.95]))
 
@@ -334,7 +385,10 @@ def correlation_of_runs(
 ) -> tuple[float, float, float]:
     """Return the rank correlation over the seeds of one remedy: the mean over remedies, with its 95% interval."""
     runs = _looked_at(rows, task, share).groupby("entry").filter(lambda part: len(part) >= 5)
-    each = [significance.rank_correlation(part.share, part.right)[0] for _, part in runs.groupby("entry")]
+    each = [
+        significance.rank_correlation(part.share, part.right)[0]
+        for _, part in runs.groupby("entry")
+    ]
     return significance.interval(each)
 
 
@@ -354,14 +408,19 @@ def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
         f"without {two[0]} and {two[1]}": rank_correlation(rows, task, without=two),
         "share on noise": rank_correlation(rows, task, "noise"),
     }
-    return ", ".join(f"{name} {style.number(rho)} (p = {style.number(p)})" for name, (rho, p) in found.items())
+    return ", ".join(
+        f"{name} {style.number(rho)} (p = {style.number(p)})" for name, (rho, p) in found.items()
+    )
 
 
 def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
     """For each hypothesis and task: "holds" with the entries that open it, "does not hold here", or "not decided"."""
     won = successes(rows).set_index(["task", "entry"])
     tasks = [task for task in LOOKED if task in set(rows.task)]
-    return {key: {task: _held(won, task, names) for task in tasks} for key, (_, names) in HYPOTHESES.items()}
+    return {
+        key: {task: _held(won, task, names) for task in tasks}
+        for key, (_, names) in HYPOTHESES.items()
+    }
 
 
 def _held(won: pd.DataFrame, task: str, names: list[str]) -> str:
@@ -376,7 +435,9 @@ def _held(won: pd.DataFrame, task: str, names: list[str]) -> str:
         return f"right, and {made}: {'; '.join(map(_named, here.index[here.success]))}"
     absent = [name for name in names if name not in here.index]
     if (here.verdict == "not learned").all():
-        return "not decided: none has learned" + (f"; not run: {'; '.join(absent)}" if absent else "")
+        return "not decided: none has learned" + (
+            f"; not run: {'; '.join(absent)}" if absent else ""
+        )
     return "does not hold here"
 
 
@@ -387,14 +448,26 @@ def all_positions_seen(rows: pd.DataFrame) -> pd.DataFrame:
         by entry: right at 128 and the best head's share there, trained to 16 and to 128.
     """
     table = data.table("race_seen")
-    names = [name for name in NAMED if any(each.startswith(f"{name}, trained") for each in table.entry)]
+    names = [
+        name for name in NAMED if any(each.startswith(f"{name}, trained") for each in table.entry)
+    ]
     found = {}
     for name in names:
         short = rows[(rows.task == "retrieval") & (rows.entry == name) & (rows.learned == 1)]
         long = table[(table.entry == f"{name}, trained to {LENGTHS[-1]}")]
         columns = [f"score_{LENGTHS[-1]}", f"best_{LENGTHS[-1]}"]
-        found[name] = [*short[columns].mean(), *long[columns].mean(), f"{long.learned.sum()} of {len(long)}"]
-    heads = ["right, trained to 16", "best head", f"right, trained to {LENGTHS[-1]}", "best head ", "learned"]
+        found[name] = [
+            *short[columns].mean(),
+            *long[columns].mean(),
+            f"{long.learned.sum()} of {len(long)}",
+        ]
+    heads = [
+        "right, trained to 16",
+        "best head",
+        f"right, trained to {LENGTHS[-1]}",
+        "best head ",
+        "learned",
+    ]
     return pd.DataFrame.from_dict(found, "index", columns=heads).rename_axis("entry")
 
 

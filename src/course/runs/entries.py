@@ -74,7 +74,9 @@ def local(*parts, layer: int, **more) -> Block:
     return Block(width, heads, encoding, LOCAL if layer % 2 else None, *rest, layer=layer, **more)
 
 
-def layered(*parts, layer: int, window: int | None = LOCAL, attention: Callable | None = None, **more) -> Block:
+def layered(
+    *parts, layer: int, window: int | None = LOCAL, attention: Callable | None = None, **more
+) -> Block:
     """RoPE within a window in odd layers, all tokens without positions in even ones; `attention` in the even ones alone.
 
     Yang et al. (2025), RNoPE-SWA; with window None the same without it.
@@ -107,7 +109,9 @@ class RandomPositions(Block):
         frequencies, self.frequencies = self.frequencies, None
         parts = super().project(x)
         self.frequencies = frequencies
-        return torch.cat([rope.turn(parts[:2], self.turned(x.shape[1]), frequencies, "half"), parts[2:]])
+        return torch.cat(
+            [rope.turn(parts[:2], self.turned(x.shape[1]), frequencies, "half"), parts[2:]]
+        )
 
 
 class Polar(Block):
@@ -125,7 +129,8 @@ class Polar(Block):
         w = q.shape[-1]
         angles = torch.arange(x.shape[1])[:, None] * 1e4 ** (-torch.arange(w) / w)
         turned = (
-            nn.functional.softplus(part).repeat(1, 1, 1, 2) * torch.cat([angle.cos(), angle.sin()], -1)
+            nn.functional.softplus(part).repeat(1, 1, 1, 2)
+            * torch.cat([angle.cos(), angle.sin()], -1)
             for part, angle in ((q, angles), (k, angles + self.phase))
         )
         q, k = turned
@@ -161,7 +166,9 @@ class Delta(Memory):
     """
 
     def __init__(self, width: int, heads: int, *rest, **more):
-        super().__init__(width, heads, *rest, **more, hidden=matched(width, 2 * heads * (width + 1)))
+        super().__init__(
+            width, heads, *rest, **more, hidden=matched(width, 2 * heads * (width + 1))
+        )
         self.gates = nn.Linear(width, 2 * heads)
         nn.init.constant_(self.gates.bias[heads:], 3.0)  # keeps 0.95 of the state at first
 
@@ -182,7 +189,10 @@ class Recurrent(nn.Module):
 
     def __init__(self, vocabulary: int, width: int = 44, kind: type[nn.RNNBase] = nn.GRU):
         super().__init__()
-        self.embedding, self.net = nn.Embedding(vocabulary, width), kind(width, width, 2, batch_first=True)
+        self.embedding, self.net = (
+            nn.Embedding(vocabulary, width),
+            kind(width, width, 2, batch_first=True),
+        )
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n v"]:
@@ -213,7 +223,9 @@ class AdaptiveEntmax(nn.Module):
 
     def __init__(self, heads: int):
         super().__init__()
-        self.raw = nn.Parameter(torch.full((heads, 1, 1), math.log(math.expm1(0.1))))  # softplus of it is beta
+        self.raw = nn.Parameter(
+            torch.full((heads, 1, 1), math.log(math.expm1(0.1)))
+        )  # softplus of it is beta
         self.gamma = nn.Parameter(torch.ones(heads, 1, 1))
 
     def forward(self, logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
@@ -273,18 +285,28 @@ class Differential(Block):
 
     def __init__(self, width: int, heads: int, encoding: str, window: int | None, norm: bool, base: float, turning: float, layer: int, version: int = 1, inner: dict | None = None):  # fmt: skip
         more = 0 if version == 1 else width * (width + heads)
-        super().__init__(width, heads, "NoPE", window, norm, base, turning, layer, hidden=matched(width, more))
+        super().__init__(
+            width, heads, "NoPE", window, norm, base, turning, layer, hidden=matched(width, more)
+        )
         del self.qkv, self.out
         own = heads // 2 if version == 1 else heads
         self.inner = differential.DifferentialAttention(
-            width, own, layer, version, base if encoding == "RoPE" else None, turning, **(inner or {})
+            width,
+            own,
+            layer,
+            version,
+            base if encoding == "RoPE" else None,
+            turning,
+            **(inner or {}),
         )
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
         """Of both maps."""
         q1, k1, q2, k2, _ = self.inner.project(self.norm1(x))
         bias = self.bias(x.shape[1], q1)
-        return torch.cat([q @ k.mT / math.sqrt(q.shape[-1]) + bias for q, k in ((q1, k1), (q2, k2))], 1)
+        return torch.cat(
+            [q @ k.mT / math.sqrt(q.shape[-1]) + bias for q, k in ((q1, k1), (q2, k2))], 1
+        )
 
     def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
         return self.inner.attention(self.norm1(x))
@@ -295,7 +317,11 @@ class Differential(Block):
 
 
 BASELINE, PLAIN = "RoPE", {"encoding": "NoPE"}
-HALF, MIXED, UNWINDOWED = "RoPE, half the heads", "local RoPE, global NoPE", "RoPE below, NoPE above"
+HALF, MIXED, UNWINDOWED = (
+    "RoPE, half the heads",
+    "local RoPE, global NoPE",
+    "RoPE below, NoPE above",
+)
 RANDOM, SCALED, STICK = "RoPE, random positions", "NoPE, scalable softmax", "NoPE, stick-breaking"
 MIXED_SCALED, MIXED_STICK = f"{MIXED} + scalable softmax", f"{MIXED} + stick-breaking"
 LINEAR, DELTA, DELTA_FULL = "linear attention", "gated delta rule", "gated delta rule, full above"
@@ -342,7 +368,9 @@ ENTRIES = {
     "GRU": Entry(model=Recurrent),
     "LSTM": Entry(model=partial(Recurrent, width=38, kind=nn.LSTM)),
 }  # fmt: skip
-OUTSIDE = [name for name, entry in ENTRIES.items() if entry.model]  # no decoders: beside the ranking
+OUTSIDE = [
+    name for name, entry in ENTRIES.items() if entry.model
+]  # no decoders: beside the ranking
 REMEDIES = [name for name, entry in ENTRIES.items() if not entry.control and not entry.model]
 CONTROLS = [name for name, entry in ENTRIES.items() if entry.control]
 # Trained to the longest length of the test, where all its positions are seen: what is left is no matter of positions
@@ -378,11 +406,25 @@ PHYSICAL = {
 }
 MAPS = REMEDIES[REMEDIES.index("top 8 keys") : REMEDIES.index("gated attention")]
 MEMORIES = [LINEAR, DELTA, DELTA_FULL]
-NAMED = [BASELINE, "NoPE", RANDOM, "sliding window", UNWINDOWED, MIXED, STICK, SCALED, MIXED_SCALED, MIXED_STICK]
+NAMED = [
+    BASELINE,
+    "NoPE",
+    RANDOM,
+    "sliding window",
+    UNWINDOWED,
+    MIXED,
+    STICK,
+    SCALED,
+    MIXED_SCALED,
+    MIXED_STICK,
+]
 # What each hypothesis of the lesson is about: one entry that opens a task is enough, for all of them
 HYPOTHESES = {
     "H1": ("a position encoding alone is enough", POSITIONS),
-    "H2": ("physical intervention is enough", [name for names in PHYSICAL.values() for name in names]),
+    "H2": (
+        "physical intervention is enough",
+        [name for names in PHYSICAL.values() for name in names],
+    ),
     "H3": (
         "a sharper map is enough",
         [
@@ -394,7 +436,10 @@ HYPOTHESES = {
             MIXED_SCALED,
         ],
     ),
-    "H4": ("a difference of two maps is enough", ["differential", "differential, version 2", "NoPE, differential"]),
+    "H4": (
+        "a difference of two maps is enough",
+        ["differential", "differential, version 2", "NoPE, differential"],
+    ),
     "H5": ("attending to nothing is enough", ["off-by-one softmax", "gated attention"]),
     "H6": ("an order from the nearest key on is enough", [STICK, MIXED_STICK]),
     "H7": ("a memory of fixed size is enough", MEMORIES),
@@ -456,7 +501,9 @@ def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
     sizes = {name: SIZES[size][name] for name in ("width", "heads", "layers")}
     weigh = entry.weigh(sizes["heads"]) if isinstance(entry.weigh, type) else entry.weigh
     block = entry.block if weigh is None else partial(entry.block, attention=weigh)
-    settings = entry.settings | ({"heads": sizes["heads"] // 2} if "heads" in entry.settings else {})
+    settings = entry.settings | (
+        {"heads": sizes["heads"] // 2} if "heads" in entry.settings else {}
+    )
     return Decoder(len(vocabulary(task)), **sizes | settings, block=block)
 
 

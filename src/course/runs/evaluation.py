@@ -20,7 +20,9 @@ def score(model: Decoder, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) 
     return float((model(ids).argmax(-1) == targets)[targets != UNASKED].double().mean())
 
 
-def _shares(model: Decoder, task: str, ids: Tensor, targets: Tensor) -> Iterator[Float[Tensor, "2 questions h"]]:
+def _shares(
+    model: Decoder, task: str, ids: Tensor, targets: Tensor
+) -> Iterator[Float[Tensor, "2 questions h"]]:
     """For each layer the shares of the attention on answer and on noise, |weight| over the row's sum of |weights|.
 
     Signed maps make the normalisation necessary; it hides how much a row that sums to less than 1 leaves out.
@@ -28,17 +30,23 @@ def _shares(model: Decoder, task: str, ids: Tensor, targets: Tensor) -> Iterator
     roles_of, asked = torch.stack(roles(task, ids, targets)), targets != UNASKED
     maps = model.attention(ids).abs()
     for layer in maps / maps.sum(-1, keepdim=True).clamp(min=1e-12):
-        yield torch.stack([(layer * mask[:, None]).sum(-1).transpose(1, 2)[asked] for mask in roles_of])
+        yield torch.stack(
+            [(layer * mask[:, None]).sum(-1).transpose(1, 2)[asked] for mask in roles_of]
+        )
 
 
 @torch.no_grad()
-def masses(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> tuple[float, float]:
+def masses(
+    model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
+) -> tuple[float, float]:
     """Shares of the attention on answer and on noise: mean over questions and heads, in the layer that gives the answer most."""
     return tuple(max(layer.mean((1, 2)).tolist() for layer in _shares(model, task, ids, targets)))
 
 
 @torch.no_grad()
-def best_heads(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> tuple[float, ...]:
+def best_heads(
+    model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
+) -> tuple[float, ...]:
     """The answer's share, as in `masses`, in the head that gives it most, question by question: heads may share them out.
 
     Returns:
@@ -48,12 +56,16 @@ def best_heads(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[
     found = []
     for shares, _ in _shares(model, task, ids, targets):
         best = shares.amax(1)
-        found.append((float(best.mean()), float((best > SHARP).double().mean()), float(shares.mean(0).max())))
+        found.append(
+            (float(best.mean()), float((best > SHARP).double().mean()), float(shares.mean(0).max()))
+        )
     return max(found)
 
 
 @torch.no_grad()
-def two_noises(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> dict[str, float]:
+def two_noises(
+    model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
+) -> dict[str, float]:
     """Do the noises a and b of a differential layer's two maps agree, and does subtracting help? Of all heads of a layer.
 
     With noises of any sizes |a - lambda b| is below |a| where their cosine is above (|b| / |a|) lambda / 2.
@@ -71,7 +83,12 @@ def two_noises(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[
         states = block.norm1(x)
         first, second = (each.transpose(1, 2)[noise].double() for each in block.inner.maps(states))
         heads = block.inner.heads
-        lam = block.inner.lam(states).double().expand(len(ids), heads, ids.shape[1]).transpose(1, 2)[noise][..., None]
+        lam = (
+            block.inner.lam(states)
+            .double()
+            .expand(len(ids), heads, ids.shape[1])
+            .transpose(1, 2)[noise][..., None]
+        )
         a, b, rest = ((each * keys).norm(dim=-1) for each in (first, second, first - lam * second))
         cosine = torch.cosine_similarity(first * keys, second * keys, dim=-1)
         needed = lam[..., 0] / 2 * b / a
@@ -107,13 +124,17 @@ def noise_readers(
     """
     answer, keys = roles(task, ids, targets)
     noise = keys.any(-1)
-    keys, answer = (part[noise].double()[:, None, :, None] for part in (keys, answer))  # (questions, 1, n, 1)
+    keys, answer = (
+        part[noise].double()[:, None, :, None] for part in (keys, answer)
+    )  # (questions, 1, n, 1)
     x = model.embed(ids)
     for block in model.blocks[: layer - 1]:
         x = block(x)
     block = model.blocks[layer - 1]
     states = block.norm1(x)
-    first, second = (each.transpose(1, 2)[noise].double() for each in block.inner.maps(states))  # (questions, h, n)
+    first, second = (
+        each.transpose(1, 2)[noise].double() for each in block.inner.maps(states)
+    )  # (questions, h, n)
     lam = block.inner.lam(states).double().expand(len(ids), block.inner.heads, ids.shape[1])
     rest = first - lam.transpose(1, 2)[noise][..., None] * second
     rows = torch.arange(len(ids))[:, None].expand(noise.shape)[noise]
@@ -175,7 +196,10 @@ def largest_logit(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
 
 def tests_of(entry: Entry, task: str, seed: int) -> dict[int, Batch]:
     """The rows to test on, by length."""
-    return {n: batch(entry, task, torch.Generator().manual_seed(10**6 + 1000 * seed + n), n) for n in LENGTHS}
+    return {
+        n: batch(entry, task, torch.Generator().manual_seed(10**6 + 1000 * seed + n), n)
+        for n in LENGTHS
+    }
 
 
 def look(model: Decoder, entry: Entry, task: str, seed: int) -> dict[str, float | None]:
@@ -184,16 +208,25 @@ def look(model: Decoder, entry: Entry, task: str, seed: int) -> dict[str, float 
     found: dict[str, float | None] = {"parameters": sum(p.numel() for p in model.parameters())}
     found |= {f"score_{n}": score(model, *test) for n, test in tests.items()}
     looked, two = task in LOOKED and entry.model is None, {}
-    ends = {n: tuple(part[: 32 if task != "recall" else 8] for part in tests[n]) for n in (TRAINED, LENGTHS[-1])}
+    ends = {
+        n: tuple(part[: 32 if task != "recall" else 8] for part in tests[n])
+        for n in (TRAINED, LENGTHS[-1])
+    }
     for n, test in ends.items():
         names = [f"{what}_{n}" for what in ("answer", "noise", "best", "sharp", "one")]
-        values = (*masses(model, task, *test), *best_heads(model, task, *test)) if looked else [None] * len(names)
+        values = (
+            (*masses(model, task, *test), *best_heads(model, task, *test))
+            if looked
+            else [None] * len(names)
+        )
         found |= dict(zip(names, values, strict=True))
     ids = ends[LENGTHS[-1]][0]
     if looked and isinstance(model.blocks[0], Differential):
         two = two_noises(model, task, *ends[LENGTHS[-1]])
     kinds = ("cosine", "needed", "agree", "left", "gain", "signal")
-    found |= {f"{what}_{number}": two.get(f"{what}_{number}") for number in (1, 2) for what in kinds}
+    found |= {
+        f"{what}_{number}": two.get(f"{what}_{number}") for number in (1, 2) for what in kinds
+    }
     whole = looked and task == "retrieval"  # where the lab draws these
     with torch.no_grad():
         states = model.states(ids) if whole else None
@@ -204,5 +237,7 @@ def look(model: Decoder, entry: Entry, task: str, seed: int) -> dict[str, float 
         "effective_rank": effective_rank(states) if whole else None,
     }
     for n in (TRAINED, LENGTHS[-1]):
-        found[f"distance_{n}"] = last_token_distance(model, entry, task, n, 10**6 + seed) if whole else None
+        found[f"distance_{n}"] = (
+            last_token_distance(model, entry, task, n, 10**6 + seed) if whole else None
+        )
     return found

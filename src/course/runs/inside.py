@@ -15,23 +15,31 @@ from course.training import Batch
 from course.training.tasks import Counting, RunningCount
 from helpers.transformer import Decoder
 
-STEPS_A_LETTER = trained.STEPS["counting"] // trained.LONGEST  # the budget grows with the longest string
+STEPS_A_LETTER = (
+    trained.STEPS["counting"] // trained.LONGEST
+)  # the budget grows with the longest string
 
 
-def task(longest: int, size: int = trained.BATCH, tokens: str = "characters", most: int | None = None) -> RunningCount:
+def task(
+    longest: int, size: int = trained.BATCH, tokens: str = "characters", most: int | None = None
+) -> RunningCount:
     """The count so far after each of `longest` letters."""
     return RunningCount(lengths=(1, longest), tokens=tokens, most=most or longest, size=size)
 
 
 @torch.no_grad()
-def read(model: Decoder, drawn: RunningCount, seed: int = 10**6) -> tuple[Bool[Tensor, "b n"], Float[Tensor, "b n"]]:
+def read(
+    model: Decoder, drawn: RunningCount, seed: int = 10**6
+) -> tuple[Bool[Tensor, "b n"], Float[Tensor, "b n"]]:
     """Fresh strings, every place: whether the answer is right, and the logit of the right answer minus the next largest.
 
     Places that are not asked about count as right and have margin NaN.
     """
     right, margins = [], []
     for part in range(0, drawn.size, 128):
-        ids, targets = task(drawn.lengths[1], 128, drawn.tokens, drawn.most)(torch.Generator().manual_seed(seed + part))
+        ids, targets = task(drawn.lengths[1], 128, drawn.tokens, drawn.most)(
+            torch.Generator().manual_seed(seed + part)
+        )
         logits, unasked = model(ids).float(), targets == training.UNASKED
         wanted = targets.clamp(min=0)[..., None]
         own = logits.gather(-1, wanted)[..., 0]
@@ -61,7 +69,9 @@ def separation(
         spread = ((known[low] - known[low].mean(0)) @ along).std() / gap
         rounding = ((rounded[low] - known[low]) @ along).square().mean().sqrt() / gap
         rows.append(torch.stack([gap / size, spread, rounding]))
-    return dict(zip(("gap", "spread", "rounding"), torch.stack(rows).median(0).values.tolist(), strict=True))
+    return dict(
+        zip(("gap", "spread", "rounding"), torch.stack(rows).median(0).values.tolist(), strict=True)
+    )
 
 
 def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep.Setting:
@@ -80,9 +90,13 @@ def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep
         found[f"{name}least"] = float(share.min())
         if not name:
             poor = (share < trained.LEARNED).nonzero()
-            found["holds_to"] = int(poor[0]) if len(poor) else longest  # right at every length up to this one
+            found["holds_to"] = (
+                int(poor[0]) if len(poor) else longest
+            )  # right at every length up to this one
             for q in (1, 4):
-                low, middle = margins[:, quarters[q - 1]].quantile(torch.tensor([0.05, 0.5])).tolist()
+                low, middle = (
+                    margins[:, quarters[q - 1]].quantile(torch.tensor([0.05, 0.5])).tolist()
+                )
                 found |= {f"margin_low_{q}": low, f"margin_{q}": middle}
     beyond, margins = read(model, task(3 * longest // 2, 512, most=longest))
     asked = ~margins.isnan()
@@ -99,7 +113,9 @@ def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep
     for name, k in (("probe_1", 0), ("probe", -1)):
         found[name] = trained.share(trained.linear_probe(layers[k], labels), fresh[k], right)
     mixed = trained.shuffled(labels, seed)
-    found["probe_shuffled"] = trained.share(trained.linear_probe(layers[-1], mixed), fresh[-1], right)
+    found["probe_shuffled"] = trained.share(
+        trained.linear_probe(layers[-1], mixed), fresh[-1], right
+    )
     found |= separation(layers[-1][:512], trained.states(small, ids[:512])[-1], labels[:512])
     y, zero = drawn.vocabulary.index("y"), drawn.vocabulary.index("<s>")
     ones = torch.cat([torch.tensor([zero]), torch.full((longest,), y)])[None]
@@ -108,7 +124,10 @@ def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep
     for q in (1, 2, 4):
         n = min(q * longest // 4, longest - 1)
         found[f"ones_{q}"] = float((line[n] - line[n - 1]).norm() / line[n].norm())
-    return {name: round(value, 5) if isinstance(value, float) else value for name, value in found.items()}
+    return {
+        name: round(value, 5) if isinstance(value, float) else value
+        for name, value in found.items()
+    }
 
 
 # The edge, the supervision, the width -----------------------------------------------------------------------
@@ -150,7 +169,9 @@ WRITES = "every letter, and reads its answers"
 def written(ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> Batch:
     """A batch of `RunningCount` with the count behind each letter but the last: `<s> y 1 x 1 y`, asked at the letters."""
     read = torch.stack([ids[:, 1:], targets[:, 1:]], 2).flatten(1)[:, :-1]
-    asked = torch.stack([targets[:, 1:], torch.full_like(targets[:, 1:], training.UNASKED)], 2).flatten(1)[:, :-1]
+    asked = torch.stack(
+        [targets[:, 1:], torch.full_like(targets[:, 1:], training.UNASKED)], 2
+    ).flatten(1)[:, :-1]
     return torch.cat([ids[:, :1], read], 1), torch.cat([targets[:, :1], asked], 1)
 
 
@@ -168,25 +189,44 @@ def writes(model: Decoder, ids: Int[Tensor, "b n"]) -> Int[Tensor, " b"]:
 def written_run(encoding: str, window: int, asked: str, steps: int, seed: int) -> sweep.Setting:
     """Train one counter that is asked at the end, after every letter, or writes its running count; test it far beyond."""
     ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
-    ways = {"the end": ends, "every letter": trained.COUNTING, WRITES: lambda drawn: written(*trained.COUNTING(drawn))}
+    ways = {
+        "the end": ends,
+        "every letter": trained.COUNTING,
+        WRITES: lambda drawn: written(*trained.COUNTING(drawn)),
+    }
     model = trained.decoder("counting", trained.COUNTING, encoding, 1e4, window, seed)
     losses = trained.train(model, ways[asked], steps, seed, trained.COUNTING.weights)
-    found, hit = {"loss": sum(losses[-20:]) / 20}, lambda right: round(float(right.double().mean()), 5)
+    found, hit = (
+        {"loss": sum(losses[-20:]) / 20},
+        lambda right: round(float(right.double().mean()), 5),
+    )
     for n in FAR:
         strings, _ = trained._questions(trained.COUNTING, n, 102, 1_000)
-        ids, targets = trained.COUNTING.rows(torch.tensor([[letter == "y" for letter in s] for s in strings]).long())
+        ids, targets = trained.COUNTING.rows(
+            torch.tensor([[letter == "y" for letter in s] for s in strings]).long()
+        )
         zero, last = trained.COUNTING.vocabulary.index("0"), targets[:, -1]
         low = last <= zero + trained.LONGEST // 2
-        answers = writes(model, ids) if asked == WRITES else trained.answers(model, ways[asked], strings) + zero
+        answers = (
+            writes(model, ids)
+            if asked == WRITES
+            else trained.answers(model, ways[asked], strings) + zero
+        )
         found |= {f"right_{n}": hit(answers == last), f"low_{n}": hit((answers == last)[low])}
         found |= {f"given_{n}": None, f"follows_{n}": None}
         if asked == WRITES:  # what it says where all that it reads is right, or one too large
             said = [model(written(ids, targets + k)[0][low])[:, -1].argmax(-1) - k for k in (0, 1)]
-            found |= {f"given_{n}": hit(said[0] == last[low]), f"follows_{n}": hit(said[1] == last[low])}
+            found |= {
+                f"given_{n}": hit(said[0] == last[low]),
+                f"follows_{n}": hit(said[1] == last[low]),
+            }
     return found | {"loss": round(found["loss"], 5)}
 
 
-LETTERS, MOST = 32, 8  # of a string of many symbols; the largest count of one of them that is asked for
+LETTERS, MOST = (
+    32,
+    8,
+)  # of a string of many symbols; the largest count of one of them that is asked for
 
 
 def histograms(symbols: int, size: int = trained.BATCH) -> Callable[[torch.Generator], Batch]:
@@ -202,7 +242,9 @@ def histograms(symbols: int, size: int = trained.BATCH) -> Callable[[torch.Gener
         count = (letters[:, :, None] == letters[:, None, :]).tril().sum(-1)
         start = torch.zeros(size, 1, dtype=torch.long)
         targets = torch.where(count <= MOST, symbols + count, training.UNASKED)
-        return torch.cat([start, letters], 1), torch.cat([torch.full_like(start, training.UNASKED), targets], 1)
+        return torch.cat([start, letters], 1), torch.cat(
+            [torch.full_like(start, training.UNASKED), targets], 1
+        )
 
     return drawn
 
@@ -221,6 +263,9 @@ def symbols_run(symbols: int, width: int, steps: int, seed: int) -> sweep.Settin
     ids, targets = histograms(symbols, 512)(torch.Generator().manual_seed(10**6))
     with torch.no_grad():
         named = torch.cat([model(part).argmax(-1) for part in ids.split(128)])
-    shares = [float((named == targets)[targets == symbols + c].double().mean()) for c in range(1, MOST + 1)]
+    shares = [
+        float((named == targets)[targets == symbols + c].double().mean())
+        for c in range(1, MOST + 1)
+    ]
     found = {"loss": sum(losses[-20:]) / 20, "right": sum(shares) / MOST, "least": min(shares)}
     return {name: round(value, 5) for name, value in found.items()}

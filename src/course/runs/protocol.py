@@ -43,7 +43,9 @@ TASKS = {
 }
 # beside the five: retrieval whose rivals grow with the length, one key a pair
 RIVALS = "rivals"
-EVERY_TASK = TASKS | {RIVALS: lambda n, rows: tasks.Rivals((n or 4, n or TRAINED), keys=LENGTHS[-1], size=rows)}
+EVERY_TASK = TASKS | {
+    RIVALS: lambda n, rows: tasks.Rivals((n or 4, n or TRAINED), keys=LENGTHS[-1], size=rows)
+}
 # without the answer: for a digit the more frequent one, which is right in 3 of 4 strings
 CHANCE = {
     "retrieval": 1 / 4,
@@ -53,7 +55,14 @@ CHANCE = {
     "counting": 1 / (TRAINED + 1),
     RIVALS: 1 / 4,
 }
-TESTED = {"retrieval": 64, "last": 128, "recall": 64, "first": 128, "counting": 128, RIVALS: 64}  # rows a length
+TESTED = {
+    "retrieval": 64,
+    "last": 128,
+    "recall": 64,
+    "first": 128,
+    "counting": 128,
+    RIVALS: 64,
+}  # rows a length
 # questions a length: a row of retrieval and recall asks 4 times
 ASKED = TESTED | {"retrieval": 4 * 64, "recall": 4 * 64, RIVALS: 4 * 64}
 LOOKED = ("retrieval", "last", "recall")  # where attention is looked at, too
@@ -75,7 +84,9 @@ LEARNED = 0.98  # right at the trained length, on rows of its own: a run that ge
 CELL = 0.5
 # steps between two looks at the criterion; finer in the runs at a fixed budget, which say what training costs
 CHECKED, FINER = (100, 10)
-MARGIN = math.log(1.25)  # of the log odds: at one half it is 0.056 of the share, near 1 a fifth fewer errors
+MARGIN = math.log(
+    1.25
+)  # of the log odds: at one half it is 0.056 of the share, near 1 a fifth fewer errors
 LEVEL = 0.05  # of a test, after Holm's correction over the remedies of a task
 KEPT = 0.9  # right at the longest length
 SHARP = 0.5  # of a row's attention on one token is called extreme
@@ -150,7 +161,9 @@ def vocabulary(task: str) -> tuple[str, ...]:
     return (*EVERY_TASK[require.choice("task", task, EVERY_TASK)](None, 1).vocabulary, "|")
 
 
-def roles(task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> tuple[Bool[Tensor, "b n n"], ...]:
+def roles(
+    task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
+) -> tuple[Bool[Tensor, "b n n"], ...]:
     """For each token that is asked at and each token: is it the answer, and is it noise?
 
     Noise is what could have been the answer: other pairs, other digits; the letter x where y is counted.
@@ -162,7 +175,10 @@ def roles(task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> tu
     if task == "retrieval":
         pair = ids >= len(words) - 1 - tasks.Retrieval().keys * tasks.Retrieval().values
         content = pair & (ids < len(words) - 1)
-        answer = torch.arange(n) == tasks.Retrieval().answers(ids.where(ids < len(words) - 1, 0))[:, :, None]
+        answer = (
+            torch.arange(n)
+            == tasks.Retrieval().answers(ids.where(ids < len(words) - 1, 0))[:, :, None]
+        )
     elif task == RIVALS:
         own = EVERY_TASK[task](None, 1)
         content = (ids >= 1 + own.values + own.keys) & (ids < len(words) - 1)

@@ -85,7 +85,9 @@ def enter(
         raise ValueError(f"name must be new, but {name!r} is an entry of the race")
     entry = _own(weigh)
     if isinstance(chosen, str) or not isinstance(chosen, Iterable) or not list(chosen):
-        raise ValueError(f"chosen must be a list of tasks, one or more of {', '.join(protocol.TASKS)}, not {chosen!r}")
+        raise ValueError(
+            f"chosen must be a list of tasks, one or more of {', '.join(protocol.TASKS)}, not {chosen!r}"
+        )
     for task in chosen:
         require.choice("chosen", task, protocol.TASKS)
     require.integer("seeds", seeds, 1)
@@ -95,7 +97,13 @@ def enter(
         start = time.perf_counter()
         with threads(1):
             found = measure(entry, setting["task"], [setting["seed"]], steps)[0]
-        row = {"seed": setting["seed"], "entry": name, "task": setting["task"], "budget": steps, "size": "small"}
+        row = {
+            "seed": setting["seed"],
+            "entry": name,
+            "task": setting["task"],
+            "budget": steps,
+            "size": "small",
+        }
         rows.append(row | found | {"seconds": round(time.perf_counter() - start, 1)})
     return with_longer(pd.DataFrame(rows))
 
@@ -117,7 +125,9 @@ def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
         ValueError: it does not run, or returns no finite weights of the logits' shape that are 0 at hidden tokens.
     """
     require.function("weigh", weigh)
-    logits = torch.randn(2, protocol.BUDGET["heads"], 5, 5, generator=torch.Generator().manual_seed(0))
+    logits = torch.randn(
+        2, protocol.BUDGET["heads"], 5, 5, generator=torch.Generator().manual_seed(0)
+    )
     hidden = torch.ones(5, 5).triu(1).bool()
     try:
         found = weigh(logits.masked_fill(hidden, -math.inf))
@@ -128,6 +138,10 @@ def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
             f"weigh must return as many weights as logits, {tuple(logits.shape)}, not {require.brief(found)}"
         )
     if not torch.isfinite(found).all():
-        raise ValueError("weigh must return finite weights, also where the logits are minus infinity")
+        raise ValueError(
+            "weigh must return finite weights, also where the logits are minus infinity"
+        )
     if (found[..., hidden] != 0).any():
-        raise ValueError("weigh must give no weight to a token that must not be seen (a logit of minus infinity)")
+        raise ValueError(
+            "weigh must give no weight to a token that must not be seen (a logit of minus infinity)"
+        )

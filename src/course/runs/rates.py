@@ -104,5 +104,10 @@ def price() -> pd.DataFrame:
             ranked.append((-part.learned.mean(), part.steps.mean(), rate, steps))
         _, _, rate, steps = min(ranked)
         better = rate if len(ranked) >= ENOUGH_RATES else math.nan
-        found[cell] = row | {"rate": better, "used": rate, "steps": steps, "learned": row[f"learned at {rate}"]}
+        found[cell] = row | {
+            "rate": better,
+            "used": rate,
+            "steps": steps,
+            "learned": row[f"learned at {rate}"],
+        }
     return pd.DataFrame(found).T.rename_axis(["entry", "trained"])

@@ -36,7 +36,9 @@ from helpers.transformer import Decoder
 def criterion(task: str, separators: bool, n: int = TRAINED) -> Batch:
     """The rows at the trained length n that say whether a model has learned: neither trained nor tested on."""
     entry = Entry(separators=separators)
-    parts = [batch(entry, task, torch.Generator().manual_seed(3 * 10**6 + part), n) for part in range(2)]
+    parts = [
+        batch(entry, task, torch.Generator().manual_seed(3 * 10**6 + part), n) for part in range(2)
+    ]
     return tuple(torch.cat(each) for each in zip(*parts, strict=True))
 
 
@@ -53,7 +55,12 @@ def has_learned(model: Decoder, entry: Entry, task: str) -> bool:
 
 
 def train(
-    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small", rate: float | None = None
+    entry: Entry,
+    task: str,
+    seeds: Sequence[int],
+    steps: int,
+    size: str = "small",
+    rate: float | None = None,
 ) -> list[tuple[Decoder, int, bool]]:
     """Train an entry's models side by side, each to the criterion: models, steps, and whether they have learned.
 
@@ -70,7 +77,10 @@ def train(
                 block.frequencies = None
         more = _to_the_criterion(entry, task, models, seeds, steps, rate)
         taken = [before + after for before, after in zip(taken, more, strict=True)]
-    found = [(model.cpu(), count, has_learned(model, entry, task)) for model, count in zip(models, taken, strict=True)]
+    found = [
+        (model.cpu(), count, has_learned(model, entry, task))
+        for model, count in zip(models, taken, strict=True)
+    ]
     if entry.at_test is not None:
         for model, *_ in found:
             for block in model.blocks:
@@ -91,7 +101,9 @@ def _to_the_criterion(
                 seeds=[seeds[k] for k in group], until=partial(has_learned, entry=entry, task=task), every=CHECKED,
             )  # fmt: skip
         except ValueError as error:
-            if "loss was" not in str(error) or len(models) == 1:  # one alone is a learner's own: told why
+            if (
+                "loss was" not in str(error) or len(models) == 1
+            ):  # one alone is a learner's own: told why
                 raise
             if len(group) > 1:  # one has diverged: each by itself
                 groups += [[k] for k in group]
@@ -111,12 +123,17 @@ def measure(
     trained = train(entry, task, seeds, steps, size)
     spent = 1000 * (time.process_time() - start) / sum(taken for _, taken, _ in trained)
     return [
-        _short({"learned": int(learned), "steps": taken, "step_ms": spent} | look(model, entry, task, seed))
+        _short(
+            {"learned": int(learned), "steps": taken, "step_ms": spent}
+            | look(model, entry, task, seed)
+        )
         for seed, (model, taken, learned) in zip(seeds, trained, strict=True)
     ]
 
 
-def fixed(entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small") -> list[dict[str, float]]:
+def fixed(
+    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
+) -> list[dict[str, float]]:
     """Rows at a fixed budget, the same for all: the steps to the criterion, looked at every 10, and the scores at the end."""
     models, first = [decoder(entry, task, seed, size) for seed in seeds], {}
     number = {id(model): k for k, model in enumerate(models)}
@@ -146,26 +163,43 @@ def fixed(entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str =
     return rows
 
 
-def far(entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small") -> list[dict[str, float]]:
+def far(
+    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
+) -> list[dict[str, float]]:
     """Rows of runs trained as for the table, on more tokens than it has; two tokens a pair at recall."""
     return [
         _short(
             {"learned": int(learned), "steps": taken}
-            | {f"score_{tokens}": further(model, entry, task, seed, tokens) for tokens in (LENGTHS[-1], *FAR)}
+            | {
+                f"score_{tokens}": further(model, entry, task, seed, tokens)
+                for tokens in (LENGTHS[-1], *FAR)
+            }
         )
-        for seed, (model, taken, learned) in zip(seeds, train(entry, task, seeds, steps, size), strict=True)
+        for seed, (model, taken, learned) in zip(
+            seeds, train(entry, task, seeds, steps, size), strict=True
+        )
     ]
 
 
 def further(model: Decoder, entry: Entry, task: str, seed: int, tokens: int) -> float:
     """Share right on `FAR_ROWS` rows of so many tokens, one after another."""
     n = tokens // 2 if task == "recall" else tokens
-    ids, targets = batch(entry, task, torch.Generator().manual_seed(2 * 10**6 + 10_000 * seed + n), n)
-    return sum(score(model.eval(), ids[k : k + 1], targets[k : k + 1]) for k in range(FAR_ROWS)) / FAR_ROWS
+    ids, targets = batch(
+        entry, task, torch.Generator().manual_seed(2 * 10**6 + 10_000 * seed + n), n
+    )
+    return (
+        sum(score(model.eval(), ids[k : k + 1], targets[k : k + 1]) for k in range(FAR_ROWS))
+        / FAR_ROWS
+    )
 
 
 def plateau(
-    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small", rate: float | None = None
+    entry: Entry,
+    task: str,
+    seeds: Sequence[int],
+    steps: int,
+    size: str = "small",
+    rate: float | None = None,
 ) -> list[dict[str, float | None]]:
     """Train for a fixed budget and judge each run twice: at its first touch of the criterion, and after all steps.
 
@@ -180,7 +214,9 @@ def plateau(
         ValueError: steps that are no multiple of 5 x `PARTS`, or an entry that is trained twice.
     """
     if steps % (5 * PARTS) or entry.dropped:
-        raise ValueError(f"steps must be a multiple of {5 * PARTS}, of an entry that is trained once, not {steps}")
+        raise ValueError(
+            f"steps must be a multiple of {5 * PARTS}, of an entry that is trained once, not {steps}"
+        )
     rate = SIZES[size]["rate"] if rate is None else rate
     alone = partial(plateau, entry, task, steps=steps, size=size, rate=rate)
     if entry.model and len(seeds) > 1:  # `torch.vmap` cannot run it
@@ -202,7 +238,13 @@ def plateau(
 
     try:
         training.fit_together(
-            models, partial(batch, entry, task), steps=steps, rate=rate, seeds=seeds, until=watch, every=every
+            models,
+            partial(batch, entry, task),
+            steps=steps,
+            rate=rate,
+            seeds=seeds,
+            until=watch,
+            every=every,
         )
     except ValueError as error:
         if "loss was" not in str(error):
@@ -217,7 +259,10 @@ def plateau(
     for k in range(len(models)):
         row = {"learned": int(k in first), "steps": first[k][0] if k in first else steps}
         for part in range(PARTS):
-            row |= {f"inside_{part + 1}": sum(within[k][5 * part : 5 * part + 5]) / 5, f"out_{part + 1}": out[k][part]}
+            row |= {
+                f"inside_{part + 1}": sum(within[k][5 * part : 5 * part + 5]) / 5,
+                f"out_{part + 1}": out[k][part],
+            }
         rows.append(row | {"best": None})
     for when in ("score", "first"):
         those = list(range(len(models))) if when == "score" else list(first)
@@ -231,7 +276,11 @@ def plateau(
                     few = [part[: 8 if task == "recall" else 32] for part in tests[k][LENGTHS[-1]]]
                     rows[k]["best"] = best_heads(models[k], task, *few)[0]
         asked_further = task != RIVALS  # it has no more keys
-        if asked_further and those and sum(columns[k][LENGTHS[-1]] for k in those) / len(those) >= KEPT:
+        if (
+            asked_further
+            and those
+            and sum(columns[k][LENGTHS[-1]] for k in those) / len(those) >= KEPT
+        ):
             for k in those:
                 with _changed(models[k], entry):
                     columns[k] |= {n: further(models[k], entry, task, seeds[k], n) for n in FAR}
@@ -252,7 +301,9 @@ def _changed(model: Decoder, entry: Entry) -> Iterator[None]:
             block.weigh = None
 
 
-def pairs(entry: str, rate: float, seed: Sequence[int], budget: int) -> list[dict[str, float | None]]:
+def pairs(
+    entry: str, rate: float, seed: Sequence[int], budget: int
+) -> list[dict[str, float | None]]:
     """Train on retrieval for a fixed budget, judged at the first touch and at the end; with two maps, whose noise falls.
 
     Returns:
@@ -282,7 +333,13 @@ def pairs(entry: str, rate: float, seed: Sequence[int], budget: int) -> list[dic
         return found | (noise_readers(model, task, *few) if two else dict.fromkeys(NOISE_READERS))
 
     training.fit_together(
-        models, partial(batch, own, task), steps=steps, rate=rate, seeds=seed, until=watch, every=CHECKED
+        models,
+        partial(batch, own, task),
+        steps=steps,
+        rate=rate,
+        seeds=seed,
+        until=watch,
+        every=CHECKED,
     )
     for model in models:  # the last look is the caller's
         watch(model)
@@ -297,7 +354,9 @@ def pairs(entry: str, rate: float, seed: Sequence[int], budget: int) -> list[dic
     return rows
 
 
-def price(entry: str, trained: int, rate: float, seed: Sequence[int], budget: int) -> list[dict[str, float]]:
+def price(
+    entry: str, trained: int, rate: float, seed: Sequence[int], budget: int
+) -> list[dict[str, float]]:
     """Train on retrieval with so many pairs: the steps to the criterion at that length, and right at 16 and there.
 
     Raises:
@@ -309,11 +368,17 @@ def price(entry: str, trained: int, rate: float, seed: Sequence[int], budget: in
     return [
         {"learned": int(learned), "steps": taken}
         | {
-            f"right_{name}": round(score(model.eval(), *criterion("retrieval", own.separators, n)), 5)
+            f"right_{name}": round(
+                score(model.eval(), *criterion("retrieval", own.separators, n)), 5
+            )
             for name, n in (("short", TRAINED), ("trained", trained))
         }
         for model, taken, learned in train(
-            own, "retrieval", seed, require.integer("budget", budget, 1), rate=require.number("rate", rate, above=0)
+            own,
+            "retrieval",
+            seed,
+            require.integer("budget", budget, 1),
+            rate=require.number("rate", rate, above=0),
         )
     ]
 

@@ -16,7 +16,11 @@ from helpers.transformer import Decoder
 BAND_NAMES = ("fastest", "fast", "slow", "slowest")  # equal quarters of the pairs
 BANDS = len(BAND_NAMES)
 TASK = {"vocabulary": 64, "seen": 32, "length": 32, "batch": 16}
-QUARTERS = {"second quarter": 1, "third quarter": 2, "slowest quarter": 3}  # 0.25-RoPE is the fastest
+QUARTERS = {
+    "second quarter": 1,
+    "third quarter": 2,
+    "slowest quarter": 3,
+}  # 0.25-RoPE is the fastest
 SPECTRA = ("RoPE", "0.75-RoPE", "0.25-RoPE", *QUARTERS, "NoPE")
 # where one vector is added before training: to all embeddings, or to the layer norm's bias
 PARTS = ("embeddings", "norm")
@@ -51,7 +55,9 @@ def copying(
     seen = TASK["seen"]
     if kind == "skewed":
         weights = 1 / torch.arange(1, seen + 1)
-        ids = torch.multinomial(weights, batch * length, replacement=True, generator=generator).view(batch, length)
+        ids = torch.multinomial(
+            weights, batch * length, replacement=True, generator=generator
+        ).view(batch, length)
     else:
         low, high = (0, seen) if kind == "uniform" else (seen, TASK["vocabulary"])
         ids = torch.randint(low, high, (batch, length), generator=generator)
@@ -66,10 +72,14 @@ def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) ->
     torch.manual_seed(seed)
     share = float(spectrum.split("-")[0]) if spectrum[0] == "0" else 1.0
     encoding = "NoPE" if spectrum == "NoPE" else "RoPE"
-    decoder = Decoder(TASK["vocabulary"], width=64, heads=2, layers=1, encoding=encoding, turning=share, base=base)
+    decoder = Decoder(
+        TASK["vocabulary"], width=64, heads=2, layers=1, encoding=encoding, turning=share, base=base
+    )
     if spectrum in QUARTERS:
         theta = decoder.blocks[0].frequencies
-        kept = torch.isin(torch.arange(len(theta)), torch.tensor(band(QUARTERS[spectrum], len(theta))))
+        kept = torch.isin(
+            torch.arange(len(theta)), torch.tensor(band(QUARTERS[spectrum], len(theta)))
+        )
         decoder.blocks[0].frequencies = theta * kept
     decoder.embedding.weight.data += shared_vector(seed, shared)
     return decoder
@@ -81,7 +91,9 @@ def shared_vector(seed: int, strength: float) -> Float[Tensor, " d"]:
 
 
 @torch.no_grad()
-def slashes(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]) -> Float[Tensor, " heads"]:
+def slashes(
+    decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]
+) -> Float[Tensor, " heads"]:
     """The slash score of each head, mean over a batch of fresh sequences."""
     ids, _ = copying(torch.Generator().manual_seed(999), offset=offset, kind=kind, length=length)
     return slash_score(decoder.attention(ids)[0], offset).mean(0)
@@ -111,12 +123,15 @@ def in_common(x: Float[Tensor, "n d"]) -> float:
     return float(x.mean(0).square().sum() / x.square().sum(-1).mean())
 
 
-def emergence(spectrum: str, offset: int, seed: int, steps: int, shared: float, base: float) -> dict[str, float]:
+def emergence(
+    spectrum: str, offset: int, seed: int, steps: int, shared: float, base: float
+) -> dict[str, float]:
     """Train one shallow decoder to copy from `offset` places back, and look at its attention."""
     decoder, untrained = (shallow(spectrum, seed, shared, base) for _ in range(2))
     losses = training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
     right = {
-        kind: training.accuracy(decoder, partial(copying, offset=offset, kind=kind)) for kind in ("skewed", "uniform")
+        kind: training.accuracy(decoder, partial(copying, offset=offset, kind=kind))
+        for kind in ("skewed", "uniform")
     }
     head = int(slashes(decoder, offset, "skewed").argmax())
     found = {
@@ -134,19 +149,27 @@ def emergence(spectrum: str, offset: int, seed: int, steps: int, shared: float, 
         ("uniform", decoder, "uniform"),
         ("unseen", decoder, "unseen"),
     ):
-        found |= {f"share_{part}_{name}": concentration(x)[0] for part, x in projected(model, head, kind).items()}
+        found |= {
+            f"share_{part}_{name}": concentration(x)[0]
+            for part, x in projected(model, head, kind).items()
+        }
     decoder.embedding.weight.data[TASK["seen"] :] -= shared_vector(seed, shared)
     found["slash_unseen_without"] = slash(decoder, offset, "unseen")
     return {name: round(value, 5) for name, value in found.items()}
 
 
-def common(part: str, strength: float, spectrum: str, offset: int, seed: int, steps: int) -> dict[str, float]:
+def common(
+    part: str, strength: float, spectrum: str, offset: int, seed: int, steps: int
+) -> dict[str, float]:
     """Train one shallow decoder with a vector of some strength in one of the `PARTS`; its attention on tokens never seen.
 
     "without" is after the vector is taken away again: from the embeddings of these tokens, or from the layer norm.
     """
     require.choice("part", part, PARTS)
-    decoder, vector = shallow(spectrum, seed, strength * (part == "embeddings")), shared_vector(seed, strength)
+    decoder, vector = (
+        shallow(spectrum, seed, strength * (part == "embeddings")),
+        shared_vector(seed, strength),
+    )
     if part == "norm":
         decoder.blocks[0].norm1.bias.data += vector
     training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
@@ -154,7 +177,10 @@ def common(part: str, strength: float, spectrum: str, offset: int, seed: int, st
     found = {f"slash_{kind}": slash(decoder, offset, kind) for kind in ("uniform", "unseen")}
     for kind in ("uniform", "unseen"):
         for name, x in projected(decoder, head, kind).items():
-            found |= {f"share_{name}_{kind}": concentration(x)[0], f"common_{name}_{kind}": in_common(x)}
+            found |= {
+                f"share_{name}_{kind}": concentration(x)[0],
+                f"common_{name}_{kind}": in_common(x),
+            }
     if part == "norm":
         decoder.blocks[0].norm1.bias.data -= vector
     else:

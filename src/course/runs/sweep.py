@@ -69,7 +69,9 @@ def grid(**values: Iterable[Value]) -> list[Setting]:
     >>> grid(depth=[2, 3], seed=[0, 1])[:3]
     [{'depth': 2, 'seed': 0}, {'depth': 2, 'seed': 1}, {'depth': 3, 'seed': 0}]
     """
-    return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
+    return [
+        dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())
+    ]
 
 
 def run(
@@ -112,8 +114,13 @@ def run(
     >>> table[["n", "square"]].values.tolist()
     [[2, 4], [3, 9]]
     """
-    settings = [*require.instance("settings", settings, Sequence | Iterator, "a list of dictionaries")]
-    notes = [require.text("notes", line) for line in require.instance("notes", notes, list | tuple, "a list of lines")]
+    settings = [
+        *require.instance("settings", settings, Sequence | Iterator, "a list of dictionaries")
+    ]
+    notes = [
+        require.text("notes", line)
+        for line in require.instance("notes", notes, list | tuple, "a list of lines")
+    ]
     command = f"command: {_typed() if command is None else require.text('command', command)}"
     for name, value in (("jobs", jobs), ("threads", threads)):
         require.integer(name, value, 1, MOST)
@@ -127,7 +134,9 @@ def run(
         raise ValueError("settings must differ from each other, but two of them are equal")
     there = read(out).rows
     _check_rows(there, list(keys[0]), out)
-    missing = [setting for setting, key in zip(settings, keys, strict=True) if not _find(there, key)]
+    missing = [
+        setting for setting, key in zip(settings, keys, strict=True) if not _find(there, key)
+    ]
     calls, failed = _grouped(missing, together), []
     call = functools.partial(_call, function, threads, together)
     runs = _at_once(call, calls, jobs, dask) if dask or jobs > 1 else map(call, calls)
@@ -137,7 +146,9 @@ def run(
         else:
             failed.append(done)
     if failed:
-        failed[0].error.add_note(f"{len(failed)} of {len(missing)} runs failed, the first with {failed[0].setting}")
+        failed[0].error.add_note(
+            f"{len(failed)} of {len(missing)} runs failed, the first with {failed[0].setting}"
+        )
         raise failed[0].error
     return pd.read_csv(out, comment="#")
 
@@ -162,7 +173,9 @@ def read(out: str | Path) -> Table:
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     for number, row in enumerate(rows, 1):
         if None in row or None in row.values():
-            raise ValueError(f"out must be a whole table, but row {number} of {out} has too many or too few values")
+            raise ValueError(
+                f"out must be a whole table, but row {number} of {out} has too many or too few values"
+            )
     if lines and not rows:
         raise ValueError(f"out must be a table, and {out} holds no row: it is left as it is")
     return Table([line[2:] for line in lines if line.startswith("#")], rows)
@@ -189,7 +202,9 @@ def _place(out: str | Path) -> Path:
     """The path of a table that can be written."""
     out = Path(require.instance("out", out, str | Path, "a path"))
     if (out.exists() and not out.is_file()) or not out.parent.is_dir():
-        raise ValueError(f"out must be a regular file, or none yet, in a folder that is there, not {str(out)!r}")
+        raise ValueError(
+            f"out must be a regular file, or none yet, in a folder that is there, not {str(out)!r}"
+        )
     try:
         with tempfile.TemporaryFile(dir=out.parent):
             return out
@@ -201,15 +216,21 @@ def _place(out: str | Path) -> Path:
 def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None:
     """Nothing, where these are rows of such settings, each once (it would count twice in every mean), and numbers are decimal."""
     if rows and list(rows[0])[: len(names)] != names:
-        raise ValueError(f"out must be a table of {names}, but the columns of {out} are {list(rows[0])}")
+        raise ValueError(
+            f"out must be a table of {names}, but the columns of {out} are {list(rows[0])}"
+        )
     first: dict[tuple, int] = {}
     for number, row in enumerate(rows, 1):
         for name, value in row.items():
             if re.fullmatch(r"[+-]?0[xX][0-9a-fA-F]+", value):
-                raise ValueError(f"out must hold decimal numbers, but {name} in row {number} of {out} is {value!r}")
+                raise ValueError(
+                    f"out must hold decimal numbers, but {name} in row {number} of {out} is {value!r}"
+                )
         there = first.setdefault(tuple(row[name] for name in names), number)
         if there < number:
-            raise ValueError(f"out must hold each setting once, but rows {there} and {number} of {out} are of one")
+            raise ValueError(
+                f"out must hold each setting once, but rows {there} and {number} of {out} are of one"
+            )
 
 
 def _as_text(values: Setting) -> dict[str, str]:
@@ -222,12 +243,16 @@ def _as_text(values: Setting) -> dict[str, str]:
         fine = value is None or isinstance(value, str | bool | int)
         fine = fine or (isinstance(value, float) and math.isfinite(value))
         if not fine or (isinstance(value, str) and (set(value) & set("#\r\n"))):
-            raise ValueError(f"{name} must be one line of text without '#', or a finite number, not {value!r}")
+            raise ValueError(
+                f"{name} must be one line of text without '#', or a finite number, not {value!r}"
+            )
     return {name: "" if value is None else str(value) for name, value in values.items()}
 
 
 def _find(rows: list[dict[str, str]], key: dict[str, str]) -> dict[str, str] | None:
-    return next((row for row in rows if all(row[name] == value for name, value in key.items())), None)
+    return next(
+        (row for row in rows if all(row[name] == value for name, value in key.items())), None
+    )
 
 
 def _typed() -> str:
@@ -235,7 +260,9 @@ def _typed() -> str:
     return shlex.join([Path(program).name, *rest])
 
 
-_ONE_AT_A_TIME = threading.Lock()  # seeds and threads belong to the process: a Dask worker may have several threads
+_ONE_AT_A_TIME = (
+    threading.Lock()
+)  # seeds and threads belong to the process: a Dask worker may have several threads
 
 
 def _grouped(settings: list[Setting], together: str | None) -> list[list[Setting]]:
@@ -246,11 +273,15 @@ def _grouped(settings: list[Setting], together: str | None) -> list[list[Setting
         require.choice("together", together, list(settings[0]))
     groups: dict[tuple, list[Setting]] = {}
     for setting in settings:
-        groups.setdefault(tuple((k, v) for k, v in setting.items() if k != together), []).append(setting)
+        groups.setdefault(tuple((k, v) for k, v in setting.items() if k != together), []).append(
+            setting
+        )
     return list(groups.values())
 
 
-def _call(function: Callable, threads: int, together: str | None, group: list[Setting]) -> list[_Run]:
+def _call(
+    function: Callable, threads: int, together: str | None, group: list[Setting]
+) -> list[_Run]:
     """One call, in whatever process it is; its error comes back as a value."""
     with _ONE_AT_A_TIME, training.threads(threads):
         start = time.perf_counter()
@@ -258,7 +289,9 @@ def _call(function: Callable, threads: int, together: str | None, group: list[Se
             own = {} if together is None else {together: [setting[together] for setting in group]}
             found, error = function(**group[0] | own), None
             results = [found] if together is None else found
-            if not isinstance(results, list) or not all(isinstance(row, dict) and row for row in results):
+            if not isinstance(results, list) or not all(
+                isinstance(row, dict) and row for row in results
+            ):
                 raise ValueError(f"function must return a dictionary of results, not {found!r}")
             if len(results) != len(group):
                 raise ValueError(f"function must return {len(group)} rows, not {len(results)}")
@@ -269,7 +302,9 @@ def _call(function: Callable, threads: int, together: str | None, group: list[Se
         except Exception as caught:
             results, error = [None] * len(group), _portable(caught)
         spent, machine = (time.perf_counter() - start) / len(group), _machine()
-        return [_Run(_as_text(s), r, spent, machine, error) for s, r in zip(group, results, strict=True)]
+        return [
+            _Run(_as_text(s), r, spent, machine, error) for s, r in zip(group, results, strict=True)
+        ]
 
 
 def _portable(error: Exception) -> Exception:
@@ -285,7 +320,9 @@ def _portable(error: Exception) -> Exception:
 def _machine() -> str:
     names = [torch.cuda.get_device_name()] if torch.cuda.is_available() else []
     names.append(f"{os.cpu_count()} CPU cores ({platform.machine()})")
-    versions = f"Python {platform.python_version()}, torch {torch.__version__}, NumPy {np.__version__}"
+    versions = (
+        f"Python {platform.python_version()}, torch {torch.__version__}, NumPy {np.__version__}"
+    )
     return f"{', '.join(names)}, {versions}"
 
 
@@ -301,16 +338,22 @@ def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, type[Excep
             return
         import distributed
     except ImportError as error:
-        raise ValueError("jobs must be 1, and dask None: for more, pip install joblib dask distributed") from error
+        raise ValueError(
+            "jobs must be 1, and dask None: for more, pip install joblib dask distributed"
+        ) from error
     try:
         client = distributed.Client(dask, timeout=ANSWERS, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise ValueError(f"dask must be the address of a running scheduler, not {dask!r}") from error
+        raise ValueError(
+            f"dask must be the address of a running scheduler, not {dask!r}"
+        ) from error
     with client:
         yield client.get_executor(pure=False), distributed.KilledWorker
 
 
-def _at_once(call: _Call, groups: list[list[Setting]], jobs: int, dask: str | None) -> Iterator[list[_Run]]:
+def _at_once(
+    call: _Call, groups: list[list[Setting]], jobs: int, dask: str | None
+) -> Iterator[list[_Run]]:
     """The runs of each call as they end; if one is killed, what is missing starts again, unless nothing ended in between."""
     while groups:
         before, futures = len(groups), {}
@@ -323,20 +366,26 @@ def _at_once(call: _Call, groups: list[list[Setting]], jobs: int, dask: str | No
             except killed as error:
                 if len(groups) == before:
                     advice = "use fewer jobs if memory ran out, or start the same command again"
-                    raise OSError(f"the processes were killed before any run ended: {advice}") from error
+                    raise OSError(
+                        f"the processes were killed before any run ended: {advice}"
+                    ) from error
             finally:
                 for future in futures:
                     future.cancel()
 
 
-def _append(out: Path, done: _Run, keys: list[dict[str, str]], command: str, notes: Sequence[str]) -> None:
+def _append(
+    out: Path, done: _Run, keys: list[dict[str, str]], command: str, notes: Sequence[str]
+) -> None:
     """Write the table with one more row, in the place of the old one, by one rename."""
     row = done.setting | _as_text(done.result | {"seconds": round(done.seconds, 1)})
     name = f"sweep-{zlib.crc32(os.fsencode(out.resolve())):08x}.lock"
     with filelock.FileLock(Path(tempfile.gettempdir()) / name):
         head, rows = read(out)
         if rows and list(rows[0]) != list(row):
-            raise ValueError(f"out must be a table of {list(row)}, but the columns of {out} are {list(rows[0])}")
+            raise ValueError(
+                f"out must be a table of {list(row)}, but the columns of {out} are {list(rows[0])}"
+            )
         wanted = {tuple(key.items()): place for place, key in enumerate(keys)}
         rows = [old for old in rows if not _find([old], done.setting)] + [row]
         rows.sort(key=lambda old: wanted.get(tuple((name, old[name]) for name in done.setting), -1))
@@ -345,7 +394,9 @@ def _append(out: Path, done: _Run, keys: list[dict[str, str]], command: str, not
         _replace(out, _with_command(head, command, done.machine, keys, there), rows)
 
 
-def _with_command(head: list[str], command: str, machine: str, keys: list[dict], there: int) -> list[str]:
+def _with_command(
+    head: list[str], command: str, machine: str, keys: list[dict], there: int
+) -> list[str]:
     """The head with this command; below it the machine, if it is new, and how many rows are there while some are missing."""
     start = head.index(command) if command in head else len(head)
     end = next((k for k in range(start + 1, len(head)) if not head[k].startswith("  ")), len(head))

@@ -27,13 +27,35 @@ LONGEST = 16  # the longest string of training
 BATCH, RATE, WARMUP = 16, 3e-3, 100  # of counters: strings a step, largest rate, steps to reach it
 COUNTING = RunningCount(lengths=(1, LONGEST), most=LONGEST, size=BATCH)
 COPYING = Copying(lengths=(1, LONGEST), size=32)
-SIZES = {"counting": {"width": 64, "heads": 4, "layers": 2}, "copying": {"width": 32, "heads": 2, "layers": 3}}
+SIZES = {
+    "counting": {"width": 64, "heads": 4, "layers": 2},
+    "copying": {"width": 32, "heads": 2, "layers": 3},
+}
 STEPS = {"counting": 640, "copying": 600}
 STRINGS = 256  # of each length, on which a decoder is tested
 LEARNED = 0.99  # right at every length: the criterion for having learned to count
-LENGTHS = (4, 8, 12, 16, 18, 20, 24, 32, 48, 64)  # at which counting is tested; training ends at `LONGEST`
-PROBED = (12, 16, 20, 28, 32)  # at which the probed counters are tested; beyond `LONGEST` their states are read as well
-BEYOND = range(LONGEST + 1, 2 * LONGEST + 1)  # to which a read-out beyond the training is fitted, all lengths together
+LENGTHS = (
+    4,
+    8,
+    12,
+    16,
+    18,
+    20,
+    24,
+    32,
+    48,
+    64,
+)  # at which counting is tested; training ends at `LONGEST`
+PROBED = (
+    12,
+    16,
+    20,
+    28,
+    32,
+)  # at which the probed counters are tested; beyond `LONGEST` their states are read as well
+BEYOND = range(
+    LONGEST + 1, 2 * LONGEST + 1
+)  # to which a read-out beyond the training is fitted, all lengths together
 TURNS = (*range(2, 64), *range(64, 513, 16))  # lengths at which copying is tested
 PROBED_ENCODINGS = ("RoPE", "NoPE", "ALiBi", "APE")
 READ = (16, 32, 64, 128)  # at which a probe reads the copiers' states
@@ -44,12 +66,19 @@ PLAIN = {"encoding": "RoPE", "base": 10_000, "window": 0, "tokens": "characters"
 BASES = (1.001, 10, 100, 500, 1000, 5000, 10_000, 100_000, 500_000, 1_000_000)
 
 
-def decoder(kind: str, task: Counting | Copying, encoding: str, base: float, window: int, seed: int) -> Decoder:
+def decoder(
+    kind: str, task: Counting | Copying, encoding: str, base: float, window: int, seed: int
+) -> Decoder:
     """A new decoder for a task; "0.5-RoPE" turns the faster half of the pairs, window 0 is none."""
     share, _, name = encoding.rpartition("-")
     torch.manual_seed(seed)
     return Decoder(
-        len(task.vocabulary), **SIZES[kind], encoding=name, base=base, turning=float(share or 1), window=window or None
+        len(task.vocabulary),
+        **SIZES[kind],
+        encoding=name,
+        base=base,
+        turning=float(share or 1),
+        window=window or None,
     )
 
 
@@ -67,19 +96,27 @@ def states(model: Decoder, ids: Int[Tensor, "b n"]) -> list[Float[Tensor, "b d"]
 
 
 def linear_probe(
-    known: Float[Tensor, "m d"], labels: Int[Tensor, " m"], penalty: float = 1e-3, iterations: int = 100
+    known: Float[Tensor, "m d"],
+    labels: Int[Tensor, " m"],
+    penalty: float = 1e-3,
+    iterations: int = 100,
 ) -> Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]:
     """A linear read-out fitted to states and their labels, by multinomial regression: it names the label of a state."""
     middle, spread = known.mean(0), known.std(0).clamp(min=1e-6)
     layer = nn.Linear(known.shape[1], int(labels.max()) + 1)
     nn.init.zeros_(layer.weight)
     nn.init.zeros_(layer.bias)
-    optimiser = torch.optim.LBFGS(layer.parameters(), max_iter=iterations, line_search_fn="strong_wolfe")
+    optimiser = torch.optim.LBFGS(
+        layer.parameters(), max_iter=iterations, line_search_fn="strong_wolfe"
+    )
     inputs = (known - middle) / spread
 
     def loss() -> Tensor:
         optimiser.zero_grad()
-        value = nn.functional.cross_entropy(layer(inputs), labels) + penalty * layer.weight.square().sum() / 2
+        value = (
+            nn.functional.cross_entropy(layer(inputs), labels)
+            + penalty * layer.weight.square().sum() / 2
+        )
         value.backward()
         return value
 
@@ -87,7 +124,9 @@ def linear_probe(
     return torch.no_grad()(lambda new: layer((new - middle) / spread).argmax(-1))
 
 
-def share(probe: Callable[[Tensor], Tensor], new: Float[Tensor, "k d"], right: Int[Tensor, " k"]) -> float:
+def share(
+    probe: Callable[[Tensor], Tensor], new: Float[Tensor, "k d"], right: Int[Tensor, " k"]
+) -> float:
     """How often a probe names the right label."""
     return float((probe(new) == right).double().mean())
 
@@ -101,11 +140,17 @@ def shuffled(labels: Int[Tensor, " m"], seed: int) -> Int[Tensor, " m"]:
 
 
 def train(
-    model: Decoder, task: Callable, steps: int, seed: int, weights: Float[Tensor, " v"] | None = None
+    model: Decoder,
+    task: Callable,
+    steps: int,
+    seed: int,
+    weights: Float[Tensor, " v"] | None = None,
 ) -> list[float]:
     """Train a decoder on a count: every answer weighs the same, the rate falls along a cosine."""
     weights = task.weights if weights is None else weights
-    return training.fit(model, task, steps=steps, rate=RATE, warmup=WARMUP, cosine=True, weights=weights, seed=seed)
+    return training.fit(
+        model, task, steps=steps, rate=RATE, warmup=WARMUP, cosine=True, weights=weights, seed=seed
+    )
 
 
 def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tensor, " m"]:
@@ -133,7 +178,9 @@ def one_number(n: int, most: int = LONGEST) -> float:
     return 1 / (min(n, most) + 1)
 
 
-def _questions(task: Counting, n: int, count: int, seed: int) -> tuple[list[str], Int[Tensor, " count"]]:
+def _questions(
+    task: Counting, n: int, count: int, seed: int
+) -> tuple[list[str], Int[Tensor, " count"]]:
     drawn = replace(task, lengths=(n, n), size=count).strings(torch.Generator().manual_seed(seed))
     return drawn, torch.tensor([string.count("y") for string in drawn])
 
@@ -141,7 +188,9 @@ def _questions(task: Counting, n: int, count: int, seed: int) -> tuple[list[str]
 def noticed(model: Decoder, task: Counting, n: int, place: int) -> float:
     """How often the answer rises by exactly one when the letter at `place` is changed from x to y."""
     strings, counts = _questions(task, n, 128, 2_000)
-    drawn = [string for string, y in zip(strings, counts.tolist(), strict=True) if y < task.most - 1]
+    drawn = [
+        string for string, y in zip(strings, counts.tolist(), strict=True) if y < task.most - 1
+    ]
     place = place % n
     pair = [[string[:place] + letter + string[place + 1 :] for string in drawn] for letter in "xy"]
     before, after = (answers(model, task, strings) for strings in pair)
@@ -172,10 +221,16 @@ def least_squares(
 
     Minimises the mean squared error plus `penalty` times the weights' squares, of coordinates with mean 0 and spread 1.
     """
-    known, middle, spread = known.double(), known.double().mean(0), known.double().std(0).clamp(min=1e-6)
+    known, middle, spread = (
+        known.double(),
+        known.double().mean(0),
+        known.double().std(0).clamp(min=1e-6),
+    )
     inputs, mean = (known - middle) / spread, labels.double().mean()
     if penalty:
-        square = inputs.mT @ inputs / len(inputs) + penalty * torch.eye(inputs.shape[1], dtype=inputs.dtype)
+        square = inputs.mT @ inputs / len(inputs) + penalty * torch.eye(
+            inputs.shape[1], dtype=inputs.dtype
+        )
         found = torch.linalg.solve(square, inputs.mT @ (labels - mean) / len(inputs))
     else:
         found = torch.linalg.lstsq(inputs, (labels - mean)[:, None], driver="gelsd").solution[:, 0]
@@ -210,13 +265,22 @@ def from_training_lengths(
 
 @cache
 def _counters(encoding: str, seed: int, steps: int) -> dict[str, Decoder]:
-    models = {name: decoder("counting", COUNTING, encoding, 1e4, 0, seed) for name in ("untrained", "trained")}
+    models = {
+        name: decoder("counting", COUNTING, encoding, 1e4, 0, seed)
+        for name in ("untrained", "trained")
+    }
     train(models["trained"], COUNTING, steps, seed)
     return models
 
 
 def readers_run(
-    encoding: str, seed: int, steps: int, reader: str, penalty: Sequence[float], known: int = 400, new: int = 256
+    encoding: str,
+    seed: int,
+    steps: int,
+    reader: str,
+    penalty: Sequence[float],
+    known: int = 400,
+    new: int = 256,
 ) -> list[dict[str, float | None]]:
     """Return how often linear readouts name the count of 20 letters, a row a penalty, beside the decoder's own answer.
 
@@ -236,7 +300,11 @@ def readers_run(
     for name, model in models.items():
         if reader == "least squares":
             found = from_training_lengths(model, COUNTING, penalty, known, new)
-            own = {f"own_{m}": share_right(model, COUNTING, m) for m in ASKED_BEYOND} if name == "trained" else {}
+            own = (
+                {f"own_{m}": share_right(model, COUNTING, m) for m in ASKED_BEYOND}
+                if name == "trained"
+                else {}
+            )
             for row, part in zip(rows, found, strict=True):
                 row |= {f"{name}_{what}": value for what, value in part.items()} | own
         old, fresh = (
@@ -247,7 +315,10 @@ def readers_run(
         cases = {name: (old.states, fresh.states, old.counts)}
         if reader == "least squares":
             rounded = (states.to(torch.bfloat16).float() for states in (old.states, fresh.states))
-            cases |= {f"{name}_bf16": (*rounded, old.counts), f"{name}_shuffled": (old.states, fresh.states, wrong)}
+            cases |= {
+                f"{name}_bf16": (*rounded, old.counts),
+                f"{name}_shuffled": (old.states, fresh.states, wrong),
+            }
             if name == "trained":
                 shares = ((each.counts / each.lengths)[:, None] for each in (old, fresh))
                 cases["ratio"] = (*shares, old.counts)
@@ -264,7 +335,12 @@ def readers_run(
 
 
 def used(
-    model: Decoder, task: RunningCount, weights: Float[Tensor, " d"], read: Callable, old: Seen, here: Seen
+    model: Decoder,
+    task: RunningCount,
+    weights: Float[Tensor, " d"],
+    read: Callable,
+    old: Seen,
+    here: Seen,
 ) -> dict[str, float]:
     """Does the decoder use what a read-out reads, and does the read-out see what the decoder uses?
 
@@ -286,7 +362,9 @@ def used(
     def named(states: Float[Tensor, "m d"]) -> Int[Tensor, " m"]:
         return (states @ rows.mT).argmax(-1)
 
-    means = torch.stack([old.states[old.counts == c].double().mean(0) for c in range(task.most + 1)])
+    means = torch.stack(
+        [old.states[old.counts == c].double().mean(0) for c in range(task.most + 1)]
+    )
     states = here.states.double()
     room = (here.counts < task.most) & (named(states) < task.most)
     states, counts = states[room], here.counts[room]
@@ -303,7 +381,10 @@ def used(
         "in_head": float(inside(weights[None])),
         "random_in_head": float(inside(drawn).quantile(0.95)),
         "read_own": float((read(states + own) == read(states) + 1).double().mean()),
-    } | {f"up_{name}": float((named(states + step) == before + 1).double().mean()) for name, step in steps.items()}
+    } | {
+        f"up_{name}": float((named(states + step) == before + 1).double().mean())
+        for name, step in steps.items()
+    }
 
 
 @torch.no_grad()
@@ -321,7 +402,13 @@ def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) 
 
     found = {}
     for n in (n for n in PROBED if n >= LONGEST):
-        old = seen(model, task, BEYOND if n > LONGEST else range(LONGEST // 2 + 1, LONGEST + 1), known, 3_000)
+        old = seen(
+            model,
+            task,
+            BEYOND if n > LONGEST else range(LONGEST // 2 + 1, LONGEST + 1),
+            known,
+            3_000,
+        )
         means = torch.stack([old.states[old.counts == c].mean(0) for c in range(task.most + 1)])
         here = seen(model, task, [n], new, 7_000)
         before = named(here.states)
@@ -337,7 +424,9 @@ def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) 
     return found
 
 
-def count_run(encoding: str, base: float, window: int, tokens: str, seed: int, steps: int) -> sweep.Setting:
+def count_run(
+    encoding: str, base: float, window: int, tokens: str, seed: int, steps: int
+) -> sweep.Setting:
     """Train one decoder to count; test it inside and beyond the lengths of training, and read its states."""
     task = replace(COUNTING, tokens=tokens)
     model = decoder("counting", task, encoding, base, window, seed)
@@ -349,7 +438,10 @@ def count_run(encoding: str, base: float, window: int, tokens: str, seed: int, s
         wrong = errors(model, task, n, STRINGS)
         found[f"right_{n}"] = float((wrong == 0).double().mean())
         found[f"error_{n}"] = float(wrong.double().mean())
-    alone = {"all_y": ["y" * n for n in range(1, LONGEST + 1)], "all_x_longer": ["x" * n for n in LENGTHS[5:]]}
+    alone = {
+        "all_y": ["y" * n for n in range(1, LONGEST + 1)],
+        "all_x_longer": ["x" * n for n in LENGTHS[5:]],
+    }
     for name, strings in alone.items():
         counts = torch.tensor([string.count("y") for string in strings])
         found[name] = float((answers(model, task, strings) == counts).double().mean())
@@ -377,7 +469,9 @@ def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Settin
 
 
 COMMA_STEPS = 120  # few, so that there is room for a difference within the lengths of training
-FEWER = COMMA_STEPS * (LONGEST + 1) // (2 * LONGEST)  # steps in which a decoder with commas reads as many tokens
+FEWER = (
+    COMMA_STEPS * (LONGEST + 1) // (2 * LONGEST)
+)  # steps in which a decoder with commas reads as many tokens
 
 
 # Copying -------------------------------------------------------------------------------------------------
@@ -399,7 +493,9 @@ def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sw
     "probe": the better of a multinomial and a least-squares read-out; "untrained": the same before training; "shuffled":
     fitted to shuffled digits; "majority": whoever names the more frequent digit.
     """
-    models = {name: decoder("copying", COPYING, encoding, 1e4, 0, seed) for name in ("untrained", "probe")}
+    models = {
+        name: decoder("copying", COPYING, encoding, 1e4, 0, seed) for name in ("untrained", "probe")
+    }
     training.fit(models["probe"], COPYING, steps=steps, seed=seed)
     zero, one = (COPYING.vocabulary.index(digit) for digit in "01")
     found = {}
@@ -420,7 +516,9 @@ def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sw
                 if name == "probe":
                     with torch.no_grad():
                         logits = model.head(fresh)
-                    cases["right"] = float(((logits[:, one] > logits[:, zero]).long() == right).double().mean())
+                    cases["right"] = float(
+                        ((logits[:, one] > logits[:, zero]).long() == right).double().mean()
+                    )
                     cases["shuffled"] = _either(known, shuffled(labels, n), fresh, right)
             found |= {f"{name}_{place}_{n}": value for name, value in cases.items()}
     return {name: round(value, 4) for name, value in found.items()}
@@ -440,7 +538,9 @@ def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> 
     found = {
         "loss": sum(losses[-20:]) / 20,
         "inside": training.accuracy(model, replace(COPYING, size=256), count=2),
-        "longer": training.accuracy(model, replace(COPYING, lengths=(2 * LONGEST, 2 * LONGEST), size=256), count=2),
+        "longer": training.accuracy(
+            model, replace(COPYING, lengths=(2 * LONGEST, 2 * LONGEST), size=256), count=2
+        ),
     }
     for place in PLACES:
         for digit in "01":
@@ -455,7 +555,10 @@ def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> 
                 f"distance_{end}": float(seen["distance"][here] / seen["distance"][short]),
                 f"effect_{end}": float(effect[here] / effect[short]),
             }
-    return {name: round(value, 4) if isinstance(value, float) else value for name, value in found.items()}
+    return {
+        name: round(value, 4) if isinstance(value, float) else value
+        for name, value in found.items()
+    }
 
 
 # What the tables say ------------------------------------------------------------------------------------
@@ -504,13 +607,19 @@ def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside
     wanted = COMMA_STEPS if budget == "equal steps" else FEWER
     gaps = (rows[(rows.tokens == "separated") & (rows.steps == wanted)][where] - plain).dropna()
     if len(gaps) < 2:
-        raise ValueError(f"table must have two seeds or more with and without commas for {encoding}, not {len(gaps)}")
+        raise ValueError(
+            f"table must have two seeds or more with and without commas for {encoding}, not {len(gaps)}"
+        )
     return Gap(*significance.interval(gaps), len(gaps))
 
 
 def comma_gaps(table: pd.DataFrame) -> dict[str, Gap]:
     """`commas` for both encodings and both budgets."""
-    pairs = [(encoding, budget) for encoding in ("RoPE", "NoPE") for budget in ("equal steps", "equal tokens")]
+    pairs = [
+        (encoding, budget)
+        for encoding in ("RoPE", "NoPE")
+        for budget in ("equal steps", "equal tokens")
+    ]
     return {", ".join(pair): commas(table, *pair) for pair in pairs}
 
 
@@ -533,13 +642,19 @@ def make_checkpoints(folder: Path, seed: int = 0) -> None:
             rates = f"AdamW, rate {RATE}, falling along a cosine; every answer weighs the same"
             lengths = (*range(1, LONGEST + 1), *LENGTHS[LENGTHS.index(LONGEST) + 1 :])
             found = {n: share_right(model, task, n) for n in lengths}
-            results = {"accuracy at the worst length of training": min(found[n] for n in range(1, LONGEST + 1))}
+            results = {
+                "accuracy at the worst length of training": min(
+                    found[n] for n in range(1, LONGEST + 1)
+                )
+            }
             results |= {f"accuracy at length {n}": found[n] for n in (LONGEST, *lengths[LONGEST:])}
         else:
             losses = training.fit(model, task, steps=steps, seed=seed)
             rates = "AdamW, rate 3e-3"
             results = {
-                f"accuracy at length {n}": training.accuracy(model, replace(task, lengths=(n, n), size=256), count=1)
+                f"accuracy at length {n}": training.accuracy(
+                    model, replace(task, lengths=(n, n), size=256), count=1
+                )
                 for n in (LONGEST, 2 * LONGEST, 4 * LONGEST)
             }
         inside = training.accuracy(model, replace(task, size=256), count=4)

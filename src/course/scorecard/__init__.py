@@ -30,13 +30,25 @@ from course.chapter7 import claims as chapter7
 from course.evidence import turns
 from course.evidence.claims import CLAIMS, Claim, Found, read, together
 from course.evidence.null_controls import SHORTER
-from course.evidence.rules import AGREE, CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, VERDICTS
+from course.evidence.rules import (
+    AGREE,
+    CORRECTED,
+    FAILS,
+    HOLDS,
+    LITTLE,
+    OPEN,
+    UNABLE,
+    UNFIT,
+    VERDICTS,
+)
 from course.evidence.sources import NOTE, TALK
 from helpers import compute, data, require, style
 
 TURNED = list(turns.TURNS)  # claims whose turn is run
 CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5, chapter6, chapter7)
-READ_INTO_THE_TALK = ("race_physical_help",)  # readings of its last sentence, which this course tests
+READ_INTO_THE_TALK = (
+    "race_physical_help",
+)  # readings of its last sentence, which this course tests
 HERE = Path(__file__).parent
 for _module in CHAPTERS:
     CLAIMS.update(read(HERE / f"{_module.__name__.split('.')[1]}.toml", _module))
@@ -70,7 +82,9 @@ class Badge(NamedTuple):
 
 def claims(chapter: int | None = None) -> list[Claim]:
     """The claims that are measured, of a chapter or all: rows without parts, and parts of rows."""
-    chosen = [each for each in CLAIMS.values() if not each.parts and chapter in (None, each.chapter)]
+    chosen = [
+        each for each in CLAIMS.values() if not each.parts and chapter in (None, each.chapter)
+    ]
     if not chosen:
         raise ValueError(
             f"chapter must be one of {sorted({each.chapter for each in CLAIMS.values()})}, not {chapter!r}"
@@ -134,7 +148,12 @@ def _kept(claim: Claim) -> Path | None:
         return None
     chapter = claim.module.rpartition(".")[0]
     words = zlib.crc32(claim.measured.encode())
-    return root / "_build/claims" / claim.name / f"{_key(chapter, dependencies.pins(root))}-{words:08x}.json"
+    return (
+        root
+        / "_build/claims"
+        / claim.name
+        / f"{_key(chapter, dependencies.pins(root))}-{words:08x}.json"
+    )
 
 
 def _seconds(claim: Claim) -> float | None:
@@ -172,18 +191,33 @@ def summary() -> HTML:
     """How many claims have which verdict, as a picture, and chips that choose verdict and chapter without a kernel."""
     listed = [(kind(each), each.chapter, measure(each).verdict) for each in rows()]
     kinds, chapters, verdicts = (Counter(column) for column in zip(*listed, strict=True))
-    bars = [_bar(name, Counter(v for key_, _, v in listed if key_ == key)) for key, name in KINDS.items()]
+    bars = [
+        _bar(name, Counter(v for key_, _, v in listed if key_ == key))
+        for key, name in KINDS.items()
+    ]
     chips = {
         "verdict": [(v, f"{LOOKS[v][0]} {v}", verdicts[v], LOOKS[v][1]) for v in VERDICTS],
-        "kind": [(key, name.format(s="s"), kinds[key], "currentColor") for key, name in KINDS.items()],
-        "chapter": [(k, f"chapter {k}", count, "currentColor") for k, count in sorted(chapters.items())],
+        "kind": [
+            (key, name.format(s="s"), kinds[key], "currentColor") for key, name in KINDS.items()
+        ],
+        "chapter": [
+            (k, f"chapter {k}", count, "currentColor") for k, count in sorted(chapters.items())
+        ],
     }
     return HTML(CARD.summary(STYLE, SCRIPT, bars, chips, len(listed)))
 
 
 def kind(claim: Claim) -> str:
     """One of `KINDS`: what a measurement could refute is counted apart from what is proved or defined."""
-    return "theorem" if claim.theorem else "reading" if claim.reading else "finding" if claim.own else "claim"
+    return (
+        "theorem"
+        if claim.theorem
+        else "reading"
+        if claim.reading
+        else "finding"
+        if claim.own
+        else "claim"
+    )
 
 
 def _bar(name: str, count: Counter) -> tuple[str, list[tuple[str, int]]]:
@@ -205,17 +239,23 @@ def papers() -> HTML:
     groups: dict[str, list[Claim]] = {}
     for each in rows():
         name = f"This course, chapter {each.chapter}" if each.own else each.source.name
-        groups.setdefault(UNDECIDED if measure(each).verdict in OPEN_VERDICTS else name, []).append(each)
+        groups.setdefault(UNDECIDED if measure(each).verdict in OPEN_VERDICTS else name, []).append(
+            each
+        )
     if UNDECIDED in groups:
         groups[UNDECIDED] = groups.pop(UNDECIDED)  # last
     order = [FAILS, CORRECTED, HOLDS, UNFIT, UNABLE, OPEN, LITTLE]
     parts = []
     for name, group in compute.progress(groups.items(), "papers"):
-        here = sorted(((each, measure(each)) for each in group), key=lambda row: order.index(row[1].verdict))
+        here = sorted(
+            ((each, measure(each)) for each in group), key=lambda row: order.index(row[1].verdict)
+        )
         counts = Counter(measured.verdict for _, measured in here)
         listed = Markup("").join(_row(each, measured) for each, measured in here)
         address = "" if group[0].own or name == UNDECIDED else group[0].source.url
-        parts.append(CARD.paper(name, address, [(v, counts[v]) for v in order if counts[v]], listed))
+        parts.append(
+            CARD.paper(name, address, [(v, counts[v]) for v in order if counts[v]], listed)
+        )
     every = json.dumps(records(), ensure_ascii=False).replace("</", "<\\/")
     return HTML(
         f'<div class="card-papers">{"".join(parts)}</div><script type="application/json" id="claims">{every}</script>'
@@ -231,20 +271,45 @@ def records() -> list[dict]:
     listed = []
     for each in CLAIMS.values():
         measured = measure(each)
-        row = each._asdict() | measured._asdict() | {"source": each.source.name, "url": each.source.url}
-        row |= {"kind": kind(each), "address": f"chapters/scorecard.html#{each.name}", "controls": controls(each)}
+        row = (
+            each._asdict()
+            | measured._asdict()
+            | {"source": each.source.name, "url": each.source.url}
+        )
+        row |= {
+            "kind": kind(each),
+            "address": f"chapters/scorecard.html#{each.name}",
+            "controls": controls(each),
+        }
         row |= {"models": models_of(each.name), "seconds": _seconds(each), "chapter": each.chapter}
-        row |= {"quotation": list(quotations().get(each.name, ())) or None, "correction": correction(measured)}
+        row |= {
+            "quotation": list(quotations().get(each.name, ())) or None,
+            "correction": correction(measured),
+        }
         if not each.parts:
-            row |= {"rule": each.rule.text, "null": each.rule.null, "calibration": calibration(each)}
+            row |= {
+                "rule": each.rule.text,
+                "null": each.rule.null,
+                "calibration": calibration(each),
+            }
             row |= {"turn": turns.of(each.name)._asdict(), "nothing": of_nothing(each, measured)}
-        listed.append({key: value for key, value in row.items() if key not in ("function", "theorem", "reading")})
+        listed.append(
+            {
+                key: value
+                for key, value in row.items()
+                if key not in ("function", "theorem", "reading")
+            }
+        )
     return listed
 
 
 CONTROLS = ("random labels", "random weights", "another reader")
 REFUSED = {  # why a kind of evidence is not asked for a control; None asks for it
-    "theorem": ("nothing is learned", "holds for all weights, by proof", "the statement names its reader"),
+    "theorem": (
+        "nothing is learned",
+        "holds for all weights, by proof",
+        "the statement names its reader",
+    ),
     "formula": ("nothing is learned", "nothing is trained", "the statement names its reader"),
     "quoted": ("nothing was run here",) * 3,
     "model": ("no labels here", None, None),
@@ -274,7 +339,10 @@ def controls(claim: Claim) -> dict[str, str]:
     if claim.parts:
         said = [controls(CLAIMS[part]) for part in claim.parts]
         return {name: "; ".join(dict.fromkeys(each[name] for each in said)) for name in CONTROLS}
-    given, refused = _controlled().get(claim.name, {}), dict(zip(CONTROLS, REFUSED[evidence(claim)], strict=True))
+    given, refused = (
+        _controlled().get(claim.name, {}),
+        dict(zip(CONTROLS, REFUSED[evidence(claim)], strict=True)),
+    )
     return {name: given.get(name) or refused[name] or "not run" for name in CONTROLS}
 
 
@@ -300,7 +368,11 @@ def _reported() -> dict[str, dict[str, tuple[str | None, str | None]]]:
 
 def models_of(name: str) -> dict[str, str]:
     """The models of `data/reports` on which a claim was measured, with its verdict there."""
-    return {model: found[name][0] for model, found in _reported().items() if name in found and found[name][0]}
+    return {
+        model: found[name][0]
+        for model, found in _reported().items()
+        if name in found and found[name][0]
+    }
 
 
 def unasked(claim: Claim) -> dict[str, str]:
@@ -346,7 +418,9 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
         facts["Correction" if measured.verdict == CORRECTED else "Why"] = printed(measured.words)
     if not claim.parts:
         side = [(name, _digits(a), _digits(b)) for name, (a, b) in measured.numbers.items()]
-        facts["Measured"] = (CARD.numbers(side) if side else Markup("")) + printed(measured.measured)
+        facts["Measured"] = (CARD.numbers(side) if side else Markup("")) + printed(
+            measured.measured
+        )
         turned = turns.of(claim.name)
         if turned.outcome != turns.NOT_RUN:
             facts[turned.outcome.capitalize()] = printed(f"{turned.asked}: {turned.measured}")
@@ -371,7 +445,11 @@ def _more(claim: Claim, measured: Found) -> dict[str, str]:
     facts["Assumes"] = printed(claim.assumes)
     if turns.of(claim.name).outcome == turns.NOT_RUN:
         facts["Could turn it, not run"] = printed(claim.would_change_if)
-    ran = {name: said for name, said in controls(claim).items() if said != "not run" and said not in _REFUSALS}
+    ran = {
+        name: said
+        for name, said in controls(claim).items()
+        if said != "not run" and said not in _REFUSALS
+    }
     facts["Controls"] = printed("; ".join(f"{name}: {said}" for name, said in ran.items()))
     seen, left = models_of(claim.name), unasked(claim)
     said = [f"{_held(seen)}: " + "; ".join(f"{m}, {v}" for m, v in seen.items())] if seen else []
@@ -385,7 +463,9 @@ OFF = 0.1  # of the true value, or of one where that is smaller: a metric that r
 
 def miscalibrated(claim: Claim) -> bool:
     """Return whether the claim's metric reads far from what is true on a known case."""
-    return any(abs(reads - truth) > OFF * max(1, abs(truth)) for _, truth, reads in _rulers()[claim.ruler])
+    return any(
+        abs(reads - truth) > OFF * max(1, abs(truth)) for _, truth, reads in _rulers()[claim.ruler]
+    )
 
 
 def _held(seen: Mapping[str, str]) -> str:
@@ -417,7 +497,11 @@ def of_nothing(claim: Claim, found: Found) -> str:
         for verdict in dict.fromkeys(nothing.values())
     ]
     hangs = [f"with one case less: {found.nulls[SHORTER]}"] if SHORTER in found.nulls else []
-    twin = [": ".join(("the same network with random weights", *twins()[claim.name]))] if claim.name in twins() else []
+    twin = (
+        [": ".join(("the same network with random weights", *twins()[claim.name]))]
+        if claim.name in twins()
+        else []
+    )
     return "; ".join([*said, *hangs, *twin]) + (f" ({claim.rule.null})" if claim.rule.null else "")
 
 
@@ -432,7 +516,10 @@ def twins() -> dict[str, tuple[str, str]]:
 def _rulers() -> dict[str, list[tuple[str, float, float]]]:
     """By ruler of data/rulers.csv its cases: what each is, what is true, and what the ruler reads."""
     rows = data.table("rulers")
-    return {name: [*part[["case", "truth", "reads"]].itertuples(index=False)] for name, part in rows.groupby("ruler")}
+    return {
+        name: [*part[["case", "truth", "reads"]].itertuples(index=False)]
+        for name, part in rows.groupby("ruler")
+    }
 
 
 def calibration(claim: Claim) -> str:
@@ -457,7 +544,11 @@ def _line(half: str, asked: str, mark: float, values: Sequence[float], width: in
         return round(width * (value - low + room) / (high - low + 2 * room), 1)
 
     nearest = min(values, key=lambda value: abs(value - mark))
-    found = f"{_digits(nearest)} found" if len(values) == 1 else f"nearest {_digits(nearest)}, of {len(values)}"
+    found = (
+        f"{_digits(nearest)} found"
+        if len(values) == 1
+        else f"nearest {_digits(nearest)}, of {len(values)}"
+    )
     agrees = (at(mark), width) if asked == "above" else (0, at(mark))
     half += ", for a correction (to hold, all)" * (half == AGREE)
     said = f"{half}: {asked} {_digits(mark)} asked; {found}"
@@ -473,13 +564,20 @@ def _digits(value: float | None) -> str:
 def section(claim: Claim) -> str:
     """The address of the section that shows a claim: a page of the site while the book is built, else the notebook."""
     page, _, heading = claim.shown.partition("#")
-    return f"{page}.html#{slug(heading)}" if compute.building() else f"{page}.ipynb#{heading.replace(' ', '-')}"
+    return (
+        f"{page}.html#{slug(heading)}"
+        if compute.building()
+        else f"{page}.ipynb#{heading.replace(' ', '-')}"
+    )
 
 
 def colab(claim: Claim) -> str:
     """Where Colab opens the claim's page, at its section; "" in a copy of the course that names no repository."""
     root = dependencies.tables().parent
-    config, notebook = root / "_config.yml", root / f"chapters/{claim.shown.partition('#')[0]}.ipynb"
+    config, notebook = (
+        root / "_config.yml",
+        root / f"chapters/{claim.shown.partition('#')[0]}.ipynb",
+    )
     told = config.read_text() if config.is_file() else ""
     where = re.search(r"^repository:\n  url: https://github.com/(\S+)\n  branch: (\S+)", told, re.M)
     if not where or not notebook.is_file():
@@ -497,7 +595,12 @@ def slug(heading: str) -> str:
     >>> slug("What predicts the sensitivity?")
     'what-predicts-the-sensitivity'
     """
-    plain = unicodedata.normalize("NFKD", heading.replace("$", "")).encode("ascii", "ignore").decode().lower()
+    plain = (
+        unicodedata.normalize("NFKD", heading.replace("$", ""))
+        .encode("ascii", "ignore")
+        .decode()
+        .lower()
+    )
     return re.sub(r"^[-0-9]+|-+$", "", re.sub(r"[^a-z0-9]+", "-", plain))
 
 
@@ -508,5 +611,9 @@ def printed(text: str) -> str:
     'gap −0.3, at most 2 × 10⁻¹⁵, in 24-bit floats'
     """
     require.text("text", text)
-    text = re.sub(r"\b\d(\.\d+)?e[-+]\d+\b", lambda found: style.number(float(found[0]), len(found[1] or "1")), text)
+    text = re.sub(
+        r"\b\d(\.\d+)?e[-+]\d+\b",
+        lambda found: style.number(float(found[0]), len(found[1] or "1")),
+        text,
+    )
     return re.sub(r"(?<![\w.,)\]-])-(?=\d)", "−", text)

@@ -54,7 +54,9 @@ def table() -> HTML:
         + f'</tr><tr class="answer-evidence"><td colspan="6">{" · ".join(map(_judged, each.evidence))}</td></tr>'
         for each in BOTTLENECKS
     )
-    return HTML(f'<table class="answer-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>')
+    return HTML(
+        f'<table class="answer-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    )
 
 
 def cell(name: str, text: str) -> str:

@@ -37,7 +37,9 @@ KNOWN: dict[
 ] = {}  # by ruler and case: what is true, and what reads it
 
 
-def known(ruler: str, case: str, truth: float) -> Callable[[Callable[[], float]], Callable[[], float]]:
+def known(
+    ruler: str, case: str, truth: float
+) -> Callable[[Callable[[], float]], Callable[[], float]]:
     """Tries a ruler on a case whose truth is known; the function below reads it."""
 
     def add(function: Callable[[], float]) -> Callable[[], float]:
@@ -81,7 +83,10 @@ def _() -> float:
 @known("gain of new edges", "no new edge", 1.0)
 def _() -> float:
     far = squashing.hops(PATH) > 4
-    before, after = (squashing.all_jacobians(graph, 8)[far].mean() for graph in (PATH, rewiring.rewire(PATH, "gtr", 0)))
+    before, after = (
+        squashing.all_jacobians(graph, 8)[far].mean()
+        for graph in (PATH, rewiring.rewire(PATH, "gtr", 0))
+    )
     return after / before
 
 
@@ -93,7 +98,9 @@ def _() -> float:
 @known("rank correlation", "40 pairs in no order, mean of 400 draws", 0.0)
 def _() -> float:
     draw = np.random.default_rng(0)
-    return np.mean([significance.rank_correlation(range(40), draw.permutation(40))[0] for _ in range(400)])
+    return np.mean(
+        [significance.rank_correlation(range(40), draw.permutation(40))[0] for _ in range(400)]
+    )
 
 
 @known(
@@ -103,13 +110,21 @@ def _() -> float:
 )
 def _() -> float:
     runs = squashing.few_examples()
-    mean = runs.groupby(["control", "permuted", runs[["depth", "distance"]].max(axis=1)])["steps"].mean()
+    mean = runs.groupby(["control", "permuted", runs[["depth", "distance"]].max(axis=1)])[
+        "steps"
+    ].mean()
     return (mean.xs(True, level="permuted") / mean.xs(False, level="permuted")).dropna().min()
 
 
-@known("epochs until no error", "an attention layer that cannot choose, r = 5: right of 32 leaves", 1 / 32)
+@known(
+    "epochs until no error",
+    "an attention layer that cannot choose, r = 5: right of 32 leaves",
+    1 / 32,
+)
 def _() -> float:
-    return squashing.train_tree("attention", 5, 5, change=squashing.without_choice)["train_accuracy"].max()
+    return squashing.train_tree("attention", 5, 5, change=squashing.without_choice)[
+        "train_accuracy"
+    ].max()
 
 
 @known("reach of layers", "a path of 129, six layers: nodes", 13)
@@ -117,7 +132,9 @@ def _() -> float:
     return bounds.receptive_field(nx.path_graph(129), 64, 6)[-1]
 
 
-@known("average over layers", "one layer of uniform attention over 31 tokens: the worst heard", 1 / 31)
+@known(
+    "average over layers", "one layer of uniform attention over 31 tokens: the worst heard", 1 / 31
+)
 def _() -> float:
     return causal.compare_connections(1, 0.0)["worst heard"]["causal attention"]
 
@@ -136,7 +153,9 @@ for _kept in (0.5, 0.75, 0.9):
 
 
 @known(
-    "bound and Jacobian", "one layer of uniform attention, values and perceptron the identity: bound / Jacobian", 1.0
+    "bound and Jacobian",
+    "one layer of uniform attention, values and perceptron the identity: bound / Jacobian",
+    1.0,
 )
 def _() -> float:
     matrix = attention.uniform(attention.causal_mask(8))
@@ -153,7 +172,11 @@ def _() -> float:
     return _sensitivity(12) / _sensitivity(None)
 
 
-@known("sensitivity", "untrained, the share of the last 15 tokens but one, beside an equal share", 15 / 48)
+@known(
+    "sensitivity",
+    "untrained, the share of the last 15 tokens but one, beside an equal share",
+    15 / 48,
+)
 def _() -> float:
     row = causal.profile_of(causal.profiles(models.default()), causal.NAMES[0], "seed 0")
     return row[32:-1].sum() / row.sum()
@@ -217,9 +240,15 @@ def _() -> float:
     return (once - twice).abs().sum()
 
 
-@known("distance of states", "an equal token more, no positions, no first token: the same mean", 0.0)
+@known(
+    "distance of states", "an equal token more, no positions, no first token: the same mean", 0.0
+)
 def _() -> float:
-    return (counting.last_state("1" * 20, causal=True) - counting.last_state("1" * 21, causal=True)).abs().max()
+    return (
+        (counting.last_state("1" * 20, causal=True) - counting.last_state("1" * 21, causal=True))
+        .abs()
+        .max()
+    )
 
 
 @known("distance of rows", "the same row twice", 0.0)
@@ -255,7 +284,9 @@ def _() -> float:
 def _() -> float:
     limit = counting.first_token_limit("bf16")
     weights = [torch.tensor(1.0) / (1 + n) for n in range(limit + 3)]
-    near = [round(float(1 / weight.bfloat16().double() - 1)) == n for n, weight in enumerate(weights)]
+    near = [
+        round(float(1 / weight.bfloat16().double() - 1)) == n for n, weight in enumerate(weights)
+    ]
     return limit - (near.index(False) - 1)
 
 
@@ -304,7 +335,9 @@ def _() -> float:
 @known("share right", "an untrained decoder counts letters up to 16: always one number", 1 / 17)
 def _() -> float:
     task = tasks.Counting((4, trained.LONGEST))
-    return trained.share_right(trained.decoder("counting", task, "NoPE", 1e4, 0, 0), task, trained.LONGEST)
+    return trained.share_right(
+        trained.decoder("counting", task, "NoPE", 1e4, 0, 0), task, trained.LONGEST
+    )
 
 
 @known("attention on the answer", "the last of 128 digits, stick-breaking, untrained", 1 / 128)
@@ -317,7 +350,9 @@ def _() -> float:
 def _paired(shift: float) -> float:
     draw = np.random.default_rng(0)
     rows = draw.normal(size=(1000, 2, 8))
-    return np.mean([significance.paired((one + shift).tolist(), other.tolist()) < 0.05 for one, other in rows])
+    return np.mean(
+        [significance.paired((one + shift).tolist(), other.tolist()) < 0.05 for one, other in rows]
+    )
 
 
 @known("paired test", "eight seeds without a difference: sure at .05", 0.05)
@@ -333,7 +368,12 @@ def _() -> float:
 @known("interval of a share", "3 of 10 in truth, 60 tries: covered by 95%", 0.95)
 def _() -> float:
     draw = np.random.default_rng(0).binomial(60, 0.3, 1000)
-    return np.mean([low <= 0.3 <= high for low, high in (significance.share_interval(int(k), 60) for k in draw)])
+    return np.mean(
+        [
+            low <= 0.3 <= high
+            for low, high in (significance.share_interval(int(k), 60) for k in draw)
+        ]
+    )
 
 
 # Positions -----------------------------------------------------------------------------------------------
@@ -353,7 +393,8 @@ def _() -> float:
 def _() -> float:
     theta = rope.frequencies(64, 1e4)
     return attention.slash_score(
-        rope_scaling.slash_attention(theta, 256, 1, rope_scaling.slash_scale(theta, 256, offset=1)), 1
+        rope_scaling.slash_attention(theta, 256, 1, rope_scaling.slash_scale(theta, 256, offset=1)),
+        1,
     )
 
 
@@ -388,7 +429,11 @@ def _() -> float:
     return norms[0, :8].mean() / norms.mean()
 
 
-@known("sums of cosines", "base 10,000, width 128, each distance in numpy: how far off the first negative sum is", 0.0)
+@known(
+    "sums of cosines",
+    "base 10,000, width 128, each distance in numpy: how far off the first negative sum is",
+    0.0,
+)
 def _() -> float:
     theta = 1e4 ** (-np.arange(64) / 64)
     slow = next(m for m in itertools.count() if np.cos(m * theta).sum() < 0)
@@ -445,14 +490,21 @@ TWINS = [
     {"claim": name, "scale": scale}
     for scale in null_controls.SCALES
     for name, each in claims.CLAIMS.items()
-    if not each.parts and each.asks_a_model and name not in SPARED and (scale == "own" or name in AT_EACH_SCALE)
+    if not each.parts
+    and each.asks_a_model
+    and name not in SPARED
+    and (scale == "own" or name in AT_EACH_SCALE)
 ]
 
 
 @functools.cache
 def _twin(scale: str) -> models.LanguageModel:
     """The embedded model's random-weights baseline: what was measured of it is kept from one row to the next."""
-    return causal.untrained() if scale == "own" else null_controls.untrained(models.default(), 0, scale)
+    return (
+        causal.untrained()
+        if scale == "own"
+        else null_controls.untrained(models.default(), 0, scale)
+    )
 
 
 def twin(claim: str, scale: str) -> dict[str, str]:

@@ -59,11 +59,14 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
         if remark:
             label = words.translated("Correction: " if corrects else "Note: ")
             mark = "talk-remark talk-correction" if corrects else "talk-remark"
-            remark = f'<br><span class="{mark}">{html.escape(label + words.translated(remark))}</span>'
+            remark = (
+                f'<br><span class="{mark}">{html.escape(label + words.translated(remark))}</span>'
+            )
         lines.append(f'<p class="talk-claim">{said} {chip}{remark}</p>')
     claims = f'<div class="talk-claims">{"".join(lines)}</div>' if lines else ""
     named = " · ".join(
-        f'<a href="{html.escape(each.url)}">{html.escape(words.translated(each.name))}</a>' for each in sources
+        f'<a href="{html.escape(each.url)}">{html.escape(words.translated(each.name))}</a>'
+        for each in sources
     )
     feet = f'<div class="talk-foot">{named}</div>' if named else ""
     return HTML(f"<style>{STYLE}</style>{claims}{feet}")
@@ -72,10 +75,14 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
 def _quoted(name: str) -> str:
     """A claim as its source wrote it: in English with the original, in another language the original alone."""
     original, english = scorecard.quotations()[name]
-    original, place = original.rsplit(" ", 1) if original.endswith("(note)") else original.rsplit(" (slide", 1)
+    original, place = (
+        original.rsplit(" ", 1) if original.endswith("(note)") else original.rsplit(" (slide", 1)
+    )
     lead = "The note of 2025: " if "note" in place else "The talk of 2025: "
     said = words.translated(lead)
-    return said + (html.escape(english) + f' <span lang="zh">{original}</span>' if said == lead else original)
+    return said + (
+        html.escape(english) + f' <span lang="zh">{original}</span>' if said == lead else original
+    )
 
 
 def foot(*sources: Source) -> HTML:
@@ -90,7 +97,10 @@ def foot(*sources: Source) -> HTML:
 
 def places() -> HTML:
     """The six places where something is lost, with what helps: on a slide one after the other."""
-    head = "".join(f'<th scope="col">{html.escape(words.translated(text))}</th>' for text in ("Where", "What helps"))
+    head = "".join(
+        f'<th scope="col">{html.escape(words.translated(text))}</th>'
+        for text in ("Where", "What helps")
+    )
     rows = "".join(
         f'<tr class="{"fragment" if k else "at-once"}"><th scope="row">{each.chapter}. {html.escape(words.translated(each.place))}</th>'
         f"<td>{html.escape(words.translated(each.helps))}</td></tr>"

@@ -80,7 +80,11 @@ def fit(
     run, turn = {"seed": seed, "rate": rate, "warmup": warmup}, math.pi / steps
     if cosine:
         run["falls to 0 at step"] = steps
-    losses = _resume(model, optimiser, Path(checkpoint), run) if checkpoint and Path(checkpoint).is_file() else []
+    losses = (
+        _resume(model, optimiser, Path(checkpoint), run)
+        if checkpoint and Path(checkpoint).is_file()
+        else []
+    )
     if watch is not None and not losses:
         watch(0, model)
     bar = compute.progress(label="training", total=steps, initial=len(losses))
@@ -88,7 +92,11 @@ def fit(
     for step in range(len(losses) + 1, steps + 1):
         ids, targets = _drawn(batches, seed * 1_000_003 + step)
         for group in optimiser.param_groups:
-            group["lr"] = rate * min(1.0, step / max(1, warmup)) * (0.5 + 0.5 * math.cos(turn * step) if cosine else 1)
+            group["lr"] = (
+                rate
+                * min(1.0, step / max(1, warmup))
+                * (0.5 + 0.5 * math.cos(turn * step) if cosine else 1)
+            )
         logits, targets = model(ids.to(place)).flatten(0, 1), targets.to(place).flatten()
         loss = nn.functional.cross_entropy(logits, targets, weights, ignore_index=UNASKED)
         optimiser.zero_grad()
@@ -97,7 +105,9 @@ def fit(
         losses.append(float(loss.detach()))
         bar.update()
         if not torch.isfinite(loss):
-            raise ValueError(f"rate must be smaller: with {rate} the loss was {losses[-1]} at step {step}")
+            raise ValueError(
+                f"rate must be smaller: with {rate} the loss was {losses[-1]} at step {step}"
+            )
         if step % every == 0 or step == steps:
             bar.set_postfix(loss=f"{losses[-1]:.3f}")
             if watch is not None:
@@ -153,9 +163,12 @@ def fit_together(
     models = list(require.instance("models", models, Sequence, "a list of torch modules"))
     if not models or not all(isinstance(model, nn.Module) for model in models):
         raise ValueError("models must be torch modules, one or more")
-    shapes = [[(name, value.shape) for name, value in model.state_dict().items()] for model in models]
+    shapes = [
+        [(name, value.shape) for name, value in model.state_dict().items()] for model in models
+    ]
     if any(
-        shape != shapes[0] or type(model) is not type(models[0]) for model, shape in zip(models, shapes, strict=True)
+        shape != shapes[0] or type(model) is not type(models[0])
+        for model, shape in zip(models, shapes, strict=True)
     ):
         raise ValueError("models must be of one architecture: the same weights, of the same shapes")
     require.function("batches", batches)
@@ -166,7 +179,9 @@ def fit_together(
     require.number("rate", rate, above=0)
     seeds = list(range(len(models)) if seeds is None else require.integers("seeds", seeds, 0))
     if len(seeds) != len(models):
-        raise ValueError(f"seeds must be one for each of the {len(models)} models, not {len(seeds)}")
+        raise ValueError(
+            f"seeds must be one for each of the {len(models)} models, not {len(seeds)}"
+        )
     place = next(models[0].parameters()).device
     for model in models:
         model.train()
@@ -175,9 +190,13 @@ def fit_together(
 
     def loss_of(weights: dict, buffers: dict, ids: Tensor, targets: Tensor) -> Tensor:
         logits = torch.func.functional_call(one, (weights, buffers), (ids,))
-        return nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=UNASKED)
+        return nn.functional.cross_entropy(
+            logits.flatten(0, 1), targets.flatten(), ignore_index=UNASKED
+        )
 
-    def together(weights: dict, buffers: dict, ids: Tensor, targets: Tensor) -> Float[Tensor, " models"]:
+    def together(
+        weights: dict, buffers: dict, ids: Tensor, targets: Tensor
+    ) -> Float[Tensor, " models"]:
         if len(ids) == 1:  # a lone model may do what vmap cannot, such as look at a value
             only = ({name: value[0] for name, value in part.items()} for part in (weights, buffers))
             return loss_of(*only, ids[0], targets[0])[None]
@@ -191,7 +210,8 @@ def fit_together(
         for group in optimiser.param_groups:
             group["lr"] = rate * min(1.0, step / max(1, warmup))
         ids, targets = (
-            _stacked([pair[part] for pair in drawn], filler).to(place) for part, filler in ((0, 0), (1, UNASKED))
+            _stacked([pair[part] for pair in drawn], filler).to(place)
+            for part, filler in ((0, 0), (1, UNASKED))
         )
         each = together(weights, buffers, ids, targets)
         optimiser.zero_grad()
@@ -201,7 +221,9 @@ def fit_together(
             losses[k].append(loss)
         bar.update()
         if not torch.isfinite(each).all():
-            raise ValueError(f"rate must be smaller: with {rate} the loss was {losses[running[0]][-1]} at step {step}")
+            raise ValueError(
+                f"rate must be smaller: with {rate} the loss was {losses[running[0]][-1]} at step {step}"
+            )
         if step == steps or (until is not None and step % every == 0):
             _unstack(weights, [models[k] for k in running])
             if step == steps:
@@ -222,7 +244,11 @@ def fit_together(
 
 @torch.no_grad()
 def accuracy(
-    model: nn.Module, batches: Callable[[torch.Generator], Batch], *, count: int = 4, seed: int = 10**6
+    model: nn.Module,
+    batches: Callable[[torch.Generator], Batch],
+    *,
+    count: int = 4,
+    seed: int = 10**6,
 ) -> float:
     """The share of targets that the largest logit names, over `count` batches that `fit` does not draw.
 
@@ -248,16 +274,26 @@ def accuracy(
 
 def _drawn(batches: Callable[[torch.Generator], Batch], seed: int) -> Batch:
     drawn = batches(torch.Generator().manual_seed(seed))
-    if not (isinstance(drawn, tuple) and len(drawn) == 2 and all(isinstance(x, Tensor) and x.ndim == 2 for x in drawn)):
-        raise ValueError(f"batches must return tokens and targets, two tensors (b, n), not {require.brief(drawn)}")
+    if not (
+        isinstance(drawn, tuple)
+        and len(drawn) == 2
+        and all(isinstance(x, Tensor) and x.ndim == 2 for x in drawn)
+    ):
+        raise ValueError(
+            f"batches must return tokens and targets, two tensors (b, n), not {require.brief(drawn)}"
+        )
     if drawn[0].shape != drawn[1].shape:
-        raise ValueError(f"batches must return as many targets as tokens, not {[tuple(x.shape) for x in drawn]}")
+        raise ValueError(
+            f"batches must return as many targets as tokens, not {[tuple(x.shape) for x in drawn]}"
+        )
     return drawn
 
 
 def _stacked(parts: list[Tensor], filler: int) -> Int[Tensor, "models b n"]:
     longest = max(part.shape[1] for part in parts)
-    return torch.stack([nn.functional.pad(part, (0, longest - part.shape[1]), value=filler) for part in parts])
+    return torch.stack(
+        [nn.functional.pad(part, (0, longest - part.shape[1]), value=filler) for part in parts]
+    )
 
 
 @torch.no_grad()
@@ -268,28 +304,40 @@ def _unstack(weights: dict[str, Tensor], models: Sequence[nn.Module]) -> None:
 
 
 def _narrowed(
-    weights: dict[str, Tensor], buffers: dict[str, Tensor], optimiser: torch.optim.Optimizer, kept: list[int]
+    weights: dict[str, Tensor],
+    buffers: dict[str, Tensor],
+    optimiser: torch.optim.Optimizer,
+    kept: list[int],
 ) -> tuple[dict[str, Tensor], dict[str, Tensor], torch.optim.Optimizer]:
     """The stack with the models `kept` alone, and the optimiser with what it remembers of them."""
     fewer = {name: value.detach()[kept].requires_grad_() for name, value in weights.items()}
-    again = torch.optim.AdamW(fewer.values(), lr=optimiser.defaults["lr"], weight_decay=0.0, foreach=True)
+    again = torch.optim.AdamW(
+        fewer.values(), lr=optimiser.defaults["lr"], weight_decay=0.0, foreach=True
+    )
     for name, value in weights.items():
         again.state[fewer[name]] = {
-            what: kind if kind.ndim == 0 else kind[kept] for what, kind in optimiser.state[value].items()
+            what: kind if kind.ndim == 0 else kind[kept]
+            for what, kind in optimiser.state[value].items()
         }
     return fewer, {name: value[kept] for name, value in buffers.items()}, again
 
 
-def _write(model: nn.Module, optimiser: torch.optim.Optimizer, path: Path, run: dict, losses: list[float]) -> None:
+def _write(
+    model: nn.Module, optimiser: torch.optim.Optimizer, path: Path, run: dict, losses: list[float]
+) -> None:
     state = {f"model.{name}": value.contiguous() for name, value in model.state_dict().items()}
     for number, values in optimiser.state_dict()["state"].items():
-        state |= {f"optimiser.{number}.{name}": value.contiguous() for name, value in values.items()}
+        state |= {
+            f"optimiser.{number}.{name}": value.contiguous() for name, value in values.items()
+        }
     fresh = path.with_name(path.name + ".part")
     save_file(state, fresh, metadata={"run": json.dumps(run), "losses": json.dumps(losses)})
     os.replace(fresh, path)  # whole or not at all
 
 
-def _resume(model: nn.Module, optimiser: torch.optim.Optimizer, path: Path, run: dict) -> list[float]:
+def _resume(
+    model: nn.Module, optimiser: torch.optim.Optimizer, path: Path, run: dict
+) -> list[float]:
     with safetensors.safe_open(path, "pt") as file:
         facts = file.metadata() or {}
     if json.loads(facts.get("run", "null")) != run:
@@ -297,13 +345,17 @@ def _resume(model: nn.Module, optimiser: torch.optim.Optimizer, path: Path, run:
             f"checkpoint must be of this run ({run}); {path.name} is of {facts.get('run', 'something else')}"
         )
     state = load_file(path)
-    model.load_state_dict({name[6:]: value for name, value in state.items() if name.startswith("model.")})
+    model.load_state_dict(
+        {name[6:]: value for name, value in state.items() if name.startswith("model.")}
+    )
     kept: dict[int, dict[str, Tensor]] = {}
     for name, value in state.items():
         if name.startswith("optimiser."):
             _, number, part = name.split(".", 2)
             kept.setdefault(int(number), {})[part] = value
-    optimiser.load_state_dict({"state": kept, "param_groups": optimiser.state_dict()["param_groups"]})
+    optimiser.load_state_dict(
+        {"state": kept, "param_groups": optimiser.state_dict()["param_groups"]}
+    )
     return json.loads(facts["losses"])
 
 
@@ -328,7 +380,11 @@ def seq_vcr_loss(
     require.tensor("x", x, "batch n d")
     if len(x) < 2:
         raise ValueError(f"x must have shape (batch >= 2, n, d), not {tuple(x.shape)}")
-    for name, value in (("variance_weight", variance_weight), ("covariance_weight", covariance_weight), ("eta", eta)):
+    for name, value in (
+        ("variance_weight", variance_weight),
+        ("covariance_weight", covariance_weight),
+        ("eta", eta),
+    ):
         require.number(name, value, 0)
     batch, n, d = x.shape
     centred = x - x.mean(0)
@@ -336,7 +392,9 @@ def seq_vcr_loss(
     variance = covariance.diagonal(dim1=1, dim2=2)
     off_diagonal = covariance.square().sum() - variance.square().sum()
     spread = (1 - (variance + eta).sqrt()).clamp(min=0).sum()
-    return require.finite("x, or a weight,", (variance_weight * spread + covariance_weight * off_diagonal) / (n * d))
+    return require.finite(
+        "x, or a weight,", (variance_weight * spread + covariance_weight * off_diagonal) / (n * d)
+    )
 
 
 @contextlib.contextmanager

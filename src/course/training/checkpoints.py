@@ -61,7 +61,9 @@ def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: An
         raise ValueError(f"task must be one of {', '.join(TASKS)}, not {require.brief(task)}")
     problem = _misfit(_decoder(decoder, task, "decoder"), model.state_dict())
     if problem:
-        raise ValueError(f"decoder must be the arguments that the model was made with, but {problem}")
+        raise ValueError(
+            f"decoder must be the arguments that the model was made with, but {problem}"
+        )
     save_file({name: value.contiguous() for name, value in model.state_dict().items()}, path)
     settings = {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
     card = {
@@ -90,37 +92,57 @@ def load(name: str | Path) -> Trained:
     require.instance("name", name, str | Path, "the name of a checkpoint, or a path")
     path = Path(name)
     if path.suffix != ".safetensors":
-        path = data.folder() / "checkpoints" / f"{require.choice('name', str(name), names())}.safetensors"
+        path = (
+            data.folder()
+            / "checkpoints"
+            / f"{require.choice('name', str(name), names())}.safetensors"
+        )
     card_path = path.with_suffix(".json")
     if not path.is_file():
         raise ValueError(f"name must be a file that is there, not {str(path)!r}")
     if not card_path.is_file():
-        raise ValueError(f"name must be a checkpoint with its card, but there is no {card_path.name} beside it")
+        raise ValueError(
+            f"name must be a checkpoint with its card, but there is no {card_path.name} beside it"
+        )
     card = _read(card_path)
     kind = require.choice(f"the task in {card_path.name}", card["task"].get("name"), TASKS)
-    settings = {key: tuple(v) if isinstance(v, list) else v for key, v in card["task"].items() if key != "name"}
+    settings = {
+        key: tuple(v) if isinstance(v, list) else v
+        for key, v in card["task"].items()
+        if key != "name"
+    }
     try:
         task = TASKS[kind](**settings)
     except TypeError as error:
-        raise ValueError(f"name must have a card that fits the course: {card_path.name} says {error}") from None
+        raise ValueError(
+            f"name must have a card that fits the course: {card_path.name} says {error}"
+        ) from None
     if list(task.vocabulary) != card["vocabulary"]:
-        raise ValueError(f"name must have a card that fits the course: {card_path.name} is of another vocabulary")
+        raise ValueError(
+            f"name must have a card that fits the course: {card_path.name} is of another vocabulary"
+        )
     with torch.device("meta"):  # shapes alone: a card may ask for more memory than there is
         sketch = _decoder(card["decoder"], task, card_path.name)
     try:
         weights = load_file(path)
     except SafetensorError as error:
-        raise ValueError(f"name must be whole: {path.name} is damaged ({str(error).splitlines()[0]})") from None
+        raise ValueError(
+            f"name must be whole: {path.name} is damaged ({str(error).splitlines()[0]})"
+        ) from None
     if problem := _misfit(sketch, weights):
         raise ValueError(f"name must fit its card {card_path.name}, but {problem}")
     if _digest(path) != card["sha256"]:
-        raise ValueError(f"name must fit its card {card_path.name}, but the weights have another SHA-256")
+        raise ValueError(
+            f"name must fit its card {card_path.name}, but the weights have another SHA-256"
+        )
     model = _decoder(card["decoder"], task, card_path.name)
     model.load_state_dict(weights)
     return Trained(model.eval().requires_grad_(False), task, card)
 
 
-def copying(trained: Trained, lengths: Sequence[int], place: str, digit: str) -> dict[str, Float[Tensor, " lengths"]]:
+def copying(
+    trained: Trained, lengths: Sequence[int], place: str, digit: str
+) -> dict[str, Float[Tensor, " lengths"]]:
     """What a copying decoder makes of n digits, all alike but `digit` at the place that is asked for: 1…10, last?
 
     Returns:
@@ -138,7 +160,10 @@ def copying(trained: Trained, lengths: Sequence[int], place: str, digit: str) ->
     (True, True)
     """
     require.instance("trained", trained, Trained, "what checkpoints.load returns")
-    model, task = trained.model, require.instance("the task of trained", trained.task, tasks.Copying, "Copying")
+    model, task = (
+        trained.model,
+        require.instance("the task of trained", trained.task, tasks.Copying, "Copying"),
+    )
     lengths = require.integers("lengths", lengths, 2, 100_000)
     swapped = tasks.PLACES[1 - tasks.PLACES.index(require.choice("place", place, tasks.PLACES))]
     other = "1" if require.choice("digit", digit, ("0", "1")) == "0" else "0"
@@ -147,14 +172,22 @@ def copying(trained: Trained, lengths: Sequence[int], place: str, digit: str) ->
     for n in lengths:
         same = other * n
         string = digit + same[1:] if place == "first" else same[1:] + digit
-        tokens, targets = task.encode([string, same, string + string[-1], string, same], [place] * 3 + [swapped] * 2)
+        tokens, targets = task.encode(
+            [string, same, string + string[-1], string, same], [place] * 3 + [swapped] * 2
+        )
         with torch.no_grad():
             states = model.states(tokens)[targets != training.UNASKED]
             logits = model.head(states)
         margin = (logits[:, ids[0]] - logits[:, ids[1]]).double()
         distance = (states[0] - states[1:3]).double().abs().sum(-1)
         rows.append(torch.stack([margin[0], margin[1], *distance, margin[3] - margin[4]]))
-    return dict(zip(("margin", "control", "distance", "repeated", "swapped"), torch.stack(rows).T, strict=True))
+    return dict(
+        zip(
+            ("margin", "control", "distance", "repeated", "swapped"),
+            torch.stack(rows).T,
+            strict=True,
+        )
+    )
 
 
 def _digest(path: str | Path) -> str:
@@ -167,17 +200,23 @@ def _read(path: Path) -> dict:
     except ValueError:
         raise ValueError(f"name must have a card in JSON, but {path.name} cannot be read") from None
     wanted = {"task": dict, "decoder": dict, "vocabulary": list, "sha256": str}
-    if not isinstance(card, dict) or not all(isinstance(card.get(key), kind) for key, kind in wanted.items()):
+    if not isinstance(card, dict) or not all(
+        isinstance(card.get(key), kind) for key, kind in wanted.items()
+    ):
         raise ValueError(f"name must have a card with {', '.join(wanted)}, which {path.name} lacks")
     return card
 
 
 def _decoder(arguments: object, task: Any, name: str) -> Decoder:
-    with torch.random.fork_rng(devices=[]):  # the first weights are thrown away: nobody else's numbers change
+    with torch.random.fork_rng(
+        devices=[]
+    ):  # the first weights are thrown away: nobody else's numbers change
         try:
             return Decoder(len(task.vocabulary), **arguments)
         except TypeError:
-            raise ValueError(f"{name} must hold arguments of Decoder, not {require.brief(arguments)}") from None
+            raise ValueError(
+                f"{name} must hold arguments of Decoder, not {require.brief(arguments)}"
+            ) from None
 
 
 def _misfit(model: Decoder, weights: dict[str, torch.Tensor]) -> str:

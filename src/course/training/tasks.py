@@ -23,26 +23,40 @@ TOKENS = {"characters": 1, "separated": 1, "chunks of 2": 2, "chunks of 3": 3, "
 PLACES = ("first", "last")
 
 
-def batch(vocabulary: Sequence[str], rows: Sequence[Sequence[str]], answers: Sequence[str]) -> Batch:
+def batch(
+    vocabulary: Sequence[str], rows: Sequence[Sequence[str]], answers: Sequence[str]
+) -> Batch:
     """Tokens, padded on the right, and targets: each row's answer at its last place, nothing asked elsewhere.
 
     >>> tokens, targets = batch(["<pad>", "a", "b"], [["a"], ["b", "a"]], ["b", "a"])
     >>> tokens.tolist(), targets.tolist()
     ([[1, 0], [2, 1]], [[2, -100], [-100, 1]])
     """
-    vocabulary, answers, rows = _texts("vocabulary", vocabulary), _texts("answers", answers), _listed("rows", rows)
+    vocabulary, answers, rows = (
+        _texts("vocabulary", vocabulary),
+        _texts("answers", answers),
+        _listed("rows", rows),
+    )
     number = {text: place for place, text in enumerate(vocabulary)}
     if len(answers) != len(rows):
-        raise ValueError(f"answers must be one for each of the {len(rows)} rows, not {len(answers)}")
+        raise ValueError(
+            f"answers must be one for each of the {len(rows)} rows, not {len(answers)}"
+        )
     if not all(answer in number for answer in answers):
         raise ValueError(f"answers must be tokens of the vocabulary, not {require.brief(answers)}")
     for row in rows:
         if set(_texts("rows", row)) - set(number):
-            raise ValueError(f"rows must hold tokens of the vocabulary alone, not {require.brief(row)}")
+            raise ValueError(
+                f"rows must hold tokens of the vocabulary alone, not {require.brief(row)}"
+            )
     longest = max(map(len, rows))
-    tokens = torch.tensor([[number[text] for text in row] + [0] * (longest - len(row)) for row in rows])
+    tokens = torch.tensor(
+        [[number[text] for text in row] + [0] * (longest - len(row)) for row in rows]
+    )
     targets = torch.full_like(tokens, UNASKED)
-    targets[range(len(rows)), [len(row) - 1 for row in rows]] = torch.tensor([number[text] for text in answers])
+    targets[range(len(rows)), [len(row) - 1 for row in rows]] = torch.tensor(
+        [number[text] for text in answers]
+    )
     return tokens, targets
 
 
@@ -88,8 +102,19 @@ class Counting:
     def vocabulary(self) -> tuple[str, ...]:
         """The text of each token."""
         answers = map(str, range(self.most + 1))
-        pieces = ["".join(s) for k in range(TOKENS[self.tokens]) for s in itertools.product("xy", repeat=k + 1)]
-        return (PAD, START, ASK, *answers, *pieces, *([SEPARATOR] if self.tokens == "separated" else []))
+        pieces = [
+            "".join(s)
+            for k in range(TOKENS[self.tokens])
+            for s in itertools.product("xy", repeat=k + 1)
+        ]
+        return (
+            PAD,
+            START,
+            ASK,
+            *answers,
+            *pieces,
+            *([SEPARATOR] if self.tokens == "separated" else []),
+        )
 
     def split(self, string: str) -> list[str]:
         """The question about a string, token by token."""
@@ -104,7 +129,9 @@ class Counting:
         strings = _texts("strings", strings)
         rows = [self.split(string) for string in strings]
         if (largest := max(string.count("y") for string in strings)) > self.most:
-            raise ValueError(f"strings must have at most {self.most} y, the largest answer there is, not {largest}")
+            raise ValueError(
+                f"strings must have at most {self.most} y, the largest answer there is, not {largest}"
+            )
         return batch(self.vocabulary, rows, [str(string.count("y")) for string in strings])
 
     def text(self, tokens: Int[Tensor, " n"]) -> str:
@@ -113,7 +140,10 @@ class Counting:
 
     def strings(self, generator: torch.Generator) -> list[str]:
         """The strings of a batch."""
-        return [_string_of(n, min(n, self.most), "xy", generator) for n in _drawn(self.lengths, self.size, generator)]
+        return [
+            _string_of(n, min(n, self.most), "xy", generator)
+            for n in _drawn(self.lengths, self.size, generator)
+        ]
 
     def __call__(self, generator: torch.Generator) -> Batch:
         return self.encode(self.strings(generator))
@@ -166,7 +196,9 @@ class RunningCount(Counting):
 
     def __call__(self, generator: torch.Generator) -> Batch:
         share = torch.rand(self.size, 1, generator=generator)
-        return self.rows((torch.rand(self.size, self.lengths[1], generator=generator) < share).long())
+        return self.rows(
+            (torch.rand(self.size, self.lengths[1], generator=generator) < share).long()
+        )
 
 
 @dataclass(frozen=True)
@@ -205,9 +237,14 @@ class Copying:
         """The question about each string, and the answer."""
         strings, places = _texts("strings", strings), _texts("places", places)
         if len(places) != len(strings):
-            raise ValueError(f"places must be one for each of the {len(strings)} strings, not {len(places)}")
+            raise ValueError(
+                f"places must be one for each of the {len(strings)} strings, not {len(places)}"
+            )
         asked = [PLACES.index(require.choice("places", place, PLACES)) for place in places]
-        rows = [[START, *_string(string, "01"), place] for string, place in zip(strings, places, strict=True)]
+        rows = [
+            [START, *_string(string, "01"), place]
+            for string, place in zip(strings, places, strict=True)
+        ]
         answers = [string[-last] for string, last in zip(strings, asked, strict=True)]
         return batch(self.vocabulary, rows, answers)
 
@@ -216,7 +253,9 @@ class Copying:
         return _text(self.vocabulary, tokens)
 
     def __call__(self, generator: torch.Generator) -> Batch:
-        strings = [_string_of(n, n, "01", generator) for n in _drawn(self.lengths, self.size, generator)]
+        strings = [
+            _string_of(n, n, "01", generator) for n in _drawn(self.lengths, self.size, generator)
+        ]
         asked = torch.randint(len(self.places), (self.size,), generator=generator)
         return self.encode(strings, [self.places[k] for k in asked.tolist()])
 
@@ -262,8 +301,16 @@ class Retrieval:
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """The text of each token."""
-        names, values = string.ascii_lowercase[: self.keys], [str(value) for value in range(self.values)]
-        return (PAD, *values, *(f"?{key}" for key in names), *(key + value for key in names for value in values))
+        names, values = (
+            string.ascii_lowercase[: self.keys],
+            [str(value) for value in range(self.values)],
+        )
+        return (
+            PAD,
+            *values,
+            *(f"?{key}" for key in names),
+            *(key + value for key in names for value in values),
+        )
 
     def text(self, tokens: Int[Tensor, " n"]) -> str:
         """Tokens in words, without the padding."""
@@ -282,10 +329,17 @@ class Retrieval:
         pairs = _drawn(self.lengths, 1, generator)[0]
         order = torch.rand(self.size, self.keys, generator=generator).argsort(1)
         asked, others = order[:, : self.asked], order[:, self.asked :]
-        keys = others.gather(1, torch.randint(others.shape[1], (self.size, pairs), generator=generator))
+        keys = others.gather(
+            1, torch.randint(others.shape[1], (self.size, pairs), generator=generator)
+        )
         places = torch.rand(self.size, pairs, generator=generator).argsort(1)[:, : self.asked]
         keys = keys.scatter(1, places, asked)
-        return keys, torch.randint(self.values, (self.size, pairs), generator=generator), asked, places
+        return (
+            keys,
+            torch.randint(self.values, (self.size, pairs), generator=generator),
+            asked,
+            places,
+        )
 
     def __call__(self, generator: torch.Generator) -> Batch:
         keys, values, asked, places = self._drawn(generator)
@@ -319,14 +373,19 @@ class Rivals(Retrieval):
         require.integer("keys", self.keys, 2, 10_000)
         require.integer("values", self.values, 2, 10)
         if self.lengths[1] > self.keys:
-            raise ValueError(f"lengths must be at most keys = {self.keys}, as no key stands twice, not {self.lengths}")
+            raise ValueError(
+                f"lengths must be at most keys = {self.keys}, as no key stands twice, not {self.lengths}"
+            )
         if require.integer("asked", self.asked, 1) > self.lengths[0]:
             raise ValueError(f"asked must be at most lengths = {self.lengths}, not {self.asked}")
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """The text of each token."""
-        names, values = [f"k{key}" for key in range(self.keys)], [str(value) for value in range(self.values)]
+        names, values = (
+            [f"k{key}" for key in range(self.keys)],
+            [str(value) for value in range(self.values)],
+        )
         pairs = (f"{key}={value}" for key in names for value in values)
         return (PAD, *values, *(f"?{key}" for key in names), *pairs)
 
@@ -334,7 +393,12 @@ class Rivals(Retrieval):
         pairs = _drawn(self.lengths, 1, generator)[0]
         keys = torch.rand(self.size, self.keys, generator=generator).argsort(1)[:, :pairs]
         places = torch.rand(self.size, pairs, generator=generator).argsort(1)[:, : self.asked]
-        return keys, torch.randint(self.values, (self.size, pairs), generator=generator), keys.gather(1, places), places
+        return (
+            keys,
+            torch.randint(self.values, (self.size, pairs), generator=generator),
+            keys.gather(1, places),
+            places,
+        )
 
 
 @dataclass(frozen=True)
@@ -355,7 +419,10 @@ class Recall(Retrieval):
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """The text of each token."""
-        names, values = string.ascii_lowercase[: self.keys], [str(value) for value in range(self.values)]
+        names, values = (
+            string.ascii_lowercase[: self.keys],
+            [str(value) for value in range(self.values)],
+        )
         return (PAD, *values, *(f"?{key}" for key in names), *names)
 
     def answers(self, tokens: Int[Tensor, "b n"]) -> Int[Tensor, "b n"]:
@@ -364,7 +431,9 @@ class Recall(Retrieval):
         asked = torch.where((tokens >= question) & (tokens < first), tokens - question, -1)
         key = torch.where(tokens >= first, tokens - first, -2)
         same = asked[:, :, None] == key[:, None, :]
-        value = (tokens >= 1) & (tokens < question)  # a separator may stand between a key and its value
+        value = (tokens >= 1) & (
+            tokens < question
+        )  # a separator may stand between a key and its value
         places = torch.arange(tokens.shape[1], device=tokens.device)
         after = (value[:, None] & (places > same.int().argmax(-1, keepdim=True))).int().argmax(-1)
         return torch.where(same.any(-1), after, -1)
@@ -372,7 +441,9 @@ class Recall(Retrieval):
     def __call__(self, generator: torch.Generator) -> Batch:
         keys, values, asked, places = self._drawn(generator)
         question, first = 1 + self.values, 1 + self.values + self.keys
-        tokens = torch.cat([torch.stack([first + keys, 1 + values], 2).flatten(1), question + asked], 1)
+        tokens = torch.cat(
+            [torch.stack([first + keys, 1 + values], 2).flatten(1), question + asked], 1
+        )
         return tokens, _at_the_end(tokens, 1 + values.gather(1, places))
 
 
@@ -405,7 +476,9 @@ class Language:
         _check(self.lengths, self.size)
         require.choice("part", self.part, ("training", "held out"))
         if self.lengths[1] >= len(self.characters):
-            raise ValueError(f"lengths must be below {len(self.characters)}, the characters of the {self.part} part")
+            raise ValueError(
+                f"lengths must be below {len(self.characters)}, the characters of the {self.part} part"
+            )
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -423,7 +496,9 @@ class Language:
         """Tokens as text."""
         require.tensor("tokens", tokens, "n", "whole")
         if tokens.min() < 0 or tokens.max() >= len(self.vocabulary):
-            raise ValueError(f"tokens must be from 0 to {len(self.vocabulary) - 1}, the vocabulary of the task")
+            raise ValueError(
+                f"tokens must be from 0 to {len(self.vocabulary) - 1}, the vocabulary of the task"
+            )
         return "".join(self.vocabulary[token] for token in tokens.tolist() if token)
 
     def __call__(self, generator: torch.Generator) -> Batch:
@@ -450,7 +525,9 @@ def _at_the_end(tokens: Int[Tensor, "b n"], answers: Int[Tensor, "b k"]) -> Int[
 def _check(lengths: object, size: object) -> None:
     found = require.integers("lengths", lengths, 1, 100_000)
     if len(found) != 2 or found[0] > found[1] or not isinstance(lengths, Sequence):
-        raise ValueError(f"lengths must be the least and the largest length, not {require.brief(lengths)}")
+        raise ValueError(
+            f"lengths must be the least and the largest length, not {require.brief(lengths)}"
+        )
     require.integer("size", size, 1, 100_000)
 
 
@@ -469,7 +546,9 @@ def _texts(name: str, values: object) -> list[str]:
 
 def _string(string: object, letters: str) -> str:
     if not isinstance(string, str) or not string or set(string) - set(letters):
-        raise ValueError(f"strings must be of the letters {' and '.join(letters)}, not {require.brief(string)}")
+        raise ValueError(
+            f"strings must be of the letters {' and '.join(letters)}, not {require.brief(string)}"
+        )
     return string
 
 
@@ -498,5 +577,7 @@ def _piece(y: Int[Tensor, "b k"]) -> Int[Tensor, " b"]:
 def _text(vocabulary: tuple[str, ...], tokens: Int[Tensor, " n"]) -> str:
     require.tensor("tokens", tokens, "n", "whole")
     if tokens.min() < 0 or tokens.max() >= len(vocabulary):
-        raise ValueError(f"tokens must be from 0 to {len(vocabulary) - 1}, the vocabulary of the task")
+        raise ValueError(
+            f"tokens must be from 0 to {len(vocabulary) - 1}, the vocabulary of the task"
+        )
     return " ".join(vocabulary[token] for token in tokens.tolist() if vocabulary[token] != PAD)

@@ -119,16 +119,22 @@ def load(
     asked = {"dtype": number, "use_safetensors": True, "output_loading_info": True, **options}
     if place is None:
         if not importlib.util.find_spec("accelerate"):
-            raise ValueError(f"device {_SHARDED!r} needs the package accelerate: pip install accelerate")
+            raise ValueError(
+                f"device {_SHARDED!r} needs the package accelerate: pip install accelerate"
+            )
         asked["device_map"] = _SHARDED
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
         try:
-            found = transformers.AutoModelForCausalLM.from_pretrained(source, attn_implementation=attention, **asked)
+            found = transformers.AutoModelForCausalLM.from_pretrained(
+                source, attn_implementation=attention, **asked
+            )
         except ValueError as error:
             if "scaled_dot_product_attention" not in str(error):
                 raise
-            found = transformers.AutoModelForCausalLM.from_pretrained(source, attn_implementation="eager", **asked)
+            found = transformers.AutoModelForCausalLM.from_pretrained(
+                source, attn_implementation="eager", **asked
+            )
     except (torch.OutOfMemoryError, MemoryError):
         raise
     except Exception as error:  # each family has faults of its own in its config.json
@@ -136,10 +142,14 @@ def load(
     model, report = found
     if report["missing_keys"]:
         first = sorted(report["missing_keys"])[0]
-        raise ValueError(f"{name} lacks weights ({first}) and is no complete decoder: choose another model")
+        raise ValueError(
+            f"{name} lacks weights ({first}) and is no complete decoder: choose another model"
+        )
     if spare := sorted(key for key in report["unexpected_keys"] if not _SPARE.search(key)):
         why = f"holds {len(spare)} weights that its config.json has no place for ({spare[0]})"
-        raise ValueError(f"{name} {why}, and would be another model without them: fetch or save both again")
+        raise ValueError(
+            f"{name} {why}, and would be another model without them: fetch or save both again"
+        )
     config = model.config
     _check_decoder(str(name), config)
     config._name_or_path = str(name)
@@ -153,9 +163,13 @@ def _in_memory(network: "transformers.PreTrainedModel", tokenizer: object) -> La
 
     if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
         given = "there is none" if tokenizer is None else f"not {require.brief(tokenizer)}"
-        raise ValueError(f"tokenizer must be the model's own, as in models.load(model, tokenizer=tokenizer), {given}")
+        raise ValueError(
+            f"tokenizer must be the model's own, as in models.load(model, tokenizer=tokenizer), {given}"
+        )
     if network.get_output_embeddings() is None:
-        raise ValueError(f"{type(network).__name__} has no head for tokens: load it with AutoModelForCausalLM")
+        raise ValueError(
+            f"{type(network).__name__} has no head for tokens: load it with AutoModelForCausalLM"
+        )
     _check_decoder(type(network).__name__, network.config)
     network.config._name_or_path = network.config._name_or_path or type(network).__name__
     return LanguageModel(network.eval(), tokenizer)
@@ -189,7 +203,9 @@ def _source(name: str | Path) -> str | Path:
     folder = Path(name).expanduser()
     if name == "" or not folder.is_dir():
         if isinstance(name, Path) or not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name):
-            raise ValueError(f"no folder {str(name)!r}: give a folder, a hub id such as org/name, or {DEFAULT!r}")
+            raise ValueError(
+                f"no folder {str(name)!r}: give a folder, a hub id such as org/name, or {DEFAULT!r}"
+            )
         return name
     if not (folder / "config.json").is_file():
         raise ValueError(f"{name} holds no config.json: write the folder with save_pretrained")
@@ -208,7 +224,9 @@ def _check_config(name: str | Path, path: Path) -> None:
     except (OSError, ValueError):
         return  # which transformers says well
     if not isinstance(found, dict):
-        raise ValueError(f"the config.json of {name} must hold an object, not {require.brief(found)}")
+        raise ValueError(
+            f"the config.json of {name} must hold an object, not {require.brief(found)}"
+        )
     if found.get("is_encoder_decoder"):
         raise ValueError(f"{name} {_BOTH}")
 
@@ -219,7 +237,9 @@ def _unreachable(name: str) -> bool:
         get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=10)
     except (hub.RepositoryNotFoundError, hub.EntryNotFoundError, ValueError):
         return False
-    except Exception:  # the hub's HTTP library, whose errors arrive here, is not the same in every version
+    except (
+        Exception
+    ):  # the hub's HTTP library, whose errors arrive here, is not the same in every version
         return True
     return False
 
@@ -228,30 +248,46 @@ def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
     """One sentence for what transformers or the hub raised, which may be many lines deep in causes."""
     causes = list(_causes(error))
     text = " ".join(str(cause) for cause in causes)
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [
+        type(error).__name__
+    ]
     said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
 
     def is_a(*kinds: type) -> bool:
         return any(isinstance(cause, kinds) for cause in causes)
 
     if is_a(hub.GatedRepoError):
-        return OSError(f"{name} is gated: accept its terms on its hub page, run `hf auth login`, try again")
+        return OSError(
+            f"{name} is gated: accept its terms on its hub page, run `hf auth login`, try again"
+        )
     if is_a(hub.RepositoryNotFoundError):
-        return ValueError(f"the hub has no public model {name!r}: check the spelling, or run `hf auth login`")
+        return ValueError(
+            f"the hub has no public model {name!r}: check the spelling, or run `hf auth login`"
+        )
     if is_a(hub.OfflineModeIsEnabled, hub.LocalEntryNotFoundError) or "couldn't connect" in text:
-        return ConnectionError(f"{name} is not here and the hub cannot be reached: connect, or use {DEFAULT!r}")
+        return ConnectionError(
+            f"{name} is not here and the hub cannot be reached: connect, or use {DEFAULT!r}"
+        )
     if is_a(SafetensorError):
         return ValueError(f"the weights of {name} are damaged ({said}): fetch or save them again")
     if "trust_remote_code" in text:
-        return ValueError(f"{name} needs code of its own, which is not run here: choose another model")
-    if "Unrecognized configuration class" in text and any(kind in text for kind in ("T5", "Bart", "Pegasus", "Marian")):
+        return ValueError(
+            f"{name} needs code of its own, which is not run here: choose another model"
+        )
+    if "Unrecognized configuration class" in text and any(
+        kind in text for kind in ("T5", "Bart", "Pegasus", "Marian")
+    ):
         return ValueError(f"{name} {_BOTH}")
     if "mismatched_sizes" in text:
-        return ValueError(f"the weights of {name} do not fit its config.json: fetch or save both again")
+        return ValueError(
+            f"the weights of {name} do not fit its config.json: fetch or save both again"
+        )
     if "backend tokenizer" in text:
         return ValueError(f"{name} has no tokenizer that can be read: {_RESAVE}, the tokenizer too")
     if "safetensors" in text:
-        return ValueError(f"{name} has no safetensors weights, and pickled ones are not opened: {_RESAVE}")
+        return ValueError(
+            f"{name} has no safetensors weights, and pickled ones are not opened: {_RESAVE}"
+        )
     return ValueError(f"{name} could not be loaded as a decoder: {said}")
 
 

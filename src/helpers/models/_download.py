@@ -91,14 +91,20 @@ def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
         # without "identity" a server may compress, and offsets would count other bytes
         headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={have}-"} if have else {})}
         try:
-            with requests.get(url, headers=headers, stream=True, timeout=60, **settings) as response:
-                if response.status_code == 416:  # nothing lies beyond what we have: its hash decides
+            with requests.get(
+                url, headers=headers, stream=True, timeout=60, **settings
+            ) as response:
+                if (
+                    response.status_code == 416
+                ):  # nothing lies beyond what we have: its hash decides
                     return
                 response.raise_for_status()
                 resumed = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
                 start = have if resumed else 0
                 total = start + int(response.headers.get("Content-Length", 0)) or None
-                bar = compute.progress(label=part.stem, total=total, initial=start, unit="B", unit_scale=True)
+                bar = compute.progress(
+                    label=part.stem, total=total, initial=start, unit="B", unit_scale=True
+                )
                 with open(part, "ab" if resumed else "wb") as file, bar:
                     for block in response.iter_content(1 << 18):
                         file.write(block)
@@ -106,7 +112,9 @@ def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
                 return
         except requests.RequestException as error:
             if attempt == attempts - 1:
-                raise ConnectionError(f"{part.stem} did not arrive ({type(error).__name__})") from error
+                raise ConnectionError(
+                    f"{part.stem} did not arrive ({type(error).__name__})"
+                ) from error
             time.sleep(attempt + 1)
 
 

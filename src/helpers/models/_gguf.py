@@ -78,7 +78,10 @@ def _config(facts: dict, initializer_range: float) -> "transformers.LlamaConfig"
 
 
 def _torch_name(name: str) -> str:
-    whole = {"token_embd.weight": "model.embed_tokens.weight", "output_norm.weight": "model.norm.weight"}
+    whole = {
+        "token_embd.weight": "model.embed_tokens.weight",
+        "output_norm.weight": "model.norm.weight",
+    }
     if name in whole:
         return whole[name]
     _, layer, part, _ = name.split(".")
@@ -102,11 +105,20 @@ def _tokenizer(facts: dict) -> "transformers.PreTrainedTokenizerFast":
     merges = [tuple(pair.split(" ")) for pair in facts["tokenizer.ggml.merges"]]
     backend = Tokenizer(BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))
     backend.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
     )
     backend.decoder = decoders.ByteLevel()
-    control = [i for i, kind in enumerate(facts["tokenizer.ggml.token_type"]) if kind == gguf.TokenType.CONTROL]
-    backend.add_special_tokens([AddedToken(tokens[i], normalized=False, special=True) for i in control])
+    control = [
+        i
+        for i, kind in enumerate(facts["tokenizer.ggml.token_type"])
+        if kind == gguf.TokenType.CONTROL
+    ]
+    backend.add_special_tokens(
+        [AddedToken(tokens[i], normalized=False, special=True) for i in control]
+    )
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         bos_token=tokens[facts["tokenizer.ggml.bos_token_id"]],

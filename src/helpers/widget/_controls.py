@@ -15,11 +15,17 @@ class Control(NamedTuple):
     start: int
 
 
-def control(name: str, values: Iterable, labels: Mapping[str, str], start: Mapping[str, Any]) -> Control:
+def control(
+    name: str, values: Iterable, labels: Mapping[str, str], start: Mapping[str, Any]
+) -> Control:
     """Numbers make a slider, strings or a mapping from label to value a choice, `[False, True]` a switch."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValueError(f"{name} must be a list of values, not {values!r}")
-    names, values = (list(values), list(values.values())) if isinstance(values, Mapping) else (None, list(values))
+    names, values = (
+        (list(values), list(values.values()))
+        if isinstance(values, Mapping)
+        else (None, list(values))
+    )
     if not values:
         raise ValueError(f"{name} has no values")
     kind = "choice"

@@ -47,7 +47,9 @@ def _axes(ax: Axes) -> Iterable[str]:
         if line.get_gid() == style.ROUNDING:
             yield f"{name}: rounding"
             continue
-        drawn.setdefault(name, []).append(np.stack([np.asarray(each, dtype=float) for each in line.get_data()]))
+        drawn.setdefault(name, []).append(
+            np.stack([np.asarray(each, dtype=float) for each in line.get_data()])
+        )
     for name, points in drawn.items():  # points that look alike stand in one line of text
         x, y = np.concatenate(points, axis=1)
         yield f"{name}: x {_numbers(x)}; y {_numbers(y)}"
@@ -59,7 +61,8 @@ def _axes(ax: Axes) -> Iterable[str]:
         )
     for name, places in boxes.items():
         yield f"{name}: " + "; ".join(
-            f"{side} {_numbers(each)}" for side, each in zip(_SIDES, zip(*places, strict=True), strict=True)
+            f"{side} {_numbers(each)}"
+            for side, each in zip(_SIDES, zip(*places, strict=True), strict=True)
         )
     for collection in ax.collections:
         yield _collection(collection)
@@ -68,20 +71,32 @@ def _axes(ax: Axes) -> Iterable[str]:
         yield f"image {image.get_cmap().name} {values.shape}: {_numbers(values.ravel())}"
     noise = [line.get_label() for line in ax.get_lines() if line.get_gid() == style.ROUNDING]
     for text in ax.texts:
-        at = "rounding" if text.get_text() in noise else _numbers(getattr(text, "xy", text.get_position()))
+        at = (
+            "rounding"
+            if text.get_text() in noise
+            else _numbers(getattr(text, "xy", text.get_position()))
+        )
         yield f"text {_colour(text.get_color())} {text.get_text()!r} at {at}"
     if legend := ax.get_legend():
         yield _legend(legend)
 
 
 def _legend(legend: Legend) -> str:
-    return f"legend: {' / '.join(text.get_text() for text in legend.get_texts())}".replace("\n", " ")
+    return f"legend: {' / '.join(text.get_text() for text in legend.get_texts())}".replace(
+        "\n", " "
+    )
 
 
 def _collection(found: Collection) -> str:
-    colours = list(dict.fromkeys(_colour(c) for c in (*found.get_facecolor(), *found.get_edgecolor())))[:4]
+    colours = list(
+        dict.fromkeys(_colour(c) for c in (*found.get_facecolor(), *found.get_edgecolor()))
+    )[:4]
     offsets, paths = np.asarray(found.get_offsets(), dtype=float), found.get_paths()
-    places = offsets if offsets.any() else np.concatenate([path.vertices for path in paths] or [np.zeros((0, 2))])
+    places = (
+        offsets
+        if offsets.any()
+        else np.concatenate([path.vertices for path in paths] or [np.zeros((0, 2))])
+    )
     return f"{type(found).__name__} {' '.join(colours)}: {_numbers(places[:, 0])}; {_numbers(places[:, 1])}"
 
 
@@ -99,12 +114,20 @@ def _colour(colour: object) -> str:
 
 def _numbers(values: object) -> str:
     """Three digits of each number; of many, their count, mean, ends and some between."""
-    found = np.asarray(values.detach().cpu() if isinstance(values, torch.Tensor) else values, dtype=float).ravel()
-    text = [_three(x) for x in found[:: 1 if len(found) <= _WHOLE else math.ceil(len(found) / _SHOWN)]]
+    found = np.asarray(
+        values.detach().cpu() if isinstance(values, torch.Tensor) else values, dtype=float
+    ).ravel()
+    text = [
+        _three(x) for x in found[:: 1 if len(found) <= _WHOLE else math.ceil(len(found) / _SHOWN)]
+    ]
     if len(found) <= _WHOLE:
         return " ".join(text)
     finite = found[np.isfinite(found)]
-    summary = " ".join(_three(x) for x in (finite.mean(), finite.min(), finite.max())) if len(finite) else "none finite"
+    summary = (
+        " ".join(_three(x) for x in (finite.mean(), finite.min(), finite.max()))
+        if len(finite)
+        else "none finite"
+    )
     return f"{' '.join(text)} ({len(found)}: mean, least, most {summary})"
 
 

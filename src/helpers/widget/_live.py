@@ -21,7 +21,9 @@ _DEBOUNCE = 0.15  # seconds without a new value before a frame is drawn
 _PACE = 0.9  # seconds that Play shows a frame
 _SCRIPT = (Path(__file__).parent / "live.js").read_text()
 # ipywidgets lets no script in, but tells a style when it has arrived
-_STYLE = f'<style onload="{html.escape(_SCRIPT, quote=True)}">{_still.STYLE}{_picture.STYLE}</style>'
+_STYLE = (
+    f'<style onload="{html.escape(_SCRIPT, quote=True)}">{_still.STYLE}{_picture.STYLE}</style>'
+)
 _COMPUTING = "<em>computing…</em>"
 _PLAY, _STOP = "▶ Play", "■ Stop"
 
@@ -32,7 +34,12 @@ class Panel:
     `frame` draws the state with these indices; `controls` name the inputs.
     """
 
-    def __init__(self, controls: list[Control], frame: Callable[[tuple[int, ...]], tuple[str, str]], caption: str):
+    def __init__(
+        self,
+        controls: list[Control],
+        frame: Callable[[tuple[int, ...]], tuple[str, str]],
+        caption: str,
+    ):
         self.controls, self.frame = controls, frame
         self.inputs = [_input(control) for control in controls]
         self.status, self.body, self.printed = widgets.HTML(), widgets.HTML(), widgets.HTML()
@@ -62,7 +69,9 @@ class Panel:
     def _row(self, box: widgets.Widget, control: Control) -> widgets.Widget:
         if control.kind != "range" or len(control.values) == 1:
             return box
-        button = widgets.Button(description=_PLAY, tooltip=f"Play: {control.label}", layout={"width": "auto"})
+        button = widgets.Button(
+            description=_PLAY, tooltip=f"Play: {control.label}", layout={"width": "auto"}
+        )
         button.add_class("explore-play")
         button.on_click(lambda _: self._toggle(button, box))
         return widgets.HBox([box, button], layout={"flex_flow": "row wrap"})
@@ -74,7 +83,9 @@ class Panel:
         self.status.value = f'<div class="explore-finding">{text}</div>'
 
     def _values(self, state: tuple[int, ...]) -> str:
-        return html.escape(", ".join(f"{c.label}: {c.names[i]}" for c, i in zip(self.controls, state, strict=True)))
+        return html.escape(
+            ", ".join(f"{c.label}: {c.names[i]}" for c, i in zip(self.controls, state, strict=True))
+        )
 
     def _changed(self, _: object) -> None:
         if not self._stepping:
@@ -103,11 +114,15 @@ class Panel:
             self._say(html.escape(finding))
         except KeyboardInterrupt:
             self._fail(f"<b>Stopped.</b>{old}")
-        except BaseException as error:  # SystemExit and its kind too: the panel outlives what draw does
+        except (
+            BaseException
+        ) as error:  # SystemExit and its kind too: the panel outlives what draw does
             trace = html.escape("".join(traceback.format_exception(error)))
             details = f"<details><summary>Where it happened</summary><pre>{trace}</pre></details>"
             self._fail(f"<b>{type(error).__name__}: {html.escape(str(error))}</b>{old}{details}")
-        printed = re.sub(r"[^\n]*\r(?!\n)", "", heard.getvalue())  # of a progress bar its last state
+        printed = re.sub(
+            r"[^\n]*\r(?!\n)", "", heard.getvalue()
+        )  # of a progress bar its last state
         self.printed.value = f"<pre>{html.escape(printed)}</pre>" if printed else ""
         if self._playing and _at_end(self._playing[1]):
             self._stop()
@@ -178,7 +193,9 @@ def _listening(heard: io.StringIO) -> Iterator[None]:
             with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard):
                 yield
         finally:
-            heard.writelines(f"{warning.category.__name__}: {warning.message}\n" for warning in caught)
+            heard.writelines(
+                f"{warning.category.__name__}: {warning.message}\n" for warning in caught
+            )
 
 
 def _input(control: Control) -> widgets.Widget:
@@ -187,4 +204,9 @@ def _input(control: Control) -> widgets.Widget:
         return widgets.Checkbox(value=bool(control.start), indent=False, **look)
     options = list(zip(control.names, control.values, strict=True))
     kind = widgets.SelectionSlider if control.kind == "range" else widgets.Dropdown
-    return kind(options=options, index=control.start, layout=widgets.Layout(width="32em", max_width="100%"), **look)
+    return kind(
+        options=options,
+        index=control.start,
+        layout=widgets.Layout(width="32em", max_width="100%"),
+        **look,
+    )

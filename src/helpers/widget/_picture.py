@@ -42,7 +42,9 @@ def body(result: Any, alt: str) -> str:
     """A figure (or a part of one) as an image, a DataFrame as a table."""
     if isinstance(result, pd.DataFrame):
         if len(result) > _MOST_ROWS:
-            raise ValueError(f"draw returned a table of {len(result)} rows; at most {_MOST_ROWS} are allowed")
+            raise ValueError(
+                f"draw returned a table of {len(result)} rows; at most {_MOST_ROWS} are allowed"
+            )
         return result.to_html(border=0)
     return image(result, alt)
 
@@ -52,7 +54,9 @@ def whole(figure: Any) -> Figure:
     if isinstance(figure, Artist) and not isinstance(figure, Figure):
         figure = figure.figure
     if not isinstance(figure, Figure):
-        raise ValueError(f"expected a Matplotlib figure or a DataFrame, not {type(figure).__name__}")
+        raise ValueError(
+            f"expected a Matplotlib figure or a DataFrame, not {type(figure).__name__}"
+        )
     return figure
 
 
@@ -60,19 +64,27 @@ def _level(figure: Figure) -> None:
     """Each y axis' name goes above its axis, where it can be read; upright, a long one was cut off. The figure is laid out."""
     for ax in figure.axes:
         label, box = ax.yaxis.label, ax.get_window_extent()
-        if not label.get_text() or label.get_rotation() == 0 or ax.yaxis.get_label_position() == "right":
+        if (
+            not label.get_text()
+            or label.get_rotation() == 0
+            or ax.yaxis.get_label_position() == "right"
+        ):
             continue
         left = min([box.x0, *(tick.get_window_extent().x0 for tick in _ticks(ax))])
         label.set(rotation=0, ha="left", va="bottom")
         ax.yaxis.set_label_coords((left - box.x0) / box.width, 1 + 0.09 * figure.dpi / box.height)
         ax._left_title.set_x((left - box.x0) / box.width)
         if not ax.title.get_text() and not ax._left_title.get_text():
-            ax._left_title.set(text=" ", size=1)  # the layout keeps room for a title, and none for a level name
+            ax._left_title.set(
+                text=" ", size=1
+            )  # the layout keeps room for a title, and none for a level name
         for title in (ax.title, ax._left_title):
             if title.get_text():  # lines broken anew above the page would hold a word each
                 title.get_window_extent()  # where nothing was drawn, it learns by what
                 title.set(text=title._get_wrapped_text(), wrap=False)
-                ax._set_title_offset_trans(8 + 1.5 * label.get_size() * (1 + label.get_text().count("\n")))
+                ax._set_title_offset_trans(
+                    8 + 1.5 * label.get_size() * (1 + label.get_text().count("\n"))
+                )
 
 
 def _spread(figure: Figure) -> None:
@@ -81,7 +93,9 @@ def _spread(figure: Figure) -> None:
         box, places, ends = ax.get_window_extent(), [], []
         for text in ax.texts:
             if text.get_gid() == _LINE_END:
-                ends.append((float(np.clip(ax.transData.transform(text.xy)[1], box.y0, box.y1)), text))
+                ends.append(
+                    (float(np.clip(ax.transData.transform(text.xy)[1], box.y0, box.y1)), text)
+                )
         ends.sort(key=lambda end: end[0])
         high = [_ink(text).height + 3 for _, text in ends]
         for k, (height, _) in enumerate(ends):
@@ -100,7 +114,11 @@ def _ticks(ax: Axes) -> list[Text]:
         ((ax.xaxis, sorted(ax.get_xlim())), (ax.yaxis, sorted(ax.get_ylim()))) if ax.axison else ()
     ):
         for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
-            found += [text for text in (tick.label1, tick.label2) if low <= tick.get_loc() <= high and _seen(text)]
+            found += [
+                text
+                for text in (tick.label1, tick.label2)
+                if low <= tick.get_loc() <= high and _seen(text)
+            ]
     return found
 
 
@@ -135,9 +153,15 @@ def _faults(figure: Figure) -> list[str]:
             look = line.get_linestyle()
             dots = look == "None"
             kinds = TYPES.keys() & line.get_label().split()
-            found += [f"{kind} in another's line" for kind in kinds if look not in (TYPES[kind], "None")]
+            found += [
+                f"{kind} in another's line" for kind in kinds if look not in (TYPES[kind], "None")
+            ]
             for box in map(_ink, legend):
-                if box.count_contains(way.vertices) if dots else way.intersects_bbox(box, filled=False):
+                if (
+                    box.count_contains(way.vertices)
+                    if dots
+                    else way.intersects_bbox(box, filled=False)
+                ):
                     found.append(f"{line.get_label()} through the legend")
     boxes = [(text, _ink(text)) for text in texts if _seen(text)]
     wide, high = figure.bbox.size
@@ -158,7 +182,9 @@ def _faults(figure: Figure) -> list[str]:
 
 def _laid_out(figure: Figure) -> list[str]:
     """Puts the names of a figure where they can be read, once and for all; what could not, see `_faults`."""
-    if figure.get_layout_engine() and figure.axes:  # names are put in their places before anything is drawn
+    if (
+        figure.get_layout_engine() and figure.axes
+    ):  # names are put in their places before anything is drawn
         figure.get_layout_engine().execute(figure)
         for ax in figure.axes:
             ax.apply_aspect()
@@ -179,10 +205,19 @@ def _reword(figure: Figure) -> None:
         for formatter in (axis.get_major_formatter(), axis.get_minor_formatter()):
             if isinstance(formatter, FixedFormatter):
                 formatter.seq = [words.translated(str(text)) for text in formatter.seq]
-            elif isinstance(getattr(formatter, "func", None), functools.partial):  # of Axis.set_ticks with labels
+            elif isinstance(
+                getattr(formatter, "func", None), functools.partial
+            ):  # of Axis.set_ticks with labels
                 labels = formatter.func.args[0]
-                labels.update({place: words.translated(str(text)) for place, text in labels.items()})
-    ticks = {tick for axis in figure.findobj(Axis) for tick in axis.findobj(Text) if tick is not axis.label}
+                labels.update(
+                    {place: words.translated(str(text)) for place, text in labels.items()}
+                )
+    ticks = {
+        tick
+        for axis in figure.findobj(Axis)
+        for tick in axis.findobj(Text)
+        if tick is not axis.label
+    }
     for text in figure.findobj(Text):
         if text not in ticks:
             text.set_text(words.translated(text.get_text()))
@@ -208,18 +243,26 @@ def image(figure: Any, alt: str) -> str:
 def _made(figure: Figure, alt: str, drawing: bool) -> str:
     """What `image` makes of it, as text if it is a `drawing`. A build keeps it: the figure itself stays as it is then."""
     held = b""
-    with contextlib.suppress(AttributeError, TypeError, pickle.PicklingError):  # a function on an axis
+    with contextlib.suppress(
+        AttributeError, TypeError, pickle.PicklingError
+    ):  # a function on an axis
         held = pickle.dumps(figure) if compute.building() else b""
         figure = pickle.loads(held) if held else figure
     figure.set_dpi(_DPI)
     wrong = _laid_out(figure)
     said = f' data-faults="{html.escape("; ".join(wrong), quote=True)}"' if wrong else ""
-    kind = "keep" if any(_dark_is_little(drawn) for ax in figure.axes for drawn in ax.images) else "dark-light"
+    kind = (
+        "keep"
+        if any(_dark_is_little(drawn) for ax in figure.axes for drawn in ax.images)
+        else "dark-light"
+    )
     canvas, packed = FigureCanvasAgg(figure), io.BytesIO()
     canvas.draw()
     width, height = canvas.get_width_height()
     plt.close(figure)
-    picture = Image.frombuffer("RGBA", (width, height), canvas.buffer_rgba(), "raw", "RGBA", 0, 1).convert("RGB")
+    picture = Image.frombuffer(
+        "RGBA", (width, height), canvas.buffer_rgba(), "raw", "RGBA", 0, 1
+    ).convert("RGB")
     few = picture.quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     few.convert("RGB").save(packed, format="webp", lossless=True, method=4)
     source = base64.b64encode(packed.getvalue()).decode()

@@ -7,7 +7,9 @@ from pathlib import Path
 from helpers.widget import _picture
 from helpers.widget._controls import Control
 
-STYLE, _SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("player.css", "player.js"))
+STYLE, _SCRIPT = (
+    (Path(__file__).parent / name).read_text() for name in ("player.css", "player.js")
+)
 
 
 def page(controls: list[Control], frames: list, first: int, caption: str) -> str:
@@ -16,7 +18,10 @@ def page(controls: list[Control], frames: list, first: int, caption: str) -> str
     It carries no id and nothing drawn by chance: two builds are equal, and two equal widgets fit on one page.
     """
     body, finding = frames[first]
-    data = {"names": [c.names for c in controls], "frames": [[body, html.escape(text)] for body, text in frames]}
+    data = {
+        "names": [c.names for c in controls],
+        "frames": [[body, html.escape(text)] for body, text in frames],
+    }
     payload = json.dumps(data).replace("</", "<\\/")
     inputs = "".join(_native(k, control) for k, control in enumerate(controls))
     return (

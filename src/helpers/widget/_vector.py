@@ -42,7 +42,9 @@ def _turned(colour: str) -> str:
 
 def drawn(figure: Figure, alt: str, kind: str) -> str:
     """The figure, which is laid out, as an `<svg>` of a class: no background, no names that nothing needs, digits that are seen."""
-    grounds = [part.patch for part in (figure, *figure.axes) if to_hex(part.get_facecolor()) == "#ffffff"]
+    grounds = [
+        part.patch for part in (figure, *figure.axes) if to_hex(part.get_facecolor()) == "#ffffff"
+    ]
     for ground in grounds:
         ground.set_visible(False)
     salt, held = hashlib.sha256(f"{alt} {kind}".encode()).hexdigest(), io.StringIO()
@@ -53,7 +55,12 @@ def drawn(figure: Figure, alt: str, kind: str) -> str:
     text = held.getvalue()
     box = re.search(r'viewBox="[^"]*"', text)[0]
     text = text[text.index(">", text.index("<svg")) + 1 :]
-    text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.S)
+    text = re.sub(
+        r"<!--.*?-->|<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>",
+        "",
+        text,
+        flags=re.S,
+    )
     text = re.sub(r"\b([mp][0-9a-f]{5})[0-9a-f]{5}\b", r"\1", text)
     needed = set(re.findall(r"#(\w+)", " ".join(re.findall(r'href="[^"]*"|url\([^)]*\)', text))))
     text = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in needed else "", text)
@@ -67,8 +74,14 @@ def drawn(figure: Figure, alt: str, kind: str) -> str:
     while text != (text := re.sub(r"<g>((?:(?!</?g\b).)*)</g>", r"\1", text)):
         pass
     styles = collections.Counter(re.findall(r' style="([^"]*)"', text))
-    classes = {each: f"s{salt[:5]}{k}" for k, (each, count) in enumerate(styles.items()) if count > 2}
-    text = re.sub(r' style="([^"]*)"', lambda x: f' class="{classes[x[1]]}"' if x[1] in classes else x[0], text)
+    classes = {
+        each: f"s{salt[:5]}{k}" for k, (each, count) in enumerate(styles.items()) if count > 2
+    }
+    text = re.sub(
+        r' style="([^"]*)"',
+        lambda x: f' class="{classes[x[1]]}"' if x[1] in classes else x[0],
+        text,
+    )
     dark = "".join(f"--c{colour}:{_turned('#' + colour)};" for colour in colours)
     return (
         f'<svg class="chart {kind}" {box} role="img" aria-label="{html.escape(alt, quote=True)}">'
@@ -93,7 +106,10 @@ def _path(written: str) -> str:
             kept.append(point)
         tenths = [complex(round(10 * point.real), round(10 * point.imag)) for point in kept]
         steps = [tenths[0], *(b - a for a, b in itertools.pairwise(tenths))]
-        parts += [f"{'l' if k else 'M'}{step.real / 10:g} {step.imag / 10:g}" for k, step in enumerate(steps)]
+        parts += [
+            f"{'l' if k else 'M'}{step.real / 10:g} {step.imag / 10:g}"
+            for k, step in enumerate(steps)
+        ]
     return "".join(parts)
 
 
@@ -112,19 +128,26 @@ def _stacked(figure: Figure) -> None:
         ax.set_subplotspec(place)
         if ax.axison:
             ax.tick_params(labelleft=True, labelbottom=True)
-            ax.set(xlabel=ax.get_xlabel() or panels[-1].get_xlabel(), ylabel=ax.get_ylabel() or panels[0].get_ylabel())
+            ax.set(
+                xlabel=ax.get_xlabel() or panels[-1].get_xlabel(),
+                ylabel=ax.get_ylabel() or panels[0].get_ylabel(),
+            )
 
 
 def _below(figure: Figure) -> None:
     """What legends name goes under the figure, which becomes as much higher."""
     legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
     named = {
-        text.get_text(): mark for each in legends for text, mark in zip(each.texts, each.legend_handles, strict=True)
+        text.get_text(): mark
+        for each in legends
+        for text, mark in zip(each.texts, each.legend_handles, strict=True)
     }
     if named:
         columns, size = 1 + (max(map(len, named)) < 15), legends[0].texts[0].get_size()
         figure.set_figheight(figure.get_figheight() + len(named) / columns * 1.6 * size / 72)
-        figure.legend([*named.values()], [*named], loc="outside lower left", fontsize=size, ncols=columns)
+        figure.legend(
+            [*named.values()], [*named], loc="outside lower left", fontsize=size, ncols=columns
+        )
     for legend in legends:
         legend.remove()
 
@@ -138,15 +161,25 @@ def _slim(figure: Figure, letters: float) -> None:
                 axis.get_major_locator().set_params(nbins=4)
             said = [text.get_text() for text in axis.get_ticklabels()]
             if any(" " in text and "$" not in text for text in said):
-                broken = [textwrap.fill(text, 10 if axis is ax.xaxis else 20, break_long_words=False) for text in said]
+                broken = [
+                    textwrap.fill(text, 10 if axis is ax.xaxis else 20, break_long_words=False)
+                    for text in said
+                ]
                 axis.set_ticks(axis.get_ticklocs(), broken)
                 more = sum(text.count("\n") for text in broken) * (axis is ax.yaxis)
-                figure.set_figheight(figure.get_figheight() + more * 1.3 * axis.get_ticklabels()[0].get_size() / 72)
+                figure.set_figheight(
+                    figure.get_figheight() + more * 1.3 * axis.get_ticklabels()[0].get_size() / 72
+                )
         ends = [text for text in ax.texts if text.get_gid() == _LINE_END]
         names = [ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label]
         for text in [*names, *ends, *([figure._suptitle] if figure._suptitle else [])]:
-            most = letters * 2 * 72 * figure.get_figwidth() / text.get_size()  # a letter is half as wide as high
-            text.set(text=textwrap.fill(text.get_text(), int(most * (0.4 if text in ends else 1))), wrap=False)
+            most = (
+                letters * 2 * 72 * figure.get_figwidth() / text.get_size()
+            )  # a letter is half as wide as high
+            text.set(
+                text=textwrap.fill(text.get_text(), int(most * (0.4 if text in ends else 1))),
+                wrap=False,
+            )
             text.set_linespacing(1.0)
             if text in names:
                 lines = text.get_text().count("\n")
@@ -161,8 +194,14 @@ def narrow(held: bytes, lay_out: Callable[[Figure], list[str]], alt: str) -> str
     """
     for letters in (0.8, 0.65, 0.5):
         figure = pickle.loads(held)
-        sizes = [text.get_size() for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
-        figure.set_figwidth(min(figure.get_figwidth(), _PHONE * min(sizes, default=12) / _LEAST / 72))
+        sizes = [
+            text.get_size()
+            for text in figure.findobj(Text)
+            if text.get_visible() and text.get_text().strip()
+        ]
+        figure.set_figwidth(
+            min(figure.get_figwidth(), _PHONE * min(sizes, default=12) / _LEAST / 72)
+        )
         _stacked(figure)
         _below(figure)
         _slim(figure, letters)

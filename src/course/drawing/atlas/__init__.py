@@ -59,11 +59,17 @@ class Atlas:
         words, maps = self.read(prompt)
         if not 2 <= len(words) <= MOST_TOKENS:
             raise ValueError(f"prompt must have 2 to {MOST_TOKENS} tokens, not {len(words)}")
-        scores = [attention.sink_score(maps), attention.slash_score(maps, 1), attention.slash_score(maps, 0)]
+        scores = [
+            attention.sink_score(maps),
+            attention.slash_score(maps, 1),
+            attention.slash_score(maps, 0),
+        ]
         self.prompt, self.words, self.maps = prompt, words, maps
         self.scores = [score.flatten().tolist() for score in scores]
         layers, heads = (range(1, count + 1) for count in maps.shape[:2])
-        self.heads = [translated(f"layer {layer}, head {head}") for layer in layers for head in heads]
+        self.heads = [
+            translated(f"layer {layer}, head {head}") for layer in layers for head in heads
+        ]
 
     def ranked(self, sort: str) -> list[int]:
         """The heads' numbers, highest score first."""
@@ -102,8 +108,15 @@ class Atlas:
             weight = float(matrix[token, j])
             if weight >= 0.03:
                 middle, radius = (token + j) / 2, (token - j) / 2
-                right.plot(middle + radius * angle.cos(), radius * angle.sin(), color="#D55E00", lw=0.5 + 5 * weight)
-        right.set_xticks(range(n), [word.strip() or "·" for word in self.words], rotation=90, size=9)
+                right.plot(
+                    middle + radius * angle.cos(),
+                    radius * angle.sin(),
+                    color="#D55E00",
+                    lw=0.5 + 5 * weight,
+                )
+        right.set_xticks(
+            range(n), [word.strip() or "·" for word in self.words], rotation=90, size=9
+        )
         right.set(xlim=(-0.5, n - 0.5), ylim=(-0.3, n / 2), yticks=[])
         right.grid(False)
         return left
@@ -116,12 +129,18 @@ class Atlas:
         head, token = self.ranked("sink score")[0], len(self.words) - 1
         finding = html.escape(self.finding(head, token))
         sorts = [{"scores": [round(s, 3) for s in self.scores[k]]} for k in SORTS.values()]
-        data = {"words": self.words, "heads": self.heads, "sorts": sorts, "columns": self.maps.shape[1]}
+        data = {
+            "words": self.words,
+            "heads": self.heads,
+            "sorts": sorts,
+            "columns": self.maps.shape[1],
+        }
         data["verb"] = translated("looks at")
         payload = json.dumps(data | {"sheet": self.sheet()}).replace("</", "<\\/")
         kinds = "".join(f"<option>{translated(name)}</option>" for name in SORTS)
         options = "".join(
-            f'<option value="{k}">{self.heads[k]}: {self.scores[0][k]:.2f}</option>' for k in self.ranked("sink score")
+            f'<option value="{k}">{self.heads[k]}: {self.scores[0][k]:.2f}</option>'
+            for k in self.ranked("sink score")
         )
         tokens = "".join(
             f'<button type="button" aria-pressed="{str(k == token).lower()}">{html.escape(word) or "·"}</button>'
@@ -129,7 +148,10 @@ class Atlas:
         )
         pictures = "".join(
             f'<canvas class="atlas-{name}" role="img" data-what="{what}" aria-label="{what}. {finding}"></canvas>'
-            for name, what in (("map", translated("Map of the head")), ("arcs", translated("Arcs of the head")))
+            for name, what in (
+                ("map", translated("Map of the head")),
+                ("arcs", translated("Arcs of the head")),
+            )
         )
         return (
             f'<figure class="atlas" data-prevent-swipe><style>{STYLE}</style>'
@@ -146,9 +168,13 @@ class Atlas:
         """The ipywidgets panel (7.7 and 8), with a field for the prompt."""
         wide = {"style": {"description_width": "initial"}, "layout": {"width": "32em"}}
         wording = {"value": self.prompt, "placeholder": translated("type, then Enter")}
-        prompt = ipywidgets.Text(description=translated("prompt"), continuous_update=False, **wording, **wide)
+        prompt = ipywidgets.Text(
+            description=translated("prompt"), continuous_update=False, **wording, **wide
+        )
         sort = ipywidgets.Dropdown(
-            options=[(translated(name), name) for name in SORTS], description=translated("sorted by"), **wide
+            options=[(translated(name), name) for name in SORTS],
+            description=translated("sorted by"),
+            **wide,
         )
         head = ipywidgets.Dropdown(description=translated("head"), **wide)
         token = ipywidgets.SelectionSlider(options=["-"], description="token", **wide)
@@ -188,4 +214,6 @@ class Atlas:
         sort.observe(fill, names="value")
         for box in (head, token):
             box.observe(show, names="index")
-        return ipywidgets.VBox([prompt, sort, head, token, status, body, ipywidgets.HTML(html.escape(self.caption))])
+        return ipywidgets.VBox(
+            [prompt, sort, head, token, status, body, ipywidgets.HTML(html.escape(self.caption))]
+        )

@@ -71,7 +71,10 @@ def ask(*_: Any) -> None:
     now = time.perf_counter()
     for limit in limits:
         if now > limit.ends:
-            if any("importlib._bootstrap" in frame.f_code.co_filename for frame, _ in traceback.walk_stack(None)):
+            if any(
+                "importlib._bootstrap" in frame.f_code.co_filename
+                for frame, _ in traceback.walk_stack(None)
+            ):
                 limit.start()
             else:
                 limit.ends = now + AGAIN

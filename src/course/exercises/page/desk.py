@@ -26,7 +26,13 @@ import torch
 SECONDS = 20.0  # for the learner's calls in one check, as in a notebook
 SEARCH = 8.0  # for the search for a reason
 LONGEST_OUTPUT = 4000  # characters of what the learner prints
-NAMES = {"np": "NumPy", "numpy": "NumPy", "scipy": "SciPy", "pandas": "pandas", "matplotlib": "matplotlib"}
+NAMES = {
+    "np": "NumPy",
+    "numpy": "NumPy",
+    "scipy": "SciPy",
+    "pandas": "pandas",
+    "matplotlib": "matplotlib",
+}
 
 
 for _clock in ("thread_time", "process_time"):  # the browser has one clock
@@ -34,7 +40,9 @@ for _clock in ("thread_time", "process_time"):  # the browser has one clock
         setattr(time, _clock, time.perf_counter)
 
 
-HOMES = {"course.training.gnn": "course.training.gnn.task"}  # packages of which the page has one module
+HOMES = {
+    "course.training.gnn": "course.training.gnn.task"
+}  # packages of which the page has one module
 
 
 class NotHere(BaseException):
@@ -79,9 +87,9 @@ class Absent(types.ModuleType):
         raise NotHere(self.__name__)
 
     __float__ = __int__ = __index__ = __iter__ = __len__ = __call__
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __neg__ = (
-        __call__
-    )
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = (
+        __pow__
+    ) = __neg__ = __call__
 
     def __getitem__(self, _: Any) -> Any:
         return self
@@ -181,7 +189,13 @@ class Written:
 
 
 def copied(value: Any) -> Any:
-    return value.clone() if isinstance(value, torch.Tensor) else list(value) if isinstance(value, list) else value
+    return (
+        value.clone()
+        if isinstance(value, torch.Tensor)
+        else list(value)
+        if isinstance(value, list)
+        else value
+    )
 
 
 class Failed:
@@ -209,7 +223,10 @@ def tabled(names: dict, name: str, answer: Any, solution: Callable, **more: Any)
     row = DATA["tables"][name]
     names = {**names, "checks": types.SimpleNamespace(**names)}
     cases, unseen = (
-        [(checks.Case(text, decoded({"tuple": held}, names)), read(wanted, names)) for text, held, wanted in row[kind]]
+        [
+            (checks.Case(text, decoded({"tuple": held}, names)), read(wanted, names))
+            for text, held, wanted in row[kind]
+        ]
         for kind in ("cases", "unseen")
     )
     right = {key(case.arguments): wanted for case, wanted in [*cases, *unseen]}
@@ -219,7 +236,9 @@ def tabled(names: dict, name: str, answer: Any, solution: Callable, **more: Any)
         right[key(tuple(arguments))] = read(wanted, names)
     mistaken = []
     for sentence, results in row["mistakes"]:
-        held = {key(case.arguments): read(x, names) for (case, _), x in zip(cases, results, strict=True)}
+        held = {
+            key(case.arguments): read(x, names) for (case, _), x in zip(cases, results, strict=True)
+        }
         mistaken.append((failing(held), sentence))
     STATE.name = name
     found = checks.compare(
@@ -256,7 +275,9 @@ def begin(data: str, tell: Callable[[str], None] | None = None) -> None:
     checks.normal = recorded("normal", checks.normal)
     checks._looking = looking
     for module, held in DATA["constants"].items():
-        vars(importlib.import_module(module)).update({key: decoded(x, {}) for key, x in held.items()})
+        vars(importlib.import_module(module)).update(
+            {key: decoded(x, {}) for key, x in held.items()}
+        )
     for module, home in HOMES.items():
         vars(importlib.import_module(module)).update(vars(importlib.import_module(home)))
     STATE.module = importlib.import_module(f"course.{DATA['chapter']}.checks")
@@ -278,23 +299,32 @@ def adjacency(graph: Any, weight: Any = "weight", **_: Any) -> Matrix:
     order = list(graph)
 
     def entry(u: Any, v: Any) -> float:
-        return float(graph[u][v].get(weight, 1.0) if weight else 1.0) if graph.has_edge(u, v) else 0.0
+        return (
+            float(graph[u][v].get(weight, 1.0) if weight else 1.0) if graph.has_edge(u, v) else 0.0
+        )
 
     return Matrix([entry(u, v) for v in order] for u in order)
 
 
 def laplacian(graph: Any, nodelist: Any = None, weight: Any = "weight") -> Matrix:
     rows = adjacency(graph, weight)
-    return Matrix([(sum(row) if i == j else 0.0) - x for j, x in enumerate(row)] for i, row in enumerate(rows))
+    return Matrix(
+        [(sum(row) if i == j else 0.0) - x for j, x in enumerate(row)] for i, row in enumerate(rows)
+    )
 
 
 def normalized_laplacian(graph: Any, nodelist: Any = None, weight: Any = "weight") -> Matrix:
     rows = adjacency(graph, weight)
     root = [sum(row) ** 0.5 for row in rows]
-    return Matrix([float(i == j) - x / root[i] / root[j] for j, x in enumerate(row)] for i, row in enumerate(rows))
+    return Matrix(
+        [float(i == j) - x / root[i] / root[j] for j, x in enumerate(row)]
+        for i, row in enumerate(rows)
+    )
 
 
-def resistance_distance(graph: Any, nodeA: Any = None, nodeB: Any = None, weight: Any = None, **_: Any) -> float:
+def resistance_distance(
+    graph: Any, nodeA: Any = None, nodeB: Any = None, weight: Any = None, **_: Any
+) -> float:
     """`networkx.resistance_distance` between two nodes, without SciPy."""
     if nodeA is None or nodeB is None or weight is not None:
         raise NotHere("scipy")
@@ -308,10 +338,16 @@ def whole_graphs() -> None:
     import networkx as nx
     import numpy as np
 
-    nx.to_numpy_array, nx.laplacian_matrix, nx.normalized_laplacian_matrix = adjacency, laplacian, normalized_laplacian
+    nx.to_numpy_array, nx.laplacian_matrix, nx.normalized_laplacian_matrix = (
+        adjacency,
+        laplacian,
+        normalized_laplacian,
+    )
     nx.resistance_distance = resistance_distance
     np.random.default_rng = lambda *_: None
-    np.linalg.eigvalsh = lambda rows: torch.linalg.eigvalsh(torch.tensor(rows, dtype=torch.float64)).tolist()
+    np.linalg.eigvalsh = lambda rows: torch.linalg.eigvalsh(
+        torch.tensor(rows, dtype=torch.float64)
+    ).tolist()
     np.argmax = lambda values: max(range(len(values)), key=values.__getitem__)
 
 
@@ -329,7 +365,9 @@ class Binomial(NamedTuple):
         half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
         below, centre = 1 + z * z / n, p + z * z / (2 * n)
         low, high = (centre - half) / below, (centre + half) / below
-        return types.SimpleNamespace(low=0.0 if self.k == 0 else low, high=1.0 if self.k == n else high)
+        return types.SimpleNamespace(
+            low=0.0 if self.k == 0 else low, high=1.0 if self.k == n else high
+        )
 
 
 def recorded(name: str, original: Callable) -> Callable:
@@ -374,7 +412,9 @@ def check(source: str, call: str) -> str:
         text = f"{text[:LONGEST_OUTPUT]}\n… ({len(text) - LONGEST_OUTPUT:,} more characters)"
     guess = getattr(exercise, "guess", None)
     came_true = None if guess is None else guess == exercise.true
-    return json.dumps({"kind": kind, "sentence": sentence, "printed": text, "guess": guess, "true": came_true})
+    return json.dumps(
+        {"kind": kind, "sentence": sentence, "printed": text, "guess": guess, "true": came_true}
+    )
 
 
 def judged(source: str, file: str, call: str, names: dict) -> tuple[str, str]:
@@ -409,19 +449,27 @@ def judged(source: str, file: str, call: str, names: dict) -> tuple[str, str]:
     return ("right" if verdict.right else "empty" if verdict.untried else "wrong"), sentence
 
 
-TOO_MUCH = "your code asked for more memory than the browser gives. Is a tensor or a list far too large?"
+TOO_MUCH = (
+    "your code asked for more memory than the browser gives. Is a tensor or a list far too large?"
+)
 
 
 def elsewhere(absent: NotHere) -> tuple[str, str]:
     """The verdict where the check needs something else: right as far as it came, or none."""
     if STATE.agreed and DATA["further"].get(STATE.number):
         return "right", f"{STATE.agreed} {DATA['further'][STATE.number]}"
-    what = NAMES.get(str(absent).partition(".")[0], "the language model or other parts of the course")
+    what = NAMES.get(
+        str(absent).partition(".")[0], "the language model or other parts of the course"
+    )
     return "absent", f"This needs {what}, which the page does not have."
 
 
 def said(error: Exception, file: str) -> str:
     """What went wrong outside the check, and in which line."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == file
+    ]
     where = f"Line {lines[-1]}: " if lines else ""
     return f"{where}{type(error).__name__}: {error}"

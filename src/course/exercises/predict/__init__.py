@@ -64,7 +64,9 @@ class Question:
         if self.asked.options:
             box = ipywidgets.RadioButtons(options=self.asked.options, value=given, layout=wide)
         else:
-            box = ipywidgets.Text(value=given or "", placeholder=self.asked.unit, continuous_update=False)
+            box = ipywidgets.Text(
+                value=given or "", placeholder=self.asked.unit, continuous_update=False
+            )
         box.observe(lambda change: _guesses.update({self.key: change["new"] or ""}), names="value")
         text = f"<strong>{FIRST}</strong> {html.escape(self.asked.question)}"
         return ipywidgets.VBox([ipywidgets.HTML(text), box])
@@ -85,7 +87,9 @@ def ask(key: str, question: str, options: Sequence[str] = (), unit: str = "") ->
     if not key.strip() or not question.strip():
         raise ValueError(f"key and question must not be empty: {key!r}, {question!r}")
     if len(set(options)) != len(options) or len(options) == 1:
-        raise ValueError(f"options must be none, or two or more different ones, not {list(options)!r}")
+        raise ValueError(
+            f"options must be none, or two or more different ones, not {list(options)!r}"
+        )
     _asked[key] = Asked(question, tuple(options), unit)
     return Question(key, _asked[key])
 
@@ -101,15 +105,21 @@ def answer(key: str, found: str, because: str) -> HTML:
     True
     """
     if key not in _asked:
-        raise ValueError(f"key must be one that was asked for above ({', '.join(_asked) or 'none yet'}), not {key!r}")
+        raise ValueError(
+            f"key must be one that was asked for above ({', '.join(_asked) or 'none yet'}), not {key!r}"
+        )
     question, options, unit = _asked[key]
     unit = f" {words.translated(unit)}" if unit else ""
     given = f"{_guesses[key]}{unit}" if _guesses.get(key) else ""
-    said = html.escape(json.dumps({name: words.translated(name) for name in options}, ensure_ascii=False))
+    said = html.escape(
+        json.dumps({name: words.translated(name) for name in options}, ensure_ascii=False)
+    )
     mine = f'class="prediction-mine"{"" if given else " hidden"}'
     guess = f'<strong class="prediction-guess">{html.escape(given)}</strong>'
     guessed = guess.join(words.translated("Guessed: @. ").split("@"))
-    found = words.translated("Found: #. ").replace("#", f"<strong>{html.escape(words.translated(found))}</strong>")
+    found = words.translated("Found: #. ").replace(
+        "#", f"<strong>{html.escape(words.translated(found))}</strong>"
+    )
     script = f"<script>{SCRIPT}</script>" if compute.building() else ""
     return HTML(
         f'<div class="prediction" data-answers="{html.escape(key, quote=True)}" data-unit="{html.escape(unit, quote=True)}" data-says="{said}">'

@@ -32,7 +32,10 @@ from helpers import differential, rope, show, style
 
 NEEDLE = tasks.Retrieval()
 QUESTIONS = tasks.Retrieval().asked
-refuse, reason = functools.partial(checks.refuse, globals()), functools.partial(checks.reason, globals())
+refuse, reason = (
+    functools.partial(checks.refuse, globals()),
+    functools.partial(checks.reason, globals()),
+)
 
 
 def _normal(*shape: int, seed: int = 0) -> Tensor:
@@ -45,7 +48,11 @@ def drawn(model: nn.Module, seed: int = 0) -> nn.Module:
     with torch.no_grad():
         for name, each in sorted(made.named_parameters()):
             noise = torch.randn(each.shape, generator=generator)
-            each.copy_(1 + noise / 2 if "norm" in name and name.endswith("weight") else noise / each.shape[-1] ** 0.5)
+            each.copy_(
+                1 + noise / 2
+                if "norm" in name and name.endswith("weight")
+                else noise / each.shape[-1] ** 0.5
+            )
     return made
 
 
@@ -59,11 +66,19 @@ def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
         raise Wrong(f"{name} must be an `nn.Module`, not {checks.shown(model)}.")
     for key, each in vars(model).items():
         if isinstance(each, list) and any(isinstance(part, nn.Module) for part in each):
-            raise Wrong(f"{name} keeps modules in a list, `{key}`, where PyTorch finds no weights: `nn.ModuleList`.")
-    mine, theirs = ({key: tuple(x.shape) for key, x in each.state_dict().items()} for each in (model, like))
+            raise Wrong(
+                f"{name} keeps modules in a list, `{key}`, where PyTorch finds no weights: `nn.ModuleList`."
+            )
+    mine, theirs = (
+        {key: tuple(x.shape) for key, x in each.state_dict().items()} for each in (model, like)
+    )
     other, missing = sorted(set(mine) - set(theirs)), sorted(set(theirs) - set(mine))
     said = [f"{name} has weights that are not asked for: {', '.join(other)}."] if other else []
-    said += [f"{name} has no {', '.join(missing)}: the check loads weights by these names."] if missing else []
+    said += (
+        [f"{name} has no {', '.join(missing)}: the check loads weights by these names."]
+        if missing
+        else []
+    )
     if said:
         raise Wrong(" ".join(said))
     for key, shape in theirs.items():
@@ -80,7 +95,10 @@ class Made:
     """
 
     def __init__(self, act: Callable, own: Any, again: Callable | None = None):
-        self.act, self.__code__ = act, getattr(inspect.unwrap(own) if own else own, "__code__", None)
+        self.act, self.__code__ = (
+            act,
+            getattr(inspect.unwrap(own) if own else own, "__code__", None),
+        )
         if again:
             self.own, self.again = own, again
 
@@ -91,16 +109,31 @@ class Made:
 def _class(name: str, answer: Any) -> None:
     filled(name, answer)
     if not isinstance(answer, type) or not issubclass(answer, nn.Module):
-        raise Wrong(f"{name} must be a class, `class {name}(nn.Module)`, not {checks.shown(answer)}.")
+        raise Wrong(
+            f"{name} must be a class, `class {name}(nn.Module)`, not {checks.shown(answer)}."
+        )
 
 
 def _against(
-    name: str, answer: Callable, solution: Callable, given: list[Case], *unseen: Case, like: Any = None
+    name: str,
+    answer: Callable,
+    solution: Callable,
+    given: list[Case],
+    *unseen: Case,
+    like: Any = None,
 ) -> Right:
     """`compare`, whose mistakes find in `like` what ours computes with."""
     row = checks.tables(globals())[name]
     return compare(
-        globals(), row["call"], answer, solution, given, row["mistakes"], tolerance=1e-4, unseen=unseen, like=like
+        globals(),
+        row["call"],
+        answer,
+        solution,
+        given,
+        row["mistakes"],
+        tolerance=1e-4,
+        unseen=unseen,
+        like=like,
     )
 
 
@@ -119,7 +152,10 @@ def embedding(ids: Any, table: Any, head: Any, logits: Any, loss: Any) -> Right:
     for name, each in (("embedding", table), ("head", head), ("logits", logits), ("loss", loss)):
         filled(name, each)
     refuse("embedding", "parts", table=table, head=head)
-    found, value = checks.tensor("logits", logits), checks.number("loss", getattr(loss, "detach", lambda: loss)())
+    found, value = (
+        checks.tensor("logits", logits),
+        checks.number("loss", getattr(loss, "detach", lambda: loss)()),
+    )
     refuse("embedding", "shapes", logits=found)
     wanted = head(table(ids)).detach().double()
     refuse("embedding", "numbers", logits=found, wanted=wanted, ids=ids)
@@ -145,7 +181,9 @@ def attend(softmax: Any, answer: Any) -> Right:
     logits = _normal(2, 3, 4, 5)
     mine = checks.tensor("softmax(logits)", run("softmax(logits)", softmax, logits))
     large = checks.tensor("softmax(logits)", run("softmax(1000 * logits)", softmax, 1_000 * logits))
-    refuse("attend", "softmaxes", gives=lambda x: _close(mine, x), logits=logits.double(), large=large)
+    refuse(
+        "attend", "softmaxes", gives=lambda x: _close(mine, x), logits=logits.double(), large=large
+    )
     filled("attend", answer)
     given = [
         Case("q, k", _pairs(2, 4, 9, 8)),
@@ -185,7 +223,11 @@ def _drawn_map(answer: Callable) -> HTML:
     ax.set_yticks(range(20), names)
     ax.grid(False)
     for row, column in zip(range(16, 20), place.tolist(), strict=True):
-        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=style.COLOURS["vermillion"]))
+        ax.add_patch(
+            Rectangle(
+                (column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=style.COLOURS["vermillion"]
+            )
+        )
     found = (
         f"Your attend, with queries and keys of a trained decoder: head {head + 1} of its first block. A frame marks the "
         f"pair that answers a question; the four questions give it {_numbers(given[head])} here, and "
@@ -219,10 +261,20 @@ def block(answer: Any) -> Right:
     given = [Case(text, (_normal(2, 9, 32, seed=3), settings)) for text, settings in BLOCKS.items()]
     given.append(Case("", (_normal(3, 4, 32, seed=5), {})))
     for k, name in enumerate(("weights", "values")):
-        own = Made(lambda x, settings, k=k: _two(mine(settings).weights(x))[k], getattr(answer, "weights", None))
-        _against(name, own, lambda x, settings, mistake="", k=k: theirs(settings, mistake).weights(x)[k], given)
+        own = Made(
+            lambda x, settings, k=k: _two(mine(settings).weights(x))[k],
+            getattr(answer, "weights", None),
+        )
+        _against(
+            name,
+            own,
+            lambda x, settings, mistake="", k=k: theirs(settings, mistake).weights(x)[k],
+            given,
+        )
     own = Made(lambda x, settings: mine(settings)(x), answer.forward)
-    _against("block", own, lambda x, settings, mistake="": theirs(settings, mistake)(x), given, like=like)
+    _against(
+        "block", own, lambda x, settings, mistake="": theirs(settings, mistake)(x), given, like=like
+    )
     calm, busy = made(x), run("Block()(x)", Made(lambda: made.train()(x), answer.forward))
     refuse("block", "training", same=_close(busy, calm))
     return Right(
@@ -250,7 +302,11 @@ def decoder(places: Any, answer: Any) -> Right:
         "tokens=50": lambda kind: kind(Block(), tokens=50),
     }
     likes = {text: drawn(make(Decoder), 2) for text, make in made.items()}
-    given = [Case(f"{text or 'blocks'}, {n} pairs", (text, rows(n, count=3)[0])) for text in made for n in (4, 9)]
+    given = [
+        Case(f"{text or 'blocks'}, {n} pairs", (text, rows(n, count=3)[0]))
+        for text in made
+        for n in (4, 9)
+    ]
 
     def mine(text: str) -> nn.Module:
         return _loaded(f"Decoder({text})", made[text](answer), likes[text])
@@ -277,7 +333,9 @@ class Watched(nn.Module):
         self.back: list[tuple[Tensor, Tensor]] = []
         self.gradients: list[Tensor] = []
         self.optimisers: list[torch.optim.Optimizer] = []  # held, so that no two have one address
-        self.changed = False  # whether a gradient was changed between `backward` and the optimiser's step
+        self.changed = (
+            False  # whether a gradient was changed between `backward` and the optimiser's step
+        )
         self.kept = 0.0
         self.table.weight.register_hook(self._now)
         self.table.weight.register_post_accumulate_grad_hook(self._after)
@@ -291,7 +349,9 @@ class Watched(nn.Module):
         if optimiser not in self.optimisers:
             self.optimisers.append(optimiser)
         gradient, last = self.table.weight.grad, self.gradients[-1:]
-        self.changed |= gradient is not None and bool(last) and not torch.allclose(gradient, last[0])
+        self.changed |= (
+            gradient is not None and bool(last) and not torch.allclose(gradient, last[0])
+        )
 
     def _after(self, weight: Tensor) -> None:
         self.kept = max(self.kept, float((weight.grad - self.now).abs().max()))
@@ -305,7 +365,9 @@ class Watched(nn.Module):
         return logits
 
 
-def _trained(train: Callable, steps: int, seed: int = 0, world: int = 0) -> tuple[Watched, Any, Tensor, Tensor]:
+def _trained(
+    train: Callable, steps: int, seed: int = 0, world: int = 0
+) -> tuple[Watched, Any, Tensor, Tensor]:
     """A watched model after so many steps, what `train` returned, and its table before and after.
 
     Args:
@@ -346,14 +408,32 @@ def training(train: Any, share: Any) -> Right:
     filled("train", train)
     filled("right", share)
     model, found, before, after = _trained(train, 1)
-    refuse("training", "returned", found=found, model=model, steps=len(model.seen), back=len(model.back))
+    refuse(
+        "training",
+        "returned",
+        found=found,
+        model=model,
+        steps=len(model.seen),
+        back=len(model.back),
+    )
     (ids,), (logits, gradient) = model.seen, model.back[0]
     targets = _answers(ids)
     asked = targets != -100
-    wanted = (logits.softmax(-1) - functional.one_hot(targets.clamp(min=0), 45)) * asked[..., None] / asked.sum()
+    wanted = (
+        (logits.softmax(-1) - functional.one_hot(targets.clamp(min=0), 45))
+        * asked[..., None]
+        / asked.sum()
+    )
     idle = torch.ones(45, dtype=torch.bool).scatter(0, ids[asked], False)
     moved = (after - before).abs()
-    told = {"gradient": gradient, "wanted": wanted, "asked": asked, "logits": logits, "targets": targets, "ids": ids}
+    told = {
+        "gradient": gradient,
+        "wanted": wanted,
+        "asked": asked,
+        "logits": logits,
+        "targets": targets,
+        "ids": ids,
+    }
     if not _close(gradient, wanted):
         refuse("training", "loss", **told, near=_close)
     refuse("training", "step", moved=float(moved.max()), idle=float(moved[idle].max()))
@@ -361,7 +441,13 @@ def training(train: Any, share: Any) -> Right:
     kinds = {type(each).__name__ for each in model.optimisers}
     off = float((after - _stepped(before, model.gradients)).abs().max())
     refuse(
-        "training", "steps", kinds=kinds, many=len(model.optimisers), changed=model.changed, kept=model.kept, off=off
+        "training",
+        "steps",
+        kinds=kinds,
+        many=len(model.optimisers),
+        changed=model.changed,
+        kept=model.kept,
+        off=off,
     )
     model, *_ = _trained(train, 150)
     again, other = _trained(train, 20, world=1)[0].seen, _trained(train, 20, seed=1)[0].seen
@@ -378,7 +464,9 @@ def training(train: Any, share: Any) -> Right:
     }
     refuse("training", "rows", **drew, steps=len(model.seen), kept=model.kept)
     _share(share)
-    return Right("it draws rows of 4 to 16 pairs by its seed, and each step is AdamW's on a fresh gradient.")
+    return Right(
+        "it draws rows of 4 to 16 pairs by its seed, and each step is AdamW's on a fresh gradient."
+    )
 
 
 def _same(one: list[Tensor], other: list[Tensor]) -> bool:
@@ -386,7 +474,10 @@ def _same(one: list[Tensor], other: list[Tensor]) -> bool:
 
 
 def _repeats(seen: list[Tensor]) -> bool:
-    return any(one.shape == other.shape and torch.equal(one, other) for one, other in itertools.combinations(seen, 2))
+    return any(
+        one.shape == other.shape and torch.equal(one, other)
+        for one, other in itertools.combinations(seen, 2)
+    )
 
 
 def _close(one: Tensor, other: Tensor) -> bool:
@@ -458,7 +549,9 @@ def _jacobian(model: nn.Module, ids: tuple[int, ...], mistake: str) -> Tensor:
             x = each(x)
         x = x if mistake == "no norm" else model.norm(x)
         row = (x if mistake == "state" else model.head(x))[0, 0 if mistake == "first" else -1]
-        return {"sum": row.sum()[None], "best": row.max()[None], "weights": row.softmax(-1)}.get(mistake, row)
+        return {"sum": row.sum()[None], "best": row.max()[None], "weights": row.softmax(-1)}.get(
+            mistake, row
+        )
 
     return torch.autograd.functional.jacobian(last, model.embed(torch.tensor([ids])).detach())[:, 0]
 
@@ -485,7 +578,11 @@ def _heard(model: nn.Module, ids: Tensor, mistake: str = "") -> Tensor:
 
 
 def _decoders() -> list[nn.Module]:
-    made = [Decoder(Block(), Block()), Decoder(Block(), Block(), where=Places()), Decoder(Block(), Block(), Block())]
+    made = [
+        Decoder(Block(), Block()),
+        Decoder(Block(), Block(), where=Places()),
+        Decoder(Block(), Block(), Block()),
+    ]
     made = [drawn(model, k).eval() for k, model in enumerate(made)]
     with torch.no_grad():
         for model, sharpest in zip(made, (0, 1, 1), strict=True):
@@ -522,7 +619,9 @@ def scattered(answer: Any) -> Right:
     made = _loaded("Scattered()", answer(), like)
 
     def places(n: int) -> Tensor:
-        found = checks.tensor(f"Scattered()({n})", run(f"Scattered()({n})", Made(lambda: made(n), answer.forward)))
+        found = checks.tensor(
+            f"Scattered()({n})", run(f"Scattered()({n})", Made(lambda: made(n), answer.forward))
+        )
         refuse("scattered", "shapes", shape=tuple(found.shape), n=n)
         return found[:, 0]
 
@@ -532,7 +631,9 @@ def scattered(answer: Any) -> Right:
     refuse("scattered", "drawn", drawn=drawn_, all=torch.stack(drawn_))
     even = {n: torch.linspace(0, 159, n).double() for n in after}
     refuse("scattered", "after", after=after, even=even)
-    return Right("drawn in order from all 160 in training, evenly spread from first to last afterwards.")
+    return Right(
+        "drawn in order from all 160 in training, evenly spread from first to last afterwards."
+    )
 
 
 @torch.no_grad()
@@ -556,10 +657,16 @@ def _sharp(model: nn.Module, ids: Tensor, mistake: str = "") -> float:
     for each in model.blocks:
         share = each.weights(x)[0].gather(-1, place.clamp(min=0).expand(-1, 4, -1, -1))[..., 0]
         share = share if mistake == "all tokens" else share[:, :, -QUESTIONS:]
-        heads = {"mean head": share.mean(1), "sum": share.sum(1), "first head": share[:, 0]}.get(mistake, share.amax(1))
+        heads = {"mean head": share.mean(1), "sum": share.sum(1), "first head": share[:, 0]}.get(
+            mistake, share.amax(1)
+        )
         best.append({"best question": heads.max(), "one head": share.mean((0, 2)).max(), "last question": heads[:, -1].mean()}.get(mistake, heads.mean()))  # fmt: skip
         x = each(x)
-    return float({"below": best[0], "above": best[-1], "mean layer": sum(best) / len(best)}.get(mistake, max(best)))
+    return float(
+        {"below": best[0], "above": best[-1], "mean layer": sum(best) / len(best)}.get(
+            mistake, max(best)
+        )
+    )
 
 
 @exercise
@@ -571,16 +678,25 @@ def sharp(answer: Any) -> Right:
     for k, model in enumerate(_decoders()):
         for n in (8, 24):
             shown: list[Tensor] = []
-            handle = model.embedding.register_forward_hook(lambda _m, given, _o, shown=shown: shown.append(given[0]))
-            value = checks.number(f"sharp(model, {n})", run(f"sharp(model, {n})", Made(answer, answer), model, n))
+            handle = model.embedding.register_forward_hook(
+                lambda _m, given, _o, shown=shown: shown.append(given[0])
+            )
+            value = checks.number(
+                f"sharp(model, {n})", run(f"sharp(model, {n})", Made(answer, answer), model, n)
+            )
             handle.remove()
             refuse("sharp", "rows", shown=shown, n=n)
             found[k, n] = (model, shown[-1], value)
     for mistake, sentence in [("", ""), *checks._rows(row["slips"])]:
-        if all(abs(value - _sharp(model, ids, mistake.strip())) < 1e-4 for model, ids, value in found.values()):
+        if all(
+            abs(value - _sharp(model, ids, mistake.strip())) < 1e-4
+            for model, ids, value in found.values()
+        ):
             if sentence:
                 raise Wrong(sentence)
-            return Right("the share of the answer: its best head, on average over questions, in its best layer.")
+            return Right(
+                "the share of the answer: its best head, on average over questions, in its best layer."
+            )
     n, value, target = max(
         ((n, value, _sharp(model, ids)) for (_, n), (model, ids, value) in found.items()),
         key=lambda x: abs(x[1] - x[2]),
@@ -595,8 +711,18 @@ THETA = rope.frequencies(8, 1e4).float()
 
 def _turned(x: Tensor, mistake: str = "") -> Tensor:
     n = x.shape[1] if mistake == "heads" else x.shape[-2]
-    angle = (torch.arange(n) + (mistake == "from one"))[:, None] * THETA * (-1 if mistake == "back" else 1)
-    angle = angle[:, None] if mistake == "heads" else torch.ones(n, 1) * THETA if mistake == "no place" else angle
+    angle = (
+        (torch.arange(n) + (mistake == "from one"))[:, None]
+        * THETA
+        * (-1 if mistake == "back" else 1)
+    )
+    angle = (
+        angle[:, None]
+        if mistake == "heads"
+        else torch.ones(n, 1) * THETA
+        if mistake == "no place"
+        else angle
+    )
     c, s = angle.cos(), angle.sin()
     if mistake == "neighbours":
         a, b = x[..., ::2], x[..., 1::2]
@@ -621,19 +747,36 @@ def turned(theta: Any, answer: Any) -> Right:
     filled("theta", theta)
     found = checks.tensor("theta", theta)
     if not _close(found, THETA.double()):
-        refuse("turned", "angles", theta=found, right=THETA.double(), near=lambda x: _close(found, x.double()))
+        refuse(
+            "turned",
+            "angles",
+            theta=found,
+            right=THETA.double(),
+            near=lambda x: _close(found, x.double()),
+        )
     filled("turned", answer)
     given = [
         Case(text, (_normal(*shape, seed=k),))
-        for k, (text, shape) in enumerate({"x": (1, 4, 30, 8), "y": (2, 4, 5, 8), "one": (1, 4, 1, 8)}.items())
+        for k, (text, shape) in enumerate(
+            {"x": (1, 4, 30, 8), "y": (2, 4, 5, 8), "one": (1, 4, 1, 8)}.items()
+        )
     ]
-    _against("turned", Made(answer, answer, lambda own: own), _turned, given, Case("x", (_normal(1, 4, 7, 8),)))
+    _against(
+        "turned",
+        Made(answer, answer, lambda own: own),
+        _turned,
+        given,
+        Case("x", (_normal(1, 4, 7, 8),)),
+    )
     return Right("pair k turns by its own angle a token, as in the package.")
 
 
 def _layered(settings: dict, mistake: str = "", turn: Callable = _turned) -> nn.Module:
     none = mistake == "no turn"
-    near = {"turn": None if none else turn, "window": {"no window": None, "9": 9, "7": 7, "16": 16}.get(mistake, 8)}
+    near = {
+        "turn": None if none else turn,
+        "window": {"no window": None, "9": 9, "7": 7, "16": 16}.get(mistake, 8),
+    }
     far = {"turn": turn} if mistake == "turn above" else {}
     if mistake == "window above":
         near["window"], far["window"] = None, 8
@@ -667,7 +810,11 @@ def layered(answer: Any, mixed: Any, roped: Any) -> Right:
     _learned("roped", roped)
     shares = [share_right(model, 64) for model in (mixed, roped)]
     sentence = f"the window is below and the upper layer has no places. Right at 64: {shares[0]:.2f}, with RoPE in both {shares[1]:.2f}."
-    return Right(sentence if shares[0] > shares[1] else f"{sentence} In your two runs it did not help: one seed each.")
+    return Right(
+        sentence
+        if shares[0] > shares[1]
+        else f"{sentence} In your two runs it did not help: one seed each."
+    )
 
 
 def _logits(rows_: int, n: int, seed: int) -> Tensor:
@@ -725,7 +872,8 @@ def _difference(logits: Tensor, mistake: str = "") -> Tensor:
     }.get(mistake, A.roll(1, 1))  # fmt: skip
     if mistake == "logits":
         return (
-            logits.masked_fill(logits.isneginf(), -1e9) - 0.5 * logits.masked_fill(logits.isneginf(), 0).roll(1, 1)
+            logits.masked_fill(logits.isneginf(), -1e9)
+            - 0.5 * logits.masked_fill(logits.isneginf(), 0).roll(1, 1)
         ).softmax(-1)
     made = A - {"whole": 1.0, "plus": -0.5}.get(mistake, 0.5) * other
     return {

@@ -3,7 +3,15 @@
 import torch
 from torch import Tensor
 
-from course.exercises.workshop import NEEDLE, _agree, _heard, _held_out, _spare, _steps, attention_on_answer
+from course.exercises.workshop import (
+    NEEDLE,
+    _agree,
+    _heard,
+    _held_out,
+    _spare,
+    _steps,
+    attention_on_answer,
+)
 from course.exercises.workshop.parts import Decoder, batch, exchanged, right, train, untrained
 from helpers import rope
 
@@ -17,7 +25,10 @@ def measured(model: Decoder) -> dict[str, dict[str, float]]:
     The decoder of chapter 5 is trained 50 steps further, from a copy.
     """
     with torch.no_grad():
-        found = {str(k): each(model) for k, each in enumerate((_answers, _arriving, _hearing, _parted, _counting))}
+        found = {
+            str(k): each(model)
+            for k, each in enumerate((_answers, _arriving, _hearing, _parted, _counting))
+        }
     found["5"] = _sparing(model)
     with torch.no_grad():
         return found | {"6": _agreeing(model)}
@@ -80,7 +91,9 @@ def _parted(model: Decoder) -> dict[str, float]:
             row["own answer right"] = model.head(a).argmax(-1) == 1 + value
             row["search right"] = torch.cdist(a.bfloat16().float(), a).argmin(1) == value
         rows.append(row)
-    return {name: _mean(torch.stack([row[name] for row in rows if name in row])) for name in rows[0]}
+    return {
+        name: _mean(torch.stack([row[name] for row in rows if name in row])) for name in rows[0]
+    }
 
 
 def _counting(model: Decoder) -> dict[str, float]:
@@ -89,27 +102,39 @@ def _counting(model: Decoder) -> dict[str, float]:
     for n in range(8, 17):
         many = torch.randint(n + 1, (100, 1), generator=g)
         first = torch.rand(100, n, generator=g).argsort(1) < many
-        drawn.append((torch.cat([torch.where(first, 13, 18), torch.full((100, 1), 5)], 1), first.double()))
+        drawn.append(
+            (torch.cat([torch.where(first, 13, 18), torch.full((100, 1), 5)], 1), first.double())
+        )
     count = torch.cat([first.sum(1) for _, first in drawn])
     order = torch.randperm(len(count), generator=g)
     y = count[order]
 
     def best(states: list[Tensor]) -> float:
         near = [torch.cdist(X[1::2], X[::2]).argmin(1) for X in states]
-        return max(*map(float, (_held_out(X, y) for X in states)), *(_mean(y[::2][k] == y[1::2]) for k in near))
+        return max(
+            *map(float, (_held_out(X, y) for X in states)),
+            *(_mean(y[::2][k] == y[1::2]) for k in near),
+        )
 
     found = {}
     for name, of in made.items():
         layers = range(1, len(of.blocks) + 1)
-        states = [torch.cat([_below(of, ids, k)[:, -1].double() for ids, _ in drawn])[order] for k in layers]
+        states = [
+            torch.cat([_below(of, ids, k)[:, -1].double() for ids, _ in drawn])[order]
+            for k in layers
+        ]
         found[name] = best(states)
-    return found | {"the share alone": best([torch.cat([first.mean(1) for _, first in drawn])[order, None]])}
+    return found | {
+        "the share alone": best([torch.cat([first.mean(1) for _, first in drawn])[order, None]])
+    }
 
 
 def _sparing(model: Decoder) -> dict[str, float]:
     theta = rope.frequencies(8, 1e4).float()
     torch.manual_seed(0)
-    turning = exchanged(model, turn=lambda x: rope.rotate(x, torch.arange(x.shape[-2]), theta), where=False)
+    turning = exchanged(
+        model, turn=lambda x: rope.rotate(x, torch.arange(x.shape[-2]), theta), where=False
+    )
     roped = train(turning.requires_grad_(), steps=50)
     found = {"all turned, at 64": right(roped, 64)}
     found["worst pair taken out, at 64"] = min(right(_spare(roped, pair), 64) for pair in range(4))
@@ -124,11 +149,18 @@ def _sparing(model: Decoder) -> dict[str, float]:
 def _agreeing(model: Decoder) -> dict[str, float]:
     def cosines(layer: int) -> tuple[float, float]:
         ids, _ = batch(16, _seeded(16), rows=200)
-        A, place = model.blocks[layer].weights(_below(model, ids, layer))[0][:, :, -1], NEEDLE.answers(ids)[:, -1]
+        A, place = (
+            model.blocks[layer].weights(_below(model, ids, layer))[0][:, :, -1],
+            NEEDLE.answers(ids)[:, -1],
+        )
         heads, at = A.shape[1], place.roll(1)[:, None, None].expand(-1, A.shape[1], 1)
         apart = _agree(torch.cat([A, A.roll(1, 0).scatter(-1, at, 0.0)], 1), place)[:heads, heads:]
         other = ~torch.eye(heads).bool()
         return _mean(_agree(A, place)[other]), _mean(apart[other])
 
     own, strange = cosines(len(model.blocks) - 1)
-    return {"cosine, last block": own, "with another row": strange, "cosine, first block": cosines(0)[0]}
+    return {
+        "cosine, last block": own,
+        "with another row": strange,
+        "cosine, first block": cosines(0)[0],
+    }

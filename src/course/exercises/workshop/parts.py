@@ -26,7 +26,11 @@ FILE = "my-decoder.safetensors"
 NOTES = "my-notes.json"
 COURSE = data.folder() / "workshop/decoder.safetensors"  # what this page's lines give with seed 0
 # What of the page "Train it here" these parts have
-DESIGN = {"positions": ("learned", "none", "RoPE", "mixed"), "window": (0, 8), "map": ("softmax", "stick")}
+DESIGN = {
+    "positions": ("learned", "none", "RoPE", "mixed"),
+    "window": (0, 8),
+    "map": ("softmax", "stick"),
+}
 
 
 def softmax(logits: Tensor) -> Tensor:
@@ -62,13 +66,21 @@ def right(model: nn.Module, n: int, rows: int = 64) -> float:
 
 def attended(q: Tensor, k: Tensor, settings: dict, mistake: str = "") -> Tensor:
     weigh, window = settings.get("weigh", softmax), settings.get("window")
-    weigh = {"no map": lambda x: x, "own map": softmax, "queries": lambda x: x.softmax(-2)}.get(mistake, weigh)
+    weigh = {"no map": lambda x: x, "own map": softmax, "queries": lambda x: x.softmax(-2)}.get(
+        mistake, weigh
+    )
     n, d = q.shape[-2:]
     q, k = (k, q) if mistake == "exchanged" else (q, k)
-    root = {"no root": 1.0, "d": d, "tokens": n**0.5, "width": (d * q.shape[1]) ** 0.5}.get(mistake, d**0.5)
+    root = {"no root": 1.0, "d": d, "tokens": n**0.5, "width": (d * q.shape[1]) ** 0.5}.get(
+        mistake, d**0.5
+    )
     logits = q @ k.mT / root
     gap = torch.arange(n)[:, None] - torch.arange(n)
-    far = n if window is None or mistake == "no window" else window + {"one more": 1, "one less": -1}.get(mistake, 0)
+    far = (
+        n
+        if window is None or mistake == "no window"
+        else window + {"one more": 1, "one less": -1}.get(mistake, 0)
+    )
     hidden = {
         "open": gap >= n,
         "itself alone": gap <= 0,
@@ -93,9 +105,11 @@ class Block(nn.Module):
 
     def weights(self, x: Tensor) -> tuple[Tensor, Tensor]:
         mistake = self.mistake
-        x = {"raw": lambda x: x, "norm2 first": self.norm2, "normed twice": lambda x: self.norm1(self.norm1(x))}.get(
-            mistake, self.norm1
-        )(x)
+        x = {
+            "raw": lambda x: x,
+            "norm2 first": self.norm2,
+            "normed twice": lambda x: self.norm1(self.norm1(x)),
+        }.get(mistake, self.norm1)(x)
         parts = self.qkv(x)
         if mistake == "turn early" and self.turn:
             q, k, v = parts.chunk(3, -1)
@@ -110,9 +124,16 @@ class Block(nn.Module):
             q, k, v = parts.unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
         q, k, v = {"kqv": (k, q, v), "vqk": (k, v, q), "qvk": (q, v, k)}.get(mistake, (q, k, v))
         turn = self.turn if self.turn and mistake not in ("no turn", "turn early") else lambda x: x
-        q, k = q if mistake == "keys alone" else turn(q), k if mistake == "queries alone" else turn(k)
+        q, k = (
+            q if mistake == "keys alone" else turn(q),
+            k if mistake == "queries alone" else turn(k),
+        )
         v = turn(v) if mistake == "values too" else v
-        settings = {name: each for name, each in self.settings.items() if mistake not in ("no settings", f"no {name}")}
+        settings = {
+            name: each
+            for name, each in self.settings.items()
+            if mistake not in ("no settings", f"no {name}")
+        }
         return attended(q, k, settings), v
 
     def forward(self, x: Tensor) -> Tensor:
@@ -130,7 +151,11 @@ class Places(nn.Module):
         self.table, self.scattered = nn.Embedding(160, 32), scattered
 
     def forward(self, n: int) -> Tensor:
-        drawn = torch.rand(160).argsort()[:n].sort().values if self.training else torch.linspace(0, 159, n).round()
+        drawn = (
+            torch.rand(160).argsort()[:n].sort().values
+            if self.training
+            else torch.linspace(0, 159, n).round()
+        )
         return self.table(drawn.long() if self.scattered else torch.arange(n))
 
 
@@ -154,7 +179,9 @@ class Decoder(nn.Module):
         return self.head(self.states(self.embed(ids)))
 
 
-def attend(q: Tensor, k: Tensor, weigh: Callable[[Tensor], Tensor] = softmax, window: int | None = None) -> Tensor:
+def attend(
+    q: Tensor, k: Tensor, weigh: Callable[[Tensor], Tensor] = softmax, window: int | None = None
+) -> Tensor:
     """Causal weights (rows, heads, n, n) of queries and keys (rows, heads, n, d)."""
     return attended(q, k, {"weigh": weigh, "window": window})
 
@@ -173,14 +200,19 @@ def train(model: nn.Module, steps: int = 400, seed: int = 0) -> nn.Module:
     return model.eval()
 
 
-def exchanged(model: Decoder, turn: Callable | None = None, where: bool = True, **settings: Any) -> Decoder:
+def exchanged(
+    model: Decoder, turn: Callable | None = None, where: bool = True, **settings: Any
+) -> Decoder:
     """A copy with the same weights whose blocks turn and weigh otherwise, and as they did in what is not given.
 
     Without its places, a table or a turn, where `where` is false.
     """
     made = copy.deepcopy(model)
     for block in made.blocks:
-        block.turn, block.settings = turn or (block.turn if where else None), block.settings | settings
+        block.turn, block.settings = (
+            turn or (block.turn if where else None),
+            block.settings | settings,
+        )
     made.where = made.where if where else None
     return made.eval()
 
@@ -235,7 +267,10 @@ def note(chapter: str, sentence: str, **numbers: float) -> None:
     """
     require.text("chapter", chapter, empty=False)
     require.text("sentence", sentence, empty=False)
-    path, numbers = shelf() / NOTES, {name: round(require.number(name, each), 3) for name, each in numbers.items()}
+    path, numbers = (
+        shelf() / NOTES,
+        {name: round(require.number(name, each), 3) for name, each in numbers.items()},
+    )
     kept = notes(path)
     kept[chapter] = {"sentence": sentence, **numbers}
     path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -243,7 +278,9 @@ def note(chapter: str, sentence: str, **numbers: float) -> None:
         if name in numbers:
             own = translated(f"the course's own {each:.2f}")
             print(f"{numbers[name]:.2f}   {own}   {translated(name)}")
-    said = translated("Kept, and not finished yet." if unfinished(sentence) else f"Kept, with {len(kept)} in all.")
+    said = translated(
+        "Kept, and not finished yet." if unfinished(sentence) else f"Kept, with {len(kept)} in all."
+    )
     print(f"{said} ({_named(path)})")
 
 
@@ -268,7 +305,9 @@ def notes(path: Path | None = None) -> dict[str, dict]:
         raise ValueError(f"{path.name} must be a file, not a folder")
     kept = _object(path.name, path.read_bytes() if read else "{}")
     for chapter, row in kept.items():
-        for name, each in require.instance(f"{path.name}, chapter {chapter},", row, dict, "an object").items():
+        for name, each in require.instance(
+            f"{path.name}, chapter {chapter},", row, dict, "an object"
+        ).items():
             what = f"{path.name}, chapter {chapter}, {name!r}"
             require.text(what, each) if name == "sentence" else require.number(what, each)
     return kept
@@ -288,7 +327,10 @@ def mine(path: Path | str | None = None) -> Decoder:
     Raises:
         ValueError: there is no file at the path that is given, it is damaged, or it holds no decoder of this page.
     """
-    if path is not None and not Path(require.instance("path", path, str | Path, "a path")).is_file():
+    if (
+        path is not None
+        and not Path(require.instance("path", path, str | Path, "a path")).is_file()
+    ):
         raise ValueError(f"path must be a file that is there, not {str(path)!r}")
     path = Path(path or shelf() / FILE)
     own = path.is_file() and not compute.building()
@@ -329,8 +371,12 @@ def read(path: Path) -> Decoder:
         weights = load_file(path)
         with safe_open(path, "pt") as file:
             facts = file.metadata() or {}
-        design, said = (_object(f'its "{name}"', facts.get(name, "{}")) for name in ("design", "right"))
-        shape = tuple(weights["embedding.weight"].shape) if "embedding.weight" in weights else (45, 32)
+        design, said = (
+            _object(f'its "{name}"', facts.get(name, "{}")) for name in ("design", "right")
+        )
+        shape = (
+            tuple(weights["embedding.weight"].shape) if "embedding.weight" in weights else (45, 32)
+        )
         if shape not in ((45, 32), (46, 32)):
             raise ValueError(
                 f"its embedding.weight has shape {shape}, and these pages ask one of 45 tokens and width 32; a checkpoint of the "
@@ -356,8 +402,12 @@ def read(path: Path) -> Decoder:
                 "another number of heads, a window, or other positions"
             )
     except (SafetensorError, ValueError) as error:
-        why = error if isinstance(error, ValueError) else "it is no safetensors file, or is not whole"
-        raise ValueError(f"path must be a decoder of “Build it”, and {path.name} is none: {why}") from None
+        why = (
+            error if isinstance(error, ValueError) else "it is no safetensors file, or is not whole"
+        )
+        raise ValueError(
+            f"path must be a decoder of “Build it”, and {path.name} is none: {why}"
+        ) from None
     return model.requires_grad_(False)
 
 

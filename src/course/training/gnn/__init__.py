@@ -8,8 +8,24 @@ and is equal to the same model on the whole graph: outputs, gradients and batch 
 """
 
 from course.training.gnn.layers import GAT, GCN, GGNN, GIN, HEADS, LAYERS
-from course.training.gnn.networks import KINDS, Attention, Network, Star, WholeGraph, build, on_a_chain, on_a_star
-from course.training.gnn.task import DEPTHS, KEYS, Batch, TreeNeighborsMatch, minimum_width, orderings
+from course.training.gnn.networks import (
+    KINDS,
+    Attention,
+    Network,
+    Star,
+    WholeGraph,
+    build,
+    on_a_chain,
+    on_a_star,
+)
+from course.training.gnn.task import (
+    DEPTHS,
+    KEYS,
+    Batch,
+    TreeNeighborsMatch,
+    minimum_width,
+    orderings,
+)
 from course.training.gnn.training import BATCH, Epoch, accuracy, fit, train
 
 __all__ = [

@@ -79,7 +79,9 @@ class GIN(nn.Module):
             x = F.relu(norm(linear(x).flatten(0, -2)).view(x.shape))
         return x
 
-    def _train(self, x: Float[Tensor, "rows width"], count: Float[Tensor, " rows"]) -> Float[Tensor, "rows width"]:
+    def _train(
+        self, x: Float[Tensor, "rows width"], count: Float[Tensor, " rows"]
+    ) -> Float[Tensor, "rows width"]:
         size = count.sum()
         for linear, norm in zip(self.linears, self.batch_norms, strict=True):
             parameters = (*linear.parameters(), *norm.parameters())
@@ -119,7 +121,15 @@ class _NormalisedLinear(torch.autograd.Function):
         by_shift, by_gain = grad.sum(0), (grad * hidden).sum(0) * scale
         grad -= torch.addcmul(by_shift, hidden, scale * by_gain).mul_(share[:, None])
         scale = (scale * gain)[:, None]
-        return grad @ (scale * weight), None, scale * (grad.T @ x), torch.zeros_like(gain), by_gain, by_shift, None
+        return (
+            grad @ (scale * weight),
+            None,
+            scale * (grad.T @ x),
+            torch.zeros_like(gain),
+            by_gain,
+            by_shift,
+            None,
+        )
 
 
 class GAT(nn.Module):
@@ -133,7 +143,10 @@ class GAT(nn.Module):
     def __init__(self, width: int):
         super().__init__()
         self.weight, self.bias = _glorot(width, width), nn.Parameter(torch.zeros(width))
-        self.source, self.target = _glorot(1, HEADS, width // HEADS), _glorot(1, HEADS, width // HEADS)
+        self.source, self.target = (
+            _glorot(1, HEADS, width // HEADS),
+            _glorot(1, HEADS, width // HEADS),
+        )
 
     def messages(self, states: list[State | None], degrees: list[int]) -> list[Tensor | None]:
         weight = self.weight.unflatten(1, (HEADS, -1))
@@ -175,7 +188,10 @@ class _Attend(torch.autograd.Function):
         by_scores.addcmul_(attention, by_scores.sum(0), value=-1)
         by_scores = torch.ops.aten.leaky_relu_backward(by_scores, scores, 0.2, True)
         by_own, by_heard = grad.new_empty(heard.shape[1:]), torch.empty_like(heard)
-        for new, weight, by_score in ((by_own, attention[0], by_scores[0]), (by_heard, attention[1:], by_scores[1:])):
+        for new, weight, by_score in (
+            (by_own, attention[0], by_scores[0]),
+            (by_heard, attention[1:], by_scores[1:]),
+        ):
             torch.mul(grad, weight, out=new[..., :-2])
             new[..., -2:-1] = by_score
         by_own[..., -1:] = by_scores.sum(0)
@@ -202,10 +218,14 @@ class GGNN(nn.Module):
         to_gates, own_to_gates = (gru.weight_ih @ self.weight.T).chunk(3), gru.weight_hh.chunk(3)
         bias, own_bias = gru.bias_ih.chunk(3), gru.bias_hh.chunk(3)
         reset, update = (
-            torch.sigmoid(heard @ to_gates[k].T + F.linear(own, own_to_gates[k], bias[k] + own_bias[k]))
+            torch.sigmoid(
+                heard @ to_gates[k].T + F.linear(own, own_to_gates[k], bias[k] + own_bias[k])
+            )
             for k in range(2)
         )
-        new = F.linear(heard, to_gates[2], bias[2]) + reset * F.linear(own, own_to_gates[2], own_bias[2])
+        new = F.linear(heard, to_gates[2], bias[2]) + reset * F.linear(
+            own, own_to_gates[2], own_bias[2]
+        )
         return torch.lerp(torch.tanh(new), own, update)
 
 

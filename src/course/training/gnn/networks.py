@@ -28,11 +28,15 @@ class _Forest(NamedTuple):
     orders: int
     place: Int[Tensor, "leaves orders"] | None
 
-    def leaves(self, table: Float[Tensor, "leaves columns *channels"]) -> Float[Tensor, "leaves orders *channels"]:
+    def leaves(
+        self, table: Float[Tensor, "leaves columns *channels"]
+    ) -> Float[Tensor, "leaves orders *channels"]:
         """The leaves of every tree."""
         if self.place is None:
             return table
-        return table.flatten(0, 1).index_select(0, self.place.flatten()).unflatten(0, self.place.shape)
+        return (
+            table.flatten(0, 1).index_select(0, self.place.flatten()).unflatten(0, self.place.shape)
+        )
 
 
 class Network(nn.Module):
@@ -60,14 +64,20 @@ class Network(nn.Module):
         self.keys, self.values = nn.Embedding(size, width), nn.Embedding(size, width)
         self.questions = nn.Embedding(size, width) if self.everywhere else None
         self.layers = nn.ModuleList(LAYERS[kind](width) for _ in range(depth + 1))
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range((depth + 1) * LAYERS[kind].layer_norm))
+        self.norms = nn.ModuleList(
+            nn.LayerNorm(width) for _ in range((depth + 1) * LAYERS[kind].layer_norm)
+        )
         self.readout = nn.Linear(width, size, bias=False)
         left_to_right = torch.arange(2**depth).view([2] * depth)
-        self.register_buffer("leaves", left_to_right.permute(*range(depth)[::-1]).flatten(), persistent=False)
+        self.register_buffer(
+            "leaves", left_to_right.permute(*range(depth)[::-1]).flatten(), persistent=False
+        )
 
     def forward(self, batch: Batch) -> Float[Tensor, "examples labels"]:
         """Logits of the labels 0..2^depth (0 never occurs, as in the released code)."""
-        forest, states, trunk = self._embed_everywhere(batch) if self.everywhere else self._embed(batch)
+        forest, states, trunk = (
+            self._embed_everywhere(batch) if self.everywhere else self._embed(batch)
+        )
         for number in range(1, self.depth + 1):
             states, trunk = self._layer(number, states, trunk, forest)
         return self.readout(self._last_layer(states, forest))
@@ -83,16 +93,30 @@ class Network(nn.Module):
             leaves, place = leaf_keys + F.embedding(held, values), None
         return _Forest(batch.key, batch.row, len(batch.values), place), [leaves], keys + values[0]
 
-    def _embed_everywhere(self, batch: Batch) -> tuple[_Forest, list[State], Float[Tensor, "keys width"]]:
+    def _embed_everywhere(
+        self, batch: Batch
+    ) -> tuple[_Forest, list[State], Float[Tensor, "keys width"]]:
         """The leaves, (leaves, examples, width), and the trunk, where every node knows the key."""
         keys, values, questions = self.keys.weight, self.values.weight, self.questions.weight
         held = batch.values.T.index_select(0, self.leaves).index_select(1, batch.row)
-        leaves = keys[1 + self.leaves, None] + F.embedding(held, values) + F.embedding(batch.key, questions)
+        leaves = (
+            keys[1 + self.leaves, None]
+            + F.embedding(held, values)
+            + F.embedding(batch.key, questions)
+        )
         own_row = torch.arange(len(batch.key), device=batch.key.device)
-        return _Forest(batch.key, own_row, len(own_row), None), [leaves], keys[0] + values[0] + questions
+        return (
+            _Forest(batch.key, own_row, len(own_row), None),
+            [leaves],
+            keys[0] + values[0] + questions,
+        )
 
     def _layer(
-        self, number: int, states: list[State | None], trunk: Float[Tensor, "keys width"], forest: _Forest
+        self,
+        number: int,
+        states: list[State | None],
+        trunk: Float[Tensor, "keys width"],
+        forest: _Forest,
     ) -> tuple[list[State | None], Float[Tensor, "keys width"] | None]:
         """States by height and trunk after layer `number` <= depth; None for what is not read any more.
 
@@ -100,7 +124,9 @@ class Network(nn.Module):
         """
         layer, below_root = self.layers[number - 1], number < self.depth
         states = [*states, self._leave(trunk, number, forest)]
-        heights = range(0 if self.fully_adjacent or self._over_all(layer) else number - 1, number + 1)
+        heights = range(
+            0 if self.fully_adjacent or self._over_all(layer) else number - 1, number + 1
+        )
         *messages, from_trunk = layer.messages([*states, trunk], _degrees(number + 2))
         old = [states[height] for height in heights]
         new = [self._receive(layer, states, messages, height, forest) for height in heights]
@@ -114,14 +140,20 @@ class Network(nn.Module):
         trunk = new.pop() if below_root else None
         return [None] * heights.start + new, trunk
 
-    def _last_layer(self, states: list[State | None], forest: _Forest) -> Float[Tensor, "examples width"]:
+    def _last_layer(
+        self, states: list[State | None], forest: _Forest
+    ) -> Float[Tensor, "examples width"]:
         """The root after layer depth + 1; the others only where the layer mixes all nodes."""
         layer, root = self.layers[-1], self.depth
         others = range(root if self._over_all(layer) else 0)
         if self.fully_adjacent:
             messages = layer.messages(states, [1] * root + [self.nodes])
             new = [layer.receive(states[h], torch.zeros_like(states[h]), None, 1) for h in others]
-            new.append(layer.receive(states[root], messages[root], self._all(layer, messages, forest), self.nodes))
+            new.append(
+                layer.receive(
+                    states[root], messages[root], self._all(layer, messages, forest), self.nodes
+                )
+            )
         else:
             messages = layer.messages(states, _degrees(root + 1))
             new = [self._receive(layer, states, messages, h, forest) for h in (*others, root)]
@@ -139,7 +171,12 @@ class Network(nn.Module):
         return trunk.index_select(0, forest.key)[None] if self.everywhere else trunk[:1, None]
 
     def _receive(
-        self, layer: nn.Module, states: list[State | None], messages: list[Tensor | None], height: int, forest: _Forest
+        self,
+        layer: nn.Module,
+        states: list[State | None],
+        messages: list[Tensor | None],
+        height: int,
+        forest: _Forest,
     ) -> State:
         """New states of this height, from the sum of their children's messages, or from both if it is no sum."""
         if height == 0:
@@ -163,17 +200,27 @@ class Network(nn.Module):
         new = old + new if layer.residual else new
         return self.norms[number - 1](new) if layer.layer_norm else new
 
-    def _counts(self, number: int, states: list[State], forest: _Forest) -> list[Float[Tensor, " _"]]:
+    def _counts(
+        self, number: int, states: list[State], forest: _Forest
+    ) -> list[Float[Tensor, " _"]]:
         """How many nodes of the batch each row of the states stands for: leaves, inner nodes, root or trunk."""
         *inner, top = states[1:]
         orders = forest.row.bincount(minlength=forest.orders).to(top.dtype)
         leaves = orders.expand(len(self.leaves), -1)
         if forest.place is not None:
-            leaves = forest.place.flatten().bincount(leaves.flatten(), len(self.leaves) ** 2).to(orders)
+            leaves = (
+                forest.place.flatten().bincount(leaves.flatten(), len(self.leaves) ** 2).to(orders)
+            )
         counts = [leaves, *(orders.expand(len(x), -1) for x in inner)]
         if number >= self.depth:
-            return [count.flatten() for count in (*counts, torch.ones_like(forest.key, dtype=orders.dtype))]
-        trunk, above = forest.key.bincount(minlength=len(top)).to(orders), 2 ** (self.depth - number) - 1
+            return [
+                count.flatten()
+                for count in (*counts, torch.ones_like(forest.key, dtype=orders.dtype))
+            ]
+        trunk, above = (
+            forest.key.bincount(minlength=len(top)).to(orders),
+            2 ** (self.depth - number) - 1,
+        )
         if self.everywhere:
             trunk *= above
         else:
@@ -207,7 +254,9 @@ class WholeGraph(nn.Module):
         for name, value in (("source", edges[0]), ("target", edges[1]), ("scale", scale)):
             self.register_buffer(name, value, persistent=False)
 
-    def forward(self, features: Int[Tensor, "examples nodes 2"]) -> Float[Tensor, "examples labels"]:
+    def forward(
+        self, features: Int[Tensor, "examples nodes 2"]
+    ) -> Float[Tensor, "examples labels"]:
         x = self.keys(features[..., 0]) + self.values(features[..., 1])
         for layer, norm in zip(self.layers, self.norms, strict=True):
             messages = (x @ layer.weight)[:, self.source] * self.scale
@@ -251,7 +300,11 @@ def on_a_star(task: TreeNeighborsMatch, relays: int = 0) -> tuple[Tensor, Tensor
     tree = task.features(torch.arange(len(task.orders) * task.leaves))
     inner = torch.zeros_like(tree[:, :1]).expand(-1, hub, -1)
     features = torch.cat([tree[:, :1], inner, tree[:, task.leaf_nodes]], dim=1)
-    leaves, loops, chain = torch.arange(task.leaves) + hub + 1, torch.arange(task.leaves + hub + 1), torch.arange(hub)
+    leaves, loops, chain = (
+        torch.arange(task.leaves) + hub + 1,
+        torch.arange(task.leaves + hub + 1),
+        torch.arange(hub),
+    )
     ends = torch.cat([chain + 1, leaves, loops]), torch.cat([chain, leaves * 0 + hub, loops])
     return features, torch.stack(ends)
 
@@ -260,14 +313,21 @@ class Star(WholeGraph):
     """A GCN on `on_a_star`, which reads a `Batch` as the networks on trees do."""
 
     def __init__(self, depth: int, width: int, relays: int = 0, layers: int = 3):
-        super().__init__(on_a_star(TreeNeighborsMatch(depth), relays)[1], layers, 2**depth + 1, width)
+        super().__init__(
+            on_a_star(TreeNeighborsMatch(depth), relays)[1], layers, 2**depth + 1, width
+        )
         self.inner = relays + 1
 
     def forward(self, batch: Batch) -> Float[Tensor, "examples labels"]:
         held = batch.values[batch.row]
         numbers = torch.arange(1, held.shape[1] + 1, device=held.device).expand_as(held)
-        root, inner = torch.stack([batch.key, batch.key * 0], -1)[:, None], torch.zeros_like(held)[:, :1, None]
-        features = torch.cat([root, inner.expand(-1, self.inner, 2), torch.stack([numbers, held], -1)], dim=1)
+        root, inner = (
+            torch.stack([batch.key, batch.key * 0], -1)[:, None],
+            torch.zeros_like(held)[:, :1, None],
+        )
+        features = torch.cat(
+            [root, inner.expand(-1, self.inner, 2), torch.stack([numbers, held], -1)], dim=1
+        )
         return super().forward(features)
 
 

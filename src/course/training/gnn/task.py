@@ -18,7 +18,9 @@ KEYS = ("root", "everywhere")
 
 def _check_depth(depth: int, allowed: range) -> None:
     if isinstance(depth, bool) or not isinstance(depth, int) or depth not in allowed:
-        raise ValueError(f"depth must be an integer from {allowed[0]} to {allowed[-1]}, not {depth!r}")
+        raise ValueError(
+            f"depth must be an integer from {allowed[0]} to {allowed[-1]}, not {depth!r}"
+        )
 
 
 def _check_key(key: str) -> None:
@@ -102,13 +104,21 @@ class TreeNeighborsMatch:
             state = np.random.RandomState(seed)
             orders = [state.permutation(range(1, self.leaves + 1)) for _ in range(count)]
         else:
-            orders = random.Random(seed).sample([*itertools.permutations(range(1, self.leaves + 1))], count)
+            orders = random.Random(seed).sample(
+                [*itertools.permutations(range(1, self.leaves + 1))], count
+            )
         self.orders = torch.as_tensor(np.array(orders))
         examples = torch.arange(count * self.leaves)
-        by_label = examples[self.batch(examples).label.argsort(stable=True)].view(self.leaves, count)
+        by_label = examples[self.batch(examples).label.argsort(stable=True)].view(
+            self.leaves, count
+        )
         generator = torch.Generator().manual_seed(seed)
-        by_label = torch.stack([row[torch.randperm(count, generator=generator)] for row in by_label])
-        self.train, self.test = (part.flatten() for part in by_label.tensor_split([count * 4 // 5], dim=1))
+        by_label = torch.stack(
+            [row[torch.randperm(count, generator=generator)] for row in by_label]
+        )
+        self.train, self.test = (
+            part.flatten() for part in by_label.tensor_split([count * 4 // 5], dim=1)
+        )
 
     def batch(self, examples: Int[Tensor, " examples"]) -> Batch:
         """The examples with these numbers, each order of the leaves written once."""
@@ -116,7 +126,9 @@ class TreeNeighborsMatch:
         used, row = order.unique(return_inverse=True)
         return Batch(key, self.orders[used], row, self.orders[order, key - 1])
 
-    def features(self, examples: Int[Tensor, " examples"], key: str = "root") -> Int[Tensor, "examples nodes parts"]:
+    def features(
+        self, examples: Int[Tensor, " examples"], key: str = "root"
+    ) -> Int[Tensor, "examples nodes parts"]:
         """What every node carries, for a general graph library: (number, value), the key as the root's number.
 
         With the key "everywhere" the parts are (number, value, key): all nodes carry the key, inner nodes
@@ -124,7 +136,9 @@ class TreeNeighborsMatch:
         """
         _check_key(key)
         batch = self.batch(examples)
-        features = torch.zeros(len(examples), self.nodes, 2 if key == "root" else 3, dtype=torch.long)
+        features = torch.zeros(
+            len(examples), self.nodes, 2 if key == "root" else 3, dtype=torch.long
+        )
         features[:, self.leaf_nodes, 0] = torch.arange(1, self.leaves + 1)
         features[:, self.leaf_nodes, 1] = batch.values[batch.row]
         if key == "root":

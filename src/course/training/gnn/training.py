@@ -28,12 +28,16 @@ class Epoch(NamedTuple):
     test_accuracy: float
 
 
-def accuracy(network: nn.Module, task: TreeNeighborsMatch, examples: Int[Tensor, " examples"]) -> float:
+def accuracy(
+    network: nn.Module, task: TreeNeighborsMatch, examples: Int[Tensor, " examples"]
+) -> float:
     """Share of these examples that the network, in evaluation mode, answers correctly."""
     _check_network(network, task)
     examples = require.tensor("examples", examples, "examples", "whole").long()
     if examples.min() < 0 or examples.max() >= task.leaves * len(task.orders):
-        raise ValueError(f"examples must be from 0 to {task.leaves * len(task.orders) - 1}, the examples of the task")
+        raise ValueError(
+            f"examples must be from 0 to {task.leaves * len(task.orders) - 1}, the examples of the task"
+        )
     training, device = network.training, network.readout.weight.device
     network.eval()
     with torch.no_grad():
@@ -62,7 +66,9 @@ def train(
     if not (isinstance(seconds, float) and seconds == math.inf):
         require.number("seconds", seconds, above=0)
     require.integer("epochs", epochs, 1)
-    return _epochs(network, task, seconds, epochs, torch.Generator().manual_seed(require.seed(seed)))
+    return _epochs(
+        network, task, seconds, epochs, torch.Generator().manual_seed(require.seed(seed))
+    )
 
 
 def _check_network(network: nn.Module, task: TreeNeighborsMatch) -> None:
@@ -74,8 +80,12 @@ def _check_network(network: nn.Module, task: TreeNeighborsMatch) -> None:
 
 def _epochs(network, task, seconds, epochs, generator) -> Iterator[Epoch]:
     device = network.readout.weight.device
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=device.type in ("cpu", "cuda"))
-    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, "max", 0.5, 10, threshold_mode="abs")
+    optimizer = torch.optim.Adam(
+        network.parameters(), lr=1e-3, fused=device.type in ("cpu", "cuda")
+    )
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        optimizer, "max", 0.5, 10, threshold_mode="abs"
+    )
     period, recent, best, waited = 1000 if task.depth == 2 else 100, [], 0.0, 0
     start = time.perf_counter()
     for number in compute.progress(range(1, epochs + 1), f"depth {task.depth}"):
@@ -129,7 +139,9 @@ def fit(
     try:
         torch.empty(0, device=device)
     except (RuntimeError, ValueError, AssertionError):
-        raise ValueError(f"device must be one that is here, as 'cpu', not {require.brief(device)}") from None
+        raise ValueError(
+            f"device must be one that is here, as 'cpu', not {require.brief(device)}"
+        ) from None
     compute.seed(require.seed(seed))
     task = TreeNeighborsMatch(depth)
     network = build(kind, depth, width, fully_adjacent, key).to(device)
@@ -139,7 +151,11 @@ def fit(
     return {
         "epochs": len(run),
         "steps": len(run) * math.ceil(len(task.train) / BATCH[depth]),
-        "ended": "fitted" if accuracies[-1] == 1 else "epochs" if len(run) == epochs_allowed else "stalled",
+        "ended": "fitted"
+        if accuracies[-1] == 1
+        else "epochs"
+        if len(run) == epochs_allowed
+        else "stalled",
         "best_train_accuracy": f"{max(accuracies):.4f}",
         "end_train_accuracy": f"{accuracy(network, task, task.train):.4f}",
         "end_test_accuracy": f"{run[-1].test_accuracy:.4f}",

@@ -97,7 +97,9 @@ class _Still:
         watchers[:] = self.kept
 
 
-_C = SimpleNamespace(DisableTorchFunction=_Still, _functorch=SimpleNamespace(is_batchedtensor=lambda _: False))
+_C = SimpleNamespace(
+    DisableTorchFunction=_Still, _functorch=SimpleNamespace(is_batchedtensor=lambda _: False)
+)
 
 
 def __getattr__(name: str) -> Any:

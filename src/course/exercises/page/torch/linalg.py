@@ -33,7 +33,9 @@ class Orthogonal(NamedTuple):
 
 def real_matrix(A: Tensor, name: str, square: bool = False) -> None:
     if A.dtype.kind < 2:
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {operations.nice(A)}")
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got {operations.nice(A)}"
+        )
     if A.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     if square and A.shape[-1] != A.shape[-2]:
@@ -118,7 +120,9 @@ def singular(matrix: list[list[float]]) -> tuple[list, list, list]:
     sizes = [math.sqrt(sum(x * x for x in c)) for c in columns]
     order = sorted(range(n), key=lambda k: -sizes[k])
     found = [sizes[k] for k in order]
-    u = completed([[x / sizes[k] for x in columns[k]] if sizes[k] > 1e-300 else None for k in order])
+    u = completed(
+        [[x / sizes[k] for x in columns[k]] if sizes[k] > 1e-300 else None for k in order]
+    )
     turned_v = [v[k] for k in order]
     return (transposed(u), found, turned_v) if tall else (transposed(turned_v), found, u)
 
@@ -157,7 +161,9 @@ def svdvals(A: Tensor) -> Tensor:
     return svd(A, False).S
 
 
-def pinv(A: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
+def pinv(
+    A: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
+) -> Tensor:
     u, s, vh = svd(A.to(float64), False)
     epsilon = 2.220446049250313e-16 if A.dtype == float64 else 1.1920928955078125e-07
     cut = max((max(A.shape[-2:]) * epsilon if rtol is None else rtol) * float(s.max()), atol or 0.0)
@@ -189,7 +195,9 @@ def solve(A: Tensor, B: Tensor) -> Tensor:
     vector = B.ndim == 1
     found, det = eliminated(A.tolist(), (B.unsqueeze(1) if vector else B).tolist())
     if det == 0:
-        raise LinAlgError("torch.linalg.solve: The solver failed because the input matrix is singular.")
+        raise LinAlgError(
+            "torch.linalg.solve: The solver failed because the input matrix is singular."
+        )
     made = tensor(found, dtype=float64).to(A.dtype)
     return finished(made.squeeze(1) if vector else made, A, B)
 
@@ -198,7 +206,9 @@ def inv(A: Tensor) -> Tensor:
     real_matrix(A, "linalg.inv", True)
 
     def work(rows: list) -> tuple[list]:
-        found, det = eliminated(rows, [[float(i == j) for j in range(len(rows))] for i in range(len(rows))])
+        found, det = eliminated(
+            rows, [[float(i == j) for j in range(len(rows))] for i in range(len(rows))]
+        )
         if det == 0:
             raise LinAlgError(
                 "linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular."
@@ -296,7 +306,9 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool 
 
 
 def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False) -> Tensor:
-    matrix = (dim is None and A.ndim == 2 and ord is not None) or (isinstance(dim, tuple) and len(dim) == 2)
+    matrix = (dim is None and A.ndim == 2 and ord is not None) or (
+        isinstance(dim, tuple) and len(dim) == 2
+    )
     if matrix and ord is not None:
         return matrix_norm(A, ord)
     return operations.norm(A, 2 if ord is None else ord, dim, keepdim)

@@ -178,7 +178,9 @@ def gelu(x: float) -> float:
 
 def to_integer(function: Callable) -> Callable:
     """A rounding function that leaves NaN and infinity alone and keeps the sign of zero."""
-    return lambda x: x if isinstance(x, int) else math.copysign(function(x), x) if math.isfinite(x) else x
+    return lambda x: (
+        x if isinstance(x, int) else math.copysign(function(x), x) if math.isfinite(x) else x
+    )
 
 
 def sign(x: float) -> float:
@@ -217,7 +219,11 @@ UNARY = {  # name: function of a float; the result is real
     "lgamma": guarded(math.lgamma, math.inf, math.inf),
     "sigmoid": sigmoid,
     "logit": lambda x: (
-        math.log(x / (1 - x)) if 0 < x < 1 else math.copysign(math.inf, x - 0.5) if x in (0, 1) else math.nan
+        math.log(x / (1 - x))
+        if 0 < x < 1
+        else math.copysign(math.inf, x - 0.5)
+        if x in (0, 1)
+        else math.nan
     ),
     "reciprocal": lambda x: divide(1.0, x),
     "entr": entropy_term,

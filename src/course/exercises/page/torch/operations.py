@@ -99,16 +99,25 @@ def new_full(self: Tensor, size: Sequence[int], fill_value: float) -> Tensor:
     return full(size, fill_value, self.dtype)
 
 
-Tensor.new_zeros, Tensor.new_ones, Tensor.new_tensor, Tensor.new_full = new_zeros, new_ones, new_tensor, new_full
+Tensor.new_zeros, Tensor.new_ones, Tensor.new_tensor, Tensor.new_full = (
+    new_zeros,
+    new_ones,
+    new_tensor,
+    new_full,
+)
 
 
-def arange(start: Any, end: Any = None, step: Any = 1, dtype: dtype | None = None, **_: Any) -> Tensor:
+def arange(
+    start: Any, end: Any = None, step: Any = 1, dtype: dtype | None = None, **_: Any
+) -> Tensor:
     start, end = (0, start) if end is None else (start, end)
     start, end, step = (x.item() if isinstance(x, Tensor) else x for x in (start, end, step))
     count = math.ceil((end - start) / step)
     if count < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    own = dtype or (int64 if builtins.all(isinstance(x, int) for x in (start, end, step)) else float32)
+    own = dtype or (
+        int64 if builtins.all(isinstance(x, int) for x in (start, end, step)) else float32
+    )
     return Tensor(rounded([start + k * step for k in range(count)], own), [count], own)
 
 
@@ -119,9 +128,13 @@ def linspace(start: float, end: float, steps: int, dtype: dtype | None = None, *
     return Tensor(rounded(values if steps != 1 else [start], own), [steps], own)
 
 
-def logspace(start: float, end: float, steps: int, base: float = 10.0, dtype: dtype | None = None, **_: Any) -> Tensor:
+def logspace(
+    start: float, end: float, steps: int, base: float = 10.0, dtype: dtype | None = None, **_: Any
+) -> Tensor:
     exponents = linspace(start, end, steps, float64).flat()
-    return Tensor(rounded([base**x for x in exponents], dtype or float32), [steps], dtype or float32)
+    return Tensor(
+        rounded([base**x for x in exponents], dtype or float32), [steps], dtype or float32
+    )
 
 
 def eye(n: int, m: int | None = None, dtype: dtype | None = None, **_: Any) -> Tensor:
@@ -131,7 +144,10 @@ def eye(n: int, m: int | None = None, dtype: dtype | None = None, **_: Any) -> T
 
 def complex_(real: Tensor, imag: Tensor) -> Tensor:
     return binary(
-        real, binary(imag, 1j, lambda a, b: a * b, to=numbers.complex128), lambda a, b: a + b, to=numbers.complex128
+        real,
+        binary(imag, 1j, lambda a, b: a * b, to=numbers.complex128),
+        lambda a, b: a + b,
+        to=numbers.complex128,
     )
 
 
@@ -158,7 +174,13 @@ for _name, _function in (numbers.SAME_TYPE | numbers.TRUTH).items():
 def abs(input: Tensor) -> Tensor:
     real = {numbers.complex128: float64, numbers.complex64: float32}.get(input.dtype)
     return (
-        unary(input, lambda x: x if x > 0 or (x == 0 and not isinstance(x, float)) else -x if x < 0 else x * x, to=real)
+        unary(
+            input,
+            lambda x: (
+                x if x > 0 or (x == 0 and not isinstance(x, float)) else -x if x < 0 else x * x
+            ),
+            to=real,
+        )
         if real is None
         else unary(input, lambda z: math.hypot(z.real, z.imag), to=real)
     )
@@ -175,7 +197,12 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
         return input.clone()
     scale = 10.0**decimals
     return unary(
-        input, lambda x: numbers.SAME_TYPE["round"](x * scale) / scale if decimals else numbers.SAME_TYPE["round"](x)
+        input,
+        lambda x: (
+            numbers.SAME_TYPE["round"](x * scale) / scale
+            if decimals
+            else numbers.SAME_TYPE["round"](x)
+        ),
     )
 
 
@@ -206,7 +233,12 @@ for _name, _function, _floats, _to in (
     ("bitwise_and", lambda a, b: a & b, False, None),
     ("bitwise_or", lambda a, b: a | b, False, None),
     ("bitwise_xor", lambda a, b: a ^ b, False, None),
-    ("ldexp", lambda a, b: numbers.guarded(lambda x: math.ldexp(x, int(b)), math.inf)(a), True, None),
+    (
+        "ldexp",
+        lambda a, b: numbers.guarded(lambda x: math.ldexp(x, int(b)), math.inf)(a),
+        True,
+        None,
+    ),
     ("heaviside", lambda a, b: b if a == 0 else float(a > 0), False, None),
     ("xlogy", lambda a, b: 0.0 if a == 0 and b == b else a * numbers.UNARY["log"](b), True, None),
     (
@@ -295,16 +327,26 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 
 clip = clamp
-METHODS |= {"clip": clamp, "clamp_min": lambda x, min: clamp(x, min), "clamp_max": lambda x, max: clamp(x, None, max)}
+METHODS |= {
+    "clip": clamp,
+    "clamp_min": lambda x, min: clamp(x, min),
+    "clamp_max": lambda x, max: clamp(x, None, max),
+}
 
 
 @method
-def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    most = {float64: 1.7976931348623157e308, float32: 3.4028234663852886e38, numbers.float16: 65504.0}.get(
-        input.dtype, 3.3895313892515355e38
-    )
+def nan_to_num(
+    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    most = {
+        float64: 1.7976931348623157e308,
+        float32: 3.4028234663852886e38,
+        numbers.float16: 65504.0,
+    }.get(input.dtype, 3.3895313892515355e38)
     high, low = most if posinf is None else posinf, -most if neginf is None else neginf
-    return unary(input, lambda x: nan if x != x else high if x == math.inf else low if x == -math.inf else x)
+    return unary(
+        input, lambda x: nan if x != x else high if x == math.inf else low if x == -math.inf else x
+    )
 
 
 @method
@@ -314,7 +356,9 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     own = result_type(input, other)
     parts = [x if isinstance(x, Tensor) else tensor(x) for x in (condition, input, other)]
     shape = broadcast_shape(*(x.shape for x in parts))
-    values = [a if so else b for so, a, b in zip(*(x.expand(shape).flat() for x in parts), strict=True)]
+    values = [
+        a if so else b for so, a, b in zip(*(x.expand(shape).flat() for x in parts), strict=True)
+    ]
     return finished(Tensor(rounded(values, own), shape, own), condition, input, other)
 
 
@@ -325,10 +369,15 @@ del METHODS["where"]
 @method
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     if mask.dtype.kind:
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}"
+        )
     value = value.item() if isinstance(value, Tensor) else value
     shape = broadcast_shape(input.shape, mask.shape)
-    values = [value if so else x for so, x in zip(mask.expand(shape).flat(), input.expand(shape).flat(), strict=True)]
+    values = [
+        value if so else x
+        for so, x in zip(mask.expand(shape).flat(), input.expand(shape).flat(), strict=True)
+    ]
     return finished(Tensor(rounded(values, input.dtype), shape, input.dtype), input, mask)
 
 
@@ -352,8 +401,16 @@ def whole(x: Tensor) -> dtype:
 
 
 @method
-def sum(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: dtype | None = None, axis: Any = None) -> Tensor:
-    return reduced(input, dim if axis is None else axis, keepdim, builtins.sum, dtype or whole(input))
+def sum(
+    input: Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    dtype: dtype | None = None,
+    axis: Any = None,
+) -> Tensor:
+    return reduced(
+        input, dim if axis is None else axis, keepdim, builtins.sum, dtype or whole(input)
+    )
 
 
 def real_only(x: Tensor, name: str) -> None:
@@ -373,7 +430,13 @@ def float_sum(values: Sequence) -> float:
 
 
 @method
-def mean(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: dtype | None = None, axis: Any = None) -> Tensor:
+def mean(
+    input: Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    dtype: dtype | None = None,
+    axis: Any = None,
+) -> Tensor:
     if dtype is not None:
         input = input.to(dtype)
     real_only(input, "mean")
@@ -387,21 +450,30 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: dtype | N
 
 
 @method
-def prod(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: dtype | None = None) -> Tensor:
+def prod(
+    input: Tensor, dim: Any = None, keepdim: bool = False, dtype: dtype | None = None
+) -> Tensor:
     return reduced(input, dim, keepdim, math.prod, dtype or whole(input))
 
 
 def spread(values: Sequence, correction: float) -> float:
     middle = float_sum(values) / len(values)
     return numbers.divide(
-        math.fsum((x - middle) ** 2 for x in values) if middle == middle and math.isfinite(middle) else math.nan,
+        math.fsum((x - middle) ** 2 for x in values)
+        if middle == middle and math.isfinite(middle)
+        else math.nan,
         builtins.max(len(values) - correction, 0),
     )
 
 
 @method
 def var(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float = 1,
 ) -> Tensor:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
@@ -411,7 +483,12 @@ def var(
 
 @method
 def std(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float = 1,
 ) -> Tensor:
     return globals()["sqrt"](var(input, dim, unbiased, keepdim, correction=correction))
 
@@ -462,7 +539,10 @@ def extreme(place: Callable, elementwise: Callable, name: str) -> Callable:
             )
         if dim is None:
             return reduced(input, None, False, lambda v: v[place(v)])
-        return Found(reduced(input, dim, keepdim, lambda v: v[place(v)]), reduced(input, dim, keepdim, place, int64))
+        return Found(
+            reduced(input, dim, keepdim, lambda v: v[place(v)]),
+            reduced(input, dim, keepdim, place, int64),
+        )
 
     return find
 
@@ -502,7 +582,8 @@ def ordered(values: Sequence, descending: bool = False) -> list[int]:
         sorted(range(len(values)), key=lambda k: (values[k] != values[k], values[k]), reverse=False)
         if not descending
         else sorted(
-            range(len(values)), key=lambda k: (values[k] == values[k], -values[k] if values[k] == values[k] else 0)
+            range(len(values)),
+            key=lambda k: (values[k] == values[k], -values[k] if values[k] == values[k] else 0),
         )
     )
 
@@ -532,11 +613,18 @@ def kthvalue(input: Tensor, k: int, dim: int = -1) -> Found:
 @method
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     def middle(v: Sequence) -> int:
-        return ordered(v)[(len(v) - 1) // 2] if all_numbers(v) else next(k for k, x in enumerate(v) if x != x)
+        return (
+            ordered(v)[(len(v) - 1) // 2]
+            if all_numbers(v)
+            else next(k for k, x in enumerate(v) if x != x)
+        )
 
     if dim is None:
         return reduced(input, None, False, lambda v: v[middle(v)])
-    return Found(reduced(input, dim, keepdim, lambda v: v[middle(v)]), reduced(input, dim, keepdim, middle, int64))
+    return Found(
+        reduced(input, dim, keepdim, lambda v: v[middle(v)]),
+        reduced(input, dim, keepdim, middle, int64),
+    )
 
 
 def all_numbers(values: Sequence) -> bool:
@@ -577,7 +665,9 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 def searchsorted(sorted_sequence: Tensor, values: Any, right: bool = False) -> Tensor:
     find = bisect.bisect_right if right else bisect.bisect_left
     return unary(
-        values if isinstance(values, Tensor) else tensor(values), lambda x: find(sorted_sequence.flat(), x), to=int64
+        values if isinstance(values, Tensor) else tensor(values),
+        lambda x: find(sorted_sequence.flat(), x),
+        to=int64,
     )
 
 
@@ -586,7 +676,9 @@ def searchsorted(sorted_sequence: Tensor, values: Any, right: bool = False) -> T
 
 def accumulated(function: Callable) -> Callable:
     def along(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
-        return mapped(input, dim, lambda v: list(itertools.accumulate(v, function)), dtype or whole(input))
+        return mapped(
+            input, dim, lambda v: list(itertools.accumulate(v, function)), dtype or whole(input)
+        )
 
     return along
 
@@ -598,9 +690,14 @@ METHODS |= {"cumsum": cumsum, "cumprod": cumprod}
 def running(better: Callable) -> Callable:
     def along(input: Tensor, dim: int) -> Found:
         def places(v: Sequence) -> list[int]:
-            return list(itertools.accumulate(range(len(v)), lambda a, b: b if better(v[b], v[a]) else a))
+            return list(
+                itertools.accumulate(range(len(v)), lambda a, b: b if better(v[b], v[a]) else a)
+            )
 
-        return Found(mapped(input, dim, lambda v: [v[k] for k in places(v)]), mapped(input, dim, places, int64))
+        return Found(
+            mapped(input, dim, lambda v: [v[k] for k in places(v)]),
+            mapped(input, dim, places, int64),
+        )
 
     return along
 
@@ -631,7 +728,9 @@ def soft(values: Sequence) -> list:
 
 def needs_real(input: Tensor, name: str) -> None:
     if input.dtype.kind < 2:
-        kind = {int64: "Long", numbers.bool_: "Bool", numbers.int32: "Int"}.get(input.dtype, input.dtype)
+        kind = {int64: "Long", numbers.bool_: "Bool", numbers.int32: "Int"}.get(
+            input.dtype, input.dtype
+        )
         raise RuntimeError(f"\"{name}\" not implemented for '{kind}'")
 
 
@@ -646,7 +745,11 @@ def softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     def of(values: Sequence) -> float:
         top = values[largest_place(values)]
-        return top if not math.isfinite(top) else top + math.log(math.fsum(math.exp(x - top) for x in values))
+        return (
+            top
+            if not math.isfinite(top)
+            else top + math.log(math.fsum(math.exp(x - top) for x in values))
+        )
 
     return reduced(input if input.dtype.kind > 1 else input.to(float32), dim, keepdim, of)
 
@@ -697,7 +800,9 @@ dot_product = getattr(math, "sumprod", dot_product)  # Python 3.12 and later
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     a, b = input, other
     if not isinstance(b, Tensor) or not isinstance(a, Tensor):
-        raise TypeError(f"matmul(): argument 'other' (position 2) must be Tensor, not {type(b).__name__}")
+        raise TypeError(
+            f"matmul(): argument 'other' (position 2) must be Tensor, not {type(b).__name__}"
+        )
     if a.dtype != b.dtype:
         names = {
             int64: "long int",
@@ -711,13 +816,17 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
             f"expected m1 and m2 to have the same dtype, but got: {names.get(a.dtype)} != {names.get(b.dtype)}"
         )
     if not a.ndim or not b.ndim:
-        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a.ndim}D and {b.ndim}D")
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {a.ndim}D and {b.ndim}D"
+        )
     if a.ndim == 1 and b.ndim == 1:
         if len(a) != len(b):
             raise RuntimeError(
                 f"inconsistent tensor size, expected tensor [{len(a)}] and src [{len(b)}] to have the same number of elements, but got {len(a)} and {len(b)} elements respectively"
             )
-        return finished(Tensor(rounded([dot_product(a.flat(), b.flat())], a.dtype), [], a.dtype), a, b)
+        return finished(
+            Tensor(rounded([dot_product(a.flat(), b.flat())], a.dtype), [], a.dtype), a, b
+        )
     one, two = a.ndim == 1, b.ndim == 1
     a, b = a.unsqueeze(0) if one else a, b.unsqueeze(1) if two else b
     (n, k), (k2, m) = a.shape[-2:], b.shape[-2:]
@@ -741,7 +850,9 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return finished(Tensor(rounded(values, a.dtype), shape, a.dtype), input, other)
 
 
-Tensor.__matmul__ = lambda self, other: matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+Tensor.__matmul__ = lambda self, other: (
+    matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+)
 mm, bmm, mv = matmul, matmul, matmul
 METHODS |= {"mm": matmul, "bmm": matmul, "mv": matmul}
 
@@ -771,7 +882,9 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Sum of products over all letters that the result does not have."""
-    operands = operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
+    operands = (
+        operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
+    )
     left, arrow, right = equation.replace(" ", "").partition("->")
     if "..." in equation:
         raise NotInThisPage("einsum with “...”")
@@ -780,7 +893,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     if not arrow:
         right = "".join(sorted(x for x in set(letters) if letters.count(x) == 1))
     sizes_of = {
-        x: size for term, each in zip(terms, operands, strict=True) for x, size in zip(term, each.shape, strict=True)
+        x: size
+        for term, each in zip(terms, operands, strict=True)
+        for x, size in zip(term, each.shape, strict=True)
     }
     order = right + "".join(dict.fromkeys(x for x in letters if x not in right))
     found = None
@@ -797,10 +912,16 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 def triangle(keep: Callable) -> Callable:
     def cut(input: Tensor, diagonal: int = 0) -> Tensor:
         n, m = input.shape[-2:]
-        inside = [keep(i, j, diagonal) for i in range(n) for j in range(m)] * math.prod(input.shape[:-2])
+        inside = [keep(i, j, diagonal) for i in range(n) for j in range(m)] * math.prod(
+            input.shape[:-2]
+        )
         zero = rounded([0], input.dtype)[0]
         return finished(
-            Tensor([x if so else zero for x, so in zip(input.flat(), inside, strict=True)], input.shape, input.dtype),
+            Tensor(
+                [x if so else zero for x, so in zip(input.flat(), inside, strict=True)],
+                input.shape,
+                input.dtype,
+            ),
             input,
         )
 
@@ -819,7 +940,10 @@ def indices(keep: Callable) -> Callable:
     return find
 
 
-tril_indices, triu_indices = indices(lambda i, j, k: j - i <= k), indices(lambda i, j, k: j - i >= k)
+tril_indices, triu_indices = (
+    indices(lambda i, j, k: j - i <= k),
+    indices(lambda i, j, k: j - i >= k),
+)
 
 
 @method
@@ -871,7 +995,9 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False) 
 
     def length(values: Sequence) -> float:
         values = (
-            [math.fabs(x) for x in values] if input.dtype.kind < 3 else [math.hypot(x.real, x.imag) for x in values]
+            [math.fabs(x) for x in values]
+            if input.dtype.kind < 3
+            else [math.hypot(x.real, x.imag) for x in values]
         )
         if p in (math.inf, -math.inf):
             return (largest if p > 0 else smallest)(values)
@@ -885,7 +1011,9 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False) 
             else float_sum([x**p for x in values]) ** (1 / p)
         )
 
-    return reduced(input, dim, keepdim, length, float64 if input.dtype == numbers.complex128 else None)
+    return reduced(
+        input, dim, keepdim, length, float64 if input.dtype == numbers.complex128 else None
+    )
 
 
 def largest(values: Sequence) -> float:
@@ -917,7 +1045,9 @@ def stack(tensors: Sequence, dim: int = 0) -> Tensor:
         raise RuntimeError("stack expects a non-empty TensorList")
     for k, x in enumerate(parts):
         if not isinstance(x, Tensor):
-            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(x).__name__}")
+            raise TypeError(
+                f"expected Tensor as element {k} in argument 0, but got {type(x).__name__}"
+            )
         if x.shape != parts[0].shape:
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(parts[0].shape)} at entry 0 and {list(x.shape)} at entry {k}"
@@ -941,7 +1071,8 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple:
     tensors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
     shape = [len(x) for x in tensors]
     found = tuple(
-        x.reshape([len(x) if j == k else 1 for j in range(len(shape))]).expand(shape) for k, x in enumerate(tensors)
+        x.reshape([len(x) if j == k else 1 for j in range(len(shape))]).expand(shape)
+        for k, x in enumerate(tensors)
     )
     return tuple(x.transpose(0, 1) for x in found) if indexing == "xy" else found
 
@@ -972,18 +1103,24 @@ def close(a: float, b: float, rtol: float, atol: float, equal_nan: bool) -> bool
 
 
 @method
-def isclose(input: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+def isclose(
+    input: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
     if isinstance(other, Tensor) and input.dtype != other.dtype:
         raise RuntimeError(f"{nice(input)} did not match {nice(other)}")
     return binary(input, other, lambda a, b: close(a, b, rtol, atol, equal_nan), to=numbers.bool_)
 
 
 def nice(x: Tensor) -> str:
-    return {float32: "Float", float64: "Double", int64: "Long", numbers.bool_: "Bool"}.get(x.dtype, str(x.dtype))
+    return {float32: "Float", float64: "Double", int64: "Long", numbers.bool_: "Bool"}.get(
+        x.dtype, str(x.dtype)
+    )
 
 
 @method
-def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
     return bool(all(isclose(input, other, rtol, atol, equal_nan)))
 
 
@@ -1021,7 +1158,11 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
 def view_as_complex(input: Tensor) -> Tensor:
     values = input.flat()
     own = numbers.complex128 if input.dtype == float64 else numbers.complex64
-    return Tensor([complex(a, b) for a, b in zip(values[::2], values[1::2], strict=True)], input.shape[:-1], own)
+    return Tensor(
+        [complex(a, b) for a, b in zip(values[::2], values[1::2], strict=True)],
+        input.shape[:-1],
+        own,
+    )
 
 
 def view_as_real(input: Tensor) -> Tensor:
@@ -1031,7 +1172,9 @@ def view_as_real(input: Tensor) -> Tensor:
 
 def angle(input: Tensor) -> Tensor:
     return unary(
-        input, lambda z: math.atan2(z.imag, z.real), to=float64 if input.dtype == numbers.complex128 else float32
+        input,
+        lambda z: math.atan2(z.imag, z.real),
+        to=float64 if input.dtype == numbers.complex128 else float32,
     )
 
 
@@ -1060,10 +1203,14 @@ def manual_seed(seed: int) -> Generator:
 
 
 def drawn(draw: Callable) -> Callable:
-    def make(*size: Any, generator: Generator | None = None, dtype: dtype | None = None, **_: Any) -> Tensor:
+    def make(
+        *size: Any, generator: Generator | None = None, dtype: dtype | None = None, **_: Any
+    ) -> Tensor:
         shape, source = sizes(size), (generator or default_generator).random
         return Tensor(
-            rounded([draw(source) for _ in range(math.prod(shape))], dtype or float32), shape, dtype or float32
+            rounded([draw(source) for _ in range(math.prod(shape))], dtype or float32),
+            shape,
+            dtype or float32,
         )
 
     return make
@@ -1091,7 +1238,11 @@ def randint(
     if size is None:
         low, high, size = 0, low, high
     source = (generator or default_generator).random
-    return Tensor([source.randrange(low, high) for _ in range(math.prod(sizes([size])))], sizes([size]), dtype or int64)
+    return Tensor(
+        [source.randrange(low, high) for _ in range(math.prod(sizes([size])))],
+        sizes([size]),
+        dtype or int64,
+    )
 
 
 def randperm(n: int, generator: Generator | None = None, **_: Any) -> Tensor:
@@ -1111,7 +1262,9 @@ IN_PLACE = [
 ]  # fmt: skip
 for _name in IN_PLACE:
     setattr(
-        Tensor, f"{_name}_", lambda self, *a, _function=METHODS[_name], **k: in_place(self, _function(self, *a, **k))
+        Tensor,
+        f"{_name}_",
+        lambda self, *a, _function=METHODS[_name], **k: in_place(self, _function(self, *a, **k)),
     )
 
 

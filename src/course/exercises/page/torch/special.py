@@ -4,7 +4,19 @@ from typing import Any
 
 from torch import operations
 from torch.numbers import NotInThisPage
-from torch.operations import entr, erf, erfc, expm1, log1p, log_softmax, logit, logsumexp, sinc, softmax, xlogy
+from torch.operations import (
+    entr,
+    erf,
+    erfc,
+    expm1,
+    log1p,
+    log_softmax,
+    logit,
+    logsumexp,
+    sinc,
+    softmax,
+    xlogy,
+)
 
 __all__ = [
     "entr",

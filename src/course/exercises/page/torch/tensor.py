@@ -44,9 +44,20 @@ class Tensor:
     layout = "strided"
 
     def __init__(
-        self, storage: list, shape: Sequence[int], type_: dtype, steps: Sequence[int] | None = None, offset: int = 0
+        self,
+        storage: list,
+        shape: Sequence[int],
+        type_: dtype,
+        steps: Sequence[int] | None = None,
+        offset: int = 0,
     ):
-        self.storage, self.shape, self.dtype, self.offset, self.grad = storage, Size(shape), type_, offset, None
+        self.storage, self.shape, self.dtype, self.offset, self.grad = (
+            storage,
+            Size(shape),
+            type_,
+            offset,
+            None,
+        )
         self.steps = contiguous(shape) if steps is None else tuple(steps)
 
     def places(self) -> Sequence[int]:
@@ -71,8 +82,12 @@ class Tensor:
             self.storage[place] = value
         return self
 
-    def view_of(self, shape: Sequence[int], steps: Sequence[int], offset: int | None = None) -> "Tensor":
-        return Tensor(self.storage, shape, self.dtype, steps, self.offset if offset is None else offset)
+    def view_of(
+        self, shape: Sequence[int], steps: Sequence[int], offset: int | None = None
+    ) -> "Tensor":
+        return Tensor(
+            self.storage, shape, self.dtype, steps, self.offset if offset is None else offset
+        )
 
     # shape
 
@@ -107,7 +122,9 @@ class Tensor:
 
     def requires_grad_(self, needed: bool = True) -> "Tensor":
         if needed:
-            raise NotInThisPage("gradients (only torch.autograd.functional.jacobian, by differences)")
+            raise NotInThisPage(
+                "gradients (only torch.autograd.functional.jacobian, by differences)"
+            )
         return self
 
     def backward(self, *_: Any, **__: Any) -> None:
@@ -162,7 +179,9 @@ class Tensor:
         if not self.shape:
             return self.reshape(1)
         first, last = axis(self, start_dim), axis(self, end_dim)
-        return self.reshape(*self.shape[:first], math.prod(self.shape[first : last + 1]), *self.shape[last + 1 :])
+        return self.reshape(
+            *self.shape[:first], math.prod(self.shape[first : last + 1]), *self.shape[last + 1 :]
+        )
 
     ravel = flatten
 
@@ -197,10 +216,16 @@ class Tensor:
 
     def unsqueeze(self, dim: int) -> "Tensor":
         k = dim + self.ndim + 1 if dim < 0 else dim
-        return self.view_of([*self.shape[:k], 1, *self.shape[k:]], [*self.steps[:k], 1, *self.steps[k:]])
+        return self.view_of(
+            [*self.shape[:k], 1, *self.shape[k:]], [*self.steps[:k], 1, *self.steps[k:]]
+        )
 
     def squeeze(self, dim: int | None = None) -> "Tensor":
-        dims = range(self.ndim) if dim is None else [axis(self, k) for k in ([dim] if isinstance(dim, int) else dim)]
+        dims = (
+            range(self.ndim)
+            if dim is None
+            else [axis(self, k) for k in ([dim] if isinstance(dim, int) else dim)]
+        )
         kept = [k for k in range(self.ndim) if k not in dims or self.shape[k] != 1]
         return self.view_of([self.shape[k] for k in kept], [self.steps[k] for k in kept])
 
@@ -215,7 +240,9 @@ class Tensor:
                     f"The expanded size of the tensor ({want}) must match the existing size ({size}) at non-singleton "
                     f"dimension {k}.  Target sizes: {list(shape)}.  Tensor sizes: {list(self.shape)}"
                 )
-        return self.view_of(wanted, [0 if size == 1 else step for size, step in zip(own, steps, strict=True)])
+        return self.view_of(
+            wanted, [0 if size == 1 else step for size, step in zip(own, steps, strict=True)]
+        )
 
     def expand_as(self, other: "Tensor") -> "Tensor":
         return self.expand(other.shape)
@@ -231,7 +258,12 @@ class Tensor:
         flat = self.flatten() if dim is None else self
         k = axis(flat, dim or 0)
         return flat.index_select(
-            k, Tensor([i for i in range(flat.shape[k]) for _ in range(count)], [flat.shape[k] * count], int64)
+            k,
+            Tensor(
+                [i for i in range(flat.shape[k]) for _ in range(count)],
+                [flat.shape[k] * count],
+                int64,
+            ),
         )
 
     def tile(self, *times: Any) -> "Tensor":
@@ -248,9 +280,14 @@ class Tensor:
 
     def split(self, split_size: Any, dim: int = 0) -> tuple:
         size = self.shape[axis(self, dim)]
-        lengths = [split_size] * -(-size // split_size) if isinstance(split_size, int) else split_size
+        lengths = (
+            [split_size] * -(-size // split_size) if isinstance(split_size, int) else split_size
+        )
         starts = [0, *itertools.accumulate(lengths)]
-        return tuple(self.narrow(dim, at, min(length, size - at)) for at, length in zip(starts, lengths, strict=False))
+        return tuple(
+            self.narrow(dim, at, min(length, size - at))
+            for at, length in zip(starts, lengths, strict=False)
+        )
 
     def chunk(self, chunks: int, dim: int = 0) -> tuple:
         return self.split(-(-self.shape[axis(self, dim)] // chunks), dim)
@@ -259,7 +296,9 @@ class Tensor:
         one, other = axis(self, dim1), axis(self, dim2)
         rows, columns = self.shape[one], self.shape[other]
         length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
-        start = self.offset + (offset * self.steps[other] if offset >= 0 else -offset * self.steps[one])
+        start = self.offset + (
+            offset * self.steps[other] if offset >= 0 else -offset * self.steps[one]
+        )
         kept = [k for k in range(self.ndim) if k not in (one, other)]
         steps = [self.steps[k] for k in kept] + [self.steps[one] + self.steps[other]]
         return self.view_of([self.shape[k] for k in kept] + [length], steps, start)
@@ -298,19 +337,25 @@ class Tensor:
     @property
     def real(self) -> "Tensor":
         real = float64 if self.dtype == numbers.complex128 else float32
-        return Tensor([x.real for x in self.flat()], self.shape, real) if self.is_complex() else self
+        return (
+            Tensor([x.real for x in self.flat()], self.shape, real) if self.is_complex() else self
+        )
 
     @property
     def imag(self) -> "Tensor":
         if not self.is_complex():
             raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
         return Tensor(
-            [x.imag for x in self.flat()], self.shape, float64 if self.dtype == numbers.complex128 else float32
+            [x.imag for x in self.flat()],
+            self.shape,
+            float64 if self.dtype == numbers.complex128 else float32,
         )
 
     def item(self) -> Any:
         if self.numel() != 1:
-            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+            raise RuntimeError(
+                f"a Tensor with {self.numel()} elements cannot be converted to Scalar"
+            )
         return self.flat()[0]
 
     def tolist(self) -> Any:
@@ -375,7 +420,10 @@ class Tensor:
         found, chosen = taken(self, index)
         if chosen is not None:
             where = chosen_entries(
-                Tensor(list(range(len(self.storage))), found.shape, int64, found.steps, found.offset), chosen
+                Tensor(
+                    list(range(len(self.storage))), found.shape, int64, found.steps, found.offset
+                ),
+                chosen,
             )
             places, shape = where.flat(), where.shape
         else:
@@ -391,15 +439,25 @@ class Tensor:
 
     def gather(self, dim: int, index: "Tensor") -> "Tensor":
         k, found = axis(self, dim), []
-        for at, chosen in zip(itertools.product(*map(range, index.shape)), index.flat(), strict=True):
-            place = self.offset + sum(step * (chosen if j == k else at[j]) for j, step in enumerate(self.steps))
+        for at, chosen in zip(
+            itertools.product(*map(range, index.shape)), index.flat(), strict=True
+        ):
+            place = self.offset + sum(
+                step * (chosen if j == k else at[j]) for j, step in enumerate(self.steps)
+            )
             found.append(self.storage[place])
         return Tensor(found, index.shape, self.dtype)
 
     def nonzero(self, as_tuple: bool = False) -> Any:
-        places = [at for at, x in zip(itertools.product(*map(range, self.shape)), self.flat(), strict=True) if x != 0]
+        places = [
+            at
+            for at, x in zip(itertools.product(*map(range, self.shape)), self.flat(), strict=True)
+            if x != 0
+        ]
         if as_tuple:
-            return tuple(Tensor([at[k] for at in places], [len(places)], int64) for k in range(self.ndim))
+            return tuple(
+                Tensor([at[k] for at in places], [len(places)], int64) for k in range(self.ndim)
+            )
         return Tensor([x for at in places for x in at], [len(places), self.ndim], int64)
 
     def masked_select(self, mask: "Tensor") -> "Tensor":
@@ -453,7 +511,9 @@ def axis(x: Tensor, dim: int, more: int = 0) -> int:
     """
     count = max(x.ndim + more, 1)
     if not -count <= dim < count:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})")
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})"
+        )
     return dim % count
 
 
@@ -502,7 +562,9 @@ def number(value: Any) -> Any:
     raise TypeError(f"unsupported operand type(s): 'Tensor' and '{type(value).__name__}'")
 
 
-def tensor(data: Any, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(
+    data: Any, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Return a tensor of nested lists of numbers or of tensors without axes."""
     if requires_grad:
         raise NotInThisPage("gradients (only torch.autograd.functional.jacobian, by differences)")
@@ -526,9 +588,9 @@ def read(data: Any) -> tuple[list, list[int]]:
         TypeError: there is something else than numbers.
     """
     if isinstance(data, Tensor):
-        return [data[at] for at in itertools.product(*map(range, data.shape))] if data.shape else [data], list(
-            data.shape
-        )
+        return [data[at] for at in itertools.product(*map(range, data.shape))] if data.shape else [
+            data
+        ], list(data.shape)
     if isinstance(data, bool | int | float | complex):
         return [data], []
     if isinstance(data, list | tuple | range):
@@ -575,7 +637,11 @@ def taken(x: Tensor, index: Any) -> tuple[Tensor, dict | None]:
             continue
         if isinstance(part, Tensor) and (part.shape or part.dtype.kind == 0):
             for each in part.nonzero(as_tuple=True) if part.dtype.kind == 0 else [part]:
-                if part.dtype.kind == 0 and tuple(part.shape) != tuple(x.shape[k : k + part.ndim]) and not len(chosen):
+                if (
+                    part.dtype.kind == 0
+                    and tuple(part.shape) != tuple(x.shape[k : k + part.ndim])
+                    and not len(chosen)
+                ):
                     raise IndexError(
                         f"The shape of the mask {list(part.shape)} at index 0 does not match the shape of the indexed tensor {list(x.shape)} at index 0"
                     )
@@ -586,7 +652,10 @@ def taken(x: Tensor, index: Any) -> tuple[Tensor, dict | None]:
         size, step = x.shape[k], x.steps[k]
         if isinstance(part, slice):
             start, stop, by = slice(
-                *(None if e is None else operator.index(e) for e in (part.start, part.stop, part.step))
+                *(
+                    None if e is None else operator.index(e)
+                    for e in (part.start, part.stop, part.step)
+                )
             ).indices(size)
             if by <= 0:
                 raise ValueError("step must be greater than zero")
@@ -609,7 +678,9 @@ def chosen_entries(x: Tensor, chosen: dict[int, Tensor]) -> Tensor:
         values, size = each.expand(shape).flat(), x.shape[k]
         for at in values:
             if not -size <= at < size:
-                raise IndexError(f"index {int(at)} is out of bounds for dimension {k} with size {size}")
+                raise IndexError(
+                    f"index {int(at)} is out of bounds for dimension {k} with size {size}"
+                )
         lists.append([int(at) % size * x.steps[k] for at in values])
     steps = [sum(each) for each in zip(*lists, strict=True)]
     kept = [k for k in range(x.ndim) if k not in chosen]
@@ -623,8 +694,15 @@ def chosen_entries(x: Tensor, chosen: dict[int, Tensor]) -> Tensor:
             found = [at + j * x.steps[k] for at in found for j in range(x.shape[k])]
         return found
 
-    values = [x.storage[at] for one in places(x.offset, before) for step in steps for at in places(one + step, after)]
-    return Tensor(values, [*(x.shape[k] for k in before), *shape, *(x.shape[k] for k in after)], x.dtype)
+    values = [
+        x.storage[at]
+        for one in places(x.offset, before)
+        for step in steps
+        for at in places(one + step, after)
+    ]
+    return Tensor(
+        values, [*(x.shape[k] for k in before), *shape, *(x.shape[k] for k in after)], x.dtype
+    )
 
 
 # arithmetic
@@ -638,7 +716,10 @@ def broadcast_shape(*shapes: Sequence[int]) -> list[int]:
     """
     found: list[int] = []
     for shape in shapes:
-        a, b = [1] * (len(shape) - len(found)) + found, [1] * (len(found) - len(shape)) + list(shape)
+        a, b = (
+            [1] * (len(shape) - len(found)) + found,
+            [1] * (len(found) - len(shape)) + list(shape),
+        )
         for k, (one, other) in enumerate(zip(a, b, strict=True)):
             if one != other and 1 not in (one, other):
                 raise RuntimeError(
@@ -658,7 +739,9 @@ def finished(result: Any, *given: Any) -> Any:
 def unary(x: Any, function: Callable, to_float: bool = False, to: dtype | None = None) -> Tensor:
     x = x if isinstance(x, Tensor) else tensor(x)
     own = to or (float32 if to_float and x.dtype.kind < 2 else x.dtype)
-    values = [function(v) for v in (map(float, x.flat()) if to_float and x.dtype.kind < 3 else x.flat())]
+    values = [
+        function(v) for v in (map(float, x.flat()) if to_float and x.dtype.kind < 3 else x.flat())
+    ]
     return finished(Tensor(rounded(values, own), x.shape, own), x)
 
 
@@ -671,9 +754,16 @@ def worked_in(x: Any, own: dtype) -> Any:
     return rounded([x], float32)[0]
 
 
-def binary(a: Any, b: Any, function: Callable, *, floats: bool = False, to: dtype | None = None) -> Tensor:
+def binary(
+    a: Any, b: Any, function: Callable, *, floats: bool = False, to: dtype | None = None
+) -> Tensor:
     """Return function(a, b) entry by entry, in the type that both together have."""
-    if isinstance(a, list | tuple | str) or isinstance(b, list | tuple | str) or a is None or b is None:
+    if (
+        isinstance(a, list | tuple | str)
+        or isinstance(b, list | tuple | str)
+        or a is None
+        or b is None
+    ):
         other = b if isinstance(a, Tensor) else a
         raise TypeError(f"unsupported operand type(s): 'Tensor' and '{type(other).__name__}'")
     a, b = (x if isinstance(x, Tensor) else number(x) for x in (a, b))
@@ -687,7 +777,9 @@ def binary(a: Any, b: Any, function: Callable, *, floats: bool = False, to: dtyp
         shape, values = b.shape, [function(a, y) for y in b.flat()]
     else:
         shape = a.shape if a.shape == b.shape else broadcast_shape(a.shape, b.shape)
-        one, other = (x.flat() if list(x.shape) == list(shape) else x.expand(shape).flat() for x in (a, b))
+        one, other = (
+            x.flat() if list(x.shape) == list(shape) else x.expand(shape).flat() for x in (a, b)
+        )
         values = list(map(function, one, other))
     return finished(Tensor(rounded(values, to or own), shape, to or own), a, b)
 
@@ -722,7 +814,9 @@ def in_place(x: Tensor, result: Tensor) -> Tensor:
         RuntimeError: it has another shape or does not fit the type.
     """
     if result.shape != x.shape:
-        raise RuntimeError(f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(result.shape)}")
+        raise RuntimeError(
+            f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(result.shape)}"
+        )
     if result.dtype.kind > x.dtype.kind:
         names = {numbers.bool_: "Bool", int64: "Long", float32: "Float", float64: "Double"}
         raise RuntimeError(
@@ -738,7 +832,11 @@ def _operator(name: str) -> None:
         if (
             isinstance(other, list | tuple | str | dict)
             or other is None
-            or not (isinstance(other, Tensor) or hasattr(other, "__float__") or isinstance(other, complex))
+            or not (
+                isinstance(other, Tensor)
+                or hasattr(other, "__float__")
+                or isinstance(other, complex)
+            )
         ):
             return NotImplemented
         return binary(self, other, function, floats=floats, to=to)
@@ -757,7 +855,9 @@ for _name in OPERATIONS:
 Tensor.__neg__ = lambda self: unary(self, operator.neg)
 Tensor.__pos__ = lambda self: self
 Tensor.__abs__ = lambda self: self.abs()
-Tensor.__invert__ = lambda self: unary(self, (lambda x: not x) if self.dtype.kind == 0 else operator.invert)
+Tensor.__invert__ = lambda self: unary(
+    self, (lambda x: not x) if self.dtype.kind == 0 else operator.invert
+)
 
 
 # along axes
@@ -772,7 +872,9 @@ def lines(x: Tensor, dims: Sequence[int]) -> tuple[list[list], list[int]]:
     return [values[k * length : (k + 1) * length] for k in range(count)], [x.shape[k] for k in kept]
 
 
-def reduced(x: Tensor, dim: Any, keepdim: bool, function: Callable, to: dtype | None = None) -> Tensor:
+def reduced(
+    x: Tensor, dim: Any, keepdim: bool, function: Callable, to: dtype | None = None
+) -> Tensor:
     """Return one number for each list of entries along these axes."""
     x = x if isinstance(x, Tensor) else tensor(x)
     dims = dims_of(x, dim)
@@ -784,7 +886,9 @@ def reduced(x: Tensor, dim: Any, keepdim: bool, function: Callable, to: dtype | 
     return finished(found, x)
 
 
-def mapped(x: Tensor, dim: int, function: Callable, to: dtype | None = None, length: int | None = None) -> Tensor:
+def mapped(
+    x: Tensor, dim: int, function: Callable, to: dtype | None = None, length: int | None = None
+) -> Tensor:
     """Return a tensor in which each list of entries along an axis is replaced by the list that the function gives."""
     if not x.shape:
         return mapped(x.reshape(1), 0, function, to).reshape(())
@@ -808,7 +912,9 @@ def joined(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
     k = axis(parts[0], dim)
     for x in parts[1:]:
         if x.ndim != parts[0].ndim:
-            raise RuntimeError(f"Tensors must have same number of dimensions: got {parts[0].ndim} and {x.ndim}")
+            raise RuntimeError(
+                f"Tensors must have same number of dimensions: got {parts[0].ndim} and {x.ndim}"
+            )
         for j in range(x.ndim):
             if j != k and x.shape[j] != parts[0].shape[j]:
                 raise RuntimeError(

@@ -10,7 +10,9 @@ from torch.tensor import Tensor
 STEP = 2e-3
 
 
-def jacobian(func: Callable, inputs: Any, create_graph: bool = False, vectorize: bool = False, **_: Any) -> Tensor:
+def jacobian(
+    func: Callable, inputs: Any, create_graph: bool = False, vectorize: bool = False, **_: Any
+) -> Tensor:
     """Return the derivatives of all entries of a result (the first axes) by all entries of a tensor (the last axes)."""
     if not isinstance(inputs, Tensor):
         raise NotInThisPage("the Jacobian with respect to several tensors")

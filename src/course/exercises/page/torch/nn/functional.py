@@ -6,13 +6,35 @@ from typing import Any
 
 from torch import operations
 from torch.numbers import NotInThisPage, dtype, float32, rounded
-from torch.operations import gelu, log_softmax, logsumexp, relu, sigmoid, silu, softmax, softplus, tanh
+from torch.operations import (
+    gelu,
+    log_softmax,
+    logsumexp,
+    relu,
+    sigmoid,
+    silu,
+    softmax,
+    softplus,
+    tanh,
+)
 from torch.tensor import Tensor, finished, result_type
 
-__all__ = ["gelu", "log_softmax", "logsumexp", "relu", "sigmoid", "silu", "softmax", "softplus", "tanh"]
+__all__ = [
+    "gelu",
+    "log_softmax",
+    "logsumexp",
+    "relu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "tanh",
+]
 
 
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+def pad(
+    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Tensor:
     """Entries before and after those of the last axes, in pairs from the last axis on; negative numbers cut off."""
     if mode != "constant":
         raise NotInThisPage("padding in another mode than “constant”")
@@ -41,10 +63,19 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 def rms_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
 ) -> Tensor:
     dims = list(range(-len(normalized_shape), 0))
-    found = input * (input.square().mean(dims, keepdim=True) + (1.1920928955078125e-07 if eps is None else eps)).rsqrt()
+    found = (
+        input
+        * (
+            input.square().mean(dims, keepdim=True)
+            + (1.1920928955078125e-07 if eps is None else eps)
+        ).rsqrt()
+    )
     return found if weight is None else found * weight
 
 
@@ -102,7 +133,11 @@ def scaled_dot_product_attention(
     if is_causal:
         attn_mask = operations.ones(*logits.shape[-2:], dtype=operations.tensor(True).dtype).tril()
     if attn_mask is not None:
-        logits = logits.masked_fill(~attn_mask, -math.inf) if attn_mask.dtype.kind == 0 else logits + attn_mask
+        logits = (
+            logits.masked_fill(~attn_mask, -math.inf)
+            if attn_mask.dtype.kind == 0
+            else logits + attn_mask
+        )
     return softmax(logits, -1) @ value
 
 
