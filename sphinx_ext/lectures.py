@@ -114,12 +114,17 @@ def laid(app, stem: str) -> None:
         shutil.copy(editions.folder() / f"{stem}-{weight}.woff", folder)
 
 
+COPY_BUTTON = "复制到剪贴板成功失败！"  # what the theme's button says, from its script
+
+
 def everywhere(app):
     """The characters that any page may show: names of the Chinese pages, and what leads to them; a search shows all of theirs."""
     home = Path(app.srcdir) / "chapters"
     if app.builder.format == "html" and (home / "zh").exists():
-        used = "中文首页（）" + "".join(
-            path.read_text() for path in (home / "welcome.md", *home.rglob("zh/**/*.md"))
+        used = (
+            "中文首页（）"
+            + COPY_BUTTON
+            + "".join(path.read_text() for path in (home / "welcome.md", *home.rglob("zh/**/*.md")))
         )
         tables = (
             "".join(path.read_text() for path in sorted(home.rglob("*.zh.po"))) + editions.drawn()
