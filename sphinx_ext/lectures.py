@@ -57,6 +57,7 @@ def lectures(root: Path) -> list[dict]:
         item = {
             "title": next(line[2:] for line in text.splitlines() if line.startswith("# ")),
             "minutes": notebook["metadata"]["lecture"]["minutes"],
+            "questions": notebook["metadata"]["lecture"].get("questions", 0),
             "slides": sum(kind in ("slide", "subslide") for kind in kinds),
             "path": path,
             "chapter": path.parent.name if path.parent.name[0].isdigit() else "",

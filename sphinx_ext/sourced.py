@@ -121,7 +121,7 @@ def place(row, lang: str) -> str:
 
 def entry(row, number: int, lang: str) -> str:
     """Return one row of the page: the quotation, what became of it, and where."""
-    quoted = f'<p lang="{LANGUAGE[row.document]}"><q>{html.escape(row.quotation)}</q></p>'
+    quoted = f'<p lang="{LANGUAGE[row.document]}"><q>{html.escape(row.quotation).replace("{-", "{−")}</q></p>'
     if lang == "en" and LANGUAGE[row.document] == "zh" and row.english != row.quotation:
         quoted += f"<p>{html.escape(row.english)}</p>"
     where, comma = answering(row), ", " if lang == "en" else "，"

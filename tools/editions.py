@@ -117,6 +117,7 @@ FOLD = f'<details class="admonition hide above-input"><summary aria-label="显�
 BEHIND = '<small class="behind">（本段依据较早的英文版，尚未更新）</small>'
 OPEN = '<small class="behind">（本段尚未译出，暂用英文）</small>'
 LINK = re.compile(r'(\]\(|(?:href|src)=")(?!https?:|#|/|data:)([^)"#]+)')
+LAGS = r'<small class="behind">[^<]*</small>'  # either of them
 
 
 def tables(page: Path) -> list[Path]:

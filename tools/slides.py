@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "sphinx_ext"))
 from callouts import KINDS  # noqa: E402
 from chapters import question  # noqa: E402
 from chinese import played  # noqa: E402
-from editions import CUE, WEIGHTS, stem  # noqa: E402
+from editions import CUE, LAGS, WEIGHTS, stem  # noqa: E402
 from editions import executed as edition  # noqa: E402
 from editions import frame as chinese_frame  # noqa: E402
 from editions import place as zh  # noqa: E402
@@ -389,6 +389,7 @@ def main(only: str = "") -> None:
         else:
             notebook = edition(item["words"]) if item["words"] else executed(item["path"], ROOT)
         for cell in notebook.cells:
+            cell.source = re.sub(LAGS, "", cell.source)  # a page says it; a slide has no room
             if cell.cell_type == "code":
                 cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
         title_slide(notebook, item, len(chapters), frame)
