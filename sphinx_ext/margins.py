@@ -79,8 +79,8 @@ class Margins(SphinxPostTransform):
         self.code_said, self.stop_said, self.listing_said, self.its = SAID[self.chinese]
         sections = list(self.document.findall(nodes.section))
         for section in (
-            sections if len(sections) > 1 else ()
-        ):  # else the page has no contents, which a note folds
+            sections if len(sections) > 1 and not self.env.docname.endswith("/exam") else ()
+        ):  # else the page has no contents, which a note folds; an examination keeps its answers folded
             notes(section, "hint" if self.env.docname.endswith("exercises") else "option")
         if stop := drawing.stop_of(Path(self.env.docname).parent.name):
             self.strip(stop)

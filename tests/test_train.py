@@ -461,9 +461,10 @@ def test_a_decoder_that_turns_nothing_says_so_at_the_stop_of_positions(tmp_path)
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """The page by itself: it needs no built book."""
+    """The page by itself, with the fonts of the built book."""
     site = tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / "frontend/live", site / "live")
+    shutil.copytree(ROOT / "_build/html/_static/fonts", site / "_static/fonts")
     for name, script in live.scripts().items():
         (site / "live" / name).write_text(script)
     (site / "live/seeds.json").write_text(json.dumps(live.seeds()))

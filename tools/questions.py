@@ -125,6 +125,16 @@ def choices(row: dict) -> Iterator[dict]:
         yield drawn
 
 
+def spell(value: object) -> str:
+    """Return a drawn value as a reader sees it: a true minus before a negative number.
+
+    >>> spell(-8), spell("one-hot")
+    ('−8', 'one-hot')
+    """
+    text = str(value)
+    return text.replace("-", "−") if isinstance(value, int | float) else text
+
+
 def fill(row: dict, drawn: dict) -> dict:
     """Return a question with what was drawn for it: its texts, the numbers behind them, and the sum of its marks.
 
@@ -138,7 +148,7 @@ def fill(row: dict, drawn: dict) -> dict:
     def replace(text: str) -> str:
         before = None
         while before != text:  # a drawn text may have names of its own
-            before, text = text, re.sub(r"<(\w+)>", lambda m: str(numbers.get(m[1], m[0])), text)
+            before, text = text, re.sub(r"<(\w+)>", lambda m: spell(numbers.get(m[1], m[0])), text)
         if left := re.search(r"<\w+>", text):
             raise ValueError(f"{row['id']}: nothing is drawn or computed for {left[0]}")
         return text
