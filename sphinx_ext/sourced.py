@@ -54,6 +54,11 @@ STYLE = """
 """
 
 
+def signed(text: str) -> str:
+    """Return a text as HTML, with a true minus in an exponent."""
+    return html.escape(text).replace("{-", "{−")
+
+
 def rows() -> pd.DataFrame:
     """Return the table of the sources, empty cells as empty strings."""
     return data.table("sources").fillna("").astype(str)
@@ -121,9 +126,9 @@ def place(row, lang: str) -> str:
 
 def entry(row, number: int, lang: str) -> str:
     """Return one row of the page: the quotation, what became of it, and where."""
-    quoted = f'<p lang="{LANGUAGE[row.document]}"><q>{html.escape(row.quotation).replace("{-", "{−")}</q></p>'
+    quoted = f'<p lang="{LANGUAGE[row.document]}"><q>{signed(row.quotation)}</q></p>'
     if lang == "en" and LANGUAGE[row.document] == "zh" and row.english != row.quotation:
-        quoted += f"<p>{html.escape(row.english)}</p>"
+        quoted += f"<p>{signed(row.english)}</p>"
     where, comma = answering(row), ", " if lang == "en" else "，"
     why = row.why_zh if lang == "zh" else row.why
     fate = f"<strong>{words.translated(ANSWERED[row.answered])}</strong>"
