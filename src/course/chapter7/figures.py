@@ -356,7 +356,8 @@ def lengths_learned(rows: pd.DataFrame) -> pd.DataFrame:
     """Return what it costs to learn more pairs at once, at the better of the learning rates that were run.
 
     Returns:
-        by entry: right at the longest length where it was trained to 16; for each trained length "steps (learned, rate)".
+        by entry: right at the longest length where it was trained to 16; for each trained length "steps (learned)", with the
+        rate if it is not that of the table.
     """
     price = rates.price()
     here = (
@@ -370,8 +371,9 @@ def lengths_learned(rows: pd.DataFrame) -> pd.DataFrame:
     for n in sorted(price.index.unique("trained")):
         cells = price.xs(n, level="trained")
         told = {
-            name: (f"{row.steps:,.0f} steps, " if row.steps == row.steps else "")
-            + f"{row.learned}, at {row['used']}"
+            name: (f"{row.steps:,.0f} " if row.steps == row.steps else "")
+            + f"({row.learned})"
+            + f" at {row['used']}" * (row["used"] != BUDGET["rate"])
             for name, row in cells.iterrows()
         }
         table[f"steps to learn {n}"] = pd.Series(told)
