@@ -52,6 +52,7 @@ def clone(tmp_path):
         re.sub(r"^IMPORTED = \(.*?\)", "IMPORTED = ()", kernels.read_text(), flags=re.M | re.S)
     )
     (tmp_path / "src/helpers").mkdir()
+    shutil.copytree(ROOT / "src/helpers/fonts", tmp_path / "src/helpers/fonts")
     shutil.copy(ROOT / "src/course/build/dependencies.py", tmp_path / "src/course/build")
     sources = {
         **dict.fromkeys(

@@ -98,7 +98,7 @@ def test_a_method_beats_random_edges_by_two_standard_errors_of_the_paired_differ
     assert found["gain s.e."].to_dict() == pytest.approx(gains.sem().to_dict()), (
         "of the gain, not of its lead"
     )
-    rows = claims.four_edges()
+    rows = claims.four_edges_of_each()
     told = rows["rows"]
     assert rows["error"].equals(told["gain s.e."]), "a gain is judged by its own error"
     assert rows["z"].equals(told["ahead"] / told["s.e."]), "a lead by its own"

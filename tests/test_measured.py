@@ -208,7 +208,7 @@ def test_what_hangs_on_a_class_that_the_key_does_not_hold_is_measured_each_time(
 def test_who_first_loads_the_language_model_in_a_kernel_has_the_one_that_is_there(monkeypatch):
     loaded = []
 
-    def load(name=models.DEFAULT, dtype="fp32", device=None, attention="sdpa"):
+    def load(name=models.DEFAULT, dtype="fp32", device=None, attention="sdpa", tokenizer=None):
         loaded.append((name, dtype, torch.rand(1)))
         return tiny("llama")
 

@@ -24,9 +24,12 @@ function sectionOf(number) {
 
 // the editor
 
-/** Type text as a hand would, so that undo takes it back. */
+/** Type text as a hand would, so that undo takes it back: a moved selection ends the step before. */
 function type(field, text) {
+  const { selectionStart, selectionEnd } = field;
   field.focus();
+  field.setSelectionRange(0, 0);
+  field.setSelectionRange(selectionStart, selectionEnd);
   if (!document.execCommand?.("insertText", false, text)) field.setRangeText(text, field.selectionStart, field.selectionEnd, "end");
 }
 

@@ -3,6 +3,7 @@ import { engine } from "./engine.js";
 import { bestRate, entryOf, LEARNED, LENGTHS, PARTS, RATE, RATES, refused, STEPS, TASKS, TRAINED } from "./race.js";
 
 const root = document.getElementById("train"), KEPT = 4, FAR = 512;
+document.fonts.forEach((face) => void face.load().catch(() => 0)); // at once, since the page goes on without a network
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const $ = (selector) => root.querySelector(selector);
 const NAMES = { positions: "positions", window: "window", map: "attention weights" };

@@ -277,9 +277,9 @@ def _added(
 
 
 def _another_first(drawn: Tensor) -> Tensor:
-    """Return vectors of which the first one is another."""
+    """Return vectors of which the first one is another; not its negative, which a product of two of its maps hides."""
     changed = drawn.clone()
-    changed[:, 0] = -drawn[:, 0]
+    changed[:, 0] = drawn[:, 0].flip(-1)
     return changed
 
 
