@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from course.chapter2 import measures
 from helpers import attention, models, require
-from helpers.models import LanguageModel, mixing
+from helpers.models import LanguageModel
 
 CHANGES = (
     "nothing",
@@ -53,8 +53,10 @@ def passes(
     model: LanguageModel, tokens: Int[Tensor, " n"], mask: Bool[Tensor, "n n"]
 ) -> tuple[Float[Tensor, "layers heads n n"], Float[Tensor, "layers n"]]:
     """Return all maps under a mask, and the norm of each token's state after each layer but the last."""
-    with mixing._attending(model.model, "eager"):
-        hidden = torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)
+    hidden = torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)
+    before = model.model.config._attn_implementation
+    model.model.set_attn_implementation("eager")  # which returns its maps
+    try:
         out = model.model(
             tokens[None],
             attention_mask=hidden[None, None],
@@ -63,6 +65,8 @@ def passes(
             output_hidden_states=True,
             logits_to_keep=1,
         )
+    finally:
+        model.model.set_attn_implementation(before)
     states = torch.stack([each[0].float() for each in out.hidden_states[1:-1]])
     return torch.stack([each[0].float() for each in out.attentions]), states.norm(dim=-1)
 

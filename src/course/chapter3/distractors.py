@@ -8,12 +8,11 @@ import math
 import numpy as np
 import torch
 
-from course.chapter2.measures import LENGTH, texts
-from course.chapter5.measures import frequencies
-from helpers import models, probe, require, rope
+from helpers import data, models, probe, require, rope
 
 SHARE, CONFIDENCE, DRAWS = 0.5, 0.9, 400  # half of the attention, in nine draws of ten
 CHUNK = 2**20  # logits at one time
+TOKENS = 128
 
 
 def lead(distractors: int, spread: float, seed: int) -> dict[str, float]:
@@ -47,19 +46,20 @@ def lead(distractors: int, spread: float, seed: int) -> dict[str, float]:
     }
 
 
-def model_spread(text: str) -> dict[str, float]:
+def model_spread(start: int) -> dict[str, float]:
     """Return how much the logits of a row differ in the embedded model: quartiles over its heads.
 
     A head's spread is the standard deviation over the keys of a row, mean over the rows from token 33 on, without the
-    first token's key.
+    first token's key. The text is 128 tokens: what opens one, and the course's prose from token `start` on.
     """
     model = models.default()
-    tokens = texts(model, LENGTH)[text]
+    front = probe.opening(model).tokens
+    prose = probe.encode(model, data.prose())
+    tokens = torch.cat([front, prose[start : start + TOKENS - len(front)]])
     places, spreads = torch.arange(len(tokens)), []
-    for (q, k), theta in zip(
-        probe.queries_and_keys(model, tokens), frequencies(model), strict=True
-    ):
-        q, k = (rope.rotate(x, places, theta, "half") for x in (q, k))
+    layers = zip(probe.queries_and_keys(model, tokens), probe.layers(model), strict=True)
+    for (q, k), layer in layers:
+        q, k = (rope.rotate(x, places, layer.theta, "half") for x in (q, k))
         logits = q @ k.mT / math.sqrt(q.shape[-1])
         rows = [logits[:, i, 1 : i + 1].std(-1) for i in range(32, len(tokens))]
         spreads.append(torch.stack(rows).mean(0))
