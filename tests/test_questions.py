@@ -110,6 +110,8 @@ def deeper_wider(**_):
     assert far == sorted(far)
     last = np.linalg.matrix_power(A, 400)
     assert np.allclose(last, last[0]), "nothing is told apart"
+    neighbours = np.array([1, 2, 2, 2, 1]) + 1
+    assert np.allclose(last[0], neighbours / neighbours.sum()), "inputs do not count alike"
     heard = {}
     for width in (16, 128):
         norms = []
@@ -126,7 +128,7 @@ def deeper_wider(**_):
             norms.append((float(J[:, 0].norm()), float(J[:, 4].norm())))
         heard[width] = np.mean(norms, axis=0)
     assert (heard[128] > heard[16]).all(), "wider: more of the far input, and more of every one"
-    return ["More layers raise the effect", "more is heard of every input"]
+    return ["More layers raise the effect", "neighbours plus one", "more is heard of every input"]
 
 
 @works
@@ -456,6 +458,9 @@ def fast_slow(m, fast, slow, answer, **_):
 @works
 def one_frequency(theta, **_):
     gaps = {far: abs((far * theta + math.pi) % (2 * math.pi) - math.pi) for far in range(1, 31)}
+    # a key rotated by two steps has the score of distance 0 at 4, so the question has to say that the two are equal
+    other = {far: abs(math.cos((far - 2) * theta) - math.cos(2 * theta)) for far in range(1, 31)}
+    assert min(gaps, key=gaps.get) != min(other, key=other.get)
     return [f"Distance {min(gaps, key=gaps.get)},"]
 
 
