@@ -18,7 +18,7 @@ _Result = TypeVar("Result")
 
 
 def brief(value: Any) -> str:
-    """A value in a few words, on one line.
+    """Describe a value in a few words, on one line.
 
     >>> brief("x"), brief(torch.zeros(2, 3)), brief(list(range(100)))
     ("'x'", 'a tensor of shape (2, 3)', '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1 …')
@@ -30,7 +30,7 @@ def brief(value: Any) -> str:
 
 
 def integer(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
-    """An integer from `least` to `most` that 64 bits hold; True, 2.0 and an array of one are none.
+    """Return an integer from `least` to `most` that 64 bits hold; True, 2.0 and an array of one are none.
 
     >>> integer("n", 3, least=1)
     3
@@ -63,7 +63,7 @@ def number(
     most: float | None = None,
     above: float | None = None,
 ) -> float:
-    """A finite number from `least` to `most`, or `above` a bound that it may not reach: an int, a float, or one of NumPy
+    """Return a finite number from `least` to `most`, or `above` a bound that it may not reach: an int, a float, or one of NumPy
     or torch.
 
     >>> number("scale", 2, above=0)
@@ -100,7 +100,7 @@ def _range(least: float | None, most: float | None) -> str:
 
 
 def flag(name: str, value: object) -> bool:
-    """True or False.
+    """Return True or False, and refuse all else.
 
     >>> flag("loops", "no")
     Traceback (most recent call last):
@@ -114,7 +114,7 @@ def flag(name: str, value: object) -> bool:
 def integers(
     name: str, values: object, least: int | None = None, most: int | None = None
 ) -> list[int]:
-    """One integer or more from `least` to `most`, as a list.
+    """Return one integer or more from `least` to `most`, as a list.
 
     >>> integers("lengths", range(1, 4), least=1)
     [1, 2, 3]
@@ -138,7 +138,7 @@ def integers(
 
 
 def seed(value: object, name: str = "seed") -> int:
-    """A seed that Python, NumPy and torch all take.
+    """Return a seed that Python, NumPy and torch all take.
 
     >>> seed(-1)
     Traceback (most recent call last):
@@ -151,7 +151,7 @@ def seed(value: object, name: str = "seed") -> int:
 
 
 def choice(name: str, value: object, choices: Collection[str]) -> str:
-    """One of a few names.
+    """Return one of a few names.
 
     >>> choice("encoding", "rope", ("NoPE", "RoPE"))
     Traceback (most recent call last):
@@ -165,7 +165,7 @@ def choice(name: str, value: object, choices: Collection[str]) -> str:
 
 
 def text(name: str, value: object, empty: bool = True) -> str:
-    """A string, and where it may not be `empty`, one with something in it.
+    """Return a string, and where it may not be `empty`, one with something in it.
 
     >>> text("sequence", "", empty=False)
     Traceback (most recent call last):
@@ -185,7 +185,7 @@ def text(name: str, value: object, empty: bool = True) -> str:
 def instance(
     name: str, value: object, kind: type | tuple[type, ...] | types.UnionType, what: str
 ) -> Any:
-    """An object of a type, which the sentence calls `what`.
+    """Return an object of a type, which the sentence calls `what`.
 
     >>> instance("model", "gpt2", dict, "what models.load returns")
     Traceback (most recent call last):
@@ -197,7 +197,7 @@ def instance(
 
 
 def function(name: str, value: object) -> Callable:
-    """Something that can be called.
+    """Return something that can be called.
 
     >>> function("kernel", 3)
     Traceback (most recent call last):
@@ -211,7 +211,7 @@ def function(name: str, value: object) -> Callable:
 def tensor(
     name: str, value: object, axes: str, kind: str = "floating-point", **sizes: int
 ) -> Tensor:
-    """A tensor of finite numbers with these axes, none of them empty.
+    """Return a tensor of finite numbers with these axes, none of them empty.
 
     Args:
         axes: as in a shape's annotation, names and sizes; a first "..." stands for any number of axes.
@@ -274,7 +274,7 @@ def dense(name: str, value: Tensor) -> Tensor:
 
 
 def readable(value: Tensor) -> bool:
-    """Whether a decision may rest on the values: inside `torch.vmap`, where many models run at once, there is no one value.
+    """Tell whether a decision may rest on the values: inside `torch.vmap`, where many models run at once, there is no one value.
 
     >>> readable(torch.zeros(2))
     True
@@ -285,7 +285,7 @@ def readable(value: Tensor) -> bool:
 
 
 def finite(name: str, result: _Result) -> _Result:
-    """A result, a number or a tensor, that the size of the argument `name` has not made infinite.
+    """Return a result, a number or a tensor, that the size of the argument `name` has not made infinite.
 
     >>> finite("layers", torch.tensor(2.0) ** 2000)
     Traceback (most recent call last):

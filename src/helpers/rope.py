@@ -19,7 +19,7 @@ _BLOCK = 1024  # distances whose sums are made from one start by the angle sum f
 
 
 def frequencies(width: int, base: float, turning: float = 1.0) -> Float[Tensor, " half"]:
-    """The angle of each pair a token, theta_i = base^(-2i/width): Su et al. (2021), Eq. 15, fastest first.
+    """Return the angle of each pair a token, theta_i = base^(-2i/width): Su et al. (2021), Eq. 15, fastest first.
 
     Args:
         width: width of a query or key, even.
@@ -79,7 +79,7 @@ def turn(
     frequencies: Float[Tensor, " half"],
     layout: str,
 ) -> Float[Tensor, "... n d"]:
-    """`rotate` without a look at its arguments, for layers that call it at every step of training.
+    """Do what `rotate` does without a look at its arguments, for layers that call it at every step of training.
 
     >>> turn(torch.tensor([[1.0, 0.0]]), torch.tensor([2]), torch.tensor([math.pi / 2]), "half").round().abs().tolist()
     [[1.0, 0.0]]
@@ -102,7 +102,7 @@ def turn(
 def cosine_sum(
     distance: float | Num[Tensor, "..."], width: int, base: float
 ) -> Float[Tensor, "..."]:
-    """B(m) = sum over the pairs of cos(m theta_i), the logit of two equal vectors of ones in each pair.
+    """Return B(m) = sum over the pairs of cos(m theta_i), the logit of two equal vectors of ones in each pair.
 
     Men et al. (2024), Eq. 9: the mean lead of a similar token over a random one is 2 sigma^2 B(m).
 
@@ -115,7 +115,7 @@ def cosine_sum(
 
 
 def first_negative(width: int, base: float, limit: int) -> int | None:
-    """The first distance m < `limit` at which `cosine_sum` is negative; None where there is none.
+    """Find the first distance m < `limit` at which `cosine_sum` is negative; None where there is none.
 
     Sums of 1024 distances come from one start by cos(M + j) = cos M cos j - sin M sin j, which is a matrix product; a sum
     too near 0 for float64 is decided with 50 digits.
@@ -138,7 +138,7 @@ def first_negative(width: int, base: float, limit: int) -> int | None:
 def smallest_base(
     length: int, width: int, step: float, start: float, tries: int = 1_000_000
 ) -> float:
-    """The smallest start + k step (k = 0, 1, 2, …) whose sums of cosines are not negative at any distance below `length`.
+    """Find the smallest start + k step (k = 0, 1, …) whose sums of cosines are not negative at any distance below `length`.
 
     Men et al. (2024), Theorem 1. The bases that pass are no interval, so the answer belongs to its grid. A base that
     fails nearly always fails near a distance at which one before it failed: such places are tried first, and only where

@@ -52,7 +52,7 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
 
 
 def translated(text: str) -> str:
-    """The text in the words of the table; unchanged where there is none, and noted in `_missing` where it has no entry.
+    """Return the text in the words of the table; unchanged where there is none, and noted in `_missing` where it has no entry.
 
     >>> translated("as it is")
     'as it is'
