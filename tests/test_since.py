@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from course.chapter1 import long_range
-from course.chapter2 import sinks
-from course.chapter3 import distractors
+from course.chapter2 import measures, sinks
+from course.chapter3 import copying, distractors
 from course.chapter5 import widths
 from helpers import data
 
@@ -98,3 +98,35 @@ def test_known_from_below_range_is_chance(shape, hops):
 def test_known_from_few_orders_leaks_answer():
     table = data.table("long_range").query("seen == 125 and shape == 'tree' and radius == 2")
     assert table["accuracy"].between(0.155, 0.185).all()
+
+
+def test_attention_moves_to_the_asked_digit():
+    table = data.table("question_moved").query("wording == 'question after'")
+    ratio = table.pivot_table(index=["length", "seed"], columns="place", values="first_over_last")
+    assert (ratio["first"] > ratio["last"]).all()
+    assert ratio["first"].between(1.9, 4.35).all()
+    assert ratio["last"].between(1.05, 2.15).all()
+    asked = data.table("question_moved").query("place == 'last'")
+    moved = asked.pivot_table(index=["length", "seed"], columns="wording", values="first_over_last")
+    assert int((moved["question before"] > moved["question after"]).sum()) == 9
+
+
+def test_asked_digits_are_found_in_the_prompt():
+    tokens, places = copying.asked("7193", "first", "question before")
+    names = [int(copying.probe.encode(copying.models.default(), digit)[0]) for digit in "7193"]
+    assert tokens[places].tolist() == names
+
+
+def test_causal_attention_recommended_then_overtaken():
+    table = measures.compare_connections(6, 0.68)
+    assert table["resistance"].idxmin() == table["worst heard"].idxmax() == "causal attention"
+    behind = measures.falls_behind(0.68)
+    assert f"From {behind} layers on" in PAGE
+
+
+def test_last_digit_copied_more_often_than_first():
+    right = data.table("copied_ends").pivot_table(
+        index=["length", "seed"], columns="place", values="right"
+    )
+    assert (right["last"] > right["first"]).all()
+    assert [round(20 * right[place].sum()) for place in ("first", "last")] == [48, 63]
