@@ -112,6 +112,39 @@ def test_every_control_of_the_frame_does_something(hand, name, size, way):
     assert page.errors == []
 
 
+LIVE = {"live/train.html": ["train", "stop", "on", "stop"], "live/index.html": ["load"]}
+LIVE_STATE = "() => document.querySelector('main').innerHTML"
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+@pytest.mark.parametrize("path", LIVE)
+def test_every_control_of_a_live_page_does_something(hand, path, size):
+    """Also those that are not there before training begins or the model is loaded."""
+    page = hand(path, size)
+    page.wait_for_selector("[data-do]")
+    last = [f"[data-do={name}]" for name in LIVE[path]]
+    others = page.locator(f"main :is(button, summary):not({', '.join(last)}, :disabled):visible")
+    for k in range(others.count()):
+        others.nth(k).evaluate("(each, k) => (each.dataset.pressed = k)", k)
+    presses = [f"[data-pressed='{k}']" for k in range(others.count())] + last
+    assert len(presses) > len(last), "what stands there before anything is loaded or trained"
+    dead = []
+    for selector in presses:
+        control = page.locator(selector)
+        if not control.count():
+            continue  # a press before it drew its part anew
+        control.wait_for(state="visible")
+        label, before = control.inner_text(), page.evaluate(LIVE_STATE)
+        assert control.bounding_box()["width"] < size[0], label
+        press(page, control, "mouse")
+        try:
+            page.wait_for_function(f"before => ({LIVE_STATE})() !== before", arg=before)
+        except Late:
+            dead.append(label)
+    assert dead == [], "pressed, and nothing changed"
+    assert page.errors == []
+
+
 @pytest.mark.parametrize(
     "path", ["chapters/welcome.html", "chapters/answer.html", "chapters/zh/answer.html"]
 )
