@@ -4,17 +4,20 @@ The sentence names the argument, what is allowed and what came; it is always a V
 error from deep below reaches a reader who mistyped.
 """
 
+import functools
+import inspect
 import math
 import operator
 import types
 from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import numpy as np
 import torch
 from torch import Tensor
 
 _Result = TypeVar("Result")
+_Function = TypeVar("Function", bound=Callable)
 
 
 def brief(value: Any) -> str:
@@ -254,6 +257,50 @@ def tensor(
     if readable(value) and (bad := int((~torch.isfinite(value)).sum())):
         raise ValueError(f"{name} must hold finite numbers, but {bad} of {value.numel()} are not")
     return value
+
+
+def checked(function: _Function) -> _Function:
+    """Check a function's arguments by its annotations, so that its body is its formula.
+
+    A `Literal` names the choices, and a tensor of jaxtyping its axes: an axis that two arguments share has one size.
+
+    >>> from jaxtyping import Float
+    >>> @checked
+    ... def dot(x: Float[Tensor, " n"], y: Float[Tensor, " n"], kind: Literal["sum", "mean"] = "sum") -> Tensor:
+    ...     return getattr(x * y, kind)()
+    >>> dot(torch.ones(3), torch.ones(3)).item()
+    3.0
+    >>> dot(torch.ones(3), torch.ones(4))
+    Traceback (most recent call last):
+    ValueError: y must be a tensor of shape (n = 3,), not a tensor of shape (4,)
+    >>> dot(torch.ones(3), torch.ones(3), "max")
+    Traceback (most recent call last):
+    ValueError: kind must be one of sum, mean, not 'max'
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*positional: Any, **named: Any) -> Any:
+        sizes: dict[str, int] = {}
+        for name, value in signature.bind(*positional, **named).arguments.items():
+            _fits(name, value, signature.parameters[name].annotation, sizes)
+        return function(*positional, **named)
+
+    return call
+
+
+def _fits(name: str, value: object, annotation: Any, sizes: dict[str, int]) -> None:
+    """Hold one argument against its annotation; `sizes` are those of the axes seen, and are added to."""
+    if get_origin(annotation) is Literal:
+        choice(name, value, get_args(annotation))
+    axes = getattr(annotation, "dim_str", None)
+    if axes is None:
+        return
+    kind = "real" if any("int" in dtype for dtype in annotation.dtypes) else "floating-point"
+    known = {axis: sizes[axis] for axis in axes.split() if axis in sizes}
+    shape = tensor(name, value, axes, kind, **known).shape
+    names = [axis for axis in axes.split() if axis != "..."]
+    sizes |= dict(zip(names, shape[len(shape) - len(names) :], strict=True))
 
 
 def dense(name: str, value: Tensor) -> Tensor:
