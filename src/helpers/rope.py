@@ -15,7 +15,7 @@ from torch import Tensor
 
 from helpers import compute, require
 
-Layout = Literal["half", "interleaved"]  # which entries of a vector are a pair
+_LAYOUTS = ("half", "interleaved")  # which entries of a vector are a pair
 _BLOCK = 1024  # distances whose sums are made from one start by the angle sum formula
 
 
@@ -47,7 +47,7 @@ def rotate(
     x: Float[Tensor, "... n d"],
     positions: Num[Tensor, " n"],
     frequencies: Float[Tensor, " half"],
-    layout: Layout = "half",
+    layout: Literal["half", "interleaved"] = "half",
 ) -> Float[Tensor, "... n d"]:
     """Turn pair i of each vector by position times frequency: Su et al. (2021), Eq. 34.
 

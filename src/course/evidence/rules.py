@@ -123,7 +123,7 @@ class Compared(NamedTuple):
 
 @contextmanager
 def compared() -> Iterator[list[Compared]]:
-    """Collects what is compared with marks inside."""
+    """Collect what is compared with marks inside."""
     seen: list[Compared] = []
     token = _compared.set(seen)
     try:
@@ -174,7 +174,7 @@ class Rule(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The rule as a reader reads it."""
+        """Return the rule as a reader reads it."""
         said = {name: sentence for name, (sentence, _) in self.conditions.items()}
         parts = (
             [f"holds if {said['holds']}"]
@@ -197,7 +197,7 @@ class Rule(NamedTuple):
         return "; ".join(parts)
 
     def ask(self, condition: str, numbers: Numbers) -> Any:
-        """What a condition's predicate says of the numbers that it names."""
+        """Return what a condition's predicate says of the numbers that it names."""
         predicate = self.conditions[condition][1]
         missing = set(inspect.signature(predicate).parameters) - set(numbers)
         if missing:
@@ -209,7 +209,7 @@ class Rule(NamedTuple):
         )
 
     def decide(self, numbers: Numbers) -> Decision:
-        """The verdict that follows from these numbers, weakest evidence first."""
+        """Return the verdict that follows from these numbers, weakest evidence first."""
         seen: list[Compared] = []
 
         def ask(condition: str) -> Any:
@@ -248,7 +248,7 @@ class Rule(NamedTuple):
 
 
 def joined(seen: Iterable[Compared]) -> list[Compared]:
-    """Comparisons with one threshold in one half are one, its values without those that are no number."""
+    """Join comparisons with one threshold in one half, their values without those that are no number."""
     found: dict[tuple, list[float]] = {}
     for one in seen:
         found.setdefault(one[:3], []).extend(x for x in one.values if math.isfinite(x))
@@ -323,7 +323,7 @@ RULES: dict[str, Rule] = {}  # by the name of the claim
 def rule(
     *names: str, **conditions: Any
 ) -> Callable[[Callable[..., Numbers]], Callable[..., Numbers]]:
-    """Says when claims hold that the function below measures: its conditions, `nothing` and `null`, as `Rule` names them.
+    """Say when claims hold that the function below measures: its conditions, `nothing` and `null`, as `Rule` names them.
 
     Args:
         names: of the claims; without one, the function's own name. One function may measure several claims, each with a

@@ -11,7 +11,7 @@ mixes tokens in this layer. Names of classes only say what to call it.
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -395,7 +395,7 @@ def _candidates(sets: list[Tensor], width: int) -> Iterator[tuple[Tensor, int, s
     for theta in sets:
         if 2 * len(theta) <= width:
             for start in sorted({0, width - 2 * len(theta)}):
-                for layout in get_args(rope.Layout):
+                for layout in rope._LAYOUTS:
                     yield theta, start, layout
 
 
