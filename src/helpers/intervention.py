@@ -117,9 +117,8 @@ def read(
         raise ValueError(
             f"ids must be one sequence of 1 to {probe.MOST} tokens, of type torch.long, not {require.brief(ids)}"
         )
+    probe.check(model, ids=ids)
     config = model.model.config.get_text_config()
-    if not 0 <= int(ids.min()) <= int(ids.max()) < config.vocab_size:
-        raise ValueError(f"ids must be tokens of the model, from 0 to {config.vocab_size - 1}")
     n, device = len(ids), model.model.device
     if mask is not None:
         if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (n, n):

@@ -32,6 +32,7 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
     '1,000 个 token'
     >>> use(None)
     """
+    require.instance("table", table or {}, Mapping, "a mapping from English to its translation")
     new = []
     for english, other in (table or {}).items():
         require.text("table", english)
