@@ -18,7 +18,9 @@ from course import drawing
 from helpers import words
 
 # the machine takes the whole width: the list of pages waits behind ☰
-WITHOUT_MENU = """<script>document.getElementById("pst-primary-sidebar")?.classList.add("pst-sidebar-hidden")</script>"""
+WITHOUT_MENU = """<script>
+document.addEventListener("DOMContentLoaded", () => document.getElementById("pst-primary-sidebar")?.classList.add("pst-sidebar-hidden"));
+</script>"""
 COLUMNS = {"place": "Where", "reader": "Lost to whom", "helps": "What helps", "price": "Price"}
 
 

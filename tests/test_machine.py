@@ -40,7 +40,7 @@ def bars(picture, colour):
 def test_stop_0_draws_as_many_ones_as_it_says():
     for state, picture, told in shown(*({"at": 0, "n": n} for n in (2, 40, 314))):
         assert picture.count(">1</text>") == state["n"]
-        assert f"{state['n']} ones become" in told or "Guess above" in told
+        assert f"{state['n']} ones become" in told or "Type your guess" in told
 
 
 def test_stop_1_draws_a_disc_as_large_as_the_share():
