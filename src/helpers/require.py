@@ -294,7 +294,7 @@ def _fits(name: str, value: object, annotation: Any, sizes: dict[str, int]) -> N
     if get_origin(annotation) is Literal:
         choice(name, value, get_args(annotation))
     axes = getattr(annotation, "dim_str", None)
-    if axes is None:
+    if not isinstance(axes, str):
         return
     kind = "real" if any("int" in dtype for dtype in annotation.dtypes) else "floating-point"
     known = {axis: sizes[axis] for axis in axes.split() if axis in sizes}
