@@ -507,6 +507,12 @@ def test_a_unit_moved_twice_keeps_its_oldest_english(tmp_path):
     assert (entry.other, entry.fuzzy, entry.previous) == ("首个", True, FIRST_TEXT)
 
 
+def test_a_translation_with_more_values_than_its_english_is_passed_over():
+    """It follows an older English, and there is no value for what it has more."""
+    assert units.matched("7 ones", {"{} ones": "{} 个 1"}) == ("{} ones", "7 个 1")
+    assert units.matched("7 ones", {"{} ones": "{} 个 1，共 {}"}) is None
+
+
 def test_an_update_after_a_large_edit_loses_no_translation(tmp_path):
     """All is written anew, then the first text comes back: its words are still there."""
     entries = [
