@@ -616,7 +616,6 @@ export const render = mount({
         section.style.setProperty("--steps", films[stop].length);
         text.style.top = `${Math.min(top() + 0.08 * innerHeight, innerHeight - text.offsetHeight - 16)}px`;
       });
-      fit();
       on(window, "resize", fit);
       let scrolled = 0;
       on(window, "scroll", () => {
@@ -675,8 +674,9 @@ export const render = mount({
       });
       told.forEach((section, stop) => {
         const more = [note(stop), hangs(stop) && `<a href="${hangs(stop)}">${said(into(stop))}</a>`].filter(Boolean).join(" · ");
-        if (more) section.insertAdjacentHTML("beforeend", `<p class="machine-more">${more}</p>`);
+        if (more) (section.querySelector(".stop-text") ?? section).insertAdjacentHTML("beforeend", `<p class="machine-more">${more}</p>`);
       });
+      fit();
       on(figure, "step", (event) => {
         event.preventDefault();
         history.replaceState(null, "", `#stop-${event.detail}`);
