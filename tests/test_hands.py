@@ -176,6 +176,28 @@ def test_each_stop_shows_its_text_and_the_machine_s_sentence_at_once(hand, size)
         assert found["sentence"], f"stop {stop}: the sentence is cut: {found}"
 
 
+def test_scroll_and_arrows_play_a_stop_by_its_sentences(hand):
+    page = hand(PAGES["front"])
+    page.evaluate("document.getElementById('stop-1').scrollIntoView()")
+    steps = "[...document.querySelectorAll('#stop-1 .film-step')]"
+    now = f"{steps}.findIndex((each) => each.matches('.now'))"
+    page.wait_for_function(f"{now} >= 0")
+    first = page.evaluate(now)
+    for key, then in (("ArrowRight", first + 1), ("ArrowLeft", first)):
+        page.keyboard.press(key)
+        page.wait_for_function(f"{now} === {then}")
+    page.wait_for_timeout(1000)
+    page.evaluate(
+        "scrollBy(0, document.getElementById('stop-1').getBoundingClientRect().bottom - 0.5 * innerHeight)"
+    )
+    page.wait_for_function(f"{now} === {steps}.length - 1")
+    page.wait_for_function(
+        "document.querySelector('.drawing-says').textContent.includes('One edge')"
+    )
+    over = page.evaluate(SCRIPTS["overlaps"], "#stop-1 :is(h2, p)")
+    assert not over, "no line of a stop lies on another"
+
+
 def test_on_a_small_phone_the_machine_can_still_be_moved(hand):
     page = hand(PAGES["front"] + "#stop-2", (375, 553), touch=True)
     slider = page.get_by_label("share kept")

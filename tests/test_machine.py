@@ -4,6 +4,7 @@ import itertools
 import math
 import re
 
+import machine
 import pytest
 from stills import drawn
 
@@ -142,3 +143,8 @@ def test_stop_7_lights_the_lamps_that_it_names():
         )
         assert {int(k) for colour, k in lamps if colour == "fgreen"} == named
         assert len(lamps) == 6
+
+
+def test_a_film_that_names_no_setting_is_refused():
+    with pytest.raises(ValueError, match="edges=path, not 'edges'"):
+        machine.states_of("edges=path | edges")
