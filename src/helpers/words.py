@@ -32,7 +32,6 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
     '1,000 个 token'
     >>> use(None)
     """
-    require.instance("table", table or {}, Mapping, "a mapping from English to its translation")
     new = []
     for english, other in (table or {}).items():
         require.text("table", english)
@@ -53,7 +52,7 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
 
 
 def translated(text: str) -> str:
-    """Return the text in the words of the table; unchanged where there is none, and noted in `_missing` where it has no entry.
+    """The text in the words of the table; unchanged where there is none, and noted in `_missing` where it has no entry.
 
     >>> translated("as it is")
     'as it is'

@@ -26,7 +26,6 @@ UNFIT = "this set-up cannot decide"
 UNABLE = "this model cannot decide"
 VERDICTS = (HOLDS, CORRECTED, FAILS, OPEN, LITTLE, UNFIT, UNABLE)
 AGREE, OTHERWISE = "cases that agree", "cases the other way"  # what is compared of a rule by case
-LEAST_CASES = 2  # of a rule by case
 ASKED_FIRST = {
     "enough": LITTLE,
     "fit": UNFIT,
@@ -123,7 +122,7 @@ class Compared(NamedTuple):
 
 @contextmanager
 def compared() -> Iterator[list[Compared]]:
-    """Collect what is compared with marks inside."""
+    """Collects what is compared with marks inside."""
     seen: list[Compared] = []
     token = _compared.set(seen)
     try:
@@ -150,8 +149,7 @@ class Rule(NamedTuple):
     evidence must be like; the first that is not so decides.
 
     `nothing` is a null: what nothing is, in words, and its numbers (those that differ from the measured ones, or a
-    function of them). `null` says why there is none, or why a null may hold. `least` cases are needed for a verdict by
-    case; 1 is for rules whose cases are tests over seeds.
+    function of them). `null` says why there is none, or why a null may hold.
     """
 
     function: Callable[..., Numbers]
@@ -165,7 +163,6 @@ class Rule(NamedTuple):
     decided: Condition | None = None
     nothing: tuple[str, Mapping[str, Any] | Callable[..., Mapping[str, Any]]] | None = None
     null: str = ""
-    least: int = LEAST_CASES
 
     @property
     def conditions(self) -> dict[str, Condition]:
@@ -174,7 +171,7 @@ class Rule(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the rule as a reader reads it."""
+        """The rule as a reader reads it."""
         said = {name: sentence for name, (sentence, _) in self.conditions.items()}
         parts = (
             [f"holds if {said['holds']}"]
@@ -197,7 +194,7 @@ class Rule(NamedTuple):
         return "; ".join(parts)
 
     def ask(self, condition: str, numbers: Numbers) -> Any:
-        """Return what a condition's predicate says of the numbers that it names."""
+        """What a condition's predicate says of the numbers that it names."""
         predicate = self.conditions[condition][1]
         missing = set(inspect.signature(predicate).parameters) - set(numbers)
         if missing:
@@ -209,7 +206,7 @@ class Rule(NamedTuple):
         )
 
     def decide(self, numbers: Numbers) -> Decision:
-        """Return the verdict that follows from these numbers, weakest evidence first."""
+        """The verdict that follows from these numbers, weakest evidence first."""
         seen: list[Compared] = []
 
         def ask(condition: str) -> Any:
@@ -230,7 +227,7 @@ class Rule(NamedTuple):
         if self.each:
             against = ask("against") if self.against else [not one for one in cells]
             verdict, words = (
-                weigh(cells, against, self.least),
+                weigh(cells, against),
                 f"in {sum(cells)} of {len(cells)} cases {self.each[0]}",
             )
             words = "no case was measured" if not cells else "" if verdict == HOLDS else words
@@ -248,25 +245,23 @@ class Rule(NamedTuple):
 
 
 def joined(seen: Iterable[Compared]) -> list[Compared]:
-    """Join comparisons with one threshold in one half, their values without those that are no number."""
+    """Comparisons with one threshold in one half are one, its values without those that are no number."""
     found: dict[tuple, list[float]] = {}
     for one in seen:
         found.setdefault(one[:3], []).extend(x for x in one.values if math.isfinite(x))
     return [Compared(*key, values) for key, values in found.items() if values]
 
 
-def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CASES) -> str:
+def weigh(agree: Iterable[bool], against: Iterable[bool]) -> str:
     """Return the verdict on a claim that is measured in several cases (graphs, depths, encodings, texts).
 
-    Fewer cases than `least` are too little evidence, whichever way they go. Of several, one that goes the other way makes the claim
-    fail. It holds where every case agrees. Where some are undecided and none
+    A case that goes the other way makes it fail. It holds where every case agrees. Where some are undecided and none
     goes the other way, it holds with a correction if more cases agree than a coin would give (`more_than_a_coin`), and
     else the evidence is too little: undecided cases are no evidence against a claim.
 
     Args:
         agree: by case, whether it agrees with the claim.
         against: by case, whether it goes the other way, beyond its error.
-        least: cases without which the evidence is too little.
 
     Raises:
         ValueError: a case both agrees and goes the other way, or the two do not have the same cases.
@@ -275,18 +270,14 @@ def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CAS
     ('holds with a correction', 'does not hold here')
     >>> weigh([True, False], [False, False])
     'too little evidence'
-    >>> weigh([True], [False]), weigh([False], [True])
-    ('too little evidence', 'too little evidence')
     """
     cells = [(bool(a), bool(b)) for a, b in zip(agree, against, strict=True)]
     if (True, True) in cells:
         raise ValueError("against must not hold for a case that agrees")
-    if len(cells) < least:
-        return LITTLE
     if any(b for _, b in cells):
         return FAILS
     agreeing = sum(a for a, _ in cells)
-    if agreeing == len(cells):
+    if cells and agreeing == len(cells):
         return HOLDS
     return CORRECTED if more_than_a_coin(agreeing, len(cells)) else LITTLE
 
@@ -323,7 +314,7 @@ RULES: dict[str, Rule] = {}  # by the name of the claim
 def rule(
     *names: str, **conditions: Any
 ) -> Callable[[Callable[..., Numbers]], Callable[..., Numbers]]:
-    """Say when claims hold that the function below measures: its conditions, `nothing` and `null`, as `Rule` names them.
+    """Says when claims hold that the function below measures: its conditions, `nothing` and `null`, as `Rule` names them.
 
     Args:
         names: of the claims; without one, the function's own name. One function may measure several claims, each with a
