@@ -1,7 +1,15 @@
 """The front page: `{machine}` is the drawing that stays while its text scrolls past, `{stop} 3 Title` the text of one stop
-with its still picture for print and for where scripts do not run, `{places}` the table of The answer in four columns."""
+with its still picture for print and for where scripts do not run, `{places}` the table of The answer in four columns.
+
+A stop is a piece of film: its option `film` has a state of the drawing for each sentence, `edges=path token=0.5 | edges=all`,
+and a state adds to those before it. `drawing/machine.js` plays them as the reader scrolls.
+"""
 
 import html
+import json
+import re
+import shlex
+from typing import ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -9,6 +17,10 @@ from docutils.parsers.rst import Directive
 from course import drawing
 from helpers import words
 
+# the machine takes the whole width: the list of pages waits behind ☰
+WITHOUT_MENU = """<script>
+document.addEventListener("DOMContentLoaded", () => document.getElementById("pst-primary-sidebar")?.classList.add("pst-sidebar-hidden"));
+</script>"""
 COLUMNS = {"place": "Where", "reader": "Lost to whom", "helps": "What helps", "price": "Price"}
 
 
@@ -32,24 +44,91 @@ class Machine(Directive):
         self.state.nested_parse(self.content, self.content_offset, held)
         figure = drawing.show("machine", language(self))._repr_html_()
         opening = f'<div class="machine-page"><div class="machine-stays">{figure}</div><div class="machine-stops">'
-        return [raw(opening), *held.children, raw("</div></div>")]
+        return [raw(WITHOUT_MENU + opening), *held.children, raw("</div></div>")]
+
+
+# a sentence ends here; in Chinese nothing stands between two
+END = re.compile(r"(?<=[.?!])\s+|(?<=[。？！])(?=.)")
+
+
+def states_of(film: str) -> list[dict[str, float | bool | str]]:
+    """Read the states of a film, one a sentence, each with what those before it have set.
+
+    Raises:
+        ValueError: a setting without "=".
+
+    >>> states_of("edges=path | token=0.5 quiet=false")
+    [{'edges': 'path'}, {'edges': 'path', 'token': 0.5, 'quiet': False}]
+    """
+    states, state = [], {}
+    for part in film.split("|"):
+        for setting in shlex.split(part):
+            key, equals, value = setting.partition("=")
+            if not equals:
+                raise ValueError(f"film must be of settings such as edges=path, not {setting!r}")
+            state = {**state, key: _value(value)}
+        states.append(state)
+    return states
+
+
+def _value(text: str) -> float | bool | str:
+    """Return a number or a truth value where the text is one."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def sentences(paragraph: nodes.paragraph) -> list[list[nodes.Node]]:
+    """Split a paragraph where a sentence ends outside bold text, links and formulas; the space stays with the one before."""
+    spans: list[list[nodes.Node]] = [[]]
+    for child in paragraph.children:
+        if not isinstance(child, nodes.Text):
+            spans[-1].append(child)
+            continue
+        text, start = str(child), 0
+        for end in END.finditer(text):
+            spans[-1].append(nodes.Text(text[start : end.end()]))
+            spans.append([])
+            start = end.end()
+        spans[-1].append(nodes.Text(text[start:]))
+    return [span for span in spans if "".join(each.astext() for each in span).strip()]
+
+
+def filmed(paragraph: nodes.paragraph, states: list[dict]) -> None:
+    """Mark each sentence of a paragraph with its state; a translation may have more or fewer sentences.
+
+    Raises:
+        ValueError: there are no sentences.
+    """
+    spans = sentences(paragraph)
+    if not spans:
+        raise ValueError("a stop with a film must have a sentence")
+    paragraph.children = []
+    for k, span in enumerate(spans):
+        state = states[k * len(states) // len(spans)]
+        opening = f'<span class="film-step" data-state="{html.escape(json.dumps(state))}">'
+        paragraph += [raw(opening), *span, raw("</span>")]
 
 
 class Stop(Directive):
     required_arguments = 2
     final_argument_whitespace = True
     has_content = True
+    option_spec: ClassVar = {"film": states_of}
 
     def run(self):
         number, title = int(self.arguments[0]), self.arguments[1]
         held = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, held)
+        if states := self.options.get("film"):
+            filmed(next(held.findall(nodes.paragraph)), states)
         still = f'<div class="machine-still">{drawing.picture("machine", number, True, language(self))}</div>'
         heading = f'<h2><a href="#stop-{number}">{number}</a> {html.escape(title)}</h2>'
         return [
-            raw(f'<section id="stop-{number}">{heading}'),
+            raw(f'<section id="stop-{number}"><div class="stop-text">{heading}'),
             *held.children,
-            raw(f"{still}</section>"),
+            raw(f"</div>{still}</section>"),
         ]
 
 

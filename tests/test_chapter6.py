@@ -95,6 +95,7 @@ def test_the_panel_gives_every_map_the_same_logits():
     assert float(weights["differential, 0.8"].sum()) == pytest.approx(0.2)
     assert float(weights["sparsemax"][places[0]]) == pytest.approx(1)
     assert float(weights["window of 8"][places[0]]) == 0
+    assert weights["window of 8"].nonzero()[:, 0].tolist() == list(range(56, 64))
 
 
 def test_only_maps_that_need_not_sum_to_1_can_say_nothing():

@@ -21,9 +21,11 @@ from course.evidence.rules import (
     HOLDS,
     LITTLE,
     OPEN,
+    RULES,
     UNABLE,
     UNFIT,
     VERDICTS,
+    Rule,
     Threshold,
     beyond,
     compared,
@@ -421,6 +423,20 @@ def test_undecided_cases_are_no_evidence_against_a_claim(agreeing):
     agree = [True] * agreeing + [False] * (7 - agreeing)
     assert weigh(agree, [False] * 7) == LITTLE
     assert weigh([True, False], [False, False]) == LITTLE
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_no_rule_by_case_decides_on_one_case(agrees):
+    """Fourteen rules once held of a single graph, text or seed."""
+    rule = Rule(dict, each=("it agrees", lambda cells: cells))
+    assert rule.decide({"cells": [agrees]}).verdict == LITTLE
+    assert rule.decide({"cells": [agrees] * 2}).verdict == (HOLDS if agrees else FAILS)
+
+
+def test_only_rules_whose_cases_are_tests_over_seeds_may_have_one():
+    alone = {name for name, each in RULES.items() if each.each and each.least < 2}
+    assert alone
+    assert all("test" in RULES[name].each[0] for name in alone)
 
 
 def test_one_case_of_63_at_two_errors_is_not_beyond_its_error():

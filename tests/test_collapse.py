@@ -87,6 +87,13 @@ def test_windows_and_encodings_change_what_collapses():
     assert mean("NoPE", window=64)[1] > 0.5 * mean("NoPE", window=64)[0]
 
 
+def test_a_window_of_one_token_keeps_nothing_but_it():
+    """The last token alone gives its own value, however often it stands there."""
+    distances = constructions.one_layer_distance("NoPE", [2, 9], window=1)
+    assert distances.tolist() == [0, 0]
+    assert (constructions.one_layer_distance("NoPE", [2, 9], window=2) > 0.1).all()
+
+
 # exact spacing of the types: bf16 8, fp16 11, fp32 24 bits of precision
 COLLISIONS = {
     "n": (lambda n: n, {"bf16": 256, "fp16": 2048, "fp32": 16_777_216}),

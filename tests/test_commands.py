@@ -125,6 +125,22 @@ def test_command_of_a_missing_script_is_refused(monkeypatch):
         parse("python -m course.report MODEL --out reports --plan huge", monkeypatch)
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["tools/editions.py", "update", "/etc/passwd"], "page must be one of the course's"),
+        (["tools/look.py", "zzzz"], "no page or deck has 'zzzz'"),
+    ],
+)
+def test_unknown_page_of_a_tool_is_refused_in_a_sentence(command, words):
+    done = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(words)
+    assert done.stderr.count("\n") == 1
+
+
 SMALLEST = {
     "attention": [
         "--lengths",

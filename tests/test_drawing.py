@@ -839,3 +839,37 @@ def test_what_the_hand_does_the_sentence_says(stand, name, steps, told):
     assert says != before
     assert told in says
     assert page.errors == []
+
+
+SEES = {  # each mask of the river: whether token i looks at token j, which is not after it
+    "causal": lambda i, j: True,
+    "window": lambda i, j: i - j < 3,
+    "previous": lambda i, j: i - j < 2,
+    "blocks": lambda i, j: i // 4 == j // 4,
+    "stride": lambda i, j: (i - j) % 3 == 0,
+}
+
+
+def test_the_rivers_masks_are_what_their_names_say(stand):
+    page = stand("river", reduced_motion="reduce")
+    options = page.get_by_label("mask").first.locator("option")
+    assert [option.get_attribute("value") for option in options.all()] == [*SEES, "painted"]
+    for kind, sees in SEES.items():
+        choose("mask", kind)(page)
+        seen(page)
+        mask = torch.tensor([[j <= i and sees(i, j) for j in range(12)] for i in range(12)])
+        share = attention.influence([attention.uniform(mask)] * 4)[-1, 5].item()
+        said = page.locator(".drawing-says").inner_text()
+        assert f"After 4 layers {two(100 * share)}% of what the last token holds" in said, kind
+
+
+def test_between_two_lengths_the_race_says_their_mean(stand):
+    def share(place):
+        page = stand("waves", f"#drawing=waves&view=race&bet=NoPE&run={place}")
+        seen(page)
+        said = page.locator(".drawing-says").inner_text()
+        return float(re.search(r"right in ([\d.]+)%", said)[1])
+
+    low, high = share(1), share(2)
+    assert low != high
+    assert share(1.5) == pytest.approx((low + high) / 2, abs=0.1)

@@ -112,6 +112,39 @@ def test_every_control_of_the_frame_does_something(hand, name, size, way):
     assert page.errors == []
 
 
+LIVE = {"live/train.html": ["train", "stop", "on", "stop"], "live/index.html": ["load"]}
+LIVE_STATE = "() => document.querySelector('main').innerHTML"
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+@pytest.mark.parametrize("path", LIVE)
+def test_every_control_of_a_live_page_does_something(hand, path, size):
+    """Also those that are not there before training begins or the model is loaded."""
+    page = hand(path, size)
+    page.wait_for_selector("[data-do]")
+    last = [f"[data-do={name}]" for name in LIVE[path]]
+    others = page.locator(f"main :is(button, summary):not({', '.join(last)}, :disabled):visible")
+    for k in range(others.count()):
+        others.nth(k).evaluate("(each, k) => (each.dataset.pressed = k)", k)
+    presses = [f"[data-pressed='{k}']" for k in range(others.count())] + last
+    assert len(presses) > len(last), "what stands there before anything is loaded or trained"
+    dead = []
+    for selector in presses:
+        control = page.locator(selector)
+        if not control.count():
+            continue  # a press before it drew its part anew
+        control.wait_for(state="visible")
+        label, before = control.inner_text(), page.evaluate(LIVE_STATE)
+        assert control.bounding_box()["width"] < size[0], label
+        press(page, control, "mouse")
+        try:
+            page.wait_for_function(f"before => ({LIVE_STATE})() !== before", arg=before)
+        except Late:
+            dead.append(label)
+    assert dead == [], "pressed, and nothing changed"
+    assert page.errors == []
+
+
 @pytest.mark.parametrize(
     "path", ["chapters/welcome.html", "chapters/answer.html", "chapters/zh/answer.html"]
 )
@@ -141,6 +174,28 @@ def test_each_stop_shows_its_text_and_the_machine_s_sentence_at_once(hand, size)
         assert found["shown"] == stop, found
         assert found["lines"] >= min(5, found["of"]), f"stop {stop}: {found}"
         assert found["sentence"], f"stop {stop}: the sentence is cut: {found}"
+
+
+def test_scroll_and_arrows_play_a_stop_by_its_sentences(hand):
+    page = hand(PAGES["front"])
+    page.evaluate("document.getElementById('stop-1').scrollIntoView()")
+    steps = "[...document.querySelectorAll('#stop-1 .film-step')]"
+    now = f"{steps}.findIndex((each) => each.matches('.now'))"
+    page.wait_for_function(f"{now} >= 0")
+    first = page.evaluate(now)
+    for key, then in (("ArrowRight", first + 1), ("ArrowLeft", first)):
+        page.keyboard.press(key)
+        page.wait_for_function(f"{now} === {then}")
+    page.wait_for_timeout(1000)
+    page.evaluate(
+        "scrollBy(0, document.getElementById('stop-1').getBoundingClientRect().bottom - 0.5 * innerHeight)"
+    )
+    page.wait_for_function(f"{now} === {steps}.length - 1")
+    page.wait_for_function(
+        "document.querySelector('.drawing-says').textContent.includes('One edge')"
+    )
+    over = page.evaluate(SCRIPTS["overlaps"], "#stop-1 :is(h2, p)")
+    assert not over, "no line of a stop lies on another"
 
 
 def test_on_a_small_phone_the_machine_can_still_be_moved(hand):

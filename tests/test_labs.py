@@ -29,7 +29,16 @@ WITH_NAME = {
 }
 # gpt2 holds queries, keys and values in one matrix, and merges digits; lab 4 asks for none of these. It turns no pairs,
 # so that in lab 5 a sentence says so and the embedded model is read
-RUNS, INSTEAD = {"llama": WITH_NAME, "gpt2": "235"}, ("gpt25",)
+# "llama, no float64": its weights lie on a device that has no float64, as a Mac's (tests/devices.py)
+RUNS = {"llama": WITH_NAME, "llama, no float64": WITH_NAME, "gpt2": "235"}
+INSTEAD = ("gpt25",)
+NO_FLOAT64 = f"""
+import sys
+sys.path.append({str(ROOT / "tests")!r})
+import devices
+devices.load_without_float64().__enter__()
+sys.path.pop()
+"""
 # how a figure is written as a picture is seen on the book's own pages; here, that it can be drawn, and what it says
 DRAWN = """
 import html
@@ -80,7 +89,7 @@ def page(course, kind, number):
             k for k, cell in enumerate(book["cells"]) if "{note}" in "".join(cell["source"])
         )
         del book["cells"][said + 1 :]
-    book["cells"].insert(0, v4.new_code_cell(DRAWN))
+    book["cells"].insert(0, v4.new_code_cell(DRAWN + NO_FLOAT64 * ("no float64" in kind)))
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(book))
     return path, folder

@@ -4,6 +4,7 @@ import itertools
 import math
 import re
 
+import machine
 import pytest
 from stills import drawn
 
@@ -40,7 +41,7 @@ def bars(picture, colour):
 def test_stop_0_draws_as_many_ones_as_it_says():
     for state, picture, told in shown(*({"at": 0, "n": n} for n in (2, 40, 314))):
         assert picture.count(">1</text>") == state["n"]
-        assert f"{state['n']} ones become" in told or "Guess above" in told
+        assert f"{state['n']} ones become" in told or "Type your guess" in told
 
 
 def test_stop_1_draws_a_disc_as_large_as_the_share():
@@ -142,3 +143,8 @@ def test_stop_7_lights_the_lamps_that_it_names():
         )
         assert {int(k) for colour, k in lamps if colour == "fgreen"} == named
         assert len(lamps) == 6
+
+
+def test_a_film_that_names_no_setting_is_refused():
+    with pytest.raises(ValueError, match="edges=path, not 'edges'"):
+        machine.states_of("edges=path | edges")

@@ -8,7 +8,17 @@ import transformers
 from tiny_models import tiny
 
 from course.report.subject import Subject
-from helpers import attention, collapse, compute, graphs, models, probe, require
+from helpers import (
+    attention,
+    collapse,
+    compute,
+    graphs,
+    intervention,
+    models,
+    probe,
+    require,
+    words,
+)
 from helpers.models import _package
 
 MODEL = tiny("llama")
@@ -40,15 +50,20 @@ REFUSED = {
         lambda: probe.loss(tiny("gpt2"), torch.arange(600) % 100),
         "at most 512 tokens",
     ),
+    "interventions past the positions": (
+        lambda: intervention.read(tiny("gpt2", max_position_embeddings=64), torch.arange(80)),
+        "at most 64 tokens",
+    ),
+    "words in a list": (lambda: words.use([1]), "table must be a mapping"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_bad_input_is_refused_in_a_sentence(name):
-    call, words = REFUSED[name]
+    call, expected = REFUSED[name]
     with pytest.raises(ValueError) as caught:  # noqa: PT011  the words are asked below
         call()
-    assert words in str(caught.value)
+    assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

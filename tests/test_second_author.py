@@ -1,7 +1,7 @@
 """What CONTRIBUTING promises a second author: each documented change, followed by the whole `make check`, is green.
 
-All changes are made in one copy of the repository, one check follows. With `AUTHORS=each` in the environment, as in CI,
-a check follows each of them, in a copy of its own.
+All changes are made in one copy of the repository, one check follows. With `AUTHORS=each` in the environment, as CI
+runs it each week, a check follows each of them, in a copy of its own.
 """
 
 import json

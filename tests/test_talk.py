@@ -497,6 +497,22 @@ def test_a_moved_paragraph_shows_its_old_translation_with_a_mark(tmp_path):
     assert "small" not in "".join(editions.texts(table).values()), "titles elsewhere have no marks"
 
 
+def test_a_unit_moved_twice_keeps_its_oldest_english(tmp_path):
+    """Its translation says what stood there first, so a translator compares with that."""
+    page, table = small_page(tmp_path, f"# A\n\n{MOVED_TEXT}", units.Entry(FIRST_TEXT, "首个"))
+    editions.update(page)
+    page.write_text(f"# A\n\n{MOVED_TEXT}".replace("small model", "little model"))
+    editions.update(page)
+    entry = units.read(table)[-1]
+    assert (entry.other, entry.fuzzy, entry.previous) == ("首个", True, FIRST_TEXT)
+
+
+def test_a_translation_with_more_values_than_its_english_is_passed_over():
+    """It follows an older English, and there is no value for what it has more."""
+    assert units.matched("7 ones", {"{} ones": "{} 个 1"}) == ("{} ones", "7 个 1")
+    assert units.matched("7 ones", {"{} ones": "{} 个 1，共 {}"}) is None
+
+
 def test_an_update_after_a_large_edit_loses_no_translation(tmp_path):
     """All is written anew, then the first text comes back: its words are still there."""
     entries = [

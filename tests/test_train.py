@@ -360,6 +360,8 @@ def test_a_decoder_of_build_it_is_read_by_the_page_and_nonsense_is_refused(tmp_p
         (b"", "too short"),
         (whole[:-4000], "missing"),
         (b"\x08" + bytes(7) + b"not json", "head"),
+        (b"\x04" + bytes(7) + b"null", "head"),
+        (whole[:-400] + b"\x00\x00\xc0\x7f" * 100, "finite"),
     ):
         assert why in filed(file=base64.b64encode(bad).decode())["error"] if bad else True
     with pytest.raises(ValueError, match="must be a file that the page saved"):

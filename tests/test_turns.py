@@ -9,6 +9,7 @@ from course.evidence.rules import HOLDS
 from helpers import data
 
 OF_TABLES = (  # those that read committed tables alone: measured again at once
+    "question_everywhere_helps",
     "causal_attention_is_no_bottleneck",
     "massive_activations_go_with_the_sink",
     "untrained_network_has_a_u",

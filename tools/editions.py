@@ -641,6 +641,12 @@ def main() -> None:
         for text in reword(Path(given.pages[0]).resolve(), given.pages[1:]):
             print(f"kept: {text}")
         return
+    known = [page.resolve() for page in pages()]
+    for name in given.pages:
+        if Path(name).resolve() not in known:
+            raise SystemExit(
+                f"page must be one of the course's, such as chapters/talk.ipynb, not {name}"
+            )
     chosen = [Path(name).resolve() for name in given.pages] or [
         page for page in pages() if tables(page)
     ]

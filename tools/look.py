@@ -125,6 +125,8 @@ def main(wanted: str = "") -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     pages = sorted((ROOT / "_build/html/chapters").rglob("*.html"))
     decks = sorted((ROOT / "_build/html/slides").glob("*.html"))
+    if not any(wanted in path.as_posix() for path in pages + decks) and wanted not in "README":
+        raise SystemExit(f"no page or deck has {wanted!r} in its path")
     with browser.served(ROOT / "_build/html") as site, sync_playwright() as playwright:
         path = browser.find() or browser.install()
         started = playwright.chromium.launch(executable_path=path, args=browser.FLAGS)

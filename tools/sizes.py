@@ -33,7 +33,7 @@ VERBS = frozenset(
     normalise open pair parse patch pick place plot prepare print project put raise read record refuse remove repeat
     replace return returns rotate round run sample save say scale score search select set show shuffle simulate sort split
     start stop store sum swap take test time tokenise train translate try turn update use wait walk warn weigh wrap write
-    yield""".split()
+    yield attend fetch let propagate refuse seed tell""".split()
 )
 
 

@@ -414,9 +414,19 @@ def holes(text: str, values: list[str] = ()) -> str:
 
 
 def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
-    """The entry that a string of code has, and the string in the other language."""
+    """The entry that a string of code has, and the string in the other language.
+
+    An entry whose translation has holes that its English lacks is passed over: it follows an older English.
+
+    >>> matched("7 tokens", {"{} tokens": "{} 个 token"})
+    ('{} tokens', '7 个 token')
+    >>> matched("7 tokens", {"{} tokens": "{} 个 token，共 {}"})
+    """
     for english, other in table.items():
         pattern, named = form(english)
+        needed = re.findall(r"\{(\w*)\}", other)
+        if needed.count("") > len(named) or {*needed} - {"", *named}:
+            continue
         if found := pattern.fullmatch(text):
             values = dict(zip(named, found.groups(), strict=True))
             order = map(str, range(len(named)))

@@ -219,6 +219,7 @@ export function fromFile(buffer, room) {
   } catch {
     throw none("its head cannot be read");
   }
+  if (!tensors || typeof tensors !== "object") throw none("its head cannot be read");
   const facts = tensors.__metadata__ ?? {}, has = (part) => Object.keys(tensors).some((name) => name.includes(part)), [vocabulary] = tensors["embedding.weight"]?.shape ?? [0];
   const task = Object.keys(TASKS).find((name) => [0, 1].includes(TASKS[name].vocabulary.length - vocabulary)); // with or without the separator
   if (!task) throw none("it is of another vocabulary");
@@ -234,5 +235,6 @@ export function fromFile(buffer, room) {
     const bytes = buffer.slice(8 + head + from, 8 + head + to);
     own.weights.set(wide === 4 ? new Float32Array(bytes) : new Float64Array(bytes), at);
   }
+  if (!own.weights.every(Number.isFinite)) throw none("a weight is no finite number");
   return { own, task, facts };
 }

@@ -18,7 +18,7 @@ _TOLERANCE = 4e-3  # of a row's sum: half a bf16 step
 
 
 def causal_mask(n: int) -> Bool[Tensor, "n n"]:
-    """Each token sees itself and all earlier ones.
+    """Return the mask by which each token sees itself and all earlier ones.
 
     >>> causal_mask(3).int().tolist()
     [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
@@ -28,7 +28,7 @@ def causal_mask(n: int) -> Bool[Tensor, "n n"]:
 
 
 def window_mask(n: int, width: int) -> Bool[Tensor, "n n"]:
-    """Each token sees itself and the `width` - 1 tokens before it.
+    """Return the mask by which each token sees itself and the `width` - 1 tokens before it.
 
     >>> window_mask(3, 2).int().tolist()
     [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
@@ -39,7 +39,7 @@ def window_mask(n: int, width: int) -> Bool[Tensor, "n n"]:
 
 
 def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
-    """Attention that is shared out equally among what the mask allows.
+    """Share attention out equally among what the mask allows: what a head does that prefers nothing.
 
     >>> uniform(causal_mask(2)).tolist()
     [[1.0, 0.0], [0.5, 0.5]]
@@ -62,7 +62,7 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
 def influence(
     attentions: Sequence[Float[Tensor, "n n"]] | Float[Tensor, "layers n n"], residual: float = 0.0
 ) -> Float[Tensor, "n n"]:
-    """Every token's influence on every other through the layers: row j holds the influence of all on token j.
+    """Return every token's influence on every other through the layers: row j holds the influence of all on token j.
 
     The product of (1 - residual) A + residual I over the layers, the first layer applied first. Without a
     residual it is the matrix of Wu et al. (2025), section 3; with 1/2 the attention rollout of Abnar & Zuidema (2020).
@@ -94,7 +94,7 @@ HEAD_SCORE_THRESHOLD = (
 def sink_score(
     attention: Float[Tensor, "*heads n n"], position: int = 0
 ) -> Float[Tensor, "*heads"]:
-    """The mean attention that a position receives from itself and all later tokens.
+    """Return the mean attention that a position receives from itself and all later tokens: high at a sink.
 
     Gu et al. (2025), section 3. Beware of short sequences: uniform attention scores H_n / n, more than 0.3 up to n = 9.
 
@@ -108,7 +108,7 @@ def sink_score(
 
 
 def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Tensor, "*heads"]:
-    """The mean attention to the token `offset` places back, over all tokens that have one.
+    """Return the mean attention to the token `offset` places back, over all tokens that have one.
 
     Offset 0 is a diagonal head, 1 a previous-token head.
 

@@ -39,7 +39,7 @@ def last_token_distance(
     tail: str = "",
     period: int = 1,
 ) -> Float[Tensor, " lengths"]:
-    """L1 distance of the last token's final representations with n tokens, and with the end of the sequence repeated once.
+    """Measure the L1 distance of the last token's final representations with n tokens, and with the sequence's end repeated.
 
     Barbero et al. (2024), Figures 5 and 12. For each n: head + first n tokens + tail, and head + first n tokens + the last
     `period` of them again + tail. All lengths share one pass over the longest prefix.
@@ -96,7 +96,7 @@ PLACES = ("first", "last")
 def copying_prompt(
     model: models.LanguageModel, prompt: str, place: str, hint: bool
 ) -> tuple[str, str]:
-    """The text before the sequence and the text after it, up to where the model has to write the digit.
+    """Write the text before the sequence and the text after it, up to where the model has to write the digit.
 
     >>> before, after = copying_prompt(models.default(), "type 1", "last", hint=False)
     >>> after[-28:]
@@ -131,7 +131,7 @@ def copying_margins(
     prompt: str = "sequence first",
     hint: bool = False,
 ) -> dict[tuple[str, str], tuple[Float[Tensor, " lengths"], Float[Tensor, " lengths"]]]:
-    """Logit of 0 minus logit of 1 as the answer, by the place of a digit and the place that the question names.
+    """Measure logit of 0 minus logit of 1 as the answer, by the place of a digit and the place that the question names.
 
     A pair for each of ("first", "first"), ("first", "last"), ("last", "first"), ("last", "last"): the margins with a
     0 at the first of the two places and with a 1 there. Their difference is the effect of that one token. A model

@@ -32,7 +32,7 @@ _DTYPES = {
 
 
 def device(name: str | torch.device | None = None) -> torch.device:
-    """The device of this name; without one the best there is: CUDA, else Apple's MPS, else the CPU.
+    """Choose the device of this name; without one the best there is: CUDA, else Apple's MPS, else the CPU.
 
     >>> device().type in ("cuda", "mps", "cpu"), device("cpu").type
     (True, 'cpu')
@@ -54,7 +54,7 @@ def device(name: str | torch.device | None = None) -> torch.device:
 
 
 def dtype(name: str | torch.dtype) -> torch.dtype:
-    """The torch number type for a short name ("fp32", "fp16", "bf16", "fp64").
+    """Return the torch number type for a short name ("fp32", "fp16", "bf16", "fp64").
 
     >>> dtype("bf16")
     torch.bfloat16
@@ -91,7 +91,7 @@ def seed(value: int) -> torch.Generator:
 
 
 def progress(items: Iterable | None = None, label: str = "", **options: Any) -> tqdm:
-    """A progress bar (over `items`, or to be updated by hand); none in a built page, where it would stay as a dead widget.
+    """Show a progress bar (over `items`, or to be updated by hand); none in a built page, where it would stay as a dead widget.
 
     >>> sum(progress(range(4), "numbers"))
     6
@@ -158,7 +158,7 @@ def empty_cache() -> None:
 
 
 def building() -> bool:
-    """Whether a page is being built (HELPERS_STILL=1): widgets are then drawn frame by frame.
+    """Tell whether a page is being built (HELPERS_STILL=1): widgets are then drawn frame by frame.
 
     >>> building() in (True, False)
     True

@@ -11,7 +11,7 @@ from helpers import require
 
 
 def folder() -> Path:
-    """The course's `data` folder: in the source tree, or inside the installed package.
+    """Find the course's `data` folder: in the source tree, or inside the installed package.
 
     >>> (folder() / "reported").is_dir()
     True
@@ -44,7 +44,7 @@ def table(name: str) -> pd.DataFrame:
 
 @functools.cache
 def prose() -> str:
-    """The course's own prose, `data/prose.txt`.
+    """Read the course's own prose, `data/prose.txt`.
 
     >>> len(prose()) > 3000
     True

@@ -17,7 +17,7 @@ _SPREAD = 0.1  # standard deviation of the vectors that lambda is made of
 
 
 def lambda_init(layer: int) -> float:
-    """0.8 - 0.6 exp(-0.3 (layer - 1)): where lambda starts, and what fixes the scale of a head. Section 2.1.
+    """Return 0.8 - 0.6 exp(-0.3 (layer - 1)): where lambda starts, and what fixes the scale of a head. Section 2.1.
 
     Args:
         layer: from 1; the code of the paper, which counts from 0, has exp(-0.3 layer).
@@ -31,7 +31,7 @@ def lambda_init(layer: int) -> float:
 def difference(
     first: Float[Tensor, "... n"], second: Float[Tensor, "... n"], lam: float | Float[Tensor, "..."]
 ) -> Float[Tensor, "... n"]:
-    """softmax(first) - lambda softmax(second) over the last dimension; a row sums to 1 - lambda and may go below 0.
+    """Return softmax(first) - lambda softmax(second) over the last dimension; rows sum to 1 - lambda and may go below 0.
 
     Args:
         first, second: logits of the same shape.
@@ -150,7 +150,7 @@ class DifferentialAttention(nn.Module):
             self.gate = nn.Linear(width, heads, bias=False)
 
     def lam(self, x: Float[Tensor, "b n width"]) -> Float[Tensor, "b #h #n"]:
-        """Lambda of each head and token; in version 1 one number for all."""
+        """Return lambda of each head and token; in version 1 one number for all."""
         if self.version == 2:
             return self.gate(x).sigmoid().transpose(1, 2)
         first, second = self.lambdas.prod(1).sum(-1).exp()
@@ -159,7 +159,7 @@ class DifferentialAttention(nn.Module):
     def project(
         self, x: Float[Tensor, "b n width"]
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """q1, k1, q2, k2 (turned) and v, each (b, heads, n, d); maps 2h and 2h + 1 of the projections are head h's."""
+        """Return q1, k1, q2, k2 (turned) and v, each (b, heads, n, d); maps 2h and 2h + 1 of the projections are head h's."""
         batch, n, _ = x.shape
         q, k, v = (
             layer(x).view(batch, n, parts, -1).transpose(1, 2)
@@ -178,7 +178,7 @@ class DifferentialAttention(nn.Module):
     def maps(
         self, x: Float[Tensor, "b n width"]
     ) -> tuple[Float[Tensor, "b h n n"], Float[Tensor, "b h n n"]]:
-        """Both maps of every head, for looking at: `attention` is first - lam second."""
+        """Return both maps of every head, for looking at: `attention` is first - lam second."""
         q1, k1, q2, k2, _ = self.project(self._checked(x))
         hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
         scale = 1 / math.sqrt(q1.shape[-1])
@@ -189,7 +189,7 @@ class DifferentialAttention(nn.Module):
         return first, second
 
     def attention(self, x: Float[Tensor, "b n width"]) -> Float[Tensor, "b h n n"]:
-        """The signed map of every head, whose rows sum to 1 - lambda."""
+        """Return the signed map of every head, whose rows sum to 1 - lambda."""
         first, second = self.maps(x)
         return first - self.lam(x)[..., None] * second
 

@@ -47,7 +47,7 @@ _MOST = {
 
 
 def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
-    """A graph of a family, with about this many nodes, numbered from 0.
+    """Build a graph of a family, with about this many nodes, numbered from 0.
 
     Args:
         name: "path", "cycle", "tree" (binary), "barbell" (two cliques and a bridge), "grid" (square),
@@ -74,7 +74,7 @@ def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
 
 
 def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
-    """Two nodes at the largest distance: the first such pair in the order of `graph.nodes`.
+    """Find two nodes at the largest distance: the first such pair in the order of `graph.nodes`.
 
     >>> far_pair(nx.path_graph(4))
     (0, 3)
@@ -87,7 +87,7 @@ def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
 def adjacency(
     graph: nx.Graph, normalisation: str = "none", loops: bool = False
 ) -> Float[Tensor, "n n"]:
-    """A, D^-1 A ("row") or D^-1/2 A D^-1/2 ("symmetric"), with A + I for A if `loops`.
+    """Return A, D^-1 A ("row") or D^-1/2 A D^-1/2 ("symmetric"), with A + I for A if `loops`.
 
     >>> adjacency(nx.path_graph(3), "row").tolist()
     [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
@@ -107,7 +107,7 @@ def adjacency(
 def orthogonal_weights(
     layers: int, width: int, seed: int = 0
 ) -> Float[Tensor, "layers 2 width width"]:
-    """Random orthogonal matrices for `propagate`: only graph and activation shrink a message.
+    """Draw random orthogonal matrices for `propagate`: only graph and activation shrink a message.
 
     >>> weights = orthogonal_weights(layers=2, width=3)
     >>> bool(torch.allclose(weights @ weights.mT, torch.eye(3).double()))
@@ -129,7 +129,7 @@ def propagate(
     activation: Callable[[Tensor], Tensor] = torch.relu,
     skip: bool = False,
 ) -> Float[Tensor, "n width"]:
-    """H <- activation(self_weight H W_own + matrix H W_heard), once a layer (Di Giovanni et al., 2023).
+    """Send messages: H <- activation(self_weight H W_own + matrix H W_heard), once a layer (Di Giovanni et al., 2023).
 
     Args:
         self_weight: c_r in the paper, what a node hears of itself inside the activation.
@@ -183,7 +183,7 @@ def jacobian_norms(
     last: nx.Graph | None = None,
     skip: bool = False,
 ) -> Float[Tensor, " n"]:
-    """Largest singular value of d h_target^(layers) / d x_s for every node s, by autograd.
+    """Compute the largest singular value of d h_target^(layers) / d x_s for every node s, by autograd.
 
     The network is `propagate` with `orthogonal_weights`, the input standard normal.
 
@@ -227,7 +227,7 @@ def walk_bound(
     normalisation: str = "symmetric",
     self_weight: float = 1.0,
 ) -> Float[Tensor, " n"]:
-    """((self_weight I + A)^layers)_{target, s}, which bounds `jacobian_norms` with the same arguments.
+    """Return ((self_weight I + A)^layers)_{target, s}, which bounds `jacobian_norms` with the same arguments.
 
     Theorem 3.2 of Di Giovanni et al. (2023); Lemma 1 of Topping et al. (2022) is for an s exactly `layers`
     hops away, where the node's own state cannot contribute and self_weight drops out. Both here for weights of
@@ -246,7 +246,7 @@ def walk_bound(
 
 
 def total_resistance(graph: nx.Graph) -> float:
-    """R_tot = n tr(L^+), the sum of the effective resistances of all pairs; L^+ is the inverse of the Laplacian but for means.
+    """Return R_tot = n tr(L^+), the sum of the effective resistances of all pairs: small where a graph has many ways.
 
     >>> round(total_resistance(nx.path_graph(3)), 6)
     4.0

@@ -41,7 +41,7 @@ def turns(
     still: Sequence[int] = (),
     silent: Sequence[int] = (),
 ) -> Complex[Tensor, "n pairs"]:
-    """RoPE as one complex number for each token and pair: exp(i position frequency), to be changed by hand.
+    """Return RoPE as one complex number for each token and pair: exp(i position frequency), to be changed by hand.
 
     Args:
         positions: of the tokens, or how many there are.
@@ -86,7 +86,7 @@ def read(
     heads: Float[Tensor, "layers heads"] | None = None,
     temperature: float = 1.0,
 ) -> _Reading:
-    """Everything the model computes on `ids`, with interventions in all layers; without any, what it computes as trained.
+    """Return everything the model computes on `ids`, with interventions in all layers; without any, as it was trained.
 
     `logits` of the next token after every token (n, v), `attentions` (layers, heads, n, n), and `states` after the embedding
     and each layer, the last one normed (layers + 1, n, d).
@@ -117,9 +117,8 @@ def read(
         raise ValueError(
             f"ids must be one sequence of 1 to {probe.MOST} tokens, of type torch.long, not {require.brief(ids)}"
         )
+    probe.check(model, ids=ids)
     config = model.model.config.get_text_config()
-    if not 0 <= int(ids.min()) <= int(ids.max()) < config.vocab_size:
-        raise ValueError(f"ids must be tokens of the model, from 0 to {config.vocab_size - 1}")
     n, device = len(ids), model.model.device
     if mask is not None:
         if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (n, n):
@@ -285,7 +284,7 @@ class _Link:
 
 
 def link(words: str, page: str = "index", **state: str | int | float | bool) -> _Link:
-    """A link to the page where a reader does in a browser what `read` does here.
+    """Return a link to the page where a reader does in a browser what `read` does here.
 
     Args:
         words: what the link says.

@@ -40,7 +40,7 @@ class _Readout(NamedTuple):
 
 
 def encode(model: models.LanguageModel, text: str) -> Int[Tensor, " n"]:
-    """The tokens of a text, with no special token added.
+    """Return the tokens of a text, with no special token added.
 
     >>> encode(models.default(), "The cat sat").tolist()
     [504, 2644, 2643]
@@ -77,7 +77,7 @@ _openings: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def opening(model: models.LanguageModel) -> _Opening:
-    """What stands in front of a text, as the tokenizer itself puts it there.
+    """Return what stands in front of a text, as the tokenizer itself puts it there.
 
     Where a tokenizer adds nothing, that may be meant or forgotten. Then the beginnings of the course's passages of prose are
     read with nothing, the BOS, the end-of-text token and the chat template's first token in front, and the losses of the
@@ -174,7 +174,7 @@ def _opened_losses(model: models.LanguageModel, front: Sequence[int]) -> Float[T
 
 
 def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
-    """A token to stand before a sequence that needs one, such as a row of equal tokens: the one that opens a text.
+    """Choose a token to stand before a sequence that needs one, such as a row of equal tokens: the one that opens a text.
 
     Where a text is opened by nothing (see `opening`), it is the one of the BOS, the end-of-text token and the chat
     template's first token with which prose has the least loss.
@@ -201,7 +201,7 @@ _mixing: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def layers(model: models.LanguageModel) -> tuple[mixing._Layer, ...]:
-    """What mixes the tokens of each layer, found once a model.
+    """Find what mixes the tokens of each layer, once a model.
 
     Each layer has:
         mixes: "attention" (one softmax a head over earlier tokens), or in words what else.
@@ -227,7 +227,7 @@ def layers(model: models.LanguageModel) -> tuple[mixing._Layer, ...]:
 
 
 def mixed_otherwise(model: models.LanguageModel) -> str | None:
-    """Why attention maps do not tell all that passes from token to token, or None.
+    """Say why attention maps do not tell all that passes from token to token, or return None.
 
     >>> mixed_otherwise(models.default()) is None
     True
@@ -261,7 +261,7 @@ def _recurs(model: models.LanguageModel) -> bool:
 def last_representations(
     model: models.LanguageModel, ids: Int[Tensor, " n"] | str
 ) -> Float[Tensor, "n d"]:
-    """The last token's final representation for every prefix of `ids`, from one pass.
+    """Compute the last token's final representation for every prefix of `ids`, from one pass.
 
     Row i is what the model would predict the next token from after reading ids[: i + 1].
 
@@ -357,7 +357,7 @@ def _after(
 def attention_rows(
     model: models.LanguageModel, ids: Int[Tensor, " n"] | str
 ) -> Float[Tensor, "layers heads n"]:
-    """The last token's attention weights in every head; a row costs n numbers a head, not n x n.
+    """Compute the last token's attention weights in every head; a row costs n numbers a head, not n x n.
 
     In a layer with a sliding window, tokens outside it get 0.
 
@@ -514,7 +514,7 @@ def head_scores(
     hide: int | None = None,
     since: int = 0,
 ) -> _HeadScores:
-    """Sink and slash scores (`attention.sink_score`, `attention.slash_score`) of every head, from one pass.
+    """Measure sink and slash scores (`attention.sink_score`, `attention.slash_score`) of every head, from one pass.
 
     `sink` (layers, heads) and `slash` (layers, heads, offsets), in fp32 on the CPU: a row for each layer that has attention;
     others (see `layers`) have no weights.
@@ -568,7 +568,7 @@ def head_scores(
 def attention_maps(
     model: models.LanguageModel, tokens: Int[Tensor, " n"] | str
 ) -> Float[Tensor, "layers heads n n"]:
-    """Every map of every head, for a short sequence; for scores of long ones there is `head_scores`.
+    """Return every map of every head, for a short sequence; for scores of long ones there is `head_scores`.
 
     Raises:
         ValueError: no tokens, or more than `MOST`, whose maps would not fit into the memory of a small computer.
@@ -753,7 +753,7 @@ def sensitivity(
     probes: int | None = None,
     seed: int = 0,
 ) -> _Sensitivity:
-    """Frobenius norm of the Jacobian of the last token's final state by each token's embedding.
+    """Measure how the last token hears each token: Frobenius norm of its final state's Jacobian by that token's embedding.
 
     Exact, it takes a backward pass for each of the d coordinates of the state. Randomised, it takes `probes` of
     them: for a random direction q, d |J^T q|^2 is |J|^2 on average. The directions are orthogonal, so the error falls
@@ -821,7 +821,7 @@ def _check_position(name: str, value: int, n: int) -> None:
 
 
 def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
-    """The angles a token with which the model turns the pairs of its queries and keys, as it uses them.
+    """Return the angles a token with which the model turns the pairs of its queries and keys, as it uses them.
 
     Raises:
         ValueError: the model has no rotary positions, or not the same in all layers.
@@ -912,7 +912,7 @@ def _hook(alter: Callable, layer: int, name: str, width: int, heads: int, apart:
 
 
 def reads_projections(model: models.LanguageModel) -> bool:
-    """Whether queries, keys and values can be read apart: layers with `self_attn.q_proj`, as Llama, Qwen or Gemma have.
+    """Tell whether queries, keys and values can be read apart: layers with `self_attn.q_proj`, as Llama or Gemma have.
 
     >>> reads_projections(models.default())
     True
@@ -926,7 +926,7 @@ def reads_projections(model: models.LanguageModel) -> bool:
 
 
 def blocks(model: models.LanguageModel) -> list[torch.nn.Module]:
-    """The layers of a model, in which queries and keys are computed apart.
+    """Return the layers of a model, in which queries and keys are computed apart.
 
     Raises:
         ValueError: its layers have no `self_attn.q_proj`.
@@ -949,7 +949,7 @@ def blocks(model: models.LanguageModel) -> list[torch.nn.Module]:
 def queries_and_keys(
     model: models.LanguageModel, ids: Int[Tensor, " n"] | str
 ) -> list[tuple[Float[Tensor, "heads n d"], Float[Tensor, "heads n d"]]]:
-    """The queries and keys of every layer before they are turned; keys are repeated for the heads that share them.
+    """Return queries and keys of every layer before they are turned; keys are repeated for the heads that share them.
 
     Raises:
         ValueError: `ids` is empty, or the model's layers are of another make (see `altered`).
@@ -1014,7 +1014,7 @@ def frequency_use(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) 
 
 @torch.inference_mode()
 def loss(model: models.LanguageModel, ids: Int[Tensor, " n"] | str) -> float:
-    """Mean cross-entropy of each token from the second on, in nats, given those before it.
+    """Measure the mean cross-entropy of each token from the second on, in nats, given those before it.
 
     >>> model = models.default()
     >>> loss(model, encode(model, "The cat sat on the mat.")) < loss(model, encode(model, "mat. the on sat cat The"))

@@ -4,21 +4,24 @@ The sentence names the argument, what is allowed and what came; it is always a V
 error from deep below reaches a reader who mistyped.
 """
 
+import functools
+import inspect
 import math
 import operator
 import types
 from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import numpy as np
 import torch
 from torch import Tensor
 
 _Result = TypeVar("Result")
+_Function = TypeVar("Function", bound=Callable)
 
 
 def brief(value: Any) -> str:
-    """A value in a few words, on one line.
+    """Describe a value in a few words, on one line.
 
     >>> brief("x"), brief(torch.zeros(2, 3)), brief(list(range(100)))
     ("'x'", 'a tensor of shape (2, 3)', '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1 …')
@@ -30,7 +33,7 @@ def brief(value: Any) -> str:
 
 
 def integer(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
-    """An integer from `least` to `most` that 64 bits hold; True, 2.0 and an array of one are none.
+    """Return an integer from `least` to `most` that 64 bits hold; True, 2.0 and an array of one are none.
 
     >>> integer("n", 3, least=1)
     3
@@ -63,7 +66,7 @@ def number(
     most: float | None = None,
     above: float | None = None,
 ) -> float:
-    """A finite number from `least` to `most`, or `above` a bound that it may not reach: an int, a float, or one of NumPy
+    """Return a finite number from `least` to `most`, or `above` a bound that it may not reach: an int, a float, or one of NumPy
     or torch.
 
     >>> number("scale", 2, above=0)
@@ -100,7 +103,7 @@ def _range(least: float | None, most: float | None) -> str:
 
 
 def flag(name: str, value: object) -> bool:
-    """True or False.
+    """Return True or False, and refuse all else.
 
     >>> flag("loops", "no")
     Traceback (most recent call last):
@@ -114,7 +117,7 @@ def flag(name: str, value: object) -> bool:
 def integers(
     name: str, values: object, least: int | None = None, most: int | None = None
 ) -> list[int]:
-    """One integer or more from `least` to `most`, as a list.
+    """Return one integer or more from `least` to `most`, as a list.
 
     >>> integers("lengths", range(1, 4), least=1)
     [1, 2, 3]
@@ -138,7 +141,7 @@ def integers(
 
 
 def seed(value: object, name: str = "seed") -> int:
-    """A seed that Python, NumPy and torch all take.
+    """Return a seed that Python, NumPy and torch all take.
 
     >>> seed(-1)
     Traceback (most recent call last):
@@ -151,7 +154,7 @@ def seed(value: object, name: str = "seed") -> int:
 
 
 def choice(name: str, value: object, choices: Collection[str]) -> str:
-    """One of a few names.
+    """Return one of a few names.
 
     >>> choice("encoding", "rope", ("NoPE", "RoPE"))
     Traceback (most recent call last):
@@ -165,7 +168,7 @@ def choice(name: str, value: object, choices: Collection[str]) -> str:
 
 
 def text(name: str, value: object, empty: bool = True) -> str:
-    """A string, and where it may not be `empty`, one with something in it.
+    """Return a string, and where it may not be `empty`, one with something in it.
 
     >>> text("sequence", "", empty=False)
     Traceback (most recent call last):
@@ -185,7 +188,7 @@ def text(name: str, value: object, empty: bool = True) -> str:
 def instance(
     name: str, value: object, kind: type | tuple[type, ...] | types.UnionType, what: str
 ) -> Any:
-    """An object of a type, which the sentence calls `what`.
+    """Return an object of a type, which the sentence calls `what`.
 
     >>> instance("model", "gpt2", dict, "what models.load returns")
     Traceback (most recent call last):
@@ -197,7 +200,7 @@ def instance(
 
 
 def function(name: str, value: object) -> Callable:
-    """Something that can be called.
+    """Return something that can be called.
 
     >>> function("kernel", 3)
     Traceback (most recent call last):
@@ -211,7 +214,7 @@ def function(name: str, value: object) -> Callable:
 def tensor(
     name: str, value: object, axes: str, kind: str = "floating-point", **sizes: int
 ) -> Tensor:
-    """A tensor of finite numbers with these axes, none of them empty.
+    """Return a tensor of finite numbers with these axes, none of them empty.
 
     Args:
         axes: as in a shape's annotation, names and sizes; a first "..." stands for any number of axes.
@@ -256,6 +259,50 @@ def tensor(
     return value
 
 
+def checked(function: _Function) -> _Function:
+    """Check a function's arguments by its annotations, so that its body is its formula.
+
+    A `Literal` names the choices, and a tensor of jaxtyping its axes: an axis that two arguments share has one size.
+
+    >>> from jaxtyping import Float
+    >>> @checked
+    ... def dot(x: Float[Tensor, " n"], y: Float[Tensor, " n"], kind: Literal["sum", "mean"] = "sum") -> Tensor:
+    ...     return getattr(x * y, kind)()
+    >>> dot(torch.ones(3), torch.ones(3)).item()
+    3.0
+    >>> dot(torch.ones(3), torch.ones(4))
+    Traceback (most recent call last):
+    ValueError: y must be a tensor of shape (n = 3,), not a tensor of shape (4,)
+    >>> dot(torch.ones(3), torch.ones(3), "max")
+    Traceback (most recent call last):
+    ValueError: kind must be one of sum, mean, not 'max'
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*positional: Any, **named: Any) -> Any:
+        sizes: dict[str, int] = {}
+        for name, value in signature.bind(*positional, **named).arguments.items():
+            _fits(name, value, signature.parameters[name].annotation, sizes)
+        return function(*positional, **named)
+
+    return call
+
+
+def _fits(name: str, value: object, annotation: Any, sizes: dict[str, int]) -> None:
+    """Hold one argument against its annotation; `sizes` are those of the axes seen, and are added to."""
+    if get_origin(annotation) is Literal:
+        choice(name, value, get_args(annotation))
+    axes = getattr(annotation, "dim_str", None)
+    if not isinstance(axes, str):
+        return
+    kind = "real" if any("int" in dtype for dtype in annotation.dtypes) else "floating-point"
+    known = {axis: sizes[axis] for axis in axes.split() if axis in sizes}
+    shape = tensor(name, value, axes, kind, **known).shape
+    names = [axis for axis in axes.split() if axis != "..."]
+    sizes |= dict(zip(names, shape[len(shape) - len(names) :], strict=True))
+
+
 def dense(name: str, value: Tensor) -> Tensor:
     """Return a tensor that holds its numbers one by one: none that is sparse, quantised or on the device "meta".
 
@@ -274,7 +321,7 @@ def dense(name: str, value: Tensor) -> Tensor:
 
 
 def readable(value: Tensor) -> bool:
-    """Whether a decision may rest on the values: inside `torch.vmap`, where many models run at once, there is no one value.
+    """Tell whether a decision may rest on the values: inside `torch.vmap`, where many models run at once, there is no one value.
 
     >>> readable(torch.zeros(2))
     True
@@ -285,7 +332,7 @@ def readable(value: Tensor) -> bool:
 
 
 def finite(name: str, result: _Result) -> _Result:
-    """A result, a number or a tensor, that the size of the argument `name` has not made infinite.
+    """Return a result, a number or a tensor, that the size of the argument `name` has not made infinite.
 
     >>> finite("layers", torch.tensor(2.0) ** 2000)
     Traceback (most recent call last):

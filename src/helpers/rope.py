@@ -6,6 +6,7 @@ Round We Go!". Closed forms run in float64. All angles are in radians a token.
 
 import math
 from collections.abc import Iterator
+from typing import Literal
 
 import mpmath
 import torch
@@ -14,12 +15,12 @@ from torch import Tensor
 
 from helpers import compute, require
 
-_LAYOUTS = ("half", "interleaved")
+_LAYOUTS = ("half", "interleaved")  # which entries of a vector are a pair
 _BLOCK = 1024  # distances whose sums are made from one start by the angle sum formula
 
 
 def frequencies(width: int, base: float, turning: float = 1.0) -> Float[Tensor, " half"]:
-    """The angle of each pair a token, theta_i = base^(-2i/width): Su et al. (2021), Eq. 15, fastest first.
+    """Return the angle of each pair a token, theta_i = base^(-2i/width): Su et al. (2021), Eq. 15, fastest first.
 
     Args:
         width: width of a query or key, even.
@@ -41,11 +42,12 @@ def frequencies(width: int, base: float, turning: float = 1.0) -> Float[Tensor, 
     return theta
 
 
+@require.checked
 def rotate(
     x: Float[Tensor, "... n d"],
     positions: Num[Tensor, " n"],
     frequencies: Float[Tensor, " half"],
-    layout: str = "half",
+    layout: Literal["half", "interleaved"] = "half",
 ) -> Float[Tensor, "... n d"]:
     """Turn pair i of each vector by position times frequency: Su et al. (2021), Eq. 34.
 
@@ -62,10 +64,6 @@ def rotate(
         >>> rotate(torch.tensor([[1.0, 0.0]]), torch.tensor([1.0]), quarter, "half").round().abs().tolist()
         [[0.0, 1.0]]
     """
-    require.choice("layout", layout, _LAYOUTS)
-    require.tensor("x", x, "... n d")
-    require.tensor("positions", positions, "n", "real", n=x.shape[-2])
-    require.tensor("frequencies", frequencies, "half")
     if 2 * len(frequencies) != x.shape[-1]:
         raise ValueError(
             f"frequencies must be half as many as the width {x.shape[-1]} of the shape of x"
@@ -79,30 +77,39 @@ def turn(
     frequencies: Float[Tensor, " half"],
     layout: str,
 ) -> Float[Tensor, "... n d"]:
-    """`rotate` without a look at its arguments, for layers that call it at every step of training.
+    """Do what `rotate` does without a look at its arguments, for layers that call it at every step of training.
 
     >>> turn(torch.tensor([[1.0, 0.0]]), torch.tensor([2]), torch.tensor([math.pi / 2]), "half").round().abs().tolist()
     [[1.0, 0.0]]
     """
-    angles = compute.exact(positions)[:, None] * compute.exact(frequencies).to(
-        compute.exact(positions).device
-    )
-    cos, sin = (
-        part.to(x.dtype).to(x.device) for part in (angles.cos(), angles.sin())
-    )  # float64 stays behind
-    first, second = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, dim=-1)
+    angles = _angles(positions, frequencies)
+    cos, sin = (part.to(x.dtype).to(x.device) for part in (angles.cos(), angles.sin()))
+    first, second = _pairs(x, layout)
     turned = first * cos - second * sin, first * sin + second * cos
-    return (
-        torch.stack(turned, dim=-1).flatten(-2)
-        if layout == "interleaved"
-        else torch.cat(turned, dim=-1)
-    )
+    if layout == "interleaved":
+        return torch.stack(turned, dim=-1).flatten(-2)
+    return torch.cat(turned, dim=-1)
+
+
+def _angles(
+    positions: Num[Tensor, " n"], frequencies: Float[Tensor, " half"]
+) -> Float[Tensor, "n half"]:
+    """Multiply each position with each frequency, in float64, where the positions are."""
+    positions = compute.exact(positions)
+    return positions[:, None] * compute.exact(frequencies).to(positions.device)
+
+
+def _pairs(x: Float[Tensor, "... d"], layout: str) -> tuple[Tensor, Tensor]:
+    """Split vectors into the first and the second entries of their pairs."""
+    if layout == "interleaved":
+        return x[..., 0::2], x[..., 1::2]
+    return x.chunk(2, dim=-1)
 
 
 def cosine_sum(
     distance: float | Num[Tensor, "..."], width: int, base: float
 ) -> Float[Tensor, "..."]:
-    """B(m) = sum over the pairs of cos(m theta_i), the logit of two equal vectors of ones in each pair.
+    """Return B(m) = sum over the pairs of cos(m theta_i), the logit of two equal vectors of ones in each pair.
 
     Men et al. (2024), Eq. 9: the mean lead of a similar token over a random one is 2 sigma^2 B(m).
 
@@ -115,7 +122,7 @@ def cosine_sum(
 
 
 def first_negative(width: int, base: float, limit: int) -> int | None:
-    """The first distance m < `limit` at which `cosine_sum` is negative; None where there is none.
+    """Find the first distance m < `limit` at which `cosine_sum` is negative; None where there is none.
 
     Sums of 1024 distances come from one start by cos(M + j) = cos M cos j - sin M sin j, which is a matrix product; a sum
     too near 0 for float64 is decided with 50 digits.
@@ -138,7 +145,7 @@ def first_negative(width: int, base: float, limit: int) -> int | None:
 def smallest_base(
     length: int, width: int, step: float, start: float, tries: int = 1_000_000
 ) -> float:
-    """The smallest start + k step (k = 0, 1, 2, …) whose sums of cosines are not negative at any distance below `length`.
+    """Find the smallest start + k step (k = 0, 1, …) whose sums of cosines are not negative at any distance below `length`.
 
     Men et al. (2024), Theorem 1. The bases that pass are no interval, so the answer belongs to its grid. A base that
     fails nearly always fails near a distance at which one before it failed: such places are tried first, and only where

@@ -101,7 +101,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float, digits: int = 2) -> str:
-    """A number as it is printed in texts, tables and figures: significant digits, a true minus, powers of ten.
+    """Write a number as it is printed in texts, tables and figures: significant digits, a true minus, powers of ten.
 
     Whole numbers (`int`) stay whole, with a comma between thousands; other values below 0.01 or from a million on are
     written with a power of ten.
@@ -133,7 +133,7 @@ def number(value: float, digits: int = 2) -> str:
 
 
 def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes:
-    """Axes with a title that states the finding; `log` is "", "x", "y" or "xy", `height` in inches.
+    """Open axes with a title that states the finding; `log` is "", "x", "y" or "xy", `height` in inches.
 
     >>> ax = axes("Distance falls", "n", "L1", log="xy")
     >>> ax.get_xscale(), ax.get_title(loc="left")
@@ -154,7 +154,7 @@ def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes
 
 
 def whole_ticks(ax: Axes, x: bool = True, y: bool = False) -> None:
-    """Ticks at whole numbers only, where a linear axis counts things.
+    """Set ticks at whole numbers only, where a linear axis counts things.
 
     >>> ax = axes("Whole numbers", "n", "L1")
     >>> whole_ticks(ax)
@@ -170,7 +170,7 @@ def whole_ticks(ax: Axes, x: bool = True, y: bool = False) -> None:
 def ticks(
     ax: Axes, places: Iterable[float], names: Iterable[str] | None = None, x: bool = True
 ) -> None:
-    """Ticks at these places of the x axis (or the y axis), written as numbers or as `names`; and no minor ones.
+    """Set ticks at these places of the x axis (or the y axis), written as numbers or as `names`; and no minor ones.
 
     >>> ax = axes("Lengths", "n", "L1", log="x")
     >>> ticks(ax, [1000, 2000])
@@ -248,7 +248,7 @@ def lines(
     colours: Sequence[str] | None = None,
     form: str = "o-",
 ) -> Axes:
-    """A line for each column of a frame over its index: the columns' names stand at the lines' ends, the index's at the x axis.
+    """Draw a line for each column of a frame over its index: columns' names stand at the lines' ends, the index's at the x axis.
 
     A column that is called as a number type in `TYPES` has that type's line.
 
@@ -288,7 +288,7 @@ def dots(
     numbers: bool = False,
     colours: Sequence[str] | None = None,
 ) -> Axes:
-    """A row of dots for each row of a frame, its index' name at the left, a colour for each column.
+    """Draw a row of dots for each row of a frame, its index' name at the left, a colour for each column.
 
     Args:
         x: the x axis' name.
@@ -358,7 +358,7 @@ def _drawn(
 
 
 def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> Styler:
-    """Lost to whom? One state, and what each reader gets out of it: the same table in all chapters.
+    """Show what each reader gets out of one state: the same table in all chapters, because what is lost is lost to somebody.
 
     Args:
         rows: who reads ("an average", "a Jacobian", "a nearest-state search", "a linear read-out" or "the model itself"); what

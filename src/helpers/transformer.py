@@ -15,7 +15,7 @@ _ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE")
 
 
 def sinusoidal(positions: Num[Tensor, " n"], width: int) -> Float[Tensor, "n {width}"]:
-    """The absolute encoding of Vaswani et al. (2017), section 3.5: sines and cosines, interleaved.
+    """Return the absolute encoding of Vaswani et al. (2017), section 3.5: sines and cosines, interleaved.
 
     >>> sinusoidal(torch.tensor([0]), 4).tolist()
     [[0.0, 1.0, 0.0, 1.0]]
@@ -90,12 +90,12 @@ class Block(nn.Module):
         self.weigh = copy.deepcopy(attention) if isinstance(attention, nn.Module) else attention
 
     def bias(self, n: int, like: Tensor) -> Float[Tensor, "#h n n"]:
-        """What is added to the logits: the causal mask, the window and ALiBi's slopes."""
+        """Return what is added to the logits: the causal mask, the window and ALiBi's slopes."""
         slopes = self.heads if self.encoding == "ALiBi" else None
         return _bias(n, self.window, slopes, like.dtype, like.device)
 
     def project(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "3 b h n w"]:
-        """Queries, keys (both turned, with RoPE) and values of every head."""
+        """Return queries, keys (both turned, with RoPE) and values of every head."""
         batch, n, _ = x.shape
         parts = self.qkv(self.norm1(x)).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         if self.frequencies is None:
@@ -105,17 +105,17 @@ class Block(nn.Module):
         )
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        """What goes into the softmax: scores and bias."""
+        """Return what goes into the softmax: scores and bias."""
         q, k, _ = self.project(x)
         return q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + self.bias(x.shape[1], q)
 
     def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        """The attention weights, as a full map: for looking at, not for training."""
+        """Return the attention weights, as a full map: for looking at, not for training."""
         logits = self.logits(x)
         return logits.softmax(-1) if self.weigh is None else self.weigh(logits)
 
     def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
-        """What every head brings to every token: weights times values."""
+        """Return what every head brings to every token: weights times values."""
         q, k, v = self.project(x)
         bias = self.bias(x.shape[1], q)
         if self.weigh is None:
@@ -194,7 +194,7 @@ class Decoder(nn.Module):
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def embed(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """What goes into the first layer."""
+        """Return what goes into the first layer."""
         require.tensor("ids", ids, "b n", "whole")
         if require.readable(ids) and (ids.min() < 0 or ids.max() >= self.embedding.num_embeddings):
             raise ValueError(
@@ -208,7 +208,7 @@ class Decoder(nn.Module):
         )
 
     def states(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """The representation of every token after the last layer and its norm."""
+        """Return the representation of every token after the last layer and its norm."""
         x = self.embed(ids)
         for block in self.blocks:
             x = block(x)
@@ -216,7 +216,7 @@ class Decoder(nn.Module):
 
     @torch.no_grad()
     def attention(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "layers b h n n"]:
-        """The attention weights of all heads."""
+        """Return the attention weights of all heads."""
         x, maps = self.embed(ids), []
         for block in self.blocks:
             maps.append(block.attention(x))

@@ -32,6 +32,7 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
     '1,000 个 token'
     >>> use(None)
     """
+    require.instance("table", table or {}, Mapping, "a mapping from English to its translation")
     new = []
     for english, other in (table or {}).items():
         require.text("table", english)
@@ -52,7 +53,7 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
 
 
 def translated(text: str) -> str:
-    """The text in the words of the table; unchanged where there is none, and noted in `_missing` where it has no entry.
+    """Return the text in the words of the table; unchanged where there is none, and noted in `_missing` where it has no entry.
 
     >>> translated("as it is")
     'as it is'

@@ -14,7 +14,7 @@ async (stop) => {
     before = place();
   }
   const section = document.getElementById(`stop-${stop}`);
-  const lines = [...section.querySelectorAll(":scope > p, :scope > .container p")].flatMap((p) => {
+  const lines = [...section.querySelectorAll(":scope > p, .stop-text > p, .stop-text > .container p")].flatMap((p) => {
     const range = document.createRange();
     range.selectNodeContents(p);
     const tops = new Map();

@@ -294,6 +294,7 @@ def race_share_goes_with_right_answers() -> Numbers:
     "small_head_norm_matters",
     "small_start_of_lambda_hardly_matters",
     each=("the test says what the claim says: worse, or equal", lambda agree: agree),
+    least=1,  # a case is a test over seeds
     **NOT_SURE,
 )
 def ablated(names: list[str], claimed: str) -> Numbers:

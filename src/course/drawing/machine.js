@@ -450,10 +450,13 @@ const guessed = () => {
   const [told, right] = [guess(), document.querySelector(".guess .ones").textContent.length];
   return ` You said ${told}: ${told === right ? "right" : `the row has ${right}, you were ${Math.abs(right - told)} ${told < right ? "short" : "over"}`}.`;
 };
+const BEGIN = { at: 0, n: 314, token: 0.6, edges: "all", kept: 0, sink: 0, quiet: true, type: "bf16", first: true, swap: false, head: 0, lam: 0.8, agree: 0.9, both: false, part: "RoPE" };
+/** The sentences of a text that set the machine, with what they set: the page gives each its state (`sphinx_ext/machine.py`). */
+const film = (section) => [...section.querySelectorAll(".film-step")].map((node) => ({ node, state: JSON.parse(node.dataset.state) }));
 export const render = mount({
   name: "machine",
   words: { "last vector": "vector", tokens: "tokens", streams: "streams", "orange token": "followed" },
-  start: () => ({ at: 0, n: 314, token: 0.6, edges: "all", kept: 0, sink: 0, quiet: true, type: "bf16", first: true, swap: false, head: 0, lam: 0.8, agree: 0.9, both: false, part: "RoPE" }),
+  start: () => ({ ...BEGIN }),
   tidy: (s, data) => ({
     ...s, at: clamp(s.at, 0, STOPS.length - 1), n: clamp(s.n, 1, MOST), token: clamp(s.token, 0, 1), edges: own(EDGES, s.edges, "all"), kept: Math.round(s.at) === 2 ? clamp(s.kept, 0, 0.95) : 0, sink: Math.round(s.at) === 2 ? clamp(s.sink, 0, 0.95) : 0,
     head: only(5, 6)(s) ? 0 : clamp(Math.round(s.head), 0, 2), type: own(DIGITS, s.type, "bf16"), lam: clamp(s.lam, 0, 1), agree: clamp(s.agree, 0, 1), part: own(data.race ?? {}, s.part, "RoPE"),
@@ -501,7 +504,7 @@ export const render = mount({
     const p = at(s);
     const all = size(s);
     const stop = Math.round(s.at);
-    if (stop === 0) return secret(s) ? "The row becomes tokens behind a first token. How many are they? Guess above." : `${many(n, "one")} become ${many(n, "token")} behind a first token.${guessed()}`;
+    if (stop === 0) return secret(s) ? "The row becomes tokens behind a first token. How many are they? Type your guess." : `${many(n, "one")} become ${many(n, "token")} behind a first token.${guessed()}`;
     if (stop === 1) {
       const share = levels(s, p, all)[LAYERS].at(-1);
       const back = many(all - 1 - p, "token");
@@ -543,7 +546,17 @@ export const render = mount({
   live: (hand, figure, on, home) => {
     const stops = [...document.querySelectorAll(".machine-stops > section")];
     const told = figure.closest(".machine-page") ? stops : [];
-    const show = (stop) => { if (Math.round(hand.state.at) !== stop || hand.state.at % 1) hand.glide({ at: stop }, 900); };
+    // the film: a sentence sets what it speaks of, and what the other sentences of its stop set is as in the beginning
+    const films = matchMedia("(prefers-reduced-motion: reduce)").matches ? told.map(() => []) : told.map(film);
+    const settings = films.map((steps) => Object.fromEntries(steps.flatMap(({ state }) => Object.keys(state).map((key) => [key, BEGIN[key]]))));
+    let played = "";
+    const show = (stop, k = 0) => {
+      if (played === `${stop}.${k}`) return;
+      const other = Math.round(hand.state.at) !== stop || hand.state.at % 1;
+      played = `${stop}.${k}`;
+      films.flat().forEach(({ node }) => node.classList.toggle("now", node === films[stop][k]?.node));
+      if (other || films[stop].length) hand.glide({ at: stop, ...settings[stop], ...films[stop][k]?.state }, other ? 900 : 600);
+    };
     // what was measured, and the chapter's own drawing one click away, with the way back
     const note = (stop) => {
       const [lab, words] = measured(hand.data, stop) ?? [];
@@ -586,6 +599,46 @@ export const render = mount({
         hand.set({ at: stop });
         requestAnimationFrame(() => requestAnimationFrame(() => go(stop, "auto")));
       });
+      // the line of the screen that says which stop is read, and which of its sentences: beside the text it goes down the stop
+      // as a clock, below the machine it is the sentence on the line
+      const mark = () => (beside() ? 0.475 * innerHeight : Math.min(under() + 0.3 * Math.max(0, innerHeight - under()), innerHeight - 24));
+      const reading = (stop) => {
+        const steps = films[stop];
+        const { top: from, height } = told[stop].getBoundingClientRect();
+        const by = beside() ? Math.floor(((mark() - from) / height) * steps.length) : steps.findLastIndex(({ node }) => node.getBoundingClientRect().top <= mark());
+        return clamp(by, 0, Math.max(0, steps.length - 1));
+      };
+      // a text waits beside the machine as long as its film plays; one that is taller than the screen waits with its end in sight
+      const fit = () => told.forEach((section, stop) => {
+        const text = /** @type {HTMLElement} */ (section.querySelector(".stop-text"));
+        if (!text || !films[stop].length) return;
+        section.classList.add("filmed");
+        section.style.setProperty("--steps", films[stop].length);
+        text.style.top = `${Math.min(top() + 0.08 * innerHeight, innerHeight - text.offsetHeight - 16)}px`;
+      });
+      on(window, "resize", fit);
+      let scrolled = 0;
+      on(window, "scroll", () => {
+        scrolled ||= requestAnimationFrame(() => {
+          scrolled = 0;
+          const stop = told.findIndex((section) => section.getBoundingClientRect().bottom > mark());
+          if (stop >= 0 && performance.now() > chosen && told[stop].getBoundingClientRect().top <= mark()) show(stop, reading(stop));
+        });
+      }, { passive: true });
+      // → and ← go a sentence on and back
+      on(document, "keydown", (event) => {
+        const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (!way || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || event.target.closest?.("input, select, textarea, .machine-stays, [role=group]")) return;
+        const all = films.flatMap((steps, stop) => (steps.length ? steps : [null]).map((step, k) => ({ stop, k, step })));
+        const next = all[all.findIndex(({ stop, k }) => `${stop}.${k}` === played) + way];
+        if (!next) return;
+        event.preventDefault();
+        const area = told[next.stop].getBoundingClientRect();
+        const y = beside() ? area.top + ((next.k + 0.5) / Math.max(1, films[next.stop].length)) * area.height : (next.step?.node ?? told[next.stop]).getBoundingClientRect().top + 4;
+        chosen = performance.now() + 800;
+        show(next.stop, next.k);
+        scrollBy({ top: y - mark(), behavior: "smooth" });
+      });
       // the stop whose text crosses a line of the screen is the one that is shown; a screen that is turned has another line
       let [seen, later] = [null, 0];
       const watch = () => {
@@ -594,7 +647,7 @@ export const render = mount({
         later = 0;
         const at = Math.round(Math.min(under() + 0.3 * Math.max(0, innerHeight - under()), innerHeight - 24));
         seen = new IntersectionObserver((entries) => entries.forEach((entry) => {
-          if (entry.isIntersecting && performance.now() > chosen) show(told.indexOf(entry.target));
+          if (entry.isIntersecting && performance.now() > chosen) show(told.indexOf(entry.target), reading(told.indexOf(entry.target)));
           else if (entry.isIntersecting) later ||= setTimeout(watch, chosen - performance.now() + 50); // who scrolls on meanwhile
         }), { rootMargin: beside() ? "-45% 0px -50%" : `-${at}px 0px -${Math.max(0, innerHeight - at - 8)}px` });
         told.forEach((section) => seen.observe(section));
@@ -621,8 +674,9 @@ export const render = mount({
       });
       told.forEach((section, stop) => {
         const more = [note(stop), hangs(stop) && `<a href="${hangs(stop)}">${said(into(stop))}</a>`].filter(Boolean).join(" · ");
-        if (more) section.insertAdjacentHTML("beforeend", `<p class="machine-more">${more}</p>`);
+        if (more) (section.querySelector(".stop-text") ?? section).insertAdjacentHTML("beforeend", `<p class="machine-more">${more}</p>`);
       });
+      fit();
       on(figure, "step", (event) => {
         event.preventDefault();
         history.replaceState(null, "", `#stop-${event.detail}`);

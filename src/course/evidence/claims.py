@@ -153,26 +153,26 @@ class Claim(NamedTuple):
 
     @property
     def own(self) -> bool:
-        """Whether the claim is a finding of this course, counted apart from those of the sources."""
+        """Tell whether the claim is a finding of this course, counted apart from those of the sources."""
         return self.source is COURSE
 
     @property
     def rule(self) -> Rule:
-        """When it holds; a row of parts has none."""
+        """Say when it holds; a row of parts has none."""
         return RULES[self.name]
 
     @property
     def module(self) -> str:
-        """Where its function stands."""
+        """Return where its function stands."""
         return self.rule.function.__module__
 
     @property
     def asks_a_model(self) -> bool:
-        """Whether it is about language models: then it can be measured on any."""
+        """Tell whether it is about language models: then it can be measured on any."""
         return "model" in inspect.signature(self.function).parameters
 
     def measure(self, *model: Any) -> Found:
-        """What the function finds, in a language model or the embedded one where the claim is about one."""
+        """Measure what the function finds, in a language model or the embedded one where the claim is about one."""
         numbers = self.function(*model)
         told = worded(
             self.measured, {**vars(sys.modules[self.module]), "model": called(*model), **numbers}
@@ -194,12 +194,12 @@ EMBEDDED = "SmolLM2-135M"  # how claims call the embedded model
 
 
 def called(model: Any = None) -> str:
-    """How a claim calls the model that it was measured on; None is the embedded one."""
+    """Say how a claim calls the model that it was measured on; None is the embedded one."""
     return EMBEDDED if model is None or model.short.startswith(EMBEDDED) else model.short
 
 
 def read(table: Path, module: ModuleType) -> dict[str, Claim]:
-    """The claims of a chapter's table, whose rules stand in its module; `given` are arguments of the function.
+    """Read the claims of a chapter's table, whose rules stand in its module; `given` are arguments of the function.
 
     Raises:
         ValueError: `shown` names no page and heading, a part is no claim of the table, or a row has no rule, or a rule
@@ -233,7 +233,7 @@ def read(table: Path, module: ModuleType) -> dict[str, Claim]:
 
 
 def together(verdicts: Iterable[str]) -> str:
-    """The verdict on a row of parts: it holds if all do, and with a correction if most do, in whole or in part, and none fails.
+    """Return the verdict on a row of parts: it holds if all do, and with a correction if most do, in whole or in part, and none fails.
 
     A part that fails makes the row fail. Where most parts are undecided and none fails, the row is undecided as they are.
 

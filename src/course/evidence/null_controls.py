@@ -28,7 +28,7 @@ Change = Callable[[list], list]
 
 
 def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
-    """What the rule says of each null, by its words.
+    """Return what the rule says of each null, by its words.
 
     Where no order of the evidence changes the verdict, order plays no part, and flat, shuffled and reversed say nothing.
     """

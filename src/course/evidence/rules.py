@@ -26,6 +26,7 @@ UNFIT = "this set-up cannot decide"
 UNABLE = "this model cannot decide"
 VERDICTS = (HOLDS, CORRECTED, FAILS, OPEN, LITTLE, UNFIT, UNABLE)
 AGREE, OTHERWISE = "cases that agree", "cases the other way"  # what is compared of a rule by case
+LEAST_CASES = 2  # of a rule by case
 ASKED_FIRST = {
     "enough": LITTLE,
     "fit": UNFIT,
@@ -122,7 +123,7 @@ class Compared(NamedTuple):
 
 @contextmanager
 def compared() -> Iterator[list[Compared]]:
-    """Collects what is compared with marks inside."""
+    """Collect what is compared with marks inside."""
     seen: list[Compared] = []
     token = _compared.set(seen)
     try:
@@ -149,7 +150,8 @@ class Rule(NamedTuple):
     evidence must be like; the first that is not so decides.
 
     `nothing` is a null: what nothing is, in words, and its numbers (those that differ from the measured ones, or a
-    function of them). `null` says why there is none, or why a null may hold.
+    function of them). `null` says why there is none, or why a null may hold. `least` cases are needed for a verdict by
+    case; 1 is for rules whose cases are tests over seeds.
     """
 
     function: Callable[..., Numbers]
@@ -163,6 +165,7 @@ class Rule(NamedTuple):
     decided: Condition | None = None
     nothing: tuple[str, Mapping[str, Any] | Callable[..., Mapping[str, Any]]] | None = None
     null: str = ""
+    least: int = LEAST_CASES
 
     @property
     def conditions(self) -> dict[str, Condition]:
@@ -171,7 +174,7 @@ class Rule(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The rule as a reader reads it."""
+        """Return the rule as a reader reads it."""
         said = {name: sentence for name, (sentence, _) in self.conditions.items()}
         parts = (
             [f"holds if {said['holds']}"]
@@ -194,7 +197,7 @@ class Rule(NamedTuple):
         return "; ".join(parts)
 
     def ask(self, condition: str, numbers: Numbers) -> Any:
-        """What a condition's predicate says of the numbers that it names."""
+        """Return what a condition's predicate says of the numbers that it names."""
         predicate = self.conditions[condition][1]
         missing = set(inspect.signature(predicate).parameters) - set(numbers)
         if missing:
@@ -206,7 +209,7 @@ class Rule(NamedTuple):
         )
 
     def decide(self, numbers: Numbers) -> Decision:
-        """The verdict that follows from these numbers, weakest evidence first."""
+        """Return the verdict that follows from these numbers, weakest evidence first."""
         seen: list[Compared] = []
 
         def ask(condition: str) -> Any:
@@ -227,7 +230,7 @@ class Rule(NamedTuple):
         if self.each:
             against = ask("against") if self.against else [not one for one in cells]
             verdict, words = (
-                weigh(cells, against),
+                weigh(cells, against, self.least),
                 f"in {sum(cells)} of {len(cells)} cases {self.each[0]}",
             )
             words = "no case was measured" if not cells else "" if verdict == HOLDS else words
@@ -245,23 +248,25 @@ class Rule(NamedTuple):
 
 
 def joined(seen: Iterable[Compared]) -> list[Compared]:
-    """Comparisons with one threshold in one half are one, its values without those that are no number."""
+    """Join comparisons with one threshold in one half, their values without those that are no number."""
     found: dict[tuple, list[float]] = {}
     for one in seen:
         found.setdefault(one[:3], []).extend(x for x in one.values if math.isfinite(x))
     return [Compared(*key, values) for key, values in found.items() if values]
 
 
-def weigh(agree: Iterable[bool], against: Iterable[bool]) -> str:
+def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CASES) -> str:
     """Return the verdict on a claim that is measured in several cases (graphs, depths, encodings, texts).
 
-    A case that goes the other way makes it fail. It holds where every case agrees. Where some are undecided and none
+    Fewer cases than `least` are too little evidence, whichever way they go. Of several, one that goes the other way makes the claim
+    fail. It holds where every case agrees. Where some are undecided and none
     goes the other way, it holds with a correction if more cases agree than a coin would give (`more_than_a_coin`), and
     else the evidence is too little: undecided cases are no evidence against a claim.
 
     Args:
         agree: by case, whether it agrees with the claim.
         against: by case, whether it goes the other way, beyond its error.
+        least: cases without which the evidence is too little.
 
     Raises:
         ValueError: a case both agrees and goes the other way, or the two do not have the same cases.
@@ -270,14 +275,18 @@ def weigh(agree: Iterable[bool], against: Iterable[bool]) -> str:
     ('holds with a correction', 'does not hold here')
     >>> weigh([True, False], [False, False])
     'too little evidence'
+    >>> weigh([True], [False]), weigh([False], [True])
+    ('too little evidence', 'too little evidence')
     """
     cells = [(bool(a), bool(b)) for a, b in zip(agree, against, strict=True)]
     if (True, True) in cells:
         raise ValueError("against must not hold for a case that agrees")
+    if len(cells) < least:
+        return LITTLE
     if any(b for _, b in cells):
         return FAILS
     agreeing = sum(a for a, _ in cells)
-    if cells and agreeing == len(cells):
+    if agreeing == len(cells):
         return HOLDS
     return CORRECTED if more_than_a_coin(agreeing, len(cells)) else LITTLE
 
@@ -314,7 +323,7 @@ RULES: dict[str, Rule] = {}  # by the name of the claim
 def rule(
     *names: str, **conditions: Any
 ) -> Callable[[Callable[..., Numbers]], Callable[..., Numbers]]:
-    """Says when claims hold that the function below measures: its conditions, `nothing` and `null`, as `Rule` names them.
+    """Say when claims hold that the function below measures: its conditions, `nothing` and `null`, as `Rule` names them.
 
     Args:
         names: of the claims; without one, the function's own name. One function may measure several claims, each with a

@@ -29,7 +29,7 @@ def _numbers(name: str, values: object, least: int = 1) -> np.ndarray:
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
-    """Mean, and the ends of Student's interval for it; the ends are nan where there is one value.
+    """Return the mean, and the ends of Student's interval for it; the ends are nan where there is one value.
 
     >>> [round(x, 3) for x in interval([1.0, 2.0, 3.0])]
     [2.0, -0.484, 4.484]
@@ -45,7 +45,7 @@ def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float
 
 
 def standard_error(values: Sequence[float]) -> float:
-    """Of the mean; nan where there is one value.
+    """Return the standard error of the mean; nan where there is one value.
 
     >>> round(standard_error([1.0, 2.0, 3.0]), 4)
     0.5774
@@ -55,7 +55,7 @@ def standard_error(values: Sequence[float]) -> float:
 
 
 def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval for a share: what shares are compatible with `successes` out of `trials`.
+    """Return Wilson's interval for a share: what shares are compatible with `successes` out of `trials`.
 
     >>> low, high = share_interval(0, 13)
     >>> round(low, 3), round(high, 3)
@@ -73,7 +73,7 @@ def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tup
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """The p value of a paired t test; 1 where all differences are 0 or there is one pair.
+    """Return the p value of a paired t test; 1 where all differences are 0 or there is one pair.
 
     Where all differences are equal a t test would be sure of anything, and the sign test is asked: 2^(1 - pairs).
 
@@ -92,7 +92,7 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 
 def sign_test(better: int, worse: int) -> float:
-    """The p value of a sign test; what is neither better nor worse is left out, and with nothing left it is 1.
+    """Return the p value of a sign test; what is neither better nor worse is left out, and with nothing left it is 1.
 
     >>> sign_test(6, 0), sign_test(0, 0)
     (0.03125, 1.0)
@@ -102,7 +102,7 @@ def sign_test(better: int, worse: int) -> float:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Holm's correction (1979): the chance of one false alarm or more among all comparisons stays below the level.
+    """Apply Holm's correction (1979): the chance of one false alarm or more among all comparisons stays below the level.
 
     >>> [round(x, 3) for x in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
@@ -118,7 +118,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
-    """Spearman's, and its p value; (0, 1) where one side has a single value.
+    """Return Spearman's rank correlation and its p value; (0, 1) where one side has a single value.
 
     Values that agree in nine significant digits count as equal: what differs in rounding alone ties. The p value takes
     the pairs for independent.

@@ -12,7 +12,7 @@ from helpers import attention, graphs, require
 
 
 def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
-    """How many nodes are within 0, 1, ..., `layers` hops: whose inputs that many layers can bring here.
+    """Count how many nodes are within 0, 1, ..., `layers` hops: whose inputs that many layers can bring here.
 
     >>> receptive_field(nx.balanced_tree(2, 3), 0, 3)
     [1, 3, 7, 15]
@@ -26,7 +26,7 @@ def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
 def computation_tree(
     graph: nx.Graph, node: Hashable, layers: int, loops: bool = False
 ) -> list[int]:
-    """How many walks of 0, 1, ..., `layers` steps start at the node: its computation tree, level by level.
+    """Count how many walks of 0, 1, ..., `layers` steps start at the node: its computation tree, level by level.
 
     Args:
         loops: let a node hear itself too, as with self-loops or a self-weight.
@@ -49,7 +49,7 @@ def computation_tree(
 
 
 def path_count(n: int, layers: int) -> list[int]:
-    """How many paths of `layers` steps, staying allowed, lead from each token into the last one.
+    """Count how many paths of `layers` steps, staying allowed, lead from each token into the last one.
 
     From token i they are C(n - 1 - i + layers - 1, layers - 1).
 
@@ -68,7 +68,7 @@ def influence_bound(
     norm3: float = 1.0,
     slope: float | Sequence[float] = 1.0,
 ) -> Float[Tensor, "n n"]:
-    """A bound on the Jacobian of token j's output by token i's input, attention held fixed: entry (j, i).
+    """Return a bound on the Jacobian of token j's output by token i's input, attention held fixed: entry (j, i).
 
     Theorem B.5 of Barbero et al. (2024), in the form that its proof supports: C times the product over the
     layers of A / norm1 + I, with C = prod(slope / norm2 + 1) / norm3. It is for z = sum_i A_ji v_i / norm1 + v_j,

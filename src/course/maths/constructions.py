@@ -20,7 +20,7 @@ VALUES = ("rotation", "random", "constant")
 def perturbed_total_variation(
     lengths: Sequence[int], seeds: int = 5, disturbed: int = 200, noise: float = 0.1
 ) -> Float[Tensor, "seeds lengths"]:
-    """Figure 9 of Barbero et al. (2024): softmax(x) against softmax(x + noise on the first entries).
+    """Compute Figure 9 of Barbero et al. (2024): softmax(x) against softmax(x + noise on the first entries).
 
     x is uniform on [0, 1], the first `disturbed` entries get uniform noise on [0, `noise`].
 
@@ -46,7 +46,7 @@ def perturbed_total_variation(
 
 
 def perturbation_limit(disturbed: int = 200, noise: float = 0.1) -> float:
-    """The limit of n times Figure 9's total variation: 2 k (E[e^noise] - 1), with uniform noise.
+    """Return the limit of n times Figure 9's total variation: 2 k (E[e^noise] - 1), with uniform noise.
 
     >>> round(perturbation_limit(), 5)
     20.68367
@@ -61,7 +61,7 @@ def perturbation_limit(disturbed: int = 200, noise: float = 0.1) -> float:
 def repeat_last(
     kernel: Callable[[Tensor], Tensor], values: Float[Tensor, " n"]
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """One head whose logits depend on the distance alone: what one more copy of the last token changes.
+    """Measure what one more copy of the last token changes for a head whose logits depend on the distance alone.
 
     Args:
         kernel: logit as a function of the distance (0, 1, 2, …) between query and key.
@@ -88,7 +88,7 @@ def repeat_last(
 
 
 def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float[Tensor, " n"]:
-    """Values in {-1, 1}: in step with the rotation ("rotation"), by fair coins ("random"), or all equal ("constant").
+    """Draw values in {-1, 1}: in step with the rotation ("rotation"), by fair coins ("random"), or all equal ("constant").
 
     >>> rotating_values("rotation", 4, math.pi).tolist()
     [-1.0, 1.0, -1.0, 1.0]
@@ -113,7 +113,7 @@ def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float
 def rotating_counterexample(
     n: int, frequency: float = math.pi, scale: float = 2.0, values: str = "rotation", seed: int = 0
 ) -> tuple[float, float]:
-    """A bounded head without decay, logits scale * cos(frequency * distance), on which Theorem B.3's conclusion fails.
+    """Build a bounded head without decay, logits scale * cos(frequency * distance), on which Theorem B.3's conclusion fails.
 
     With frequency pi and values in step, both numbers tend to 2 tanh(scale).
 
@@ -136,7 +136,7 @@ def rotating_counterexample(
 
 
 def alibi_change(n: int, slope: float) -> float:
-    """|z_n - z*_{n+1}| under ALiBi with equal content, values -1 and +1 on the last token: 2 e^-m (1 - e^-m) for large n.
+    """Return |z_n - z*_{n+1}| under ALiBi with equal content, values -1 and +1 on the last token: 2 e^-m (1 - e^-m) for large n.
 
     >>> round(alibi_change(1000, slope=0.5), 6)
     0.477302
@@ -166,7 +166,7 @@ def one_layer_distance(
     window: int | None = None,
     seed: int = 0,
 ) -> Float[Tensor, " lengths"]:
-    """L1 distance of the last outputs of n tokens and of n + 1, the last one repeated, for one random causal head.
+    """Measure the L1 distance of the last outputs of n tokens and of n + 1, the last one repeated, for one random causal head.
 
     Barbero et al. (2024), appendices C.3 (Figure 8: `deviation` 1/sqrt(width), APE) and C.4 (Figure 10).
     Queries, keys and values are Gaussian with standard deviation `deviation`; with `residual`, the token's value is
@@ -246,7 +246,7 @@ def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Flo
 
 
 def prefix_mask(n: int, prefix: int) -> Bool[Tensor, "n n"]:
-    """The first `prefix` tokens see one another, the others themselves and all earlier ones.
+    """Let the first `prefix` tokens see one another, the others themselves and all earlier ones.
 
     The prefix mask of Wu et al. (2025), Theorem 4.3; it is not causal.
 
@@ -262,7 +262,7 @@ def prefix_mask(n: int, prefix: int) -> Bool[Tensor, "n n"]:
 
 
 def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
-    """Uniform causal attention that gives the share `weight` to token 0 first.
+    """Build uniform causal attention that gives the share `weight` to token 0 first.
 
     >>> sink(2, 0.5).tolist()
     [[1.0, 0.0], [0.75, 0.25]]
@@ -276,7 +276,7 @@ def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
 def first_collision(
     function: Callable[[Tensor], Tensor], dtype: str | torch.dtype, limit: int = 2**26
 ) -> int:
-    """The smallest n >= 1 with function(n) and function(n + 1) equal after rounding to `dtype`.
+    """Find the smallest n >= 1 with function(n) and function(n + 1) equal after rounding to `dtype`.
 
     Args:
         function: from a float64 tensor of lengths to a tensor of the same shape.

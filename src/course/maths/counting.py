@@ -32,7 +32,7 @@ class Sample(NamedTuple):
 
 
 def make(task: str, length: int, seed: int) -> Sample:
-    """A sequence of one of the four tasks of Barbero et al. (2024), section 3.2, and its answer.
+    """Make a sequence of one of the four tasks of Barbero et al. (2024), section 3.2, and its answer.
 
     "sum" and "ones" hold `length` ones. In "zeros and ones" each of `length` digits is a one with probability 0.7. In
     "word" each of `length` words is "car" with probability 0.7: the paper gives no sentence, this choice is the
@@ -121,7 +121,7 @@ The answer is then 2
 
 
 def prompt(task: str, strategy: str, sequence: str) -> str:
-    """What a model is asked: Barbero et al. (2024), appendix C.1, word for word.
+    """Write what a model is asked: Barbero et al. (2024), appendix C.1, word for word.
 
     "no CoT" is the question alone. With chain of thought the paper's sentence "Let's think step by step, showing me your
     reasoning." stands before it, and for "CoT few-shot" two examples too; the paper does not say where it puts them. Its
@@ -151,7 +151,7 @@ _DIGITS = 4300  # the longest number that Python reads
 
 
 def parse_answer(text: str) -> int | None:
-    """The number on the answer line that the prompt asks for, "The final answer to your maths question is: …".
+    """Read the number on the answer line that the prompt asks for, "The final answer to your maths question is: …".
 
     None where that line is missing, or holds no whole number, or more than one (after the last "=" if it has one). Of
     several such lines the last counts. Letter case and Markdown do not matter; thousands may have commas.
@@ -187,7 +187,7 @@ def _last_answer(line: str) -> re.Match | None:
 
 
 def mass_on_ones(zeros: int, ones: int, lead: float = 1.0) -> float:
-    """The weight of all ones together where each leads each zero by `lead`: it depends on the ratio of the counts alone.
+    """Return the weight of all ones together where each leads each zero by `lead`: it depends on the ratio of the counts alone.
 
     Barbero et al. (2024), proof of Proposition B.9.
 
@@ -222,7 +222,7 @@ def last_state(
     seed: int = 0,
     dtype: str | torch.dtype = "fp64",
 ) -> Float[Tensor, " {width}"]:
-    """The last token's representation of a string of zeros and ones in a Transformer with random weights.
+    """Compute the last token's representation of a string of zeros and ones in a Transformer with random weights.
 
     Each layer is pre-norm attention with two heads and a two-layer perceptron, each with a residual connection. Barbero
     et al. (2024), Proposition B.9: without causal mask, positions and a first token it depends on the ratio of zeros and
@@ -296,7 +296,7 @@ def last_state(
 
 
 def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 2**26) -> int:
-    """The largest n up to which the weight of the first token, rounded to a number type, tells the count of the others.
+    """Find the largest n up to which the weight of the first token, rounded to a number type, tells the count of the others.
 
     A first token that leads n others by `lead` gets alpha = 1 / (1 + n exp(-lead)). The count is read as
     (1/alpha - 1) exp(lead), rounded to the nearest whole number; this gives every n from 0 to the answer.
@@ -326,7 +326,7 @@ def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 
 
 
 def welch_bound(vectors: int, width: int) -> float:
-    """The least coherence of unit vectors: some two have a product of at least sqrt((m - d) / (d (m - 1))).
+    """Return the least coherence of unit vectors: some two have a product of at least sqrt((m - d) / (d (m - 1))).
 
     m is the number of vectors, d their width; 0 where they can be orthogonal. Welch (1974). The same number bounds the
     root mean square of all products from below.
@@ -345,7 +345,7 @@ CODES = ("tight", "random")
 def codes(
     vocabulary: int, width: int, kind: str = "tight", seed: int = 0
 ) -> Float[Tensor, "{vocabulary} {width}"]:
-    """A unit vector for each symbol of a vocabulary.
+    """Draw a unit vector for each symbol of a vocabulary.
 
     "tight" ones are orthogonal where they fit (width >= vocabulary); else their mean squared product is the least
     possible: sines and cosines of distinct frequencies; `seed` draws the frequencies and the sign of each code. "random" ones are Gaussian directions.
@@ -375,7 +375,7 @@ def codes(
 
 
 def coherence(vectors: Float[Tensor, "m d"]) -> float:
-    """The largest absolute cosine of two different rows.
+    """Return the largest absolute cosine of two different rows.
 
     Raises:
         ValueError: fewer than two rows, or a row of zeros.
@@ -392,7 +392,7 @@ def coherence(vectors: Float[Tensor, "m d"]) -> float:
 
 
 def histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[Tensor, " m"]:
-    """What the sum of the tokens' codes says about each symbol's count: <sum of codes, code of the symbol>.
+    """Read what the sum of the tokens' codes says about each symbol's count: <sum of codes, code of the symbol>.
 
     Yehudai et al. (2024): uniform attention gives this sum over n. It is the count itself where the codes are
     orthonormal; else other symbols are added with the products of their codes.
@@ -409,7 +409,7 @@ def histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[T
 
 
 def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[Tensor, " m"]:
-    """The counts as the solution of linear equations: the sum of the tokens' codes, and that the counts add up to n.
+    """Compute the counts as the solution of linear equations: the sum of the tokens' codes, and that the counts add up to n.
 
     With n known the counts lie on a hyperplane, so m - 1 dimensions in general position are enough. For a simplex, unit
     vectors whose products are all -1/d with d = m - 1, the solution is the affine read-out (<sum, code> + n/d) / (1 + 1/d).
@@ -426,7 +426,7 @@ def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> 
 
 
 def longest_counted(coherence: float) -> int | None:
-    """The longest sequence in which `histogram`, rounded, is right whatever the tokens are; None where there is no end.
+    """Find the longest sequence in which `histogram`, rounded, is right whatever the tokens are; None where there is no end.
 
     With n - c tokens of another symbol the estimate of c is off by up to (n - c) times the coherence, which must stay
     below one half.

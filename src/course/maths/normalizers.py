@@ -11,7 +11,7 @@ from helpers import require
 
 
 def softmax_off_by_one(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """exp(x_i) / (1 + sum_j exp(x_j)): softmax with one more logit, a 0 that takes weight and gives nothing.
+    """Return exp(x_i) / (1 + sum_j exp(x_j)): softmax with one more logit, a 0 that takes weight and gives nothing.
 
     Miller (2023); the SoftMax1 of Xiao et al. (2024). A row sums to less than 1, to nearly 0 where all logits are low, and to
     0 where all keys are hidden.
@@ -24,7 +24,7 @@ def softmax_off_by_one(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]
 
 
 def softpick(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """max(exp(x_i) - 1, 0) / sum_j |exp(x_j) - 1|, Zuhri et al. (2025): logits up to 0 get nothing; all 0 gives all 0.
+    """Return max(exp(x_i) - 1, 0) / sum_j |exp(x_j) - 1|, Zuhri et al. (2025): logits up to 0 get nothing; all 0 gives all 0.
 
     >>> softpick(torch.tensor([0.0, 0.0])).tolist(), softpick(torch.tensor([1.0, -9.0])).sum().item() < 1
     ([0.0, 0.0], True)
@@ -39,7 +39,7 @@ def softpick(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 
 
 def sparsemax(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """The nearest point of the simplex, max(x_i - tau, 0) with a sum of 1: Martins & Astudillo (2016).
+    """Return the nearest point of the simplex, max(x_i - tau, 0) with a sum of 1: Martins & Astudillo (2016).
 
     >>> sparsemax(torch.tensor([2.0, 1.5, -1.0])).tolist()
     [0.75, 0.25, 0.0]
@@ -50,7 +50,7 @@ def sparsemax(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 
 
 def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """max(x_i / 2 - tau, 0)^2 with a sum of 1: entmax with alpha = 1.5, between softmax and sparsemax.
+    """Return max(x_i / 2 - tau, 0)^2 with a sum of 1: entmax with alpha = 1.5, between softmax and sparsemax.
 
     Peters et al. (2019), by their exact algorithm: sort once, and take the largest support that is consistent.
 
@@ -70,7 +70,7 @@ def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 
 
 def scalable_softmax(logits: Float[Tensor, "... n"], scale: float = 1.0) -> Float[Tensor, "... n"]:
-    """softmax(scale ln(n) x) over the n keys that a row sees: Nakanishi (2025), where `scale` is learned in each head.
+    """Return softmax(scale ln(n) x) over the n keys that a row sees: Nakanishi (2025), where `scale` is learned in each head.
 
     With scale x gap above 1 the largest logit keeps its weight however long the context gets.
 
@@ -91,7 +91,7 @@ def adaptive_entmax(
     gamma: float | Tensor = 1.0,
     delta: float = 1.0,
 ) -> Float[Tensor, "... n"]:
-    """entmax15((delta + beta ln(n)^gamma) x) over the n keys that a row sees: Vasylenko et al. (2026).
+    """Return entmax15((delta + beta ln(n)^gamma) x) over the n keys that a row sees: Vasylenko et al. (2026).
 
     Theirs takes beta and gamma from the token, head by head; here they are numbers, or tensors that broadcast.
 
@@ -124,7 +124,7 @@ def adaptive_entmax(
 
 
 def top_k(logits: Float[Tensor, "... n"], k: int = 8) -> Float[Tensor, "... n"]:
-    """softmax over the k largest logits, nothing for the other keys: a choice of keys, as sparse attention makes it.
+    """Return softmax over the k largest logits, nothing for the other keys: a choice of keys, as sparse attention makes it.
 
     All keys that are as large as the k-th are kept.
 
@@ -138,7 +138,7 @@ def top_k(logits: Float[Tensor, "... n"], k: int = 8) -> Float[Tensor, "... n"]:
 
 
 def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]:
-    """sigmoid(x_ij) times the product of 1 - sigmoid(x_ik) over j < k < i: Tan et al. (2025), from the nearest key on.
+    """Return sigmoid(x_ij) times the product of 1 - sigmoid(x_ik) over j < k < i: Tan et al. (2025), from the nearest key on.
 
     A token takes from a stick what its logit says, the next one further back from what is left. It does not look at
     itself, so the first row is 0, and a row may sum to less than 1. No position encoding is needed.
@@ -155,7 +155,7 @@ def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]
 
 
 def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
-    """softmax(x_ij - sum of relu(s_kj) over k < i), s the first head's logits: Leviathan et al. (2025).
+    """Return softmax(x_ij - sum of relu(s_kj) over k < i), s the first head's logits: Leviathan et al. (2025).
 
     What a token of the first head looks at is marked as no longer needed, for all later tokens and all heads; a token does
     not mark itself, and the first one is never marked.
@@ -185,7 +185,7 @@ def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
 def sigmoid_weights(
     logits: Float[Tensor, "... n"], bias: float | None = None
 ) -> Float[Tensor, "... n"]:
-    """sigmoid(x_i + bias), each key by itself: Ramapuram et al. (2025); by default bias = -ln(n) for n keys seen.
+    """Return sigmoid(x_i + bias), each key by itself: Ramapuram et al. (2025); by default bias = -ln(n) for n keys seen.
 
     >>> sigmoid_weights(torch.zeros(3), 0.0).tolist()
     [0.5, 0.5, 0.5]
@@ -197,7 +197,7 @@ def sigmoid_weights(
 
 
 def squared_relu(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """max(x_i, 0)^2, each key by itself: a sum that no other key can make smaller.
+    """Return max(x_i, 0)^2, each key by itself: a sum that no other key can make smaller.
 
     Hidden keys get nothing. Wortsman et al. (2023) divide it by the number of keys; here it is not divided.
 
@@ -219,7 +219,7 @@ def delta_rule(
     rate: Float[Tensor, "... n"],
     gates: Float[Tensor, "... n"],
 ) -> Float[Tensor, "... n n"]:
-    """The gated delta rule's map from values to outputs: a state of k x w numbers, written in the form of attention.
+    """Return the gated delta rule's map from values to outputs: a state of k x w numbers, written in the form of attention.
 
     S_t = g_t S_(t-1) (I - b_t k_t k_t^T) + b_t v_t k_t^T and o_t = S_t q_t (Yang et al., 2025, Gated DeltaNet), S_0 = 0: what the
     key k_t held is taken out before v_t is written. Unrolled, o = A v with A = D (I + L)^-1 diag(b), D the gated scores
@@ -267,7 +267,7 @@ def delta_rule(
 
 
 def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
-    """What forgetting adds to the logit of query j and key i: sum of ln(gate_l) over i < l <= j; -inf for i > j.
+    """Return what forgetting adds to the logit of query j and key i: sum of ln(gate_l) over i < l <= j; -inf for i > j.
 
     Lin et al. (2025). Gates come from the tokens; equal gates are ALiBi with the slope -ln(gate).
 
@@ -342,7 +342,7 @@ def _check_logits(logits: Tensor, all_hidden: bool = False) -> None:
 
 
 def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Softmax, sharpened where its entropy H (nats) is above 0.5: logits times max(1, polynomial(H)).
+    """Take the softmax, sharpened where its entropy H (nats) is above 0.5: logits times max(1, polynomial(H)).
 
     Veličković et al. (2024), "softmax is not enough", Figure 6, with their fitted coefficients.
 
@@ -355,7 +355,7 @@ def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n
 
 
 def inverse_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... 1"]:
-    """The factor that `adaptive_temperature` multiplies the logits with.
+    """Return the factor that `adaptive_temperature` multiplies the logits with.
 
     >>> inverse_temperature(torch.tensor([9.0, 0.0])).item()  # sharp already
     1.0

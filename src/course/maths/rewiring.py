@@ -18,7 +18,7 @@ METHODS = ("sdrf", "fosr", "gtr", "random")
 
 
 def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
-    """R_uv = (e_u - e_v)^T L^+ (e_u - e_v): ohms between u and v when every edge is one ohm.
+    """Return R_uv = (e_u - e_v)^T L^+ (e_u - e_v): ohms between u and v when every edge is one ohm.
 
     >>> effective_resistance(nx.path_graph(4))[0].round(decimals=6).tolist()
     [0.0, 1.0, 2.0, 3.0]
@@ -32,7 +32,7 @@ def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
 
 
 def spectral_gap(graph: nx.Graph) -> float:
-    """Second smallest eigenvalue of the normalised Laplacian I - D^-1/2 A D^-1/2.
+    """Return the second smallest eigenvalue of the normalised Laplacian I - D^-1/2 A D^-1/2.
 
     >>> round(spectral_gap(nx.complete_graph(5)), 6)
     1.25
@@ -44,7 +44,7 @@ def spectral_gap(graph: nx.Graph) -> float:
 
 
 def balanced_forman(graph: nx.Graph) -> dict[tuple, float]:
-    """Balanced Forman curvature of every edge, Definition 1 of Topping et al. (2022).
+    """Compute the balanced Forman curvature of every edge, Definition 1 of Topping et al. (2022).
 
     Ric(i, j) = 2/d_i + 2/d_j - 2 + 2 t / max(d_i, d_j) + t / min(d_i, d_j) + (s_i + s_j) / (g max(d_i,
     d_j)), or 0 if one degree is 1. t counts common neighbours; s_i the neighbours of i that start a 4-cycle
@@ -73,7 +73,7 @@ def _forman(neighbours: dict[Hashable, set], i: Hashable, j: Hashable) -> Fracti
 
 
 def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
-    """A WRONG balanced Forman curvature, for display only: what the most copied public code computes.
+    """Compute a WRONG balanced Forman curvature, for display only: what the most copied public code computes.
 
     It takes for 4-cycles all k with A_kj (A^2 - A)_ik > 0 or A_ik (A^2 - A)_kj > 0, so also i, j and nodes
     that close a triangle, and counts too many cycles through each. The pentagon gets 1 in place of 0.
@@ -94,7 +94,7 @@ def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
 
 
 def rewire(graph: nx.Graph, method: str, edges: int, seed: int = 0) -> nx.Graph:
-    """A copy with `edges` more edges, marked `added=method`, each chosen in the graph the last one made.
+    """Return a copy with `edges` more edges, marked `added=method`, each chosen in the graph the last one made.
 
     Args:
         method: "sdrf": around the edge of least balanced Forman curvature, the edge that raises it most

@@ -28,7 +28,7 @@ def scaled_frequencies(
     length: int | None = None,
     turns: tuple[float, float] | None = None,
 ) -> Float[Tensor, " half"]:
-    """The frequencies after a method that stretches the context `factor` times.
+    """Return the frequencies after a method that stretches the context `factor` times.
 
     "linear" (Chen et al., 2023) divides all of them; "ntk" (NTK-aware) raises the base to base factor^(d/(d-2)), which
     divides the slowest one only; "yarn" (Peng et al., 2024) and "llama3" (Llama 3.1) divide those that make few turns
@@ -95,7 +95,7 @@ def _turns(turns: tuple[float, float]) -> tuple[float, float]:
 def decay_bound(
     distance: float | Num[Tensor, "..."], width: int, base: float
 ) -> Float[Tensor, "..."]:
-    """The factor of RoFormer's bound that depends on the distance: the mean over j of |S_j|, Su et al. (2021), Eq. 37.
+    """Return the factor of RoFormer's bound that depends on the distance: the mean over j of |S_j|, Su et al. (2021), Eq. 37.
 
     S_j is the sum of exp(i m theta) over the j fastest pairs, j = 1 … width/2.
 
@@ -113,7 +113,7 @@ def decay_bound(
 def slash_attention(
     frequencies: Float[Tensor, " half"], length: int, offset: int = 0, scale: float = 1.0
 ) -> Float[Tensor, "n n"]:
-    """The causal attention of a head whose queries all are one vector, and whose keys are that vector turned by `offset`.
+    """Return the causal attention of a head whose queries all are one vector, and whose keys are that vector turned by `offset`.
 
     Its logits are scale x sum_i cos(theta_i (m - offset)) at distance m: Barbero et al. (2025), Theorem 5.3, with
     `scale` = |q| |k| a pair over sqrt(d). Offset 0 is a diagonal head, 1 a previous-token head.
@@ -131,7 +131,7 @@ def slash_attention(
 def slash_scale(
     frequencies: Float[Tensor, " half"], length: int, weight: float = 0.99, offset: int = 0
 ) -> float:
-    """The smallest scale of `slash_attention` that gives every token (from `offset` on) this weight at its offset.
+    """Find the smallest scale of `slash_attention` that gives every token (from `offset` on) this weight at its offset.
 
     Infinite where another distance has the same logit, as without rotation.
 

@@ -18,8 +18,9 @@ from markupsafe import Markup
 from course.build import dependencies, files
 from course.build.templates import template
 from course.chapter1 import claims as chapter1
+from course.chapter1 import turns as _turns1  # noqa: F401  registers what might turn its claims
 from course.chapter2 import claims as chapter2
-from course.chapter2 import turns as _turns2  # noqa: F401  registers what might turn its claims
+from course.chapter2 import turns as _turns2  # noqa: F401
 from course.chapter3 import claims as chapter3
 from course.chapter3 import turns as _turns3  # noqa: F401
 from course.chapter4 import claims as chapter4

@@ -250,7 +250,7 @@ def accuracy(
     count: int = 4,
     seed: int = 10**6,
 ) -> float:
-    """The share of targets that the largest logit names, over `count` batches that `fit` does not draw.
+    """Measure the share of targets that the largest logit names, over `count` batches that `fit` does not draw.
 
     >>> guess = nn.Embedding.from_pretrained(torch.tensor([[1.0, 0.0], [1.0, 0.0]]))  # always says 0
     >>> accuracy(guess, lambda generator: (torch.tensor([[0, 1]]), torch.tensor([[0, 1]])))
@@ -365,7 +365,7 @@ def seq_vcr_loss(
     covariance_weight: float = 0.004,
     eta: float = 0.001,
 ) -> Float[Tensor, ""]:
-    """The regulariser of Arefin et al. (2025), Seq-VCR: variance up, covariance down, over the batch at each position.
+    """Return the regulariser of Arefin et al. (2025), Seq-VCR: variance up, covariance down, over the batch at each position.
 
     (1 / (n d)) sum_i sum_k [ variance_weight max(0, 1 - sqrt(C_kk + eta)) + covariance_weight sum_{l != k} C_kl^2 ],
     with C the unbiased covariance over the batch at position i.

@@ -35,7 +35,7 @@ class Trained(NamedTuple):
 
 
 def names() -> list[str]:
-    """The checkpoints that come with the course.
+    """List the checkpoints that come with the course.
 
     >>> "copying" in names()
     True
@@ -79,7 +79,7 @@ def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: An
 
 
 def load(name: str | Path) -> Trained:
-    """A checkpoint of the course by its name, or another one by the path of its .safetensors file.
+    """Load a checkpoint of the course by its name, or another one by the path of its .safetensors file.
 
     Raises:
         ValueError: there is none, its card is missing or broken, or the weights do not fit the card.
@@ -143,7 +143,7 @@ def load(name: str | Path) -> Trained:
 def copying(
     trained: Trained, lengths: Sequence[int], place: str, digit: str
 ) -> dict[str, Float[Tensor, " lengths"]]:
-    """What a copying decoder makes of n digits, all alike but `digit` at the place that is asked for: 1…10, last?
+    """Measure what a copying decoder makes of n digits, all alike but `digit` at the place that is asked for: 1…10, last?
 
     Returns:
         By length: "margin", the logit of `digit` minus that of the other one; "control", the same where all digits are

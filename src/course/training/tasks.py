@@ -26,7 +26,7 @@ PLACES = ("first", "last")
 def batch(
     vocabulary: Sequence[str], rows: Sequence[Sequence[str]], answers: Sequence[str]
 ) -> Batch:
-    """Tokens, padded on the right, and targets: each row's answer at its last place, nothing asked elsewhere.
+    """Return tokens, padded on the right, and targets: each row's answer at its last place, nothing asked elsewhere.
 
     >>> tokens, targets = batch(["<pad>", "a", "b"], [["a"], ["b", "a"]], ["b", "a"])
     >>> tokens.tolist(), targets.tolist()
@@ -100,7 +100,7 @@ class Counting:
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """The text of each token."""
+        """Return the text of each token."""
         answers = map(str, range(self.most + 1))
         pieces = [
             "".join(s)
@@ -117,7 +117,7 @@ class Counting:
         )
 
     def split(self, string: str) -> list[str]:
-        """The question about a string, token by token."""
+        """Split the question about a string, token by token."""
         k, string = TOKENS[self.tokens], _string(string, "xy")
         pieces = [string[i : i + k] for i in range(0, len(string), k)]
         if self.tokens == "separated":
@@ -125,7 +125,7 @@ class Counting:
         return [START, *pieces, ASK]
 
     def encode(self, strings: Sequence[str]) -> Batch:
-        """Questions about these strings, and their answers."""
+        """Encode questions about these strings, and their answers."""
         strings = _texts("strings", strings)
         rows = [self.split(string) for string in strings]
         if (largest := max(string.count("y") for string in strings)) > self.most:
@@ -135,11 +135,11 @@ class Counting:
         return batch(self.vocabulary, rows, [str(string.count("y")) for string in strings])
 
     def text(self, tokens: Int[Tensor, " n"]) -> str:
-        """Tokens in words, without the padding."""
+        """Write tokens in words, without the padding."""
         return _text(self.vocabulary, tokens)
 
     def strings(self, generator: torch.Generator) -> list[str]:
-        """The strings of a batch."""
+        """Return the strings of a batch."""
         return [
             _string_of(n, min(n, self.most), "xy", generator)
             for n in _drawn(self.lengths, self.size, generator)
@@ -167,12 +167,12 @@ class RunningCount(Counting):
     """
 
     def split(self, string: str) -> list[str]:
-        """A string, token by token; its last token is asked for the count."""
+        """Split a string, token by token; its last token is asked for the count."""
         return super().split(string)[:-1]
 
     @property
     def weights(self) -> Float[Tensor, " v"]:
-        """For each token of the vocabulary a weight, so that every answer counts the same: one over its frequency."""
+        """Weigh each token of the vocabulary, so that every answer counts the same: one over its frequency."""
         first, often = self.vocabulary.index("0"), torch.zeros(self.most + 1)
         for end in _ends(self.lengths[1], TOKENS[self.tokens]):
             often[: end + 1] += 1 / (end + 1)
@@ -181,7 +181,7 @@ class RunningCount(Counting):
         return weights
 
     def rows(self, y: Int[Tensor, "b letters"]) -> Batch:
-        """Tokens and targets of strings of one length, 1 where a letter is y: every place is asked about."""
+        """Return tokens and targets of strings of one length, 1 where a letter is y: every place is asked about."""
         number = {text: place for place, text in enumerate(self.vocabulary)}
         ends = _ends(y.shape[1], TOKENS[self.tokens])
         pieces = [y[:, start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
@@ -234,7 +234,7 @@ class Copying:
             require.choice("places", place, PLACES)
 
     def encode(self, strings: Sequence[str], places: Sequence[str]) -> Batch:
-        """The question about each string, and the answer."""
+        """Encode the question about each string, and the answer."""
         strings, places = _texts("strings", strings), _texts("places", places)
         if len(places) != len(strings):
             raise ValueError(
@@ -249,7 +249,7 @@ class Copying:
         return batch(self.vocabulary, rows, answers)
 
     def text(self, tokens: Int[Tensor, " n"]) -> str:
-        """Tokens in words, without the padding."""
+        """Write tokens in words, without the padding."""
         return _text(self.vocabulary, tokens)
 
     def __call__(self, generator: torch.Generator) -> Batch:
@@ -300,7 +300,7 @@ class Retrieval:
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """The text of each token."""
+        """Return the text of each token."""
         names, values = (
             string.ascii_lowercase[: self.keys],
             [str(value) for value in range(self.values)],
@@ -313,11 +313,11 @@ class Retrieval:
         )
 
     def text(self, tokens: Int[Tensor, " n"]) -> str:
-        """Tokens in words, without the padding."""
+        """Write tokens in words, without the padding."""
         return _text(self.vocabulary, tokens)
 
     def answers(self, tokens: Int[Tensor, "b n"]) -> Int[Tensor, "b n"]:
-        """For each question the place of the pair that answers it; -1 at all other tokens."""
+        """Find for each question the place of the pair that answers it; -1 at all other tokens."""
         question, pair = 1 + self.values, 1 + self.values + self.keys
         asked = torch.where((tokens >= question) & (tokens < pair), tokens - question, -1)
         key = torch.where(tokens >= pair, (tokens - pair) // self.values, -2)
@@ -381,7 +381,7 @@ class Rivals(Retrieval):
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """The text of each token."""
+        """Return the text of each token."""
         names, values = (
             [f"k{key}" for key in range(self.keys)],
             [str(value) for value in range(self.values)],
@@ -418,7 +418,7 @@ class Recall(Retrieval):
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """The text of each token."""
+        """Return the text of each token."""
         names, values = (
             string.ascii_lowercase[: self.keys],
             [str(value) for value in range(self.values)],
@@ -426,7 +426,7 @@ class Recall(Retrieval):
         return (PAD, *values, *(f"?{key}" for key in names), *names)
 
     def answers(self, tokens: Int[Tensor, "b n"]) -> Int[Tensor, "b n"]:
-        """For each question the place of the value that answers it; -1 at all other tokens."""
+        """Find for each question the place of the value that answers it; -1 at all other tokens."""
         question, first = 1 + self.values, 1 + self.values + self.keys
         asked = torch.where((tokens >= question) & (tokens < first), tokens - question, -1)
         key = torch.where(tokens >= first, tokens - first, -2)
@@ -487,13 +487,13 @@ class Language:
 
     @property
     def characters(self) -> str:
-        """The part of the text."""
+        """Return the part of the text."""
         text = data.prose()
         cut = 4 * len(text) // 5
         return text[:cut] if self.part == "training" else text[cut:]
 
     def text(self, tokens: Int[Tensor, " n"]) -> str:
-        """Tokens as text."""
+        """Write tokens as text."""
         require.tensor("tokens", tokens, "n", "whole")
         if tokens.min() < 0 or tokens.max() >= len(self.vocabulary):
             raise ValueError(

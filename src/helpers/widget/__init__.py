@@ -23,7 +23,7 @@ _VIEW = "application/vnd.jupyter.widget-view+json"
 def bundle(
     still: Callable[[], str], live: Callable[[], ipywidgets.Widget], text: str
 ) -> dict[str, Any]:
-    """What a notebook shows: HTML on a built page, ipywidgets with a kernel.
+    """Return what a notebook shows: HTML on a built page, ipywidgets with a kernel.
 
     >>> bundle(lambda: "<b>1</b>", ipywidgets.VBox, "one")["text/plain"]
     'one'
@@ -45,7 +45,7 @@ class _Frame(NamedTuple):
 
 
 def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
-    """A figure with alt text (what a reader who cannot see it must know) and an optional caption.
+    """Show a figure with alt text (what a reader who cannot see it must know) and an optional caption.
 
     A built page's output carries as `drawn` what the figure shows, in words and numbers (`tests/drawn` holds them).
 
@@ -76,7 +76,7 @@ def explore(
     start: Mapping[str, Any] | None = None,
     **controls: Iterable,
 ) -> "_Explorer":
-    """A control panel around `draw`, with one to three controls.
+    """Put a control panel around `draw`, with one to three controls.
 
     With a kernel it draws on demand; in a built page every frame is drawn once and a few lines of
     script show them, with no kernel.
@@ -133,7 +133,7 @@ class _Explorer:
         self.frame(tuple(c.start for c in controls.values()))
 
     def frame(self, state: tuple[int, ...]) -> _Frame:
-        """The frame at these indices of the controls' values, drawn once and then remembered."""
+        """Draw the frame at these indices of the controls' values, once, and remember it."""
         if state not in self._drawn:
             values = {
                 name: c.values[i] for (name, c), i in zip(self.controls.items(), state, strict=True)
@@ -163,11 +163,11 @@ class _Explorer:
         return bundle(self.still, self.live, self.caption)
 
     def live(self) -> ipywidgets.VBox:
-        """The ipywidgets panel (7.7 and 8)."""
+        """Build the ipywidgets panel (7.7 and 8)."""
         return _live.Panel(list(self.controls.values()), self.frame, self.caption).box
 
     def still(self) -> str:
-        """The kernel-free player: HTML with native inputs, one frame per state, and its script."""
+        """Write the kernel-free player: HTML with native inputs, one frame per state, and its script."""
         controls = list(self.controls.values())
         states = list(itertools.product(*(range(len(c.values)) for c in controls)))
         first = states.index(tuple(c.start for c in controls))

@@ -25,7 +25,7 @@ _ROUNDING = 2e-12  # what is smaller is taken for rounding
 
 
 def lines(figure: Figure) -> list[str]:
-    """Titles, scales and labels of the axes, and under each what it holds: one line of text for what looks alike."""
+    """List titles, scales and labels of the axes, and under each what it holds: one line of text for what looks alike."""
     title = figure.get_suptitle()
     found = [f"figure: {title}"] if title else []
     for ax in figure.axes:

@@ -39,7 +39,7 @@ def _dark_is_little(map: AxesImage) -> bool:
 
 
 def body(result: Any, alt: str) -> str:
-    """A figure (or a part of one) as an image, a DataFrame as a table."""
+    """Return a figure (or a part of one) as an image, a DataFrame as a table."""
     if isinstance(result, pd.DataFrame):
         if len(result) > _MOST_ROWS:
             raise ValueError(
@@ -50,7 +50,7 @@ def body(result: Any, alt: str) -> str:
 
 
 def whole(figure: Any) -> Figure:
-    """The figure itself, also where a part of it is given."""
+    """Return the figure itself, also where a part of it is given."""
     if isinstance(figure, Artist) and not isinstance(figure, Figure):
         figure = figure.figure
     if not isinstance(figure, Figure):
@@ -224,7 +224,7 @@ def _reword(figure: Figure) -> None:
 
 
 def image(figure: Any, alt: str) -> str:
-    """The figure as an `<img>` that holds its own bytes: lossless WebP of 128 colours. Closes the figure.
+    """Return the figure as an `<img>` that holds its own bytes: lossless WebP of 128 colours. Closes the figure.
 
     On a page of the book it is an `<svg>` whose text is text, and a second one for phones; an image stays what is a
     matrix, and what would weigh more as a drawing. `data-image` names the reason.

@@ -41,7 +41,7 @@ def _turned(colour: str) -> str:
 
 
 def drawn(figure: Figure, alt: str, kind: str) -> str:
-    """The figure, which is laid out, as an `<svg>` of a class: no background, no names that nothing needs, digits that are seen."""
+    """Return the figure, which is laid out, as an `<svg>` of a class: no background, no names that nothing needs, digits seen."""
     grounds = [
         part.patch for part in (figure, *figure.axes) if to_hex(part.get_facecolor()) == "#ffffff"
     ]
@@ -187,7 +187,7 @@ def _slim(figure: Figure, letters: float) -> None:
 
 
 def narrow(held: bytes, lay_out: Callable[[Figure], list[str]], alt: str) -> str:
-    """A second drawing of a pickled figure for a phone; none where its marks would have no room, or its texts would meet.
+    """Draw a pickled figure again for a phone; none where its marks would have no room, or its texts would meet.
 
     Args:
         lay_out: puts the names of a figure where they can be read, and returns what cannot.

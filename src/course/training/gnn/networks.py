@@ -31,7 +31,7 @@ class _Forest(NamedTuple):
     def leaves(
         self, table: Float[Tensor, "leaves columns *channels"]
     ) -> Float[Tensor, "leaves orders *channels"]:
-        """The leaves of every tree."""
+        """Return the leaves of every tree."""
         if self.place is None:
             return table
         return (
@@ -74,7 +74,7 @@ class Network(nn.Module):
         )
 
     def forward(self, batch: Batch) -> Float[Tensor, "examples labels"]:
-        """Logits of the labels 0..2^depth (0 never occurs, as in the released code)."""
+        """Return logits of the labels 0..2^depth (0 never occurs, as in the released code)."""
         forest, states, trunk = (
             self._embed_everywhere(batch) if self.everywhere else self._embed(batch)
         )
@@ -266,7 +266,7 @@ class WholeGraph(nn.Module):
 
 
 def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
-    """All examples of a task and its edges with the question `length` hops above the root of the tree.
+    """Build all examples of a task and its edges with the question `length` hops above the root of the tree.
 
     The control of Alon & Yahav (2021): the leaves get farther away, their number stays.
 
@@ -286,7 +286,7 @@ def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
 
 
 def on_a_star(task: TreeNeighborsMatch, relays: int = 0) -> tuple[Tensor, Tensor]:
-    """All examples of a task and its edges with every leaf under one hub, read by the root or by a chain of relays.
+    """Build all examples of a task and its edges with every leaf under one hub, read by the root or by a chain of relays.
 
     The other half of the control: the leaves stay, and are 2 + `relays` hops away however many they are. Node 0 is
     the root, the relays follow, then the hub.
@@ -359,7 +359,7 @@ class Attention(nn.Module):
 def build(
     kind: str, depth: int, width: int = 32, fully_adjacent: bool = False, key: str = "root"
 ) -> Network | Attention | Star:
-    """An untrained network for trees of this depth: `network(batch)` gives logits, (examples, 2^depth + 1).
+    """Build an untrained network for trees of this depth: `network(batch)` gives logits, (examples, 2^depth + 1).
 
     Args:
         kind: "gcn", "gin", "gat", "ggnn" (depth + 1 layers, as released), "attention" (one layer, root to

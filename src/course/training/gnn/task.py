@@ -28,7 +28,7 @@ def _check_key(key: str) -> None:
 
 
 def orderings(depth: int) -> int:
-    """How many messages the root must tell apart: (2^r)! / 2^(2^r - 1), r the depth. It is odd.
+    """Count how many messages the root must tell apart: (2^r)! / 2^(2^r - 1), r the depth. It is odd.
 
     The left side of Eq. 5 of Alon & Yahav (2021): orders of the leaves, up to swapping siblings.
 
@@ -41,7 +41,7 @@ def orderings(depth: int) -> int:
 
 
 def minimum_width(depth: int, bits: int = 32) -> int:
-    """Smallest width d with 2^(bits d) > (2^depth)! / 2^(2^depth - 1), in exact integers.
+    """Return the smallest width d with 2^(bits d) > (2^depth)! / 2^(2^depth - 1), in exact integers.
 
     Eq. 5 of Alon & Yahav (2021): fewer numbers of `bits` bits cannot hold what one state must hold. It
     counts every order of the leaves; the released training sets hold at most 1000, so it does not bind on
@@ -121,7 +121,7 @@ class TreeNeighborsMatch:
         )
 
     def batch(self, examples: Int[Tensor, " examples"]) -> Batch:
-        """The examples with these numbers, each order of the leaves written once."""
+        """Return the examples with these numbers, each order of the leaves written once."""
         key, order = examples % self.leaves + 1, examples // self.leaves
         used, row = order.unique(return_inverse=True)
         return Batch(key, self.orders[used], row, self.orders[order, key - 1])
@@ -129,7 +129,7 @@ class TreeNeighborsMatch:
     def features(
         self, examples: Int[Tensor, " examples"], key: str = "root"
     ) -> Int[Tensor, "examples nodes parts"]:
-        """What every node carries, for a general graph library: (number, value), the key as the root's number.
+        """Return what every node carries, for a general graph library: (number, value), the key as the root's number.
 
         With the key "everywhere" the parts are (number, value, key): all nodes carry the key, inner nodes
         and the root are (0, 0, key).

@@ -31,7 +31,7 @@ class Epoch(NamedTuple):
 def accuracy(
     network: nn.Module, task: TreeNeighborsMatch, examples: Int[Tensor, " examples"]
 ) -> float:
-    """Share of these examples that the network, in evaluation mode, answers correctly."""
+    """Measure the share of these examples that the network, in evaluation mode, answers correctly."""
     _check_network(network, task)
     examples = require.tensor("examples", examples, "examples", "whole").long()
     if examples.min() < 0 or examples.max() >= task.leaves * len(task.orders):

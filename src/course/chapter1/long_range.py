@@ -1,0 +1,53 @@
+"""Whether a task needs k hops: what the best predictor knows that sees the graph up to some distance from the root.
+
+Hernandez Caralt et al. (2610.03556, abstract read) ask four things of such a task: predictability, tightness, strictly
+k-range, topology invariance. Only their names are in the abstract, so each question here is our reading of a name.
+"""
+
+import itertools
+import math
+from collections import Counter, defaultdict
+
+import torch
+
+from helpers import require
+
+SHAPES = ("tree", "star", "relay")
+
+
+def distances(leaves: int, shape: str) -> list[int]:
+    """Return how many hops each leaf is from the root: log2 of their number in a tree, 2 on a star, 3 with a relay."""
+    require.choice("shape", shape, SHAPES)
+    return [{"tree": int(math.log2(leaves)), "star": 2, "relay": 3}[shape]] * leaves
+
+
+def known_from(
+    shape: str, leaves: int, radius: int, seen: int = 0, seed: int = 0
+) -> dict[str, float]:
+    """Return the accuracy of the best predictor that sees the root's question and the leaves up to `radius` hops away.
+
+    The leaf that carries the asked key gives the answer, its value; the leaves carry all values, in any order.
+
+    Args:
+        seen: how many different orders of the values the examples hold, drawn with `seed`; 0 for all of them.
+
+    Returns:
+        accuracy: of the best predictor; chance: of the best that sees nothing; hops: the distance of the farthest leaf.
+    """
+    far = distances(leaves, shape)
+    orders = list(itertools.permutations(range(leaves)))
+    if seen:
+        drawn = torch.randperm(len(orders), generator=torch.Generator().manual_seed(seed))[:seen]
+        orders = [orders[k] for k in drawn.tolist()]
+    views, answers = defaultdict(Counter), Counter()
+    for order in orders:
+        visible = tuple(value for value, hops in zip(order, far, strict=True) if hops <= radius)
+        for question in range(leaves):
+            views[question, visible][order[question]] += 1
+            answers[order[question]] += 1
+    cases = len(orders) * leaves
+    return {
+        "accuracy": round(sum(max(each.values()) for each in views.values()) / cases, 4),
+        "chance": round(max(answers.values()) / cases, 4),
+        "hops": max(far),
+    }

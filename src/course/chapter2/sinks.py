@@ -1,0 +1,166 @@
+"""Two causes of sinks that papers of 2026 name, tried: a first token that sees itself alone, and what a sink costs.
+
+Kiya et al. (2609.09085, abstract read): the causal mask lets the first token see itself alone, and its value is mixed
+with no other. Lampert et al. (2605.08453, abstract read): a sink costs less to represent than a diagonal.
+"""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from course.chapter2 import measures
+from helpers import attention, models, require
+from helpers.models import LanguageModel
+
+CHANGES = (
+    "nothing",
+    "first sees 8",
+    "first sees all",
+    "first sees 8, without itself",
+    "token 40 sees itself",
+    "token 40 sees token 39",
+    "token 40 sees the last 2",
+    "token 40 sees the last 4",
+)
+TOKEN = 40  # counted from 0
+PATTERNS = ("sink", "diagonal")
+COPIES = 64  # sequences that a pattern has to hold in
+WEIGHT = 0.9  # of the wanted token, mean over all rows
+RATES = torch.logspace(-8, 4, 37, dtype=torch.float64).tolist()  # what a squared norm costs
+
+
+def changed_mask(n: int, change: str) -> Bool[Tensor, "n n"]:
+    """Return who may look at whom under one of `CHANGES` of the causal mask, the same in every layer and head."""
+    require.choice("change", change, CHANGES)
+    mask = torch.ones(n, n, dtype=torch.bool).tril()
+    if change.startswith("first sees"):
+        mask[0, : n if "all" in change else 8] = True
+        mask[0, 0] = "without itself" not in change
+    elif change.startswith("token"):
+        mask[TOKEN, : TOKEN + 1] = False
+        last = {"itself": 1, "token 39": 2, "last 2": 2, "last 4": 4}
+        many = next(each for words, each in last.items() if change.endswith(words))
+        mask[TOKEN, TOKEN + 1 - many : TOKEN + 1] = True
+        mask[TOKEN, TOKEN] = "token 39" not in change
+    return mask
+
+
+@torch.inference_mode()
+def passes(
+    model: LanguageModel, tokens: Int[Tensor, " n"], mask: Bool[Tensor, "n n"]
+) -> tuple[Float[Tensor, "layers heads n n"], Float[Tensor, "layers n"]]:
+    """Return all maps under a mask, and the norm of each token's state after each layer but the last."""
+    hidden = torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)
+    before = model.model.config._attn_implementation
+    model.model.set_attn_implementation("eager")  # which returns its maps
+    try:
+        out = model.model(
+            tokens[None],
+            attention_mask=hidden[None, None],
+            use_cache=False,
+            output_attentions=True,
+            output_hidden_states=True,
+            logits_to_keep=1,
+        )
+    finally:
+        model.model.set_attn_implementation(before)
+    states = torch.stack([each[0].float() for each in out.hidden_states[1:-1]])
+    return torch.stack([each[0].float() for each in out.attentions]), states.norm(dim=-1)
+
+
+def masked_row(text: str, change: str) -> dict[str, float]:
+    """Return what the first token and token 40 receive in the embedded model under one of `CHANGES` of the mask.
+
+    Returns:
+        first, other: mean attention from the tokens after 40, over layers 13 to 30 and heads, on the first token and on
+            token 40; heads_first, heads_other: the share of these heads that give it above `HEAD_SCORE_THRESHOLD`;
+            norm_first, norm_other: norm of its state after layer 12, over the median of all tokens'.
+    """
+    model = models.default()
+    tokens = measures.texts(model, measures.LENGTH)[text]
+    maps, norms = passes(model, tokens, changed_mask(len(tokens), change))
+    received = maps[measures.GIANT :, :, TOKEN + 1 :].mean(2)
+    size = norms[measures.GIANT - 1] / norms[measures.GIANT - 1].median()
+    found = {}
+    for name, place in (("first", 0), ("other", TOKEN)):
+        scores = received[..., place]
+        strong = (scores > attention.HEAD_SCORE_THRESHOLD).double().mean()
+        found |= {
+            name: round(float(scores.mean()), 4),
+            f"heads_{name}": round(float(strong), 4),
+            f"norm_{name}": round(float(size[place]), 2),
+        }
+    return found
+
+
+# What a pattern costs -------------------------------------------------------------------------------------
+
+
+def sequences(shared: float, width: int, length: int, seed: int) -> Float[Tensor, "s n d"]:
+    """Return sequences of Gaussian tokens of mean squared coordinate 1, which share a vector; the first token is the same.
+
+    Args:
+        shared: strength of the vector that all tokens but the first share, 1 as long as what tells them apart.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    draw = lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64)  # noqa: E731
+    tokens, common, first = draw(COPIES, length, width), draw(width), draw(width)
+    tokens = (tokens + shared * common) / math.sqrt(1 + shared**2)
+    tokens[:, 0] = first
+    return tokens
+
+
+def cost(pattern: str, shared: float, width: int, length: int, seed: int) -> dict[str, float]:
+    """Return the least norm of a query-key matrix M with which a head shows a pattern: logit x_i M x_j / √d.
+
+    The mean negative log weight of the wanted token (the first, or the token itself) plus a price of |M|² is convex.
+    Along the prices the norm is read where the mean weight of the wanted token, over rows after the first, is `WEIGHT`.
+
+    Returns:
+        norm: Frobenius norm of M, none where no price reaches the weight; rank: |M|² over the largest squared singular
+            value; reached: the greatest mean weight.
+    """
+    require.choice("pattern", pattern, PATTERNS)
+    x = sequences(shared, width, length, seed)
+    causal = torch.ones(length, length, dtype=torch.bool).tril()
+    wanted = torch.zeros(length, dtype=torch.long) if pattern == "sink" else torch.arange(length)
+    matrix = torch.zeros(width, width, dtype=torch.float64, requires_grad=True)
+
+    def weights() -> Tensor:
+        logits = torch.einsum("sid,de,sje->sij", x, matrix, x) / math.sqrt(width)
+        return logits.masked_fill(~causal, -torch.inf).log_softmax(-1)[:, 1:]
+
+    path = []
+    for price in reversed(RATES):
+        optimiser = torch.optim.LBFGS([matrix], max_iter=60, line_search_fn="strong_wolfe")
+
+        def closure(price: float = price, optimiser: torch.optim.Optimizer = optimiser) -> Tensor:
+            optimiser.zero_grad()
+            target = wanted[1:].expand(COPIES, -1)
+            loss = (
+                F.nll_loss(weights().flatten(0, 1), target.flatten())
+                + price * matrix.square().sum()
+            )
+            loss.backward()
+            return loss
+
+        optimiser.step(closure)
+        with torch.no_grad():
+            each = weights().exp().gather(2, wanted[1:].expand(COPIES, -1)[..., None])
+            squares = torch.linalg.svdvals(matrix).square()
+        path.append(
+            (float(each.mean()), float(matrix.detach().norm()), float(squares.sum() / squares[0]))
+        )
+        if path[-1][0] > WEIGHT:
+            break
+    reached = path[-1][0]
+    norm = rank = None
+    if reached > WEIGHT:
+        (low, small, _), (high, large, rank) = path[-2:]
+        norm = small + (large - small) * (WEIGHT - low) / (high - low)
+    if norm is not None:
+        norm, rank = round(norm, 3), round(rank, 2)
+    return {"norm": norm, "rank": rank, "reached": round(reached, 4)}
