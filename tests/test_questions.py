@@ -289,7 +289,10 @@ def bits_mean(p, answer, **_):
     )
     about = int(re.search(r"approx (\d+)\$", answer)[1])
     assert 0.5 < first / about < 2
-    return [f"$2^{{-{p}}}$"]
+    later = range(first, 2 ** (p + 1))
+    told = [n for n in later if to_bits(n / (n + 1), p) != to_bits((n + 1) / (n + 2), p)]
+    assert 0 < len(told) < len(later) / 4, "a few later pairs are told apart"
+    return [f"$2^{{-{p}}}$", f"$n = {first}$"]
 
 
 @works
@@ -687,6 +690,13 @@ def test_a_quoted_sentence_still_stands_on_its_page(root, name):
 
 
 # Marks, papers, pages --------------------------------------------------------------------------------------
+
+
+def test_two_marks_in_one_part_say_how_one_is_earned():
+    """A marker who may give 0, 1 or 2 has to read when; else two markers differ."""
+    for name, row in ROWS.items():
+        for points, what in row["marks"]:
+            assert points == 1 or re.search(r"\b1 (each|if)\b", what), f"{name}: {what}"
 
 
 def test_marks_of_a_question_are_two_to_four_and_say_what_for():

@@ -13,7 +13,7 @@ import random
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -71,20 +71,18 @@ def grouped(value: float) -> str:
     return f"{round(value, digits):,.0f}".replace(",", "{,}")
 
 
-def first_equal(p: int) -> int:
-    """Return the first n for which 1/(1 + n) and 1/(2 + n) round to one float with p significant bits.
+def first_equal(p: int, value: Callable[[int], Fraction] = lambda n: Fraction(1, 1 + n)) -> int:
+    """Return the first n whose value and that of n + 1 round to one float with p significant bits.
 
-    >>> first_equal(8)
-    189
+    >>> first_equal(8), first_equal(8, lambda n: Fraction(n, n + 1))
+    (189, 18)
     """
 
     def scaled(x: Fraction) -> Fraction:
         unit = Fraction(2) ** (math.floor(math.log2(x)) + 1 - p)
         return round(x / unit) * unit  # to the nearest, ties to even
 
-    return next(
-        n for n in itertools.count(1) if scaled(Fraction(1, 1 + n)) == scaled(Fraction(1, 2 + n))
-    )
+    return next(n for n in itertools.count(1) if scaled(value(n)) == scaled(value(n + 1)))
 
 
 KNOWN = {"math": math, "np": np, "nx": nx, "torch": torch, "Fraction": Fraction}
