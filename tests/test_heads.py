@@ -64,7 +64,7 @@ def test_a_table_asks_for_runs_that_its_function_makes(name):
 
 def test_every_command_of_a_head_is_one_of_a_table():
     written = {name for name in COMMANDS if COMMANDS[name]} - {"model_families"}  # a tool writes it
-    assert written == set(TABLES) - {"checkpoints", "race_wide", "race_rivals"}
+    assert written == set(TABLES) - {"checkpoints", "race_wide"}
     assert all(callable(named(table(name)["function"])) for name in TABLES)
 
 

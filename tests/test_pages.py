@@ -1,7 +1,6 @@
 """What a page defines in the open is what the package computes: its cells are executed and compared on random input."""
 
 import functools
-import time
 import types
 from fractions import Fraction
 
@@ -19,7 +18,7 @@ from course.chapter5 import measures as slash_maps
 from course.chapter6 import measures as difference
 from course.maths import constructions, counting, rewiring, rope_scaling
 from course.runs import comparison, entries, evaluation, protocol
-from course.training import gnn, tasks
+from course.training import tasks
 from helpers import attention, collapse, data, differential, graphs, probe, rope, style
 from helpers.transformer import Decoder
 
@@ -51,13 +50,13 @@ def test_who_is_heard_on_the_page_is_the_influence_of_the_package(kept):
     page = defined(2, "heard-cell")
     A = torch.rand(7, 7, dtype=torch.float64).tril().softmax(-1)
     A = A.tril() / A.tril().sum(1, keepdim=True)
-    torch.testing.assert_close(page["heard"](A, 5, kept), attention.influence([A] * 5, kept))
-    torch.testing.assert_close(page["flat"](7), attention.uniform(attention.causal_mask(7)))
+    torch.testing.assert_close(page["influence"](A, 5, kept), attention.influence([A] * 5, kept))
+    torch.testing.assert_close(page["uniform"](7), attention.uniform(attention.causal_mask(7)))
 
 
 def test_held_fixed_the_jacobian_is_the_product_of_the_package():
     seen = attention.causal_mask(12)
-    page = defined(2, "bound-cell", "bound-frame", seen=seen)
+    page = defined(2, "bound-cell", "bound-frame", mask=seen)
     held, free = (functools.partial(page["jacobian"], held=held) for held in (True, False))
     for sharpness in (0.0, 8.0):
         torch.testing.assert_close(
@@ -87,22 +86,6 @@ def test_a_linear_read_out_finds_what_a_linear_layer_keeps_and_nothing_of_what_n
     known, path = defined(1, "whom-read", graphs=graphs)["known"], nx.path_graph(6)
     assert known(path, 1, 5) > 0.3
     assert abs(known(path, 1, 0)) < 0.3
-
-
-def test_both_ways_of_computing_agree_when_timed():
-    given = {
-        "gnn": gnn,
-        "F": torch.nn.functional,
-        "time": time,
-        "range": lambda *ends: [2] if ends == (3, 6) else range(*ends),
-    }
-    torch.set_default_dtype(torch.float32)
-    assert (
-        defined(1, "60a868fe", "speed-run", page="lab", **given)["speed"](2, 32)[
-            "largest difference"
-        ]
-        < 1e-5
-    )
 
 
 def test_the_edge_that_the_page_finds_is_that_of_the_package():
