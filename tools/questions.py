@@ -24,6 +24,10 @@ from pages import ROOT
 
 FILE = "chapters/plans/questions.toml"
 MINUTES, A_MARK = 60, 2  # of a paper, and of a mark
+HOW = """\
+Each part is given whole or not at all, in any words that say it. A value that follows correctly from a slip that is
+written down earns its own mark. A sentence that contradicts a part takes its mark away. An answer that names a control, and
+the result of it that would refute the answer, earns one mark more, up to the question's own."""
 CHAPTERS = range(1, 8)
 KINDS = ("compute", "explain", "control")
 
@@ -222,7 +226,7 @@ def paper(seed: int, root: Path = ROOT, chapters: Sequence[int] = CHAPTERS) -> d
     rows = drawn(seed, root, chapters)
     marks = sum(row["marks"] for row in rows)
     head = f"# Examination\n\n{MINUTES} minutes, {marks} marks: a mark is {A_MARK} minutes. One sheet of notes and a calculator.\n"
-    text = {"examination.md": head, "key.md": f"# Key, seed {seed}\n"}
+    text = {"examination.md": head, "key.md": f"# Key, seed {seed}\n\n{HOW}\n"}
     for k, row in enumerate(rows, 1):
         text["examination.md"] += f"\n**{k}** {row['ask']} *({row['marks']})*\n"
         text["key.md"] += (
