@@ -55,7 +55,7 @@ _READERS = (
     "an average",
     "a Jacobian",
     "a nearest-state search",
-    "a linear read-out",
+    "a linear probe",
     "the model itself",
 )
 _FATES = ("kept", "in part", "lost", "missed", "not missed")
@@ -361,13 +361,13 @@ def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str)
     """Show what each reader gets out of one state: the same table in all chapters, because what is lost is lost to somebody.
 
     Args:
-        rows: who reads ("an average", "a Jacobian", "a nearest-state search", "a linear read-out" or "the model itself"); what
+        rows: who reads ("an average", "a Jacobian", "a nearest-state search", "a linear probe" or "the model itself"); what
             is asked; what is measured, a number (written by `number`) or a text with its unit; and what became of that for
             this reader ("kept", "in part", "lost", "missed" or "not missed").
         state: whose state it is, the table's caption.
 
-    >>> rows = [("a nearest-state search", "which n?", "60%", "lost"), ("a linear read-out", "n", 3.3, "in part")]
-    >>> readout_table(rows, "1,000 ones in bf16").data.loc["a linear read-out"].tolist()
+    >>> rows = [("a nearest-state search", "which n?", "60%", "lost"), ("a linear probe", "n", 3.3, "in part")]
+    >>> readout_table(rows, "1,000 ones in bf16").data.loc["a linear probe"].tolist()
     ['n', '3.3', 'in part']
     """
     require.text("state", state, empty=False)
