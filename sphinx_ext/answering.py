@@ -241,7 +241,7 @@ def add_scripts(app, pagename, templatename, context, doctree) -> None:
             f'<script type="application/json" id="answers-data">{text}</script>',
             f'<script type="module" src="{root}answers/answers.js"></script>',
         ]
-    if LESSON.fullmatch(pagename):
+    if LESSON.fullmatch(pagename) or pagename == "chapters/welcome":
         parts.append(f'<script type="module" src="{root}answers/cards.js"></script>')
     context["body"] += "\n".join(parts)
 

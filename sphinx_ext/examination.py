@@ -1,4 +1,7 @@
-"""The questions of `chapters/plans/questions.toml` on pages: `{questions} 3` shows a chapter's, and a lesson ends with three.
+"""The questions of `chapters/plans/questions.toml` on pages: `{questions} 3` shows a chapter's, and a lesson asks four.
+
+Each of the four is asked at the end of the section on which its answer rests. `frontend/answers/cards.js` gives them their
+buttons and asks them again in later lessons.
 
 `{questions} pool` says how many there are, and how many of them a term may draw.
 """
@@ -15,7 +18,12 @@ from docutils.statemachine import StringList
 
 __all__ = ["chapters"]
 LESSON = re.compile(r"chapters/(\d)-[\w-]+/lesson")
-TITLE = "Three questions to come back to"
+TITLE = "Before you read on"
+LAST = """<aside class="returning-questions"><p><strong>Questions that come back</strong></p>
+<p>This lesson asks {count} questions. Mark whether you knew the answers: each question comes back in the next lesson, in the
+one after it, and after a week. The dates stay in this browser.</p>
+<p><a href="../exam.html#chapter-{chapter}">More questions on this chapter</a></p></aside>"""
+COUNTS = {3: "three", 4: "four", 5: "five"}
 
 
 def inline(text: str) -> str:
@@ -37,16 +45,21 @@ def inline(text: str) -> str:
     return "".join(formula(part) if k % 2 else plain(part) for k, part in enumerate(parts))
 
 
-def three(root: Path, chapter: int) -> str:
-    """The questions that a lesson shows, each over its folded answer; `data-question` is a question's id."""
-    items = "".join(
-        f'<details class="hint" data-question="{each["id"]}"><summary>{inline(each["ask"])}</summary>'
-        f"<p>{inline(each['answer'])}</p></details>"
-        for each in questions.bank(root, chapter)
-        if each["lesson"]
+def asked(question: dict) -> str:
+    """Return a question of a lesson over its folded answer; `data-question` is its id."""
+    return (
+        f'<aside class="question-here"><p><strong>{TITLE}</strong></p>'
+        f'<details class="hint" data-question="{question["id"]}"><summary>{inline(question["ask"])}</summary>'
+        f"<p>{inline(question['answer'])}</p></details></aside>"
     )
-    more = f'<p><a href="../exam.html#chapter-{chapter}">More questions on this chapter</a></p>'
-    return f'<aside class="three-questions"><p><strong>{TITLE}</strong></p>{items}{more}</aside>'
+
+
+def section_with(node: nodes.Element, words: str) -> nodes.section | None:
+    """Return the innermost section in a node that has these words, or nothing."""
+    for each in node.children:
+        if isinstance(each, nodes.section) and words in questions.plain(each.astext()):
+            return section_with(each, words) or each
+    return None
 
 
 def pool(root: Path) -> str:
@@ -86,16 +99,27 @@ class Questions(Directive):
         )
 
 
-def at_the_end(app, doctree):
-    """A lesson ends with three questions, in English as the bank is."""
+def ask_in_the_lesson(app, doctree):
+    """Ask each question of a lesson at the end of the section with its words, in English as the bank is."""
     found = LESSON.fullmatch(app.env.docname)
     sections = [node for node in doctree.children if isinstance(node, nodes.section)]
-    if found and sections:
-        sections[0] += nodes.raw("", three(Path(app.srcdir), int(found[1])), format="html")
-        app.env.note_dependency(str(Path(app.srcdir) / questions.FILE))
+    if not found or not sections:
+        return
+    app.env.note_dependency(str(Path(app.srcdir) / questions.FILE))
+    rows = [each for each in questions.bank(Path(app.srcdir), int(found[1])) if each["lesson"]]
+    places = [
+        section_with(doctree, questions.plain(each.get("near", each["quote"]))) for each in rows
+    ]
+    for each, place in zip(rows, places, strict=True):
+        held = place or sections[0]
+        inner = [k for k, node in enumerate(held.children) if isinstance(node, nodes.section)]
+        where = inner[0] if place and inner else len(held.children)
+        held.insert(where, nodes.raw("", asked(each), format="html"))
+    last = LAST.format(count=COUNTS.get(len(rows), len(rows)), chapter=found[1])
+    sections[0] += nodes.raw("", last, format="html")
 
 
 def setup(app):
     app.add_directive("questions", Questions)
-    app.connect("doctree-read", at_the_end)
+    app.connect("doctree-read", ask_in_the_lesson)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -661,17 +661,6 @@ def test_answer_worked_in_another_way_is_the_same(name):
 # What the answers rest on ----------------------------------------------------------------------------------
 
 
-def plain(text: str) -> str:
-    """A text without Markdown's marks, TeX's spaces and line breaks, so that only its words and formulas are compared."""
-    text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
-    text = (
-        re.sub(r"\\[,;!:]|\\quad|\\displaystyle", "", text)
-        .replace(r"\dfrac", r"\frac")
-        .replace(r"\tfrac", r"\frac")
-    )
-    return re.sub(r"[\s$*{}]|\\n", "", text).lower()
-
-
 def written(root, page: str) -> str:
     path = root / f"{page}.ipynb"
     if not path.exists():
@@ -684,9 +673,21 @@ def test_a_quoted_sentence_still_stands_on_its_page(root, name):
     """If this fails, the page says something else now: does the answer still agree with it?"""
     row = ROWS[name]
     assert len(row["quote"].split()) >= 3 or "\\" in row["quote"]
-    assert plain(row["quote"]) in plain(written(root, row["page"])), (
+    assert questions.plain(row["quote"]) in questions.plain(written(root, row["page"])), (
         f"{row['page']} no longer says: {row['quote']}"
     )
+
+
+@pytest.mark.parametrize("chapter", questions.CHAPTERS)
+def test_a_lessons_question_has_a_place_in_its_lesson(root, chapter):
+    """If this fails, name with `near` other words of the section in which the question is to be asked."""
+    (path,) = root.glob(f"chapters/{chapter}-*/lesson.ipynb")
+    lesson = str(path.relative_to(root).with_suffix(""))
+    for row in questions.bank(root, chapter):
+        if row["lesson"]:
+            assert "near" in row or row["page"] == lesson, row["id"]
+            words = questions.plain(row.get("near", row["quote"]))
+            assert words in questions.plain(written(root, lesson)), row["id"]
 
 
 # Marks, papers, pages --------------------------------------------------------------------------------------
@@ -706,10 +707,10 @@ def test_marks_of_a_question_are_two_to_four_and_say_what_for():
         assert all(points >= 1 and what for points, what in parts), name
 
 
-def test_every_chapter_has_five_questions_to_draw_and_three_for_its_lesson(root):
+def test_every_chapter_has_five_questions_to_draw_and_four_for_its_lesson(root):
     for chapter in range(1, 8):
         assert len(questions.drawable(root, chapter)) >= 5
-        assert sum(row["lesson"] for row in questions.bank(root, chapter)) == 3
+        assert sum(row["lesson"] for row in questions.bank(root, chapter)) == 4
 
 
 def test_drawn_forms_differ_and_leave_nothing_to_fill():
@@ -742,12 +743,13 @@ def test_papers_of_ten_terms_have_few_questions_in_common(root):
     assert families.asked(0) != families.asked(1)
 
 
-def test_a_lesson_ends_with_its_three_and_the_bank_shows_all(root, visit):
+def test_a_lesson_asks_its_four_where_they_matter_and_the_bank_shows_all(root, visit):
     page = visit("chapters/1-over-squashing/lesson.html")
-    shown = page.locator(".three-questions details")
-    assert [shown.nth(k).get_attribute("data-question") for k in range(shown.count())] == [
-        row["id"] for row in questions.bank(root, 1) if row["lesson"]
-    ]
+    shown = page.locator(".question-here details")
+    ids = {row["id"] for row in questions.bank(root, 1) if row["lesson"]}
+    assert {shown.nth(k).get_attribute("data-question") for k in range(shown.count())} == ids
+    random = page.locator("section:has(> .question-here [data-question=random-edges])")
+    assert "Random edges in the same number may do the same" in random.inner_text()
     page = visit("chapters/exam.html")
     assert page.locator("details summary", has_text="Answer").count() == len(ROWS)
     assert page.locator("#chapter-7").count() == 1

@@ -137,6 +137,22 @@ def spell(value: object) -> str:
     return text.replace("-", "−") if isinstance(value, int | float) else text
 
 
+def plain(text: str) -> str:
+    """Return a text without Markdown's marks, TeX's spaces and line breaks, so that words and formulas can be compared.
+
+    >>> plain("*Only* the $\\\\tfrac{1}{n}$") == plain("only the $\\\\frac 1 n$")
+    True
+    """
+    text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
+    text = (
+        re.sub(r"\\[,;!:]|\\quad|\\displaystyle", "", text)
+        .replace(r"\dfrac", r"\frac")
+        .replace(r"\tfrac", r"\frac")
+    )
+    text = text.translate(str.maketrans("‘’“”", "''\"\""))
+    return re.sub(r"[\s$*{}]|\\n", "", text).lower()
+
+
 def fill(row: dict, drawn: dict) -> dict:
     """Return a question with what was drawn for it: its texts, the numbers behind them, and the sum of its marks.
 

@@ -1,36 +1,43 @@
-// Questions that come back: a lesson's own are marked by the reader, and asked again one and two lessons later and after a
-// week. Dates are kept in this browser; all questions can be exported for Anki.
+// Questions that come back: a lesson asks four where they matter, and the reader marks them. Each is asked again in the next
+// lesson, in the one after it, and after a week. Dates are kept in this browser; all questions can be exported for Anki.
 import { change, load } from "./store.js";
 import { say } from "./words.js";
 
 const DAY = 86_400_000;
 const AFTER = [1, 1, 3, 7, 30, 90]; // days until a question comes back, by how often in a row it was known
-const LATER = [0, 1, 2]; // or lessons later, whichever is first
+const BY_LESSON = 2; // until it was known so often, a later lesson asks it even before its day
+const LAST_LESSON = 7;
 
-/** What becomes of a card that was marked. */
-export function marked(card, knew, now) {
+/** What becomes of a card that was marked in a lesson (0: on the front page). */
+export function marked(card, knew, now, lesson) {
   const step = knew ? Math.min((card?.step ?? 0) + 1, AFTER.length - 1) : 0;
-  return { step, due: now + AFTER[step] * DAY, seen: now };
+  return { step, due: now + AFTER[step] * DAY, seen: now, at: lesson || card?.at || 0 };
 }
 
-/** Whether a card is to be asked on the lesson of a chapter. */
-export function isDue(card, from, chapter, now) {
+/** Whether a card of one lesson is to be asked in another (0: on the front page, where only its day counts). */
+export function isDue(card, from, lesson, now) {
   if (!card || now - card.seen < 60_000) return false;
-  return now >= card.due || (card.step > 0 && card.step < LATER.length && chapter >= from + LATER[card.step]);
+  return now >= card.due || (card.step <= BY_LESSON && lesson > (card.at || from));
 }
 
-/** All questions as Anki reads them: a line each, question and answer apart by a tab. */
+/** All questions as Anki reads them: a line each with its own id, question, answer and tag, apart by tabs. */
 export function anki(questions) {
-  const field = (html) => html.replace(/<span class="math[^>]*>([^<]*)<\/span>/g, "$1").replace(/[\t\n]+/g, " ");
-  return ["#separator:tab", "#html:true", "#tags column:3", ...questions.map((each) => [field(each.ask), field(each.answer), `connection-bottlenecks::${each.chapter}`].join("\t"))].join("\n");
+  const field = (html) => {
+    const text = html.replace(/<span class="math[^>]*>([^<]*)<\/span>/g, "$1").replace(/[\t\n]+/g, " ");
+    return text.includes('"') ? `"${text.replaceAll('"', '""')}"` : text; // quotation marks would be taken for those of a field
+  };
+  const head = ["#separator:tab", "#html:true", "#guid column:1", "#tags column:4", "#deck:Connection Bottlenecks in Attention"];
+  const line = ({ id, chapter, ask, answer }) => [`connection-bottlenecks-${id}`, field(ask), field(answer), `connection-bottlenecks::${chapter}`].join("\t");
+  return `${[...head, ...questions.map(line)].join("\n")}\n`;
 }
 
-function when(due, now) {
+function when({ step, due }, lesson, now) {
   const days = Math.round((due - now) / DAY);
-  return days < 1 ? say("later today") : say("in {} days", days);
+  const day = days <= 1 ? say("tomorrow") : say("in {} days", days);
+  return step <= BY_LESSON && lesson && lesson < LAST_LESSON ? say("Asked again in the next lesson, or {}.", day) : say("Asked again {}.", day);
 }
 
-function buttons(id, done) {
+function buttons(id, lesson, done) {
   const row = document.createElement("div");
   row.className = "answer-row card-marks";
   const said = document.createElement("span");
@@ -43,8 +50,8 @@ function buttons(id, done) {
     button.addEventListener("click", () => {
       const now = Date.now();
       let card;
-      change((state) => (card = state.cards[id] = marked(state.cards[id], knew, now)));
-      said.textContent = say("Asked again {}.", when(card.due, now));
+      change((state) => (card = state.cards[id] = marked(state.cards[id], knew, now, lesson)));
+      said.textContent = when(card, lesson, now);
       done?.();
     });
     row.append(button);
@@ -53,13 +60,7 @@ function buttons(id, done) {
   return row;
 }
 
-async function begin() {
-  const own = document.querySelector(".three-questions");
-  const chapter = Number(location.pathname.match(/\/(\d)-[\w-]+\/lesson\.html$/)?.[1]);
-  if (!own || !chapter) return;
-  for (const fold of own.querySelectorAll("details[data-question]")) fold.append(buttons(fold.dataset.question));
-  const script = document.querySelector("script[src$='answers/cards.js']");
-  const questions = await (await fetch(new URL("questions.json", script.src))).json();
+function exportButton(questions) {
   const out = document.createElement("button");
   out.type = "button";
   out.textContent = say("Export for Anki");
@@ -70,21 +71,33 @@ async function begin() {
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });
-  const last = document.createElement("p");
-  last.className = "answer-row";
-  last.append(out);
-  own.append(last);
+  const row = document.createElement("p");
+  row.className = "answer-row";
+  row.append(out);
+  return row;
+}
+
+async function begin() {
+  const lesson = Number(location.pathname.match(/\/(\d)-[\w-]+\/lesson\.html$/)?.[1] ?? 0);
+  const last = document.querySelector(".returning-questions"); // a lesson has it
+  if (lesson && !last) return;
+  for (const fold of document.querySelectorAll("main details[data-question]")) fold.append(buttons(fold.dataset.question, lesson));
   const { cards } = load();
-  const due = questions.filter((each) => isDue(cards[each.id], each.chapter, chapter, Date.now()) && each.chapter !== chapter);
-  if (!due.length) return;
+  if (!lesson && !Object.keys(cards).length) return;
+  const script = document.querySelector("script[src$='answers/cards.js']");
+  const questions = await (await fetch(new URL("questions.json", script.src))).json();
+  last?.append(exportButton(questions));
+  const due = questions.filter((each) => isDue(cards[each.id], each.chapter, lesson, Date.now()) && each.chapter !== lesson);
+  const before = document.querySelector("main article section > section, main .bd-article section > section, main article section > :not(h1, .copy-page, .go-on)");
+  if (!due.length || !before) return;
   const box = document.createElement("aside");
   box.className = "answer-cards";
   box.setAttribute("aria-label", say("Questions that come back"));
-  own.before(box);
-  ask(box, due, 0);
+  before.before(box);
+  ask(box, due, 0, lesson);
 }
 
-function ask(box, due, k) {
+function ask(box, due, k, lesson) {
   const each = due[k];
   box.innerHTML = "<h3></h3><p class=from></p><div class=question></div><details><summary></summary><div class=solution></div></details>";
   box.querySelector("h3").textContent = `${say("Questions that come back")} (${say("Question {} of {}", k + 1, due.length)})`;
@@ -92,8 +105,9 @@ function ask(box, due, k) {
   box.querySelector(".question").innerHTML = each.ask; // written at build time, by the course
   box.querySelector("summary").textContent = say("Show the answer");
   box.querySelector(".solution").innerHTML = each.answer;
-  const next = k + 1 < due.length ? () => setTimeout(() => ask(box, due, k + 1), 900) : undefined;
-  box.querySelector("details").append(buttons(each.id, next));
+  const next = k + 1 < due.length ? () => setTimeout(() => ask(box, due, k + 1, lesson), 900) : undefined;
+  box.querySelector("details").append(buttons(each.id, lesson, next));
+  if (k) box.querySelector("summary").focus(); // the button that was pressed is gone
   globalThis.MathJax?.typesetPromise?.([box]);
 }
 

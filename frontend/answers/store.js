@@ -22,7 +22,7 @@ export function read(text) {
     if (/^\d\.\d+$/.test(number) && typeof value?.guess === "string") found.guessed[number] = { guess: value.guess.slice(0, 200), came: value.came === true };
   }
   for (const [id, value] of Object.entries(plain(given.cards) ? given.cards : {})) {
-    if (/^[\w.-]{1,60}$/.test(id) && Number.isFinite(value?.due)) found.cards[id] = { due: value.due, step: Math.max(0, Number(value.step) || 0), seen: Number(value.seen) || 0 };
+    if (/^[\w.-]{1,60}$/.test(id) && Number.isFinite(value?.due)) found.cards[id] = { due: value.due, step: Math.max(0, Number(value.step) || 0), seen: Number(value.seen) || 0, at: Number(value.at) || 0 };
   }
   if (typeof given.last?.page === "string" && /^[\w./#-]+$/.test(given.last.page)) found.last = { page: given.last.page, title: String(given.last.title ?? "").slice(0, 200), at: /^[\w-]+$/.test(given.last.at ?? "") ? given.last.at : "" };
   return found;
