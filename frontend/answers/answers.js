@@ -30,7 +30,9 @@ function type(field, text) {
   field.focus();
   field.setSelectionRange(0, 0);
   field.setSelectionRange(selectionStart, selectionEnd);
-  if (!document.execCommand?.("insertText", false, text)) field.setRangeText(text, field.selectionStart, field.selectionEnd, "end");
+  if (document.execCommand?.("insertText", false, text)) return;
+  field.setRangeText(text, field.selectionStart, field.selectionEnd, "end");
+  field.dispatchEvent(new Event("input"));
 }
 
 function lineStart(field) {
@@ -59,10 +61,6 @@ function keys(event) {
     event.preventDefault();
     if (field.value.slice(field.selectionStart, field.selectionEnd).includes("\n")) indent(field);
     else type(field, " ".repeat(4 - ((field.selectionStart - lineStart(field)) % 4)));
-  } else if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
-    event.preventDefault();
-    const before = field.value.slice(lineStart(field), field.selectionStart);
-    type(field, `\n${before.match(/^ */)[0]}${/:\s*(#.*)?$/.test(before) ? "    " : ""}`);
   } else if (event.key === "Backspace" && field.selectionStart === field.selectionEnd) {
     const before = field.value.slice(lineStart(field), field.selectionStart);
     if (before && /^ +$/.test(before) && before.length % 4 === 0) {
@@ -72,6 +70,15 @@ function keys(event) {
     }
   }
   if (event.key !== "Escape" && event.key !== "Shift") delete field.dataset.leaving;
+}
+
+/** A new line begins under the one before. A phone's keyboard may name no keys, so this asks what is to be put in. */
+function newLine(event) {
+  if (!["insertLineBreak", "insertParagraph"].includes(event.inputType) || event.isComposing) return;
+  event.preventDefault();
+  const field = event.target;
+  const before = field.value.slice(lineStart(field), field.selectionStart);
+  type(field, `\n${before.match(/^ */)[0]}${/:\s*(#.*)?$/.test(before) ? "    " : ""}`);
 }
 
 function fit(field) {
@@ -110,8 +117,15 @@ function build(exercise) {
   stub.before(box);
   stub.hidden = true;
   if (check) check.hidden = true;
+  let thrown = null; // what was there before "Start over"
+  const starting = (text) => {
+    thrown = text;
+    again.textContent = say(thrown === null ? "Start over" : "Undo");
+  };
   field.addEventListener("keydown", keys);
+  field.addEventListener("beforeinput", newLine);
   field.addEventListener("input", () => {
+    starting(null);
     fit(field);
     keep(exercise, field);
     if (!python.loading) fetchPython(boxes.get(exercise.number));
@@ -124,11 +138,12 @@ function build(exercise) {
     ready(false);
   });
   again.addEventListener("click", () => {
-    const typed = field.value;
-    if (typed === exercise.stub) return;
+    const typed = field.value, back = thrown;
+    if (typed === exercise.stub && back === null) return;
     field.select();
-    type(field, exercise.stub);
+    type(field, back ?? exercise.stub);
     verdict.replaceChildren();
+    if (back === null) starting(typed);
   });
   fit(field);
   marked(exercise.number);
@@ -158,9 +173,11 @@ function hints(section) {
 }
 
 let timer;
+let onlyHere = false; // something was typed since the last export
 const unsaved = new Map();
 
 function keep(exercise, field) {
+  onlyHere = true;
   unsaved.set(exercise.number, field.value === exercise.stub ? null : field.value);
   clearTimeout(timer);
   timer = setTimeout(flush, 300);
@@ -178,7 +195,7 @@ function flush() {
 }
 
 for (const name of ["pagehide", "visibilitychange", "beforeunload"]) addEventListener(name, flush);
-document.addEventListener("visibilitychange", flush);
+addEventListener("beforeunload", (event) => onlyHere && store.problem() && event.preventDefault());
 
 async function fetchPython(held) {
   held.bar.hidden = false;
@@ -235,10 +252,13 @@ async function run(held) {
 
 const SIGNS = { right: "✓ Right:", wrong: "✗ Not yet:", empty: "○ Still empty:", absent: "○ Not in this page:", error: "⚠ Python says:" };
 
+/** A sentence with its code between backticks as code. */
+const coded = (sentence) => sentence.split(/`([^`\n]+)`/).map((part, k) => (k % 2 ? make("code", { textContent: part }) : part));
+
 /** The verdict, as text: what an answer says is never read as HTML. */
 function show({ verdict, exercise }, { kind, sentence, printed }, passing = false) {
   verdict.className = `answer-verdict answer-${kind}`;
-  verdict.replaceChildren(make("p", {}, make("strong", { textContent: say(SIGNS[kind]) }), ` ${sentence}`));
+  verdict.replaceChildren(make("p", {}, make("strong", { textContent: say(SIGNS[kind]) }), " ", ...coded(sentence)));
   if (kind === "absent" && !passing) verdict.append(make("p", {}, elsewhereLinks(exercise)));
   if (printed) verdict.append(make("p", { textContent: say("It printed:") }), make("pre", { className: "answer-printed", textContent: printed, tabIndex: 0 }));
 }
@@ -297,6 +317,7 @@ function buildPanel() {
   panel = make("div", { className: "answer-progress", role: "group" }, make("p", { className: "answer-counts" }), make("p", { className: "answer-kept" }), make("div", { className: "answer-row" }, out, back, gone, pick, said));
   out.addEventListener("click", () => {
     flush();
+    onlyHere = false;
     const link = make("a", { href: URL.createObjectURL(new Blob([store.exported()], { type: "application/json" })), download: "my-progress.json" });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
@@ -326,6 +347,18 @@ function buildPanel() {
   } else document.querySelector("main article, main .bd-article")?.append(panel);
 }
 
+/** What another tab of this page wrote, in each editor that is not in use. */
+function follow() {
+  const state = store.load();
+  for (const { exercise, field } of boxes.values()) {
+    if (field === document.activeElement || unsaved.has(exercise.number)) continue;
+    field.value = state.answers[exercise.number] ?? exercise.stub;
+    fit(field);
+    marked(exercise.number);
+  }
+  summary();
+}
+
 /** The editors anew from what is kept. */
 function refill() {
   const state = store.load();
@@ -342,4 +375,6 @@ page.exercises.forEach(build);
 buildPanel();
 summary();
 addEventListener("course-progress", summary);
+addEventListener("storage", follow);
+addEventListener("pageshow", (event) => event.persisted && follow());
 globalThis.courseAnswers = { python, store }; // for tests and the curious

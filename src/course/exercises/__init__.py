@@ -54,6 +54,7 @@ import itertools
 import linecache
 import math
 import numbers
+import re
 import sys
 import time
 import tomllib
@@ -160,10 +161,19 @@ class Verdict:
         if self.quiet:
             return ""
         if self.untried:
-            return f'<p style="opacity:.75">{html.escape(repr(self))}</p>'
+            return f'<p style="opacity:.75">{marked_up(repr(self))}</p>'
         box = f"border-left:.3em solid {'#00805c' if self.right else '#d55e00'};padding:.4em .8em;margin:.3em 0"
-        shown = f'<div style="{box}" role="status"><strong>{self.mark}</strong> {html.escape(self.sentence)}</div>'
+        shown = f'<div style="{box}" role="status"><strong>{self.mark}</strong> {marked_up(self.sentence)}</div>'
         return shown + (self.picture.data if self.picture else "")
+
+
+def marked_up(sentence: str) -> str:
+    """Write a sentence as HTML, with what stands between backticks as code.
+
+    >>> marked_up("`a < b` is 1")
+    '<code>a &lt; b</code> is 1'
+    """
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", html.escape(sentence))
 
 
 @dataclass(eq=False, repr=False)
