@@ -86,6 +86,8 @@ def test_every_control_of_the_frame_does_something(hand, name, size, way):
     page = hand(PAGES[name], size, touch=way == "finger")
     names = page.evaluate(SCRIPTS["frame_controls"])
     assert page.locator(".primary-toggle").is_visible(), "the menu can be opened"
+    sidebar = "Boolean(document.querySelector('.pst-sidebar-hidden'))"
+    hidden = page.evaluate(sidebar)
     dead, lost = [], []
     for k, label in enumerate(names):
         control = page.locator(f'[data-pressed="{k}"]')
@@ -101,7 +103,7 @@ def test_every_control_of_the_frame_does_something(hand, name, size, way):
                 lost.append(label)
         page.keyboard.press("Escape")
         page.evaluate("document.fullscreenElement && document.exitFullscreen()")
-        if page.evaluate("document.querySelector('.pst-sidebar-hidden')"):
+        if page.evaluate(sidebar) != hidden:
             press(page, page.locator(".primary-toggle"), way)
         if way == "key":
             page.wait_for_timeout(50)
@@ -169,7 +171,11 @@ def test_each_stop_shows_its_text_and_the_machine_s_sentence_at_once(hand, size)
     page = hand(PAGES["front"], size, touch=size[0] < 700)
     page.locator(".guess input").fill("250")
     page.locator(".guess input").press("Enter")
-    for stop in range(8):
+    question = page.evaluate(SCRIPTS["read_stop"], 0)
+    assert question["shown"] == 0, question
+    assert question["sentence"], f"the sentence is cut: {question}"
+    assert question["field"], "the first stop asks: its field is on the screen"
+    for stop in range(1, 8):
         found = page.evaluate(SCRIPTS["read_stop"], stop)
         assert found["shown"] == stop, found
         assert found["lines"] >= min(5, found["of"]), f"stop {stop}: {found}"

@@ -1,5 +1,5 @@
 // Press the machine's button of a stop, and say what is on the screen then: the stop that is shown, how many lines of its
-// text, of how many, and whether the machine's sentence is seen whole.
+// text, of how many, whether the machine's sentence is seen whole, and the field of a question, where there is one.
 async (stop) => {
   const seen = (box) => {
     const [x, y] = [box.left + Math.min(20, box.width / 2), box.top + box.height / 2];
@@ -28,6 +28,7 @@ async (stop) => {
     shown: Number(document.querySelector(".drawing-steps [aria-current]").textContent),
     lines: lines.filter((box) => section.contains(seen(box) || null)).length,
     of: lines.length,
+    field: section.contains(seen(section.querySelector("input")?.getBoundingClientRect() ?? { top: -1 }) || null),
     sentence: says.contains(seen(range.getBoundingClientRect()) || null),
   };
 }
