@@ -212,6 +212,16 @@ def megabytes(chapter: int) -> str:
     return "8" if chapter == 1 else "7"
 
 
+def source(pagename: str) -> str:
+    """Return where the notebook of a page lies under `_sources`, without its ending.
+
+    >>> source("chapters/4-counting/exercises"), source("chapters/zh/4-counting/exercises")
+    ('chapters/4-counting/exercises', '4-counting-exercises.zh')
+    """
+    name = pagename.removeprefix("chapters/zh/")
+    return pagename if name == pagename else f"{name.replace('/', '-')}.zh"
+
+
 def add_scripts(app, pagename, templatename, context, doctree) -> None:
     """Add to a page the rings of progress, and to exercises their list and scripts."""
     if app.builder.format != "html" or "body" not in context or not notebooks():
@@ -232,7 +242,7 @@ def add_scripts(app, pagename, templatename, context, doctree) -> None:
             "chapter": number,
             "graphs": number == 1,
             "megabytes": megabytes(number),
-            "handout": f"{root}_sources/{pagename}.ipynb",
+            "handout": f"{root}_sources/{source(pagename)}.ipynb",
             "exercises": listed(english),
         }
         text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")

@@ -32,7 +32,7 @@ def worded(page: str) -> str:
         return f"{found[1]}{NAMES.get(name, found[2]) if least in name else found[2]}{found[3]}"
 
     before, begins, rest = page.partition("<article ")
-    article, ends, after = rest.partition("</article>")
+    article, ends, after = rest.rpartition("</article>")  # stops of the film are articles, too
     around, within = (partial(SAID.sub, partial(named, least=least)) for least in ("", " "))
     return around(before) + begins + played(within(article)) + ends + around(after)
 
@@ -144,7 +144,7 @@ def with_names(app):
         if context.get("language") != "zh-CN":
             return page
         before, begins, rest = worded(searched_here(page, name)).partition("<article ")
-        article, ends, after = rest.partition("</article>")
+        article, ends, after = rest.rpartition("</article>")
         return before + begins + marked(article, name) + ends + after
 
     templates.render = rendered

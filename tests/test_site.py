@@ -1008,3 +1008,24 @@ def test_scorecard_chips_choose_rows_and_a_link_opens_its_row(visit, root):
         len(json.loads((root / "_build/html/claims.json").read_text()))
         == page.locator(".card-row, .card-part").count()
     )
+
+
+def test_a_chinese_reader_on_a_phone_meets_marked_english_only(visit, site):
+    """From the site's root by the offer to the front page, lesson 3, its exercises and their notebook."""
+    phone = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "locale": "zh-CN"}
+    page = visit("", **phone)
+    page.locator("#offer-chinese a").click()
+    page.locator(".machine-more").first.wait_for(state="attached")
+    unmarked = """[...document.querySelectorAll("article a[href]")].filter((a) =>
+        a.host === location.host && /\\/(chapters|slides)\\//.test(a.pathname)
+        && !/\\/zh\\/|\\.zh\\.|^zh\\//.test(a.pathname) && a.hreflang !== "en").map((a) => a.href)"""
+    for step in ("3-representational-collapse/lesson.html", "exercises.html", None):
+        assert page.url.startswith(f"{site}/chapters/zh/")
+        assert page.evaluate(unmarked) == []
+        if step:
+            page.locator(f"article a[href$='{step}']:visible").first.click()
+            page.wait_for_url(f"**/{step}")
+    handout = page.locator("a", has_text="下载 notebook").get_attribute("href")
+    notebook = page.request.get(handout).json()
+    words = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
+    assert sum(bool(re.search("[一-鿿]", "".join(text))) for text in words) > len(words) / 2

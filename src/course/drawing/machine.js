@@ -560,12 +560,12 @@ export const render = mount({
     // what was measured, and the chapter's own drawing one click away, with the way back
     const note = (stop) => {
       const [lab, words] = measured(hand.data, stop) ?? [];
-      return words ? `${tell(words)}${home ? ` <a href="${home}chapters/${lab}.html">${said(named(lab))}</a>` : ""}` : "";
+      return words ? `${tell(words)}${home ? ` <a href="${home}${said("chapters/")}${lab}.html">${said(named(lab))}</a>` : ""}` : "";
     };
     const hangs = (stop) => {
       const [name, folder] = HANGS[stop] ?? [];
       const there = document.querySelector(`figure[data-drawing="${name}"]`);
-      if (!there) return name && home ? `${home}${said(`chapters/${folder}/lesson.html`)}` : "";
+      if (!there) return name && home ? `${home}${said("chapters/")}${folder}/lesson.html` : "";
       if (!there.querySelector(".machine-back")) there.querySelector("figcaption")?.insertAdjacentHTML("beforeend", ` <a class="machine-back" href="#${(figure.id ||= "machine")}">${said(BACK)}</a>`);
       return `#${(there.id ||= `drawing-${name}`)}`;
     };
