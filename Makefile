@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 book: _build/html/.ready
 
-_build/html/.ready: .venv/.ready frontend/dist/.ready $(SOURCES) $(wildcard slides/lecture/* frontend/live/*) tools/slides.py tools/live.py
+_build/html/.ready: .venv/.ready frontend/dist/.ready $(SOURCES) $(wildcard slides/lecture/* frontend/live/*) tools/live.py
 	$(MAKE) -j 2 pages live
 	touch $@
 
@@ -55,7 +55,7 @@ check: lint
 
 test: book
 	$(MAKE) -j 2 lint .venv-colab/.ready
-	$(BIN)/python tools/browser.py
+	$(BIN)/python -m book.browser
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # JupyterLab asks at its first start whether it may tell news

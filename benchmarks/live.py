@@ -13,7 +13,6 @@ import io
 import json
 import os
 import platform
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,13 +23,10 @@ import psutil
 import torch
 from playwright.sync_api import sync_playwright
 
+from book import browser, export
 from helpers import intervention, models
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tools"))
-
-import browser  # noqa: E402
-import export  # noqa: E402
 
 LENGTHS = (16, 64, 128, 256)
 TIMES = 3

@@ -14,7 +14,6 @@ import io
 import os
 import platform
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -23,10 +22,9 @@ from pathlib import Path
 import psutil
 from playwright.sync_api import sync_playwright
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tools"))
+from book import browser
 
-import browser  # noqa: E402
+ROOT = Path(__file__).resolve().parents[1]
 
 SHARES, SEEDS = {"one quarter": 1 / 4, "one sixth": 1 / 6}, (0, 1, 2)
 COLUMNS = (

@@ -10,5 +10,5 @@ declare const DOCUMENTATION_OPTIONS: any; // of Sphinx
 declare const Search: any;
 declare const Documentation: any;
 declare const Reveal: any;
-declare const SPEAKER: any; // tools/slides.py writes it
+declare const SPEAKER: any; // src/book/slides.py writes it
 declare module "*.mjs";

@@ -20,7 +20,8 @@ from types import ModuleType
 
 import examination
 import networkx
-import questions
+
+from book import questions
 
 ROOT = Path(__file__).resolve().parents[1]
 EXERCISES = re.compile(r"chapters/(?:zh/)?(\d)-[\w-]+/exercises")

@@ -1,22 +1,12 @@
 """Style a blockquote by its bold first word: `> **Theorem 3.2 (Collapse).** …` becomes a theorem box.
 
-The notebooks keep to portable Markdown; `tools/slides.py` does the same for the decks.
+The notebooks keep to portable Markdown; `book.slides` does the same for the decks.
 """
 
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-KINDS = (
-    "theorem", "lemma", "proposition", "corollary", "definition", "claim", "example", "proof",
-    "question", "answer", "takeaway", "warning", "assumption", "note", "exercise",
-)  # fmt: skip
-CHINESE = {
-    "问题": "question",
-    "答案": "answer",
-    "定理": "theorem",
-    "引理": "lemma",
-    "论断": "claim",
-}
+from book.callouts import CHINESE, KINDS
 
 
 class Callouts(SphinxPostTransform):

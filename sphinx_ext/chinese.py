@@ -6,15 +6,12 @@ an attribute that is one of these as a whole. The article has its own words, by 
 
 import posixpath
 import re
-import sys
 from functools import partial
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
-import editions
+from book import editions
+from book.editions import played
 
-NAMES, PLAYER = editions.frame("theme"), editions.frame("player")
-PLAYED = re.compile(r'(?<=▶ )Play(?=<)|(?<=[▶■]", ")(?:Play|Stop)(?=")|(?<=")Play: ')
+NAMES = editions.frame("theme")
 SAID = re.compile(
     r'(>\s*|\b(?:title|aria-label|placeholder|data-bs-title|data-tooltip)=")([^<>"]+?)(\s*<|")'
 )
@@ -35,15 +32,6 @@ def worded(page: str) -> str:
     article, ends, after = rest.rpartition("</article>")  # stops of the film are articles, too
     around, within = (partial(SAID.sub, partial(named, least=least)) for least in ("", " "))
     return around(before) + begins + played(within(article)) + ends + around(after)
-
-
-def played(page: str) -> str:
-    """A page or a deck whose widgets say in Chinese what their buttons do: as they start, and when they are pressed.
-
-    >>> played('<button aria-label="Play: n">▶ Play</button><script>say(button, "■", "Stop")</script>')
-    '<button aria-label="播放：n">▶ 播放</button><script>say(button, "■", "停")</script>'
-    """
-    return PLAYED.sub(lambda said: PLAYER[said[0]], page)
 
 
 HERE, SEARCH = "chapters/zh/", "chapters/zh/search"

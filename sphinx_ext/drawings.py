@@ -1,13 +1,11 @@
 """`{drawing} name`: a drawing on a page of the book. Each also stands alone in `drawings/<name>.html`, for a frame elsewhere."""
 
-import sys
 from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from scriptless import explained
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 from course import drawing
 
 

@@ -6,16 +6,13 @@ The paths stand in `chapters/plans/evenings.yml`. `{evening} engineer 1` is the 
 import html
 import json
 import re
-import sys
 from pathlib import Path
 
 import yaml
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
-import assignments
-import reading
+from book import assignments, reading
 
 PLANS = "chapters/plans/evenings.yml"
 STEP = re.compile(r"^### (\d+)\. .+ \((\d+) minutes?\)", re.M)

@@ -10,13 +10,12 @@ import html
 import re
 from pathlib import Path
 
-import chapters  # finds tools/
-import questions
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
-__all__ = ["chapters"]
+from book import questions
+
 LESSON = re.compile(r"chapters/(\d)-[\w-]+/lesson")
 TITLE = "Before you read on"
 LAST = """<aside class="returning-questions"><p><strong>Questions that come back</strong></p>

@@ -2,80 +2,26 @@
 
 A notebook is a lecture when its metadata says `"lecture": {"minutes": …}`. Of one that says `"spoken": true` the page has the
 words of its cues under each picture. A page of `chapters/zh` is written from the PO file beside its English page
-(`tools/editions.py`); what directives say there is looked up in it. Each page leads to the other language in its head.
+(`book.editions`); what directives say there is looked up in it. Each page leads to the other language in its head.
 """
 
 import json
 import re
 import shutil
-import sys
 from pathlib import Path
 
+import nbformat
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from myst_parser.mdit_to_docutils.base import default_slugify
 from sphinx.util import logging
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
-import assignments
-import editions
-import execution
-import nbformat
-from myst_parser.mdit_to_docutils.base import default_slugify
-
+from book import assignments, editions, execution
+from book.lectures import lectures
 from helpers import words
 
 HERE = "chapters/zh/"  # where the Chinese pages stand
 CHINESE = "unicode-range:U+2E80-9FFF,U+F900-FFEF"
-
-
-def deck(path: Path) -> str:
-    """The file name of a notebook's deck."""
-    return (
-        f"{path.parent.name}-{path.stem}.html"
-        if path.parent.name[0].isdigit()
-        else f"{path.stem}.html"
-    )
-
-
-def lectures(root: Path) -> list[dict]:
-    """Title, minutes, number of slides, source, deck and language of each lecture, in the order of the book.
-
-    An edition in another language, whose PO file beside the notebook has the cues, too, is a lecture of its own.
-    """
-    found = []
-    for name in re.findall(r"file: (chapters/\S+)", (root / "_toc.yml").read_text()):
-        path = root / f"{name}.ipynb"
-        if not path.exists():
-            continue
-        notebook = json.loads(path.read_text())
-        if "lecture" not in notebook["metadata"]:
-            continue
-        text = "\n".join(
-            "".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "markdown"
-        )
-        kinds = [c["metadata"].get("slideshow", {}).get("slide_type") for c in notebook["cells"]]
-        item = {
-            "title": next(line[2:] for line in text.splitlines() if line.startswith("# ")),
-            "minutes": notebook["metadata"]["lecture"]["minutes"],
-            "questions": notebook["metadata"]["lecture"].get("questions", 0),
-            "slides": sum(kind in ("slide", "subslide") for kind in kinds),
-            "path": path,
-            "chapter": path.parent.name if path.parent.name[0].isdigit() else "",
-            "deck": deck(path),
-            "language": "en",
-            "words": None,
-        }
-        found.append(item)
-        for table in editions.tables(path):
-            if editions.spoken_too(table):
-                title = re.search("^# (.+)", "\n".join(editions.texts(table).values()), re.M)[1]
-                edition = {
-                    "title": title,
-                    "deck": f"{editions.stem(table)}.html",
-                    "language": "zh-CN",
-                }
-                found.append(item | edition | {"words": table})
-    return found
 
 
 class Lectures(Directive):
@@ -301,7 +247,7 @@ def outdated(app, env, added, changed, removed):
 def decks(app, exception):
     """Make the decks, too, in copies of this process: it has imported and read most of what they need."""
     if exception is None and app.builder.format == "html" and lectures(Path(app.srcdir)):
-        import slides  # which imports this
+        from book import slides  # it imports the scorecard, which takes seconds
 
         words.use(None)
         slides.main()

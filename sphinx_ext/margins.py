@@ -137,7 +137,7 @@ class Margins(SphinxPostTransform):
 
 
 def cells(document: nodes.document) -> None:
-    """The cells of an edition that hide their listing: HTML around it, as `tools/editions.py` writes them, made what the English page has."""
+    """The cells of an edition that hide their listing: HTML around it, as `book.editions` writes them, made what the English page has."""
     for fold in [node for node in document.findall(nodes.raw) if told(node).startswith(HIDDEN)]:
         page, k = fold.parent, fold.parent.index(fold)
         ends = [told(node).strip() for node in page]

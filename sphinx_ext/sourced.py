@@ -5,19 +5,15 @@ On a Chinese page a Chinese quotation stands alone, and links lead to editions w
 
 import html
 import re
-import sys
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 from docutils import nodes
 from docutils.parsers.rst import Directive
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
-import editions
-import execution
 from machine import language
 
+from book import editions, execution
 from helpers import data, words
 
 DOCUMENTS = {"talk": "Talk", "note": "Note", "abstract": "Abstract", "paper": "Paper"}

@@ -162,7 +162,7 @@ def site():
     folder = ROOT / "_build/html"
     if not (folder / ".ready").exists():
         pytest.fail("the book is not built: run `make book` first")
-    import browser
+    from book import browser
 
     with browser.served(folder) as address:
         yield address
@@ -170,8 +170,9 @@ def site():
 
 @pytest.fixture(scope="session")
 def chromium():
-    import browser
     from playwright.sync_api import sync_playwright
+
+    from book import browser
 
     with sync_playwright() as playwright:
         alone = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"

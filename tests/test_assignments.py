@@ -6,9 +6,7 @@ import math
 import os
 import re
 
-import assignments
 import assignments_child as child
-import families
 import pandas as pd
 import pytest
 import tables
@@ -16,6 +14,7 @@ import teaching
 import yaml
 from answers import read
 
+from book import assignments, families
 from course import exercises
 
 

@@ -14,10 +14,11 @@ import nbformat
 import pytest
 import yaml
 from conftest import ROOT
-from execution import at_once, environment, execute, executed, kept, key, longest_first, times
 from nbformat import v4
-from pages import notebooks as book
-from pages import pages
+
+from book.execution import at_once, environment, execute, executed, kept, key, longest_first, times
+from book.pages import notebooks as book
+from book.pages import pages
 
 pytestmark = pytest.mark.slow
 COUNT = """\
@@ -33,7 +34,7 @@ BETA = (
 @pytest.fixture
 def clone(tmp_path):
     """A book of two notebooks, alpha and beta, with the real configuration and extensions."""
-    for name in "sphinx_ext tools _static _config.yml references.bib requirements.txt constraints.txt".split():
+    for name in "sphinx_ext tools src/book _static _config.yml references.bib requirements.txt constraints.txt".split():
         source, target = ROOT / name, tmp_path / name
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
     for folder in (
@@ -46,7 +47,7 @@ def clone(tmp_path):
         (tmp_path / folder).mkdir(parents=True)
     shutil.copy(ROOT / "chapters/plans/families.toml", tmp_path / "chapters/plans")
     kernels = (
-        tmp_path / "sphinx_ext/kernels.py"
+        tmp_path / "src/book/kernels.py"
     )  # its notebooks need nothing of what most pages import
     kernels.write_text(
         re.sub(r"^IMPORTED = \(.*?\)", "IMPORTED = ()", kernels.read_text(), flags=re.M | re.S)
@@ -148,8 +149,8 @@ def noted(clone, monkeypatch):
     async def note(client, env):
         (clone / f"runs-{'beta' if 'beta' in str(client.nb) else 'alpha'}").touch()
 
-    monkeypatch.setattr("execution.NotebookClient.async_execute", note)
-    monkeypatch.setattr("execution.kernels.begin", lambda *given: None)
+    monkeypatch.setattr("book.execution.NotebookClient.async_execute", note)
+    monkeypatch.setattr("book.execution.kernels.begin", lambda *given: None)
 
 
 def test_only_what_depends_on_a_change_is_executed_again(clone, noted):
@@ -249,7 +250,7 @@ def test_notebooks_run_side_by_side_each_with_its_share_of_the_cores_and_where_a
         execute(notebooks(clone), clone)
 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr("execution.joblib.cpu_count", lambda: 2)
+    monkeypatch.setattr("book.execution.joblib.cpu_count", lambda: 2)
     meet = "import os, pathlib, time\npathlib.Path('%s').touch()\nwhile not pathlib.Path('%s').exists(): time.sleep(0.05)\n"
     write(
         clone,
@@ -267,7 +268,7 @@ def test_notebooks_run_side_by_side_each_with_its_share_of_the_cores_and_where_a
     assert executed(clone / "chapters/alpha.ipynb", clone).cells[1].outputs[0].text == "1 1\n"
     assert [name for name, _, _ in times(notebooks(clone), clone)] == ["alpha", "beta"]
     monkeypatch.setattr(
-        "execution.psutil.virtual_memory", lambda: type("memory", (), {"total": 3e9})
+        "book.execution.psutil.virtual_memory", lambda: type("memory", (), {"total": 3e9})
     )
     assert at_once() == 1
     assert environment(clone)["OMP_NUM_THREADS"] == "2"
@@ -301,7 +302,7 @@ def test_a_kernel_that_dies_fails_the_build(clone):
 def test_kernels_of_many_notebooks_are_copies_that_have_imported_and_are_else_as_one_that_was_started(
     clone, monkeypatch
 ):
-    monkeypatch.setattr("execution.at_once", lambda: 1)
+    monkeypatch.setattr("book.execution.at_once", lambda: 1)
     asks = (
         "import os, subprocess, sys\n"
         + "print({}, os.getcwd(), sys.path, os.environ['PYTHONPATH'], {})"

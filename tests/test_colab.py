@@ -14,13 +14,13 @@ import shutil
 import subprocess
 import tomllib
 
-import assignments
-import editions
 import pytest
 from conftest import ROOT
-from execution import key
-from pages import notebooks
 from test_wheels import EXAMPLES
+
+from book import assignments, editions
+from book.execution import key
+from book.pages import notebooks
 
 PYTHON = ROOT / ".venv-colab/bin/python"
 CHOSEN = (

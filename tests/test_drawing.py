@@ -6,13 +6,13 @@ import json
 import math
 import re
 
-import browser
 import pytest
 import torch
 import waves
 from conftest import AXE, ROOT, SCRIPTS, in_words, javascript, watched
 from stills import drawn, measured, stills
 
+from book import browser
 from course import drawing
 from course.chapter2 import measures as measures2
 from course.chapter6 import measures as measures6

@@ -7,10 +7,11 @@ you commit it: it is what readers of the pages will see change.
 import importlib
 import inspect
 
-import execution
 import pytest
 from conftest import ROOT
 from drawn import blocks, compare, lines, same, write
+
+from book import execution
 
 pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
 

@@ -4,15 +4,14 @@ import json
 import re
 from types import SimpleNamespace
 
-import assignments
-import chapters
 import evenings
 import lectures
 import pytest
-import reading
 from conftest import ROOT
 from docutils import nodes
 from docutils.utils import new_document
+
+from book import assignments, chapters, reading
 
 FIVE, (ENGINEER,) = evenings.plan(ROOT)["five"], evenings.plan(ROOT)["engineer"]
 

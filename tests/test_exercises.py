@@ -15,7 +15,6 @@ import time
 import tomllib
 import types
 
-import editions
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -24,6 +23,7 @@ from answers import read
 from conftest import ROOT, in_words
 from exercise import begin
 
+from book import editions
 from course import exercises
 from course.exercises import Case, Exercise, Right, Wrong, clock, compare
 from course.runs import race

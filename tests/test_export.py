@@ -2,7 +2,6 @@
 
 import random
 
-import export
 import numpy as np
 import onnxruntime
 import pytest
@@ -11,6 +10,7 @@ from conftest import ROOT
 from test_try import CHANGES, unseen
 from tiny_models import tiny
 
+from book import export
 from course.chapter2 import interventions
 from helpers import attention, intervention, models, probe
 from helpers.transformer import Block, Decoder

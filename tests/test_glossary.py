@@ -7,9 +7,9 @@ import re
 import networkx as nx
 import numpy as np
 import pytest
-import questions
 import torch
 
+from book import questions
 from course.runs import evaluation
 
 # the field's terms that lessons and questions use; each has an entry

@@ -10,9 +10,10 @@ import shutil
 
 import pytest
 from conftest import ROOT
-from execution import execute, executed
 from nbformat import v4
 from tiny_models import prose_tokenizer, save, tiny
+
+from book.execution import execute, executed
 
 pytestmark = pytest.mark.slow
 OF_THE_EMBEDDED = (

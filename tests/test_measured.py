@@ -2,9 +2,7 @@
 
 import shutil
 
-import kernels
 import matplotlib.mathtext
-import measured
 import pytest
 import torch
 from conftest import ROOT
@@ -13,6 +11,7 @@ from matplotlib.figure import Figure
 from test_dependencies import source  # noqa: F401  two packages, of two chapters over three tools
 from tiny_models import tiny
 
+from book import kernels, measured
 from course.build import dependencies
 from course.training import checkpoints
 from helpers import models, probe, transformer

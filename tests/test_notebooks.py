@@ -13,8 +13,9 @@ from collections.abc import Iterator
 
 import pytest
 from conftest import ROOT
-from pages import notebooks
 from pybtex.database import parse_file
+
+from book.pages import notebooks
 
 NOTEBOOKS = notebooks()
 NAMES = [p.relative_to(ROOT / "chapters").as_posix() for p in NOTEBOOKS]

@@ -9,9 +9,10 @@ import json
 import types
 
 import answering
-import browser
 import pytest
 from conftest import AXE, ROOT, javascript, watched
+
+from book import browser
 
 pytestmark = [
     pytest.mark.slow,

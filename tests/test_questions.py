@@ -6,13 +6,13 @@ import math
 import re
 from fractions import Fraction
 
-import families
 import networkx as nx
 import numpy as np
 import pytest
-import questions
 import scipy.stats
 import torch
+
+from book import families, questions
 
 ROWS = questions.load()
 FORMS = {

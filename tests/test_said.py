@@ -9,15 +9,14 @@ import json
 import re
 from pathlib import Path
 
-import editions
-import execution
 import pytest
 import stills
 from conftest import ROOT
 from drawn import NUMBER, blocks, compare, same
-from pages import notebooks
 from said import asserted, outputs, visible
 
+from book import editions, execution
+from book.pages import notebooks
 from course import drawing
 from course.report import store
 from course.report.sections import SECTIONS

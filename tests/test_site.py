@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from conftest import AXE, ROOT, SCRIPTS, watched
 from fontTools.ttLib import TTFont
-from lectures import lectures
 from matplotlib.font_manager import fontManager
-from pages import pages
 from PIL import Image, ImageSequence
 
+from book.lectures import lectures
+from book.pages import pages
 from course import drawing
 from course.chapter4 import measures
 from helpers import data, style
@@ -930,7 +930,7 @@ def test_a_line_has_sixty_to_seventy_two_characters(opened, name):
 
 
 def test_the_front_page_is_short_and_asks_before_it_answers(visit):
-    from chapters import listed
+    from book.chapters import listed
 
     page = visit("chapters/welcome.html")
     assert (

@@ -3,13 +3,12 @@
 import json
 import re
 
-import editions
 import pytest
 import quotations
 import sourced
-import units
 from conftest import ROOT, in_words
 
+from book import editions, units
 from course import scorecard
 from course.evidence.claims import CLAIMS
 from helpers import data

@@ -6,9 +6,10 @@ import re
 import subprocess
 import sys
 
-import assignments
 import pytest
 import sync
+
+from book import assignments
 
 URL = "https://github.com/somebody/attn.course"
 SETUP = sync.set_up(URL)

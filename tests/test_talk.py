@@ -10,16 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import chinese as around
-import editions
 import IPython
 import lectures
 import margins
 import nbformat
 import pandas as pd
 import pytest
-import slides
 import torch
-import units
 from conftest import ROOT, in_words
 from docutils.core import publish_doctree
 from fontTools.ttLib import TTFont
@@ -28,6 +25,7 @@ from markdown_it import MarkdownIt
 from matplotlib.text import Text
 from myst_parser.docutils_ import Parser
 
+from book import editions, slides, units
 from course import exercises, scorecard
 from course.build import dependencies
 from course.evidence import sources as course_sources

@@ -7,9 +7,11 @@ import json
 import re
 
 import pytest
-import questions
 import teaching
-from chapters import minutes
+import yaml
+
+from book import questions
+from book.chapters import minutes
 
 CHAPTERS = "123456"
 DECKS = [*((chapter, kind) for chapter in CHAPTERS for kind in ("lesson", "lab")), ("7", "lesson")]
@@ -33,7 +35,7 @@ def test_a_plan_fits_its_time_and_leaves_some_for_questions(root, name):
 
 def test_a_term_has_twelve_weeks_whose_minutes_add_up_and_none_plays_two_decks(root):
     weeks, plan = teaching.weeks(root, "term"), (root / "chapters/plans/term.yml").read_text()
-    given, played = teaching.yaml.safe_load(plan)["weeks"], []
+    given, played = yaml.safe_load(plan)["weeks"], []
     assert len(weeks) == 12
     for k, (week, told) in enumerate(zip(weeks, given, strict=True), 1):
         for kind in ("lecture", "class"):
@@ -63,7 +65,7 @@ def test_a_term_has_twelve_weeks_whose_minutes_add_up_and_none_plays_two_decks(r
 
 
 def plan_of_the_term(root):
-    return teaching.yaml.safe_load((root / "chapters/plans/term.yml").read_text())
+    return yaml.safe_load((root / "chapters/plans/term.yml").read_text())
 
 
 @pytest.mark.parametrize("size", [0, 1], ids=["twenty", "forty"])
@@ -166,7 +168,7 @@ def test_every_deck_says_what_to_leave_out_first(root, chapter, kind):
     assert 8 <= whole - rows[-1]["left"] <= whole / 3, (
         "room for a derivation or for questions, and a lecture is left"
     )
-    needed = {each for part in teaching.yaml.safe_load((root / "chapters/plans/hour.yml").read_text())["rows"] for each in part.get("slides", [])}  # fmt: skip
+    needed = {each for part in yaml.safe_load((root / "chapters/plans/hour.yml").read_text())["rows"] for each in part.get("slides", [])}  # fmt: skip
     assert not needed & {f"{name}#{each['id']}" for each in rows}, (
         "what the shortest plan shows is not left out"
     )

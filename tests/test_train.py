@@ -10,7 +10,6 @@ import re
 import shutil
 import time
 
-import browser
 import live
 import pandas as pd
 import psutil
@@ -19,6 +18,7 @@ import torch
 from conftest import AXE, ROOT, SCRIPTS, javascript, watched
 from torch.nn import functional
 
+from book import browser
 from course.exercises import workshop
 from course.exercises.workshop import parts
 from course.runs import entries, protocol, rates

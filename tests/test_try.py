@@ -7,13 +7,12 @@ import math
 import re
 import urllib.parse
 
-import browser
-import export
 import live
 import pytest
 import torch
 from conftest import AXE, ROOT, SCRIPTS, javascript, watched
 
+from book import browser, export
 from course.training import checkpoints
 from helpers import attention, intervention, models, probe
 from helpers.transformer import Decoder

@@ -12,11 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "src"))
+from helpers import models, probe
+from helpers.models import LanguageModel
 
-from helpers import models, probe  # noqa: E402
-from helpers.models import LanguageModel  # noqa: E402
+ROOT = Path(__file__).resolve().parents[1]
 
 LENGTHS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512)
 TOKENS = ("ones", "digits")

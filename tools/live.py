@@ -31,7 +31,6 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "src"))
 
 from course.build import dependencies  # noqa: E402  what takes seconds to import waits until something has changed
 
@@ -50,7 +49,7 @@ def key() -> str:
     lock = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"][
         "node_modules/onnxruntime-web"
     ]
-    exporter = (ROOT / "tools/export.py").read_text()
+    exporter = Path(export.__file__).read_text()
     return dependencies.key(
         f"{exporter}\nfrom course import checkpoints\nfrom helpers import intervention, models, probe",
         exporter,
@@ -62,8 +61,7 @@ def key() -> str:
 
 def made() -> None:
     """Write the parts and `model.json`, which names them."""
-    import export
-
+    from book import export
     from helpers import models
 
     source, folder = models.blocks(), models.embedded()
@@ -131,8 +129,7 @@ SMALL = {
 
 def small() -> dict:
     """The course's own decoders as they are now, for the page that runs them."""
-    import export
-
+    from book import export
     from course.training import checkpoints
 
     found = {}

@@ -8,9 +8,10 @@ import io
 import sys
 from pathlib import Path
 
-import browser
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from book import browser
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "_build/look"

@@ -3,10 +3,11 @@
 import io
 from pathlib import Path
 
-import browser
 import yaml
 from playwright.sync_api import sync_playwright
 from pypdf import PdfWriter
+
+from book import browser
 
 ROOT = Path(__file__).resolve().parents[1]
 HIDDEN = '<p class="book-pdf" hidden>'

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("src/helpers", "src/course", "tools", "sphinx_ext", "benchmarks", "tests")
+FOLDERS = ("src/helpers", "src/course", "src/book", "tools", "sphinx_ext", "benchmarks", "tests")
 LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,

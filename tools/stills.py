@@ -4,17 +4,16 @@ drawing itself; and what the machine quotes of real models and of the race (`pyt
 import json
 import math
 import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "src"))
-from barcodes import SHADES  # noqa: E402
+from barcodes import SHADES
 
-from course import drawing  # noqa: E402
-from course.chapter2 import measures  # noqa: E402
-from course.runs import comparison  # noqa: E402
-from helpers import data  # noqa: E402
+from course import drawing
+from course.chapter2 import measures
+from course.runs import comparison
+from helpers import data
+
+ROOT = Path(__file__).resolve().parents[1]
 
 SHOWN = "local RoPE, global NoPE"  # at the last stop: the part that keeps what plain RoPE loses
 TASKS = ("retrieval", "last", "counting")

@@ -13,10 +13,10 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
-from pages import ROOT, notebooks
+from book.pages import ROOT, notebooks
+from book.repository import repository, site
 
 SETUP = """\
 import importlib.util, sys  # On Colab, this cell installs the course.
@@ -36,15 +36,6 @@ REMOTE = re.compile(
     r"([A-Za-z0-9][\w.-]*)/([\w.-]+?)(?:\.git)?/*"
 )
 MARKS = {".md": ("<!--", " -->")}  # of a block that is written here; a `#` in every other file
-
-
-def repository() -> str:
-    """The address that pyproject.toml holds; empty where none is set."""
-    return (
-        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-        .get("urls", {})
-        .get("Repository", "")
-    )
 
 
 def address(remote: str) -> str:
@@ -68,13 +59,6 @@ def without_token(remote: str) -> str:
     'https://example.org/a/b'
     """
     return re.sub(r"(?<=//)[^/]*@", "", remote)
-
-
-def site(url: str) -> str:
-    """Where GitHub publishes the pages of a repository."""
-    owner, name = url.removeprefix("https://github.com/").split("/")
-    home = f"{owner.lower()}.github.io"
-    return f"https://{home}/" if name.lower() == home else f"https://{home}/{name}/"
 
 
 def git(*command: str) -> str:

@@ -22,7 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import joblib
-from pages import ROOT
+
+from book.pages import ROOT
 
 TABLE = ROOT / "benchmarks/times.csv"
 PAGE, FIGURES = "chapters/glossary.md", "src/course/chapter3/figures.py"

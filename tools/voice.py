@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pages import ROOT, pages
+from book.pages import ROOT, pages
 
 # habit: its pattern, and its rate in good books; of the first two, more is better
 HABITS = {

@@ -4,13 +4,11 @@
 """
 
 import json
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "src"))
+from helpers import data
 
-from helpers import data  # noqa: E402
+ROOT = Path(__file__).resolve().parents[1]
 
 LENGTHS = (16, 32, 64, 128)
 TASKS = {

@@ -1,7 +1,7 @@
 // The course's own small decoders, token by token in plain JavaScript: their 40,000 to 100,000 weights need no runtime.
 // Held against PyTorch by tests/test_try.py.
 
-/** What `course_decoder` of tools/export.py wrote, with its weights as arrays. */
+/** What `course_decoder` of src/book/export.py wrote, with its weights as arrays. */
 export function unpacked(written) {
   const weights = {};
   for (const [name, { shape, data }] of Object.entries(written.weights)) {

@@ -5,7 +5,7 @@
     ids = probe.encode(model, "The cat sat on the mat. The cat")
     windowed = intervention.read(model, ids, mask=attention.window_mask(len(ids), 4))
 
-The page "Try it" does the same in a browser, on the graph that `tools/export.py` writes; the tests hold them equal.
+The page "Try it" does the same in a browser, on the graph that `book.export` writes; the tests hold them equal.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Kernels that begin as copies of one process, which has imported what most pages import.
 
 Torch, transformers and Matplotlib take five seconds of processor to import, and a build starts some sixty kernels. Run as
-a script this is the process that is copied: it gets a line for each kernel, and answers with the number of its process.
+a module this is the process that is copied: it gets a line for each kernel, and answers with the number of its process.
 The language model is in it, too, for whoever loads it first in a kernel.
 """
 
@@ -33,8 +33,9 @@ INLINE = "module://matplotlib_inline.backend_inline"  # as a kernel would set it
 
 def serve(root: Path) -> None:
     """Import, then become a kernel for each line of the standard input."""
-    measured = importlib.import_module("measured")
-    del sys.path[0]  # where this script lies
+    from book import measured
+
+    del sys.path[0]  # the folder in which this module was started
     for name in IMPORTED:
         importlib.import_module(name)
     measured.keep(root)
@@ -66,9 +67,9 @@ def parse_once() -> None:
 
 def load_once() -> None:
     """Load the language model; who first asks for it in a kernel, with these settings and on the CPU, has this one."""
-    import measured
     import torch
 
+    from book import measured
     from helpers import compute, models
 
     load, state, ready = models.load, torch.get_rng_state(), []
@@ -149,7 +150,9 @@ def begin(env: dict[str, str], root: Path) -> None:
         more = {"MPLBACKEND": INLINE, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         _begun.append(
-            subprocess.Popen([sys.executable, __file__, str(root)], env=env | more, **pipes)
+            subprocess.Popen(
+                [sys.executable, "-m", "book.kernels", str(root)], env=env | more, **pipes
+            )
         )
 
 

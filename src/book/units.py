@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from helpers import style, words
 
-DATA = Path(__file__).resolve().parents[1] / "data"
+DATA = Path(__file__).resolve().parents[2] / "data"
 SAID, CODE = "said", "code"
 MATH = re.compile(r"\$\$?[^$]+\$\$?")
 ROW = re.compile(r"\|[\s:|-]+\|?")

@@ -15,7 +15,8 @@ import tomllib
 import networkx as nx
 import numpy as np
 import torch
-from pages import ROOT
+
+from book.pages import ROOT
 
 TABLE = tomllib.loads((ROOT / "chapters/plans/families.toml").read_text())
 KNOWN = {"math": math, "np": np, "nx": nx, "torch": torch}

@@ -1,6 +1,6 @@
 """How long a page takes to read, computed from what stands open on it.
 
-    python tools/reading.py [PAGE …]     minutes of each page, or of each section of the pages that are named
+    python -m book.reading [PAGE …]     minutes of each page, or of each section of the pages that are named
 
 A minute has 150 words of mathematical prose; a line of open code takes 8 seconds, a formula 10, a control or a guess 30.
 All of it is multiplied by PACE, for pictures, outputs and second looks. PACE was set once, by the times that one careful
@@ -12,7 +12,7 @@ import json
 import re
 from pathlib import Path
 
-from pages import ROOT
+from book.pages import ROOT
 
 WORDS, LINE, FORMULA, CONTROL, PACE = 150, 8 / 60, 10 / 60, 0.5, 2.2
 FOLDED = {"hide-input", "hide-cell", "remove-cell", "cue"}

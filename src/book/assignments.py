@@ -1,0 +1,657 @@
+"""Assignments of a term: handed out without solutions, marked by what a submission computes on cases that no page shows.
+
+python tools/assignments.py make _build/assignments             handouts, and the solutions in a folder of their own
+python tools/assignments.py mark 3 FOLDER --seed 2027           marks every notebook in a folder, and keeps what it ran
+python tools/assignments.py draw 2027 _build/term               an assignment and an examination that stand on no page
+python tools/assignments.py mark drawn FOLDER --seed 2027       marks that assignment
+
+`chapters/plans/assignments.yml` says which exercises an assignment has, their points, and the cases; the seed makes their
+numbers new. Each submission runs in a process of its own, with a limit of time, memory and file size. Where `bwrap` is
+there (Debian's package is bubblewrap), it sees no network and no files but Python's and an empty folder; where there is
+none, Python's own events refuse these, which keeps mischief out and not intent. It hands back values alone. They are
+compared here, as the exercise's check compares them, with what the solution gives; the first
+100 kB of what it prints are kept and not read.
+
+A case is the arguments of one call, in Python, with `seed` for numbers that change with the term. Statement, stub and
+solution come from the exercise itself. `tests/test_assignments.py` wants
+every exercise in a class, an assignment or the list of those left out, and tries wrong, half-right and hostile
+submissions. A step of the workshop (`chapters/7-the-race/build.ipynb`) is a cell tagged `step`, whose lines are taken
+out of the handout, and a cell tagged `check`; `make exercise` writes neither: its text must say every name and shape
+that the check asks for, and its minutes must add up.
+"""
+
+import argparse
+import contextlib
+import csv
+import functools
+import importlib
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import pandas as pd
+import yaml
+
+from book import families, questions
+from book.pages import ROOT
+from course.build.files import writable
+
+SECONDS, CASE = (
+    300,
+    30,
+)  # for a submission, the import of torch on a busy machine too; and for one cell or one case
+PRINTED = 100_000  # bytes that are kept of what a submission prints: all that comes behind is read and dropped
+ROOM = 64 << 20  # bytes of all files that a submission writes, where walls can hold it to that
+CHILD = Path(__file__).with_name("assignments_child.py")
+
+
+def plan(root: Path = ROOT) -> dict[int, list[dict]]:
+    """By assignment its exercises: number, points, cases."""
+    return yaml.safe_load((root / "chapters/plans/assignments.yml").read_text())["assignments"]
+
+
+def entries(root: Path, number: int | str, seed: int) -> list[dict]:
+    """What an assignment asks; that of the seed alone is called "drawn"."""
+    return families.asked(seed) if number == "drawn" else plan(root)[number]
+
+
+def exercise(root: Path, number: str) -> list[dict]:
+    """The cells of an exercise, from its heading to the next one.
+
+    Raises:
+        ValueError: there is none of this number.
+    """
+    found, inside = [], False
+    for path in root.glob(f"chapters/{number.split('.')[0]}-*/exercises.ipynb"):
+        for cell in json.loads(path.read_text())["cells"]:
+            heading = re.search(r"^## (\d+\.\d+ )?", "".join(cell["source"]), re.M)
+            if heading and cell["cell_type"] == "markdown":
+                inside = (heading[1] or "").strip() == number
+            found += [cell] if inside else []
+    if not found:
+        raise ValueError(f"number must be that of an exercise, not {number!r}")
+    return found
+
+
+def parts(root: Path, number: str, seed: int = 0) -> dict[str, str]:
+    """Statement, stub and solution of an exercise, and the name of its function, as the notebook has them, or the seed."""
+    if not number[0].isdigit():
+        return families.parts(number, seed)
+    cells = exercise(root, number)
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    stub, solution = (
+        next(text for text in code if part in text)
+        for part in ("raise NotImplemented", "def solution")
+    )
+    stub = stub[stub.index("def ") :] if stub.startswith("prediction") else stub
+    name = re.search(r"^def (\w+)", stub, re.M)[1]
+    body = solution[solution.index("def solution") :].split("\n\n\nchecks.")[0]
+    return {
+        "statement": "".join(cells[0]["source"]),
+        "stub": stub,
+        "name": name,
+        "solution": body.replace("def solution(", f"def {name}(", 1),
+    }
+
+
+def notebook(cells: list[tuple[str, str]]) -> str:
+    made = [
+        {
+            "cell_type": kind,
+            "id": f"a{k:02d}",
+            "metadata": {},
+            "source": text.splitlines(keepends=True),
+        }
+        | ({"outputs": [], "execution_count": None} if kind == "code" else {})
+        for k, (kind, text) in enumerate(cells)
+    ]
+    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    return (
+        json.dumps(
+            {"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1
+        )
+        + "\n"
+    )
+
+
+def imports(root: Path, chapter: int, solved: bool) -> str:
+    """What the chapter's exercises import, but for the checks; without solutions nothing of the course, which has answers."""
+    if not chapter:
+        return "import math\n\nimport networkx as nx\nimport numpy as np\nimport torch"
+    (path,) = root.glob(f"chapters/{chapter}-*/exercises.ipynb")
+    code = [
+        "".join(c["source"])
+        for c in json.loads(path.read_text())["cells"]
+        if c["cell_type"] == "code"
+    ]
+    without = ("checks", "course") if solved else ("checks", "course", "helpers")
+    return "\n".join(
+        line for line in code[1].splitlines() if not any(word in line for word in without)
+    ).strip()
+
+
+def asked_for(statement: str) -> str:
+    """A statement without the sentences on a check that a handout does not have, and without links into the book."""
+    told = re.split(r"(?<=[.?]) (?=[A-Z])", re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", statement))
+    return " ".join(each for each in told if "the check" not in each.lower())
+
+
+def handout(root: Path, number: int | str, solved: bool = False, seed: int = 0) -> str:
+    """The notebook of an assignment, with stubs, or with solutions."""
+    asked, drawn = entries(root, number, seed), number == "drawn"
+    rules = (
+        f"# {'The assignment of this term' if drawn else f'Assignment {number}'}\n\nTen points. Hand in this file, run from the top, under your own name: `name.ipynb`. "
+        "Your functions are tried on other numbers than the examples, with PyTorch, NumPy, SciPy and networkx and without "
+        "this course's packages; print what you like, it is not read. "
+    )
+    rules += (
+        "A guess has a point, and its reason another."
+        if drawn
+        else "What is asked to be predicted is written down for yourself and has no points."
+    )
+    cells = [("markdown", rules), ("code", imports(root, 0 if drawn else number, solved))]
+    for each in asked:
+        found = parts(root, each["exercise"], seed)
+        title = re.sub(
+            r"^## \S+ ",
+            f"## {each['points']} point{'s' * (each['points'] > 1)}: ",
+            asked_for(found["statement"]),
+        )
+        cells += [("markdown", title)]
+        cells += [("code", found["solution" if solved else "stub"])]
+    return notebook(cells)
+
+
+# pages of steps, which are handed out with their steps' lines taken out
+WORKSHOP = {
+    "build-it.ipynb": "0-build-it/build",
+    **{
+        f"yours-{path.parent.name[0]}.ipynb": f"{path.parent.name}/yours"
+        for path in sorted(ROOT.glob("chapters/*/yours.ipynb"))
+    },
+    "workshop.ipynb": "7-the-race/build",
+}
+
+
+def stripped(text: str, folder: str) -> str:
+    """A page of steps without their lines: each has the names that its check wants, still empty; links lead to handouts first."""
+    book, beside = json.loads(text), {f"{page}.ipynb": name for name, page in WORKSHOP.items()}
+
+    def leads(link: re.Match) -> str:
+        page = os.path.normpath(f"{folder}/../{link[1]}")
+        return f"]({beside.get(page, f'../{page}')}"
+
+    for cell in book["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = [
+                re.sub(r"\]\(([^):#]+\.(?:ipynb|md))", leads, line) for line in cell["source"]
+            ]
+        if "step" in cell["metadata"].get("tags", []):
+            text = "".join(cell["source"])
+            names = re.findall(r"^(?:def|class) (\w+)|^(\w+(?:, \w+)*) = ", text, re.M)
+            names = dict.fromkeys(", ".join(first or second for first, second in names).split(", "))
+            cell["source"] = [
+                f"# {len(text.splitlines())} lines or fewer\n",
+                f"{' = '.join(names)} = ...\n",
+            ]
+            cell["metadata"] = {"tags": ["step"]}  # nothing to fold
+    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+
+
+def folder_of(root: Path, number: float | str) -> str:
+    """The folder of an exercise's chapter."""
+    (path,) = root.glob(f"chapters/{str(number).split('.')[0]}-*/exercises.ipynb")
+    return path.parent.name
+
+
+def without_solutions(root: Path, number: str) -> list[dict]:
+    """The cells of an exercise as a learner gets them: statement, stub, check and hints, with the chapter's imports in front."""
+    folder = folder_of(root, number)
+    book = json.loads((root / f"chapters/{folder}/exercises.ipynb").read_text())["cells"]
+    code = [cell for cell in book if cell["cell_type"] == "code"]
+    start = {
+        **code[1],
+        "id": f"imports-{number.replace('.', '-')}",
+    }  # other pages of the evening have `checks` of their own
+    cells = [
+        cell
+        for cell in exercise(root, number)
+        if not "".join(cell["source"]).startswith("# @title Solution")
+    ]
+    cells = [cell for cell in cells if "checks.progress()" not in "".join(cell["source"])]
+    hidden = re.compile(r"<details>\s*<summary>Solution in words.*?</details>", re.S)
+    for cell in cells:
+        text = (
+            hidden.sub("", "".join(cell["source"]))
+            if cell["cell_type"] == "markdown"
+            else "".join(cell["source"])
+        )
+        cell["source"] = text.splitlines(keepends=True)
+    return [cells[0], start, *cells[1:]]
+
+
+def evening(root: Path, number: int) -> str:
+    """The notebook of one of the five evenings: its pages of steps without their lines, and its exercises without solutions."""
+    row = yaml.safe_load((root / "chapters/plans/evenings.yml").read_text())["five"][number - 1]
+    book = json.loads((root / "chapters/0-build-it/build.ipynb").read_text())
+    pages = {page: name for name, page in WORKSHOP.items()}
+    about = f"# Evening {number}: {row['name']}\n\nTonight you learn {row['learn']}. Read the parts of the lessons on the site, and write here."
+    title = {
+        "cell_type": "markdown",
+        "id": f"evening-{number}",
+        "metadata": {},
+        "source": about.splitlines(keepends=True),
+    }
+    cells = [book["cells"][0], title]
+    for part in row["parts"]:
+        for each in part.get("exercises", ()):
+            cells += without_solutions(root, f"{each}")
+        if (page := part.get("page")) in pages:
+            cells += _steps(
+                json.loads(stripped((root / f"chapters/{page}.ipynb").read_text(), page))["cells"][
+                    1:
+                ],
+                part.get("steps"),
+            )
+        elif page and page.endswith("/own"):
+            cells += json.loads((root / f"chapters/{page}.ipynb").read_text())["cells"][1:]
+    for cell in cells:
+        if cell["cell_type"] == "markdown":  # a handout has no pages of the book beside it
+            cell["source"] = [
+                re.sub(r"\[([^\]]+)\]\([^):#]+\.(?:ipynb|md)[^)]*\)", r"\1", line)
+                for line in cell["source"]
+            ]
+    return json.dumps(book | {"cells": cells}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _steps(cells: list[dict], numbers: list[int] | None) -> list[dict]:
+    """The cells of these steps, and of what stands before the first; all cells where no numbers are given."""
+    found, inside = [], True
+    for cell in cells:
+        heading = (
+            re.search(r"^### (\d+)\. ", "".join(cell["source"]), re.M)
+            if cell["cell_type"] == "markdown"
+            else None
+        )
+        inside = int(heading[1]) in numbers if heading and numbers else inside
+        found += [cell] if inside else []
+    return found
+
+
+def handouts(root: Path = ROOT) -> dict[str, str]:
+    """What is handed out, by file name: assignments, pages of steps without their lines, and the notebooks of five evenings."""
+    steps = {
+        name: stripped((root / f"chapters/{folder}.ipynb").read_text(), folder)
+        for name, folder in WORKSHOP.items()
+    }
+    evenings = {f"evening-{k}.ipynb": evening(root, k) for k in range(1, 6)}
+    return {f"assignment-{n}.ipynb": handout(root, n) for n in plan(root)} | steps | evenings
+
+
+def make(out: Path, root: Path = ROOT) -> None:
+    """Write what is handed out, and the solutions of all of it in a folder of their own."""
+    solved = {f"assignment-{n}.ipynb": handout(root, n, solved=True) for n in plan(root)}
+    solved |= {
+        name: (root / f"chapters/{folder}.ipynb").read_text() for name, folder in WORKSHOP.items()
+    }
+    for kind, files in (("handouts", handouts(root)), ("solutions", solved)):
+        (out / kind).mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (out / kind / name).write_text(text)
+
+
+def draw(
+    seed: int, out: Path, root: Path = ROOT, chapters: Sequence[int] = questions.CHAPTERS
+) -> None:
+    """Write the assignment of a term's seed and an examination on these chapters, and what is right in them."""
+    out.mkdir(parents=True, exist_ok=True)
+    books = {
+        f"drawn{end}.ipynb": handout(root, "drawn", solved, seed)
+        for end, solved in (("", False), ("-solved", True))
+    }
+    for name, text in (books | questions.paper(seed, root, chapters)).items():
+        (out / name).write_text(text, encoding="utf-8")
+
+
+# Marking -----------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def door() -> bool:
+    """Whether bubblewrap is here and may make its walls."""
+    known = shutil.which("bwrap")
+    return (
+        bool(known) and not subprocess.run([*walls("/tmp"), "true"], capture_output=True).returncode
+    )
+
+
+@functools.cache
+def sized() -> bool:
+    """Whether this bubblewrap can hold a folder to a size (0.9 and later)."""
+    known = shutil.which("bwrap")
+    return (
+        bool(known)
+        and "--size" in subprocess.run([known, "--help"], capture_output=True, text=True).stdout
+    )
+
+
+def walls(room: str) -> list[str]:
+    """The command that shuts a process in: no network, no other processes, files of Python to read, and one folder to write."""
+    python = {os.path.realpath(each) for each in (sys.prefix, sys.base_prefix)} - {"/usr"}
+    seen = [
+        f"--ro-bind-try {each} {each}"
+        for each in ("/usr", "/bin", "/lib", "/lib64", *sorted(python), str(CHILD))
+    ]
+    made = "--unshare-all --die-with-parent --new-session --cap-drop ALL --proc /proc --dev /dev --tmpfs /tmp"
+    folder = ["--size", str(ROOM), "--tmpfs", room] if sized() else ["--bind", room, room]
+    return ["bwrap", *made.split(), *" ".join(seen).split(), *folder, "--chdir", room]
+
+
+def keep_first(pipe: BinaryIO, file: BinaryIO, most: int = PRINTED) -> None:
+    """Copy the first bytes of a pipe into a file, and read the rest without keeping it, until the pipe is closed."""
+    left = most
+    while chunk := pipe.read1(1 << 16):
+        file.write(chunk[:left])
+        left -= len(chunk[:left])
+    if not left:
+        file.write(f"\n(the first {most:,} bytes)\n".encode())
+    file.flush()
+
+
+def run(
+    source: str, number: int | str, seed: int, keep: Path, root: Path = ROOT
+) -> dict[str, list]:
+    """What a notebook's functions give on the cases, by exercise: a value, or a sentence on why there is none.
+
+    Args:
+        keep: a folder for the notebook, what it printed, and what came back.
+    """
+    keep.mkdir(parents=True, exist_ok=True)
+    (keep / "submission.ipynb").write_text(source)
+    asked = [
+        {"name": parts(root, e["exercise"], seed)["name"], "cases": e["cases"]}
+        for e in entries(root, number, seed)
+    ]
+    clean = {"PATH": os.environ.get("PATH", ""), "OMP_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as room, (keep / "printed.txt").open("wb") as printed:
+        with (keep / "returned.jsonl").open("wb") as back:
+            command = [
+                *(walls(room) if door() else ()),
+                sys.executable,
+                "-u",
+                str(CHILD),
+                str(back.fileno()),
+            ]
+            process = subprocess.Popen(
+                command, cwd=room, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                start_new_session=True, env=clean | {"HOME": room}, pass_fds=[back.fileno()],
+            )  # fmt: skip
+            reader = threading.Thread(
+                target=keep_first, args=(process.stdout, printed), daemon=True
+            )
+            reader.start()
+            try:
+                job = {
+                    "asked": asked,
+                    "seed": seed,
+                    "seconds": CASE,
+                    "room": room,
+                    "source": source,
+                }
+                with contextlib.suppress(BrokenPipeError):  # it ended before it had read its job
+                    process.stdin.write(json.dumps(job).encode())
+                    process.stdin.close()
+                process.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                pass
+            finally:
+                with contextlib.suppress(
+                    ProcessLookupError
+                ):  # what it has started may hold the pipe open
+                    os.killpg(process.pid, 9)
+                process.wait()
+                reader.join(5)
+    return returned(keep / "returned.jsonl", asked)
+
+
+def returned(path: Path, asked: list[dict]) -> dict[str, list]:
+    """The lines that came back, those that fit a case; the rest of the cases have none."""
+    found = {each["name"]: [("nothing came back", None)] * len(each["cases"]) for each in asked}
+    for line in path.read_text(errors="replace").splitlines():
+        try:
+            name, case, problem, value = json.loads(line)
+            found[name][case] = (str(problem), value)
+        except (ValueError, KeyError, IndexError, TypeError):
+            continue  # what a submission wrote there itself
+    return found
+
+
+class Key:
+    """What is right in an exercise: its cases, and the comparison of its check. It is made in memory, and written nowhere."""
+
+    def __init__(self, root: Path, asked: dict, seed: int):
+        import networkx
+        import scipy.stats
+        import torch
+
+        from course import exercises
+
+        found, self.number, self.points, self.checks = (
+            parts(root, asked["exercise"], seed),
+            asked["exercise"],
+            asked["points"],
+            exercises,
+        )
+        drawn = "call" in found
+        names = (
+            families.KNOWN
+            if drawn
+            else vars(importlib.import_module(f"course.chapter{self.number[0]}.checks"))
+        )
+        self.names = names | {"solved": {}}
+        exec(
+            imports(root, 0 if drawn else int(self.number[0]), True) + "\n" + found["solution"],
+            self.names["solved"],
+        )
+        self.name, self.solution = found["name"], self.names["solved"][found["name"]]
+        book = {} if drawn else exercises.tables(names)
+        self.row = (
+            found
+            if drawn
+            else next(row for row in book.values() if row.get("number") == self.number)
+        )
+        self.given = []
+        for k, text in enumerate(asked["cases"]):
+            torch.manual_seed(seed + k)
+            known = {
+                "torch": torch,
+                "math": math,
+                "nx": networkx,
+                "stats": scipy.stats,
+                "seed": seed + k,
+            }
+            self.given += exercises.cases(known, text)
+
+    def compare(self, answer: Callable, given: list, mistakes: str = "") -> str:
+        """Nothing where a function gives what is right, else the check's sentence on what it gives."""
+        try:
+            call = self.row.get("call", f"{self.name}()")
+            self.checks.compare(
+                self.names,
+                call,
+                answer,
+                self.solution,
+                given,
+                mistakes,
+                tolerance=self.row.get("tolerance", 1e-6),
+            )
+        except self.checks.Wrong as wrong:
+            return str(wrong)
+        return ""
+
+    def mark(self, given: list) -> tuple[float, str]:
+        """The points for what came back, case by case, and the first thing that is wrong."""
+        good = [
+            not self.compare(Given(self, [case], [value]), [case])
+            for case, value in zip(self.given, given, strict=True)
+        ]
+        share = round(self.points * sum(good) / len(good), 1)
+        return share, "" if all(good) else self.compare(
+            Given(self, self.given, given), self.given, self.row.get("mistakes", "")
+        )
+
+
+class Given:
+    """What came back from a submission, as a function: for the arguments of a case, the value that it gave there."""
+
+    def __init__(self, key: Key, cases: list, values: list):
+        self.key, self.known = key, list(zip(cases, values, strict=True))
+
+    def __call__(self, *arguments: object) -> object:
+        import torch
+
+        for case, (problem, value) in self.known:
+            if all(map(self.same, case.arguments, arguments)):
+                if problem:
+                    raise self.key.checks.Wrong(f"{self.key.name}({case.text}): {problem}")
+                kind, value = json.loads(value)
+                return (
+                    torch.tensor(value, dtype=getattr(torch, kind))
+                    if kind.startswith(("float", "bfloat"))
+                    else value
+                )
+        raise KeyError("no case has these arguments")
+
+    def same(self, one: object, other: object) -> bool:
+        if callable(one) or getattr(one, "dtype", None) != getattr(other, "dtype", None):
+            return one is other
+        return self.key.checks._unchanged(one, other)
+
+
+def folders(paths: Iterable[Path]) -> dict[Path, str]:
+    """The name of a folder for each submission: letters, digits and underscores of its own, and never one twice.
+
+    >>> list(folders([Path("A b.ipynb"), Path("a_b.ipynb"), Path("...ipynb")]).values())
+    ['A_b', 'a_b_2', '__']
+    """
+    found: dict[Path, str] = {}
+    for path in paths:
+        name = re.sub(r"\W", "_", path.name.removesuffix(".ipynb"))
+        taken, k = {each.casefold() for each in found.values()}, 2
+        found[path] = name
+        while found[path].casefold() in taken:
+            found[path], k = f"{name}_{k}", k + 1
+    return found
+
+
+def harmless(text: str) -> str:
+    """A text as a table may hold it: none that a spreadsheet would compute, and no letter that cannot be written.
+
+    >>> harmless("=HYPERLINK(1)"), harmless("a = b")
+    ("'=HYPERLINK(1)", 'a = b')
+    """
+    text = text.encode("utf-8", "replace").decode()
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROOT) -> pd.DataFrame:
+    """One row a submission: points by exercise, their sum, and the first thing that went wrong.
+
+    A row is written when its submission has ended. One that ends in an error of any kind has no points and the error's name.
+
+    Raises:
+        ValueError: no such assignment, or no notebook in the folder.
+    """
+    if number not in [*plan(root), "drawn"]:
+        raise ValueError(
+            f"number must be one of {', '.join(map(str, plan(root)))} or drawn, not {number!r}"
+        )
+    submissions = sorted(folder.glob("*.ipynb"))
+    if not submissions:
+        raise ValueError(f"folder must have notebooks, and {folder} has none")
+    keys = [Key(root, asked, seed) for asked in entries(root, number, seed)]
+    assert not [
+        key.number for key in keys for case in key.given if key.compare(key.solution, [case])
+    ]
+    rows, heads = (
+        [],
+        [
+            "who",
+            *(key.number for key in keys),
+            "points",
+            "remark",
+            *(["reasons"] if number == "drawn" else []),
+        ],
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    with writable(out / "marks.csv").open("w", newline="", errors="replace") as file:
+        table = csv.DictWriter(file, heads)
+        table.writeheader()
+        for path, kept in folders(submissions).items():
+            row = {"who": path.name.removesuffix(".ipynb")} | {key.number: 0.0 for key in keys}
+            try:
+                came = run(path.read_text(errors="replace"), number, seed, out / kept, root)
+                marks = {key.number: key.mark(came[key.name]) for key in keys}
+                row |= {each: points for each, (points, _) in marks.items()}
+                row["remark"] = next((said for _, said in marks.values() if said), "")
+                if number == "drawn":
+                    row["reasons"] = families.reasons(path.read_text(errors="replace"))
+            except Exception as error:  # whatever a submission is, the next one is marked
+                row["remark"] = f"not marked: {type(error).__name__}: {error}"
+            row["points"] = round(sum(row[key.number] for key in keys), 1)
+            row |= {key: harmless(row[key]) for key in ("who", "remark", "reasons") if key in row}
+            rows.append(row)
+            table.writerow(row)
+            file.flush()
+    return pd.DataFrame(rows, columns=heads).set_index("who")
+
+
+DOOR = """
+No `bwrap` may make its walls here: submissions are shut in by Python's own events alone. That keeps mischief out, not
+intent. Install bubblewrap, or run this in a container that holds nothing but this course.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    making, marking, drawing = map(commands.add_parser, ("make", "mark", "draw"))
+    making.add_argument("out", type=Path)
+    drawing.add_argument("seed", type=int)
+    drawing.add_argument("out", type=Path)
+    drawing.add_argument(
+        "--chapters", type=int, nargs="+", choices=questions.CHAPTERS, default=[*questions.CHAPTERS]
+    )
+    marking.add_argument(
+        "number",
+        type=lambda said: int(said) if said.isdigit() else said,
+        choices=[*plan(), "drawn"],
+    )
+    marking.add_argument("folder", type=Path)
+    marking.add_argument("--seed", type=int, default=0, help="other numbers for another term")
+    marking.add_argument("--out", type=Path, default=ROOT / "_build/marks")
+    chosen = parser.parse_args()
+    try:
+        if chosen.command == "make":
+            make(chosen.out)
+        elif chosen.command == "draw":
+            draw(chosen.seed, chosen.out, chapters=sorted({*chosen.chapters}))
+        else:
+            if not door():
+                print(DOOR.strip(), file=sys.stderr)
+            print(mark(chosen.number, chosen.folder, chosen.seed, chosen.out).to_string())
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""What notebooks say about their chapters: title, question, minutes."""
+
+import html
+import json
+import re
+from pathlib import Path
+
+import yaml
+
+from book import editions, reading
+
+
+def listed(root: Path) -> list[Path]:
+    """The lesson of each chapter, in the order of the book."""
+    parts = yaml.safe_load((root / "_toc.yml").read_text())["parts"]
+    files = [chapter["file"] for part in parts for chapter in part["chapters"]]
+    return [
+        path
+        for name in files
+        if name.endswith("/lesson") and (path := root / f"{name}.ipynb").exists()
+    ]
+
+
+def markdown(path: Path) -> str:
+    cells = json.loads(path.read_text())["cells"]
+    return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+
+
+def said(text: str, word: str) -> str:
+    """What stands after `> **word.**`, as HTML."""
+    found = re.search(rf"^> \*\*{word}[.。]\*\* (.+?)(?:\n(?!>)|\Z)", text, re.M | re.S)
+    plain = html.escape(re.sub(r"\n> ?", " ", found[1]).strip()) if found else ""
+    plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", plain)
+    plain = re.sub(r"\*\*(.+?)\*\*|\*(.+?)\*", lambda m: f"<em>{m[1] or m[2]}</em>", plain)
+    return re.sub(
+        r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', plain
+    )
+
+
+def question(path: Path) -> str:
+    """What a page asks, in its language."""
+    home, here, name = path.with_suffix(".zh.po").as_posix().rpartition("/chapters/zh/")
+    if here:
+        return said(next(iter(editions.texts(Path(home, "chapters", name)).values())), "问题")
+    text = path.read_text() if path.suffix == ".md" else markdown(path)
+    return said(text, "Question")
+
+
+def minutes(path: Path) -> int:
+    """How long a lesson or lab takes as a lecture, or the exercises of a chapter take together."""
+    metadata = json.loads(path.read_text())["metadata"]
+    for kind in ("lecture", "workshop"):
+        if kind in metadata:
+            return metadata[kind]["minutes"]
+    return sum(int(m) for m in re.findall(r"^●+ .*?(\d+) minutes$", markdown(path), re.M))
+
+
+def to_read(path: Path) -> int:
+    """How long a part of a chapter takes alone: a lesson or lab as computed from what stands on it, else as it says."""
+    return reading.minutes(path) if path.stem in ("lesson", "lab") else minutes(path)

@@ -1,0 +1,680 @@
+"""The editions of a page in other languages, each from a PO file beside the page.
+
+`chapters/talk.zh.po` belongs to `chapters/talk.ipynb`; `book.units` says what its units are. An edition is a notebook of
+its own: the text, and the strings and comments of the code, in the other language, after a cell that holds the words and
+the type for what functions of the course say and draw. It is executed, the book shows it as `chapters/zh/talk`, and the
+page's button gives it.
+
+English may change first. A paragraph whose English moved keeps its old translation, and a paragraph without words stands in
+English; both are marked on the page, and its foot counts them. Strings of code that moved stand in English.
+
+    python tools/editions.py                       list what is to be done, and how much of each page is there
+    python tools/editions.py update PAGE [--run]   write or bring up to date the PO file of a page; loses no translation
+    python tools/editions.py reword PAGE [PHRASE]  keep the translation where only the wording changed: of the unit that has
+                                                   the phrase in its new English, else of all that moved
+"""
+
+import argparse
+import base64
+import hashlib
+import io
+import json
+import posixpath
+import re
+import subprocess
+import zlib
+from functools import cache, lru_cache, partial
+from pathlib import Path
+
+import nbformat
+from fontTools import subset
+from fontTools.ttLib import TTFont
+
+from book import execution, units
+from book.pages import ROOT, pages
+from book.units import SAID, Entry
+
+HOME = ROOT / "chapters"
+
+WEIGHTS = (400, 700)
+SOURCE = "frontend/dist/fonts/noto-sans-sc-chinese-simplified-{}-normal.woff"
+ASCII = {chr(code) for code in range(32, 127)}
+START = """\
+def speak(said, fonts):  # what functions of the course say and draw, in Chinese
+    import base64
+    import html
+    import re
+    import tempfile
+    import warnings
+    import zlib
+    from pathlib import Path
+
+    import pandas as pd
+    from IPython import get_ipython
+    from IPython.display import Markdown
+    from pandas.io.formats.style import Styler
+
+    from helpers import widget, words
+
+    def table(shown):
+        each = lambda cell: html.escape(words.translated(html.unescape(cell[1].strip())), quote=False)
+        body = shown.to_html(notebook=True) if isinstance(shown, pd.DataFrame) else shown.to_html()
+        return re.sub(r"(?<=>)([^<>]+)(?=</(?:th|td|caption)>)", each, body)
+
+    forms = get_ipython().display_formatter.formatters
+    forms["text/markdown"].for_type(Markdown, lambda shown: words.translated(shown.data))
+    for kind in (pd.DataFrame, Styler):
+        forms["text/html"].for_type(kind, table)
+    warnings.showwarning = lambda said, *more: words._missing.append(str(said)) if "Glyph" in str(said) else None
+    faces = Path(tempfile.mkdtemp())
+    for weight, font in fonts.items():
+        (faces / f"{weight}.ttf").write_bytes(zlib.decompress(base64.b64decode(font)))
+    words.use(said, sorted(faces.glob("*.ttf")))
+    control, explorer = widget._controls.control, widget._Explorer.__init__
+
+    def asking(*given):  # a widget asks and finds in Chinese, too
+        made = control(*given)
+        return made._replace(label=words.translated(made.label), names=[*map(words.translated, made.names)])
+
+    def finding(self, draw, controls, caption):
+        def told(**values):
+            found = draw(**values)
+            return (found[0], words.translated(found[1])) if isinstance(found, tuple) and len(found) == 2 else found
+
+        explorer(self, told, controls, words.translated(caption))
+
+    widget._controls.control, widget._Explorer.__init__ = asking, finding
+
+
+speak(TABLE, FONTS)"""
+END = """\
+import json
+import re
+
+from helpers import words
+
+unknown = [text for text in dict.fromkeys(words._missing) if not re.search("[一-鿿]", text)]
+print(json.dumps(unknown, ensure_ascii=False))"""
+
+
+CHECKED = (
+    "exercises.zh.po",
+    "build.zh.po",
+    "yours.zh.po",
+    "own.zh.po",
+)  # pages whose answers are checked
+CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
+SHOWN = re.compile(r'drawing\.show\("(\w+)"')
+WAIT = re.compile(r"[(（][^()（）]*[.。][)）]")  # a sentence in brackets is not said
+LISTING = "````{code-block}"
+NAMED = "".join(
+    f'<p class="{state} admonition-title">代码</p>' for state in ("collapsed", "expanded")
+)
+FOLD = f'<details class="admonition hide above-input"><summary aria-label="显示或隐藏代码">{NAMED}</summary>'
+BEHIND = '<small class="behind">（本段依据较早的英文版，尚未更新）</small>'
+OPEN = '<small class="behind">（本段尚未译出，暂用英文）</small>'
+LINK = re.compile(r'(\]\(|(?:href|src)=")(?!https?:|#|/|data:)([^)"#]+)')
+LAGS = r'<small class="behind">[^<]*</small>'  # either of them
+
+
+def tables(page: Path) -> list[Path]:
+    """The PO files beside a page."""
+    return sorted(page.parent.glob(f"{page.stem}.*.po"))
+
+
+def english(table: Path) -> Path:
+    """The page that a table belongs to."""
+    stem = table.with_name(table.name.split(".")[0])
+    return next(path for kind in (".ipynb", ".md") if (path := stem.with_suffix(kind)).exists())
+
+
+def place(page: Path) -> Path:
+    """Where the Chinese edition of a page stands in the book."""
+    return HOME / "zh" / page.relative_to(HOME).with_suffix(".md")
+
+
+def stem(table: Path) -> str:
+    """What the files of an edition are called: `talk.zh`, and `3-representational-collapse-lesson.zh` of a lesson."""
+    return "-".join(table.relative_to(HOME).with_suffix("").parts)
+
+
+def cells(page: Path, cues: bool = False, slides: bool = True) -> dict[str, str]:
+    """What a page says part by part: the Markdown cells of a notebook by their ids, the sections of a page by their headings.
+
+    Cues are, where the page has their words, or they are asked for; cells of slides alone are but where they are not wanted.
+    """
+    if page.suffix == ".ipynb":
+        notebook = json.loads(page.read_text())
+        cues |= bool(notebook["metadata"].get("lecture", {}).get("spoken"))
+        tags = {cell["id"]: cell["metadata"].get("tags", []) for cell in notebook["cells"]}
+        left = {
+            i
+            for i, has in tags.items()
+            if (not cues if "cue" in has else not slides and "remove-cell" in has)
+        }
+        every = [cell for cell in notebook["cells"] if cell["id"] not in left]
+        return {
+            cell["id"]: "".join(cell["source"]) for cell in every if cell["cell_type"] == "markdown"
+        }
+    sections = re.split(r"\n\n(?=## )", page.read_text().strip())
+    return {re.match(r"#+ (.+)", section)[1]: section for section in sections}
+
+
+def code(page: Path) -> dict[str, str]:
+    """The code cells that a page shows, by their ids."""
+    every = json.loads(page.read_text())["cells"] if page.suffix == ".ipynb" else []
+    every = [
+        cell
+        for cell in every
+        if cell["cell_type"] == "code" and "remove-cell" not in cell["metadata"].get("tags", [])
+    ]
+    return {cell["id"]: "".join(cell["source"]) for cell in every}
+
+
+def wanted(page: Path, entries: list[Entry]) -> list[Entry]:
+    """The units of a page: of its text, of its code; and what was found to be said when it was run, or by its directives."""
+    twice = {
+        (e.text, e.context) for e in entries if e.context not in (None, units.SAID, units.CODE)
+    }
+    found = {}
+    for name, text in cells(page, cues=True).items():
+        where = name if page.suffix == ".ipynb" else ""
+        for unit in filter(None, (piece.text for piece in units.pieces(text))):
+            context = name if (unit, name) in twice else None
+            found.setdefault((unit, context), Entry(unit, "", context, where))
+    sources = code(page)
+    stays = units.keeps(sources.values())
+    for name, source in sources.items():
+        for entry in units.of_code(source, name, entries, stays):
+            found.setdefault((entry.text, entry.context), entry)
+    for entry in entries:
+        if entry.context == SAID and not entry.place:
+            found.setdefault((entry.text, entry.context), entry)
+    return list(found.values())
+
+
+def current(table: Path) -> list[Entry]:
+    """Return the units of a page as they are now, each with what was translated, whether or not the table knows them yet."""
+    page = english(table)
+    return list(
+        _current(
+            page, table, page.stat().st_mtime_ns, table.stat().st_mtime_ns if table.exists() else 0
+        )
+    )
+
+
+@lru_cache(maxsize=256)
+def _current(page: Path, table: Path, *_: int) -> tuple[Entry, ...]:
+    return tuple(units.merged(units.read_all(table), wanted(page, units.read(table))))
+
+
+def update(page: Path, more: list[str] = ()) -> Path:
+    """Write the PO file of a page as its units now are, with what was translated; `more` is what it was heard to say.
+
+    What the page no longer says is kept at the end of the file.
+    """
+    table = page.with_suffix(".zh.po")
+    entries = units.read_all(table)
+    heard = [Entry(units.holes(text), "", SAID) for text in more]
+    new = units.merged(
+        heard + entries, wanted(page, [e for e in entries if not e.obsolete] + heard)
+    )
+    kept = units.left(entries, new)
+    for entry in kept:
+        if entry not in entries:
+            print(
+                f"{table.name}: {entry.text!r} is no longer there; its translation is kept behind #~"
+            )
+    done = all(e.other and not e.fuzzy for e in new if e.place not in optional(page))
+    git = ["git", "-C", str(ROOT), "log", "-1", "--format=%h", "--", str(page)]
+    said = (
+        subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+        if done
+        else units.commit(table)
+    )
+    units.write(table, new + kept, said)
+    return table
+
+
+def reword(page: Path, phrases: list[str] = ()) -> list[str]:
+    """Keep the translation of units whose English changed its wording and not its meaning; their English.
+
+    Args:
+        page: the English page.
+        phrases: a part of the new English of each such unit; none for all units that moved.
+
+    Raises:
+        ValueError: a phrase that no moved unit has, or a unit whose numbers or formulas are no longer the translation's.
+    """
+    table = update(page)
+    entries = units.read_all(table)
+    moved = [e for e in entries if e.fuzzy and not e.obsolete]
+    for phrase in phrases:
+        if not any(phrase in e.text for e in moved):
+            raise ValueError(f"phrase = {phrase!r} stands in no unit of {page.name} that moved")
+    chosen = [e for e in moved if not phrases or any(phrase in e.text for phrase in phrases)]
+    for entry in chosen:
+        if differing := units.differing(entry.text, entry.other):
+            raise ValueError(
+                f"phrase = {entry.text!r} has {differing}, its translation has not: translate it again"
+            )
+    units.write(
+        table,
+        [e._replace(fuzzy=False, previous="") if e in chosen else e for e in entries],
+        units.commit(table),
+    )
+    return [e.text for e in chosen]
+
+
+def optional(page: Path) -> set[str]:
+    """The cells that an edition may do without: the cues of a lesson, without whose words there is no deck."""
+    return set(cells(page, cues=True)) - set(cells(page))
+
+
+def digest(text: str) -> str:
+    """The name of a content."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def stale(page: Path, table: Path) -> list[str]:
+    """Return what is to be done, by its English: units without words, and those that moved, with the old English."""
+    free, found = optional(page), []
+    for unit in current(table):
+        if unit.fuzzy:
+            found.append(f"{unit.text} [was: {unit.previous}]")
+        elif not unit.other and unit.place not in free:
+            found.append(f"{unit.text} [not translated]")
+    return found
+
+
+def state(table: Path) -> tuple[int, int, int, str]:
+    """Of the units of a page how many are translated, how many there are, how many have moved since; and as of which commit."""
+    free = optional(english(table))
+    every = [e for e in current(table) if e.place not in free]
+    done, moved = sum(bool(e.other) and not e.fuzzy for e in every), sum(e.fuzzy for e in every)
+    return done, len(every), moved, units.commit(table)
+
+
+def words(table: Path) -> dict[str, str]:
+    """English to the other language, for all that code cells draw and say; where answers are checked, what any check says, too."""
+    shared = units.read(HOME / "zh/checks.po") if table.name in CHECKED else []
+    return units.patterns([*shared, *current(table)])
+
+
+def texts(table: Path, cues: bool = False, marks: bool = False) -> dict[str, str]:
+    """Return the cells of a page in the other language.
+
+    A paragraph whose English moved has its old translation, a paragraph without words its English; `marks` says so there.
+    """
+    known = {(e.text, e.context): e for e in current(table) if e.other}
+
+    def other(piece: units.Piece, name: str, speech: bool) -> str:
+        entry = known.get((piece.text, name)) or known.get((piece.text, None))
+        if not piece.text or (entry and not entry.fuzzy) or speech or not marks:
+            return f"{piece.before}{entry.other if entry else piece.text}{piece.after}"
+        return marked(piece, entry.other, BEHIND) if entry else marked(piece, piece.text, OPEN)
+
+    return {
+        name: "".join(
+            other(piece, name, text.startswith("<!-- cue")) for piece in units.pieces(text)
+        )
+        for name, text in cells(english(table), cues).items()
+    }
+
+
+def marked(piece: units.Piece, text: str, mark: str) -> str:
+    """Return a piece in the other language with a mark: after its words, in the last cell of a row, below a heading.
+
+    >>> marked(units.Piece("- ", "English", "\\n"), "中文", "（旧）")
+    '- 中文（旧）\\n'
+    >>> marked(units.Piece("", "| English |", "\\n"), "| 中文 |", "（旧）")
+    '| 中文（旧） |\\n'
+    """
+    if re.match(r"(?:`{3}|:{3})", piece.before):  # the title of a directive
+        return f"{piece.before}{text}{piece.after}"
+    if piece.before.startswith("#"):
+        return f"{piece.before}{text}\n\n{mark}\n" + piece.after.removeprefix("\n")
+    if text.startswith("|"):
+        return f"{piece.before}{text.rstrip().removesuffix('|').rstrip()}{mark} |{piece.after}"
+    return f"{piece.before}{text}{mark}{piece.after}"
+
+
+def frame(kind: str) -> dict[str, str]:
+    """What stands around Chinese pages and slides, by its English: of a "deck", its "speaker" window, the "theme", a "kind" of box."""
+    return {
+        e.text: e.other
+        for e in units.read(HOME / "zh/frame.po")
+        if e.context == kind and e.other and not e.fuzzy
+    }
+
+
+PLAYED = re.compile(r'(?<=▶ )Play(?=<)|(?<=[▶■]", ")(?:Play|Stop)(?=")|(?<=")Play: ')
+
+
+def played(page: str) -> str:
+    """A page or a deck whose widgets say in Chinese what their buttons do: as they start, and when they are pressed.
+
+    >>> played('<button aria-label="Play: n">▶ Play</button><script>say(button, "■", "Stop")</script>')
+    '<button aria-label="播放：n">▶ 播放</button><script>say(button, "■", "停")</script>'
+    """
+    return PLAYED.sub(lambda said: frame("player")[said[0]], page)
+
+
+def spoken_too(table: Path) -> bool:
+    """Whether a table has words for at least half of the cues of a lecture: then there is a deck of the edition."""
+    page = english(table)
+    if page.suffix == ".md" or "lecture" not in json.loads(page.read_text())["metadata"]:
+        return False
+    spoken = set(cells(page, cues=True)) if optional(page) == set() else optional(page)
+    lines = [e for e in current(table) if e.place in spoken]
+    return 2 * sum(bool(e.other) for e in lines) >= len(lines) > 0
+
+
+def folder() -> Path:
+    """Where editions are made; there from the first call on."""
+    (ROOT / "_build/editions").mkdir(parents=True, exist_ok=True)
+    return ROOT / "_build/editions"
+
+
+def notebook(table: Path) -> nbformat.NotebookNode:
+    """An edition as a notebook that runs wherever the English one does."""
+    found = nbformat.read(english(table), as_version=4)
+    text, entries, sources = (
+        texts(table, cues=True, marks=True),
+        current(table),
+        code(english(table)),
+    )
+    stays, said = units.keeps(sources.values()), words(table)
+    for cell in found.cells:
+        if cell.cell_type == "markdown":
+            cell.source = text[cell.id]
+        elif cell.id in sources:
+            translated = units.in_code(cell.source, entries, stays)
+            cell.source = SHOWN.sub(partial(speaking, table), units.legend(translated, entries))
+    used = json.dumps(said, ensure_ascii=False)
+    cut(used, f"{stem(table)}.said", folder())
+    fonts = {}
+    for weight in WEIGHTS:
+        font = (folder() / f"{stem(table)}.said-{weight}.ttf").read_bytes()
+        fonts[weight] = base64.b64encode(zlib.compress(font, 9)).decode()
+    held = f"TABLE = {json.dumps(said, ensure_ascii=False, indent=0)}\nFONTS = {json.dumps(fonts)}"
+    start, end = START.rsplit("speak(", 1)  # in a function: a page's own names do not reach it
+    cell = nbformat.v4.new_code_cell(f"{start}{held}\nspeak({end}", id="words")
+    cell.metadata = {
+        "tags": ["remove-cell"],
+        "slideshow": {"slide_type": "skip"},
+        "jupyter": {"source_hidden": True},
+    }
+    first = next(k for k, cell in enumerate(found.cells) if cell.cell_type == "code")
+    found.cells.insert(first + 1, cell)
+    return found
+
+
+def written(table: Path) -> Path:
+    """Write the notebook of an edition, as it is executed, and the fonts of its page; where it is."""
+    book, home, name = notebook(table), folder(), stem(table)
+    used = "".join(
+        [c for cell in book.cells for c in cell.source]
+        + [
+            *words(table).values(),
+            drawn(),
+            note(table),
+            (ROOT / "data/sources.csv").read_text(),
+        ]  # quoted in Chinese
+    )
+    cut(used, name, home)
+    book.cells.append(
+        nbformat.v4.new_code_cell(END, id="missing", metadata={"slideshow": {"slide_type": "skip"}})
+    )
+    path, text = home / f"{name}.ipynb", nbformat.writes(book)
+    if not path.exists() or path.read_text() != text:  # else it is as old as what was executed
+        path.write_text(text)
+    return path
+
+
+def speaking(table: Path, shown: re.Match) -> str:
+    """A drawing in the language of a table, where it has words for it."""
+    language = table.stem.rpartition(".")[2]
+    has = (ROOT / f"src/course/drawing/words/{shown[1]}.{language}.json").exists()
+    return f'{shown[0]}, "{language}"' if has else shown[0]
+
+
+def cut(text: str, stem: str, home: Path) -> None:
+    """The fonts with the characters of a text alone: for figures as TrueType, for the site as WOFF."""
+    characters, note = set(text), home / f"{stem}.fonts"
+    key = digest("".join(sorted(characters)))
+    if note.exists() and note.read_text() == key:
+        return
+    for weight in WEIGHTS:
+        plain = home / f"{stem}-{weight}.ttf"
+        font = TTFont(
+            io.BytesIO(whole(weight)), recalcBBoxes=False, recalcTimestamp=False
+        )  # outlines stay as they are
+        cutter = subset.Subsetter(
+            subset.Options(layout_features=[], hinting=False, notdef_outline=True)
+        )
+        cutter.populate(text="".join(characters | ASCII))
+        cutter.subset(font)
+        font.save(plain)
+        packed = TTFont(plain, recalcTimestamp=False)
+        packed.flavor = "woff"
+        packed.save(plain.with_suffix(".woff"))
+    note.write_text(key)
+
+
+@cache
+def whole(weight: int) -> bytes:
+    """The font of all characters, unpacked, without what sets a line upright or joins letters."""
+    font, held = TTFont(ROOT / SOURCE.format(weight), recalcTimestamp=False), io.BytesIO()
+    font.flavor = None
+    for name in {"GSUB", "GPOS", "BASE", "vhea", "vmtx"} & {*font.keys()}:
+        del font[name]
+    font.save(held)
+    return held.getvalue()
+
+
+@cache
+def drawn() -> str:
+    """The characters of other languages around a page: in the drawings' scripts and tables, in the frame, in its neighbours' heads."""
+    files = [
+        path
+        for kind in ("js", "json", "py")
+        for path in (ROOT / "src/course/drawing").rglob(f"*.{kind}")
+    ]
+    files += [
+        HOME / "zh/frame.po",
+        ROOT / "_static/course.js",
+        ROOT / "data/sources.csv",
+        Path(__file__),
+    ]
+    files += [ROOT / "sphinx_ext" / name for name in ("sourced.py", "chinese.py", "searching.js")]
+    heads = (next(iter(texts(path).values())) for path in HOME.rglob("*.zh.po"))
+    return "".join(
+        sorted(set(re.findall(r"[⺀-￯]", "".join([*(path.read_text() for path in files), *heads]))))
+    )
+
+
+def headings() -> str:
+    """Return the headings of all Chinese pages: the page of the sources leads to each of them."""
+    every = (text for path in HOME.rglob("*.zh.po") for text in texts(path).values())
+    return "".join(head for text in every for head in re.findall("^#+ .+$", text, re.M))
+
+
+def executed(table: Path) -> nbformat.NotebookNode:
+    """The edition with its outputs, executed where something it depends on has changed."""
+    path = written(table)
+    if not execution.kept(path, ROOT).exists():
+        execution.execute([path], ROOT)
+    return execution.executed(path, ROOT)
+
+
+def missing(notebook: nbformat.NotebookNode) -> list[str]:
+    """What an executed edition had no words for."""
+    return json.loads(notebook.cells[-1].outputs[0]["text"])
+
+
+def spoken(source: str) -> str:
+    """A cue as the page has it: what is said, without the minutes, and waits as stage directions.
+
+    >>> spoken("<!-- cue: 1 min\\nWhy? (Wait.) So.\\n-->")
+    'Why? <em>(Wait.)</em> So.'
+    """
+    found = CUE.fullmatch(source.strip())
+    return WAIT.sub(r"<em>\g<0></em>", found[2].strip()) if found else source
+
+
+def raw(text: str) -> str:
+    return f"````{{raw}} html\n{text}\n````"
+
+
+def ran(cell: nbformat.NotebookNode) -> list[str]:
+    """A code cell in Markdown, as the English page has it: its code, folded where it is there, and what it gave."""
+    tags = cell.metadata.get("tags", [])
+    if "remove-cell" in tags:
+        return []
+    code = [
+        raw('<div class="cell_input docutils container">'),
+        f"{LISTING} python\n{cell.source}\n````",
+        raw("</div>"),
+    ]
+    kind = "cell"
+    if "hide-input" in tags:
+        code, kind = [raw(FOLD), *code, raw("</details>")], "cell tag_hide-input"
+    given = []
+    for output in cell.outputs:
+        shown = output.get("data", {})
+        if "text/html" in shown:
+            given.append(raw(f'<div class="output text_html">{shown["text/html"]}</div>'))
+        elif "text/markdown" in shown:
+            given.append(shown["text/markdown"])
+        elif text := shown.get("text/plain") or output.get("text"):
+            given.append(f"{LISTING} none\n{text.strip()}\n````")
+    given = (
+        [raw('<div class="cell_output docutils container">'), *given, raw("</div>")]
+        if given
+        else []
+    )
+    if "hide-cell" in tags:
+        shown = cell.metadata["mystnb"]["code_prompt_show"]
+        given, kind = [*given, raw("</details>")], "cell tag_hide-cell"
+        code = [
+            raw(
+                f'<details class="admonition hide solved"><summary>{frame("prompts").get(shown, shown)}</summary>'
+            ),
+            *code,
+        ]
+    return [raw(f'<div class="{kind} docutils container">'), *code, *given, raw("</div>")]
+
+
+def note(table: Path) -> str:
+    """What a page says of itself: how much of it is translated, how far behind it is."""
+    done, every, moved, commit = state(table)
+    of = f"（英文版提交 {commit}）" if commit else ""
+    if done == every:
+        return f"中文版：共 {every} 个单元，全部译出，与英文版一致{of}。"
+    old = [f"{moved} 个依据较早的英文版"] * bool(moved) + [f"{every - done - moved} 个尚未译出"] * (
+        every > done + moved
+    )
+    return f"中文版：共 {every} 个单元，其中{'，'.join(old)}；正文中都已标明，代码和图里的暂用英文{of}。"
+
+
+def listed() -> list[tuple[str, str, int, int, int]]:
+    """Return the pages that have an edition: name, Chinese title, units up to date, units in all, units that moved."""
+    rows = []
+    for name in re.findall(
+        r"(?:file|root): chapters/((?!zh/)\S+)", (ROOT / "_toc.yml").read_text()
+    ):
+        for table in tables(english(HOME / f"{name}.zh.po")):
+            title, (done, every, moved, _) = next(iter(texts(table).values())), state(table)
+            rows.append((name, title.splitlines()[0].strip("# "), done, every, moved))
+    return rows
+
+
+def page(table: Path) -> str:
+    """An edition as a page of the book, in Markdown: its text, what its cells show, and what is said over it."""
+    source = english(table)
+    if source.suffix == ".md":
+        parts = [*texts(table, marks=True).values()]
+        named = headings() if source.stem == "sources" else ""
+        used = "".join([*parts, *words(table).values(), drawn(), note(table), named])
+        cut(used, stem(table), folder())
+    else:
+        translated = cells(source, slides=False)
+        parts = [
+            part
+            for cell in executed(table).cells[:-1]
+            for part in (
+                [spoken(cell.source)] * (cell.id in translated)
+                if cell.cell_type == "markdown"
+                else ran(cell)
+            )
+        ]
+    away = posixpath.relpath(
+        ".", place(source).parent.relative_to(HOME)
+    )  # the way up to `chapters`
+    folder_of = posixpath.relpath(source.parent, HOME)
+
+    def there(match: re.Match) -> str:
+        """A link to a page: to its edition where there is one."""
+        target = re.sub(r"\.(html|ipynb|md)$", "", match[2])
+        has = tables((source.parent / f"{target}.md").resolve())
+        other = posixpath.normpath(posixpath.join(away, folder_of, match[2]))
+        return match[0].replace(".ipynb", ".md") if has else f"{match[1]}{other}"
+
+    parts.append(f'<p class="edition-note"><small>{note(table)}</small></p>')
+    return (
+        "\n\n".join(part if part.startswith(LISTING) else LINK.sub(there, part) for part in parts)
+        + "\n"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "command",
+        nargs="?",
+        choices=("list", "update", "reword"),
+        default="list",
+        help="list: else what is to be done is listed",
+    )
+    parser.add_argument(
+        "pages",
+        nargs="*",
+        help="pages, as chapters/talk.ipynb; for reword one page, and phrases of it",
+    )
+    parser.add_argument(
+        "--run", action="store_true", help="execute the edition, and add what its functions say"
+    )
+    given = parser.parse_intermixed_args()
+    if given.command == "reword":
+        for text in reword(Path(given.pages[0]).resolve(), given.pages[1:]):
+            print(f"kept: {text}")
+        return
+    known = [page.resolve() for page in pages()]
+    for name in given.pages:
+        if Path(name).resolve() not in known:
+            raise SystemExit(
+                f"page must be one of the course's, such as chapters/talk.ipynb, not {name}"
+            )
+    chosen = [Path(name).resolve() for name in given.pages] or [
+        page for page in pages() if tables(page)
+    ]
+    for source in chosen:
+        if given.command == "update":
+            update(source)
+            if given.run and source.suffix == ".ipynb":
+                update(source, missing(executed(source.with_suffix(".zh.po"))))
+        for table in tables(source):
+            todo = stale(source, table)
+            if given.run and source.suffix == ".ipynb":
+                todo += [f"{text} [said, and not translated]" for text in missing(executed(table))]
+            done, every, moved, _ = state(table)
+            print(
+                "\n".join(
+                    [*todo, f"{table.relative_to(ROOT)}: {done} of {every} units, {moved} moved"]
+                )
+            )
+
+
+if __name__ == "__main__":
+    main()

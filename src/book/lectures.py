@@ -1,0 +1,57 @@
+"""The lectures of the book: the notebooks whose metadata says `"lecture": {"minutes": …}`, and their decks."""
+
+import json
+import re
+from pathlib import Path
+
+from book import editions
+
+
+def deck(path: Path) -> str:
+    """The file name of a notebook's deck."""
+    return (
+        f"{path.parent.name}-{path.stem}.html"
+        if path.parent.name[0].isdigit()
+        else f"{path.stem}.html"
+    )
+
+
+def lectures(root: Path) -> list[dict]:
+    """Title, minutes, number of slides, source, deck and language of each lecture, in the order of the book.
+
+    An edition in another language, whose PO file beside the notebook has the cues, too, is a lecture of its own.
+    """
+    found = []
+    for name in re.findall(r"file: (chapters/\S+)", (root / "_toc.yml").read_text()):
+        path = root / f"{name}.ipynb"
+        if not path.exists():
+            continue
+        notebook = json.loads(path.read_text())
+        if "lecture" not in notebook["metadata"]:
+            continue
+        text = "\n".join(
+            "".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "markdown"
+        )
+        kinds = [c["metadata"].get("slideshow", {}).get("slide_type") for c in notebook["cells"]]
+        item = {
+            "title": next(line[2:] for line in text.splitlines() if line.startswith("# ")),
+            "minutes": notebook["metadata"]["lecture"]["minutes"],
+            "questions": notebook["metadata"]["lecture"].get("questions", 0),
+            "slides": sum(kind in ("slide", "subslide") for kind in kinds),
+            "path": path,
+            "chapter": path.parent.name if path.parent.name[0].isdigit() else "",
+            "deck": deck(path),
+            "language": "en",
+            "words": None,
+        }
+        found.append(item)
+        for table in editions.tables(path):
+            if editions.spoken_too(table):
+                title = re.search("^# (.+)", "\n".join(editions.texts(table).values()), re.M)[1]
+                edition = {
+                    "title": title,
+                    "deck": f"{editions.stem(table)}.html",
+                    "language": "zh-CN",
+                }
+                found.append(item | edition | {"words": table})
+    return found

@@ -1,0 +1,269 @@
+"""The questions of `chapters/plans/questions.toml`: filled with what a seed draws, as Markdown, and as a paper of 60 minutes.
+
+The head of that file says what a question has. `bank()` gives all of them as the bank's page shows them, `paper(seed)` an
+examination with numbers of its own.
+
+python tools/questions.py             prints how many questions there are, by chapter, and how many of them can be drawn
+python tools/questions.py 2027        prints the paper of a seed and its key
+"""
+
+import itertools
+import math
+import random
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import torch
+
+from book.pages import ROOT
+
+FILE = "chapters/plans/questions.toml"
+MINUTES, A_MARK = 60, 2  # of a paper, and of a mark
+HOW = """\
+Each part is given whole or not at all, in any words that say it. A value that follows correctly from a slip that is
+written down earns its own mark. A sentence that contradicts a part takes its mark away. An answer that names a control, and
+the result of it that would refute the answer, earns one mark more, up to the question's own."""
+CHAPTERS = range(1, 8)
+KINDS = ("compute", "explain", "control")
+
+
+def tex(value: Fraction) -> str:
+    r"""Write a fraction in TeX.
+
+    >>> tex(Fraction(1, 54)), tex(Fraction(4, 2))
+    ('\\tfrac{1}{54}', '2')
+    """
+    value = Fraction(value)
+    return (
+        str(value.numerator)
+        if value.denominator == 1
+        else rf"\tfrac{{{value.numerator}}}{{{value.denominator}}}"
+    )
+
+
+def reduced(a: int, b: int) -> str:
+    r"""Write a/b, and the same in lowest terms where that is another.
+
+    >>> reduced(6, 2), reduced(5, 3)
+    ('6/2 = 3', '5/3')
+    """
+    value = Fraction(a, b)
+    return f"{a}/{b}" if value.denominator == b else f"{a}/{b} = {tex(value)}"
+
+
+def rounded(value: float) -> str:
+    """Write a number with three significant digits, without trailing zeros.
+
+    >>> rounded(0.01851), rounded(0.4), rounded(2 / 3 * 100)
+    ('0.0185', '0.4', '66.7')
+    """
+    return np.format_float_positional(float(f"{value:.3g}"), trim="-")
+
+
+def grouped(value: float) -> str:
+    """Write a large number with two significant digits, as TeX groups its thousands.
+
+    >>> grouped(47116.3), grouped(148.4)
+    ('47{,}000', '150')
+    """
+    digits = 1 - math.floor(math.log10(value))
+    return f"{round(value, digits):,.0f}".replace(",", "{,}")
+
+
+def first_equal(p: int, value: Callable[[int], Fraction] = lambda n: Fraction(1, 1 + n)) -> int:
+    """Return the first n whose value and that of n + 1 round to one float with p significant bits.
+
+    >>> first_equal(8), first_equal(8, lambda n: Fraction(n, n + 1))
+    (189, 18)
+    """
+
+    def scaled(x: Fraction) -> Fraction:
+        unit = Fraction(2) ** (math.floor(math.log2(x)) + 1 - p)
+        return round(x / unit) * unit  # to the nearest, ties to even
+
+    return next(n for n in itertools.count(1) if scaled(value(n)) == scaled(value(n + 1)))
+
+
+KNOWN = {"math": math, "np": np, "nx": nx, "torch": torch, "Fraction": Fraction}
+KNOWN |= {
+    "tex": tex,
+    "reduced": reduced,
+    "rounded": rounded,
+    "grouped": grouped,
+    "first_equal": first_equal,
+}
+
+
+def load(root: Path = ROOT) -> dict[str, dict]:
+    """Return the rows of the file by id, in order, each with its id and its number.
+
+    Raises:
+        ValueError: a chapter that there is not, or a kind that there is not.
+    """
+    rows, places = tomllib.loads((root / FILE).read_text()), {}
+    for name, row in rows.items():
+        chapter, kind = row["chapter"], row["kind"]
+        if chapter not in range(1, 8):
+            raise ValueError(f"chapter of {name} must be from 1 to 7, not {chapter!r}")
+        if kind not in KINDS:
+            raise ValueError(f"kind of {name} must be one of {', '.join(KINDS)}, not {kind!r}")
+        places[chapter] = places.get(chapter, 0) + 1
+        row |= {"id": name, "number": f"{chapter}.{places[chapter]}"}
+    return rows
+
+
+def choices(row: dict) -> Iterator[dict]:
+    """Give everything that may be drawn for a question, the bank's own first; one empty draw where nothing is drawn."""
+    draws = row.get("draw", {})
+    for values in itertools.product(*draws.values()):
+        drawn = {}
+        for name, value in zip(draws, values, strict=True):
+            drawn |= value if isinstance(value, dict) else {name: value}
+        yield drawn
+
+
+def spell(value: object) -> str:
+    """Return a drawn value as a reader sees it: a true minus before a negative number.
+
+    >>> spell(-8), spell("one-hot")
+    ('−8', 'one-hot')
+    """
+    text = str(value)
+    return text.replace("-", "−") if isinstance(value, int | float) else text
+
+
+def plain(text: str) -> str:
+    """Return a text without Markdown's marks, TeX's spaces and line breaks, so that words and formulas can be compared.
+
+    >>> plain("*Only* the $\\\\tfrac{1}{n}$") == plain("only the $\\\\frac 1 n$")
+    True
+    """
+    text = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
+    text = (
+        re.sub(r"\\[,;!:]|\\quad|\\displaystyle", "", text)
+        .replace(r"\dfrac", r"\frac")
+        .replace(r"\tfrac", r"\frac")
+    )
+    text = text.translate(str.maketrans("‘’“”", "''\"\""))
+    return re.sub(r"[\s$*{}]|\\n", "", text).lower()
+
+
+def fill(row: dict, drawn: dict) -> dict:
+    """Return a question with what was drawn for it: its texts, the numbers behind them, and the sum of its marks.
+
+    Raises:
+        ValueError: a text has a name in angle brackets that was neither drawn nor computed.
+    """
+    numbers = dict(drawn)
+    for name, expression in row.get("let", {}).items():
+        numbers[name] = eval(expression, KNOWN | numbers)
+
+    def replace(text: str) -> str:
+        before = None
+        while before != text:  # a drawn text may have names of its own
+            before, text = text, re.sub(r"<(\w+)>", lambda m: spell(numbers.get(m[1], m[0])), text)
+        if left := re.search(r"<\w+>", text):
+            raise ValueError(f"{row['id']}: nothing is drawn or computed for {left[0]}")
+        return text
+
+    marks = [(points, replace(what)) for points, what in row["marks"]]
+    return row | {
+        "ask": replace(row["ask"]),
+        "answer": replace(row["answer"]),
+        "parts": marks,
+        "marks": sum(points for points, _ in marks),
+        "numbers": numbers,
+        "lesson": row.get("lesson", False),
+    }
+
+
+def bank(root: Path = ROOT, chapter: int | None = None) -> list[dict]:
+    """Return the questions of a chapter, or all, as the bank shows them."""
+    rows = load(root).values()
+    return [fill(row, next(choices(row))) for row in rows if chapter in (None, row["chapter"])]
+
+
+def drawable(root: Path = ROOT, chapter: int | None = None) -> list[dict]:
+    """Return the rows of which a term may draw one of several forms."""
+    return [
+        row for row in load(root).values() if "draw" in row and chapter in (None, row["chapter"])
+    ]
+
+
+def for_what(question: dict) -> str:
+    """Say what each mark is for, as a line: *Marks. 1: the number; 2: …*"""
+    return f"*Marks. {'; '.join(f'{points}: {what}' for points, what in question['parts'])}.*"
+
+
+def markdown(question: dict) -> str:
+    """Write a question with its folded answer, as the bank shows it."""
+    head = f"**{question['number']}** {question['ask']} *({question['marks']})*"
+    answer = f"{question['answer']}\n\n{for_what(question)}"
+    return f"{head}\n\n<details><summary>Answer</summary>\n\n{answer}\n\n</details>\n"
+
+
+def drawn(seed: int, root: Path = ROOT, chapters: Sequence[int] = CHAPTERS) -> list[dict]:
+    """Return the questions of a term: one of each chapter, and then more until their marks fill the minutes.
+
+    All seven chapters have at most two each; fewer chapters have as many more as they need. At least three questions of a
+    paper are to be computed, and at least three are not.
+
+    Raises:
+        ValueError: no choice of questions has exactly this sum of marks.
+    """
+    r, rows, whole = random.Random(f"{seed} paper"), drawable(root), MINUTES // A_MARK
+    rows = [row for row in rows if row["chapter"] in chapters]
+    most = max(2, math.ceil(12 / len(chapters)))
+    for _ in range(10_000):
+        r.shuffle(rows)
+        chosen = [next(row for row in rows if row["chapter"] == chapter) for chapter in chapters]
+        for row in rows:
+            full = sum(each["chapter"] == row["chapter"] for each in chosen) >= most
+            if row not in chosen and not full and total([*chosen, row]) <= whole:
+                chosen.append(row)
+        computed = sum(row["kind"] == "compute" for row in chosen)
+        if total(chosen) == whole and 3 <= computed <= len(chosen) - 3:
+            order = [row for row in load(root).values() if row in chosen]
+            return [fill(row, r.choice([*choices(row)])) for row in order]
+    raise ValueError(f"no questions sum to {whole} marks")
+
+
+def total(rows: list[dict]) -> int:
+    return sum(points for row in rows for points, _ in row["marks"])
+
+
+def paper(seed: int, root: Path = ROOT, chapters: Sequence[int] = CHAPTERS) -> dict[str, str]:
+    """Return the examination of a term and its key, by file name."""
+    rows = drawn(seed, root, chapters)
+    marks = sum(row["marks"] for row in rows)
+    head = f"# Examination\n\n{MINUTES} minutes, {marks} marks: a mark is {A_MARK} minutes. One sheet of notes and a calculator.\n"
+    text = {"examination.md": head, "key.md": f"# Key, seed {seed}\n\n{HOW}\n"}
+    for k, row in enumerate(rows, 1):
+        text["examination.md"] += f"\n**{k}** {row['ask']} *({row['marks']})*\n"
+        text["key.md"] += (
+            f"\n**{k}** {row['answer']} {for_what(row)} *({row['marks']}; {row['id']})*\n"
+        )
+    return text
+
+
+def main() -> None:
+    if sys.argv[1:]:
+        print("\n".join(paper(int(sys.argv[1])).values()))
+        return
+    for chapter in range(1, 8):
+        print(
+            f"chapter {chapter}: {len(bank(chapter=chapter))} questions, {len(drawable(chapter=chapter))} can be drawn"
+        )
+    print(
+        f"in all: {len(bank())}, and {sum(len([*choices(row)]) for row in drawable())} forms of {len(drawable())} can be drawn"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,457 @@
+"""Make a reveal.js deck of every lecture, from the outputs that the build of the book already holds.
+
+A build makes them at its end (`lectures`); this makes them alone: python tools/slides.py [PART OF A NAME]
+"""
+
+import hashlib
+import json
+import posixpath
+import re
+import shutil
+import sys
+from functools import cache, partial
+from pathlib import Path
+
+import nbformat
+import segno
+from latex2mathml.converter import convert
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from nbconvert import SlidesExporter
+from pygments.formatters import HtmlFormatter
+from sphinx.util.parallel import ParallelTasks
+
+from book.callouts import KINDS
+from book.chapters import question
+from book.editions import CUE, LAGS, WEIGHTS, played, stem
+from book.editions import executed as edition
+from book.editions import frame as chinese_frame
+from book.editions import place as zh
+from book.execution import at_once, execute, executed, key
+from book.lectures import lectures
+from book.pages import ROOT
+from book.plans import part, plan
+from book.repository import repository, site
+from course import (
+    drawing,  # the scorecard takes seconds to import: it waits until a deck has changed
+)
+from course.build import dependencies
+
+LINK = re.compile(r'<use\b[^>]*>|href="(?:([^":#]+)\.(?:ipynb|md))?(#[^"]+)?"')
+FRAME = {
+    "course": "Connection Bottlenecks in Attention",
+    "length": "The talk · {minutes} minutes",
+    "place": "The talk",
+    "chapter": "Chapter {number} of {chapters} · {name} · {minutes} minutes",
+    "lesson": "lesson",
+    "lab": "lab",
+    "following": "Next: {link}. {question}",
+    "end": "This was the last lecture. What held, and what did not, stands on the scorecard.",
+    "widget": "Open this widget on the page",
+    "next": 'In depth, with everything to move: <a href="../chapters/welcome.html">the chapters</a>.',
+    "row": "The page of this claim",
+    "when": "{minutes:g} min · from {start:g} to {end:g} of {total}",
+    "speaker": {},  # the words of the speaker's window, where they are not English
+    "kinds": {},  # the first word of a box, where it is not English
+}
+# what a part of a cue begins with, and its class in the speaker's window; the rest is what to do
+PARTS = {"Ask": "ask", "Say": "say", "Answer": "say", "They get wrong": "wrong"}
+PARTS |= {"问": "ask", "说": "say", "答": "say", "易错": "wrong"}
+LABEL = rf"""({"|".join(PARTS)})([^:：.?!"]{{0,20}}(?=: )|(?:（[^（）]+）)?(?=：))(?:: |：)"""
+PART = re.compile(rf"{LABEL}(.+)", re.S)
+NEXT = re.compile(rf"""\n|(?<=[.?!"]) (?={LABEL})|(?<=[。？！”）])(?={LABEL})""")
+OPENING = re.compile(r"<blockquote>(\s*<p><strong>(\w+))")
+
+
+def callout(match: re.Match, kinds: dict[str, str]) -> str:
+    """Give a blockquote the class of its first bold word, as `sphinx_ext/callouts.py` does; `kinds` in other languages."""
+    kind = kinds.get(match[2], match[2].lower())
+    return f'<blockquote class="callout {kind}">{match[1]}' if kind in KINDS else match[0]
+
+
+def kind(cell: nbformat.NotebookNode) -> str:
+    return cell.metadata.get("slideshow", {}).get("slide_type", "-")
+
+
+def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, frame: dict) -> None:
+    """Name the course, the chapter and the length on the first slide, with the machine at the chapter's stop."""
+    first = next(cell for cell in notebook.cells if kind(cell) == "slide")
+    stop = drawing.stop_of(item["path"].parent.name) or 1  # its first stop shows the machine whole
+    picture = drawing.picture("machine", stop, language=item["language"][:2])
+    if item["chapter"]:
+        name = frame[item["path"].stem]
+        what = frame["chapter"].format(
+            number=item["chapter"][0], chapters=chapters, name=name, minutes=item["minutes"]
+        )
+    else:
+        what = frame["length"].format(minutes=item["minutes"])
+    named = (
+        frame["course"].partition("（")[0].lower() in first.source.lower()
+    )  # the talk's own title says it
+    course = "" if named else f'<p class="course">{frame["course"]}</p>\n\n'
+    first.source = f'{course}{first.source}\n\n<p class="length">{what}</p>\n\n{picture}'
+
+
+def acts(notebook: nbformat.NotebookNode, language: str) -> None:
+    """The machine at the stop of an act, small beside the heading of its first slide; at its last stop where the talk ends."""
+    slides = [cell for cell in notebook.cells if kind(cell) == "slide"]
+    places = [
+        (int(act[1]), cell) for cell in slides if (act := re.match(r"## (\d)\. ", cell.source))
+    ]
+    for stop, cell in [*places, (drawing.STOPS - 1, slides[-2])]:
+        picture = re.sub(
+            r"<style>.*?</style>",
+            "",
+            drawing.picture("machine", stop, language=language),
+            flags=re.S,
+        )
+        cell.source += f"\n\n{picture.replace('figure', 'div').replace('emblem', 'act', 1)}"
+
+
+def last_slide(
+    notebook: nbformat.NotebookNode, item: dict, following: dict | None, frame: dict
+) -> None:
+    """Say on the last slide what comes next."""
+    last = [cell for cell in notebook.cells if kind(cell) not in ("notes", "skip")][-1]
+    if not item["chapter"]:
+        text = frame["next"]
+    elif following is None:
+        text = frame["end"]
+    else:
+        link = f'<a href="{following["deck"]}">{following["title"]}</a>'
+        asks = question(item["next"])
+        text = frame["following"].format(link=link, question=asks)
+    new = nbformat.v4.new_markdown_cell(
+        f'<p class="next-lecture">{text}</p>',
+        metadata={"slideshow": {"slide_type": "-"}},
+        id="next-lecture",
+    )
+    notebook.cells.insert(notebook.cells.index(last) + 1, new)
+
+
+def code(address: str, page: str) -> str:
+    """The QR code of a page of the site that belongs to the repository at `address`."""
+    return segno.make(site(address) + page).svg_inline(border=1, omitsize=True)
+
+
+def claim_links(notebook: nbformat.NotebookNode, frame: dict, address: str) -> None:
+    """On a slide with claims, a QR code of the page that shows the first one, where the site has an address."""
+    from course.scorecard import CLAIMS, slug
+
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            shown = output.get("data", {}).get("text/html", "")
+            if address and (named := re.search(r'data-claim="(\w+)"', shown)):
+                page, _, heading = CLAIMS[named[1]].shown.partition("#")
+                page = f"chapters/{page}.html#{slug(heading)}"
+                output["data"]["text/html"] = (
+                    f'{shown}<a class="code" href="../{page}" aria-label="{frame["row"]}">{code(address, page)}</a>'
+                )
+
+
+def typeset(text: str) -> str:
+    """Markdown as HTML in one piece, formulas as MathML: the speaker view has no script that could set them."""
+
+    def formula(tex: str, options: dict) -> str:
+        return convert(tex, display="block" if options["display_mode"] else "inline")
+
+    parser = (
+        MarkdownIt("commonmark", {"html": True})
+        .enable("table")
+        .use(dollarmath_plugin, renderer=formula)
+    )
+    return re.sub(r"\n\s*\n", "\n", parser.render(text))
+
+
+def parts(cue: str) -> list[tuple[str, str, str]]:
+    """The parts of a cue, one after the other: class, label and text of each. A cue that is one speech has no labels.
+
+    >>> parts('Point at a row. Ask: "Who?"\\nThey get wrong: they sum columns.')
+    [('do', 'Do', 'Point at a row.'), ('ask', 'Ask', '"Who?"'), ('wrong', 'Wrong', 'they sum columns.')]
+    >>> parts("Good morning.")
+    [('do', '', 'Good morning.')]
+    >>> parts("指着一行。问（举手）：“谁？”\\n易错：问题是：把列加了起来。")
+    [('do', '做', '指着一行。'), ('ask', '问（举手）', '“谁？”'), ('wrong', '易错', '问题是：把列加了起来。')]
+    """
+    found = [(PART.match(part), part) for part in NEXT.sub("\n", cue.strip()).split("\n")]
+    do = ("做" if re.search("[一-鿿]", cue) else "Do") if any(named for named, _ in found) else ""
+    return [
+        (PARTS[m[1]], m[1].split()[-1].capitalize() + m[2], m[3]) if m else ("do", do, part)
+        for m, part in found
+    ]
+
+
+def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) -> None:
+    """What the speaker view shows: minutes, a block for each part of the cue, and small below it the page's paragraphs."""
+    start = 0.0
+    for cell in notebook.cells:
+        if kind(cell) != "notes" or cell.cell_type != "markdown":
+            continue
+        if not (cue := CUE.fullmatch(cell.source.strip())):
+            cell.source = f'<div class="page">{typeset(cell.source)}</div>'
+            continue
+        minutes = float(cue[1])
+        when = frame["when"].format(minutes=minutes, start=start, end=start + minutes, total=total)
+        blocks = "".join(
+            f'<div class="{name}"><b>{label}</b><div>{typeset(text)}</div></div>'
+            for name, label, text in parts(cue[2])
+        )
+        cell.source = f'<div class="cue" data-seconds="{60 * minutes:g}"><p class="when">{when}</p>{blocks}</div>'
+        start += minutes
+
+
+def timed(page: str) -> str:
+    """The deck with the seconds of each slide, from its cues, where the speaker view keeps pace by them."""
+    slides = re.split(r"(?=<section\b)", page)
+    seconds = [
+        sum(map(float, re.findall(r'class="cue" data-seconds="([^"]+)"', slide)))
+        for slide in slides
+    ]
+    return "".join(
+        slide.replace("<section", f'<section data-timing="{s:g}"', 1) if s else slide
+        for slide, s in zip(slides, seconds, strict=True)
+    )
+
+
+def page_links(page: str, source: Path, chinese: bool = False) -> str:
+    """The deck with the links of its notebook leading to the built pages, those of a Chinese deck to editions where there are."""
+
+    def there(match: re.Match) -> str:
+        if match[0].startswith("<use"):  # a mark of a drawing, from the drawing itself
+            return match[0]
+        name = posixpath.normpath(
+            f"{source.parent.relative_to(ROOT).as_posix()}/{match[1] or source.stem}"
+        )
+        if chinese and name.startswith("chapters/") and (there := zh(ROOT / f"{name}.md")).exists():
+            name = there.relative_to(ROOT).with_suffix("").as_posix()
+        return f'href="../{name}.html{match[2] or ""}"' if match[0] != 'href=""' else ""
+
+    return LINK.sub(
+        there, page.replace('href="scorecard.html#', 'href="../chapters/scorecard.html#')
+    )
+
+
+def live_links(
+    notebook: nbformat.NotebookNode, item: dict, address: str, frame: dict = FRAME
+) -> None:
+    """On the printed deck, a link to each widget on its page, with its QR code where the site has an address."""
+    from course.scorecard import slug
+
+    heading, page = "", zh(item["path"]) if item.get("words") else item["path"]
+    page = page.relative_to(ROOT).with_suffix(".html").as_posix()
+    sources = {
+        cell.id: cell.source for cell in nbformat.read(item["path"], as_version=4).cells
+    }  # anchors are English
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            heading = [heading, *re.findall(r"^##? (.+)$", sources.get(cell.id, ""), re.M)][-1]
+            continue
+        for output in cell.get("outputs", []):
+            shown = output.get("data", {}).get("text/html", "")
+            if 'class="explore"' in shown and kind(cell) != "skip":
+                there = f"{page}#{slug(heading)}"
+                scanned = code(address, there) if address else ""
+                link = f'<p class="live"><a href="../{there}">{frame["widget"]}</a>{scanned}</p>'
+                output["data"]["text/html"] = shown.replace("</figure>", f"{link}</figure>")
+
+
+def sitting(name: str, address: str) -> nbformat.NotebookNode:
+    """The slides that a plan of `chapters/plans` names, one after the other, and what it shows where it names none."""
+    new, made, cells = nbformat.v4.new_markdown_cell, plan(ROOT, name), []
+    can, given = {}, nbformat.v4.new_notebook()
+    for k, row in enumerate(made["rows"]):
+        for place in row.get("slides", []):
+            path, first = part(ROOT, place.partition("#")[0]), place.partition("#")[2]
+            book = executed(path, ROOT)
+            start = next(k for k, cell in enumerate(book.cells) if cell.id == first)
+            rest = [cell for cell in book.cells[start + 1 :] if kind(cell) != "skip"]
+            end = next(
+                (k for k, cell in enumerate(rest) if kind(cell) in ("slide", "subslide")), len(rest)
+            )
+            given.cells = [book.cells[start], *rest[:end]]
+            given.cells[0].metadata["slideshow"] = {"slide_type": "slide"}
+            live_links(given, {"path": path}, address)
+            for cell in given.cells:
+                cell.id = f"{path.parent.name[0]}-{path.stem}-{cell.id}"[:64]
+                if cell.cell_type == "markdown":  # a link of the notebook, from where the plan lies
+                    local = rf"](../{path.parent.name}/\g<1>\g<2>)"
+                    cell.source = re.sub(r"\]\(#", f"]({path.name}#", cell.source)
+                    cell.source = re.sub(
+                        r"\]\(([\w./-]+\.(?:ipynb|md))(#[^)]*)?\)", local, cell.source
+                    )
+            cells += given.cells
+            can[place[0]] = row["they"]
+        if not row["links"]:
+            last = k == len(made["rows"]) - 1
+            minutes = row["minutes"] + last * (
+                made["minutes"] - sum(each["minutes"] for each in made["rows"])
+            )
+            shown = row["show"] + last * "".join(
+                f"\n{number}. You can {they}." for number, they in can.items()
+            )
+            cue = f"<!-- cue: {minutes:g} min\n{row['do']}{last * ' What is left is for questions.'}\n-->"
+            cells += [new(shown, metadata={"slideshow": {"slide_type": "slide"}}, id=f"row-{k}")]
+            cells += [new(cue, metadata={"slideshow": {"slide_type": "notes"}}, id=f"cue-{k}")]
+    return nbformat.v4.new_notebook(cells=cells)
+
+
+def chinese() -> dict:
+    """`FRAME` in Chinese."""
+    words = chinese_frame("deck")
+    kinds = {other: kind for kind, other in chinese_frame("kind").items()}
+    plain = {name: words[text] for name, text in FRAME.items() if isinstance(text, str)}
+    return plain | {"speaker": chinese_frame("speaker"), "kinds": kinds}
+
+
+def made_of(item: dict, sources: list[Path], *more: object) -> str:
+    """A hash of all that a deck is made of: its notebooks with what they gave, the words of its edition, what stands around them.
+
+    Args:
+        sources: the notebooks whose cells it shows.
+        more: settings and words that are no file.
+    """
+    files = [*sources, item["path"], item["words"], *item["asks"]]
+    read = [path.read_bytes() for path in files if path]
+    texts = [
+        around(),
+        *map(partial(key, root=ROOT), sources),
+        json.dumps([item, *more], sort_keys=True, default=str),
+    ]
+    return hashlib.sha256(b"\0".join([*read, *(text.encode() for text in texts)])).hexdigest()
+
+
+@cache
+def around() -> str:
+    """A hash of what stands around each deck, read once."""
+    folders = ("slides", "src/book", "sphinx_ext", "chapters/plans", "src/course/scorecard")
+    files = [
+        ROOT / "chapters/zh/frame.po",
+        *(path for name in folders for path in (ROOT / name).rglob("*")),
+    ]
+    read = [path.read_bytes() for path in sorted(files) if path.is_file() and path.suffix != ".pyc"]
+    drawn = dependencies.key("from course import drawing", dependencies.pins(ROOT))
+    return hashlib.sha256(b"\0".join([*read, drawn.encode()])).hexdigest()
+
+
+def main(only: str = "") -> None:
+    out = ROOT / "_build/html/slides"
+    out.mkdir(parents=True, exist_ok=True)
+    style = (ROOT / "slides/lecture/lecture.css").read_text() + HtmlFormatter().get_style_defs(
+        ".highlight"
+    )
+    script = (ROOT / "slides/lecture/lecture.js").read_text()
+    speaker = (ROOT / "slides/lecture/speaker.css").read_text()
+    exporter = SlidesExporter(
+        template_name="lecture",
+        extra_template_basedirs=[str(ROOT / "slides")],
+        exclude_anchor_links=True,
+    )
+    found, address, hour = lectures(ROOT), repository(), ROOT / "chapters/plans/hour.yml"
+    found.append({"title": "One hour", "minutes": plan(ROOT, "hour")["minutes"], "path": hour, "chapter": "", "deck": "hour.html", "language": "en", "words": None})  # fmt: skip
+    chapters = sorted(p.name for p in (ROOT / "chapters").glob("[1-9]-*"))
+    for old in {path.name for path in out.glob("*.html")} - {item["deck"] for item in found}:
+        (out / old).unlink()
+    following = {}
+    for language in {item["language"] for item in found}:
+        chapter = [item for item in found if item["chapter"] and item["language"] == language]
+        following |= {a["deck"]: b for a, b in zip(chapter, [*chapter[1:], None], strict=True)}
+    chosen = [item for item in found if only in item["deck"]]
+    parts_of = [
+        part(ROOT, place.partition("#")[0])
+        for row in plan(ROOT, "hour")["rows"]
+        for place in row.get("slides", [])
+    ]
+    paths = [
+        path for item in chosen for path in (parts_of if item["path"] == hour else [item["path"]])
+    ]
+    execute(list(dict.fromkeys(paths)), ROOT)
+    keys = ROOT / "_build/decks.json"
+    known = json.loads(keys.read_text()) if keys.exists() else {}
+    every = (
+        [item["title"] for item in found],
+        [page.name for page in (ROOT / "chapters/zh").rglob("*")],
+    )
+
+    def make(item: dict) -> str:
+        frame = chinese() if item["words"] else FRAME
+        sources = parts_of if item["path"] == hour else [item["path"]]
+        after = following.get(item["deck"])
+        item["next"] = after and (zh(after["path"]) if after["words"] else after["path"])
+        item["asks"] = [after["path"], after["words"]] if after else []
+        made = made_of(item, sources, frame, after, every, address, style, script, speaker)
+        if (out / item["deck"]).exists() and known.get(item["deck"]) == made:
+            print(f"slides/{item['deck']} is as it was made")
+            return made
+        if item["path"] == hour:
+            frame = frame | {"length": "One hour · {minutes} minutes", "place": "One hour"}
+            notebook = sitting("hour", address)
+        else:
+            notebook = edition(item["words"]) if item["words"] else executed(item["path"], ROOT)
+        for cell in notebook.cells:
+            cell.source = re.sub(LAGS, "", cell.source)  # a page says it; a slide has no room
+            if cell.cell_type == "code":
+                cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
+        title_slide(notebook, item, len(chapters), frame)
+        if not item["chapter"]:
+            acts(notebook, item["language"][:2])
+        speaker_notes(notebook, item["minutes"], frame)
+        if item["path"] != hour:  # its widgets have theirs
+            live_links(notebook, item, address, frame)
+        claim_links(notebook, frame, address)
+        last_slide(notebook, item, after, frame)
+        if item["chapter"]:
+            dots = (
+                f"<b>● {k + 1}</b> " if name == item["chapter"] else "○ "
+                for k, name in enumerate(chapters)
+            )
+            place = "".join(dots) + f" {item['title']}"
+        else:
+            place = f"<b>{frame['place']}</b>"
+        settings = {"style": style, "script": script, "title": item["title"], "place": place}
+        settings["speaker"] = json.dumps({"words": frame["speaker"], "style": speaker})
+        faces = fonts(stem(item["words"]), out) if item["words"] else ""
+        page, _ = exporter.from_notebook_node(notebook, settings | {"language": item["language"]})
+        if faces:
+            page = played(page.replace("</style>", f"{faces}</style>", 1))
+        (out / item["deck"]).write_text(
+            OPENING.sub(
+                partial(callout, kinds=frame["kinds"]),
+                timed(page_links(page, item["path"], bool(item["words"]))),
+            )
+        )
+        print(
+            f"slides/{item['deck']}: {sum(kind(c) in ('slide', 'subslide') for c in notebook.cells)} slides, {len(page) / 1e6:.2f} MB"
+        )
+        return made
+
+    side = at_once()
+    tasks = ParallelTasks(side)
+    for k in range(side):
+        share = chosen[k::side]
+        tasks.add_task(
+            lambda share: {item["deck"]: make(item) for item in share},
+            share,
+            lambda _, made: known.update(made),
+        )
+    tasks.join()
+    keys.write_text(json.dumps(known))
+
+
+def fonts(stem: str, out: Path) -> str:
+    """Lay an edition's fonts beside its deck; the style that names them."""
+    faces = []
+    for weight in WEIGHTS:
+        name = f"{stem}-{weight}.woff"
+        shutil.copy(ROOT / "_build/editions" / name, out / name)
+        faces.append(
+            f'@font-face {{ font-family: "Edition"; font-weight: {weight}; font-display: block; src: url("{name}") format("woff"); }}'
+        )
+    shutil.copy(ROOT / "frontend/dist/fonts/LICENSE-noto-sans-sc", out)
+    faces.append(
+        '.reveal, .reveal .place { font-family: "Edition", "Source Sans 3", "Letters", "Signs", sans-serif !important; }'
+    )
+    return "\n".join(faces)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])
