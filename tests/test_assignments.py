@@ -6,15 +6,14 @@ import math
 import os
 import re
 
-import assignments_child as child
 import pandas as pd
 import pytest
 import tables
-import teaching
 import yaml
 from answers import read
 
-from book import assignments, families
+from book import assignments, families, plans
+from book import assignments_child as child
 from course import exercises
 
 
@@ -54,7 +53,7 @@ def test_an_assignment_has_ten_points_and_no_solution(root):
 
 def test_longer_exercises_of_an_assignment_have_no_fewer_points(root):
     for number, entries in assignments.plan(root).items():
-        minutes = teaching.exercises(teaching.part(root, f"{number} exercises"))
+        minutes = plans.exercises(plans.part(root, f"{number} exercises"))
         rows = sorted((minutes[each["exercise"]][1], each["points"]) for each in entries)
         assert [points for _, points in rows] == sorted(points for _, points in rows), (
             f"assignment {number}"

@@ -108,7 +108,7 @@ def build(clone, **environment):
         "--keep-going",
     ]
     command += ["--path-output", "."]
-    around = {**os.environ, **environment}
+    around = {**os.environ, "PYTHONPATH": str(clone / "src"), **environment}
     done = subprocess.run(
         command, cwd=clone, env=around, capture_output=True, text=True, check=False
     )

@@ -92,9 +92,11 @@ def source(command: str) -> str:
     words = command.split()
     if words[1] != "-m":
         path = ROOT / words[1]
-        return (
-            path.read_text() if path.exists() else "parse_args"
-        )  # so that a script that is gone is seen
+        if not path.exists():
+            return "parse_args"  # so that a script that is gone is seen
+        text = path.read_text()
+        module = re.search(r"^from book\.(\w+) import main$", text, re.M)
+        return (ROOT / f"src/book/{module[1]}.py").read_text() if module else text
     place = ROOT / "src" / words[2].replace(".", "/")
     files = [place / "__main__.py", place / "line.py", place.with_suffix(".py")]
     return "".join(path.read_text() for path in files if path.exists()) or "parse_args"

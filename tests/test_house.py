@@ -18,17 +18,20 @@ MODULES = {
     p.relative_to(SOURCE).with_suffix("").as_posix().removesuffix("/__init__"): p
     for p in SOURCE.rglob("*.py")
 }
-# the upper floor: the scorecard gathers the chapters' claims, the report their measures, figures and claims for any model
-GATHERS = {"course/scorecard", "course/report"}
+# the upper floor: the scorecard gathers the chapters' claims, the report their measures, figures and claims for any model,
+# and `book` builds pages and decks of all
+GATHERS = {"course/scorecard", "course/report", "book"}
 
 
 def room(name: str) -> str:
     """`course/chapter3/claims` stands in `course/chapter3`, `helpers/models/gguf` in `helpers/models`."""
+    if name.startswith("book"):
+        return "book"
     return "/".join(name.split("/")[:2])
 
 
 def imports(path: Path) -> set[str]:
-    """The modules of the two packages that a file imports, as `course/chapter3/claims`."""
+    """The modules of the three packages that a file imports, as `course/chapter3/claims`."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
@@ -71,6 +74,27 @@ def test_nothing_below_knows_the_upper_floor(name):
     assert room(name) in GATHERS or not above, (
         f"{name} imports {above}, which stands above the chapters"
     )
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.startswith("book")])
+def test_packages_know_nothing_of_the_build(name):
+    assert not {other for other in ARROWS[name] if other.startswith("book")}
+
+
+def test_extensions_and_scripts_do_not_import_each_other():
+    """What both need stands in `book`; neither puts a folder on Python's path to reach the other."""
+    folders = {name: sorted((ROOT / name).glob("*.py")) for name in ("tools", "sphinx_ext")}
+    for name, other in (("tools", "sphinx_ext"), ("sphinx_ext", "tools")):
+        beyond = {path.stem for path in folders[other]} - {path.stem for path in folders[name]}
+        for path in folders[name]:
+            imported = {
+                node.module if isinstance(node, ast.ImportFrom) else alias.name
+                for node in ast.walk(ast.parse(path.read_text()))
+                if isinstance(node, ast.Import | ast.ImportFrom)
+                for alias in node.names
+            }
+            assert not imported & beyond, f"{path.name} imports {imported & beyond} from {other}"
+            assert f'"{other}"' not in "".join(re.findall(r"sys\.path.*", path.read_text()))
 
 
 def test_imports_make_no_circle():

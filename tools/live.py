@@ -49,7 +49,7 @@ def key() -> str:
     lock = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"][
         "node_modules/onnxruntime-web"
     ]
-    exporter = Path(export.__file__).read_text()
+    exporter = (ROOT / "src/book/export.py").read_text()
     return dependencies.key(
         f"{exporter}\nfrom course import checkpoints\nfrom helpers import intervention, models, probe",
         exporter,
