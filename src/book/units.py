@@ -421,11 +421,12 @@ def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
     >>> matched("7 tokens", {"{} tokens": "{} 个 token"})
     ('{} tokens', '7 个 token')
     >>> matched("7 tokens", {"{} tokens": "{} 个 token，共 {}"})
+    >>> matched("so many tokens", {"{a} tokens": "{} 个 token"})
     """
     for english, other in table.items():
         pattern, named = form(english)
         needed = re.findall(r"\{(\w*)\}", other)
-        if needed.count("") > len(named) or {*needed} - {"", *named}:
+        if needed.count("") > sum(map(str.isdigit, named)) or {*needed} - {"", *named}:
             continue
         if found := pattern.fullmatch(text):
             values = dict(zip(named, found.groups(), strict=True))
