@@ -23,6 +23,7 @@ from course.runs.protocol import (
     TASKS,
     TESTED,
     TRAINED,
+    WINDOWS,
     vocabulary,
 )
 from course.training import UNASKED
@@ -378,6 +379,13 @@ SEEN = {
     f"{name}, trained to {LENGTHS[-1]}": replace(ENTRIES[name], seen=LENGTHS[-1])
     for name in (BASELINE, "NoPE", MIXED, STICK, SCALED)
 }
+# The hybrid with another window in its local layers; its own is LOCAL
+WINDOWED = {
+    MIXED if n == LOCAL else f"{MIXED}, window {n}": Entry(
+        block=partial(layered, window=n), reference=UNWINDOWED
+    )
+    for n in WINDOWS
+}
 # What each entry changes in the decoder, for the lesson's table
 KINDS = {
     "positions": [BASELINE, "p-RoPE", "larger base", "ALiBi", RANDOM, POLAR, DROPPED, "NoPE"],
@@ -446,6 +454,9 @@ HYPOTHESES = {
 }
 
 
+SWEPT = [*WINDOWED, UNWINDOWED]  # of `race_window`
+
+
 def entry_of(name: str) -> Entry:
     """The entry of a name.
 
@@ -455,7 +466,8 @@ def entry_of(name: str) -> Entry:
     >>> entry_of("NoPE").settings
     {'encoding': 'NoPE'}
     """
-    return (ENTRIES | SEEN)[require.choice("entry", name, ENTRIES | SEEN)]
+    every = ENTRIES | SEEN | WINDOWED
+    return every[require.choice("entry", name, every)]
 
 
 # What an entry is trained and tested on ---------------------------------------------------------------

@@ -150,6 +150,21 @@ RATES = (0.001, 0.002, 0.005)
 # .002, three seeds, PLATEAU steps, the rules above. "A memory of fixed size fails with more rivals" is said if such an
 # entry learned, stays right (KEPT) at 128 pairs of `retrieval` and falls at 128 pairs of `rivals`, while an entry with
 # full attention stays right at both; FAR lengths have no rows, as there are 128 keys.
+#
+# The third rate, written down before any row at .001 and before any row of `race_window`. One core for about an hour, so
+# three seeds (0 to 2) of PLATEAU steps, in this order, and what is not reached is "not run": retrieval of the hybrid, NoPE,
+# RoPE and stick-breaking; recall of stick-breaking and the hybrid (the hybrid at .002, too); counting of squared ReLU and NoPE
+# (at .002, too); the pairs of `race_pairs`. The rules are those of RATES: a sentence that turns at .001 names its rate, and
+# "at every rate" is said of three rates only where all three were run.
+# Windows: the hybrid with a window of WINDOWS tokens below, and with none; retrieval, .005 and .002, seeds 0 to 2, 1,000
+# steps, looked at every FINER steps. Price: steps to the first touch, mean of the runs, with all steps for a run that has not
+# learned. "A larger window is learned later" (what 2606.15378 found in large hybrids) is said if the price rises from the
+# smallest to the largest window by a quarter or more at both rates; "sooner" if it falls by as much at both; else "no
+# order". "A larger window costs length" is said if right at 128 pairs after all steps is lower with the largest window than
+# with the smallest by STILL or more at both rates; "gains length" if higher; else "hangs on the rate" or "not told apart".
+# Forgetting attention is an added entry: seeds 0 to 2 at all five tasks of `race`, and of `race_plateau` at retrieval, .005
+# and .002.
+WINDOWS = (2, 4, 8, 16)
 
 
 def vocabulary(task: str) -> tuple[str, ...]:

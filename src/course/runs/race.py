@@ -1,6 +1,7 @@
 """The race of chapter 7: one protocol, one criterion, every remedy on the tasks that the course has broken.
 
-Tables: `race`; `race_fixed`, named entries at a fixed budget; `race_far`, what is right at 128 on up to 2,048 tokens;
+Tables: `race`; `race_fixed`, named entries at a fixed budget; `race_window`, the same for the winner's
+window; `race_far`, what is right at 128 on up to 2,048 tokens;
 `race_plateau`, every run to a fixed 3,000 steps, judged at the criterion and at the end; `race_twice`, the same at twice
 the width with 4 layers; `race_wide`, `race` at width 256 with 6 layers, for a GPU.
 """
@@ -39,7 +40,7 @@ def run(
 
     Args:
         what: of which table.
-        rate: learning rate, for `plateau` only; the size's own when None.
+        rate: learning rate, for `plateau` and `fixed` only; the size's own when None.
 
     Raises:
         ValueError: unknown entry, task or size, or a seed or a number of steps out of range.

@@ -132,9 +132,19 @@ def measure(
 
 
 def fixed(
-    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
+    entry: Entry,
+    task: str,
+    seeds: Sequence[int],
+    steps: int,
+    size: str = "small",
+    rate: float | None = None,
 ) -> list[dict[str, float]]:
-    """Rows at a fixed budget, the same for all: the steps to the criterion, looked at every 10, and the scores at the end."""
+    """Rows at a fixed budget, the same for all: the steps to the criterion, looked at every 10, and the scores at the end.
+
+    Args:
+        rate: learning rate; the size's own (`SIZES`) when None.
+    """
+    rate = SIZES[size]["rate"] if rate is None else rate
     models, first = [decoder(entry, task, seed, size) for seed in seeds], {}
     number = {id(model): k for k, model in enumerate(models)}
     count = [0] * len(models)
@@ -147,7 +157,7 @@ def fixed(
         return False
 
     training.fit_together(
-        models, partial(batch, entry, task), steps=steps, rate=SIZES[size]["rate"], seeds=seeds, until=watch, every=FINER
+        models, partial(batch, entry, task), steps=steps, rate=rate, seeds=seeds, until=watch, every=FINER
     )  # fmt: skip
     rows = []
     for k, (model, seed) in enumerate(zip(models, seeds, strict=True)):
