@@ -836,12 +836,12 @@ def test_the_pictures_have_every_entry_that_learned_and_the_learners_rows(tmp_pa
     assert "No entry has learned" in figures.slopes(rows.assign(learned=0), "retrieval")[0].data
 
 
-def lesson(*cells, **given):
-    """The names that these cells of lesson 7 bind, after those of the cells before."""
+def lesson(*cells, page="lesson", **given):
+    """The names that these cells of lesson 7, or of another page of it, bind, after those of the cells before."""
     modules = (comparison, data, entries, figures, protocol, rates, style)
     known = {module.__name__.rpartition(".")[2]: module for module in modules}
     known |= {"rows": comparison.table(), "own": None, "Markdown": str}
-    return defined(7, *cells, **(known | given))
+    return defined(7, *cells, page=page, **(known | given))
 
 
 @pytest.mark.parametrize("mine", [None, "mine"])
@@ -860,7 +860,7 @@ def test_the_corner_of_the_page_has_who_passes_both(mine):
 
 
 def test_the_far_figure_follows_its_table():
-    further = lesson("c7far-fig", explore=lambda draw, **_: None)["further"]
+    further = lesson("c7far-fig", page="full", explore=lambda draw, **_: None)["further"]
     for task, part in data.table("race_far").groupby("task"):
         _, finding = further(task)
         means = part[part.learned == 1].groupby("entry").score_2048.mean()
