@@ -432,8 +432,8 @@ def depth_does_not_help() -> Numbers:
     }
 
 
-def _growth(sizes: list[int]) -> float:
-    """The least factor by which a layer multiplies the size, from the first on."""
+def growth(sizes: list[int]) -> float:
+    """Return the least factor by which a layer multiplies the size, from the first on."""
     return min(after / before for before, after in itertools.pairwise(sizes[1:]))
 
 
@@ -443,12 +443,12 @@ GROWS = Threshold(1.5)  # times a layer
 @rule(
     holds=(
         f"each layer multiplies the nodes by {GROWS:g} on path and tree",
-        lambda nodes: min(map(_growth, nodes.values())) >= GROWS,
+        lambda nodes: min(map(growth, nodes.values())) >= GROWS,
     ),
     part=(
         "it does on the tree, and the walks on both",
         lambda nodes, walks: (
-            _growth(nodes["tree"]) >= GROWS and min(map(_growth, walks.values())) >= GROWS
+            growth(nodes["tree"]) >= GROWS and min(map(growth, walks.values())) >= GROWS
         ),
     ),
     nothing=(

@@ -1,11 +1,18 @@
-"""What might have turned the claims of chapter 1, run: other seeds of the networks that were trained."""
+"""What might have turned the claims of chapter 1, run: other seeds, widths, rates, graphs, activations and weights."""
 
+import itertools
+import math
+
+import networkx as nx
 import pandas as pd
+import torch
 
-from course.chapter1 import measures
-from course.evidence.rules import Numbers
+from course.chapter1 import claims, measures, variations
+from course.evidence.rules import Numbers, beyond, more_than_a_coin
 from course.evidence.turns import turn
-from helpers import data
+from course.maths import bounds
+from course.training import gnn
+from helpers import data, graphs
 
 DEPTH = 3  # at which three seeds were trained
 KINDS = ("gcn", "ggnn")
@@ -37,3 +44,302 @@ def other_seeds() -> Numbers:
         everywhere[kind] = each[each["key"] == "everywhere"]["epochs"].tolist()
         root[kind] = float(each[each["key"] == "root"]["epochs"].min())
     return {"everywhere": everywhere, "root": root}
+
+
+@turn(
+    "width_bound",
+    asked="how many orders of the leaves the vector must tell apart in the released training sets, in the place of all orders",
+    survives=(
+        "32 numbers of 32 bits cannot hold them at r = 8",
+        lambda bits: bits > 32 * 32,
+    ),
+    turned=("one number of 32 bits can", lambda bits: bits <= 32),
+    measured="of unseen orders it speaks, of training accuracy it does not: the released sets hold at most {most:,} orders, which {bits} bits tell apart at every r; counted for all orders, undivided, the widths for r = 5 to 8 are {', '.join(map(str, whole))}",
+)
+def orders_in_the_training_sets() -> Numbers:
+    """The most orders that a released training set holds, their bits, and the widths by an undivided count of all orders."""
+    most = max(len(gnn.TreeNeighborsMatch(r).orders) for r in range(2, 9))
+    whole = [-(-math.factorial(2**r).bit_length() // 32) for r in range(5, 9)]
+    return {"most": most, "bits": (most - 1).bit_length(), "whole": whole}
+
+
+@turn(
+    "walks_bound_the_jacobian",
+    asked="other activations of slope at most one (tanh, |x|, leaky relu, sine) on thirty random graphs of 12 nodes",
+    survives=("no Jacobian exceeds the bound", lambda most: max(most.values()) <= 1 + 1e-9),
+    turned=("one does", lambda most: max(most.values()) > 1 + 1e-9),
+    measured="largest Jacobian over its bound: {', '.join(f'{name} {x:.3f}' for name, x in most.items())}",
+)
+def other_activations() -> Numbers:
+    """By activation, the largest Jacobian over its bound on random graphs, three layers of width 6."""
+    activations = {
+        "tanh": torch.tanh,
+        "|x|": torch.abs,
+        "leaky relu": torch.nn.functional.leaky_relu,
+        "sine": torch.sin,
+    }
+    most = {}
+    for name, activation in activations.items():
+        shares = []
+        for seed in range(30):
+            graph = nx.connected_watts_strogatz_graph(12, 4, 0.4, seed=seed)
+            norms = graphs.jacobian_norms(graph, 0, 3, 6, activation=activation, seed=seed)
+            bound = graphs.walk_bound(graph, 0, 3)
+            shares.append(float((norms / bound)[bound > 1e-12].max()))
+        most[name] = max(shares)
+    return {"most": most}
+
+
+@turn(
+    "tree_closed_form",
+    asked="distances of 2 to 5 in the place of 3, with an inner node and with a leaf as the far node",
+    survives=(
+        "by rows and without loops the form is right at each distance of both, and no other normalisation gives it anywhere",
+        lambda ratio: all(
+            (abs(x - 1) < 1e-9) == (name in ("row", "row, a leaf"))
+            for name, each in ratio.items()
+            for x in each
+        ),
+    ),
+    turned=(
+        "another normalisation gives it at each distance, or this one does not",
+        lambda ratio: any(
+            all(abs(x - 1) < 1e-9 for x in each) != (name in ("row", "row, a leaf"))
+            for name, each in ratio.items()
+        ),
+    ),
+    measured="the share over 2⁻¹ 3⁻ʳ at distances 2 to 5: {'; '.join(name + ' ' + ', '.join(f'{x:.3g}' for x in each) for name, each in ratio.items())}",
+)
+def other_distances() -> Numbers:
+    """By normalisation and far node, the share of that node in the root over the closed form, at distances 2 to 5."""
+    ratio = {}
+    for leaf, kind, loops in itertools.product((False, True), ("row", "symmetric"), (False, True)):
+        found = []
+        for distance in range(2, 6):
+            tree = nx.balanced_tree(2, distance if leaf else distance + 2)
+            matrix = graphs.adjacency(tree, kind, loops)
+            power = torch.linalg.matrix_power(matrix, distance)
+            found.append(float(power[0, 2**distance - 1]) * 2 * 3 ** (distance - 1))
+        ratio[f"{kind}{', loops' * loops}{', a leaf' * leaf}"] = found
+    return {"ratio": ratio}
+
+
+@turn(
+    "resistance_beats_hops",
+    asked="six other graphs of about 32 nodes (random geometric, two crowds, a ring of cliques, a lollipop) at 1, 2 and 4 diameters",
+    survives=(
+        "hops lead beyond the error in a case, as on the chapter's own graphs",
+        lambda z: any(beyond([-x for x in z], 3)),
+    ),
+    turned=(
+        "resistance leads beyond the error in more cases than a coin gives, and hops in none",
+        lambda z: (
+            not any(beyond([-x for x in z], 3)) and more_than_a_coin(sum(beyond(z, 3)), len(z))
+        ),
+    ),
+    measured="resistance ahead beyond the error in {sum(beyond(z, 3))} of {len(z)} cases, hops in {sum(beyond([-x for x in z], 3))}; rank correlation, resistance less hops: {'; '.join(f'{times} D ' + ', '.join(f'{name} {x:+.2f}' for name, x in part.items()) for times, part in lead.items())}",
+)
+def other_graphs() -> Numbers:
+    """How far resistance leads hops on other graphs, in standard errors of four draws of the weights."""
+    table = data.table("ranks_elsewhere")
+    lead = {
+        int(times): dict(zip(part["graph"], part["R - hops"], strict=True))
+        for times, part in table.groupby("times")
+    }
+    return {"z": (table["R - hops"] / table["s.e. of R - hops"]).tolist(), "lead": lead}
+
+
+@turn(
+    "width_helps",
+    asked="Gaussian weights of variance 1 / width in the place of orthogonal ones, width 4 against 32 and 64",
+    survives=(
+        "the far Jacobian and the own one rise on most graphs at both widths",
+        lambda far, own: all(
+            2 * sum(a > 1.1 and b > 1.1 for a, b in zip(far[w], own[w], strict=True)) > len(far[w])
+            for w in far
+        ),
+    ),
+    turned=(
+        "the far one falls on most graphs at one width",
+        lambda far: any(2 * sum(x < 0.9 for x in each) > len(each) for each in far.values()),
+    ),
+    measured="16 layers, {seeds} draws, 7 graphs: {'; '.join(f'width {w} over 4: the far Jacobian × {min(far[w]):.2g} to {max(far[w]):.2g}, the own × {min(own[w]):.2g} to {max(own[w]):.2g}' for w in far)}",
+)
+def gaussian_weights() -> Numbers:
+    """By width, how many times the far and the own Jacobian of width 4, with Gaussian weights; by graph."""
+    seeds, layers = 8, 16
+    found = {width: variations.ends_gaussian(width, layers, seeds) for width in (4, 32, 64)}
+    over = {width: found[width] / found[4] for width in (32, 64)}
+    return {
+        "far": {width: each["far"].tolist() for width, each in over.items()},
+        "own": {width: each["own"].tolist() for width, each in over.items()},
+        "seeds": seeds,
+    }
+
+
+@turn(
+    "depth_does_not_help",
+    asked="a norm before each layer, as networks of that depth have: H + relu(A norm(H) W)",
+    survives=(
+        "from D to 4 D the own Jacobian grows on a graph, as with a skip connection",
+        lambda own: max(own) > 1,
+    ),
+    turned=("far and own Jacobian fall on every graph", lambda own, far: max(*own, *far) < 1),
+    measured="from D to 4 D layers, 7 graphs: the own Jacobian × {min(own):.2g} to {max(own):.2g}, the far one × {min(far):.2g} to {max(far):.2g}",
+)
+def with_norms() -> Numbers:
+    """How many times the own and the far Jacobian of D layers those of 4 D are, with norms, by graph."""
+    times = variations.ends_with_norms(4) / variations.ends_with_norms(1)
+    return {"own": times["own"].tolist(), "far": times["far"].tolist()}
+
+
+@turn(
+    "topology_decides",
+    asked="widths of 4 to 128 in the place of 4 and 32",
+    survives=(
+        "graphs differ by more than the widths do, those of one diameter by less",
+        lambda by_graph, by_width, alike: by_graph > by_width > alike,
+    ),
+    turned=(
+        "graphs differ by less than the widths do, or those of one diameter by more",
+        lambda by_graph, by_width, alike: by_graph < by_width or alike > by_width,
+    ),
+    measured="far Jacobian, 16 layers: graphs differ by a factor of {by_graph:,.0f}, those of one diameter by {alike:.1f}, widths of 4 to 128 by {by_width:.1f}",
+)
+def wider_widths() -> Numbers:
+    """By what factor the far Jacobian differs between graphs, between graphs of one diameter, and between widths."""
+    far = pd.DataFrame({width: measures.ends(width, 16)["far"] for width in (4, 16, 64, 128)})
+    diameters = {name: nx.diameter(graph) for name, graph in measures.examples().items()}
+    alike = far[128].groupby(diameters)
+    return {
+        "by_graph": float(far[128].max() / far[128].min()),
+        "alike": float((alike.max() / alike.min()).max()),
+        "by_width": float((far.max(axis=1) / far.min(axis=1)).max()),
+    }
+
+
+@turn(
+    "field_grows_exponentially",
+    asked="four more graphs of 500 nodes and more: a grid, a ring of cliques, a random geometric one, a random 3-regular one",
+    survives=(
+        "on one the nodes grow by less than 1.5 a layer, on another by more, and the walks on all",
+        lambda nodes, walks: (
+            min(nodes.values()) < 1.5 < max(nodes.values()) and min(walks.values()) >= 1.5
+        ),
+    ),
+    turned=(
+        "the nodes grow so on all, or the walks do not",
+        lambda nodes, walks: min(nodes.values()) >= 1.5 or min(walks.values()) < 1.5,
+    ),
+    measured="least growth a layer, six layers, nodes and walks: {', '.join(f'{name} {nodes[name]:.2f} and {walks[name]:.2f}' for name in nodes)}",
+)
+def other_fields() -> Numbers:
+    """By graph, the least factor by which a layer multiplies the nodes, and the walks, that reach a node."""
+    made = {
+        "grid": nx.convert_node_labels_to_integers(nx.grid_2d_graph(25, 25)),
+        "ring of cliques": nx.ring_of_cliques(100, 5),
+        "geometric": variations.geometric(500, 0.07),
+        "3-regular": nx.random_regular_graph(3, 600, seed=0),
+    }
+    middle = {"grid": 312}
+    nodes, walks = {}, {}
+    for name, graph in made.items():
+        place = middle.get(name, next(iter(graph)))
+        nodes[name] = claims.growth(bounds.receptive_field(graph, place, 6))
+        walks[name] = claims.growth(bounds.computation_tree(graph, place, 6, True))
+    return {"nodes": nodes, "walks": walks}
+
+
+@turn(
+    "new_edges_open",
+    asked="twenty edges in the place of four on the chapter's graphs, and four on six graphs of about 32 nodes",
+    survives=(
+        "the far Jacobian rises beyond its error in more cases than a coin gives, and falls so in none",
+        lambda z: (
+            more_than_a_coin(sum(beyond(z, 11)), len(z)) and not any(beyond([-x for x in z], 11))
+        ),
+    ),
+    turned=("it falls beyond its error in a case", lambda z: any(beyond([-x for x in z], 11))),
+    measured="it rises beyond its error in {sum(beyond(z, 11))} of {len(z)} cases and falls in {sum(beyond([-x for x in z], 11))}{': ' * bool(falls)}{', '.join(falls)}; the least gain is {least}",
+)
+def more_edges() -> Numbers:
+    """By method, graph and depth how many standard errors the gain is above 1, twelve draws of the weights."""
+    rows = variations.gains_long()
+    z = ((rows["gain"] - 1) / rows["gain s.e."]).tolist()
+    bad = beyond([-x for x in z], 11)
+    names = [f"{each.method}, {each.graph}, {each.edges} edges" for each in rows.itertuples()]
+    low = rows["gain"].argmin()
+    return {
+        "z": z,
+        "falls": [
+            f"{name} {x:.2f}" for name, x, b in zip(names, rows["gain"], bad, strict=True) if b
+        ],
+        "least": f"{rows['gain'].iloc[low]:.2f} ({names[low]})",
+    }
+
+
+def _elsewhere(method: str) -> Numbers:
+    rows = variations.gains_long().query("method == @method")
+    z = (rows["ahead"] / rows["s.e."]).tolist()
+    said = [
+        f"{each.graph}, {each.times} D, {each.edges} edges {each.ahead:+.2f}"
+        for each in rows.itertuples()
+    ]
+    ahead, behind = beyond(z, 11), beyond([-x for x in z], 11)
+    return {
+        "z": z,
+        "ahead": sum(ahead),
+        "behind": sum(behind),
+        "lost": [name for name, b in zip(said, behind, strict=True) if b],
+    }
+
+
+_OTHERS = (
+    "six graphs of about 32 nodes at 1 and 2 diameters, and twenty edges on the chapter's seven"
+)
+_TOLD = "ahead of random edges beyond the error in {ahead} of {len(z)} cases, behind in {behind}{': ' * bool(lost)}{'; '.join(lost[:6])}"
+
+
+@turn(
+    "gtr_beats_random_edges",
+    asked=_OTHERS,
+    survives=(
+        "it is behind in none and ahead in more cases than a coin gives",
+        lambda z, ahead, behind: behind == 0 and more_than_a_coin(ahead, len(z)),
+    ),
+    turned=("it is behind in a case", lambda behind: behind > 0),
+    measured=_TOLD,
+)
+def gtr_elsewhere() -> Numbers:
+    """How GTR's edges compare with random ones on other graphs and with more edges."""
+    return _elsewhere("GTR")
+
+
+@turn(
+    "fosr_beats_random_edges",
+    asked=_OTHERS,
+    survives=(
+        "it is behind in none and ahead in more cases than a coin gives",
+        lambda z, ahead, behind: behind == 0 and more_than_a_coin(ahead, len(z)),
+    ),
+    turned=("it is behind in a case", lambda behind: behind > 0),
+    measured=_TOLD,
+)
+def fosr_elsewhere() -> Numbers:
+    """How FoSR's edges compare with random ones on other graphs and with more edges."""
+    return _elsewhere("FoSR")
+
+
+@turn(
+    "sdrf_beats_random_edges",
+    asked=_OTHERS,
+    survives=("it is behind in a case, as here", lambda behind: behind > 0),
+    turned=(
+        "it is behind in none and ahead in more cases than a coin gives",
+        lambda z, ahead, behind: behind == 0 and more_than_a_coin(ahead, len(z)),
+    ),
+    measured=_TOLD,
+)
+def sdrf_elsewhere() -> Numbers:
+    """How SDRF's edges compare with random ones on other graphs and with more edges."""
+    return _elsewhere("SDRF")

@@ -112,6 +112,6 @@ def of(claim: str) -> Outcome:
     >>> of("no such claim").outcome
     'not run'
     """
-    if claim not in TURNS:
+    if claim not in TURNS or claim not in _table():
         return Outcome(NOT_RUN, "", "")
     return Outcome(_table()[claim][0], TURNS[claim].asked, _table()[claim][1])

@@ -38,6 +38,7 @@ from course.evidence.rules import (
     HOLDS,
     LITTLE,
     OPEN,
+    OTHERWISE,
     UNABLE,
     UNFIT,
     VERDICTS,
@@ -399,44 +400,64 @@ def _row(claim: Claim, measured: Found) -> Markup:
     place = "part" if any(claim.name in each.parts for each in CLAIMS.values()) else "row"
     short, turned = _short(claim, measured), turns.of(claim.name)
     facts = _facts(claim, measured)
-    more = {} if claim.parts else _more(claim, measured)
+    more = _more(claim, measured)
     return CARD.row(claim, measured.verdict, kind(claim), place, short, inner, facts, more, turned)
 
 
 def _facts(claim: Claim, measured: Found) -> dict[str, str]:
-    """What stands in an opened row, by name; text, or HTML where it is marked as that."""
+    """Return what an opened row shows, by name: correction, measurement in short, what it survived, and where to look."""
     facts = {}
+    if measured.words:
+        facts["Correction" if measured.verdict == CORRECTED else "Why"] = printed(measured.words)
+    if not claim.parts:
+        side = [(name, _digits(a), _digits(b)) for name, (a, b) in measured.numbers.items()]
+        told = brief(measured.measured)
+        facts["Measured"] = (CARD.numbers(side) if side else Markup("")) + printed(told)
+        turned = turns.of(claim.name)
+        if turned.outcome != turns.NOT_RUN:
+            facts[turned.outcome.capitalize()] = printed(f"{turned.asked}: {turned.measured}")
+    facts["See"] = CARD.places(claim, section(claim), colab(claim))
+    return facts
+
+
+MOST_WORDS = 32  # of a measurement that an opened row shows at once
+
+
+def brief(told: str, most: int = MOST_WORDS) -> str:
+    """Return the first clauses of a measurement, up to so many words; at least one clause.
+
+    >>> brief("two of three fit; the third stands at 0.9; chance is 0.5", 8)
+    'two of three fit'
+    """
+    clauses = re.split(r"(?<=;) |(?<=\.) (?=[A-Z])", told)
+    kept = clauses[:1]
+    for clause in clauses[1:]:
+        if len(" ".join([*kept, clause]).split()) > most:
+            break
+        kept.append(clause)
+    return " ".join(kept).rstrip(";")
+
+
+def _more(claim: Claim, measured: Found) -> dict[str, str]:
+    """Return what an opened row shows on request: all that was measured, the rule, and each control that did not behave.
+
+    Everything else (all null controls, the calibration) is in `claims.json`.
+    """
     kinds = {
         "theorem": "Theorem or definition, checked with numbers",
         "finding": "A finding of this course",
         "reading": "A reading: nobody has claimed it",
     }
     source = printed(", ".join(filter(None, ("" if claim.own else claim.source.name, claim.where))))
-    facts["Source"] = "; ".join(filter(None, (kinds.get(kind(claim), ""), source)))
+    facts = {"Source": "; ".join(filter(None, (kinds.get(kind(claim), ""), source)))}
     if claim.name in quotations():
         facts["Its words"] = CARD.quoted(*map(printed, quotations()[claim.name]))
-    if measured.words:
-        facts["Correction" if measured.verdict == CORRECTED else "Why"] = printed(measured.words)
-    if not claim.parts:
-        side = [(name, _digits(a), _digits(b)) for name, (a, b) in measured.numbers.items()]
-        facts["Measured"] = (CARD.numbers(side) if side else Markup("")) + printed(
-            measured.measured
-        )
-        turned = turns.of(claim.name)
-        if turned.outcome != turns.NOT_RUN:
-            facts[turned.outcome.capitalize()] = printed(f"{turned.asked}: {turned.measured}")
-    seconds = _seconds(claim)
-    minutes = f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
-    facts["Again"] = CARD.again(claim, section(claim), colab(claim), minutes)
-    return facts
-
-
-def _more(claim: Claim, measured: Found) -> dict[str, str]:
-    """What an opened row shows on request: the rule, how near it was, and each control that did not behave.
-
-    Everything else (all null controls, the calibration, reported numbers) is in `claims.json`.
-    """
-    facts = {"Rule": printed(claim.rule.text), "Reported": printed(claim.reported)}
+    facts["Again"] = CARD.again(claim, _minutes(claim))
+    if claim.parts:
+        return facts
+    if brief(measured.measured) != measured.measured:
+        facts["All numbers"] = printed(measured.measured)
+    facts |= {"Rule": printed(claim.rule.text), "Reported": printed(claim.reported)}
     facts["How near"] = Markup("").join(_line(*one) for one in measured.compared) or YES_OR_NO
     if any(verdict == measured.verdict for verdict in measured.nulls.values()):
         facts["Nothing"] = printed(of_nothing(claim, measured))
@@ -457,6 +478,12 @@ def _more(claim: Claim, measured: Found) -> dict[str, str]:
     said += [f"no verdict of {model}: {why}" for model, why in left.items()]
     facts["Models"] = printed("; ".join(said))
     return facts
+
+
+def _minutes(claim: Claim) -> str:
+    """Say how long the measurement takes, where that is more than a few seconds."""
+    seconds = _seconds(claim)
+    return f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
 
 
 OFF = 0.1  # of the true value, or of one where that is smaller: a metric that reads further off is shown
@@ -481,13 +508,39 @@ def _held(seen: Mapping[str, str]) -> str:
 
 
 def _short(claim: Claim, found: Found) -> str:
-    """What fits on a row's line: what the models say, what speaks against the claim, or its first number beside the reported."""
-    if seen := models_of(claim.name):
-        return _held(seen)
-    if found.words:
-        return printed(found.words)
+    """Return the one number on a row's line.
+
+    The reported one and the measured one where there are both, the cases that agree where cases are asked, else what
+    was found beside the threshold that decided; "" where the rule asks for a yes or a no.
+    """
     pairs = [pair for pair in found.numbers.values() if None not in pair]
-    return " → ".join(map(_digits, pairs[0])) if pairs else printed(found.measured[:90])
+    if pairs:
+        return " → ".join(map(_digits, pairs[0]))
+    if found.verdict in OPEN_VERDICTS:
+        return ""
+    if cases := re.search(r"\d+ of \d+ cases", found.words):
+        return cases[0]
+    return _deciding(found)
+
+
+def _deciding(found: Found) -> str:
+    """Return what was compared in the condition that decided: the case nearest to its threshold, and the threshold."""
+    asked = [one for one in found.compared if one[0] not in (AGREE, OTHERWISE)]
+    agreed = next((values for half, _, _, values in found.compared if half == AGREE), None)
+    if agreed:
+        return f"all {agreed[0]:.0f} cases"
+    decided = {HOLDS: "holds", CORRECTED: "part"}.get(found.verdict)
+    here = [one for one in asked if one[0] == decided] or asked
+    near = [
+        (min(values, key=lambda value: abs(value - mark)), side, mark)
+        for _, side, mark, values in here
+    ]
+    missed = [one for one in near if (one[0] > one[2]) != (one[1] == "above")]
+    chosen = (missed if found.verdict == FAILS else []) or near
+    if not chosen:
+        return ""
+    value, side, mark = chosen[0]
+    return f"{_digits(value)}, asked {'>' if side == 'above' else '<'} {_digits(mark)}"
 
 
 def of_nothing(claim: Claim, found: Found) -> str:

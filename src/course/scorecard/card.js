@@ -22,6 +22,10 @@
       row.scrollIntoView({ block: "center" });
     }
   }
+  document.addEventListener("toggle", ({ target }) => {  // what stands in a template is written when it is asked for
+    const template = target.matches?.(".card-more[open]") && target.querySelector("template");
+    if (template) template.replaceWith(template.content);
+  }, true);
   chips.forEach(chip => chip.addEventListener("click", () => {
     chip.setAttribute("aria-pressed", String(chip.getAttribute("aria-pressed") !== "true"));
     update();

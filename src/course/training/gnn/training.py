@@ -53,10 +53,11 @@ def train(
     seconds: float = math.inf,
     epochs: int = 50_000,
     seed: int = 0,
+    rate: float = 1e-3,
 ) -> Iterator[Epoch]:
     """Train as released and yield every epoch: `pandas.DataFrame(train(network, task, seconds=60))`.
 
-    Adam at 1e-3, batches of `BATCH[depth]`; every 100 epochs (1000 at depth 2) the mean training accuracy
+    Adam at `rate` (released: 1e-3), batches of `BATCH[depth]`; every 100 epochs (1000 at depth 2) the mean training accuracy
     since decides whether the rate is halved (10 times no better) or training ends (20 times). It ends too
     after an epoch without an error and at the first epoch past `seconds` or `epochs`. Effective batches of
     2048 are taken whole, where the released scripts accumulate gradients over parts: the same but for GIN's
@@ -66,8 +67,9 @@ def train(
     if not (isinstance(seconds, float) and seconds == math.inf):
         require.number("seconds", seconds, above=0)
     require.integer("epochs", epochs, 1)
+    require.number("rate", rate, above=0)
     return _epochs(
-        network, task, seconds, epochs, torch.Generator().manual_seed(require.seed(seed))
+        network, task, seconds, epochs, torch.Generator().manual_seed(require.seed(seed)), rate
     )
 
 
@@ -78,10 +80,10 @@ def _check_network(network: nn.Module, task: TreeNeighborsMatch) -> None:
         raise ValueError(f"network must be built for depth {task.depth}, the depth of the task")
 
 
-def _epochs(network, task, seconds, epochs, generator) -> Iterator[Epoch]:
+def _epochs(network, task, seconds, epochs, generator, rate) -> Iterator[Epoch]:
     device = network.readout.weight.device
     optimizer = torch.optim.Adam(
-        network.parameters(), lr=1e-3, fused=device.type in ("cpu", "cuda")
+        network.parameters(), lr=rate, fused=device.type in ("cpu", "cuda")
     )
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(
         optimizer, "max", 0.5, 10, threshold_mode="abs"

@@ -1,0 +1,230 @@
+"""Runs of chapter 1 with another width, another learning rate or other graphs: what its claims might not survive."""
+
+import math
+from collections.abc import Callable
+
+import networkx as nx
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from course.chapter1 import measures
+from course.evidence import significance
+from course.maths import rewiring
+from course.training import gnn
+from helpers import compute, data, graphs, require
+
+BLOCK = 10  # epochs a value of the curve
+
+
+def fit_varied(
+    depth: int, kind: str, key: str, width: int, rate: float, seed: int, epochs_allowed: int
+) -> dict[str, str | int]:
+    """Train a network on Tree-NeighborsMatch at this width and learning rate, until no error or for so many epochs.
+
+    Args:
+        depth, kind, key, width: as `gnn.build` takes them.
+        rate: of Adam; released is 1e-3.
+
+    Returns:
+        One row of data/stars_varied.csv: epochs until an epoch without an error (all epochs where there was none), how
+        the run ended, the best training accuracy, and the mean of every ten epochs as `curve`.
+    """
+    compute.seed(seed)
+    task = gnn.TreeNeighborsMatch(depth)
+    network = gnn.build(kind, depth, width, False, key)
+    run = pd.DataFrame(gnn.train(network, task, epochs=epochs_allowed, seed=seed, rate=rate))
+    accuracy = run["train_accuracy"]
+    blocks = accuracy.groupby((run["epoch"] - 1) // BLOCK).mean()
+    return {
+        "epochs": len(run),
+        "steps": len(run) * math.ceil(len(task.train) / gnn.BATCH[depth]),
+        "ended": "fitted" if accuracy.iloc[-1] == 1 else "epochs",
+        "best_train_accuracy": f"{accuracy.max():.4f}",
+        "test_accuracy": f"{run['test_accuracy'].iloc[-1]:.4f}",
+        "curve": " ".join(f"{x:.3f}" for x in blocks),
+    }
+
+
+def geometric(nodes: int, radius: float, seed: int = 0) -> nx.Graph:
+    """Draw points in a square and join those closer than `radius`, with the first seed that gives a connected graph."""
+    return next(
+        graph
+        for k in range(100)
+        if nx.is_connected(graph := nx.random_geometric_graph(nodes, radius, seed=100 * seed + k))
+    )
+
+
+def _crowds(seed: int) -> nx.Graph:
+    """Two random 3-regular graphs of 16 nodes and a bridge."""
+    halves = [nx.random_regular_graph(3, 16, seed=seed + k) for k in range(2)]
+    graph = nx.disjoint_union(*halves)
+    graph.add_edge(0, 16)
+    return graph
+
+
+OTHERS = {  # graphs of about 32 nodes that no claim of the chapter was measured on
+    "geometric 0": lambda: geometric(32, 0.28, 0),
+    "geometric 1": lambda: geometric(32, 0.28, 1),
+    "geometric 2": lambda: geometric(32, 0.28, 2),
+    "two crowds": lambda: _crowds(0),
+    "ring of cliques": lambda: nx.ring_of_cliques(6, 5),
+    "lollipop": lambda: nx.lollipop_graph(24, 8),
+}
+
+
+def _graph(name: str) -> nx.Graph:
+    known = {**measures.examples(), **{other: make() for other, make in OTHERS.items()}}
+    require.choice("graph", name, tuple(known))
+    return known[name]
+
+
+def ranks_elsewhere(graph: str, times: int, seeds: int) -> dict[str, float | str]:
+    """`measures.predictors` of one of `OTHERS`: one row of data/ranks_elsewhere.csv."""
+    found = measures.predictors(_graph(graph), times, seeds)
+    return {name: "" if math.isnan(value) else f"{value:.6g}" for name, value in found.items()}
+
+
+def gains_elsewhere(
+    graph: str, times: int, edges: int, seeds: int, draws: int
+) -> dict[str, float | str]:
+    """Measure what each rewiring method gains on one of `OTHERS`, or with more edges; one row of data/gains_elsewhere.csv."""
+    drawn = measures.rewiring_gains(_graph(graph), edges, times, seeds, draws)
+    found = measures.against_random(drawn)
+    return {"random": f"{drawn['random'].mean():.6g}"} | {
+        f"{name} {column}": f"{found[column][name]:.6g}"
+        for name in measures.METHODS
+        for column in measures.GAINED
+    }
+
+
+def gains_long() -> pd.DataFrame:
+    """Return data/gains_elsewhere.csv with a row for each method: graph, times, edges, method and `measures.GAINED`."""
+    table, parts = data.table("gains_elsewhere"), []
+    for method in measures.METHODS:
+        names = {f"{method} {column}": column for column in measures.GAINED}
+        part = table[["graph", "times", "edges", *names]].rename(columns=names)
+        parts.append(part.assign(method=method))
+    return pd.concat(parts, ignore_index=True)
+
+
+def sensitivities(
+    network: Callable[[Tensor], Tensor], features: Float[Tensor, "n width"], target: int
+) -> Float[Tensor, " n"]:
+    """Return the largest singular value of d network(features)[target] / d features[s] for every node s."""
+    jacobian = torch.autograd.functional.jacobian(
+        lambda x: network(x)[target], features, vectorize=True
+    )
+    return torch.linalg.matrix_norm(jacobian.movedim(1, 0), ord=2)
+
+
+def _ends(make: Callable[[nx.Graph, int], Callable], width: int, seeds: int) -> pd.DataFrame:
+    """What one end of the longest way feels of the other end and of itself, by graph, mean over draws of the network."""
+    rows = {}
+    for name, graph in measures.examples().items():
+        far, own = (list(graph).index(node) for node in graphs.far_pair(graph))
+        felt = []
+        for seed in range(seeds):
+            generator = torch.Generator().manual_seed(seed + 1)
+            x = torch.randn(len(graph), width, generator=generator, dtype=torch.float64)
+            felt.append(sensitivities(make(graph, seed), x, own)[[far, own]])
+        rows[name] = torch.stack(felt).mean(0).tolist()
+    return pd.DataFrame(rows, index=["far", "own"]).T
+
+
+def ends_gaussian(width: int, layers: int, seeds: int) -> pd.DataFrame:
+    """Measure `measures.ends` with Gaussian weights of variance 1 / width in the place of orthogonal ones."""
+
+    def make(graph: nx.Graph, seed: int) -> Callable[[Tensor], Tensor]:
+        generator = torch.Generator().manual_seed(seed)
+        shape = (layers, 2, width, width)
+        weights = torch.randn(shape, generator=generator, dtype=torch.float64) / math.sqrt(width)
+        matrix = graphs.adjacency(graph, "symmetric")
+        return lambda x: graphs.propagate(x, matrix, weights)
+
+    return _ends(make, width, seeds)
+
+
+def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) -> pd.DataFrame:
+    """Measure `measures.ends` in a network with a norm before each layer, H + relu(A norm(H) W), of `times` D layers."""
+
+    def make(graph: nx.Graph, seed: int) -> Callable[[Tensor], Tensor]:
+        weights = graphs.orthogonal_weights(times * nx.diameter(graph), width, seed)[:, 0]
+        matrix = graphs.adjacency(graph, "symmetric")
+
+        def network(h: Tensor) -> Tensor:
+            for weight in weights:
+                h = h + torch.relu(matrix @ nn.functional.layer_norm(h, (width,)) @ weight)
+            return h
+
+        return network
+
+    return _ends(make, width, seeds)
+
+
+class Averager(nn.Module):
+    """A residual GCN, H + relu(A H W) a layer, with a linear readout at every node."""
+
+    def __init__(self, graph: nx.Graph, layers: int, width: int):
+        super().__init__()
+        self.register_buffer("matrix", graphs.adjacency(graph, "symmetric").float())
+        self.enter = nn.Linear(1, width)
+        self.layers = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(layers))
+        self.leave = nn.Linear(width, 1)
+
+    def forward(self, x: Float[Tensor, "*batch n 1"]) -> Float[Tensor, "*batch n 1"]:
+        h = self.enter(x)
+        for layer in self.layers:
+            h = h + torch.relu(self.matrix @ layer(h))
+        return self.leave(h)
+
+
+def ranks_trained(graph: str, seed: int, steps: int, width: int = 16) -> dict[str, float | str]:
+    """Train a residual GCN to tell every node the mean of all inputs, and rank what its nodes feel of each other.
+
+    Layers: twice the diameter. The target weights all inputs alike, so that a network without over-squashing would
+    feel them alike.
+
+    Returns:
+        One row of data/ranks_trained.csv: the variance that it explains on new inputs, and Spearman's correlation of
+        the Jacobian with resistance, over all pairs and within pairs of equal hops.
+    """
+    network_of = _graph(graph)
+    layers = 2 * nx.diameter(network_of)
+    compute.seed(seed)
+    network = Averager(network_of, layers, width)
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    for _ in range(steps):
+        x = torch.randn(32, len(network_of), 1)
+        loss = (network(x) - x.mean(1, keepdim=True)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+    x = torch.randn(256, len(network_of), 1)
+    with torch.no_grad():
+        left = (network(x) - x.mean(1, keepdim=True)).square().mean() * len(network_of)
+    felt = torch.stack(
+        [
+            torch.autograd.functional.jacobian(lambda y: network(y)[:, 0], one).squeeze(-1).abs()
+            for one in x[:16]
+        ]
+    ).mean(0)
+    pairs = ~torch.eye(len(network_of), dtype=torch.bool)
+    table = pd.DataFrame(
+        {
+            "heard": felt[pairs].double(),
+            "hops": measures.hops(network_of)[pairs].double(),
+            "resistance": -rewiring.effective_resistance(network_of)[pairs],
+        }
+    )
+    table["resistance"] = (table["resistance"] / table["resistance"].abs().max()).round(9)
+    over = significance.rank_correlation(table["resistance"], table["heard"])[0]
+    within = measures.correlation_within(table, "hops")
+    return {
+        "layers": layers,
+        "explained": f"{1 - float(left):.4f}",
+        "resistance": f"{over:.4f}",
+        "within hops": "" if math.isnan(within) else f"{within:.4f}",
+    }
