@@ -277,7 +277,7 @@ def families() -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("families", nargs="*", help="model types; all when none is named")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()

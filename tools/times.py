@@ -92,7 +92,7 @@ def measure(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument(
         "steps", nargs="*", choices=[*STEPS, []], metavar="step", help=", ".join(STEPS)
     )

@@ -1,23 +1,26 @@
-"""Assignments of a term: handed out without solutions, marked by what a submission computes on cases that no page shows.
+"""Assignments of a term: handed out without solutions, marked by what a submission computes on
+cases that no page shows.
 
 python tools/assignments.py make _build/assignments             handouts, and the solutions in a folder of their own
 python tools/assignments.py mark 3 FOLDER --seed 2027           marks every notebook in a folder, and keeps what it ran
 python tools/assignments.py draw 2027 _build/term               an assignment and an examination that stand on no page
 python tools/assignments.py mark drawn FOLDER --seed 2027       marks that assignment
 
-`chapters/plans/assignments.yml` says which exercises an assignment has, their points, and the cases; the seed makes their
-numbers new. Each submission runs in a process of its own, with a limit of time, memory and file size. Where `bwrap` is
-there (Debian's package is bubblewrap), it sees no network and no files but Python's and an empty folder; where there is
-none, Python's own events refuse these, which keeps mischief out and not intent. It hands back values alone. They are
-compared here, as the exercise's check compares them, with what the solution gives; the first
-100 kB of what it prints are kept and not read.
+`chapters/plans/assignments.yml` says which exercises an assignment has, their points, and the
+cases; the seed makes their numbers new. Each submission runs in a process of its own, with a limit
+of time, memory and file size. Where `bwrap` is there (Debian's package is bubblewrap), it sees no
+network and no files but Python's and an empty folder; where there is none, Python's own events
+refuse these, which keeps mischief out and not intent. It hands back values alone. They are compared
+here, as the exercise's check compares them, with what the solution gives; the first 100 kB of what
+it prints are kept and not read.
 
-A case is the arguments of one call, in Python, with `seed` for numbers that change with the term. Statement, stub and
-solution come from the exercise itself. `tests/test_assignments.py` wants
-every exercise in a class, an assignment or the list of those left out, and tries wrong, half-right and hostile
-submissions. A step of the workshop (`chapters/7-the-race/build.ipynb`) is a cell tagged `step`, whose lines are taken
-out of the handout, and a cell tagged `check`; `make exercise` writes neither: its text must say every name and shape
-that the check asks for, and its minutes must add up.
+A case is the arguments of one call, in Python, with `seed` for numbers that change with the term.
+Statement, stub and solution come from the exercise itself. `tests/test_assignments.py` wants every
+exercise in a class, an assignment or the list of those left out, and tries wrong, half-right and
+hostile submissions. A step of the workshop (`chapters/7-the-race/build.ipynb`) is a cell tagged
+`step`, whose lines are taken out of the handout, and a cell tagged `check`; `make exercise` writes
+neither: its text must say every name and shape that the check asks for, and its minutes must add
+up.
 """
 
 import argparse
@@ -49,7 +52,8 @@ SECONDS, CASE = (
     300,
     30,
 )  # for a submission, the import of torch on a busy machine too; and for one cell or one case
-PRINTED = 100_000  # bytes that are kept of what a submission prints: all that comes behind is read and dropped
+# bytes that are kept of what a submission prints: all that comes behind is read and dropped
+PRINTED = 100_000
 ROOM = 64 << 20  # bytes of all files that a submission writes, where walls can hold it to that
 CHILD = Path(__file__).with_name("assignments_child.py")
 
@@ -83,7 +87,9 @@ def exercise(root: Path, number: str) -> list[dict]:
 
 
 def parts(root: Path, number: str, seed: int = 0) -> dict[str, str]:
-    """Statement, stub and solution of an exercise, and the name of its function, as the notebook has them, or the seed."""
+    """Statement, stub and solution of an exercise, and the name of its function, as the notebook
+    has them, or the seed.
+    """
     if not number[0].isdigit():
         return families.parts(number, seed)
     cells = exercise(root, number)
@@ -124,7 +130,9 @@ def notebook(cells: list[tuple[str, str]]) -> str:
 
 
 def imports(root: Path, chapter: int, solved: bool) -> str:
-    """What the chapter's exercises import, but for the checks; without solutions nothing of the course, which has answers."""
+    """What the chapter's exercises import, but for the checks; without solutions nothing of the
+    course, which has answers.
+    """
     if not chapter:
         return "import math\n\nimport networkx as nx\nimport numpy as np\nimport torch"
     (path,) = root.glob(f"chapters/{chapter}-*/exercises.ipynb")
@@ -140,7 +148,9 @@ def imports(root: Path, chapter: int, solved: bool) -> str:
 
 
 def asked_for(statement: str) -> str:
-    """A statement without the sentences on a check that a handout does not have, and without links into the book."""
+    """A statement without the sentences on a check that a handout does not have, and without links
+    into the book.
+    """
     told = re.split(r"(?<=[.?]) (?=[A-Z])", re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", statement))
     return " ".join(each for each in told if "the check" not in each.lower())
 
@@ -149,8 +159,10 @@ def handout(root: Path, number: int | str, solved: bool = False, seed: int = 0) 
     """The notebook of an assignment, with stubs, or with solutions."""
     asked, drawn = entries(root, number, seed), number == "drawn"
     rules = (
-        f"# {'The assignment of this term' if drawn else f'Assignment {number}'}\n\nTen points. Hand in this file, run from the top, under your own name: `name.ipynb`. "
-        "Your functions are tried on other numbers than the examples, with PyTorch, NumPy, SciPy and networkx and without "
+        f"# {'The assignment of this term' if drawn else f'Assignment {number}'}\n\nTen points. "
+        f"Hand in this file, run from the top, under your own name: `name.ipynb`. "
+        "Your functions are tried on other numbers than the examples, with PyTorch, NumPy, SciPy "
+        "and networkx and without "
         "this course's packages; print what you like, it is not read. "
     )
     rules += (
@@ -183,7 +195,9 @@ WORKSHOP = {
 
 
 def stripped(text: str, folder: str) -> str:
-    """A page of steps without their lines: each has the names that its check wants, still empty; links lead to handouts first."""
+    """A page of steps without their lines: each has the names that its check wants, still empty;
+    links lead to handouts first.
+    """
     book, beside = json.loads(text), {f"{page}.ipynb": name for name, page in WORKSHOP.items()}
 
     def leads(link: re.Match) -> str:
@@ -214,7 +228,9 @@ def folder_of(root: Path, number: float | str) -> str:
 
 
 def without_solutions(root: Path, number: str) -> list[dict]:
-    """The cells of an exercise as a learner gets them: statement, stub, check and hints, with the chapter's imports in front."""
+    """The cells of an exercise as a learner gets them: statement, stub, check and hints, with the
+    chapter's imports in front.
+    """
     folder = folder_of(root, number)
     book = json.loads((root / f"chapters/{folder}/exercises.ipynb").read_text())["cells"]
     code = [cell for cell in book if cell["cell_type"] == "code"]
@@ -240,7 +256,9 @@ def without_solutions(root: Path, number: str) -> list[dict]:
 
 
 def evening(root: Path, number: int) -> str:
-    """The notebook of one of the five evenings: its pages of steps without their lines, and its exercises without solutions."""
+    """The notebook of one of the five evenings: its pages of steps without their lines, and its
+    exercises without solutions.
+    """
     row = yaml.safe_load((root / "chapters/plans/evenings.yml").read_text())["five"][number - 1]
     book = json.loads((root / "chapters/0-build-it/build.ipynb").read_text())
     pages = {page: name for name, page in WORKSHOP.items()}
@@ -274,7 +292,9 @@ def evening(root: Path, number: int) -> str:
 
 
 def _steps(cells: list[dict], numbers: list[int] | None) -> list[dict]:
-    """The cells of these steps, and of what stands before the first; all cells where no numbers are given."""
+    """The cells of these steps, and of what stands before the first; all cells where no numbers are
+    given.
+    """
     found, inside = [], True
     for cell in cells:
         heading = (
@@ -288,7 +308,9 @@ def _steps(cells: list[dict], numbers: list[int] | None) -> list[dict]:
 
 
 def handouts(root: Path = ROOT) -> dict[str, str]:
-    """What is handed out, by file name: assignments, pages of steps without their lines, and the notebooks of five evenings."""
+    """What is handed out, by file name: assignments, pages of steps without their lines, and the
+    notebooks of five evenings.
+    """
     steps = {
         name: stripped((root / f"chapters/{folder}.ipynb").read_text(), folder)
         for name, folder in WORKSHOP.items()
@@ -312,7 +334,9 @@ def make(out: Path, root: Path = ROOT) -> None:
 def draw(
     seed: int, out: Path, root: Path = ROOT, chapters: Sequence[int] = questions.CHAPTERS
 ) -> None:
-    """Write the assignment of a term's seed and an examination on these chapters, and what is right in them."""
+    """Write the assignment of a term's seed and an examination on these chapters, and what is right
+    in them.
+    """
     out.mkdir(parents=True, exist_ok=True)
     books = {
         f"drawn{end}.ipynb": handout(root, "drawn", solved, seed)
@@ -322,7 +346,8 @@ def draw(
         (out / name).write_text(text, encoding="utf-8")
 
 
-# Marking -----------------------------------------------------------------------------------------------
+# Marking
+# -----------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -345,7 +370,9 @@ def sized() -> bool:
 
 
 def walls(room: str) -> list[str]:
-    """The command that shuts a process in: no network, no other processes, files of Python to read, and one folder to write."""
+    """The command that shuts a process in: no network, no other processes, files of Python to read,
+    and one folder to write.
+    """
     python = {os.path.realpath(each) for each in (sys.prefix, sys.base_prefix)} - {"/usr"}
     seen = [
         f"--ro-bind-try {each} {each}"
@@ -357,7 +384,9 @@ def walls(room: str) -> list[str]:
 
 
 def keep_first(pipe: BinaryIO, file: BinaryIO, most: int = PRINTED) -> None:
-    """Copy the first bytes of a pipe into a file, and read the rest without keeping it, until the pipe is closed."""
+    """Copy the first bytes of a pipe into a file, and read the rest without keeping it, until the
+    pipe is closed.
+    """
     left = most
     while chunk := pipe.read1(1 << 16):
         file.write(chunk[:left])
@@ -370,7 +399,8 @@ def keep_first(pipe: BinaryIO, file: BinaryIO, most: int = PRINTED) -> None:
 def run(
     source: str, number: int | str, seed: int, keep: Path, root: Path = ROOT
 ) -> dict[str, list]:
-    """What a notebook's functions give on the cases, by exercise: a value, or a sentence on why there is none.
+    """What a notebook's functions give on the cases, by exercise: a value, or a sentence on why
+    there is none.
 
     Args:
         keep: a folder for the notebook, what it printed, and what came back.
@@ -436,7 +466,9 @@ def returned(path: Path, asked: list[dict]) -> dict[str, list]:
 
 
 class Key:
-    """What is right in an exercise: its cases, and the comparison of its check. It is made in memory, and written nowhere."""
+    """What is right in an exercise: its cases, and the comparison of its check. It is made in
+    memory, and written nowhere.
+    """
 
     def __init__(self, root: Path, asked: dict, seed: int):
         import networkx
@@ -511,7 +543,9 @@ class Key:
 
 
 class Given:
-    """What came back from a submission, as a function: for the arguments of a case, the value that it gave there."""
+    """What came back from a submission, as a function: for the arguments of a case, the value that
+    it gave there.
+    """
 
     def __init__(self, key: Key, cases: list, values: list):
         self.key, self.known = key, list(zip(cases, values, strict=True))
@@ -538,7 +572,8 @@ class Given:
 
 
 def folders(paths: Iterable[Path]) -> dict[Path, str]:
-    """The name of a folder for each submission: letters, digits and underscores of its own, and never one twice.
+    """The name of a folder for each submission: letters, digits and underscores of its own, and
+    never one twice.
 
     >>> list(folders([Path("A b.ipynb"), Path("a_b.ipynb"), Path("...ipynb")]).values())
     ['A_b', 'a_b_2', '__']
@@ -554,7 +589,8 @@ def folders(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def harmless(text: str) -> str:
-    """A text as a table may hold it: none that a spreadsheet would compute, and no letter that cannot be written.
+    """A text as a table may hold it: none that a spreadsheet would compute, and no letter that
+    cannot be written.
 
     >>> harmless("=HYPERLINK(1)"), harmless("a = b")
     ("'=HYPERLINK(1)", 'a = b')
@@ -566,7 +602,8 @@ def harmless(text: str) -> str:
 def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROOT) -> pd.DataFrame:
     """One row a submission: points by exercise, their sum, and the first thing that went wrong.
 
-    A row is written when its submission has ended. One that ends in an error of any kind has no points and the error's name.
+    A row is written when its submission has ended. One that ends in an error of any kind has no
+    points and the error's name.
 
     Raises:
         ValueError: no such assignment, or no notebook in the folder.
@@ -622,7 +659,7 @@ intent. Install bubblewrap, or run this in a container that holds nothing but th
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     making, marking, drawing = map(commands.add_parser, ("make", "mark", "draw"))
     making.add_argument("out", type=Path)

@@ -1,4 +1,6 @@
-"""Runs one submission for `assignments.py`: its cells, then its functions on the cases; gives back values alone."""
+"""Runs one submission for `assignments.py`: its cells, then its functions on the cases; gives back
+values alone.
+"""
 
 import ast
 import json
@@ -53,7 +55,9 @@ def refused(*_: object, **__: object) -> None:
 
 
 def shut(room: str) -> None:
-    """No new processes, no network, no solutions, and no files but those of Python and of an empty folder."""
+    """No new processes, no network, no solutions, and no files but those of Python and of an empty
+    folder.
+    """
     allowed = [
         sys.prefix,
         sys.base_prefix,
@@ -150,7 +154,9 @@ def aside(node: ast.stmt) -> bool:
 
 
 def read(text: str) -> ast.Module:
-    """A cell as Python reads it, or, where it cannot, as a notebook does, which knows lines such as `%time` and `!ls`."""
+    """A cell as Python reads it, or, where it cannot, as a notebook does, which knows lines such as
+    `%time` and `!ls`.
+    """
     try:
         tree = ast.parse(text)
     except SyntaxError:

@@ -1,4 +1,6 @@
-"""Find a Chromium, or install one: what is there, then Playwright's own, then the system's packages. Serve the book to it."""
+"""Find a Chromium, or install one: what is there, then Playwright's own, then the system's
+packages. Serve the book to it.
+"""
 
 import contextlib
 import functools

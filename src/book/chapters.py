@@ -56,5 +56,7 @@ def minutes(path: Path) -> int:
 
 
 def to_read(path: Path) -> int:
-    """How long a part of a chapter takes alone: a lesson or lab as computed from what stands on it, else as it says."""
+    """How long a part of a chapter takes alone: a lesson or lab as computed from what stands on it,
+    else as it says.
+    """
     return reading.minutes(path) if path.stem in ("lesson", "lab") else minutes(path)

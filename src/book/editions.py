@@ -1,12 +1,13 @@
 """The editions of a page in other languages, each from a PO file beside the page.
 
-`chapters/talk.zh.po` belongs to `chapters/talk.ipynb`; `book.units` says what its units are. An edition is a notebook of
-its own: the text, and the strings and comments of the code, in the other language, after a cell that holds the words and
-the type for what functions of the course say and draw. It is executed, the book shows it as `chapters/zh/talk`, and the
-page's button gives it.
+`chapters/talk.zh.po` belongs to `chapters/talk.ipynb`; `book.units` says what its units are. An
+edition is a notebook of its own: the text, and the strings and comments of the code, in the other
+language, after a cell that holds the words and the type for what functions of the course say and
+draw. It is executed, the book shows it as `chapters/zh/talk`, and the page's button gives it.
 
-English may change first. A paragraph whose English moved keeps its old translation, and a paragraph without words stands in
-English; both are marked on the page, and its foot counts them. Strings of code that moved stand in English.
+English may change first. A paragraph whose English moved keeps its old translation, and a paragraph
+without words stands in English; both are marked on the page, and its foot counts them. Strings of
+code that moved stand in English.
 
     python tools/editions.py                       list what is to be done, and how much of each page is there
     python tools/editions.py update PAGE [--run]   write or bring up to date the PO file of a page; loses no translation
@@ -134,14 +135,18 @@ def place(page: Path) -> Path:
 
 
 def stem(table: Path) -> str:
-    """What the files of an edition are called: `talk.zh`, and `3-representational-collapse-lesson.zh` of a lesson."""
+    """What the files of an edition are called: `talk.zh`, and
+    `3-representational-collapse-lesson.zh` of a lesson.
+    """
     return "-".join(table.relative_to(HOME).with_suffix("").parts)
 
 
 def cells(page: Path, cues: bool = False, slides: bool = True) -> dict[str, str]:
-    """What a page says part by part: the Markdown cells of a notebook by their ids, the sections of a page by their headings.
+    """What a page says part by part: the Markdown cells of a notebook by their ids, the sections of
+    a page by their headings.
 
-    Cues are, where the page has their words, or they are asked for; cells of slides alone are but where they are not wanted.
+    Cues are, where the page has their words, or they are asked for; cells of slides alone are but
+    where they are not wanted.
     """
     if page.suffix == ".ipynb":
         notebook = json.loads(page.read_text())
@@ -172,7 +177,9 @@ def code(page: Path) -> dict[str, str]:
 
 
 def wanted(page: Path, entries: list[Entry]) -> list[Entry]:
-    """The units of a page: of its text, of its code; and what was found to be said when it was run, or by its directives."""
+    """The units of a page: of its text, of its code; and what was found to be said when it was run,
+    or by its directives.
+    """
     twice = {
         (e.text, e.context) for e in entries if e.context not in (None, units.SAID, units.CODE)
     }
@@ -194,7 +201,9 @@ def wanted(page: Path, entries: list[Entry]) -> list[Entry]:
 
 
 def current(table: Path) -> list[Entry]:
-    """Return the units of a page as they are now, each with what was translated, whether or not the table knows them yet."""
+    """Return the units of a page as they are now, each with what was translated, whether or not the
+    table knows them yet.
+    """
     page = english(table)
     return list(
         _current(
@@ -209,7 +218,8 @@ def _current(page: Path, table: Path, *_: int) -> tuple[Entry, ...]:
 
 
 def update(page: Path, more: list[str] = ()) -> Path:
-    """Write the PO file of a page as its units now are, with what was translated; `more` is what it was heard to say.
+    """Write the PO file of a page as its units now are, with what was translated; `more` is what it
+    was heard to say.
 
     What the page no longer says is kept at the end of the file.
     """
@@ -223,7 +233,8 @@ def update(page: Path, more: list[str] = ()) -> Path:
     for entry in kept:
         if entry not in entries:
             print(
-                f"{table.name}: {entry.text!r} is no longer there; its translation is kept behind #~"
+                f"{table.name}: {entry.text!r} is no longer there; its translation is kept behind "
+                f"#~"
             )
     done = all(e.other and not e.fuzzy for e in new if e.place not in optional(page))
     git = ["git", "-C", str(ROOT), "log", "-1", "--format=%h", "--", str(page)]
@@ -237,14 +248,16 @@ def update(page: Path, more: list[str] = ()) -> Path:
 
 
 def reword(page: Path, phrases: list[str] = ()) -> list[str]:
-    """Keep the translation of units whose English changed its wording and not its meaning; their English.
+    """Keep the translation of units whose English changed its wording and not its meaning; their
+    English.
 
     Args:
         page: the English page.
         phrases: a part of the new English of each such unit; none for all units that moved.
 
     Raises:
-        ValueError: a phrase that no moved unit has, or a unit whose numbers or formulas are no longer the translation's.
+        ValueError: a phrase that no moved unit has, or a unit whose numbers or formulas are no
+            longer the translation's.
     """
     table = update(page)
     entries = units.read_all(table)
@@ -256,7 +269,8 @@ def reword(page: Path, phrases: list[str] = ()) -> list[str]:
     for entry in chosen:
         if differing := units.differing(entry.text, entry.other):
             raise ValueError(
-                f"phrase = {entry.text!r} has {differing}, its translation has not: translate it again"
+                f"phrase = {entry.text!r} has {differing}, its translation has not: translate it "
+                f"again"
             )
     units.write(
         table,
@@ -267,7 +281,9 @@ def reword(page: Path, phrases: list[str] = ()) -> list[str]:
 
 
 def optional(page: Path) -> set[str]:
-    """The cells that an edition may do without: the cues of a lesson, without whose words there is no deck."""
+    """The cells that an edition may do without: the cues of a lesson, without whose words there is
+    no deck.
+    """
     return set(cells(page, cues=True)) - set(cells(page))
 
 
@@ -277,7 +293,9 @@ def digest(text: str) -> str:
 
 
 def stale(page: Path, table: Path) -> list[str]:
-    """Return what is to be done, by its English: units without words, and those that moved, with the old English."""
+    """Return what is to be done, by its English: units without words, and those that moved, with
+    the old English.
+    """
     free, found = optional(page), []
     for unit in current(table):
         if unit.fuzzy:
@@ -288,7 +306,9 @@ def stale(page: Path, table: Path) -> list[str]:
 
 
 def state(table: Path) -> tuple[int, int, int, str]:
-    """Of the units of a page how many are translated, how many there are, how many have moved since; and as of which commit."""
+    """Of the units of a page how many are translated, how many there are, how many have moved
+    since; and as of which commit.
+    """
     free = optional(english(table))
     every = [e for e in current(table) if e.place not in free]
     done, moved = sum(bool(e.other) and not e.fuzzy for e in every), sum(e.fuzzy for e in every)
@@ -296,7 +316,9 @@ def state(table: Path) -> tuple[int, int, int, str]:
 
 
 def words(table: Path) -> dict[str, str]:
-    """English to the other language, for all that code cells draw and say; where answers are checked, what any check says, too."""
+    """English to the other language, for all that code cells draw and say; where answers are
+    checked, what any check says, too.
+    """
     shared = units.read(HOME / "zh/checks.po") if table.name in CHECKED else []
     return units.patterns([*shared, *current(table)])
 
@@ -304,7 +326,8 @@ def words(table: Path) -> dict[str, str]:
 def texts(table: Path, cues: bool = False, marks: bool = False) -> dict[str, str]:
     """Return the cells of a page in the other language.
 
-    A paragraph whose English moved has its old translation, a paragraph without words its English; `marks` says so there.
+    A paragraph whose English moved has its old translation, a paragraph without words its English;
+    `marks` says so there.
     """
     known = {(e.text, e.context): e for e in current(table) if e.other}
 
@@ -323,7 +346,8 @@ def texts(table: Path, cues: bool = False, marks: bool = False) -> dict[str, str
 
 
 def marked(piece: units.Piece, text: str, mark: str) -> str:
-    """Return a piece in the other language with a mark: after its words, in the last cell of a row, below a heading.
+    """Return a piece in the other language with a mark: after its words, in the last cell of a row,
+    below a heading.
 
     >>> marked(units.Piece("- ", "English", "\\n"), "中文", "（旧）")
     '- 中文（旧）\\n'
@@ -340,7 +364,9 @@ def marked(piece: units.Piece, text: str, mark: str) -> str:
 
 
 def frame(kind: str) -> dict[str, str]:
-    """What stands around Chinese pages and slides, by its English: of a "deck", its "speaker" window, the "theme", a "kind" of box."""
+    """What stands around Chinese pages and slides, by its English: of a "deck", its "speaker"
+    window, the "theme", a "kind" of box.
+    """
     return {
         e.text: e.other
         for e in units.read(HOME / "zh/frame.po")
@@ -352,7 +378,8 @@ PLAYED = re.compile(r'(?<=▶ )Play(?=<)|(?<=[▶■]", ")(?:Play|Stop)(?=")|(?<
 
 
 def played(page: str) -> str:
-    """A page or a deck whose widgets say in Chinese what their buttons do: as they start, and when they are pressed.
+    """A page or a deck whose widgets say in Chinese what their buttons do: as they start, and when
+    they are pressed.
 
     >>> played('<button aria-label="Play: n">▶ Play</button><script>say(button, "■", "Stop")</script>')
     '<button aria-label="播放：n">▶ 播放</button><script>say(button, "■", "停")</script>'
@@ -361,7 +388,9 @@ def played(page: str) -> str:
 
 
 def spoken_too(table: Path) -> bool:
-    """Whether a table has words for at least half of the cues of a lecture: then there is a deck of the edition."""
+    """Whether a table has words for at least half of the cues of a lecture: then there is a deck of
+    the edition.
+    """
     page = english(table)
     if page.suffix == ".md" or "lecture" not in json.loads(page.read_text())["metadata"]:
         return False
@@ -475,7 +504,9 @@ def whole(weight: int) -> bytes:
 
 @cache
 def drawn() -> str:
-    """The characters of other languages around a page: in the drawings' scripts and tables, in the frame, in its neighbours' heads."""
+    """The characters of other languages around a page: in the drawings' scripts and tables, in the
+    frame, in its neighbours' heads.
+    """
     files = [
         path
         for kind in ("js", "json", "py")
@@ -528,7 +559,9 @@ def raw(text: str) -> str:
 
 
 def ran(cell: nbformat.NotebookNode) -> list[str]:
-    """A code cell in Markdown, as the English page has it: its code, folded where it is there, and what it gave."""
+    """A code cell in Markdown, as the English page has it: its code, folded where it is there, and
+    what it gave.
+    """
     tags = cell.metadata.get("tags", [])
     if "remove-cell" in tags:
         return []
@@ -559,7 +592,8 @@ def ran(cell: nbformat.NotebookNode) -> list[str]:
         given, kind = [*given, raw("</details>")], "cell tag_hide-cell"
         code = [
             raw(
-                f'<details class="admonition hide solved"><summary>{frame("prompts").get(shown, shown)}</summary>'
+                f'<details class="admonition hide '
+                f'solved"><summary>{frame("prompts").get(shown, shown)}</summary>'
             ),
             *code,
         ]
@@ -579,7 +613,9 @@ def note(table: Path) -> str:
 
 
 def listed() -> list[tuple[str, str, int, int, int]]:
-    """Return the pages that have an edition: name, Chinese title, units up to date, units in all, units that moved."""
+    """Return the pages that have an edition: name, Chinese title, units up to date, units in all,
+    units that moved.
+    """
     rows = []
     for name in re.findall(
         r"(?:file|root): chapters/((?!zh/)\S+)", (ROOT / "_toc.yml").read_text()
@@ -591,7 +627,9 @@ def listed() -> list[tuple[str, str, int, int, int]]:
 
 
 def page(table: Path) -> str:
-    """An edition as a page of the book, in Markdown: its text, what its cells show, and what is said over it."""
+    """An edition as a page of the book, in Markdown: its text, what its cells show, and what is
+    said over it.
+    """
     source = english(table)
     if source.suffix == ".md":
         parts = [*texts(table, marks=True).values()]
@@ -629,7 +667,7 @@ def page(table: Path) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument(
         "command",
         nargs="?",

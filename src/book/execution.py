@@ -1,13 +1,15 @@
-"""Execute the notebooks, several at once, and keep what they gave until something they depend on changes.
+"""Execute the notebooks, several at once, and keep what they gave until something they depend on
+changes.
 
-A notebook's outputs lie in `_build/executed/<its path>/<key>.ipynb`. The key is a hash of what its code cells mean, of the modules
-and tables that they reach (`course.build.dependencies`), of the version of everything installed, of the processor's kernels and of
-what else decides the outputs: text and comments may change freely.
-Pages, decks and the table of times read them there. An error in a cell fails the build with its traceback.
+A notebook's outputs lie in `_build/executed/<its path>/<key>.ipynb`. The key is a hash of what its
+code cells mean, of the modules and tables that they reach (`course.build.dependencies`), of the
+version of everything installed, of the processor's kernels and of what else decides the outputs:
+text and comments may change freely. Pages, decks and the table of times read them there. An error
+in a cell fails the build with its traceback.
 
-So a change in `course/chapter3/figures.py` costs chapter 3's pages, a change of text costs nothing, and a change in
-`helpers.compute` costs everything. A table whose name is computed counts with all of `data/`. The set-up cell is no
-part of the key.
+So a change in `course/chapter3/figures.py` costs chapter 3's pages, a change of text costs nothing,
+and a change in `helpers.compute` costs everything. A table whose name is computed counts with all
+of `data/`. The set-up cell is no part of the key.
 """
 
 import asyncio
@@ -38,7 +40,9 @@ KEPT = 3  # executions of a notebook that are kept, so that going back to a bran
 
 
 def environment(root: Path) -> dict[str, str]:
-    """What a notebook's kernel sees: this source tree, widgets drawn frame by frame, and its share of the cores."""
+    """What a notebook's kernel sees: this source tree, widgets drawn frame by frame, and its share
+    of the cores.
+    """
     share = max(1, joblib.cpu_count() // at_once())
     return {
         **os.environ,
@@ -130,10 +134,12 @@ def executed(path: Path, root: Path) -> nbformat.NotebookNode:
 
 
 def execute(paths: list[Path], root: Path) -> None:
-    """Run the notebooks that were not run since something changed, the longest first, several side by side.
+    """Run the notebooks that were not run since something changed, the longest first, several side
+    by side.
 
     Raises:
-        ExtensionError: a cell raised; the message holds its traceback. No further notebook is started then.
+        ExtensionError: a cell raised; the message holds its traceback. No further notebook is
+            started then.
     """
     waiting = [path for path in paths if not kept(path, root).exists()]
     print(
@@ -154,7 +160,8 @@ def execute(paths: list[Path], root: Path) -> None:
         csv.writer(file).writerows([("notebook", "seconds", "executed"), *rows])
     print("\n".join(f"{seconds:7.0f} s  {name}" for name, seconds, _ in rows))
     print(
-        f"{time.time() - start:7.0f} s  by the clock, for the {len(waiting)} that were executed now",
+        f"{time.time() - start:7.0f} s  by the clock, for the {len(waiting)} that were executed "
+        f"now",
         flush=True,
     )
     taken, anew = kernels.counted(root)
@@ -162,7 +169,8 @@ def execute(paths: list[Path], root: Path) -> None:
 
 
 def longest_first(paths: list[Path], root: Path) -> list[Path]:
-    """By what they took last time here, else by what they took where `make times` ran: a long one ends last, and alone.
+    """By what they took last time here, else by what they took where `make times` ran: a long one
+    ends last, and alone.
 
     Editions come after all, and take what the English pages measured.
     """
@@ -181,7 +189,9 @@ def longest_first(paths: list[Path], root: Path) -> list[Path]:
 
 
 def finished(work: Coroutine[None, None, Any]) -> Any:
-    """What the work gives, also where this thread runs a loop already: then in a loop and a thread of its own."""
+    """What the work gives, also where this thread runs a loop already: then in a loop and a thread
+    of its own.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -207,7 +217,8 @@ async def _all(paths: list[Path], root: Path) -> list[str]:
                 errors.append(f"{name} failed after {time.time() - start:.0f} s\n{plain}")
             except Exception as error:  # a kernel that died, a cell that took too long
                 errors.append(
-                    f"{name} failed after {time.time() - start:.0f} s: {type(error).__name__}: {error}"
+                    f"{name} failed after {time.time() - start:.0f} s: {type(error).__name__}: "
+                    f"{error}"
                 )
             print(f"{done} {name} in {time.time() - start:.0f} s", flush=True)
 

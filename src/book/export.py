@@ -1,9 +1,11 @@
-"""Decoders for a browser: the language model as an ONNX graph that takes rotary tables, mask and heads as inputs.
+"""Decoders for a browser: the language model as an ONNX graph that takes rotary tables, mask and
+heads as inputs.
 
-`language_model` takes a GGUF file's blocks as they are: 4-bit weights w = d q + m (Q4_1) and bytes w = d q (Q8_0), with a
-q for each weight and fp16 d, m for each 32 of them. ONNX Runtime's MatMulNBits computes sum d (q - 8) x; the missing
-(m + 8 d) times the sum of x over a block is a small dense product. So nothing is rounded anew.
-`course_decoder` writes a `transformer.Decoder`, which is small enough for a page to run without ONNX.
+`language_model` takes a GGUF file's blocks as they are: 4-bit weights w = d q + m (Q4_1) and bytes
+w = d q (Q8_0), with a q for each weight and fp16 d, m for each 32 of them. ONNX Runtime's
+MatMulNBits computes sum d (q - 8) x; the missing (m + 8 d) times the sum of x over a block is a
+small dense product. So nothing is rounded anew. `course_decoder` writes a `transformer.Decoder`,
+which is small enough for a page to run without ONNX.
 """
 
 import base64
@@ -97,17 +99,21 @@ class _Graph:
         )
 
 
-# The language model -----------------------------------------------------------------------------------
+# The language model
+# -----------------------------------------------------------------------------------
 
 
 def language_model(source: str | Path) -> "onnx.ModelProto":
-    """The graph of a Llama-type GGUF file whose linear weights are Q4_1 and whose embedding is Q8_0 and tied.
+    """The graph of a Llama-type GGUF file whose linear weights are Q4_1 and whose embedding is Q8_0
+    and tied.
 
-    Inputs, with n new tokens after p kept ones, t = p + n, L layers, H heads, K heads of keys, width d, heads of width w:
-    `ids` (n,); `cos` and `sin` (n, w), the rotary tables, halves of a pair w/2 apart; `bias` (n, t), added to all
-    logits; `gain` (L, H), what each head's output is multiplied by; `past` (L, 2, K, 1, p, w), keys and values; `rows`
-    (r,), the tokens whose next-token logits are wanted. Outputs: `logits` (r, v); `attentions` (L, H, n, t); `states`
-    (L + 1, n, d), the last one after the final norm; `present` (L, 2, K, 1, t, w), the past of the next call.
+    Inputs, with n new tokens after p kept ones, t = p + n, L layers, H heads, K heads of keys,
+    width d, heads of width w: `ids` (n,); `cos` and `sin` (n, w), the rotary tables, halves of a
+    pair w/2 apart; `bias` (n, t), added to all logits; `gain` (L, H), what each head's output is
+    multiplied by; `past` (L, 2, K, 1, p, w), keys and values; `rows` (r,), the tokens whose
+    next-token logits are wanted. Outputs: `logits` (r, v); `attentions` (L, H, n, t); `states` (L +
+    1, n, d), the last one after the final norm; `present` (L, 2, K, 1, t, w), the past of the next
+    call.
 
     Raises:
         ValueError: source is no such file.
@@ -213,7 +219,9 @@ def language_model(source: str | Path) -> "onnx.ModelProto":
 
 
 def _order(heads: int, size: int) -> np.ndarray:
-    """Rows of a projection so that the halves of a rotary pair lie size/2 apart; GGUF keeps them side by side."""
+    """Rows of a projection so that the halves of a rotary pair lie size/2 apart; GGUF keeps them
+    side by side.
+    """
     return np.arange(heads * size).reshape(heads, size // 2, 2).transpose(0, 2, 1).reshape(-1)
 
 
@@ -282,13 +290,16 @@ def _turned(g: _Graph, x: str) -> str:
     )
 
 
-# The course's own decoders ----------------------------------------------------------------------------
+# The course's own decoders
+# ----------------------------------------------------------------------------
 
 
 def course_decoder(model: Decoder) -> dict[str, Any]:
-    """A decoder of the course as JSON can hold it: sizes, frequencies or slopes, and weights (fp32, base64).
+    """A decoder of the course as JSON can hold it: sizes, frequencies or slopes, and weights (fp32,
+    base64).
 
-    `frontend/live/decoder.js` reads it. With its few weights a runtime for ONNX would be a hundred times larger.
+    `frontend/live/decoder.js` reads it. With its few weights a runtime for ONNX would be a hundred
+    times larger.
 
     Raises:
         ValueError: a decoder with absolute positions or with another attention than softmax.

@@ -1,7 +1,8 @@
-"""What a term asks and no page shows: an assignment, made from the term's seed by `chapters/plans/families.toml`.
+"""What a term asks and no page shows: an assignment, made from the term's seed by
+`chapters/plans/families.toml`.
 
-A family is statement, stub, solution, cases and mistakes of a function, and a guess with a reason; all are filled with what
-the seed draws.
+A family is statement, stub, solution, cases and mistakes of a function, and a guess with a reason;
+all are filled with what the seed draws.
 """
 
 import ast
@@ -51,7 +52,8 @@ def outcome(row: dict) -> tuple[int, bool]:
 
 @functools.cache
 def filled(name: str, seed: int) -> dict:
-    """A family with what this seed draws; its guess has the option that the seed picks, by a clear margin.
+    """A family with what this seed draws; its guess has the option that the seed picks, by a clear
+    margin.
 
     Raises:
         ValueError: no draw has this option by a margin.
@@ -73,7 +75,9 @@ def solved(source: str, name: str) -> object:
 
 
 def parts(number: str, seed: int) -> dict:
-    """A family as `assignments.parts` gives an exercise; with a question mark behind its name, its guess."""
+    """A family as `assignments.parts` gives an exercise; with a question mark behind its name, its
+    guess.
+    """
     name, guess = number.rstrip("?"), number.endswith("?")
     row = filled(name, seed)
     function = re.search(r"^def (\w+)", row["stub"], re.M)[1]
@@ -98,7 +102,9 @@ def parts(number: str, seed: int) -> dict:
 
 
 def asked(seed: int) -> list[dict]:
-    """The families that this seed draws: three points for the function, one for the guess; a reader gives one for the reason."""
+    """The families that this seed draws: three points for the function, one for the guess; a reader
+    gives one for the reason.
+    """
     names = sorted(
         random.Random(seed).sample([*TABLE["family"]], ASKED),
         key=lambda name: TABLE["family"][name]["chapter"],
@@ -119,7 +125,8 @@ NO_REASON = "no reason found"
 def reasons(source: str) -> str:
     """The reasons that a submission gives for its guesses, in their order, for whoever reads them.
 
-    A reason is whatever `reason` is set to last, in any spelling of a string that Python can evaluate without running it.
+    A reason is whatever `reason` is set to last, in any spelling of a string that Python can
+    evaluate without running it.
     """
     cells = json.loads(source)["cells"]
     found = {}
@@ -153,7 +160,9 @@ def _reason(function: ast.FunctionDef) -> str:
 
 
 def _text(node: ast.AST | None) -> str:
-    """A string that is written out: of any quotes, in pieces, joined by a plus, or with braces, which stay as they are."""
+    """A string that is written out: of any quotes, in pieces, joined by a plus, or with braces,
+    which stay as they are.
+    """
     match node:
         case ast.Constant(str(text)):
             return text

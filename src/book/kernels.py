@@ -1,8 +1,9 @@
 """Kernels that begin as copies of one process, which has imported what most pages import.
 
-Torch, transformers and Matplotlib take five seconds of processor to import, and a build starts some sixty kernels. Run as
-a module this is the process that is copied: it gets a line for each kernel, and answers with the number of its process.
-The language model is in it, too, for whoever loads it first in a kernel.
+Torch, transformers and Matplotlib take five seconds of processor to import, and a build starts some
+sixty kernels. Run as a module this is the process that is copied: it gets a line for each kernel,
+and answers with the number of its process. The language model is in it, too, for whoever loads it
+first in a kernel.
 """
 
 import contextlib
@@ -28,7 +29,8 @@ IMPORTED = (
     "matplotlib.figure", "matplotlib.font_manager", "matplotlib.backends.backend_agg", "IPython", "ipykernel.kernelapp",
     "ipykernel.debugger",
 )  # fmt: skip
-INLINE = "module://matplotlib_inline.backend_inline"  # as a kernel would set it before it imports Matplotlib
+# as a kernel would set it before it imports Matplotlib
+INLINE = "module://matplotlib_inline.backend_inline"
 
 
 def serve(root: Path) -> None:
@@ -66,7 +68,9 @@ def parse_once() -> None:
 
 
 def load_once() -> None:
-    """Load the language model; who first asks for it in a kernel, with these settings and on the CPU, has this one."""
+    """Load the language model; who first asks for it in a kernel, with these settings and on the
+    CPU, has this one.
+    """
     import torch
 
     from book import measured
@@ -158,7 +162,9 @@ def begin(env: dict[str, str], root: Path) -> None:
 
 @contextlib.contextmanager
 def copies() -> Iterator[type[AsyncKernelManager]]:
-    """The manager of kernels that are copies of the process that was begun, which ends with the block; else of any."""
+    """The manager of kernels that are copies of the process that was begun, which ends with the
+    block; else of any.
+    """
     if not _begun:
         yield AsyncKernelManager
         return
@@ -183,7 +189,9 @@ def copies() -> Iterator[type[AsyncKernelManager]]:
 
 
 def counted(root: Path) -> tuple[int, int]:
-    """How often the kernels took a kept result and how often they measured one (`measured`), since this was asked last."""
+    """How often the kernels took a kept result and how often they measured one (`measured`), since
+    this was asked last.
+    """
     files = [root / "_build/measured" / what for what in ("taken", "measured")]
     sizes = [file.stat().st_size if file.exists() else 0 for file in files]
     for file in files:

@@ -1,4 +1,6 @@
-"""The lectures of the book: the notebooks whose metadata says `"lecture": {"minutes": …}`, and their decks."""
+"""The lectures of the book: the notebooks whose metadata says `"lecture": {"minutes": …}`, and
+their decks.
+"""
 
 import json
 import re
@@ -17,9 +19,11 @@ def deck(path: Path) -> str:
 
 
 def lectures(root: Path) -> list[dict]:
-    """Title, minutes, number of slides, source, deck and language of each lecture, in the order of the book.
+    """Title, minutes, number of slides, source, deck and language of each lecture, in the order of
+    the book.
 
-    An edition in another language, whose PO file beside the notebook has the cues, too, is a lecture of its own.
+    An edition in another language, whose PO file beside the notebook has the cues, too, is a
+    lecture of its own.
     """
     found = []
     for name in re.findall(r"file: (chapters/\S+)", (root / "_toc.yml").read_text()):

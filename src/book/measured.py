@@ -1,11 +1,13 @@
-"""What was measured once is not measured again: by another page, in another language, after a change that does not reach it.
+"""What was measured once is not measured again: by another page, in another language, after a
+change that does not reach it.
 
-A kernel of the build (`kernels`) keeps what the functions in `ASKED` gave, in `_build/measured`. A key holds all that a
-function's module reaches, tables among it, what is installed and the processor's kernels (`course.build.dependencies`), and the
-content of the arguments; a network counts with its weights, a figure with Matplotlib's settings. What a function did to
-torch's random numbers happens again.
-Nothing is kept, and nothing taken, where a network has hooks or another attention than its own, where an argument is a
-function of the course's, or of a class that the key does not hold. A reader's own run measures everything.
+A kernel of the build (`kernels`) keeps what the functions in `ASKED` gave, in `_build/measured`. A
+key holds all that a function's module reaches, tables among it, what is installed and the
+processor's kernels (`course.build.dependencies`), and the content of the arguments; a network
+counts with its weights, a figure with Matplotlib's settings. What a function did to torch's random
+numbers happens again. Nothing is kept, and nothing taken, where a network has hooks or another
+attention than its own, where an argument is a function of the course's, or of a class that the key
+does not hold. A reader's own run measures everything.
 """
 
 import contextlib
@@ -62,7 +64,9 @@ class Unkept(Exception):
 
 
 class Content(pickle.Pickler):
-    """Arguments as bytes: tensors and networks by what they hold, not by where; functions of `module` by their names."""
+    """Arguments as bytes: tensors and networks by what they hold, not by where; functions of
+    `module` by their names.
+    """
 
     def __init__(self, into: io.BytesIO, module: str, reached: Collection[Path] | None) -> None:
         super().__init__(into, protocol=5)
@@ -116,9 +120,11 @@ _weighed: "weakref.WeakKeyDictionary[torch.nn.Module, tuple[tuple, str]]" = (
 
 
 def weights(network: torch.nn.Module) -> str:
-    """A hash of a network: its kind, its configuration, all that it holds. It is made anew once a tensor was written to.
+    """A hash of a network: its kind, its configuration, all that it holds. It is made anew once a
+    tensor was written to.
 
-    What is written through `.data` has no version: one number of `STRIDE` of each tensor is looked at each time.
+    What is written through `.data` has no version: one number of `STRIDE` of each tensor is looked
+    at each time.
     """
     parts = [*network.named_parameters(), *network.named_buffers()]
     config = getattr(network, "config", None)
@@ -159,7 +165,8 @@ def weights(network: torch.nn.Module) -> str:
 def content(
     function: Callable, given: tuple, named: dict, reached: Collection[Path] | None = None
 ) -> str:
-    """A hash of the arguments, however they were given; `reached` are the files that the function's key holds.
+    """A hash of the arguments, however they were given; `reached` are the files that the function's
+    key holds.
 
     Raises:
         Unkept: one of them cannot be told.
@@ -179,7 +186,9 @@ def content(
 def kept(
     function: Callable, place: Path, code: str, reached: Collection[Path] | None = None
 ) -> Callable:
-    """The function, which looks first whether it was asked this before; `place` is its folder, `code` the key of its module."""
+    """The function, which looks first whether it was asked this before; `place` is its folder,
+    `code` the key of its module.
+    """
 
     @functools.wraps(function)
     def asked(*given: Any, **named: Any) -> Any:
@@ -208,7 +217,9 @@ def kept(
 
 
 def store(file: Path, found: tuple) -> None:
-    """Write what was found whole or not at all; nothing where it is too large, or no file can hold it."""
+    """Write what was found whole or not at all; nothing where it is too large, or no file can hold
+    it.
+    """
     into = io.BytesIO()
     with contextlib.suppress(pickle.PicklingError, AttributeError, TypeError):
         torch.save(found, into)

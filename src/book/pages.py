@@ -1,4 +1,6 @@
-"""The one list of the book's notebooks and pages; `make sync` reads it without any package installed."""
+"""The one list of the book's notebooks and pages; `make sync` reads it without any package
+installed.
+"""
 
 import re
 from pathlib import Path
@@ -10,7 +12,9 @@ LEFT_OUT = {Path(name.strip(" \"'")).name for name in PATTERNS.split(",")}
 
 
 def pages(*more: str) -> list[Path]:
-    """Every page of the book, notebook or Markdown, in the order of their names; `more` are other endings to take."""
+    """Every page of the book, notebook or Markdown, in the order of their names; `more` are other
+    endings to take.
+    """
     found = (p for p in (ROOT / "chapters").rglob("*") if p.suffix in (".ipynb", ".md", *more))
     return sorted(p for p in found if not LEFT_OUT & {*p.relative_to(ROOT).parts})
 

@@ -1,4 +1,6 @@
-"""The plans of `chapters/plans` for an hour, a day and a term, with the minutes and links that the decks have."""
+"""The plans of `chapters/plans` for an hour, a day and a term, with the minutes and links that the
+decks have.
+"""
 
 import json
 import re
@@ -15,7 +17,8 @@ PARTS = ("lesson", "lab", "exercises")
 
 
 def part(root: Path, name: str) -> Path:
-    """The notebook of a part of a chapter: "3 lesson" is chapters/3-representational-collapse/lesson.ipynb.
+    """The notebook of a part of a chapter: "3 lesson" is
+    chapters/3-representational-collapse/lesson.ipynb.
 
     Raises:
         ValueError: there is none.
@@ -30,7 +33,9 @@ def part(root: Path, name: str) -> Path:
 
 
 def slides(path: Path) -> list[dict]:
-    """Each slide of a deck: the id of its cell, its heading, its minutes, what listeners get wrong, its place in the deck."""
+    """Each slide of a deck: the id of its cell, its heading, its minutes, what listeners get wrong,
+    its place in the deck.
+    """
     found, across, down = [], -1, 0
     for cell in json.loads(path.read_text())["cells"]:
         kind, text = (
@@ -66,7 +71,8 @@ def exercises(path: Path) -> dict[str, tuple[str, int]]:
 
 
 def row(root: Path, given: dict) -> dict:
-    """A row of a plan with its minutes and its links: of whole `decks`, of `slides`, of `exercises`, and `minutes` beside them.
+    """A row of a plan with its minutes and its links: of whole `decks`, of `slides`, of
+    `exercises`, and `minutes` beside them.
 
     Raises:
         ValueError: a slide, a deck or an exercise that is not there.
@@ -127,7 +133,8 @@ def terms(root: Path) -> dict[int, dict]:
 
 
 def shorter(root: Path, name: str) -> list[dict]:
-    """The slides of a deck that may be left out, the first to go first, each with the minutes that are `left` then.
+    """The slides of a deck that may be left out, the first to go first, each with the minutes that
+    are `left` then.
 
     Raises:
         ValueError: one of them is no slide of the deck, or is its first or its last one.

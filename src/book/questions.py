@@ -1,7 +1,8 @@
-"""The questions of `chapters/plans/questions.toml`: filled with what a seed draws, as Markdown, and as a paper of 60 minutes.
+"""The questions of `chapters/plans/questions.toml`: filled with what a seed draws, as Markdown, and
+as a paper of 60 minutes.
 
-The head of that file says what a question has. `bank()` gives all of them as the bank's page shows them, `paper(seed)` an
-examination with numbers of its own.
+The head of that file says what a question has. `bank()` gives all of them as the bank's page shows
+them, `paper(seed)` an examination with numbers of its own.
 
 python tools/questions.py             prints how many questions there are, by chapter, and how many of them can be drawn
 python tools/questions.py 2027        prints the paper of a seed and its key
@@ -119,7 +120,9 @@ def load(root: Path = ROOT) -> dict[str, dict]:
 
 
 def choices(row: dict) -> Iterator[dict]:
-    """Give everything that may be drawn for a question, the bank's own first; one empty draw where nothing is drawn."""
+    """Give everything that may be drawn for a question, the bank's own first; one empty draw where
+    nothing is drawn.
+    """
     draws = row.get("draw", {})
     for values in itertools.product(*draws.values()):
         drawn = {}
@@ -139,7 +142,8 @@ def spell(value: object) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text without Markdown's marks, TeX's spaces and line breaks, so that words and formulas can be compared.
+    """Return a text without Markdown's marks, TeX's spaces and line breaks, so that words and
+    formulas can be compared.
 
     >>> plain("*Only* the $\\\\tfrac{1}{n}$") == plain("only the $\\\\frac 1 n$")
     True
@@ -155,7 +159,8 @@ def plain(text: str) -> str:
 
 
 def fill(row: dict, drawn: dict) -> dict:
-    """Return a question with what was drawn for it: its texts, the numbers behind them, and the sum of its marks.
+    """Return a question with what was drawn for it: its texts, the numbers behind them, and the sum
+    of its marks.
 
     Raises:
         ValueError: a text has a name in angle brackets that was neither drawn nor computed.
@@ -209,10 +214,11 @@ def markdown(question: dict) -> str:
 
 
 def drawn(seed: int, root: Path = ROOT, chapters: Sequence[int] = CHAPTERS) -> list[dict]:
-    """Return the questions of a term: one of each chapter, and then more until their marks fill the minutes.
+    """Return the questions of a term: one of each chapter, and then more until their marks fill the
+    minutes.
 
-    All seven chapters have at most two each; fewer chapters have as many more as they need. At least three questions of a
-    paper are to be computed, and at least three are not.
+    All seven chapters have at most two each; fewer chapters have as many more as they need. At
+    least three questions of a paper are to be computed, and at least three are not.
 
     Raises:
         ValueError: no choice of questions has exactly this sum of marks.
@@ -258,10 +264,12 @@ def main() -> None:
         return
     for chapter in range(1, 8):
         print(
-            f"chapter {chapter}: {len(bank(chapter=chapter))} questions, {len(drawable(chapter=chapter))} can be drawn"
+            f"chapter {chapter}: {len(bank(chapter=chapter))} questions, "
+            f"{len(drawable(chapter=chapter))} can be drawn"
         )
     print(
-        f"in all: {len(bank())}, and {sum(len([*choices(row)]) for row in drawable())} forms of {len(drawable())} can be drawn"
+        f"in all: {len(bank())}, and {sum(len([*choices(row)]) for row in drawable())} forms of "
+        f"{len(drawable())} can be drawn"
     )
 
 

@@ -2,9 +2,10 @@
 
     python -m book.reading [PAGE …]     minutes of each page, or of each section of the pages that are named
 
-A minute has 150 words of mathematical prose; a line of open code takes 8 seconds, a formula 10, a control or a guess 30.
-All of it is multiplied by PACE, for pictures, outputs and second looks. PACE was set once, by the times that one careful
-reader of lessons 1 to 3 wrote down (40, 75 to 90 and 55 to 60 minutes). What is folded is not counted.
+A minute has 150 words of mathematical prose; a line of open code takes 8 seconds, a formula 10, a
+control or a guess 30. All of it is multiplied by PACE, for pictures, outputs and second looks. PACE
+was set once, by the times that one careful reader of lessons 1 to 3 wrote down (40, 75 to 90 and 55
+to 60 minutes). What is folded is not counted.
 """
 
 import argparse
@@ -43,7 +44,9 @@ def minutes_of_cell(cell: dict) -> float:
 
 
 def sections(path: Path) -> dict[str, float]:
-    """Return by heading (of the second level; the first part has the page's title) the minutes of a page."""
+    """Return by heading (of the second level; the first part has the page's title) the minutes of a
+    page.
+    """
     if path.suffix == ".md":
         parts = re.split(r"^#{1,2} (.+)$", path.read_text(), flags=re.M)
         return {
@@ -64,13 +67,15 @@ def sections(path: Path) -> dict[str, float]:
 
 
 def minutes(path: Path, first: int = 0) -> int:
-    """Return the minutes of a page, to the next five, or of its title and its first so many sections, to the next one."""
+    """Return the minutes of a page, to the next five, or of its title and its first so many
+    sections, to the next one.
+    """
     every = [PACE * each for each in sections(path).values()]
     return round(sum(every[: first + 1])) if first else max(5 * round(sum(every) / 5), 5)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("pages", nargs="*", type=Path)
     chosen = parser.parse_args()
     for path in chosen.pages or sorted(ROOT.glob("chapters/[1-7]-*/l*.ipynb")):

@@ -1,6 +1,8 @@
-"""Make a reveal.js deck of every lecture, from the outputs that the build of the book already holds.
+"""Make a reveal.js deck of every lecture, from the outputs that the build of the book already
+holds.
 
-A build makes them at its end (`lectures`); this makes them alone: python tools/slides.py [PART OF A NAME]
+A build makes them at its end (`lectures`); this makes them alone: python tools/slides.py [PART OF A
+NAME]
 """
 
 import hashlib
@@ -48,7 +50,8 @@ FRAME = {
     "following": "Next: {link}. {question}",
     "end": "This was the last lecture. What held, and what did not, stands on the scorecard.",
     "widget": "Open this widget on the page",
-    "next": 'In depth, with everything to move: <a href="../chapters/welcome.html">the chapters</a>.',
+    "next": 'In depth, with everything to move: <a href="../chapters/welcome.html">the '
+    "chapters</a>.",
     "row": "The page of this claim",
     "when": "{minutes:g} min · from {start:g} to {end:g} of {total}",
     "speaker": {},  # the words of the speaker's window, where they are not English
@@ -64,7 +67,9 @@ OPENING = re.compile(r"<blockquote>(\s*<p><strong>(\w+))")
 
 
 def callout(match: re.Match, kinds: dict[str, str]) -> str:
-    """Give a blockquote the class of its first bold word, as `sphinx_ext/callouts.py` does; `kinds` in other languages."""
+    """Give a blockquote the class of its first bold word, as `sphinx_ext/callouts.py` does; `kinds`
+    in other languages.
+    """
     kind = kinds.get(match[2], match[2].lower())
     return f'<blockquote class="callout {kind}">{match[1]}' if kind in KINDS else match[0]
 
@@ -74,7 +79,9 @@ def kind(cell: nbformat.NotebookNode) -> str:
 
 
 def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, frame: dict) -> None:
-    """Name the course, the chapter and the length on the first slide, with the machine at the chapter's stop."""
+    """Name the course, the chapter and the length on the first slide, with the machine at the
+    chapter's stop.
+    """
     first = next(cell for cell in notebook.cells if kind(cell) == "slide")
     stop = drawing.stop_of(item["path"].parent.name) or 1  # its first stop shows the machine whole
     picture = drawing.picture("machine", stop, language=item["language"][:2])
@@ -93,7 +100,9 @@ def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, fram
 
 
 def acts(notebook: nbformat.NotebookNode, language: str) -> None:
-    """The machine at the stop of an act, small beside the heading of its first slide; at its last stop where the talk ends."""
+    """The machine at the stop of an act, small beside the heading of its first slide; at its last
+    stop where the talk ends.
+    """
     slides = [cell for cell in notebook.cells if kind(cell) == "slide"]
     places = [
         (int(act[1]), cell) for cell in slides if (act := re.match(r"## (\d)\. ", cell.source))
@@ -135,7 +144,9 @@ def code(address: str, page: str) -> str:
 
 
 def claim_links(notebook: nbformat.NotebookNode, frame: dict, address: str) -> None:
-    """On a slide with claims, a QR code of the page that shows the first one, where the site has an address."""
+    """On a slide with claims, a QR code of the page that shows the first one, where the site has an
+    address.
+    """
     from course.scorecard import CLAIMS, slug
 
     for cell in notebook.cells:
@@ -145,12 +156,15 @@ def claim_links(notebook: nbformat.NotebookNode, frame: dict, address: str) -> N
                 page, _, heading = CLAIMS[named[1]].shown.partition("#")
                 page = f"chapters/{page}.html#{slug(heading)}"
                 output["data"]["text/html"] = (
-                    f'{shown}<a class="code" href="../{page}" aria-label="{frame["row"]}">{code(address, page)}</a>'
+                    f'{shown}<a class="code" href="../{page}" '
+                    f'aria-label="{frame["row"]}">{code(address, page)}</a>'
                 )
 
 
 def typeset(text: str) -> str:
-    """Markdown as HTML in one piece, formulas as MathML: the speaker view has no script that could set them."""
+    """Markdown as HTML in one piece, formulas as MathML: the speaker view has no script that could
+    set them.
+    """
 
     def formula(tex: str, options: dict) -> str:
         return convert(tex, display="block" if options["display_mode"] else "inline")
@@ -164,7 +178,8 @@ def typeset(text: str) -> str:
 
 
 def parts(cue: str) -> list[tuple[str, str, str]]:
-    """The parts of a cue, one after the other: class, label and text of each. A cue that is one speech has no labels.
+    """The parts of a cue, one after the other: class, label and text of each. A cue that is one
+    speech has no labels.
 
     >>> parts('Point at a row. Ask: "Who?"\\nThey get wrong: they sum columns.')
     [('do', 'Do', 'Point at a row.'), ('ask', 'Ask', '"Who?"'), ('wrong', 'Wrong', 'they sum columns.')]
@@ -182,7 +197,9 @@ def parts(cue: str) -> list[tuple[str, str, str]]:
 
 
 def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) -> None:
-    """What the speaker view shows: minutes, a block for each part of the cue, and small below it the page's paragraphs."""
+    """What the speaker view shows: minutes, a block for each part of the cue, and small below it
+    the page's paragraphs.
+    """
     start = 0.0
     for cell in notebook.cells:
         if kind(cell) != "notes" or cell.cell_type != "markdown":
@@ -201,7 +218,9 @@ def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) ->
 
 
 def timed(page: str) -> str:
-    """The deck with the seconds of each slide, from its cues, where the speaker view keeps pace by them."""
+    """The deck with the seconds of each slide, from its cues, where the speaker view keeps pace by
+    them.
+    """
     slides = re.split(r"(?=<section\b)", page)
     seconds = [
         sum(map(float, re.findall(r'class="cue" data-seconds="([^"]+)"', slide)))
@@ -214,7 +233,9 @@ def timed(page: str) -> str:
 
 
 def page_links(page: str, source: Path, chinese: bool = False) -> str:
-    """The deck with the links of its notebook leading to the built pages, those of a Chinese deck to editions where there are."""
+    """The deck with the links of its notebook leading to the built pages, those of a Chinese deck
+    to editions where there are.
+    """
 
     def there(match: re.Match) -> str:
         if match[0].startswith("<use"):  # a mark of a drawing, from the drawing itself
@@ -234,7 +255,9 @@ def page_links(page: str, source: Path, chinese: bool = False) -> str:
 def live_links(
     notebook: nbformat.NotebookNode, item: dict, address: str, frame: dict = FRAME
 ) -> None:
-    """On the printed deck, a link to each widget on its page, with its QR code where the site has an address."""
+    """On the printed deck, a link to each widget on its page, with its QR code where the site has
+    an address.
+    """
     from course.scorecard import slug
 
     heading, page = "", zh(item["path"]) if item.get("words") else item["path"]
@@ -256,7 +279,9 @@ def live_links(
 
 
 def sitting(name: str, address: str) -> nbformat.NotebookNode:
-    """The slides that a plan of `chapters/plans` names, one after the other, and what it shows where it names none."""
+    """The slides that a plan of `chapters/plans` names, one after the other, and what it shows
+    where it names none.
+    """
     new, made, cells = nbformat.v4.new_markdown_cell, plan(ROOT, name), []
     can, given = {}, nbformat.v4.new_notebook()
     for k, row in enumerate(made["rows"]):
@@ -304,7 +329,8 @@ def chinese() -> dict:
 
 
 def made_of(item: dict, sources: list[Path], *more: object) -> str:
-    """A hash of all that a deck is made of: its notebooks with what they gave, the words of its edition, what stands around them.
+    """A hash of all that a deck is made of: its notebooks with what they gave, the words of its
+    edition, what stands around them.
 
     Args:
         sources: the notebooks whose cells it shows.
@@ -420,7 +446,9 @@ def main(only: str = "") -> None:
             )
         )
         print(
-            f"slides/{item['deck']}: {sum(kind(c) in ('slide', 'subslide') for c in notebook.cells)} slides, {len(page) / 1e6:.2f} MB"
+            f"slides/{item['deck']}: "
+            f"{sum(kind(c) in ('slide', 'subslide') for c in notebook.cells)} slides, "
+            f"{len(page) / 1e6:.2f} MB"
         )
         return made
 
@@ -444,11 +472,13 @@ def fonts(stem: str, out: Path) -> str:
         name = f"{stem}-{weight}.woff"
         shutil.copy(ROOT / "_build/editions" / name, out / name)
         faces.append(
-            f'@font-face {{ font-family: "Edition"; font-weight: {weight}; font-display: block; src: url("{name}") format("woff"); }}'
+            f'@font-face {{ font-family: "Edition"; font-weight: {weight}; font-display: block; '
+            f'src: url("{name}") format("woff"); }}'
         )
     shutil.copy(ROOT / "frontend/dist/fonts/LICENSE-noto-sans-sc", out)
     faces.append(
-        '.reveal, .reveal .place { font-family: "Edition", "Source Sans 3", "Letters", "Signs", sans-serif !important; }'
+        '.reveal, .reveal .place { font-family: "Edition", "Source Sans 3", "Letters", "Signs", '
+        "sans-serif !important; }"
     )
     return "\n".join(faces)
 

@@ -1,10 +1,12 @@
 """Units of a page: what is translated one by one, in a PO file beside it, as `chapters/talk.zh.po`.
 
-A unit is a paragraph, a heading, a list item, a row of a table, a line of a cue, with its English as the `msgid`. What code
-says has the context "said", with `{}` for a number and `{a}` for words (`helpers.words`): strings and comments of the cells
-that a page shows, and what functions draw and say. A string that stays in the code as it is has the context "code" besides.
-What moved since it was translated is `fuzzy`, with the English that was translated after `#|`. What the page no longer says
-stays at the end of the file behind `#~`, so that no translation is lost and a sentence that comes back has its words.
+A unit is a paragraph, a heading, a list item, a row of a table, a line of a cue, with its English
+as the `msgid`. What code says has the context "said", with `{}` for a number and `{a}` for words
+(`helpers.words`): strings and comments of the cells that a page shows, and what functions draw and
+say. A string that stays in the code as it is has the context "code" besides. What moved since it
+was translated is `fuzzy`, with the English that was translated after `#|`. What the page no longer
+says stays at the end of the file behind `#~`, so that no translation is lost and a sentence that
+comes back has its words.
 """
 
 import ast
@@ -48,7 +50,9 @@ OTHERS = {"columns", "index", "labels", "reader"}  # and such as may be
 
 
 class Piece(NamedTuple):
-    """A part of a text: `text` is a unit, or empty; around it stands what is the same in every language."""
+    """A part of a text: `text` is a unit, or empty; around it stands what is the same in every
+    language.
+    """
 
     before: str
     text: str = ""
@@ -79,7 +83,8 @@ def prose(text: str) -> bool:
 
 
 def pieces(source: str) -> list[Piece]:
-    """A text in Markdown as its pieces, whose sum it is but for the ends of lines within a paragraph.
+    """A text in Markdown as its pieces, whose sum it is but for the ends of lines within a
+    paragraph.
 
     >>> [piece.text for piece in pieces("# One\\n\\nTwo\\nlines.\\n\\n- Three") if piece.text]
     ['One', 'Two lines.', 'Three']
@@ -228,7 +233,8 @@ def commit(path: Path) -> str:
 
 
 def likeness(one: str, other: str) -> float:
-    """Return how much two texts share, from 0 to 1: by characters where they are short, by words where they are long.
+    """Return how much two texts share, from 0 to 1: by characters where they are short, by words
+    where they are long.
 
     >>> round(likeness("The head attends to the first token.", "The head attends to the last token."), 1)
     0.9
@@ -244,7 +250,8 @@ SAME_ENOUGH, SAME_CELL = 0.5, 0.2  # a text that stayed in its cell may differ b
 def merged(entries: list[Entry], wanted: list[Entry]) -> list[Entry]:
     """Return the wanted units with what was translated.
 
-    A unit whose English moved has the words of the nearest old unit that no other has: fuzzy, with its old English.
+    A unit whose English moved has the words of the nearest old unit that no other has: fuzzy, with
+    its old English.
     """
 
     def kind(entry: Entry) -> str:
@@ -288,7 +295,9 @@ def merged(entries: list[Entry], wanted: list[Entry]) -> list[Entry]:
 
 
 def left(entries: list[Entry], units: list[Entry]) -> list[Entry]:
-    """Return the translations that none of the units has, as obsolete: nothing that was translated is thrown away."""
+    """Return the translations that none of the units has, as obsolete: nothing that was translated
+    is thrown away.
+    """
     held = {(e.text, e.other) for e in units} | {(e.previous, e.other) for e in units}
     return [
         e._replace(obsolete=True)
@@ -307,7 +316,9 @@ def patterns(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def keeps(sources: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a string of a page's code stays as it is there: code looks for it, in others or in a table, or it is a name."""
+    """Whether a string of a page's code stays as it is there: code looks for it, in others or in a
+    table, or it is a name.
+    """
     within, exact = set(), {*style._READERS, *style._FATES}
     for source in sources:
         for node in ast.walk(parsed(source)):
@@ -334,7 +345,9 @@ def parsed(source: str) -> ast.Module:
 
 
 def strings(source: str) -> Iterator[tuple[ast.expr, bool]]:
-    """The strings of a piece of code that may be for a reader, and whether they surely are: several words, no index."""
+    """The strings of a piece of code that may be for a reader, and whether they surely are: several
+    words, no index.
+    """
     tree = parsed(source)
     above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
@@ -361,7 +374,9 @@ def strings(source: str) -> Iterator[tuple[ast.expr, bool]]:
 
 
 def nested(node: ast.expr) -> list[ast.Constant]:
-    """The strings within the values of an f-string, but for a key of one word, as `answer` in `row['answer']`, which stays."""
+    """The strings within the values of an f-string, but for a key of one word, as `answer` in
+    `row['answer']`, which stays.
+    """
     values = [
         part.value for part in getattr(node, "values", []) if isinstance(part, ast.FormattedValue)
     ]
@@ -377,7 +392,9 @@ def nested(node: ast.expr) -> list[ast.Constant]:
 
 
 def template(node: ast.expr) -> tuple[str, list[str]]:
-    """The text of a string, with a sign for each value that is put into it, and these values as they are written."""
+    """The text of a string, with a sign for each value that is put into it, and these values as
+    they are written.
+    """
     values: list[str] = []
 
     def sign(value: str) -> str:
@@ -416,7 +433,8 @@ def holes(text: str, values: list[str] = ()) -> str:
 def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
     """The entry that a string of code has, and the string in the other language.
 
-    An entry whose translation has holes that its English lacks is passed over: it follows an older English.
+    An entry whose translation has holes that its English lacks is passed over: it follows an older
+    English.
 
     >>> matched("7 tokens", {"{} tokens": "{} 个 token"})
     ('{} tokens', '7 个 token')
@@ -437,7 +455,9 @@ def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=8192)
 def form(english: str) -> tuple[re.Pattern, list[str]]:
-    """What an entry fits in code, where values are not yet put in; the names of its holes, numbers counted from "0"."""
+    """What an entry fits in code, where values are not yet put in; the names of its holes, numbers
+    counted from "0".
+    """
     fits = words._pattern(english, HOLE.pattern)
     return fits, [name[1:] for name in fits.groupindex]
 
@@ -512,9 +532,11 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
 
 
 def legend(source: str, entries: Iterable[Entry]) -> str:
-    """Return a cell with a comment that says how its outputs show the strings that stay English in its code.
+    """Return a cell with a comment that says how its outputs show the strings that stay English in
+    its code.
 
-    A name by which code looks something up cannot change; whoever reads the listing sees here what it becomes.
+    A name by which code looks something up cannot change; whoever reads the listing sees here what
+    it becomes.
 
     >>> print(legend('show({"turned": 1})', [Entry("turned", "旋转之后", SAID)]))
     show({"turned": 1})
@@ -539,7 +561,9 @@ def legend(source: str, entries: Iterable[Entry]) -> str:
 
 
 def literal(text: str, values: list[str], node: ast.expr, quote: str = '"') -> str:
-    """A string as Python writes it, on as many lines as it needs where it stood on several; a docstring stays one."""
+    """A string as Python writes it, on as many lines as it needs where it stood on several; a
+    docstring stays one.
+    """
     if quote == '"""':
         return (
             quote
@@ -579,7 +603,8 @@ def shape(source: str) -> str:
 
 
 def differing(english: str, other: str) -> list[str]:
-    """Return the formulas and numbers of an English text that its translation lacks; ones and zeros may be digits there.
+    """Return the formulas and numbers of an English text that its translation lacks; ones and zeros
+    may be digits there.
 
     >>> differing("At $n$ = 12, 3 of 4 fail.", "$n$ = 12 时，4 个里有 3 个失败。"), differing("12 fail", "13 个失败")
     ([], ['12'])

@@ -1,8 +1,9 @@
-"""Causal attention as a weighted, directed graph: masks, influence of one token on another, and scores of heads.
+"""Causal attention as a weighted, directed graph: masks, influence of one token on another, and
+scores of heads.
 
-A mask holds True where row j (the token that looks) may see column i (the token looked at). An attention
-matrix is row-stochastic: row j says how token j shares its attention out. Positions count from 0 and
-results are float64.
+A mask holds True where row j (the token that looks) may see column i (the token looked at). An
+attention matrix is row-stochastic: row j says how token j shares its attention out. Positions count
+from 0 and results are float64.
 """
 
 from collections.abc import Sequence
@@ -39,13 +40,15 @@ def window_mask(n: int, width: int) -> Bool[Tensor, "n n"]:
 
 
 def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
-    """Share attention out equally among what the mask allows: what a head does that prefers nothing.
+    """Share attention out equally among what the mask allows: what a head does that prefers
+    nothing.
 
     >>> uniform(causal_mask(2)).tolist()
     [[1.0, 0.0], [0.5, 0.5]]
 
     Raises:
-        ValueError: the mask is not square, holds something else than true and false, or hides all tokens from one.
+        ValueError: the mask is not square, holds something else than true and false, or hides all
+            tokens from one.
     """
     _check_square("mask", mask)
     if mask.dtype != torch.bool and not ((mask == 0) | (mask == 1)).all():
@@ -54,7 +57,8 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     count = allowed.sum(1, keepdim=True)
     if (count == 0).any():
         raise ValueError(
-            f"mask must let every token see one at least, but row {int(count[:, 0].argmin())} is empty"
+            f"mask must let every token see one at least, but row {int(count[:, 0].argmin())} is "
+            f"empty"
         )
     return allowed / count
 
@@ -62,10 +66,12 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
 def influence(
     attentions: Sequence[Float[Tensor, "n n"]] | Float[Tensor, "layers n n"], residual: float = 0.0
 ) -> Float[Tensor, "n n"]:
-    """Return every token's influence on every other through the layers: row j holds the influence of all on token j.
+    """Return every token's influence on every other through the layers: row j holds the influence
+    of all on token j.
 
-    The product of (1 - residual) A + residual I over the layers, the first layer applied first. Without a
-    residual it is the matrix of Wu et al. (2025), section 3; with 1/2 the attention rollout of Abnar & Zuidema (2020).
+    The product of (1 - residual) A + residual I over the layers, the first layer applied first.
+    Without a residual it is the matrix of Wu et al. (2025), section 3; with 1/2 the attention
+    rollout of Abnar & Zuidema (2020).
 
     >>> influence([uniform(causal_mask(2))] * 2).tolist()
     [[1.0, 0.0], [0.75, 0.25]]
@@ -75,7 +81,8 @@ def influence(
         residual: the share of a token's own state in its next one, in [0, 1].
 
     Raises:
-        ValueError: no layers, matrices of different sizes, one that is not row-stochastic, or a residual out of range.
+        ValueError: no layers, matrices of different sizes, one that is not row-stochastic, or a
+            residual out of range.
     """
     matrices = _layers(attentions)
     require.number("residual", residual, 0.0, 1.0)
@@ -94,9 +101,11 @@ HEAD_SCORE_THRESHOLD = (
 def sink_score(
     attention: Float[Tensor, "*heads n n"], position: int = 0
 ) -> Float[Tensor, "*heads"]:
-    """Return the mean attention that a position receives from itself and all later tokens: high at a sink.
+    """Return the mean attention that a position receives from itself and all later tokens: high at
+    a sink.
 
-    Gu et al. (2025), section 3. Beware of short sequences: uniform attention scores H_n / n, more than 0.3 up to n = 9.
+    Gu et al. (2025), section 3. Beware of short sequences: uniform attention scores H_n / n, more
+    than 0.3 up to n = 9.
 
     >>> round(float(sink_score(uniform(causal_mask(64)))), 6)
     0.074123
@@ -126,7 +135,8 @@ def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tens
     if isinstance(attentions, Tensor):
         if attentions.ndim != 3:
             raise ValueError(
-                f"attentions must be one matrix a layer, not a tensor of shape {tuple(attentions.shape)}"
+                f"attentions must be one matrix a layer, not a tensor of shape "
+                f"{tuple(attentions.shape)}"
             )
         matrices = attentions
     else:
@@ -134,7 +144,8 @@ def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tens
             isinstance(matrix, Tensor) for matrix in attentions
         ):
             raise ValueError(
-                f"attentions must be a list of tensors, one a layer, not {require.brief(attentions)}"
+                f"attentions must be a list of tensors, one a layer, not "
+                f"{require.brief(attentions)}"
             )
         if len({matrix.shape for matrix in attentions}) > 1:
             shapes = ", ".join(str(tuple(matrix.shape)) for matrix in attentions)
@@ -157,7 +168,8 @@ def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
         raise ValueError(f"{name} must hold finite numbers")
     if (matrices < 0).any():
         raise ValueError(
-            f"{name} must be row-stochastic: no weight below 0, but there is {float(matrices.min()):.4g}"
+            f"{name} must be row-stochastic: no weight below 0, but there is "
+            f"{float(matrices.min()):.4g}"
         )
     sums = matrices.sum(-1)
     if ((sums - 1).abs() > _TOLERANCE).any():
@@ -173,7 +185,8 @@ def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
             .tolist()
         )
         raise ValueError(
-            f"{name} must be causal: no token looks at a later one, but token {row} looks at {column}"
+            f"{name} must be causal: no token looks at a later one, but token {row} looks at "
+            f"{column}"
         )
     return matrices
 
@@ -186,5 +199,6 @@ def _check_square(name: str, matrix: Tensor) -> None:
         raise ValueError(f"{name} must hold real numbers, not complex ones")
     if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or matrix.numel() == 0:
         raise ValueError(
-            f"{name} must be square matrices (n, n) with n at least 1, not of shape {tuple(matrix.shape)}"
+            f"{name} must be square matrices (n, n) with n at least 1, not of shape "
+            f"{tuple(matrix.shape)}"
         )

@@ -1,4 +1,6 @@
-"""Representational collapse: the lemmas, the counterexamples, the arithmetic and the remedies of chapter 3."""
+"""Representational collapse: the lemmas, the counterexamples, the arithmetic and the remedies of
+chapter 3.
+"""
 
 import itertools
 import math
@@ -12,9 +14,11 @@ from helpers import compute, models, probe, require
 
 
 def round_to(x: Float[Tensor, "..."], dtype: str | torch.dtype) -> Float[Tensor, "..."]:
-    """Round float64 numbers once, to nearest even, to the values a number type can hold (still stored as float64).
+    """Round float64 numbers once, to nearest even, to the values a number type can hold (still
+    stored as float64).
 
-    A cast to bfloat16 may round twice, through float32; this does not. Beyond the largest value there is infinity.
+    A cast to bfloat16 may round twice, through float32; this does not. Beyond the largest value
+    there is infinity.
 
     >>> round_to(torch.tensor([257.0, 70_000.0]).double(), "bf16").tolist()
     [256.0, 70144.0]
@@ -39,19 +43,22 @@ def last_token_distance(
     tail: str = "",
     period: int = 1,
 ) -> Float[Tensor, " lengths"]:
-    """Measure the L1 distance of the last token's final representations with n tokens, and with the sequence's end repeated.
+    """Measure the L1 distance of the last token's final representations with n tokens, and with the
+    sequence's end repeated.
 
-    Barbero et al. (2024), Figures 5 and 12. For each n: head + first n tokens + tail, and head + first n tokens + the last
-    `period` of them again + tail. All lengths share one pass over the longest prefix.
+    Barbero et al. (2024), Figures 5 and 12. For each n: head + first n tokens + tail, and head +
+    first n tokens + the last `period` of them again + tail. All lengths share one pass over the
+    longest prefix.
 
     Args:
         model: from `models.load`.
         lengths: numbers of tokens of the sequence.
         sequence: text; a short one is repeated until it is long enough.
-        head: text before the sequence; None is the model's first token (see `probe.first_token`), without which
-            equal tokens have equal representations at every length.
+        head: text before the sequence; None is the model's first token (see `probe.first_token`),
+            without which equal tokens have equal representations at every length.
         tail: text after it.
-        period: tokens that are repeated; with a separator after every digit, 2 keeps the phase ("1,1," against "1,1,1,").
+        period: tokens that are repeated; with a separator after every digit, 2 keeps the phase
+            ("1,1," against "1,1,1,").
 
     >>> short, long = last_token_distance(models.default(), [2, 64]).tolist()
     >>> short > long
@@ -85,8 +92,10 @@ _FORM = "Please answer exactly as 'The answer to your question is: <ANSWER>'"
 _HINT = " Hint: It's not necessarily a 1, check carefully."
 # Barbero et al. (2024), appendix C.1, and the two orders of appendix C.5
 _PROMPTS = {
-    "sequence first": "Consider the following sequence: {sequence}. What is the {place} digit in this sequence?{hint} {form}",
-    "type 1": "What is the {place} digit of the following sequence?{hint} {form}. Here is the sequence: {sequence}",
+    "sequence first": "Consider the following sequence: {sequence}. What is the {place} digit in "
+    "this sequence?{hint} {form}",
+    "type 1": "What is the {place} digit of the following sequence?{hint} {form}. Here is the "
+    "sequence: {sequence}",
     "type 2": "{form}. What is the {place} digit of the following sequence?{hint} {sequence}",
 }
 _PATTERNS = {"ones": "1", "alternating": "10", "repeated": "1111111110"}
@@ -96,7 +105,8 @@ PLACES = ("first", "last")
 def copying_prompt(
     model: models.LanguageModel, prompt: str, place: str, hint: bool
 ) -> tuple[str, str]:
-    """Write the text before the sequence and the text after it, up to where the model has to write the digit.
+    """Write the text before the sequence and the text after it, up to where the model has to write
+    the digit.
 
     >>> before, after = copying_prompt(models.default(), "type 1", "last", hint=False)
     >>> after[-28:]
@@ -131,14 +141,17 @@ def copying_margins(
     prompt: str = "sequence first",
     hint: bool = False,
 ) -> dict[tuple[str, str], tuple[Float[Tensor, " lengths"], Float[Tensor, " lengths"]]]:
-    """Measure logit of 0 minus logit of 1 as the answer, by the place of a digit and the place that the question names.
+    """Measure logit of 0 minus logit of 1 as the answer, by the place of a digit and the place that
+    the question names.
 
-    A pair for each of ("first", "first"), ("first", "last"), ("last", "first"), ("last", "last"): the margins with a
-    0 at the first of the two places and with a 1 there. Their difference is the effect of that one token. A model
-    that copies has a large effect where the two places agree, and none where they do not: the control.
+    A pair for each of ("first", "first"), ("first", "last"), ("last", "first"), ("last", "last"):
+    the margins with a 0 at the first of the two places and with a 1 there. Their difference is the
+    effect of that one token. A model that copies has a large effect where the two places agree, and
+    none where they do not: the control.
 
     Args:
-        lengths: digits in the sequence, each at least 2; each is one token, also where the tokenizer would merge them.
+        lengths: digits in the sequence, each at least 2; each is one token, also where the
+            tokenizer would merge them.
         pattern: what fills the rest: "ones", "alternating" (10) or "repeated" (a 0 in every ten).
 
     >>> list(copying_margins(models.default(), [3]))

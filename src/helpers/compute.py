@@ -32,7 +32,8 @@ _DTYPES = {
 
 
 def device(name: str | torch.device | None = None) -> torch.device:
-    """Choose the device of this name; without one the best there is: CUDA, else Apple's MPS, else the CPU.
+    """Choose the device of this name; without one the best there is: CUDA, else Apple's MPS, else
+    the CPU.
 
     >>> device().type in ("cuda", "mps", "cpu"), device("cpu").type
     (True, 'cpu')
@@ -44,7 +45,8 @@ def device(name: str | torch.device | None = None) -> torch.device:
             return found.device
         except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
             raise ValueError(
-                f"device {name!r} is not available here: give another name, or none to get {device()}"
+                f"device {name!r} is not available here: give another name, or none to get "
+                f"{device()}"
             ) from None
     if torch.cuda.is_available():
         return torch.device("cuda")
@@ -67,7 +69,8 @@ def dtype(name: str | torch.dtype) -> torch.dtype:
 
 
 def exact(x: Tensor) -> Tensor:
-    """Return a tensor in float64: where it is, or on the CPU if its device has no float64 (Apple's MPS).
+    """Return a tensor in float64: where it is, or on the CPU if its device has no float64 (Apple's
+    MPS).
 
     >>> exact(torch.ones(2)).dtype
     torch.float64
@@ -91,7 +94,8 @@ def seed(value: int) -> torch.Generator:
 
 
 def progress(items: Iterable | None = None, label: str = "", **options: Any) -> tqdm:
-    """Show a progress bar (over `items`, or to be updated by hand); none in a built page, where it would stay as a dead widget.
+    """Show a progress bar (over `items`, or to be updated by hand); none in a built page, where it
+    would stay as a dead widget.
 
     >>> sum(progress(range(4), "numbers"))
     6
@@ -111,7 +115,8 @@ def progress(items: Iterable | None = None, label: str = "", **options: Any) -> 
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error says that memory ran out: that of an accelerator, of Python, or of torch on the CPU.
+    """Return whether an error says that memory ran out: that of an accelerator, of Python, or of
+    torch on the CPU.
 
     >>> is_out_of_memory(MemoryError()), is_out_of_memory(RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling …"))
     (True, True)

@@ -1,4 +1,5 @@
-"""Differential attention: the difference of two attention maps, Ye et al. (2025), arXiv:2410.05258, and its version 2.
+"""Differential attention: the difference of two attention maps, Ye et al. (2025), arXiv:2410.05258,
+and its version 2.
 
 Layers count from 1, as in the paper; the released code counts them from 0.
 """
@@ -17,7 +18,8 @@ _SPREAD = 0.1  # standard deviation of the vectors that lambda is made of
 
 
 def lambda_init(layer: int) -> float:
-    """Return 0.8 - 0.6 exp(-0.3 (layer - 1)): where lambda starts, and what fixes the scale of a head. Section 2.1.
+    """Return 0.8 - 0.6 exp(-0.3 (layer - 1)): where lambda starts, and what fixes the scale of a
+    head. Section 2.1.
 
     Args:
         layer: from 1; the code of the paper, which counts from 0, has exp(-0.3 layer).
@@ -31,7 +33,8 @@ def lambda_init(layer: int) -> float:
 def difference(
     first: Float[Tensor, "... n"], second: Float[Tensor, "... n"], lam: float | Float[Tensor, "..."]
 ) -> Float[Tensor, "... n"]:
-    """Return softmax(first) - lambda softmax(second) over the last dimension; rows sum to 1 - lambda and may go below 0.
+    """Return softmax(first) - lambda softmax(second) over the last dimension; rows sum to 1 -
+    lambda and may go below 0.
 
     Args:
         first, second: logits of the same shape.
@@ -53,9 +56,10 @@ def difference(
 def _attend(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tensor) -> Tensor:
     """(A1 - lambda A2) v = A1 v - lambda (A2 v) under a causal mask, without a map in memory.
 
-    Two calls of scaled_dot_product_attention share the values. The fused kernels want queries, keys and values of one
-    width; the narrower are filled up with zeros, which changes no score, so that each map is made once and not once for
-    each half of the values. They want four dimensions, too; lambda broadcasts to all but the last.
+    Two calls of scaled_dot_product_attention share the values. The fused kernels want queries, keys
+    and values of one width; the narrower are filled up with zeros, which changes no score, so that
+    each map is made once and not once for each half of the values. They want four dimensions, too;
+    lambda broadcasts to all but the last.
     """
     own, wide = v.shape[-1], max(q1.shape[-1], v.shape[-1])
     scale = 1 / math.sqrt(q1.shape[-1])
@@ -75,11 +79,13 @@ def _attend(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tens
 class DifferentialAttention(nn.Module):
     """Causal differential attention over x (batch, n, width), with its projections.
 
-    Version 1 (Eqs. 1 to 3 of the paper): the queries and keys of a head have width d = width / (2 heads), its values
-    2 d. Each head is normalised by its root mean square and multiplied by 1 - lambda_init(layer), and all heads share
+    Version 1 (Eqs. 1 to 3 of the paper): the queries and keys of a head have width d = width / (2
+    heads), its values 2 d. Each head is normalised by its root mean square and multiplied by 1 -
+    lambda_init(layer), and all heads share
         lambda = exp(l_q1 . l_k1) - exp(l_q2 . l_k2) + lambda_init(layer).
-    Version 2 (the authors' code of 2026): d = width / heads; two queries a head share its keys and values; lambda =
-    sigmoid(x W) for each token and head; no norm of the heads and no scale. It has width x (width + heads) more weights.
+    Version 2 (the authors' code of 2026): d = width / heads; two queries a head share its keys and
+    values; lambda = sigmoid(x W) for each token and head; no norm of the heads and no scale. It has
+    width x (width + heads) more weights.
 
     Args:
         width: of the model.
@@ -88,14 +94,17 @@ class DifferentialAttention(nn.Module):
         version: 1 or 2.
         base: RoPE's base; None for no rotation.
         turning: the share of RoPE's pairs that turn, fastest first.
-        norm: False leaves out the norm of the heads and the scale that goes with it, as in the paper's ablation.
-        start: another start of lambda than lambda_init(layer), as in the paper's ablation; it sets the scale, too.
-        gain: the norm of the heads has a learned gain of width 2 d, one for all heads, as in the released code.
+        norm: False leaves out the norm of the heads and the scale that goes with it, as in the
+            paper's ablation.
+        start: another start of lambda than lambda_init(layer), as in the paper's ablation; it sets
+            the scale, too.
+        gain: the norm of the heads has a learned gain of width 2 d, one for all heads, as in the
+            released code.
 
     Raises:
-        ValueError: a width that the heads do not divide as said above (with a rotation: into pairs), layer 0, another
-            version, a base that is not above 1, or a share or start outside [0, 1]; when it runs, an x that is not of
-            shape (batch, n, width) or not finite.
+        ValueError: a width that the heads do not divide as said above (with a rotation: into
+            pairs), layer 0, another version, a base that is not above 1, or a share or start
+            outside [0, 1]; when it runs, an x that is not of shape (batch, n, width) or not finite.
 
     >>> layer = DifferentialAttention(width=16, heads=2, layer=1)
     >>> layer(torch.zeros(1, 3, 16)).shape, round(layer.start, 2)
@@ -159,7 +168,9 @@ class DifferentialAttention(nn.Module):
     def project(
         self, x: Float[Tensor, "b n width"]
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Return q1, k1, q2, k2 (turned) and v, each (b, heads, n, d); maps 2h and 2h + 1 of the projections are head h's."""
+        """Return q1, k1, q2, k2 (turned) and v, each (b, heads, n, d); maps 2h and 2h + 1 of the
+        projections are head h's.
+        """
         batch, n, _ = x.shape
         q, k, v = (
             layer(x).view(batch, n, parts, -1).transpose(1, 2)
@@ -216,6 +227,7 @@ def _lambda(lam: float | Tensor, rows: Tensor) -> Tensor:
         fits = False
     if not fits:
         raise ValueError(
-            f"lam must be one number or fit the shape {tuple(rows.shape[:-1])}, not {tuple(lam.shape)}"
+            f"lam must be one number or fit the shape {tuple(rows.shape[:-1])}, not "
+            f"{tuple(lam.shape)}"
         )
     return lam.to(rows)

@@ -1,8 +1,8 @@
 """What squeezes messages in a graph: walks, Jacobians, resistance, cuts, curvature; and rewiring.
 
-A graph is a connected, undirected `networkx.Graph` of two or more nodes without self-loops; edge weights
-are ignored. Matrices and vectors are float64 in the order of `graph.nodes`. Every function raises
-ValueError for another graph.
+A graph is a connected, undirected `networkx.Graph` of two or more nodes without self-loops; edge
+weights are ignored. Matrices and vectors are float64 in the order of `graph.nodes`. Every function
+raises ValueError for another graph.
 """
 
 import itertools
@@ -21,7 +21,8 @@ _NORMALISATIONS = ("none", "row", "symmetric")
 
 
 def check(graph: nx.Graph, name: str = "graph", **nodes: Hashable) -> None:
-    """Refuse a graph that is directed, not connected or with loops, and (by the names of the arguments) nodes that it has not.
+    """Refuse a graph that is directed, not connected or with loops, and (by the names of the
+    arguments) nodes that it has not.
 
     >>> check(nx.path_graph(3), target=3)
     Traceback (most recent call last):
@@ -50,8 +51,9 @@ def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
     """Build a graph of a family, with about this many nodes, numbered from 0.
 
     Args:
-        name: "path", "cycle", "tree" (binary), "barbell" (two cliques and a bridge), "grid" (square),
-            "expander" (4-regular, random, certified by its spectral gap) or "karate" (always 34 nodes).
+        name: "path", "cycle", "tree" (binary), "barbell" (two cliques and a bridge), "grid"
+            (square), "expander" (4-regular, random, certified by its spectral gap) or "karate"
+            (always 34 nodes).
         nodes: a barbell takes the even number below, a grid the nearest square, karate none of it.
 
     >>> family("cycle", 8).number_of_edges()
@@ -129,7 +131,8 @@ def propagate(
     activation: Callable[[Tensor], Tensor] = torch.relu,
     skip: bool = False,
 ) -> Float[Tensor, "n width"]:
-    """Send messages: H <- activation(self_weight H W_own + matrix H W_heard), once a layer (Di Giovanni et al., 2023).
+    """Send messages: H <- activation(self_weight H W_own + matrix H W_heard), once a layer (Di
+    Giovanni et al., 2023).
 
     Args:
         self_weight: c_r in the paper, what a node hears of itself inside the activation.
@@ -165,7 +168,8 @@ def _propagate(
             or new.dtype != matrix.dtype
         ):
             raise ValueError(
-                f"activation must return a tensor of the shape and type it is given, not {require.brief(new)}"
+                f"activation must return a tensor of the shape and type it is given, not "
+                f"{require.brief(new)}"
             )
         x = x + new if skip else new
     return x
@@ -183,13 +187,15 @@ def jacobian_norms(
     last: nx.Graph | None = None,
     skip: bool = False,
 ) -> Float[Tensor, " n"]:
-    """Compute the largest singular value of d h_target^(layers) / d x_s for every node s, by autograd.
+    """Compute the largest singular value of d h_target^(layers) / d x_s for every node s, by
+    autograd.
 
     The network is `propagate` with `orthogonal_weights`, the input standard normal.
 
     Args:
         last: the graph of the last layer, if it is another one on the same nodes in the same order.
-        skip: as in `propagate`; the bound is then `walk_bound` with a `self_weight` that is larger by one.
+        skip: as in `propagate`; the bound is then `walk_bound` with a `self_weight` that is larger
+            by one.
 
     >>> norms = jacobian_norms(nx.path_graph(5), target=4, layers=3)
     >>> (norms > 0).tolist()  # three layers do not reach four hops
@@ -227,11 +233,12 @@ def walk_bound(
     normalisation: str = "symmetric",
     self_weight: float = 1.0,
 ) -> Float[Tensor, " n"]:
-    """Return ((self_weight I + A)^layers)_{target, s}, which bounds `jacobian_norms` with the same arguments.
+    """Return ((self_weight I + A)^layers)_{target, s}, which bounds `jacobian_norms` with the same
+    arguments.
 
-    Theorem 3.2 of Di Giovanni et al. (2023); Lemma 1 of Topping et al. (2022) is for an s exactly `layers`
-    hops away, where the node's own state cannot contribute and self_weight drops out. Both here for weights of
-    spectral norm 1 and an activation of slope at most 1.
+    Theorem 3.2 of Di Giovanni et al. (2023); Lemma 1 of Topping et al. (2022) is for an s exactly
+    `layers` hops away, where the node's own state cannot contribute and self_weight drops out. Both
+    here for weights of spectral norm 1 and an activation of slope at most 1.
 
     >>> walk_bound(nx.path_graph(3), 2, 2, "none").tolist()
     [1.0, 2.0, 2.0]
@@ -246,7 +253,8 @@ def walk_bound(
 
 
 def total_resistance(graph: nx.Graph) -> float:
-    """Return R_tot = n tr(L^+), the sum of the effective resistances of all pairs: small where a graph has many ways.
+    """Return R_tot = n tr(L^+), the sum of the effective resistances of all pairs: small where a
+    graph has many ways.
 
     >>> round(total_resistance(nx.path_graph(3)), 6)
     4.0

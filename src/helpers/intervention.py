@@ -5,7 +5,8 @@
     ids = probe.encode(model, "The cat sat on the mat. The cat")
     windowed = intervention.read(model, ids, mask=attention.window_mask(len(ids), 4))
 
-The page "Try it" does the same in a browser, on the graph that `book.export` writes; the tests hold them equal.
+The page "Try it" does the same in a browser, on the graph that `book.export` writes; the tests hold
+them equal.
 """
 
 import contextlib
@@ -41,7 +42,8 @@ def turns(
     still: Sequence[int] = (),
     silent: Sequence[int] = (),
 ) -> Complex[Tensor, "n pairs"]:
-    """Return RoPE as one complex number for each token and pair: exp(i position frequency), to be changed by hand.
+    """Return RoPE as one complex number for each token and pair: exp(i position frequency), to be
+    changed by hand.
 
     Args:
         positions: of the tokens, or how many there are.
@@ -50,8 +52,8 @@ def turns(
         silent: pairs that add nothing to any logit (the number 0).
 
     Raises:
-        ValueError: the model has no rotary encoding, a position is not finite, the base is not above 1, or there is no
-            such pair.
+        ValueError: the model has no rotary encoding, a position is not finite, the base is not
+            above 1, or there is no such pair.
 
     >>> turns(models.default(), 3).shape
     torch.Size([3, 32])
@@ -86,10 +88,11 @@ def read(
     heads: Float[Tensor, "layers heads"] | None = None,
     temperature: float = 1.0,
 ) -> _Reading:
-    """Return everything the model computes on `ids`, with interventions in all layers; without any, as it was trained.
+    """Return everything the model computes on `ids`, with interventions in all layers; without any,
+    as it was trained.
 
-    `logits` of the next token after every token (n, v), `attentions` (layers, heads, n, n), and `states` after the embedding
-    and each layer, the last one normed (layers + 1, n, d).
+    `logits` of the next token after every token (n, v), `attentions` (layers, heads, n, n), and
+    `states` after the embedding and each layer, the last one normed (layers + 1, n, d).
 
     Args:
         rope: what turns the pairs of queries and keys, as `turns` gives it.
@@ -98,8 +101,9 @@ def read(
         temperature: what all attention logits are divided by.
 
     Raises:
-        ValueError: no tokens or more than `probe.MOST`; an intervention of another shape; a mask that shows a later token or
-            hides all from one; an architecture whose attention or rotary encoding cannot be replaced.
+        ValueError: no tokens or more than `probe.MOST`; an intervention of another shape; a mask
+            that shows a later token or hides all from one; an architecture whose attention or
+            rotary encoding cannot be replaced.
 
     >>> from helpers import attention
     >>> model = models.default()
@@ -115,7 +119,8 @@ def read(
         or not 1 <= len(ids) <= probe.MOST
     ):
         raise ValueError(
-            f"ids must be one sequence of 1 to {probe.MOST} tokens, of type torch.long, not {require.brief(ids)}"
+            f"ids must be one sequence of 1 to {probe.MOST} tokens, of type torch.long, not "
+            f"{require.brief(ids)}"
         )
     probe.check(model, ids=ids)
     config = model.model.config.get_text_config()
@@ -289,7 +294,8 @@ def link(words: str, page: str = "index", **state: str | int | float | bool) -> 
     Args:
         words: what the link says.
         page: "index" (the language model) or "small" (the course's own decoders).
-        **state: the prompt and the settings, as the page's own links have them: `prompt="…", view="heads", window=8`.
+        **state: the prompt and the settings, as the page's own links have them: `prompt="…",
+            view="heads", window=8`.
 
     >>> link("A window of 8", prompt="a b", window=8)
     A window of 8 (live/index.html#prompt=a+b&window=8 on the book's site)

@@ -1,7 +1,8 @@
 """What the lessons read inside a Hugging Face decoder: representations, logits and attention rows.
 
-What serves long sequences holds no attention maps of n x n, and computes logits for the last token alone. Prefixes
-are read once: later tokens cannot change what a causal model computed for earlier ones, so one pass serves every length.
+What serves long sequences holds no attention maps of n x n, and computes logits for the last token
+alone. Prefixes are read once: later tokens cannot change what a causal model computed for earlier
+ones, so one pass serves every length.
 """
 
 import collections
@@ -29,7 +30,8 @@ _OPENED = {
     "<|im_start|>": 3.654,
     "<|im_end|>": 3.656,
 }  # of the embedded model, which a test holds
-_CHUNK = 1024  # tokens a pass, which bounds the memory for activations; halved where that is still too much
+# tokens a pass, which bounds the memory for activations; halved where that is still too much
+_CHUNK = 1024
 
 
 class _Readout(NamedTuple):
@@ -79,13 +81,15 @@ _openings: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 def opening(model: models.LanguageModel) -> _Opening:
     """Return what stands in front of a text, as the tokenizer itself puts it there.
 
-    Where a tokenizer adds nothing, that may be meant or forgotten. Then the beginnings of the course's passages of prose are
-    read with nothing, the BOS, the end-of-text token and the chat template's first token in front, and the losses of the
-    same tokens compared. The BOS (without one, nothing) gives way only to a loss that is less by more than 3
-    standard errors over the passages. Measured once a model; those of the embedded one are written down.
+    Where a tokenizer adds nothing, that may be meant or forgotten. Then the beginnings of the
+    course's passages of prose are read with nothing, the BOS, the end-of-text token and the chat
+    template's first token in front, and the losses of the same tokens compared. The BOS (without
+    one, nothing) gives way only to a loss that is less by more than 3 standard errors over the
+    passages. Measured once a model; those of the embedded one are written down.
 
-    The result has the `tokens` put in front (there may be none), `how` they were found, the `losses` of each way tried, in
-    nats a token of prose (empty where the tokenizer decides), and the `ways`: what could stand in front, by its words.
+    The result has the `tokens` put in front (there may be none), `how` they were found, the
+    `losses` of each way tried, in nats a token of prose (empty where the tokenizer decides), and
+    the `ways`: what could stand in front, by its words.
 
     >>> found = opening(models.default())
     >>> found.how, list(found.ways)
@@ -142,7 +146,9 @@ def _put_in_front(model: models.LanguageModel) -> list[int]:
 
 
 def _ways(model: models.LanguageModel) -> dict[str, list[int]]:
-    """What could stand in front of a text, by its words: nothing, the BOS, the end-of-text token, the template's first one."""
+    """What could stand in front of a text, by its words: nothing, the BOS, the end-of-text token,
+    the template's first one.
+    """
     tokenizer = model.tokenizer
     tokens = [tokenizer.bos_token_id, tokenizer.eos_token_id]
     with contextlib.suppress(Exception):  # a template may ask for anything, and raise anything
@@ -174,10 +180,11 @@ def _opened_losses(model: models.LanguageModel, front: Sequence[int]) -> Float[T
 
 
 def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
-    """Choose a token to stand before a sequence that needs one, such as a row of equal tokens: the one that opens a text.
+    """Choose a token to stand before a sequence that needs one, such as a row of equal tokens: the
+    one that opens a text.
 
-    Where a text is opened by nothing (see `opening`), it is the one of the BOS, the end-of-text token and the chat
-    template's first token with which prose has the least loss.
+    Where a text is opened by nothing (see `opening`), it is the one of the BOS, the end-of-text
+    token and the chat template's first token with which prose has the least loss.
 
     Raises:
         ValueError: the tokenizer has none of these.
@@ -192,7 +199,8 @@ def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
     tokens = {way: ids for way, ids in found.ways.items() if ids}
     if not tokens:
         raise ValueError(
-            "the tokenizer has neither a BOS nor an end-of-text token: pass the head of the sequence"
+            "the tokenizer has neither a BOS nor an end-of-text token: pass the head of the "
+            "sequence"
         )
     return torch.tensor(tokens[min(tokens, key=lambda way: found.losses.get(way, 0.0))])
 
@@ -204,14 +212,12 @@ def layers(model: models.LanguageModel) -> tuple[mixing._Layer, ...]:
     """Find what mixes the tokens of each layer, once a model.
 
     Each layer has:
-        mixes: "attention" (one softmax a head over earlier tokens), or in words what else.
-        read: whether its weights can be read and replaced.
-        latent: whether keys and values come of a narrower state that all heads share.
-        theta: angles a token of the rotary pairs; None where queries and keys are not turned, or it cannot be seen.
-        layout: of the pairs, "half" or "interleaved"; None without any.
-        share: of a head's dimensions that are turned.
-        window: tokens that it sees; None is all.
-        sinks: whether it has learned sinks beside its tokens.
+        mixes: "attention" (one softmax a head over earlier tokens), or in words what else. read:
+        whether its weights can be read and replaced. latent: whether keys and values come of a
+        narrower state that all heads share. theta: angles a token of the rotary pairs; None where
+        queries and keys are not turned, or it cannot be seen. layout: of the pairs, "half" or
+        "interleaved"; None without any. share: of a head's dimensions that are turned. window:
+        tokens that it sees; None is all. sinks: whether it has learned sinks beside its tokens.
         softcap: of its logits.
 
     Raises:
@@ -253,7 +259,9 @@ def _unread(model: models.LanguageModel) -> str:
 
 
 def _recurs(model: models.LanguageModel) -> bool:
-    """Whether layers carry more from token to token than keys and values, which no cache of ours can cut or copy."""
+    """Whether layers carry more from token to token than keys and values, which no cache of ours
+    can cut or copy.
+    """
     return any(each.mixes not in (mixing._ATTENTION, mixing._DIFFERENCE) for each in layers(model))
 
 
@@ -294,11 +302,13 @@ def _after(
     """What the model makes of ids[:n] + tail, for each (n, tail).
 
     The longest prefix is read once and each tail starts from its keys and values: the cost is
-    max(n) + sum(len(tail)) tokens rather than sum(n + len(tail)). Tails of one length after one prefix share a pass.
+    max(n) + sum(len(tail)) tokens rather than sum(n + len(tail)). Tails of one length after one
+    prefix share a pass.
 
     Args:
         ids: the sequence whose prefixes are read.
-        continuations: pairs of a length n in [1, len(ids)] and the tokens that follow, in any order; a tail may be empty.
+        continuations: pairs of a length n in [1, len(ids)] and the tokens that follow, in any
+            order; a tail may be empty.
     """
     check(model, ids=ids)
     try:
@@ -357,7 +367,8 @@ def _after(
 def attention_rows(
     model: models.LanguageModel, ids: Int[Tensor, " n"] | str
 ) -> Float[Tensor, "layers heads n"]:
-    """Compute the last token's attention weights in every head; a row costs n numbers a head, not n x n.
+    """Compute the last token's attention weights in every head; a row costs n numbers a head, not n
+    x n.
 
     In a layer with a sliding window, tokens outside it get 0.
 
@@ -381,7 +392,9 @@ def attention_rows(
 def _margin(
     model: models.LanguageModel, logits: Float[Tensor, "... v"], right: str, wrong: str
 ) -> Float[Tensor, "..."]:
-    """Logit of the token `right` minus logit of `wrong`: above 0, the model prefers the right answer."""
+    """Logit of the token `right` minus logit of `wrong`: above 0, the model prefers the right
+    answer.
+    """
     check(model)
     require.tensor("logits", logits, "... v")
     tokens = []
@@ -423,7 +436,9 @@ def _forward(
 
 
 def _cache_name(model: models.LanguageModel) -> str:
-    """Return what transformers calls keys and values in this release: "cache" from 5.24 on, for the families that have it."""
+    """Return what transformers calls keys and values in this release: "cache" from 5.24 on, for the
+    families that have it.
+    """
     return (
         "cache"
         if "cache" in inspect.signature(model.model.forward).parameters
@@ -436,7 +451,8 @@ def _cache_of(model: models.LanguageModel, out):
 
 
 def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, " n"]) -> None:
-    """Refuse what is no model of ours, and sequences (by the names of the arguments) of fewer tokens or of others than its own.
+    """Refuse what is no model of ours, and sequences (by the names of the arguments) of fewer
+    tokens or of others than its own.
 
     >>> check(models.default(), tokens=torch.tensor([-1]))
     Traceback (most recent call last):
@@ -458,12 +474,15 @@ def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, 
             raise ValueError(f"{allowed} from 0 to {size - 1}, the tokens of the model")
         if len(ids) > (table := _position_table(model)):
             raise ValueError(
-                f"{name} must have at most {table} tokens, the positions of {model.short}, not {len(ids)}"
+                f"{name} must have at most {table} tokens, the positions of {model.short}, not "
+                f"{len(ids)}"
             )
 
 
 def _position_table(model: models.LanguageModel) -> float:
-    """Return how many positions a model has vectors for, infinity where it learned none (rotary, ALiBi, no positions)."""
+    """Return how many positions a model has vectors for, infinity where it learned none (rotary,
+    ALiBi, no positions).
+    """
     if model.model not in _tables:
         tables = {
             part.num_embeddings
@@ -514,25 +533,28 @@ def head_scores(
     hide: int | None = None,
     since: int = 0,
 ) -> _HeadScores:
-    """Measure sink and slash scores (`attention.sink_score`, `attention.slash_score`) of every head, from one pass.
+    """Measure sink and slash scores (`attention.sink_score`, `attention.slash_score`) of every
+    head, from one pass.
 
-    `sink` (layers, heads) and `slash` (layers, heads, offsets), in fp32 on the CPU: a row for each layer that has attention;
-    others (see `layers`) have no weights.
+    `sink` (layers, heads) and `slash` (layers, heads, offsets), in fp32 on the CPU: a row for each
+    layer that has attention; others (see `layers`) have no weights.
 
-    No layer's maps ever exist as a whole, so memory grows with n, where the maps of `output_attentions` grow with n
-    squared in every head and layer. On the CPU one call of the fused kernel a layer gives the output and the logsumexp
-    L of each row, and the weight of token i on token j is exp(q_i k_j − L_i): a score is one dot product a token.
-    With a mask, a soft cap, a hidden token or an accelerator, blocks of rows are added up.
+    No layer's maps ever exist as a whole, so memory grows with n, where the maps of
+    `output_attentions` grow with n squared in every head and layer. On the CPU one call of the
+    fused kernel a layer gives the output and the logsumexp L of each row, and the weight of token i
+    on token j is exp(q_i k_j − L_i): a score is one dot product a token. With a mask, a soft cap, a
+    hidden token or an accelerator, blocks of rows are added up.
 
     Args:
         tokens: or a text, which is opened as the model's texts are (see `opening`).
         position: the token whose received attention is scored.
-        offsets: how many places back each slash score looks; 0 is a diagonal head, 1 a previous-token head.
+        offsets: how many places back each slash score looks; 0 is a diagonal head, 1 a
+            previous-token head.
         hide, since: a token that no later one from position `since` on can look at, as in `hidden`.
 
     Raises:
-        ValueError: no tokens, a position or offset that is not in the sequence, or an architecture whose attention
-            cannot be replaced.
+        ValueError: no tokens, a position or offset that is not in the sequence, or an architecture
+            whose attention cannot be replaced.
 
     >>> model = models.default()
     >>> head_scores(model, "The cat sat on the mat.").sink.shape
@@ -568,10 +590,12 @@ def head_scores(
 def attention_maps(
     model: models.LanguageModel, tokens: Int[Tensor, " n"] | str
 ) -> Float[Tensor, "layers heads n n"]:
-    """Return every map of every head, for a short sequence; for scores of long ones there is `head_scores`.
+    """Return every map of every head, for a short sequence; for scores of long ones there is
+    `head_scores`.
 
     Raises:
-        ValueError: no tokens, or more than `MOST`, whose maps would not fit into the memory of a small computer.
+        ValueError: no tokens, or more than `MOST`, whose maps would not fit into the memory of a
+            small computer.
 
     >>> model = models.default()
     >>> attention_maps(model, encode(model, "The cat sat")).shape
@@ -581,7 +605,8 @@ def attention_maps(
     check(model, tokens=tokens)
     if len(tokens) > MOST:
         raise ValueError(
-            f"tokens must be at most {MOST}, not {len(tokens)}: use head_scores, which holds no maps"
+            f"tokens must be at most {MOST}, not {len(tokens)}: use head_scores, which holds no "
+            f"maps"
         )
     if why := mixed_otherwise(model):
         raise ValueError(f"attention maps do not tell what a token hears: {why}")
@@ -632,9 +657,11 @@ def _by_logsumexp(
     value: Float[Tensor, "1 heads n d"],
     scaling: float,
 ) -> Float[Tensor, "1 n heads d"]:
-    """Attend by the fused kernel, and take the scores from the logsumexp L of each row, which it returns with the output.
+    """Attend by the fused kernel, and take the scores from the logsumexp L of each row, which it
+    returns with the output.
 
-    The weight of token i on token j is exp(q_i k_j − L_i), so a sink or a slash score is one dot product a token.
+    The weight of token i on token j is exp(q_i k_j − L_i), so a sink or a slash score is one dot
+    product a token.
     """
     output, rows = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
         query, key, value, 0.0, True, scale=scaling
@@ -657,7 +684,9 @@ def _by_rows(
     scaling: float,
     softcap: float | None,
 ) -> Float[Tensor, "1 n heads e"]:
-    """Attend by blocks of rows, and add up each block's scores: with a mask, a soft cap, a hidden token or an accelerator."""
+    """Attend by blocks of rows, and add up each block's scores: with a mask, a soft cap, a hidden
+    token or an accelerator.
+    """
     keys = key.transpose(-1, -2)
     heads, n, width = query.shape
     received = torch.zeros(heads, device=query.device)
@@ -689,7 +718,9 @@ def _by_rows(
 def _unseen(
     task: _Streamed, mask: Tensor | None, start: int, stop: int, device: torch.device
 ) -> Tensor:
-    """What rows `start` to `stop` must not look at; `mask` is None where all earlier tokens are seen."""
+    """What rows `start` to `stop` must not look at; `mask` is None where all earlier tokens are
+    seen.
+    """
     if mask is None:
         unseen = torch.ones(stop - start, stop, dtype=torch.bool, device=device).triu(start + 1)
     else:
@@ -715,10 +746,12 @@ def _streaming(model: models.LanguageModel, **options) -> Iterator[_Streamed]:
 def attention_knockout(
     model: models.LanguageModel, place: int | None, since: int = 0
 ) -> Iterator[None]:
-    """Let no token from position `since` on look at the one at `place`, in any layer and head; it still sees itself.
+    """Let no token from position `since` on look at the one at `place`, in any layer and head; it
+    still sees itself.
 
     Raises:
-        ValueError: attention cannot be replaced, or something else mixes tokens, so that the token would still be heard.
+        ValueError: attention cannot be replaced, or something else mixes tokens, so that the token
+            would still be heard.
 
     >>> model = models.default()
     >>> ids = encode(model, "The cat sat")
@@ -753,12 +786,13 @@ def sensitivity(
     probes: int | None = None,
     seed: int = 0,
 ) -> _Sensitivity:
-    """Measure how the last token hears each token: Frobenius norm of its final state's Jacobian by that token's embedding.
+    """Measure how the last token hears each token: Frobenius norm of its final state's Jacobian by
+    that token's embedding.
 
-    Exact, it takes a backward pass for each of the d coordinates of the state. Randomised, it takes `probes` of
-    them: for a random direction q, d |J^T q|^2 is |J|^2 on average. The directions are orthogonal, so the error falls
-    faster than their number grows, and with d of them the result is exact. `norms` has one a token, and `errors` their
-    standard errors, 0 where exact.
+    Exact, it takes a backward pass for each of the d coordinates of the state. Randomised, it takes
+    `probes` of them: for a random direction q, d |J^T q|^2 is |J|^2 on average. The directions are
+    orthogonal, so the error falls faster than their number grows, and with d of them the result is
+    exact. `norms` has one a token, and `errors` their standard errors, 0 where exact.
 
     Args:
         probes: how many random directions, 2 to d; None is the exact norm.
@@ -821,7 +855,8 @@ def _check_position(name: str, value: int, n: int) -> None:
 
 
 def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
-    """Return the angles a token with which the model turns the pairs of its queries and keys, as it uses them.
+    """Return the angles a token with which the model turns the pairs of its queries and keys, as it
+    uses them.
 
     Raises:
         ValueError: the model has no rotary positions, or not the same in all layers.
@@ -837,12 +872,14 @@ def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
     sets = mixing.frequencies(model.model)
     if len(sets) > 1:
         raise ValueError(
-            f"its layers have {len(sets)} sets of rotary frequencies ({', '.join(sets)}), and this measure takes one"
+            f"its layers have {len(sets)} sets of rotary frequencies ({', '.join(sets)}), and "
+            f"this measure takes one"
         )
     if len(turned) < len(found):
         still = f"{len(found) - len(turned)} of its {len(found)} layers"
         raise ValueError(
-            f"{still} turn no queries and keys, and this measure takes rotary positions in all of them"
+            f"{still} turn no queries and keys, and this measure takes rotary positions in all of "
+            f"them"
         )
     return turned[0].theta.clone()
 
@@ -853,12 +890,14 @@ def patch_queries_and_keys(
 ) -> Iterator[None]:
     """Inside, `alter` replaces the queries and keys of each layer before they are turned.
 
-    It gets the two entries of a pair half a head apart, also of a model whose pairs are interleaved.
+    It gets the two entries of a pair half a head apart, also of a model whose pairs are
+    interleaved.
 
     Args:
-        model: a decoder whose layers have `self_attn.q_proj` and `k_proj` (Llama, Mistral, Qwen, Gemma, …).
-        alter: takes the layer's number, "queries" or "keys" and a tensor of shape (batch, n, heads, d); returns the
-            tensor to go on with.
+        model: a decoder whose layers have `self_attn.q_proj` and `k_proj` (Llama, Mistral, Qwen,
+            Gemma, …).
+        alter: takes the layer's number, "queries" or "keys" and a tensor of shape (batch, n, heads,
+            d); returns the tensor to go on with.
 
     Raises:
         ValueError: the model has no such layers.
@@ -912,7 +951,8 @@ def _hook(alter: Callable, layer: int, name: str, width: int, heads: int, apart:
 
 
 def reads_projections(model: models.LanguageModel) -> bool:
-    """Tell whether queries, keys and values can be read apart: layers with `self_attn.q_proj`, as Llama or Gemma have.
+    """Tell whether queries, keys and values can be read apart: layers with `self_attn.q_proj`, as
+    Llama or Gemma have.
 
     >>> reads_projections(models.default())
     True
@@ -941,7 +981,8 @@ def blocks(model: models.LanguageModel) -> list[torch.nn.Module]:
         ):
             return list(part)
     raise ValueError(
-        f"{model.name} must have layers with self_attn.q_proj and k_proj, as Llama, Qwen or Gemma have"
+        f"{model.name} must have layers with self_attn.q_proj and k_proj, as Llama, Qwen or Gemma "
+        f"have"
     )
 
 
@@ -949,7 +990,8 @@ def blocks(model: models.LanguageModel) -> list[torch.nn.Module]:
 def queries_and_keys(
     model: models.LanguageModel, ids: Int[Tensor, " n"] | str
 ) -> list[tuple[Float[Tensor, "heads n d"], Float[Tensor, "heads n d"]]]:
-    """Return queries and keys of every layer before they are turned; keys are repeated for the heads that share them.
+    """Return queries and keys of every layer before they are turned; keys are repeated for the
+    heads that share them.
 
     Raises:
         ValueError: `ids` is empty, or the model's layers are of another make (see `altered`).
@@ -984,16 +1026,18 @@ class _FrequencyUse(NamedTuple):
 
 
 def frequency_use(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) -> _FrequencyUse:
-    """Return the mean norm of each rotary pair of queries and keys, in every head: which frequencies a model uses.
+    """Return the mean norm of each rotary pair of queries and keys, in every head: which
+    frequencies a model uses.
 
-    Barbero et al. (2025), section 4. The first token is left out: its keys and queries are often those of a sink. Keys
-    stand once for each head that shares them.
+    Barbero et al. (2025), section 4. The first token is left out: its keys and queries are often
+    those of a sink. Keys stand once for each head that shares them.
 
     Args:
         tokens: at least two, or a text, which is opened as the model's texts are (see `opening`).
 
     Raises:
-        ValueError: the model has no rotary positions, several sets of them, or rotates a part of each head.
+        ValueError: the model has no rotary positions, several sets of them, or rotates a part of
+            each head.
 
     >>> found = frequency_use(models.default(), "The cat sat on the mat.")
     >>> found.frequencies.shape, found.queries.shape
@@ -1006,7 +1050,8 @@ def frequency_use(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) 
         x = torch.stack(parts)[:, :, 1:]
         if x.shape[-1] != 2 * len(theta):
             raise ValueError(
-                f"{model.short} rotates {2 * len(theta)} of {x.shape[-1]} dimensions of a head, not all"
+                f"{model.short} rotates {2 * len(theta)} of {x.shape[-1]} dimensions of a head, "
+                f"not all"
             )
         norms.append(torch.stack(x.chunk(2, -1)).square().sum(0).sqrt().mean(2))
     return _FrequencyUse(theta, *norms)
@@ -1014,7 +1059,8 @@ def frequency_use(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) 
 
 @torch.inference_mode()
 def loss(model: models.LanguageModel, ids: Int[Tensor, " n"] | str) -> float:
-    """Measure the mean cross-entropy of each token from the second on, in nats, given those before it.
+    """Measure the mean cross-entropy of each token from the second on, in nats, given those before
+    it.
 
     >>> model = models.default()
     >>> loss(model, encode(model, "The cat sat on the mat.")) < loss(model, encode(model, "mat. the on sat cat The"))

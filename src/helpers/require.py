@@ -1,7 +1,8 @@
-"""What a function requires of its arguments: each is returned as it is used, or refused in one sentence.
+"""What a function requires of its arguments: each is returned as it is used, or refused in one
+sentence.
 
-The sentence names the argument, what is allowed and what came; it is always a ValueError. So no NaN and no
-error from deep below reaches a reader who mistyped.
+The sentence names the argument, what is allowed and what came; it is always a ValueError. So no NaN
+and no error from deep below reaches a reader who mistyped.
 """
 
 import functools
@@ -33,7 +34,8 @@ def brief(value: Any) -> str:
 
 
 def integer(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
-    """Return an integer from `least` to `most` that 64 bits hold; True, 2.0 and an array of one are none.
+    """Return an integer from `least` to `most` that 64 bits hold; True, 2.0 and an array of one are
+    none.
 
     >>> integer("n", 3, least=1)
     3
@@ -66,8 +68,8 @@ def number(
     most: float | None = None,
     above: float | None = None,
 ) -> float:
-    """Return a finite number from `least` to `most`, or `above` a bound that it may not reach: an int, a float, or one of NumPy
-    or torch.
+    """Return a finite number from `least` to `most`, or `above` a bound that it may not reach: an
+    int, a float, or one of NumPy or torch.
 
     >>> number("scale", 2, above=0)
     2.0
@@ -180,7 +182,8 @@ def text(name: str, value: object, empty: bool = True) -> str:
         )
     if any("\ud800" <= letter <= "\udfff" for letter in value):
         raise ValueError(
-            f"{name} must be text that UTF-8 can hold, and {brief(value)} has half of a surrogate pair"
+            f"{name} must be text that UTF-8 can hold, and {brief(value)} has half of a surrogate "
+            f"pair"
         )
     return value
 
@@ -217,7 +220,8 @@ def tensor(
     """Return a tensor of finite numbers with these axes, none of them empty.
 
     Args:
-        axes: as in a shape's annotation, names and sizes; a first "..." stands for any number of axes.
+        axes: as in a shape's annotation, names and sizes; a first "..." stands for any number of
+            axes.
         kind: "floating-point", "whole" (an integer type) or "real" (either).
         sizes: the axes whose size is known.
 
@@ -262,7 +266,8 @@ def tensor(
 def checked(function: _Function) -> _Function:
     """Check a function's arguments by its annotations, so that its body is its formula.
 
-    A `Literal` names the choices, and a tensor of jaxtyping its axes: an axis that two arguments share has one size.
+    A `Literal` names the choices, and a tensor of jaxtyping its axes: an axis that two arguments
+    share has one size.
 
     >>> from jaxtyping import Float
     >>> @checked
@@ -290,7 +295,9 @@ def checked(function: _Function) -> _Function:
 
 
 def _fits(name: str, value: object, annotation: Any, sizes: dict[str, int]) -> None:
-    """Hold one argument against its annotation; `sizes` are those of the axes seen, and are added to."""
+    """Hold one argument against its annotation; `sizes` are those of the axes seen, and are added
+    to.
+    """
     if get_origin(annotation) is Literal:
         choice(name, value, get_args(annotation))
     axes = getattr(annotation, "dim_str", None)
@@ -304,7 +311,8 @@ def _fits(name: str, value: object, annotation: Any, sizes: dict[str, int]) -> N
 
 
 def dense(name: str, value: Tensor) -> Tensor:
-    """Return a tensor that holds its numbers one by one: none that is sparse, quantised or on the device "meta".
+    """Return a tensor that holds its numbers one by one: none that is sparse, quantised or on the
+    device "meta".
 
     >>> dense("x", torch.ones(2).to_sparse())
     Traceback (most recent call last):
@@ -312,7 +320,8 @@ def dense(name: str, value: Tensor) -> Tensor:
     """
     if value.layout != torch.strided:
         raise ValueError(
-            f"{name} must be a dense tensor, as x.to_dense() makes one, not one of layout {value.layout}"
+            f"{name} must be a dense tensor, as x.to_dense() makes one, not one of layout "
+            f"{value.layout}"
         )
     if value.is_meta or value.is_quantized:
         kind = 'on the device "meta"' if value.is_meta else "quantised"
@@ -321,7 +330,8 @@ def dense(name: str, value: Tensor) -> Tensor:
 
 
 def readable(value: Tensor) -> bool:
-    """Tell whether a decision may rest on the values: inside `torch.vmap`, where many models run at once, there is no one value.
+    """Tell whether a decision may rest on the values: inside `torch.vmap`, where many models run at
+    once, there is no one value.
 
     >>> readable(torch.zeros(2))
     True
@@ -332,7 +342,8 @@ def readable(value: Tensor) -> bool:
 
 
 def finite(name: str, result: _Result) -> _Result:
-    """Return a result, a number or a tensor, that the size of the argument `name` has not made infinite.
+    """Return a result, a number or a tensor, that the size of the argument `name` has not made
+    infinite.
 
     >>> finite("layers", torch.tensor(2.0) ** 2000)
     Traceback (most recent call last):

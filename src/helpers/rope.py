@@ -1,7 +1,8 @@
-"""Rotary position encoding: the rotation, its frequencies and their sums, the bound of its base, heads made of it.
+"""Rotary position encoding: the rotation, its frequencies and their sums, the bound of its base,
+heads made of it.
 
-Su et al. (2021) is RoFormer, Men et al. (2024) "Base of RoPE Bounds Context Length", Barbero et al. (2025) "Round and
-Round We Go!". Closed forms run in float64. All angles are in radians a token.
+Su et al. (2021) is RoFormer, Men et al. (2024) "Base of RoPE Bounds Context Length", Barbero et al.
+(2025) "Round and Round We Go!". Closed forms run in float64. All angles are in radians a token.
 """
 
 import math
@@ -20,13 +21,14 @@ _BLOCK = 1024  # distances whose sums are made from one start by the angle sum f
 
 
 def frequencies(width: int, base: float, turning: float = 1.0) -> Float[Tensor, " half"]:
-    """Return the angle of each pair a token, theta_i = base^(-2i/width): Su et al. (2021), Eq. 15, fastest first.
+    """Return the angle of each pair a token, theta_i = base^(-2i/width): Su et al. (2021), Eq. 15,
+    fastest first.
 
     Args:
         width: width of a query or key, even.
         base: above 1; 10 000 in RoFormer.
-        turning: the share of the pairs that turn, fastest first, rounded down; below 1 it is the p-RoPE of Barbero et
-            al. (2025), section 6.1, and at 0 no position encoding.
+        turning: the share of the pairs that turn, fastest first, rounded down; below 1 it is the
+            p-RoPE of Barbero et al. (2025), section 6.1, and at 0 no position encoding.
 
     Example:
         >>> frequencies(8, 10_000).tolist(), frequencies(8, 10_000, 0.5).tolist()
@@ -57,7 +59,8 @@ def rotate(
         x: vectors of even width d, one for each position.
         positions: of any sign; whole or not.
         frequencies: d/2 angles a token, see `frequencies`; 0 leaves a pair as it is.
-        layout: "half" pairs entries i and i + d/2 (GPT-NeoX, Llama), "interleaved" 2i and 2i + 1 (RoFormer, GPT-J).
+        layout: "half" pairs entries i and i + d/2 (GPT-NeoX, Llama), "interleaved" 2i and 2i + 1
+            (RoFormer, GPT-J).
 
     Example:
         >>> quarter = torch.tensor([math.pi / 2])
@@ -77,7 +80,8 @@ def turn(
     frequencies: Float[Tensor, " half"],
     layout: str,
 ) -> Float[Tensor, "... n d"]:
-    """Do what `rotate` does without a look at its arguments, for layers that call it at every step of training.
+    """Do what `rotate` does without a look at its arguments, for layers that call it at every step
+    of training.
 
     >>> turn(torch.tensor([[1.0, 0.0]]), torch.tensor([2]), torch.tensor([math.pi / 2]), "half").round().abs().tolist()
     [[1.0, 0.0]]
@@ -109,7 +113,8 @@ def _pairs(x: Float[Tensor, "... d"], layout: str) -> tuple[Tensor, Tensor]:
 def cosine_sum(
     distance: float | Num[Tensor, "..."], width: int, base: float
 ) -> Float[Tensor, "..."]:
-    """Return B(m) = sum over the pairs of cos(m theta_i), the logit of two equal vectors of ones in each pair.
+    """Return B(m) = sum over the pairs of cos(m theta_i), the logit of two equal vectors of ones in
+    each pair.
 
     Men et al. (2024), Eq. 9: the mean lead of a similar token over a random one is 2 sigma^2 B(m).
 
@@ -122,10 +127,11 @@ def cosine_sum(
 
 
 def first_negative(width: int, base: float, limit: int) -> int | None:
-    """Find the first distance m < `limit` at which `cosine_sum` is negative; None where there is none.
+    """Find the first distance m < `limit` at which `cosine_sum` is negative; None where there is
+    none.
 
-    Sums of 1024 distances come from one start by cos(M + j) = cos M cos j - sin M sin j, which is a matrix product; a sum
-    too near 0 for float64 is decided with 50 digits.
+    Sums of 1024 distances come from one start by cos(M + j) = cos M cos j - sin M sin j, which is a
+    matrix product; a sum too near 0 for float64 is decided with 50 digits.
 
     Example:
         >>> first_negative(128, 10_000, 4096)
@@ -145,11 +151,12 @@ def first_negative(width: int, base: float, limit: int) -> int | None:
 def smallest_base(
     length: int, width: int, step: float, start: float, tries: int = 1_000_000
 ) -> float:
-    """Find the smallest start + k step (k = 0, 1, …) whose sums of cosines are not negative at any distance below `length`.
+    """Find the smallest start + k step (k = 0, 1, …) whose sums of cosines are not negative at any
+    distance below `length`.
 
-    Men et al. (2024), Theorem 1. The bases that pass are no interval, so the answer belongs to its grid. A base that
-    fails nearly always fails near a distance at which one before it failed: such places are tried first, and only where
-    they pass are all distances computed.
+    Men et al. (2024), Theorem 1. The bases that pass are no interval, so the answer belongs to its
+    grid. A base that fails nearly always fails near a distance at which one before it failed: such
+    places are tried first, and only where they pass are all distances computed.
 
     Args:
         length: the context.
@@ -186,7 +193,8 @@ def smallest_base(
             return base
         k, size = k + failed + 1, max(1, failed // 2)
     raise ValueError(
-        f"no base passes for length {length} and width {width} from start {start} in steps of {step}: raise step or tries, "
+        f"no base passes for length {length} and width {width} from start {start} in steps of "
+        f"{step}: raise step or tries, "
         f"now {tries}"
     )
 
@@ -217,7 +225,9 @@ def _first(start: int, sums: Tensor, theta: Tensor, base: float, limit: int) -> 
 
 
 def _near(bases: Tensor, width: int, witness: int, reach: int, limit: int) -> tuple[int, int]:
-    """How many of the first bases have a sum that is negative beyond doubt within `reach` of `witness`; and where."""
+    """How many of the first bases have a sum that is negative beyond doubt within `reach` of
+    `witness`; and where.
+    """
     theta = bases[:, None] ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     first = max(0, witness - reach)
     distances = torch.arange(first, min(limit, witness + reach + 1), dtype=torch.float64)
@@ -228,7 +238,9 @@ def _near(bases: Tensor, width: int, witness: int, reach: int, limit: int) -> tu
 
 
 def _doubt(pairs: int, limit: int) -> float:
-    """More than the rounding error of a sum: each angle is right to a few parts in 10^16 of the distance."""
+    """More than the rounding error of a sum: each angle is right to a few parts in 10^16 of the
+    distance.
+    """
     return 1e-14 * (pairs + 10.0 * limit)
 
 

@@ -1,6 +1,7 @@
 """Figures made to be projected: one style, colours that colour-blind readers can tell apart.
 
-Importing this module sets Matplotlib's defaults. Figures are drawn on white; on a dark page `widget/picture.css` turns them.
+Importing this module sets Matplotlib's defaults. Figures are drawn on white; on a dark page
+`widget/picture.css` turns them.
 """
 
 import math
@@ -44,10 +45,12 @@ ENCODINGS = {
     "ALiBi": "#8F6B00",  # ochre: vermillion is for the token that is followed, and for what fails
     "APE": COLOURS["green"],
 }
-# What keeps its line: of a number type, whatever its colour says; the fewer bits of a fraction, the more is left out.
+# What keeps its line: of a number type, whatever its colour says; the fewer bits of a fraction, the
+# more is left out.
 TYPES = {"fp32": "-", "bf16": "--", "fp16": ":", "fewer bits": "-."}
 _LINE_END = "line's end"  # the id of a name at the end of a line
-ROUNDING = "rounding"  # the id of what is drawn of rounding noise: its digits are another processor's tomorrow
+# the id of what is drawn of rounding noise: its digits are another processor's tomorrow
+ROUNDING = "rounding"
 
 
 # Who can be asked whether a state still tells something, and what each may find.
@@ -101,10 +104,11 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float, digits: int = 2) -> str:
-    """Write a number as it is printed in texts, tables and figures: significant digits, a true minus, powers of ten.
+    """Write a number as it is printed in texts, tables and figures: significant digits, a true
+    minus, powers of ten.
 
-    Whole numbers (`int`) stay whole, with a comma between thousands; other values below 0.01 or from a million on are
-    written with a power of ten.
+    Whole numbers (`int`) stay whole, with a comma between thousands; other values below 0.01 or
+    from a million on are written with a power of ten.
 
     Args:
         value: the number; infinite is "∞", and not a number (no value) is "–".
@@ -133,7 +137,8 @@ def number(value: float, digits: int = 2) -> str:
 
 
 def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes:
-    """Open axes with a title that states the finding; `log` is "", "x", "y" or "xy", `height` in inches.
+    """Open axes with a title that states the finding; `log` is "", "x", "y" or "xy", `height` in
+    inches.
 
     >>> ax = axes("Distance falls", "n", "L1", log="xy")
     >>> ax.get_xscale(), ax.get_title(loc="left")
@@ -170,7 +175,8 @@ def whole_ticks(ax: Axes, x: bool = True, y: bool = False) -> None:
 def ticks(
     ax: Axes, places: Iterable[float], names: Iterable[str] | None = None, x: bool = True
 ) -> None:
-    """Set ticks at these places of the x axis (or the y axis), written as numbers or as `names`; and no minor ones.
+    """Set ticks at these places of the x axis (or the y axis), written as numbers or as `names`;
+    and no minor ones.
 
     >>> ax = axes("Lengths", "n", "L1", log="x")
     >>> ticks(ax, [1000, 2000])
@@ -201,7 +207,8 @@ def ticks(
 
 
 def label(ax: Axes, lines: list[Line2D] | None = None) -> None:
-    """Write each line's label at its right end, in its colour; as a picture it has them moved apart where they would touch.
+    """Write each line's label at its right end, in its colour; as a picture it has them moved apart
+    where they would touch.
 
     >>> ax = axes("One line", "n", "L1")
     >>> _ = ax.plot([1, 2], [3, 4], label="fp32")
@@ -248,7 +255,8 @@ def lines(
     colours: Sequence[str] | None = None,
     form: str = "o-",
 ) -> Axes:
-    """Draw a line for each column of a frame over its index: columns' names stand at the lines' ends, the index's at the x axis.
+    """Draw a line for each column of a frame over its index: columns' names stand at the lines'
+    ends, the index's at the x axis.
 
     A column that is called as a number type in `TYPES` has that type's line.
 
@@ -288,7 +296,8 @@ def dots(
     numbers: bool = False,
     colours: Sequence[str] | None = None,
 ) -> Axes:
-    """Draw a row of dots for each row of a frame, its index' name at the left, a colour for each column.
+    """Draw a row of dots for each row of a frame, its index' name at the left, a colour for each
+    column.
 
     Args:
         x: the x axis' name.
@@ -352,18 +361,21 @@ def _drawn(
         and all(map(is_color_like, colours))
     ):
         raise ValueError(
-            f"colours must be a list of one a column, {frame.shape[1]}, not {require.brief(colours)}"
+            f"colours must be a list of one a column, {frame.shape[1]}, not "
+            f"{require.brief(colours)}"
         )
     return axes("", f"{frame.index.name or ''}" if x is None else x, y, log, height)
 
 
 def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> Styler:
-    """Show what each reader gets out of one state: the same table in all chapters, because what is lost is lost to somebody.
+    """Show what each reader gets out of one state: the same table in all chapters, because what is
+    lost is lost to somebody.
 
     Args:
-        rows: who reads ("an average", "a Jacobian", "a nearest-state search", "a linear probe" or "the model itself"); what
-            is asked; what is measured, a number (written by `number`) or a text with its unit; and what became of that for
-            this reader ("kept", "in part", "lost", "missed" or "not missed").
+        rows: who reads ("an average", "a Jacobian", "a nearest-state search", "a linear probe" or
+            "the model itself"); what is asked; what is measured, a number (written by `number`) or
+            a text with its unit; and what became of that for this reader ("kept", "in part",
+            "lost", "missed" or "not missed").
         state: whose state it is, the table's caption.
 
     >>> rows = [("a nearest-state search", "which n?", "60%", "lost"), ("a linear probe", "n", 3.3, "in part")]
@@ -378,7 +390,8 @@ def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str)
         or {*map(len, rows)} != {4}
     ):
         raise ValueError(
-            f"rows must be a list of tuples (reader, asked, number, fate), one or more, not {require.brief(rows)}"
+            f"rows must be a list of tuples (reader, asked, number, fate), one or more, not "
+            f"{require.brief(rows)}"
         )
     table = {"asked": [], "measured": [], "what was asked is": []}
     for reader, asked, found, fate in rows:

@@ -1,4 +1,6 @@
-"""The course's own small decoder: position encoding, attention window, normalisation and the layer itself are arguments."""
+"""The course's own small decoder: position encoding, attention window, normalisation and the layer
+itself are arguments.
+"""
 
 import copy
 import math
@@ -15,7 +17,8 @@ _ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE")
 
 
 def sinusoidal(positions: Num[Tensor, " n"], width: int) -> Float[Tensor, "n {width}"]:
-    """Return the absolute encoding of Vaswani et al. (2017), section 3.5: sines and cosines, interleaved.
+    """Return the absolute encoding of Vaswani et al. (2017), section 3.5: sines and cosines,
+    interleaved.
 
     >>> sinusoidal(torch.tensor([0]), 4).tolist()
     [[0.0, 1.0, 0.0, 1.0]]
@@ -56,8 +59,9 @@ class Block(nn.Module):
     Args:
         width, heads, encoding, window, norm, base, turning: as of `Decoder`.
         layer: its number, from 1.
-        attention: what makes weights of logits, in place of softmax: a function from (b, h, n, n), minus infinity
-            where a token must not look, to as many weights; or a module that does, of which every layer gets a copy.
+        attention: what makes weights of logits, in place of softmax: a function from (b, h, n, n),
+            minus infinity where a token must not look, to as many weights; or a module that does,
+            of which every layer gets a copy.
         hidden: width of the perceptron, 4 x width when None.
 
     >>> Block(16, 2, "RoPE", None, True, 1e4, 1.0)(torch.zeros(1, 3, 16)).shape
@@ -138,12 +142,13 @@ class Decoder(nn.Module):
         norm: LayerNorm before each sublayer and at the end.
         base: RoPE's base.
         turning: the share of RoPE's pairs that turn, fastest first: below 1 it is p-RoPE.
-        block: what makes a layer: `Block`, one of its kind, or `functools.partial(Block, attention=…)`.
+        block: what makes a layer: `Block`, one of its kind, or `functools.partial(Block,
+            attention=…)`.
 
     Raises:
-        ValueError: unknown encoding, a size or window below 1, a width that is no multiple of 2 heads, a base that is
-            not above 1, or `turning` outside [0, 1]; when it runs, tokens that are not of shape (b, n) or not in the
-            vocabulary.
+        ValueError: unknown encoding, a size or window below 1, a width that is no multiple of 2
+            heads, a base that is not above 1, or `turning` outside [0, 1]; when it runs, tokens
+            that are not of shape (b, n) or not in the vocabulary.
 
     >>> decoder = Decoder(vocabulary=10, width=16, heads=2, layers=1)
     >>> decoder(torch.tensor([[1, 2, 3]])).shape
@@ -198,7 +203,8 @@ class Decoder(nn.Module):
         require.tensor("ids", ids, "b n", "whole")
         if require.readable(ids) and (ids.min() < 0 or ids.max() >= self.embedding.num_embeddings):
             raise ValueError(
-                f"ids must be from 0 to {self.embedding.num_embeddings - 1}, the tokens of the vocabulary"
+                f"ids must be from 0 to {self.embedding.num_embeddings - 1}, the tokens of the "
+                f"vocabulary"
             )
         x = self.embedding(ids)
         return (

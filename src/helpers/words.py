@@ -1,7 +1,9 @@
-"""Figures and findings in another language: what is drawn and said is looked up in a table of words.
+"""Figures and findings in another language: what is drawn and said is looked up in a table of
+words.
 
-A table maps English to the other language. `{}` in an entry stands for a number, which is taken over as it is, `{a}` for
-any words, which are looked up in turn: one entry serves however often the numbers change. Without a table nothing happens.
+A table maps English to the other language. `{}` in an entry stands for a number, which is taken
+over as it is, `{a}` for any words, which are looked up in turn: one entry serves however often the
+numbers change. Without a table nothing happens.
 """
 
 import re
@@ -22,7 +24,8 @@ _entries: list[tuple[re.Pattern, str]] = []
 
 
 def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> None:
-    """Say and draw in the words of a table from now on, with fonts that have its characters; None ends it.
+    """Say and draw in the words of a table from now on, with fonts that have its characters; None
+    ends it.
 
     Raises:
         ValueError: an entry is no text, or its translation drops or invents a number or a name.
@@ -40,7 +43,8 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
         names = sorted(_HOLE.findall(english))
         if names != sorted("" if name.isdigit() else name for name in _HOLE.findall(other)):
             raise ValueError(
-                f"table must keep the numbers and names of an entry; {english!r} is given as {other!r}"
+                f"table must keep the numbers and names of an entry; {english!r} is given as "
+                f"{other!r}"
             )
         new.append((_pattern(english), other))
     _entries[:] = new
@@ -53,7 +57,8 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
 
 
 def translated(text: str) -> str:
-    """Return the text in the words of the table; unchanged where there is none, and noted in `_missing` where it has no entry.
+    """Return the text in the words of the table; unchanged where there is none, and noted in
+    `_missing` where it has no entry.
 
     >>> translated("as it is")
     'as it is'

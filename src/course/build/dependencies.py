@@ -1,10 +1,11 @@
-"""What a piece of code depends on: the modules of `helpers` and `course` that it reaches and the tables that they read.
+"""What a piece of code depends on: the modules of `helpers` and `course` that it reaches and the
+tables that they read.
 
-A page is executed again, and a claim measured again, when its `key` changes and not otherwise. Code is read, never
-run: imports are followed from module to module, and names of tables are taken where they stand as text. Where that
-cannot tell, everything counts. Of code and of TOML counts what they mean: comments, docstrings and layout do not, and
-a table in TOML counts where a reached module names it. One thing it cannot see: a module whose functions arrive by
-another way than an import.
+A page is executed again, and a claim measured again, when its `key` changes and not otherwise. Code
+is read, never run: imports are followed from module to module, and names of tables are taken where
+they stand as text. Where that cannot tell, everything counts. Of code and of TOML counts what they
+mean: comments, docstrings and layout do not, and a table in TOML counts where a reached module
+names it. One thing it cannot see: a module whose functions arrive by another way than an import.
 """
 
 import ast
@@ -23,17 +24,22 @@ SOURCE = Path(__file__).resolve().parents[2]  # the folder that holds both packa
 PACKAGES = ("helpers", "course")
 # code that imports by a name it computes may import anything
 DYNAMIC = frozenset({"import_module", "__import__", "iter_modules", "walk_packages", "exec"})
-REPAIR = "course.exercises.repair"  # runs the page's own code with an edit; what that imports is read on the page
+# runs the page's own code with an edit; what that imports is read on the page
+REPAIR = "course.exercises.repair"
 
 
 def tables(source: Path = SOURCE) -> Path:
-    """The `data` folder that belongs to the packages: beside `src`, or inside the installed `helpers`."""
+    """The `data` folder that belongs to the packages: beside `src`, or inside the installed
+    `helpers`.
+    """
     inside = source / "helpers/_data"
     return inside if inside.is_dir() else source.parent / "data"
 
 
 def pins(root: Path) -> str:
-    """The version of everything that is installed in the source tree's environment, without comments."""
+    """The version of everything that is installed in the source tree's environment, without
+    comments.
+    """
     lines = "\n".join(
         (root / name).read_text() for name in ("requirements.txt", "constraints.txt")
     ).splitlines()
@@ -41,7 +47,9 @@ def pins(root: Path) -> str:
 
 
 def machine() -> str:
-    """What else decides a number's last digits: Python, torch with its build, and the kernels that its processor gets."""
+    """What else decides a number's last digits: Python, torch with its build, and the kernels that
+    its processor gets.
+    """
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text().splitlines() if cpu.is_file() else [platform.processor()]
     kind = sorted(
@@ -62,10 +70,12 @@ def machine() -> str:
 
 
 def files(code: str, source: Path = SOURCE) -> list[Path]:
-    """The files that `code` depends on: modules of the packages, files that lie beside them, tables.
+    """The files that `code` depends on: modules of the packages, files that lie beside them,
+    tables.
 
     Args:
-        code: Python source, as in a module or in the cells of a notebook. What is not Python depends on everything.
+        code: Python source, as in a module or in the cells of a notebook. What is not Python
+            depends on everything.
         source: the folder that holds the packages.
 
     >>> [path.name for path in files("from course.build import templates") if path.name == "templates.py"]
@@ -111,7 +121,8 @@ def files(code: str, source: Path = SOURCE) -> list[Path]:
 
 
 def key(code: str, *more: str, source: Path = SOURCE) -> str:
-    """A hash of everything that `code` depends on, and of `more`. The code itself counts only if it is in `more`.
+    """A hash of everything that `code` depends on, and of `more`. The code itself counts only if it
+    is in `more`.
 
     >>> key("from course.build import files") == key("import course.build.files  # the same")
     True
@@ -127,7 +138,8 @@ def key(code: str, *more: str, source: Path = SOURCE) -> str:
 
 
 def meaning(code: str) -> str:
-    """Python source without what changes nothing that it does: comments, docstrings, layout; else the text as it is.
+    """Python source without what changes nothing that it does: comments, docstrings, layout; else
+    the text as it is.
 
     >>> meaning("x = 1  # one") == meaning("x = (1)") != meaning("x = 2")
     True
@@ -215,7 +227,9 @@ def _every_table(source: Path) -> set[Path]:
 def _reads(
     code: str, base: str, source: Path, there: tuple, dynamic: frozenset[str] = DYNAMIC
 ) -> tuple[set[str], set[Path]]:
-    """The modules that `code` imports by name, with the packages around them, and the tables it reads, of those there."""
+    """The modules that `code` imports by name, with the packages around them, and the tables it
+    reads, of those there.
+    """
     plain = "\n".join("" if re.match(r"\s*[%!?]", line) else line for line in code.splitlines())
     try:
         parents = _parents(plain)

@@ -12,7 +12,8 @@ def writable(path: str | Path) -> Path:
     """Where what is written to a path lies: a link is followed, so that it stays one.
 
     Raises:
-        ValueError: it is there and no regular file: by a rename root would replace even a device such as /dev/null.
+        ValueError: it is there and no regular file: by a rename root would replace even a device
+            such as /dev/null.
 
     >>> writable("note.txt").name
     'note.txt'
@@ -44,7 +45,8 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
     """Write a file whole or not at all.
 
     Args:
-        kept: what a command that is started again does not have to do again, for the sentence about a full disk.
+        kept: what a command that is started again does not have to do again, for the sentence about
+            a full disk.
 
     Raises:
         ValueError: path is none that can be written (`writable`), or text and kept are no texts.
@@ -74,7 +76,8 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
 
 
 def stored(path: str | Path) -> dict:
-    """The object in a file of JSON; an empty one where there is no such file, or it holds something else.
+    """The object in a file of JSON; an empty one where there is no such file, or it holds something
+    else.
 
     Raises:
         ValueError: path is none.

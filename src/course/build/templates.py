@@ -1,4 +1,6 @@
-"""HTML from templates that stand beside the module that fills them: text is escaped unless it is marked as HTML."""
+"""HTML from templates that stand beside the module that fills them: text is escaped unless it is
+marked as HTML.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

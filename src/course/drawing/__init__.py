@@ -1,19 +1,22 @@
 """Drawings that move under the hand, with a kernel and without: `drawing.show("clocks")`.
 
-Each is a plain ES module with the contract of anywidget, `render({ model, el })`, in this folder. What is shown is
-HTML that holds the module, what all modules share (`kit.js`, `mathematics.js`), its data, and a still picture for
-where scripts do not run. It asks nobody for anything, so it works on the site, in a deck and in any notebook.
+Each is a plain ES module with the contract of anywidget, `render({ model, el })`, in this folder.
+What is shown is HTML that holds the module, what all modules share (`kit.js`, `mathematics.js`),
+its data, and a still picture for where scripts do not run. It asks nobody for anything, so it works
+on the site, in a deck and in any notebook.
 
-`drawing.show("clocks")` (`from helpers import drawing`) shows a drawing that moves under the hand, the same with a
-kernel and without: vectors, not pictures drawn beforehand. In a page written in Markdown it is the directive
-`{drawing} clocks`, and `drawings/clocks.html` of the built book holds it alone, for a frame elsewhere.
+`drawing.show("clocks")` (`from helpers import drawing`) shows a drawing that moves under the hand,
+the same with a kernel and without: vectors, not pictures drawn beforehand. In a page written in
+Markdown it is the directive `{drawing} clocks`, and `drawings/clocks.html` of the built book holds
+it alone, for a frame elsewhere.
 
-A drawing is a plain ES module, `src/course/drawing/<name>.js`, with anywidget's contract `render({ model, el })`;
-`kit.js` gives it controls, things to drag, a link that carries its state, and lights what a word names. Such a word
-is a `<span data-light="part">`, or a word in emphasis (`*chain*`) in the same section that the drawing's `words`
-list. What moves is computed in `mathematics.js`, and a test holds each function there equal to Python's of the same
-name. After a change run `python tools/stills.py`, which writes the still pictures for readers without scripts, and
-what the machine quotes of real models and of the race. A drawing weighs under 80 kB, and starts in its most telling
+A drawing is a plain ES module, `src/course/drawing/<name>.js`, with anywidget's contract `render({
+model, el })`; `kit.js` gives it controls, things to drag, a link that carries its state, and lights
+what a word names. Such a word is a `<span data-light="part">`, or a word in emphasis (`*chain*`) in
+the same section that the drawing's `words` list. What moves is computed in `mathematics.js`, and a
+test holds each function there equal to Python's of the same name. After a change run `python
+tools/stills.py`, which writes the still pictures for readers without scripts, and what the machine
+quotes of real models and of the race. A drawing weighs under 80 kB, and starts in its most telling
 state.
 """
 
@@ -34,7 +37,9 @@ LINK = "Link to what you see, alone on a page"
 
 
 class Facts(NamedTuple):
-    """What is said of a drawing: a title, what it shows in words, how to use it (HTML), and the page that explains it."""
+    """What is said of a drawing: a title, what it shows in words, how to use it (HTML), and the
+    page that explains it.
+    """
 
     title: str
     alt: str
@@ -49,7 +54,9 @@ DRAWINGS = {
 
 
 class Drawing:
-    """What `show` returns: displays as the drawing, where HTML is shown, and else as its description."""
+    """What `show` returns: displays as the drawing, where HTML is shown, and else as its
+    description.
+    """
 
     def __init__(self, name: str, body: str):
         self.name, self.body = name, body
@@ -67,7 +74,8 @@ def show(name: str, language: str = "en", **data: Any) -> Drawing:
     Args:
         name: one of `DRAWINGS`.
         language: "en", or one of a table in `words/`.
-        **data: what JSON can hold. `state` may hold values to start with, as the drawing's links have them.
+        **data: what JSON can hold. `state` may hold values to start with, as the drawing's links
+            have them.
 
     Raises:
         ValueError: an unknown name, a language without a table, or data that JSON cannot hold.
@@ -88,7 +96,8 @@ def show(name: str, language: str = "en", **data: Any) -> Drawing:
     still = HERE / "still" / f"{scene(name, state.get('at', 0), language)}.svg"
     return Drawing(
         name,
-        f'<figure class="drawing" data-drawing="{name}" data-prevent-swipe><style>{_text("drawing.css")}</style>'
+        f'<figure class="drawing" data-drawing="{name}" '
+        f"data-prevent-swipe><style>{_text('drawing.css')}</style>"
         f'<div class="drawing-here">{still.read_text() if still.exists() else ""}</div>'
         f'<figcaption>{caption} <a class="drawing-link" href="#">{link}</a></figcaption>'
         f'<script type="application/json">{held.replace("</", "<" + chr(92) + "/")}</script>'
@@ -97,7 +106,8 @@ def show(name: str, language: str = "en", **data: Any) -> Drawing:
 
 
 def scene(name: str, stop: float, language: str = "en") -> str:
-    """The name of a drawing's still picture; of the machine there is one for each stop of its camera, in each language.
+    """The name of a drawing's still picture; of the machine there is one for each stop of its
+    camera, in each language.
 
     >>> scene("clocks", 0), scene("machine", 3), scene("machine", 3, "zh")
     ('clocks', 'machine-3', 'machine-3.zh')
@@ -121,7 +131,8 @@ def words_of(name: str, language: str) -> dict[str, str]:
 
 
 def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") -> str:
-    """A still picture without its words; or, on a page that has the drawing too, with them and the sentence below.
+    """A still picture without its words; or, on a page that has the drawing too, with them and the
+    sentence below.
 
     >>> "<svg" in picture("machine", 3)
     True
@@ -138,10 +149,12 @@ def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") 
 
 
 def emblem(folder: str, language: str = "en") -> str:
-    """The still picture of a chapter's drawing without its words, as it stands on cards; the machine's where it has none.
+    """The still picture of a chapter's drawing without its words, as it stands on cards; the
+    machine's where it has none.
 
     Args:
-        folder: of the pages, as "5-rope-frequencies"; "chapters" has the machine before its first stop.
+        folder: of the pages, as "5-rope-frequencies"; "chapters" has the machine before its first
+            stop.
         language: "en", or one of a table in `words/`.
 
     >>> "<svg" in emblem("5-rope-frequencies")
@@ -161,7 +174,8 @@ def stop_of(folder: str) -> int:
 
 
 def numbers(name: str) -> dict[str, Any]:
-    """What a drawing shows of a real model, made beforehand by a script that the file names; {} where it needs none.
+    """What a drawing shows of a real model, made beforehand by a script that the file names; {}
+    where it needs none.
 
     >>> numbers("clocks")
     {}
@@ -171,7 +185,8 @@ def numbers(name: str) -> dict[str, Any]:
 
 
 def module(name: str) -> str:
-    """The drawing as one ES module, with what it imports written into it, less comments: anywidget's `_esm`.
+    """The drawing as one ES module, with what it imports written into it, less comments:
+    anywidget's `_esm`.
 
     >>> module("clocks").splitlines()[-1]
     'export default { render };'
@@ -203,22 +218,28 @@ def script(name: str) -> str:
 
 
 def page(name: str, **data: Any) -> str:
-    """A whole page with nothing but the drawing, to be put into a frame elsewhere, in light or dark.
+    """A whole page with nothing but the drawing, to be put into a frame elsewhere, in light or
+    dark.
 
     >>> page("clocks").startswith("<!DOCTYPE html>")
     True
     """
     facts = DRAWINGS[require.choice("name", name, DRAWINGS)]
     return (
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(facts.title)}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
+        f'<!DOCTYPE html><html lang="en"><head><meta '
+        f'charset="utf-8"><title>{html.escape(facts.title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" '
+        'href="data:,">'
         "<style>:root{color-scheme:light dark}body{margin:0;background:#fff;color:#1a1a1a;"
-        "font:16px/1.45 system-ui,sans-serif}main{max-width:54rem;margin:auto;padding:.8rem 1rem}h1{font-size:1.25rem;"
+        "font:16px/1.45 system-ui,sans-serif}main{max-width:54rem;margin:auto;padding:.8rem "
+        "1rem}h1{font-size:1.25rem;"
         "margin:0}a{color:inherit}footer{font-size:.85rem}"
         "@media(prefers-color-scheme:dark){body{background:#14181e;color:#e8e8e8}}</style></head>"
         f"<body><main><h1>{html.escape(facts.title)}</h1>{show(name, **data).body}"
-        f'<footer>From <a href="../{facts.page}" target="_top">Connection Bottlenecks in Attention</a>. Drawing and text: '
-        '<a href="https://creativecommons.org/licenses/by/4.0/" target="_top">CC BY 4.0</a>, code: MIT.</footer>'
+        f'<footer>From <a href="../{facts.page}" target="_top">Connection Bottlenecks in '
+        f"Attention</a>. Drawing and text: "
+        '<a href="https://creativecommons.org/licenses/by/4.0/" target="_top">CC BY 4.0</a>, '
+        "code: MIT.</footer>"
         "</main></body></html>"
     )
 

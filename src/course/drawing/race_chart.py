@@ -1,4 +1,6 @@
-"""The threads of the race: who stays right how far, as chapter 7 draws it and the last exercise of chapter 6."""
+"""The threads of the race: who stays right how far, as chapter 7 draws it and the last exercise of
+chapter 6.
+"""
 
 from pathlib import Path
 
@@ -25,7 +27,8 @@ PICTURE = template(Path(__file__).parent / "race_chart.jinja")
 
 
 def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tuple[HTML, str]:
-    """Share right against length, a thread an entry that learned: RoPE bold, three named, all by name under the finger.
+    """Share right against length, a thread an entry that learned: RoPE bold, three named, all by
+    name under the finger.
 
     Args:
         own: rows of `race.enter`, named and drawn with the others.

@@ -1,6 +1,8 @@
-"""Claims of the sources and of this course: each a rule in Python, beside the function that measures it, and a row of words.
+"""Claims of the sources and of this course: each a rule in Python, beside the function that
+measures it, and a row of words.
 
-A row is written in two places, and nothing in both. In `course.chapterN.claims` the numbers and when the claim holds:
+A row is written in two places, and nothing in both. In `course.chapterN.claims` the numbers and
+when the claim holds:
 
     CHANCE = Threshold(0.55)  # a threshold has a name; it stands in the sentence and in the predicate
 
@@ -22,54 +24,61 @@ and in the chapter's table beside `course.scorecard` the words, under the same n
     ruler = "right of two"
     measured = "bf16 {bf16[-1]:.0%}, fp16 {fp16[-1]:.0%}"
 
-A predicate takes by name what the function returns. From the conditions come the verdict, the rule as a reader reads it and
-the correction; `course.evidence.rules.Rule` says which conditions there are, `course.evidence.null_controls` what each rule says of nothing. Where
-several cases are asked (graphs, texts, depths), `each` and `against` stand in the place of `holds` and `part`. `nothing`
-is a null: its words and its numbers. It must not hold; where it may, or there is none, `null` says why. `ruler` names
-rows of data/rulers.csv: what the measurement read where the answer is known.
+A predicate takes by name what the function returns. From the conditions come the verdict, the rule
+as a reader reads it and the correction; `course.evidence.rules.Rule` says which conditions there
+are, `course.evidence.null_controls` what each rule says of nothing. Where several cases are asked
+(graphs, texts, depths), `each` and `against` stand in the place of `holds` and `part`. `nothing` is
+a null: its words and its numbers. It must not hold; where it may, or there is none, `null` says
+why. `ruler` names rows of data/rulers.csv: what the measurement read where the answer is known.
 
-`enough`, `fit`, `able` and `decided` are asked first: was there enough evidence, could the set-up tell, does the
-model do the task at some length, did the runs go far enough. What counts as the other way is set before the numbers
-are known. Functions of helpers, loops and `zip(strict=True)` are welcome in a predicate; `ruff` reads it.
+`enough`, `fit`, `able` and `decided` are asked first: was there enough evidence, could the set-up
+tell, does the model do the task at some length, did the runs go far enough. What counts as the
+other way is set before the numbers are known. Functions of helpers, loops and `zip(strict=True)`
+are welcome in a predicate; `ruff` reads it.
 
-`measured` tells the numbers, an f-string among the function's names and those of its module; `{model}` is how a claim
-calls the model that it was asked of. `assumes` and `would_change_if` say what nobody measured, and what would turn
-the verdict. Where the source gives numbers, too, the function returns them under `numbers`: what they are of, with
-the reported one and the measured one. A function that measures several claims has a `@rule("name", …)` for each;
-`given` in the table are its arguments. Claims that one set-up measures are the `parts` of a row, which has a
-statement and no rule: it holds if each part does, with a correction if most do and none fails.
+`measured` tells the numbers, an f-string among the function's names and those of its module;
+`{model}` is how a claim calls the model that it was asked of. `assumes` and `would_change_if` say
+what nobody measured, and what would turn the verdict. Where the source gives numbers, too, the
+function returns them under `numbers`: what they are of, with the reported one and the measured one.
+A function that measures several claims has a `@rule("name", …)` for each; `given` in the table are
+its arguments. Claims that one set-up measures are the `parts` of a row, which has a statement and
+no rule: it holds if each part does, with a correction if most do and none fails.
 
-A claim draws nothing and imports no figures: what a page tells, too, is measured once, in `measures`. `theorem =
-true` is for a theorem, a definition or a formula, which no run could refute, `reading = true` for what somebody might
-read into the sources and nobody said: each kind is counted apart.
+A claim draws nothing and imports no figures: what a page tells, too, is measured once, in
+`measures`. `theorem = true` is for a theorem, a definition or a formula, which no run could refute,
+`reading = true` for what somebody might read into the sources and nobody said: each kind is counted
+apart.
 
-At most 120 claims are measured: a new one takes the place of one that decides less. Three controls are asked of every
-claim: random labels, random weights, another reader. `data/controls.csv` holds what was run, why one cannot be asked,
-and what kind of evidence a claim of trained networks rests on. A claim of the talk has its words in
-`data/sources.csv`.
+At most 120 claims are measured: a new one takes the place of one that decides less. Three controls
+are asked of every claim: random labels, random weights, another reader. `data/controls.csv` holds
+what was run, why one cannot be asked, and what kind of evidence a claim of trained networks rests
+on. A claim of the talk has its words in `data/sources.csv`.
 
-In `tests/expected/chapterN.toml` say which verdicts the claim may have, and why; where a closed form or a committed
-table decides, just one. `evidence` there gives the rule made-up numbers for each verdict that it may have, in each
-way; one that cannot reach one of them is found by the test.
+In `tests/expected/chapterN.toml` say which verdicts the claim may have, and why; where a closed
+form or a committed table decides, just one. `evidence` there gives the rule made-up numbers for
+each verdict that it may have, in each way; one that cannot reach one of them is found by the test.
 
-A claim about a language model takes it as an argument, `model: LanguageModel | None = None`, where None is the
-embedded one; it is listed in a section of `course.report`, which measures it on any model. Where a model cannot
-decide, it raises a ValueError that says so. Never tune a set-up until it agrees with a paper: a claim that does not
-hold here is a result.
+A claim about a language model takes it as an argument, `model: LanguageModel | None = None`, where
+None is the embedded one; it is listed in a section of `course.report`, which measures it on any
+model. Where a model cannot decide, it raises a ValueError that says so. Never tune a set-up until
+it agrees with a paper: a claim that does not hold here is a result.
 
-What nothing would have said. `course.evidence.null_controls` asks each rule of the measured numbers flat, shuffled, reversed, with
-their groups exchanged, and with a case less; `nothing` adds the null that only you know, words and numbers: an
-untrained network, labels at random, an equal share, a coin. No null may hold, unless `null` says why it may ("that
-nothing changes is what is claimed"). Of a claim about a language model `python -m course.runs twins` asks the
-same network with random weights (data/twins.csv).
+What nothing would have said. `course.evidence.null_controls` asks each rule of the measured numbers
+flat, shuffled, reversed, with their groups exchanged, and with a case less; `nothing` adds the null
+that only you know, words and numbers: an untrained network, labels at random, an equal share, a
+coin. No null may hold, unless `null` says why it may ("that nothing changes is what is claimed").
+Of a claim about a language model `python -m course.runs twins` asks the same network with random
+weights (data/twins.csv).
 
-What would refute it, run. `would_change_if` says in words what evidence could turn the verdict. Where that experiment can
-be run, `course.chapterN.turns` holds it as a function with `@turn` above it (`course.evidence.turns`), and the card shows
-its outcome as a second sign: survived, turned, undecided.
+What would refute it, run. `would_change_if` says in words what evidence could turn the verdict.
+Where that experiment can be run, `course.chapterN.turns` holds it as a function with `@turn` above
+it (`course.evidence.turns`), and the card shows its outcome as a second sign: survived, turned,
+undecided.
 
-What the ruler reads where the answer is known. `ruler` names rows of `data/rulers.csv`, which `python -m
-course.runs rulers` writes; a new ruler is a function in `course.scorecard.rulers`. A read-out is tried on the
-node's own input first, a score on uniform attention at that length, a share on a network whose share is known.
+What the ruler reads where the answer is known. `ruler` names rows of `data/rulers.csv`, which
+`python -m course.runs rulers` writes; a new ruler is a function in `course.scorecard.rulers`. A
+read-out is tried on the node's own input first, a score on uniform attention at that length, a
+share on a network whose share is known.
 
 Nothing here knows a chapter: `course.scorecard` gathers them.
 """
@@ -107,10 +116,12 @@ class Found(NamedTuple):
     Attributes:
         measured: one or two sentences or a list of numbers, with the size of the set-up.
         verdict: one of `VERDICTS`, from the claim's rule.
-        numbers: where the source gives numbers: what they are of, with the reported one (None where it gives
-            none for this) and the measured one.
-        words: what must be added to the verdict: the correction, or what is missing; "" for a claim that holds.
-        compared: which condition of the rule compared what with which threshold: condition, side that agrees, threshold, values.
+        numbers: where the source gives numbers: what they are of, with the reported one (None where
+            it gives none for this) and the measured one.
+        words: what must be added to the verdict: the correction, or what is missing; "" for a claim
+            that holds.
+        compared: which condition of the rule compared what with which threshold: condition, side
+            that agrees, threshold, values.
         nulls: what the rule says of each kind of nothing, by its words.
     """
 
@@ -123,7 +134,9 @@ class Found(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A row of the scorecard, or a part of one: what a source says, where, and the function that measures it."""
+    """A row of the scorecard, or a part of one: what a source says, where, and the function that
+    measures it.
+    """
 
     name: str
     statement: str  # as the source makes it; one statement, one claim
@@ -134,12 +147,14 @@ class Claim(NamedTuple):
     varied: str = ""  # what was varied, and what was not: "lengths and five seeds; not the width"
     assumes: str = ""  # what must be so besides, and nobody measured
     would_change_if: str = ""  # what other evidence, not run here, would turn the verdict
-    ruler: str = ""  # the rows of data/rulers.csv that say what the measurement reads where the answer is known
+    # the rows of data/rulers.csv that say what the measurement reads where the answer is known
+    ruler: str = ""
     theorem: bool = (
         False  # a theorem or a definition: a run can check it with numbers, not refute it
     )
     reading: bool = False  # what somebody might read into the sources, and nobody said
-    measured: str = ""  # what was found, in words: an f-string over the function's numbers and the names of its module
+    # what was found, in words: an f-string over the function's numbers and the names of its module
+    measured: str = ""
     parts: tuple[
         str, ...
     ] = ()  # the claims that are measured in one set-up; their verdicts make the row's
@@ -153,7 +168,9 @@ class Claim(NamedTuple):
 
     @property
     def own(self) -> bool:
-        """Tell whether the claim is a finding of this course, counted apart from those of the sources."""
+        """Tell whether the claim is a finding of this course, counted apart from those of the
+        sources.
+        """
         return self.source is COURSE
 
     @property
@@ -172,7 +189,9 @@ class Claim(NamedTuple):
         return "model" in inspect.signature(self.function).parameters
 
     def measure(self, *model: Any) -> Found:
-        """Measure what the function finds, in a language model or the embedded one where the claim is about one."""
+        """Measure what the function finds, in a language model or the embedded one where the claim
+        is about one.
+        """
         numbers = self.function(*model)
         told = worded(
             self.measured, {**vars(sys.modules[self.module]), "model": called(*model), **numbers}
@@ -199,11 +218,12 @@ def called(model: Any = None) -> str:
 
 
 def read(table: Path, module: ModuleType) -> dict[str, Claim]:
-    """Read the claims of a chapter's table, whose rules stand in its module; `given` are arguments of the function.
+    """Read the claims of a chapter's table, whose rules stand in its module; `given` are arguments
+    of the function.
 
     Raises:
-        ValueError: `shown` names no page and heading, a part is no claim of the table, or a row has no rule, or a rule
-            of the module no row.
+        ValueError: `shown` names no page and heading, a part is no claim of the table, or a row has
+            no rule, or a rule of the module no row.
     """
     found = {}
     for name, row in tomllib.loads(table.read_text()).items():
@@ -233,9 +253,11 @@ def read(table: Path, module: ModuleType) -> dict[str, Claim]:
 
 
 def together(verdicts: Iterable[str]) -> str:
-    """Return the verdict on a row of parts: it holds if all do, and with a correction if most do, in whole or in part, and none fails.
+    """Return the verdict on a row of parts: it holds if all do, and with a correction if most do,
+    in whole or in part, and none fails.
 
-    A part that fails makes the row fail. Where most parts are undecided and none fails, the row is undecided as they are.
+    A part that fails makes the row fail. Where most parts are undecided and none fails, the row is
+    undecided as they are.
 
     >>> together(["holds", "holds with a correction"]), together(["holds", "does not hold here"])
     ('holds with a correction', 'does not hold here')

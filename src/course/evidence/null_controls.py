@@ -1,9 +1,10 @@
 """What a rule says of nothing: each is asked again with evidence in which there is nothing to find.
 
-Five nulls are made from the measured numbers themselves: arrays flat at their mean, shuffled, reversed; groups exchanged;
-each array a case shorter. `nothing` of a rule is the sixth, what a network without training, a coin or an equal share
-would give. A rule that holds of nothing is wrong, unless its `null` says why it may. For a language model there is one more:
-the same network with random weights.
+Five nulls are made from the measured numbers themselves: arrays flat at their mean, shuffled,
+reversed; groups exchanged; each array a case shorter. `nothing` of a rule is the sixth, what a
+network without training, a coin or an equal share would give. A rule that holds of nothing is
+wrong, unless its `null` says why it may. For a language model there is one more: the same network
+with random weights.
 """
 
 import copy
@@ -30,7 +31,8 @@ Change = Callable[[list], list]
 def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
     """Return what the rule says of each null, by its words.
 
-    Where no order of the evidence changes the verdict, order plays no part, and flat, shuffled and reversed say nothing.
+    Where no order of the evidence changes the verdict, order plays no part, and flat, shuffled and
+    reversed say nothing.
     """
     here, asked = rule.decide(numbers).verdict, _asked(rule, numbers)
     found = {}
@@ -72,8 +74,9 @@ def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
 def wrong(found: Mapping[str, str], verdict: str = HOLDS) -> list[str]:
     """Return the nulls of which a rule says what it says of the evidence, and ought not to.
 
-    A null that holds is wrong, and so is one that reaches the row's own verdict "with a correction": then the rule cannot
-    tell the evidence from nothing. A case less takes nothing away and is left out.
+    A null that holds is wrong, and so is one that reaches the row's own verdict "with a
+    correction": then the rule cannot tell the evidence from nothing. A case less takes nothing away
+    and is left out.
 
     >>> wrong({"a coin": "holds", SHORTER: "holds", REVERSED: "does not hold here"})
     ['a coin']
@@ -96,10 +99,10 @@ def untrained(model: LanguageModel, seed: int, scale: str = "own") -> LanguageMo
 
     Args:
         seed: of the random weights.
-        scale: one of `SCALES`. "own" draws them as the model's configuration publishes it (`initializer_range`), "0.02"
-            as transformers does where a configuration says nothing (about half of what SmolLM2 publishes), and "unit"
-            draws the embeddings from N(0, 1) and all else as "own". What is said of the graph alone must be so at all
-            three.
+        scale: one of `SCALES`. "own" draws them as the model's configuration publishes it
+            (`initializer_range`), "0.02" as transformers does where a configuration says nothing
+            (about half of what SmolLM2 publishes), and "unit" draws the embeddings from N(0, 1) and
+            all else as "own". What is said of the graph alone must be so at all three.
 
     Raises:
         ValueError: another scale.
@@ -125,7 +128,8 @@ def untrained(model: LanguageModel, seed: int, scale: str = "own") -> LanguageMo
 
 
 def baseline_name(model: LanguageModel, seed: int = 0, scale: str = "own") -> str:
-    """Return how a random-weights baseline is called; committed tables of the model itself are not about it.
+    """Return how a random-weights baseline is called; committed tables of the model itself are not
+    about it.
 
     >>> from helpers import models
     >>> baseline_name(models.default())
@@ -165,7 +169,9 @@ def _number(value: Any) -> bool:
 
 
 def _walk(value: Any, change: Change, whole: bool = False) -> Any:
-    """The value with each array of numbers in it changed; `whole` changes arrays of anything, from the outside."""
+    """The value with each array of numbers in it changed; `whole` changes arrays of anything, from
+    the outside.
+    """
     if isinstance(value, pd.DataFrame):
         if whole:
             return value.iloc[: len(change(list(range(len(value)))))]
@@ -206,7 +212,8 @@ def _form(value: Any) -> Any:
 
 
 def _exchanged(asked: Numbers, inside: bool) -> Numbers | None:
-    """Arrays of one form with their names in reverse order, and `inside` a table its groups; None where there are none.
+    """Arrays of one form with their names in reverse order, and `inside` a table its groups; None
+    where there are none.
 
     `agree` and `against` are no groups: exchanged they say the contrary.
     """

@@ -1,8 +1,10 @@
-"""The rule of a claim, written once: from its conditions come the verdict, the rule that a reader reads, and the correction.
+"""The rule of a claim, written once: from its conditions come the verdict, the rule that a reader
+reads, and the correction.
 
-A condition is a sentence and a predicate. The sentence is an f-string over named thresholds, so that it cannot name another
-one than the predicate asks; the predicate takes, by name, what the claim's function returns. A threshold is a `Threshold`, a
-number that remembers what was compared with it: so the card draws how near the evidence came.
+A condition is a sentence and a predicate. The sentence is an f-string over named thresholds, so
+that it cannot name another one than the predicate asks; the predicate takes, by name, what the
+claim's function returns. A threshold is a `Threshold`, a number that remembers what was compared
+with it: so the card draws how near the evidence came.
 """
 
 import inspect
@@ -45,7 +47,8 @@ _compared: ContextVar[list | None] = ContextVar("compared", default=None)
 class Threshold(float):
     """A threshold: a number that remembers, while a rule is asked, what was compared with it.
 
-    Marks that are multiplied or shifted by measured numbers stay marks: `x > HALF * y` compares x / y with HALF.
+    Marks that are multiplied or shifted by measured numbers stay marks: `x > HALF * y` compares x /
+    y with HALF.
 
     >>> HALF = Threshold(0.5)
     >>> with compared() as seen:
@@ -113,7 +116,9 @@ class Threshold(float):
 
 
 class Compared(NamedTuple):
-    """What was compared with one threshold: `condition` names the condition of the rule, `asked` the side that agrees."""
+    """What was compared with one threshold: `condition` names the condition of the rule, `asked`
+    the side that agrees.
+    """
 
     condition: str
     asked: str
@@ -133,7 +138,9 @@ def compared() -> Iterator[list[Compared]]:
 
 
 class Decision(NamedTuple):
-    """What a rule says of some numbers: the verdict, the words for it, and what was compared with which threshold."""
+    """What a rule says of some numbers: the verdict, the words for it, and what was compared with
+    which threshold.
+    """
 
     verdict: str
     words: str  # the correction, or what is missing for a verdict; "" for a claim that holds
@@ -141,17 +148,19 @@ class Decision(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """When a claim holds. Each condition is a sentence and a predicate over the numbers, and two forms there are.
+    """When a claim holds. Each condition is a sentence and a predicate over the numbers, and two
+    forms there are.
 
-    `holds`, and in part `part`: one predicate each. Or `each`: a predicate that gives an answer by case (graph, text,
-    depth); it holds where all agree, and with a correction where more do than a coin would give and none goes the other
-    way, which `against` says by case; without it every case that does not agree goes the other way. Undecided cases with
-    none the other way are too little evidence. Before either is asked, `enough`, `fit`, `able` and `decided` say what the
-    evidence must be like; the first that is not so decides.
+    `holds`, and in part `part`: one predicate each. Or `each`: a predicate that gives an answer by
+    case (graph, text, depth); it holds where all agree, and with a correction where more do than a
+    coin would give and none goes the other way, which `against` says by case; without it every case
+    that does not agree goes the other way. Undecided cases with none the other way are too little
+    evidence. Before either is asked, `enough`, `fit`, `able` and `decided` say what the evidence
+    must be like; the first that is not so decides.
 
-    `nothing` is a null: what nothing is, in words, and its numbers (those that differ from the measured ones, or a
-    function of them). `null` says why there is none, or why a null may hold. `least` cases are needed for a verdict by
-    case; 1 is for rules whose cases are tests over seeds.
+    `nothing` is a null: what nothing is, in words, and its numbers (those that differ from the
+    measured ones, or a function of them). `null` says why there is none, or why a null may hold.
+    `least` cases are needed for a verdict by case; 1 is for rules whose cases are tests over seeds.
     """
 
     function: Callable[..., Numbers]
@@ -185,7 +194,8 @@ class Rule(NamedTuple):
             parts.append(f"in part, if {said['part']}")
         if self.against:
             parts.append(
-                f"with a correction, if in more cases than a coin gives and in none this: {said['against']}"
+                f"with a correction, if in more cases than a coin gives and in none this: "
+                f"{said['against']}"
             )
         words = {
             "enough": "too little evidence",
@@ -202,7 +212,8 @@ class Rule(NamedTuple):
         missing = set(inspect.signature(predicate).parameters) - set(numbers)
         if missing:
             raise ValueError(
-                f"numbers must hold {sorted(missing)}, which {condition} asks; they are {sorted(numbers)}"
+                f"numbers must hold {sorted(missing)}, which {condition} asks; they are "
+                f"{sorted(numbers)}"
             )
         return predicate(
             **{name: numbers[name] for name in inspect.signature(predicate).parameters}
@@ -248,7 +259,9 @@ class Rule(NamedTuple):
 
 
 def joined(seen: Iterable[Compared]) -> list[Compared]:
-    """Join comparisons with one threshold in one half, their values without those that are no number."""
+    """Join comparisons with one threshold in one half, their values without those that are no
+    number.
+    """
     found: dict[tuple, list[float]] = {}
     for one in seen:
         found.setdefault(one[:3], []).extend(x for x in one.values if math.isfinite(x))
@@ -256,12 +269,14 @@ def joined(seen: Iterable[Compared]) -> list[Compared]:
 
 
 def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CASES) -> str:
-    """Return the verdict on a claim that is measured in several cases (graphs, depths, encodings, texts).
+    """Return the verdict on a claim that is measured in several cases (graphs, depths, encodings,
+    texts).
 
-    Fewer cases than `least` are too little evidence, whichever way they go. Of several, one that goes the other way makes the claim
-    fail. It holds where every case agrees. Where some are undecided and none
-    goes the other way, it holds with a correction if more cases agree than a coin would give (`more_than_a_coin`), and
-    else the evidence is too little: undecided cases are no evidence against a claim.
+    Fewer cases than `least` are too little evidence, whichever way they go. Of several, one that
+    goes the other way makes the claim fail. It holds where every case agrees. Where some are
+    undecided and none goes the other way, it holds with a correction if more cases agree than a
+    coin would give (`more_than_a_coin`), and else the evidence is too little: undecided cases are
+    no evidence against a claim.
 
     Args:
         agree: by case, whether it agrees with the claim.
@@ -269,7 +284,8 @@ def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CAS
         least: cases without which the evidence is too little.
 
     Raises:
-        ValueError: a case both agrees and goes the other way, or the two do not have the same cases.
+        ValueError: a case both agrees and goes the other way, or the two do not have the same
+            cases.
 
     >>> weigh([True] * 7 + [False], [False] * 8), weigh([True, False], [False, True])
     ('holds with a correction', 'does not hold here')
@@ -292,7 +308,8 @@ def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CAS
 
 
 def more_than_a_coin(agreeing: int, cases: int, level: float = 0.05) -> bool:
-    """Return whether a fair coin would give so many cases that agree, or more, with a chance below `level`.
+    """Return whether a fair coin would give so many cases that agree, or more, with a chance below
+    `level`.
 
     >>> more_than_a_coin(4, 7), more_than_a_coin(7, 8)
     (False, True)
@@ -301,13 +318,15 @@ def more_than_a_coin(agreeing: int, cases: int, level: float = 0.05) -> bool:
 
 
 def beyond(errors: Iterable[float], freedom: float = math.inf, level: float = 0.05) -> list[bool]:
-    """Return, for each case, whether its value is above 0 beyond its error when all cases are tested together.
+    """Return, for each case, whether its value is above 0 beyond its error when all cases are
+    tested together.
 
-    The chance that one case or more is called so although nothing is there stays below `level`, however many cases
-    there are: tail areas of one side, corrected with Holm's method (1979).
+    The chance that one case or more is called so although nothing is there stays below `level`,
+    however many cases there are: tail areas of one side, corrected with Holm's method (1979).
 
     Args:
-        errors: by case, how many standard errors the value lies above 0; -values ask for the other side.
+        errors: by case, how many standard errors the value lies above 0; -values ask for the other
+            side.
         freedom: degrees of freedom of the standard errors; 3 where each is of four seeds.
 
     >>> beyond([2.0]), beyond([2.0], freedom=3), beyond([2.0] + [0.0] * 62)[0]
@@ -323,11 +342,12 @@ RULES: dict[str, Rule] = {}  # by the name of the claim
 def rule(
     *names: str, **conditions: Any
 ) -> Callable[[Callable[..., Numbers]], Callable[..., Numbers]]:
-    """Say when claims hold that the function below measures: its conditions, `nothing` and `null`, as `Rule` names them.
+    """Say when claims hold that the function below measures: its conditions, `nothing` and `null`,
+    as `Rule` names them.
 
     Args:
-        names: of the claims; without one, the function's own name. One function may measure several claims, each with a
-            rule of its own: `@rule`s stand above each other.
+        names: of the claims; without one, the function's own name. One function may measure several
+            claims, each with a rule of its own: `@rule`s stand above each other.
 
     Raises:
         ValueError: a name has a rule already, or the conditions are of both forms or of neither.
@@ -337,7 +357,8 @@ def rule(
         made = Rule(function, **conditions)
         if (made.holds is None) == (made.each is None) or (made.part and made.each):
             raise ValueError(
-                f"the rule of {names or function.__name__} must have holds, and perhaps part, or each"
+                f"the rule of {names or function.__name__} must have holds, and perhaps part, or "
+                f"each"
             )
         for name in names or (function.__name__,):
             if name in RULES:

@@ -1,7 +1,8 @@
-"""What measured numbers support: intervals, tests and rank correlations, in one convention for all chapters.
+"""What measured numbers support: intervals, tests and rank correlations, in one convention for all
+chapters.
 
-Intervals are two-sided and at 95% unless said; tests are two-sided; where nothing varies there is no evidence, and the
-p value is 1. scipy computes.
+Intervals are two-sided and at 95% unless said; tests are two-sided; where nothing varies there is
+no evidence, and the p value is 1. scipy computes.
 """
 
 import math
@@ -23,13 +24,15 @@ def _numbers(name: str, values: object, least: int = 1) -> np.ndarray:
     bad = found.ndim != 1 or len(found) < least or not np.isfinite(found).all()
     if bad or np.abs(found).max(initial=0) > LARGEST:
         raise ValueError(
-            f"{name} must be at least {least} finite numbers, one after another, not {require.brief(values)}"
+            f"{name} must be at least {least} finite numbers, one after another, not "
+            f"{require.brief(values)}"
         )
     return found
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
-    """Return the mean, and the ends of Student's interval for it; the ends are nan where there is one value.
+    """Return the mean, and the ends of Student's interval for it; the ends are nan where there is
+    one value.
 
     >>> [round(x, 3) for x in interval([1.0, 2.0, 3.0])]
     [2.0, -0.484, 4.484]
@@ -55,7 +58,8 @@ def standard_error(values: Sequence[float]) -> float:
 
 
 def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's interval for a share: what shares are compatible with `successes` out of `trials`.
+    """Return Wilson's interval for a share: what shares are compatible with `successes` out of
+    `trials`.
 
     >>> low, high = share_interval(0, 13)
     >>> round(low, 3), round(high, 3)
@@ -75,7 +79,8 @@ def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tup
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """Return the p value of a paired t test; 1 where all differences are 0 or there is one pair.
 
-    Where all differences are equal a t test would be sure of anything, and the sign test is asked: 2^(1 - pairs).
+    Where all differences are equal a t test would be sure of anything, and the sign test is asked:
+    2^(1 - pairs).
 
     >>> paired([1.0, 1.0], [1.0, 1.0]), round(paired([1.0, 2.0, 4.0], [0.0, 1.5, 2.0]), 3)
     (1.0, 0.118)
@@ -92,7 +97,8 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 
 def sign_test(better: int, worse: int) -> float:
-    """Return the p value of a sign test; what is neither better nor worse is left out, and with nothing left it is 1.
+    """Return the p value of a sign test; what is neither better nor worse is left out, and with
+    nothing left it is 1.
 
     >>> sign_test(6, 0), sign_test(0, 0)
     (0.03125, 1.0)
@@ -102,7 +108,8 @@ def sign_test(better: int, worse: int) -> float:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Apply Holm's correction (1979): the chance of one false alarm or more among all comparisons stays below the level.
+    """Apply Holm's correction (1979): the chance of one false alarm or more among all comparisons
+    stays below the level.
 
     >>> [round(x, 3) for x in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
@@ -120,8 +127,8 @@ def holm(p: Sequence[float]) -> list[float]:
 def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
     """Return Spearman's rank correlation and its p value; (0, 1) where one side has a single value.
 
-    Values that agree in nine significant digits count as equal: what differs in rounding alone ties. The p value takes
-    the pairs for independent.
+    Values that agree in nine significant digits count as equal: what differs in rounding alone
+    ties. The p value takes the pairs for independent.
 
     >>> rank_correlation([1, 2, 3, 4], [1, 8, 27, 64])[0], rank_correlation([1, 2, 3], [5, 5, 5])
     (1.0, (0.0, 1.0))

@@ -1,19 +1,20 @@
-"""What a claim has survived: the experiment that would most likely refute it, run, with its outcome.
+"""What a claim has survived: the experiment that would most likely refute it, run, with its
+outcome.
 
-A claim says in `would_change_if` what other evidence could turn its verdict. A turn is that experiment, or the nearest to
-it that this course can run:
+A claim says in `would_change_if` what other evidence could turn its verdict. A turn is that
+experiment, or the nearest to it that this course can run:
 
     @turn(
-        "fast_pairs_serve_places",
-        asked="other heads, so many that losing all their pairs costs as much",
-        survives=("in each draw the fastest quarter costs them less than the place heads", lambda inside, others: …),
-        turned=("it costs them as much", lambda inside, others: …),
+        "fast_pairs_serve_places", asked="other heads, so many that losing all their pairs costs as
+        much", survives=("in each draw the fastest quarter costs them less than the place heads",
+        lambda inside, others: …), turned=("it costs them as much", lambda inside, others: …),
         measured="place heads {inside:.2f} nats, others {low:.2f} to {high:.2f}",
     )
     def matched_in_loss() -> Numbers: …
 
-`python -m course.runs turns` runs them and writes data/turns.csv, and the card of a claim shows the outcome as a
-second sign. The conditions are written before the numbers are known, as those of a rule are.
+`python -m course.runs turns` runs them and writes data/turns.csv, and the card of a claim shows the
+outcome as a second sign. The conditions are written before the numbers are known, as those of a
+rule are.
 """
 
 import functools
@@ -37,7 +38,8 @@ class Turn(NamedTuple):
         claim: the name of the claim.
         asked: the experiment, in words.
         survives: a sentence and a condition over the numbers: so the claim survives.
-        turned: a sentence and a condition: so it does not. Where neither is so the experiment decides nothing.
+        turned: a sentence and a condition: so it does not. Where neither is so the experiment
+            decides nothing.
         measured: what was found, an f-string over the numbers.
         function: what measures them.
     """
@@ -60,7 +62,9 @@ class Turn(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How the experiment of a claim ended: one of the keys of `SIGNS`, what was asked, and what was measured."""
+    """How the experiment of a claim ended: one of the keys of `SIGNS`, what was asked, and what was
+    measured.
+    """
 
     outcome: str
     asked: str

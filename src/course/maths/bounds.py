@@ -12,7 +12,8 @@ from helpers import attention, graphs, require
 
 
 def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
-    """Count how many nodes are within 0, 1, ..., `layers` hops: whose inputs that many layers can bring here.
+    """Count how many nodes are within 0, 1, ..., `layers` hops: whose inputs that many layers can
+    bring here.
 
     >>> receptive_field(nx.balanced_tree(2, 3), 0, 3)
     [1, 3, 7, 15]
@@ -26,7 +27,8 @@ def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
 def computation_tree(
     graph: nx.Graph, node: Hashable, layers: int, loops: bool = False
 ) -> list[int]:
-    """Count how many walks of 0, 1, ..., `layers` steps start at the node: its computation tree, level by level.
+    """Count how many walks of 0, 1, ..., `layers` steps start at the node: its computation tree,
+    level by level.
 
     Args:
         loops: let a node hear itself too, as with self-loops or a self-weight.
@@ -49,7 +51,8 @@ def computation_tree(
 
 
 def path_count(n: int, layers: int) -> list[int]:
-    """Count how many paths of `layers` steps, staying allowed, lead from each token into the last one.
+    """Count how many paths of `layers` steps, staying allowed, lead from each token into the last
+    one.
 
     From token i they are C(n - 1 - i + layers - 1, layers - 1).
 
@@ -68,25 +71,28 @@ def influence_bound(
     norm3: float = 1.0,
     slope: float | Sequence[float] = 1.0,
 ) -> Float[Tensor, "n n"]:
-    """Return a bound on the Jacobian of token j's output by token i's input, attention held fixed: entry (j, i).
+    """Return a bound on the Jacobian of token j's output by token i's input, attention held fixed:
+    entry (j, i).
 
-    Theorem B.5 of Barbero et al. (2024), in the form that its proof supports: C times the product over the
-    layers of A / norm1 + I, with C = prod(slope / norm2 + 1) / norm3. It is for z = sum_i A_ji v_i / norm1 + v_j,
-    v' = psi(z / norm2) + z and y = v / norm3. Softmax's own derivative is not in it, so that the true Jacobian may
-    be larger.
+    Theorem B.5 of Barbero et al. (2024), in the form that its proof supports: C times the product
+    over the layers of A / norm1 + I, with C = prod(slope / norm2 + 1) / norm3. It is for z = sum_i
+    A_ji v_i / norm1 + v_j, v' = psi(z / norm2) + z and y = v / norm3. Softmax's own derivative is
+    not in it, so that the true Jacobian may be larger.
 
     >>> influence_bound([attention.uniform(attention.causal_mask(2))], slope=0.0).tolist()
     [[2.0, 0.0], [0.5, 1.5]]
 
     Args:
         attentions: one causal, row-stochastic matrix a layer.
-        norm1, norm2: beta_1 and beta_2, what the two norms of a layer divide by; one for all layers or one a layer.
+        norm1, norm2: beta_1 and beta_2, what the two norms of a layer divide by; one for all layers
+            or one a layer.
         norm3: beta_3, what the final norm divides by.
-        slope: sigma_psi, the Lipschitz constant of the perceptron; one for all layers or one a layer.
+        slope: sigma_psi, the Lipschitz constant of the perceptron; one for all layers or one a
+            layer.
 
     Raises:
-        ValueError: no layers, a matrix that is not row-stochastic or not causal, a norm that is not above 0, a
-            negative slope, or another number of them than layers.
+        ValueError: no layers, a matrix that is not row-stochastic or not causal, a norm that is not
+            above 0, a negative slope, or another number of them than layers.
     """
     attention.influence(attentions)  # which refuses what is no attention
     matrices = torch.stack(list(attentions)).double()

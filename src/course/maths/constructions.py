@@ -1,4 +1,6 @@
-"""The constructions of the theorems on collapse: sequences whose last states come together, or do not, by each encoding."""
+"""The constructions of the theorems on collapse: sequences whose last states come together, or do
+not, by each encoding.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,7 +22,8 @@ VALUES = ("rotation", "random", "constant")
 def perturbed_total_variation(
     lengths: Sequence[int], seeds: int = 5, disturbed: int = 200, noise: float = 0.1
 ) -> Float[Tensor, "seeds lengths"]:
-    """Compute Figure 9 of Barbero et al. (2024): softmax(x) against softmax(x + noise on the first entries).
+    """Compute Figure 9 of Barbero et al. (2024): softmax(x) against softmax(x + noise on the first
+    entries).
 
     x is uniform on [0, 1], the first `disturbed` entries get uniform noise on [0, `noise`].
 
@@ -46,7 +49,8 @@ def perturbed_total_variation(
 
 
 def perturbation_limit(disturbed: int = 200, noise: float = 0.1) -> float:
-    """Return the limit of n times Figure 9's total variation: 2 k (E[e^noise] - 1), with uniform noise.
+    """Return the limit of n times Figure 9's total variation: 2 k (E[e^noise] - 1), with uniform
+    noise.
 
     >>> round(perturbation_limit(), 5)
     20.68367
@@ -61,14 +65,16 @@ def perturbation_limit(disturbed: int = 200, noise: float = 0.1) -> float:
 def repeat_last(
     kernel: Callable[[Tensor], Tensor], values: Float[Tensor, " n"]
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Measure what one more copy of the last token changes for a head whose logits depend on the distance alone.
+    """Measure what one more copy of the last token changes for a head whose logits depend on the
+    distance alone.
 
     Args:
         kernel: logit as a function of the distance (0, 1, 2, …) between query and key.
         values: one number a token; the last one is repeated.
 
     Returns:
-        |z_n - z*_{n+1}|, and the total variation of the first n attention weights (Theorem B.3's two quantities).
+        |z_n - z*_{n+1}|, and the total variation of the first n attention weights (Theorem B.3's
+            two quantities).
 
     >>> change, _ = repeat_last(torch.zeros_like, torch.tensor([1.0, 0.0]))  # 1/2 becomes 1/3
     >>> round(change.item(), 6)
@@ -88,7 +94,8 @@ def repeat_last(
 
 
 def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float[Tensor, " n"]:
-    """Draw values in {-1, 1}: in step with the rotation ("rotation"), by fair coins ("random"), or all equal ("constant").
+    """Draw values in {-1, 1}: in step with the rotation ("rotation"), by fair coins ("random"), or
+    all equal ("constant").
 
     >>> rotating_values("rotation", 4, math.pi).tolist()
     [-1.0, 1.0, -1.0, 1.0]
@@ -113,7 +120,8 @@ def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float
 def rotating_counterexample(
     n: int, frequency: float = math.pi, scale: float = 2.0, values: str = "rotation", seed: int = 0
 ) -> tuple[float, float]:
-    """Build a bounded head without decay, logits scale * cos(frequency * distance), on which Theorem B.3's conclusion fails.
+    """Build a bounded head without decay, logits scale * cos(frequency * distance), on which
+    Theorem B.3's conclusion fails.
 
     With frequency pi and values in step, both numbers tend to 2 tanh(scale).
 
@@ -136,7 +144,8 @@ def rotating_counterexample(
 
 
 def alibi_change(n: int, slope: float) -> float:
-    """Return |z_n - z*_{n+1}| under ALiBi with equal content, values -1 and +1 on the last token: 2 e^-m (1 - e^-m) for large n.
+    """Return |z_n - z*_{n+1}| under ALiBi with equal content, values -1 and +1 on the last token: 2
+    e^-m (1 - e^-m) for large n.
 
     >>> round(alibi_change(1000, slope=0.5), 6)
     0.477302
@@ -166,15 +175,18 @@ def one_layer_distance(
     window: int | None = None,
     seed: int = 0,
 ) -> Float[Tensor, " lengths"]:
-    """Measure the L1 distance of the last outputs of n tokens and of n + 1, the last one repeated, for one random causal head.
+    """Measure the L1 distance of the last outputs of n tokens and of n + 1, the last one repeated,
+    for one random causal head.
 
-    Barbero et al. (2024), appendices C.3 (Figure 8: `deviation` 1/sqrt(width), APE) and C.4 (Figure 10).
-    Queries, keys and values are Gaussian with standard deviation `deviation`; with `residual`, the token's value is
-    added and the sum is layer-normalised. Only the last row of the attention matrix is computed: n d operations.
+    Barbero et al. (2024), appendices C.3 (Figure 8: `deviation` 1/sqrt(width), APE) and C.4 (Figure
+    10). Queries, keys and values are Gaussian with standard deviation `deviation`; with `residual`,
+    the token's value is added and the sum is layer-normalised. Only the last row of the attention
+    matrix is computed: n d operations.
 
     Args:
-        encoding: one of `ENCODINGS`. "APE on q, k" adds the sinusoid after the projections of queries and keys,
-            "APE on q, k, v" also to the values (as when it is added to the embedding).
+        encoding: one of `ENCODINGS`. "APE on q, k" adds the sinusoid after the projections of
+            queries and keys, "APE on q, k, v" also to the values (as when it is added to the
+            embedding).
         window: the query sees the last `window` tokens; None sees all.
 
     >>> near, far = one_layer_distance("NoPE", [64, 5000]).tolist()
@@ -222,12 +234,14 @@ def one_layer_distance(
 
 
 def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Float[Tensor, "..."]:
-    """Sum of |p - q| over the last axis, in float64: the total variation of Barbero et al. (2024), without the usual 1/2.
+    """Sum of |p - q| over the last axis, in float64: the total variation of Barbero et al. (2024),
+    without the usual 1/2.
 
     Rows may sum to less than one: Theorem B.3 compares the first n entries of a longer row.
 
     Raises:
-        ValueError: shapes differ, or an entry is negative or not finite, or a row sums to more than one.
+        ValueError: shapes differ, or an entry is negative or not finite, or a row sums to more than
+            one.
 
     >>> total_variation(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])).item()
     2.0
@@ -276,14 +290,16 @@ def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
 def first_collision(
     function: Callable[[Tensor], Tensor], dtype: str | torch.dtype, limit: int = 2**26
 ) -> int:
-    """Find the smallest n >= 1 with function(n) and function(n + 1) equal after rounding to `dtype`.
+    """Find the smallest n >= 1 with function(n) and function(n + 1) equal after rounding to
+    `dtype`.
 
     Args:
         function: from a float64 tensor of lengths to a tensor of the same shape.
         dtype: "bf16", "fp16", "fp32" or the torch type.
 
     Raises:
-        ValueError: there is none up to `limit`, or the function does not return one number a length.
+        ValueError: there is none up to `limit`, or the function does not return one number a
+            length.
 
     >>> first_collision(lambda n: 1 / n, "bf16")
     190

@@ -1,7 +1,8 @@
-"""Counting: the tasks and prompts of the experiments, what softmax keeps of a count, and how wide a counter must be.
+"""Counting: the tasks and prompts of the experiments, what softmax keeps of a count, and how wide a
+counter must be.
 
-Barbero et al. (2024) is "Transformers need glasses!", Yehudai et al. (2024) "When Can Transformers Count to n?". Closed
-forms run in float64.
+Barbero et al. (2024) is "Transformers need glasses!", Yehudai et al. (2024) "When Can Transformers
+Count to n?". Closed forms run in float64.
 """
 
 import math
@@ -15,7 +16,8 @@ from torch import Tensor
 from helpers import collapse, compute, require, rope
 from helpers.transformer import sinusoidal
 
-# Tasks, prompts and answers ------------------------------------------------------------------------------
+# Tasks, prompts and answers
+# ------------------------------------------------------------------------------
 
 TASKS = ("sum", "ones", "zeros and ones", "word")
 STRATEGIES = ("no CoT", "CoT zero-shot", "CoT few-shot")
@@ -32,11 +34,13 @@ class Sample(NamedTuple):
 
 
 def make(task: str, length: int, seed: int) -> Sample:
-    """Make a sequence of one of the four tasks of Barbero et al. (2024), section 3.2, and its answer.
+    """Make a sequence of one of the four tasks of Barbero et al. (2024), section 3.2, and its
+    answer.
 
-    "sum" and "ones" hold `length` ones. In "zeros and ones" each of `length` digits is a one with probability 0.7. In
-    "word" each of `length` words is "car" with probability 0.7: the paper gives no sentence, this choice is the
-    course's; with one length and one seed the answer is that of "zeros and ones".
+    "sum" and "ones" hold `length` ones. In "zeros and ones" each of `length` digits is a one with
+    probability 0.7. In "word" each of `length` words is "car" with probability 0.7: the paper gives
+    no sentence, this choice is the course's; with one length and one seed the answer is that of
+    "zeros and ones".
 
     >>> make("sum", 3, seed=0)
     Sample(sequence='1 + 1 + 1', count=3)
@@ -58,14 +62,17 @@ def make(task: str, length: int, seed: int) -> Sample:
     return Sample(" ".join(words), sum(counted))
 
 
-# Barbero et al. (2024), appendix C.1, as printed: with its quotation marks, full stops and missing mark
+# Barbero et al. (2024), appendix C.1, as printed: with its quotation marks, full stops and missing
+# mark
 _LINE = "Please give the answer on the final line exactly as ’The final answer to your maths question is: xxxx’"
 _COUNT_ONES = f"Please count the number of ones in the following sequence:{{sequence}}. {_LINE}, where ’xxxx is your answer."
 QUESTIONS = {
-    "sum": f"Please perform the following sum: {{sequence}}. {_LINE}, where ’xxxx’ is your answer..",
+    "sum": f"Please perform the following sum: {{sequence}}. {_LINE}, where ’xxxx’ is your "
+    f"answer..",
     "ones": _COUNT_ONES,
     "zeros and ones": _COUNT_ONES,
-    "word": f"Please count the number of times ‘{WORD}’ appears in the following sentence: ’{{sequence}}’. "
+    "word": f"Please count the number of times ‘{WORD}’ appears in the following sentence: "
+    f"’{{sequence}}’. "
     f"{_LINE}, where ’xxxx’ is your answer.",
 }
 STEPS = "Let’s think step by step, showing me your reasoning."
@@ -123,9 +130,10 @@ The answer is then 2
 def prompt(task: str, strategy: str, sequence: str) -> str:
     """Write what a model is asked: Barbero et al. (2024), appendix C.1, word for word.
 
-    "no CoT" is the question alone. With chain of thought the paper's sentence "Let's think step by step, showing me your
-    reasoning." stands before it, and for "CoT few-shot" two examples too; the paper does not say where it puts them. Its
-    examples are for the sum; those of the other tasks follow the same form.
+    "no CoT" is the question alone. With chain of thought the paper's sentence "Let's think step by
+    step, showing me your reasoning." stands before it, and for "CoT few-shot" two examples too; the
+    paper does not say where it puts them. Its examples are for the sum; those of the other tasks
+    follow the same form.
 
     >>> prompt("ones", "no CoT", "111")[:65]
     'Please count the number of ones in the following sequence:111. Pl'
@@ -151,10 +159,12 @@ _DIGITS = 4300  # the longest number that Python reads
 
 
 def parse_answer(text: str) -> int | None:
-    """Read the number on the answer line that the prompt asks for, "The final answer to your maths question is: …".
+    """Read the number on the answer line that the prompt asks for, "The final answer to your maths
+    question is: …".
 
-    None where that line is missing, or holds no whole number, or more than one (after the last "=" if it has one). Of
-    several such lines the last counts. Letter case and Markdown do not matter; thousands may have commas.
+    None where that line is missing, or holds no whole number, or more than one (after the last "="
+    if it has one). Of several such lines the last counts. Letter case and Markdown do not matter;
+    thousands may have commas.
 
     >>> line = "The final answer to your maths question is: "
     >>> parse_answer(line + "1,204"), parse_answer(line + "**37**."), parse_answer(line + "2 * 5 + 2 = 12")
@@ -183,11 +193,13 @@ def _last_answer(line: str) -> re.Match | None:
     return found
 
 
-# What softmax keeps of a count ---------------------------------------------------------------------------
+# What softmax keeps of a count
+# ---------------------------------------------------------------------------
 
 
 def mass_on_ones(zeros: int, ones: int, lead: float = 1.0) -> float:
-    """Return the weight of all ones together where each leads each zero by `lead`: it depends on the ratio of the counts alone.
+    """Return the weight of all ones together where each leads each zero by `lead`: it depends on
+    the ratio of the counts alone.
 
     Barbero et al. (2024), proof of Proposition B.9.
 
@@ -222,11 +234,12 @@ def last_state(
     seed: int = 0,
     dtype: str | torch.dtype = "fp64",
 ) -> Float[Tensor, " {width}"]:
-    """Compute the last token's representation of a string of zeros and ones in a Transformer with random weights.
+    """Compute the last token's representation of a string of zeros and ones in a Transformer with
+    random weights.
 
-    Each layer is pre-norm attention with two heads and a two-layer perceptron, each with a residual connection. Barbero
-    et al. (2024), Proposition B.9: without causal mask, positions and a first token it depends on the ratio of zeros and
-    ones (and on which of them stands last) alone.
+    Each layer is pre-norm attention with two heads and a two-layer perceptron, each with a residual
+    connection. Barbero et al. (2024), Proposition B.9: without causal mask, positions and a first
+    token it depends on the ratio of zeros and ones (and on which of them stands last) alone.
 
     Args:
         causal: each token sees itself and those before it; else all see all.
@@ -235,7 +248,8 @@ def last_state(
         dtype: the number type that everything is computed in.
 
     Raises:
-        ValueError: other signs than 0 and 1, an unknown encoding, no layers, or a width that is no multiple of 4.
+        ValueError: other signs than 0 and 1, an unknown encoding, no layers, or a width that is no
+            multiple of 4.
 
     >>> once, twice = last_state("10"), last_state("1010")
     >>> bool((once - twice).abs().max() < 1e-13)
@@ -296,10 +310,12 @@ def last_state(
 
 
 def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 2**26) -> int:
-    """Find the largest n up to which the weight of the first token, rounded to a number type, tells the count of the others.
+    """Find the largest n up to which the weight of the first token, rounded to a number type, tells
+    the count of the others.
 
-    A first token that leads n others by `lead` gets alpha = 1 / (1 + n exp(-lead)). The count is read as
-    (1/alpha - 1) exp(lead), rounded to the nearest whole number; this gives every n from 0 to the answer.
+    A first token that leads n others by `lead` gets alpha = 1 / (1 + n exp(-lead)). The count is
+    read as (1/alpha - 1) exp(lead), rounded to the nearest whole number; this gives every n from 0
+    to the answer.
 
     >>> first_token_limit("bf16"), first_token_limit("fp16")
     (188, 1463)
@@ -322,14 +338,16 @@ def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 
     raise ValueError(f"limit = {limit} is too small: in {kind} every n up to it is read right")
 
 
-# How wide a counter must be ------------------------------------------------------------------------------
+# How wide a counter must be
+# ------------------------------------------------------------------------------
 
 
 def welch_bound(vectors: int, width: int) -> float:
-    """Return the least coherence of unit vectors: some two have a product of at least sqrt((m - d) / (d (m - 1))).
+    """Return the least coherence of unit vectors: some two have a product of at least sqrt((m - d)
+    / (d (m - 1))).
 
-    m is the number of vectors, d their width; 0 where they can be orthogonal. Welch (1974). The same number bounds the
-    root mean square of all products from below.
+    m is the number of vectors, d their width; 0 where they can be orthogonal. Welch (1974). The
+    same number bounds the root mean square of all products from below.
 
     >>> round(welch_bound(64, 32), 6), welch_bound(32, 64)
     (0.125988, 0.0)
@@ -347,8 +365,9 @@ def codes(
 ) -> Float[Tensor, "{vocabulary} {width}"]:
     """Draw a unit vector for each symbol of a vocabulary.
 
-    "tight" ones are orthogonal where they fit (width >= vocabulary); else their mean squared product is the least
-    possible: sines and cosines of distinct frequencies; `seed` draws the frequencies and the sign of each code. "random" ones are Gaussian directions.
+    "tight" ones are orthogonal where they fit (width >= vocabulary); else their mean squared
+    product is the least possible: sines and cosines of distinct frequencies; `seed` draws the
+    frequencies and the sign of each code. "random" ones are Gaussian directions.
 
     >>> vectors = codes(64, 32)
     >>> off = (vectors @ vectors.T)[~torch.eye(64, dtype=torch.bool)]
@@ -392,10 +411,11 @@ def coherence(vectors: Float[Tensor, "m d"]) -> float:
 
 
 def histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[Tensor, " m"]:
-    """Read what the sum of the tokens' codes says about each symbol's count: <sum of codes, code of the symbol>.
+    """Read what the sum of the tokens' codes says about each symbol's count: <sum of codes, code of
+    the symbol>.
 
-    Yehudai et al. (2024): uniform attention gives this sum over n. It is the count itself where the codes are
-    orthonormal; else other symbols are added with the products of their codes.
+    Yehudai et al. (2024): uniform attention gives this sum over n. It is the count itself where the
+    codes are orthonormal; else other symbols are added with the products of their codes.
 
     >>> histogram(torch.tensor([0, 2, 2]), torch.eye(3)).tolist()
     [1.0, 0.0, 2.0]
@@ -409,11 +429,13 @@ def histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[T
 
 
 def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[Tensor, " m"]:
-    """Compute the counts as the solution of linear equations: the sum of the tokens' codes, and that the counts add up to n.
+    """Compute the counts as the solution of linear equations: the sum of the tokens' codes, and
+    that the counts add up to n.
 
-    With n known the counts lie on a hyperplane, so m - 1 dimensions in general position are enough. For a simplex, unit
-    vectors whose products are all -1/d with d = m - 1, the solution is the affine read-out (<sum, code> + n/d) / (1 + 1/d).
-    Where the equations do not fix the counts, the smallest solution is given.
+    With n known the counts lie on a hyperplane, so m - 1 dimensions in general position are enough.
+    For a simplex, unit vectors whose products are all -1/d with d = m - 1, the solution is the
+    affine read-out (<sum, code> + n/d) / (1 + 1/d). Where the equations do not fix the counts, the
+    smallest solution is given.
 
     >>> triangle = torch.tensor([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]], dtype=torch.float64)
     >>> solved_histogram(torch.tensor([0, 2, 2]), triangle).round().abs().tolist()
@@ -426,10 +448,11 @@ def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> 
 
 
 def longest_counted(coherence: float) -> int | None:
-    """Find the longest sequence in which `histogram`, rounded, is right whatever the tokens are; None where there is no end.
+    """Find the longest sequence in which `histogram`, rounded, is right whatever the tokens are;
+    None where there is no end.
 
-    With n - c tokens of another symbol the estimate of c is off by up to (n - c) times the coherence, which must stay
-    below one half.
+    With n - c tokens of another symbol the estimate of c is off by up to (n - c) times the
+    coherence, which must stay below one half.
 
     >>> longest_counted(welch_bound(64, 32)), longest_counted(0)
     (3, None)

@@ -11,10 +11,11 @@ from helpers import require
 
 
 def softmax_off_by_one(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Return exp(x_i) / (1 + sum_j exp(x_j)): softmax with one more logit, a 0 that takes weight and gives nothing.
+    """Return exp(x_i) / (1 + sum_j exp(x_j)): softmax with one more logit, a 0 that takes weight
+    and gives nothing.
 
-    Miller (2023); the SoftMax1 of Xiao et al. (2024). A row sums to less than 1, to nearly 0 where all logits are low, and to
-    0 where all keys are hidden.
+    Miller (2023); the SoftMax1 of Xiao et al. (2024). A row sums to less than 1, to nearly 0 where
+    all logits are low, and to 0 where all keys are hidden.
 
     >>> softmax_off_by_one(torch.zeros(4)).tolist()
     [0.20000000298023224, 0.20000000298023224, 0.20000000298023224, 0.20000000298023224]
@@ -24,7 +25,8 @@ def softmax_off_by_one(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]
 
 
 def softpick(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Return max(exp(x_i) - 1, 0) / sum_j |exp(x_j) - 1|, Zuhri et al. (2025): logits up to 0 get nothing; all 0 gives all 0.
+    """Return max(exp(x_i) - 1, 0) / sum_j |exp(x_j) - 1|, Zuhri et al. (2025): logits up to 0 get
+    nothing; all 0 gives all 0.
 
     >>> softpick(torch.tensor([0.0, 0.0])).tolist(), softpick(torch.tensor([1.0, -9.0])).sum().item() < 1
     ([0.0, 0.0], True)
@@ -39,7 +41,8 @@ def softpick(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 
 
 def sparsemax(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Return the nearest point of the simplex, max(x_i - tau, 0) with a sum of 1: Martins & Astudillo (2016).
+    """Return the nearest point of the simplex, max(x_i - tau, 0) with a sum of 1: Martins &
+    Astudillo (2016).
 
     >>> sparsemax(torch.tensor([2.0, 1.5, -1.0])).tolist()
     [0.75, 0.25, 0.0]
@@ -50,9 +53,11 @@ def sparsemax(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 
 
 def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Return max(x_i / 2 - tau, 0)^2 with a sum of 1: entmax with alpha = 1.5, between softmax and sparsemax.
+    """Return max(x_i / 2 - tau, 0)^2 with a sum of 1: entmax with alpha = 1.5, between softmax and
+    sparsemax.
 
-    Peters et al. (2019), by their exact algorithm: sort once, and take the largest support that is consistent.
+    Peters et al. (2019), by their exact algorithm: sort once, and take the largest support that is
+    consistent.
 
     >>> [round(w, 4) for w in entmax15(torch.tensor([2.0, 1.0, 0.0, -1.0])).tolist()]
     [0.8307, 0.1693, 0.0, 0.0]
@@ -70,7 +75,8 @@ def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 
 
 def scalable_softmax(logits: Float[Tensor, "... n"], scale: float = 1.0) -> Float[Tensor, "... n"]:
-    """Return softmax(scale ln(n) x) over the n keys that a row sees: Nakanishi (2025), where `scale` is learned in each head.
+    """Return softmax(scale ln(n) x) over the n keys that a row sees: Nakanishi (2025), where
+    `scale` is learned in each head.
 
     With scale x gap above 1 the largest logit keeps its weight however long the context gets.
 
@@ -91,9 +97,11 @@ def adaptive_entmax(
     gamma: float | Tensor = 1.0,
     delta: float = 1.0,
 ) -> Float[Tensor, "... n"]:
-    """Return entmax15((delta + beta ln(n)^gamma) x) over the n keys that a row sees: Vasylenko et al. (2026).
+    """Return entmax15((delta + beta ln(n)^gamma) x) over the n keys that a row sees: Vasylenko et
+    al. (2026).
 
-    Theirs takes beta and gamma from the token, head by head; here they are numbers, or tensors that broadcast.
+    Theirs takes beta and gamma from the token, head by head; here they are numbers, or tensors that
+    broadcast.
 
     >>> [round(w, 4) for w in adaptive_entmax(torch.tensor([2.0, 1.0, 0.0, -1.0]), beta=0.0).tolist()]
     [0.8307, 0.1693, 0.0, 0.0]
@@ -112,7 +120,8 @@ def adaptive_entmax(
             fits = False
         if not fits:
             raise ValueError(
-                f"{name} must broadcast to the logits' {tuple(logits.shape)}, not {require.brief(value)}"
+                f"{name} must broadcast to the logits' {tuple(logits.shape)}, not "
+                f"{require.brief(value)}"
             )
     hidden = torch.isneginf(logits)
     seen = (~hidden).sum(-1, keepdim=True).to(logits).log()
@@ -124,7 +133,8 @@ def adaptive_entmax(
 
 
 def top_k(logits: Float[Tensor, "... n"], k: int = 8) -> Float[Tensor, "... n"]:
-    """Return softmax over the k largest logits, nothing for the other keys: a choice of keys, as sparse attention makes it.
+    """Return softmax over the k largest logits, nothing for the other keys: a choice of keys, as
+    sparse attention makes it.
 
     All keys that are as large as the k-th are kept.
 
@@ -138,10 +148,12 @@ def top_k(logits: Float[Tensor, "... n"], k: int = 8) -> Float[Tensor, "... n"]:
 
 
 def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]:
-    """Return sigmoid(x_ij) times the product of 1 - sigmoid(x_ik) over j < k < i: Tan et al. (2025), from the nearest key on.
+    """Return sigmoid(x_ij) times the product of 1 - sigmoid(x_ik) over j < k < i: Tan et al.
+    (2025), from the nearest key on.
 
-    A token takes from a stick what its logit says, the next one further back from what is left. It does not look at
-    itself, so the first row is 0, and a row may sum to less than 1. No position encoding is needed.
+    A token takes from a stick what its logit says, the next one further back from what is left. It
+    does not look at itself, so the first row is 0, and a row may sum to less than 1. No position
+    encoding is needed.
 
     >>> stick_breaking(torch.zeros(3, 3)).tolist()
     [[0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [0.25, 0.5, 0.0]]
@@ -155,10 +167,11 @@ def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]
 
 
 def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
-    """Return softmax(x_ij - sum of relu(s_kj) over k < i), s the first head's logits: Leviathan et al. (2025).
+    """Return softmax(x_ij - sum of relu(s_kj) over k < i), s the first head's logits: Leviathan et
+    al. (2025).
 
-    What a token of the first head looks at is marked as no longer needed, for all later tokens and all heads; a token does
-    not mark itself, and the first one is never marked.
+    What a token of the first head looks at is marked as no longer needed, for all later tokens and
+    all heads; a token does not mark itself, and the first one is never marked.
 
     >>> seen = torch.ones(3, 3).tril() > 0
     >>> logits = torch.tensor([[[0.0, 0, 0], [0, 0, 0], [0, 1, 0]]]).masked_fill(~seen, -math.inf)
@@ -185,7 +198,8 @@ def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
 def sigmoid_weights(
     logits: Float[Tensor, "... n"], bias: float | None = None
 ) -> Float[Tensor, "... n"]:
-    """Return sigmoid(x_i + bias), each key by itself: Ramapuram et al. (2025); by default bias = -ln(n) for n keys seen.
+    """Return sigmoid(x_i + bias), each key by itself: Ramapuram et al. (2025); by default bias =
+    -ln(n) for n keys seen.
 
     >>> sigmoid_weights(torch.zeros(3), 0.0).tolist()
     [0.5, 0.5, 0.5]
@@ -199,7 +213,8 @@ def sigmoid_weights(
 def squared_relu(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     """Return max(x_i, 0)^2, each key by itself: a sum that no other key can make smaller.
 
-    Hidden keys get nothing. Wortsman et al. (2023) divide it by the number of keys; here it is not divided.
+    Hidden keys get nothing. Wortsman et al. (2023) divide it by the number of keys; here it is not
+    divided.
 
     >>> squared_relu(torch.tensor([2.0, -1.0, 1.0])).tolist()
     [4.0, 0.0, 1.0]
@@ -219,19 +234,21 @@ def delta_rule(
     rate: Float[Tensor, "... n"],
     gates: Float[Tensor, "... n"],
 ) -> Float[Tensor, "... n n"]:
-    """Return the gated delta rule's map from values to outputs: a state of k x w numbers, written in the form of attention.
+    """Return the gated delta rule's map from values to outputs: a state of k x w numbers, written
+    in the form of attention.
 
-    S_t = g_t S_(t-1) (I - b_t k_t k_t^T) + b_t v_t k_t^T and o_t = S_t q_t (Yang et al., 2025, Gated DeltaNet), S_0 = 0: what the
-    key k_t held is taken out before v_t is written. Unrolled, o = A v with A = D (I + L)^-1 diag(b), D the gated scores
-    q_t k_i and L the gated scores b_t k_t k_i of earlier i. Weights may be negative. Keys of length 1 are expected.
+    S_t = g_t S_(t-1) (I - b_t k_t k_t^T) + b_t v_t k_t^T and o_t = S_t q_t (Yang et al., 2025,
+    Gated DeltaNet), S_0 = 0: what the key k_t held is taken out before v_t is written. Unrolled, o
+    = A v with A = D (I + L)^-1 diag(b), D the gated scores q_t k_i and L the gated scores b_t k_t
+    k_i of earlier i. Weights may be negative. Keys of length 1 are expected.
 
     Args:
         rate: b, how much of a key's old value is replaced, in [0, 1].
         gates: g, what is kept of the state, above 0 and at most 1.
 
     Raises:
-        ValueError: shapes that do not belong together, a rate outside [0, 1], a gate outside (0, 1], or keys so long that
-            the state is beyond the type's numbers.
+        ValueError: shapes that do not belong together, a rate outside [0, 1], a gate outside (0,
+            1], or keys so long that the state is beyond the type's numbers.
 
     >>> q = k = torch.eye(2)[[0, 0, 1]]  # the key of the first token is written again by the second
     >>> delta_rule(q, k, torch.ones(3), torch.ones(3)).tolist()
@@ -251,7 +268,8 @@ def delta_rule(
             and (name == "rate" or float(value.min()) > 0)
         ):
             raise ValueError(
-                f"{name} must be {'from 0 to 1' if name == 'rate' else 'above 0 and at most 1'}, not {float(value.min()):.4g} to {float(value.max()):.4g}"
+                f"{name} must be {'from 0 to 1' if name == 'rate' else 'above 0 and at most 1'}, "
+                f"not {float(value.min()):.4g} to {float(value.max()):.4g}"
             )
     total = gates.log().cumsum(-1)
     kept = (total[..., :, None] - total[..., None, :]).tril().exp().tril()
@@ -267,7 +285,8 @@ def delta_rule(
 
 
 def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
-    """Return what forgetting adds to the logit of query j and key i: sum of ln(gate_l) over i < l <= j; -inf for i > j.
+    """Return what forgetting adds to the logit of query j and key i: sum of ln(gate_l) over i < l
+    <= j; -inf for i > j.
 
     Lin et al. (2025). Gates come from the tokens; equal gates are ALiBi with the slope -ln(gate).
 
@@ -282,9 +301,11 @@ def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
         float(gates.detach().min()) <= 0 or float(gates.detach().max()) > 1
     ):
         raise ValueError(
-            f"gates must be above 0 and at most 1, not {float(gates.min()):.4g} to {float(gates.max()):.4g}"
+            f"gates must be above 0 and at most 1, not {float(gates.min()):.4g} to "
+            f"{float(gates.max()):.4g}"
         )
-    # summed in half precision, logarithms would reach infinity, and the difference of two infinities is no number
+    # summed in half precision, logarithms would reach infinity, and the difference of two
+    # infinities is no number
     total = gates.to(torch.promote_types(gates.dtype, torch.float32)).log().cumsum(-1)
     n = gates.shape[-1]
     hidden = torch.ones(n, n, dtype=torch.bool, device=gates.device).triu(1)
@@ -296,9 +317,11 @@ def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
 def _support(
     logits: Tensor, threshold: Callable[[Tensor, Tensor, Tensor], Tensor], half: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Logits below their largest, and which of them get weight: the largest support that its threshold agrees with.
+    """Logits below their largest, and which of them get weight: the largest support that its
+    threshold agrees with.
 
-    What lies 1 or more below the largest never gets any. The gradient goes through the logits of the support alone.
+    What lies 1 or more below the largest never gets any. The gradient goes through the logits of
+    the support alone.
     """
     _check_logits(logits)
     x = logits - logits.detach().max(-1, keepdim=True).values
@@ -318,13 +341,16 @@ def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
     _check_logits(logits, all_hidden=True)
     if logits.ndim < 2 or logits.shape[-1] != logits.shape[-2]:
         raise ValueError(
-            f"logits must be square, (..., n, n) with n at least 1, not of shape {tuple(logits.shape)}"
+            f"logits must be square, (..., n, n) with n at least 1, not of shape "
+            f"{tuple(logits.shape)}"
         )
     return torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device)
 
 
 def _check_logits(logits: Tensor, all_hidden: bool = False) -> None:
-    """Real numbers, -inf where a key is hidden, and one key at least in every row, unless a row may hide all."""
+    """Real numbers, -inf where a key is hidden, and one key at least in every row, unless a row may
+    hide all.
+    """
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         raise ValueError(
             f"logits must be a tensor of floating-point numbers, not {require.brief(logits)}"
@@ -342,7 +368,8 @@ def _check_logits(logits: Tensor, all_hidden: bool = False) -> None:
 
 
 def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Take the softmax, sharpened where its entropy H (nats) is above 0.5: logits times max(1, polynomial(H)).
+    """Take the softmax, sharpened where its entropy H (nats) is above 0.5: logits times max(1,
+    polynomial(H)).
 
     Veličković et al. (2024), "softmax is not enough", Figure 6, with their fitted coefficients.
 

@@ -1,4 +1,6 @@
-"""Where a graph is narrow, and edges that widen it: spectral gap, curvature, and methods that add edges by them."""
+"""Where a graph is narrow, and edges that widen it: spectral gap, curvature, and methods that add
+edges by them.
+"""
 
 import itertools
 import math
@@ -46,9 +48,10 @@ def spectral_gap(graph: nx.Graph) -> float:
 def balanced_forman(graph: nx.Graph) -> dict[tuple, float]:
     """Compute the balanced Forman curvature of every edge, Definition 1 of Topping et al. (2022).
 
-    Ric(i, j) = 2/d_i + 2/d_j - 2 + 2 t / max(d_i, d_j) + t / min(d_i, d_j) + (s_i + s_j) / (g max(d_i,
-    d_j)), or 0 if one degree is 1. t counts common neighbours; s_i the neighbours of i that start a 4-cycle
-    i-k-w-j without diagonals; g is the largest number of such 4-cycles through one of them.
+    Ric(i, j) = 2/d_i + 2/d_j - 2 + 2 t / max(d_i, d_j) + t / min(d_i, d_j) + (s_i + s_j) / (g
+    max(d_i, d_j)), or 0 if one degree is 1. t counts common neighbours; s_i the neighbours of i
+    that start a 4-cycle i-k-w-j without diagonals; g is the largest number of such 4-cycles through
+    one of them.
 
     >>> round(balanced_forman(nx.barbell_graph(5, 0))[4, 5], 6)
     -1.2
@@ -73,10 +76,12 @@ def _forman(neighbours: dict[Hashable, set], i: Hashable, j: Hashable) -> Fracti
 
 
 def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
-    """Compute a WRONG balanced Forman curvature, for display only: what the most copied public code computes.
+    """Compute a WRONG balanced Forman curvature, for display only: what the most copied public code
+    computes.
 
-    It takes for 4-cycles all k with A_kj (A^2 - A)_ik > 0 or A_ik (A^2 - A)_kj > 0, so also i, j and nodes
-    that close a triangle, and counts too many cycles through each. The pentagon gets 1 in place of 0.
+    It takes for 4-cycles all k with A_kj (A^2 - A)_ik > 0 or A_ik (A^2 - A)_kj > 0, so also i, j
+    and nodes that close a triangle, and counts too many cycles through each. The pentagon gets 1 in
+    place of 0.
 
     >>> balanced_forman_as_copied(nx.cycle_graph(5))[0, 1], balanced_forman(nx.cycle_graph(5))[0, 1]
     (1.0, 0.0)
@@ -94,14 +99,16 @@ def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
 
 
 def rewire(graph: nx.Graph, method: str, edges: int, seed: int = 0) -> nx.Graph:
-    """Return a copy with `edges` more edges, marked `added=method`, each chosen in the graph the last one made.
+    """Return a copy with `edges` more edges, marked `added=method`, each chosen in the graph the
+    last one made.
 
     Args:
-        method: "sdrf": around the edge of least balanced Forman curvature, the edge that raises it most
-            (Topping et al., 2022, with tau infinite and nothing removed). "fosr": the pair with the least
-            product of entries of x / sqrt(d + 1), x the second eigenvector of D^-1/2 A D^-1/2, here exact and
-            not by power iteration (Karhadkar et al., 2023). "gtr": the pair that lowers total resistance most
-            (Black et al., 2023). "random": any pair, the control.
+        method: "sdrf": around the edge of least balanced Forman curvature, the edge that raises it
+            most (Topping et al., 2022, with tau infinite and nothing removed). "fosr": the pair
+            with the least product of entries of x / sqrt(d + 1), x the second eigenvector of D^-1/2
+            A D^-1/2, here exact and not by power iteration (Karhadkar et al., 2023). "gtr": the
+            pair that lowers total resistance most (Black et al., 2023). "random": any pair, the
+            control.
         seed: of "random".
 
     >>> list(rewire(nx.path_graph(5), "gtr", 1).edges(data="added"))

@@ -1,6 +1,8 @@
-"""What the course makes of RoPE's frequencies: longer contexts, the bound of its authors, heads made of rotations.
+"""What the course makes of RoPE's frequencies: longer contexts, the bound of its authors, heads
+made of rotations.
 
-Su et al. (2021) is RoFormer, Barbero et al. (2025) "Round and Round We Go!". All angles are in radians a token.
+Su et al. (2021) is RoFormer, Barbero et al. (2025) "Round and Round We Go!". All angles are in
+radians a token.
 """
 
 import math
@@ -30,10 +32,11 @@ def scaled_frequencies(
 ) -> Float[Tensor, " half"]:
     """Return the frequencies after a method that stretches the context `factor` times.
 
-    "linear" (Chen et al., 2023) divides all of them; "ntk" (NTK-aware) raises the base to base factor^(d/(d-2)), which
-    divides the slowest one only; "yarn" (Peng et al., 2024) and "llama3" (Llama 3.1) divide those that make few turns
-    over the original context, keep those that make many, and mix in between. The share kept is linear in the turns in
-    "llama3" and "yarn-paper" (Peng et al., Eq. 18), and linear in the pair's number in "yarn", which is what the released
+    "linear" (Chen et al., 2023) divides all of them; "ntk" (NTK-aware) raises the base to base
+    factor^(d/(d-2)), which divides the slowest one only; "yarn" (Peng et al., 2024) and "llama3"
+    (Llama 3.1) divide those that make few turns over the original context, keep those that make
+    many, and mix in between. The share kept is linear in the turns in "llama3" and "yarn-paper"
+    (Peng et al., Eq. 18), and linear in the pair's number in "yarn", which is what the released
     code does.
 
     Args:
@@ -95,7 +98,8 @@ def _turns(turns: tuple[float, float]) -> tuple[float, float]:
 def decay_bound(
     distance: float | Num[Tensor, "..."], width: int, base: float
 ) -> Float[Tensor, "..."]:
-    """Return the factor of RoFormer's bound that depends on the distance: the mean over j of |S_j|, Su et al. (2021), Eq. 37.
+    """Return the factor of RoFormer's bound that depends on the distance: the mean over j of |S_j|,
+    Su et al. (2021), Eq. 37.
 
     S_j is the sum of exp(i m theta) over the j fastest pairs, j = 1 … width/2.
 
@@ -113,10 +117,12 @@ def decay_bound(
 def slash_attention(
     frequencies: Float[Tensor, " half"], length: int, offset: int = 0, scale: float = 1.0
 ) -> Float[Tensor, "n n"]:
-    """Return the causal attention of a head whose queries all are one vector, and whose keys are that vector turned by `offset`.
+    """Return the causal attention of a head whose queries all are one vector, and whose keys are
+    that vector turned by `offset`.
 
-    Its logits are scale x sum_i cos(theta_i (m - offset)) at distance m: Barbero et al. (2025), Theorem 5.3, with
-    `scale` = |q| |k| a pair over sqrt(d). Offset 0 is a diagonal head, 1 a previous-token head.
+    Its logits are scale x sum_i cos(theta_i (m - offset)) at distance m: Barbero et al. (2025),
+    Theorem 5.3, with `scale` = |q| |k| a pair over sqrt(d). Offset 0 is a diagonal head, 1 a
+    previous-token head.
 
     Example:
         >>> slash_attention(torch.tensor([1.0, 0.1]), 3, 1, 20.0).argmax(-1).tolist()
@@ -131,7 +137,8 @@ def slash_attention(
 def slash_scale(
     frequencies: Float[Tensor, " half"], length: int, weight: float = 0.99, offset: int = 0
 ) -> float:
-    """Find the smallest scale of `slash_attention` that gives every token (from `offset` on) this weight at its offset.
+    """Find the smallest scale of `slash_attention` that gives every token (from `offset` on) this
+    weight at its offset.
 
     Infinite where another distance has the same logit, as without rotation.
 

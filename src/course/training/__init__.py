@@ -1,4 +1,6 @@
-"""One training loop for the course's small models: the same numbers from the same seed, with progress and checkpoints."""
+"""One training loop for the course's small models: the same numbers from the same seed, with
+progress and checkpoints.
+"""
 
 import contextlib
 import copy
@@ -36,24 +38,27 @@ def fit(
 ) -> list[float]:
     """Train `model` with AdamW and cross-entropy, and return the loss of every step.
 
-    Step t draws its batch with a generator of its own, made from `seed` and t: a run that was stopped and is called
-    again with the same `checkpoint` ends with the same weights as one that was not.
+    Step t draws its batch with a generator of its own, made from `seed` and t: a run that was
+    stopped and is called again with the same `checkpoint` ends with the same weights as one that
+    was not.
 
     Args:
         model: takes tokens (b, n) and gives logits (b, n, v); trained where it is, in place.
-        batches: takes a generator and returns tokens and targets; a target of `UNASKED` does not count.
+        batches: takes a generator and returns tokens and targets; a target of `UNASKED` does not
+            count.
         steps: how many, in all.
         rate: the learning rate, reached in a straight line over `warmup` steps, then constant.
         cosine: let the rate fall to 0 at the last step, along half a cosine.
         weights: what a target counts, by token; all count the same if None.
-        seed: of the batches. The weights are the caller's: set `torch.manual_seed` before the model is made.
+        seed: of the batches. The weights are the caller's: set `torch.manual_seed` before the model
+            is made.
         watch: called with the step and the model at step 0, every `every` steps, and at the end.
         every: how often to watch and to write the checkpoint.
         checkpoint: a safetensors file with weights, the optimiser's state and the losses.
 
     Raises:
-        ValueError: `steps`, `every`, `rate`, `warmup` or `seed` out of range, a checkpoint of another run, or a loss that
-            is not finite.
+        ValueError: `steps`, `every`, `rate`, `warmup` or `seed` out of range, a checkpoint of
+            another run, or a loss that is not finite.
 
     >>> _ = torch.manual_seed(0)
     >>> model = nn.Sequential(nn.Embedding(4, 8), nn.Linear(8, 4))
@@ -130,17 +135,19 @@ def fit_together(
     until: Callable[[nn.Module], bool] | None = None,
     every: int = 50,
 ) -> list[list[float]]:
-    """Train models that differ in their weights alone side by side, each as `fit` would train it, up to rounding.
+    """Train models that differ in their weights alone side by side, each as `fit` would train it,
+    up to rounding.
 
-    Their weights are stacked, and `torch.vmap` runs all of them in one call: small models are bound by the number of
-    calls. Each has its own batches, those of `fit` with its seed, filled up on the right to the longest with tokens 0
-    that are not asked about; so the models must be causal.
+    Their weights are stacked, and `torch.vmap` runs all of them in one call: small models are bound
+    by the number of calls. Each has its own batches, those of `fit` with its seed, filled up on the
+    right to the longest with tokens 0 that are not asked about; so the models must be causal.
 
     Args:
         models: one or more of one architecture, trained where they are, in place.
         batches, steps, rate, warmup: as of `fit`.
         seeds: of the batches, one a model; 0, 1, … when None.
-        until: called with a model after every `every` steps; one for which it is true stops and leaves the stack.
+        until: called with a model after every `every` steps; one for which it is true stops and
+            leaves the stack.
         every: how often to ask.
 
     Returns:
@@ -222,7 +229,8 @@ def fit_together(
         bar.update()
         if not torch.isfinite(each).all():
             raise ValueError(
-                f"rate must be smaller: with {rate} the loss was {losses[running[0]][-1]} at step {step}"
+                f"rate must be smaller: with {rate} the loss was {losses[running[0]][-1]} at step "
+                f"{step}"
             )
         if step == steps or (until is not None and step % every == 0):
             _unstack(weights, [models[k] for k in running])
@@ -250,7 +258,8 @@ def accuracy(
     count: int = 4,
     seed: int = 10**6,
 ) -> float:
-    """Measure the share of targets that the largest logit names, over `count` batches that `fit` does not draw.
+    """Measure the share of targets that the largest logit names, over `count` batches that `fit`
+    does not draw.
 
     >>> guess = nn.Embedding.from_pretrained(torch.tensor([[1.0, 0.0], [1.0, 0.0]]))  # always says 0
     >>> accuracy(guess, lambda generator: (torch.tensor([[0, 1]]), torch.tensor([[0, 1]])))
@@ -280,7 +289,8 @@ def _drawn(batches: Callable[[torch.Generator], Batch], seed: int) -> Batch:
         and all(isinstance(x, Tensor) and x.ndim == 2 for x in drawn)
     ):
         raise ValueError(
-            f"batches must return tokens and targets, two tensors (b, n), not {require.brief(drawn)}"
+            f"batches must return tokens and targets, two tensors (b, n), not "
+            f"{require.brief(drawn)}"
         )
     if drawn[0].shape != drawn[1].shape:
         raise ValueError(
@@ -342,7 +352,8 @@ def _resume(
         facts = file.metadata() or {}
     if json.loads(facts.get("run", "null")) != run:
         raise ValueError(
-            f"checkpoint must be of this run ({run}); {path.name} is of {facts.get('run', 'something else')}"
+            f"checkpoint must be of this run ({run}); {path.name} is of "
+            f"{facts.get('run', 'something else')}"
         )
     state = load_file(path)
     model.load_state_dict(
@@ -365,10 +376,11 @@ def seq_vcr_loss(
     covariance_weight: float = 0.004,
     eta: float = 0.001,
 ) -> Float[Tensor, ""]:
-    """Return the regulariser of Arefin et al. (2025), Seq-VCR: variance up, covariance down, over the batch at each position.
+    """Return the regulariser of Arefin et al. (2025), Seq-VCR: variance up, covariance down, over
+    the batch at each position.
 
-    (1 / (n d)) sum_i sum_k [ variance_weight max(0, 1 - sqrt(C_kk + eta)) + covariance_weight sum_{l != k} C_kl^2 ],
-    with C the unbiased covariance over the batch at position i.
+    (1 / (n d)) sum_i sum_k [ variance_weight max(0, 1 - sqrt(C_kk + eta)) + covariance_weight
+    sum_{l != k} C_kl^2 ], with C the unbiased covariance over the batch at position i.
 
     Raises:
         ValueError: x has not three axes, or fewer than two sequences; a weight or eta is negative.

@@ -1,7 +1,8 @@
-"""The course's own trained decoders: weights as safetensors, beside each a model card that says how to make them again.
+"""The course's own trained decoders: weights as safetensors, beside each a model card that says how
+to make them again.
 
-A card is a JSON file with the decoder's arguments, the task's and its vocabulary, how it was trained, with what result,
-and the hash of the weights. `load` refuses what does not fit its card.
+A card is a JSON file with the decoder's arguments, the task's and its vocabulary, how it was
+trained, with what result, and the hash of the weights. `load` refuses what does not fit its card.
 """
 
 import dataclasses
@@ -47,12 +48,14 @@ def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: An
     """Write the weights to `path` and the card beside them, with the ending .json.
 
     Args:
-        decoder: the arguments that `model` was made with, but for the vocabulary, which is the task's.
-        facts: what else the card shall say: what it is, how it was trained, the command, results, limits.
+        decoder: the arguments that `model` was made with, but for the vocabulary, which is the
+            task's.
+        facts: what else the card shall say: what it is, how it was trained, the command, results,
+            limits.
 
     Raises:
-        ValueError: path does not end in .safetensors, the model is not what `decoder` makes, or the task is none of
-            `course.training.tasks`.
+        ValueError: path does not end in .safetensors, the model is not what `decoder` makes, or the
+            task is none of `course.training.tasks`.
         OSError: the files cannot be written.
     """
     path = files.weights(path)
@@ -79,10 +82,12 @@ def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: An
 
 
 def load(name: str | Path) -> Trained:
-    """Load a checkpoint of the course by its name, or another one by the path of its .safetensors file.
+    """Load a checkpoint of the course by its name, or another one by the path of its .safetensors
+    file.
 
     Raises:
-        ValueError: there is none, its card is missing or broken, or the weights do not fit the card.
+        ValueError: there is none, its card is missing or broken, or the weights do not fit the
+            card.
 
     >>> trained = load("copying")
     >>> tokens, _ = trained.task.encode(["1110"], ["last"])
@@ -143,17 +148,23 @@ def load(name: str | Path) -> Trained:
 def copying(
     trained: Trained, lengths: Sequence[int], place: str, digit: str
 ) -> dict[str, Float[Tensor, " lengths"]]:
-    """Measure what a copying decoder makes of n digits, all alike but `digit` at the place that is asked for: 1…10, last?
+    """Measure what a copying decoder makes of n digits, all alike but `digit` at the place that is
+    asked for: 1…10, last?
 
     Returns:
-        By length: "margin", the logit of `digit` minus that of the other one; "control", the same where all digits are
-        alike, so that a right answer is negative; "distance", L1 between the two representations that these logits come
-        from; "repeated", L1 between the representations for the string and for the string with its last digit repeated,
-        as in Theorem B.3 of Barbero et al. (2024); "swapped", how much `digit` moves the logits when the other place is
+        By length: "margin", the logit of `digit` minus that of the other one; "control", the same
+            where all digits are
+        alike, so that a right answer is negative; "distance", L1 between the two representations
+            that these logits come
+        from; "repeated", L1 between the representations for the string and for the string with its
+            last digit repeated,
+        as in Theorem B.3 of Barbero et al. (2024); "swapped", how much `digit` moves the logits
+            when the other place is
         asked for, which should be nothing.
 
     Raises:
-        ValueError: no checkpoint of a copying decoder, a length below 2, an unknown place, or another digit than 0 and 1.
+        ValueError: no checkpoint of a copying decoder, a length below 2, an unknown place, or
+            another digit than 0 and 1.
 
     >>> found = copying(load("copying"), [4, 8], "last", "0")
     >>> bool((found["margin"] > 0).all()), bool((found["control"] < 0).all())

@@ -1,7 +1,8 @@
-"""Toy tasks for small decoders: each is called with a generator and gives a batch of tokens and targets for `training.fit`.
+"""Toy tasks for small decoders: each is called with a generator and gives a batch of tokens and
+targets for `training.fit`.
 
-A row is a question in tokens and one answer: the token that the decoder must name at the row's last place. Rows are
-padded on the right, where a causal decoder cannot look.
+A row is a question in tokens and one answer: the token that the decoder must name at the row's last
+place. Rows are padded on the right, where a causal decoder cannot look.
 """
 
 import itertools
@@ -26,7 +27,8 @@ PLACES = ("first", "last")
 def batch(
     vocabulary: Sequence[str], rows: Sequence[Sequence[str]], answers: Sequence[str]
 ) -> Batch:
-    """Return tokens, padded on the right, and targets: each row's answer at its last place, nothing asked elsewhere.
+    """Return tokens, padded on the right, and targets: each row's answer at its last place, nothing
+    asked elsewhere.
 
     >>> tokens, targets = batch(["<pad>", "a", "b"], [["a"], ["b", "a"]], ["b", "a"])
     >>> tokens.tolist(), targets.tolist()
@@ -62,16 +64,18 @@ def batch(
 
 @dataclass(frozen=True)
 class Counting:
-    """How many of the letters, each x or y, are y: `<s> x y y =` has the answer 2, one token a number.
+    """How many of the letters, each x or y, are y: `<s> x y y =` has the answer 2, one token a
+    number.
 
-    Strings have a length drawn evenly from a range, and a number of y drawn evenly from those that are possible, at
-    random places: strings of one letter alone are among them. The vocabulary has a token for each answer up to `most`,
-    so a longer string may be asked about as long as it has no more y.
+    Strings have a length drawn evenly from a range, and a number of y drawn evenly from those that
+    are possible, at random places: strings of one letter alone are among them. The vocabulary has a
+    token for each answer up to `most`, so a longer string may be asked about as long as it has no
+    more y.
 
     Args:
         lengths: the least and the largest number of letters.
-        tokens: "characters" (a token a letter), "separated" (a comma between letters) or "chunks of k" (a token for
-            each string of k letters; the last chunk may be shorter).
+        tokens: "characters" (a token a letter), "separated" (a comma between letters) or "chunks of
+            k" (a token for each string of k letters; the last chunk may be shorter).
         most: the largest answer.
         size: strings in a batch.
 
@@ -130,7 +134,8 @@ class Counting:
         rows = [self.split(string) for string in strings]
         if (largest := max(string.count("y") for string in strings)) > self.most:
             raise ValueError(
-                f"strings must have at most {self.most} y, the largest answer there is, not {largest}"
+                f"strings must have at most {self.most} y, the largest answer there is, not "
+                f"{largest}"
             )
         return batch(self.vocabulary, rows, [str(string.count("y")) for string in strings])
 
@@ -153,9 +158,10 @@ class Counting:
 class RunningCount(Counting):
     """How many y so far, after every letter: `<s> x y y` has the answers 0, 1, 2, at its letters.
 
-    A batch has strings of the largest length; each draws a share of y evenly from 0 to 1, so that after n letters every
-    count from 0 to n is equally likely. Over all places small counts are more frequent: `weights` makes up for it. With
-    "separated" tokens the letters are asked about, with "chunks of k" the ends of the chunks; counts above `most` are not.
+    A batch has strings of the largest length; each draws a share of y evenly from 0 to 1, so that
+    after n letters every count from 0 to n is equally likely. Over all places small counts are more
+    frequent: `weights` makes up for it. With "separated" tokens the letters are asked about, with
+    "chunks of k" the ends of the chunks; counts above `most` are not.
 
     Args:
         lengths, tokens, most, size: as of `Counting`.
@@ -172,7 +178,9 @@ class RunningCount(Counting):
 
     @property
     def weights(self) -> Float[Tensor, " v"]:
-        """Weigh each token of the vocabulary, so that every answer counts the same: one over its frequency."""
+        """Weigh each token of the vocabulary, so that every answer counts the same: one over its
+        frequency.
+        """
         first, often = self.vocabulary.index("0"), torch.zeros(self.most + 1)
         for end in _ends(self.lengths[1], TOKENS[self.tokens]):
             often[: end + 1] += 1 / (end + 1)
@@ -181,7 +189,9 @@ class RunningCount(Counting):
         return weights
 
     def rows(self, y: Int[Tensor, "b letters"]) -> Batch:
-        """Return tokens and targets of strings of one length, 1 where a letter is y: every place is asked about."""
+        """Return tokens and targets of strings of one length, 1 where a letter is y: every place is
+        asked about.
+        """
         number = {text: place for place, text in enumerate(self.vocabulary)}
         ends = _ends(y.shape[1], TOKENS[self.tokens])
         pieces = [y[:, start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
@@ -205,8 +215,8 @@ class RunningCount(Counting):
 class Copying:
     """Which is the first, or the last, digit: `<s> 1 1 0 last` has the answer 0.
 
-    The place that is asked for is the last token: what a decoder holds of the digits before it does not depend on the
-    question. Strings are drawn as in `Counting`, from 0 and 1.
+    The place that is asked for is the last token: what a decoder holds of the digits before it does
+    not depend on the question. Strings are drawn as in `Counting`, from 0 and 1.
 
     Args:
         lengths: the least and the largest number of digits.
@@ -262,11 +272,12 @@ class Copying:
 
 @dataclass(frozen=True)
 class Retrieval:
-    """Key-value retrieval among distractors: `a1 c0 b1 a0 … ?b` has the answer 1, one token a pair of key and value.
+    """Key-value retrieval among distractors: `a1 c0 b1 a0 … ?b` has the answer 1, one token a pair
+    of key and value.
 
-    Some keys are asked for, one after another behind the pairs. Each of them stands once among the pairs, at a random
-    place; the pairs elsewhere have other keys, which may repeat, and any value. What is an answer and what is noise is
-    decided by the question alone.
+    Some keys are asked for, one after another behind the pairs. Each of them stands once among the
+    pairs, at a random place; the pairs elsewhere have other keys, which may repeat, and any value.
+    What is an answer and what is noise is decided by the question alone.
 
     Args:
         lengths: the least and the largest number of pairs; one number is drawn for a batch.
@@ -295,7 +306,8 @@ class Retrieval:
         require.integer("values", self.values, 2, 10)
         if require.integer("asked", self.asked, 1) > min(self.keys - 1, self.lengths[0]):
             raise ValueError(
-                f"asked must be below keys = {self.keys} and at most lengths = {self.lengths}, not {self.asked}"
+                f"asked must be below keys = {self.keys} and at most lengths = {self.lengths}, "
+                f"not {self.asked}"
             )
 
     @property
@@ -350,11 +362,13 @@ class Retrieval:
 
 @dataclass(frozen=True)
 class Rivals(Retrieval):
-    """Retrieval in which no key stands twice: `k7=1 k3=0 k9=1 … ?k3` has the answer 0, so n pairs are n different keys.
+    """Retrieval in which no key stands twice: `k7=1 k3=0 k9=1 … ?k3` has the answer 0, so n pairs
+    are n different keys.
 
-    In `Retrieval` the distractors come from a few keys at any length. Here every pair is another rival, so the number of
-    rivals grows with the length, as in multi-query associative recall (MQAR, Arora et al., 2024). The keys of a row are
-    drawn from all keys, so each of them is seen in training.
+    In `Retrieval` the distractors come from a few keys at any length. Here every pair is another
+    rival, so the number of rivals grows with the length, as in multi-query associative recall
+    (MQAR, Arora et al., 2024). The keys of a row are drawn from all keys, so each of them is seen
+    in training.
 
     Args:
         keys: how many there are, at least as many as pairs.
@@ -374,7 +388,8 @@ class Rivals(Retrieval):
         require.integer("values", self.values, 2, 10)
         if self.lengths[1] > self.keys:
             raise ValueError(
-                f"lengths must be at most keys = {self.keys}, as no key stands twice, not {self.lengths}"
+                f"lengths must be at most keys = {self.keys}, as no key stands twice, not "
+                f"{self.lengths}"
             )
         if require.integer("asked", self.asked, 1) > self.lengths[0]:
             raise ValueError(f"asked must be at most lengths = {self.lengths}, not {self.asked}")
@@ -403,9 +418,11 @@ class Rivals(Retrieval):
 
 @dataclass(frozen=True)
 class Recall(Retrieval):
-    """Retrieval with two tokens a pair, its key and then its value: `a 1 c 0 b 1 … ?b` has the answer 1.
+    """Retrieval with two tokens a pair, its key and then its value: `a 1 c 0 b 1 … ?b` has the
+    answer 1.
 
-    Associative recall: the value is found by its content and read at its neighbour's place, so that it takes both.
+    Associative recall: the value is found by its content and read at its neighbour's place, so that
+    it takes both.
 
     Args:
         lengths, keys, values, asked, size: as of `Retrieval`; lengths count pairs.
@@ -449,10 +466,12 @@ class Recall(Retrieval):
 
 @dataclass(frozen=True)
 class Language:
-    """Characters of the course's own prose (`data/prose.txt`): each is to be named from those before it.
+    """Characters of the course's own prose (`data/prose.txt`): each is to be named from those
+    before it.
 
-    The first four fifths are for training, the last fifth is held out. The text has 3,228 characters: a control that
-    shows whether a change breaks ordinary language, not a language model.
+    The first four fifths are for training, the last fifth is held out. The text has 3,228
+    characters: a control that shows whether a change breaks ordinary language, not a language
+    model.
 
     Args:
         lengths: the least and the largest number of characters; one number is drawn for a batch.
@@ -477,7 +496,8 @@ class Language:
         require.choice("part", self.part, ("training", "held out"))
         if self.lengths[1] >= len(self.characters):
             raise ValueError(
-                f"lengths must be below {len(self.characters)}, the characters of the {self.part} part"
+                f"lengths must be below {len(self.characters)}, the characters of the {self.part} "
+                f"part"
             )
 
     @property
@@ -569,7 +589,9 @@ def _ends(n: int, k: int) -> list[int]:
 
 
 def _piece(y: Int[Tensor, "b k"]) -> Int[Tensor, " b"]:
-    """The place of a piece among all strings of 1, 2, … letters, each length in the order of its letters."""
+    """The place of a piece among all strings of 1, 2, … letters, each length in the order of its
+    letters.
+    """
     k = y.shape[1]
     return 2**k - 2 + (y * 2 ** torch.arange(k - 1, -1, -1)).sum(1)
 

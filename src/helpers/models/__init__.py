@@ -1,7 +1,8 @@
 """Real language models: the embedded default, a hub id or a local folder, all through `load`.
 
-The default is SmolLM2-135M-Instruct, which travels inside a Python package and so arrives wherever pip works.
-Its 4-bit weights are unpacked once to fp32 safetensors (only 43% of the values survive fp16, 13% bf16).
+The default is SmolLM2-135M-Instruct, which travels inside a Python package and so arrives wherever
+pip works. Its 4-bit weights are unpacked once to fp32 safetensors (only 43% of the values survive
+fp16, 13% bf16).
 """
 
 import functools
@@ -31,7 +32,8 @@ DEFAULT = _package.SMOLLM2.name
 _ATTENTION = ("sdpa", "eager")
 _SHARDED = "auto"  # the device that stands for all there are
 _BOTH = "is an encoder and a decoder; this course needs a decoder alone (causal language model)"
-# what files hold beside a decoder's weights: buffers, the embedding once more, a head for values, layers that draft
+# what files hold beside a decoder's weights: buffers, the embedding once more, a head for values,
+# layers that draft
 _SPARE = re.compile(
     r"inv_freq$|position_ids$|\.(attn|attention)\.(masked_)?bias$|^lm_head\.weight$|^v_head\.|^(model\.)?mtp\b"
 )
@@ -55,7 +57,9 @@ class LanguageModel(NamedTuple):
 
     @property
     def short(self) -> str:
-        """Return the name as figures write it: the last part of a folder or a hub id, unless that is the default's name."""
+        """Return the name as figures write it: the last part of a folder or a hub id, unless that
+        is the default's name.
+        """
         last = Path(self.name).name
         return self.name if not last or last == DEFAULT else last
 
@@ -77,18 +81,20 @@ def load(
 ) -> LanguageModel:
     """Load a decoder and its tokenizer: `model, tokenizer = models.load()`.
 
-    Only safetensors weights are read and no code of a model's own is run. In fp16 and bf16 the rotary
-    frequencies stay fp32.
+    Only safetensors weights are read and no code of a model's own is run. In fp16 and bf16 the
+    rotary frequencies stay fp32.
 
     Args:
         name: the embedded default (fetched and converted at the first call), a hub id such as
-            "Qwen/Qwen2.5-0.5B-Instruct", or a folder that `save_pretrained` wrote. Or a decoder of transformers that is in
-            memory, together with its `tokenizer`: it is taken as it is, where it is, and put in evaluation mode.
+            "Qwen/Qwen2.5-0.5B-Instruct", or a folder that `save_pretrained` wrote. Or a decoder of
+            transformers that is in memory, together with its `tokenizer`: it is taken as it is,
+            where it is, and put in evaluation mode.
         dtype: "fp32", "fp16", "bf16", "fp64" or the torch type.
-        device: where to put it; the best there is when None. "auto" shares the layers out over all devices there are
-            (`device_map`, which needs the package accelerate), for a model that is too large for one.
-        attention: "sdpa" (an architecture without it, such as Gemma 2, gets "eager"), or "eager", which alone
-            can return attention maps.
+        device: where to put it; the best there is when None. "auto" shares the layers out over all
+            devices there are (`device_map`, which needs the package accelerate), for a model that
+            is too large for one.
+        attention: "sdpa" (an architecture without it, such as Gemma 2, gets "eager"), or "eager",
+            which alone can return attention maps.
         tokenizer: of a model in memory; others bring their own.
 
     Raises:
@@ -99,7 +105,8 @@ def load(
     >>> model.config.num_hidden_layers
     30
     """
-    import transformers  # takes as long as torch to import: whoever loads no model need not wait for it
+    # takes as long as torch to import: whoever loads no model need not wait for it
+    import transformers
 
     require.choice("attention", attention, _ATTENTION)
     if isinstance(name, transformers.PreTrainedModel):
@@ -107,7 +114,8 @@ def load(
     require.instance("name", name, str | Path, "a hub id, a folder or a decoder of transformers")
     if tokenizer is not None:
         raise ValueError("tokenizer is for a model in memory: a hub id or a folder brings its own")
-    transformers.utils.logging.disable_progress_bar()  # a load takes a second; its bar would stay in a page as a dead widget
+    # a load takes a second; its bar would stay in a page as a dead widget
+    transformers.utils.logging.disable_progress_bar()
     number, place = compute.dtype(dtype), None if device == _SHARDED else compute.device(device)
     source = embedded() if name == DEFAULT else _source(name)
     options = {
@@ -164,7 +172,8 @@ def _in_memory(network: "transformers.PreTrainedModel", tokenizer: object) -> La
     if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
         given = "there is none" if tokenizer is None else f"not {require.brief(tokenizer)}"
         raise ValueError(
-            f"tokenizer must be the model's own, as in models.load(model, tokenizer=tokenizer), {given}"
+            f"tokenizer must be the model's own, as in models.load(model, tokenizer=tokenizer), "
+            f"{given}"
         )
     if network.get_output_embeddings() is None:
         raise ValueError(
@@ -184,7 +193,8 @@ def _check_decoder(name: str, config: "transformers.PreTrainedConfig") -> None:
     encoders = transformers.models.auto.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     if config.model_type in encoders and not getattr(config, "is_decoder", False):
         raise ValueError(
-            f"{name} is a {config.model_type} encoder; this course needs a decoder (causal language model)"
+            f"{name} is a {config.model_type} encoder; this course needs a decoder (causal "
+            f"language model)"
         )
 
 
@@ -211,7 +221,8 @@ def _source(name: str | Path) -> str | Path:
         raise ValueError(f"{name} holds no config.json: write the folder with save_pretrained")
     if not any(folder.glob("*.safetensors")):
         raise ValueError(
-            f"{name} holds no .safetensors weights, and pickled ones (.bin, .pt), which can run code, "
+            f"{name} holds no .safetensors weights, and pickled ones (.bin, .pt), which can run "
+            f"code, "
             f"are not opened: {_RESAVE}"
         )
     return folder
@@ -232,7 +243,9 @@ def _check_config(name: str | Path, path: Path) -> None:
 
 
 def _unreachable(name: str) -> bool:
-    """Whether the hub is out of reach: then what is on this computer counts, without minutes of retries."""
+    """Whether the hub is out of reach: then what is on this computer counts, without minutes of
+    retries.
+    """
     try:
         get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=10)
     except (hub.RepositoryNotFoundError, hub.EntryNotFoundError, ValueError):

@@ -1,4 +1,6 @@
-"""A file fetched from the network: resumed where it broke off, held against its hash, with room on the disk."""
+"""A file fetched from the network: resumed where it broke off, held against its hash, with room on
+the disk.
+"""
 
 import contextlib
 import errno
@@ -37,8 +39,8 @@ def sha256(path: str | Path) -> str:
 def download(url: str, target: str | Path, expected: str, attempts: int = 3, **settings) -> Path:
     """Fetch `url` into `target`, going on where an earlier, interrupted call stopped.
 
-    What has arrived lies beside `target` with the ending `.part`; it becomes `target` only when its hash is
-    right. Of two processes at once, one fetches and the other waits.
+    What has arrived lies beside `target` with the ending `.part`; it becomes `target` only when its
+    hash is right. Of two processes at once, one fetches and the other waits.
 
     Args:
         url: http, https or file address.
@@ -49,8 +51,8 @@ def download(url: str, target: str | Path, expected: str, attempts: int = 3, **s
 
     Raises:
         ValueError: an argument of a wrong type, or no attempt.
-        OSError: the server cannot be reached or refuses, what it sends has another hash (also when fetched
-            afresh), or the disk is full.
+        OSError: the server cannot be reached or refuses, what it sends has another hash (also when
+            fetched afresh), or the disk is full.
 
     >>> from helpers import data
     >>> target = Path("copy.txt").resolve()
@@ -120,7 +122,8 @@ def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
 
 @contextlib.contextmanager
 def room(folder: str | Path, needed: int = 0) -> Iterator[None]:
-    """Check that `folder`'s disk has `needed` bytes free, and say so in one sentence when it fills up.
+    """Check that `folder`'s disk has `needed` bytes free, and say so in one sentence when it fills
+    up.
 
     Raises:
         ValueError: needed is no number of bytes.

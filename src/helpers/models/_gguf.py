@@ -1,4 +1,6 @@
-"""From a GGUF file to what transformers reads: weights, configuration and tokenizer of a Llama-type model."""
+"""From a GGUF file to what transformers reads: weights, configuration and tokenizer of a Llama-type
+model.
+"""
 
 import errno
 from pathlib import Path
@@ -24,13 +26,15 @@ _LAYER = {
 
 
 def convert(source: Path, folder: Path, initializer_range: float) -> None:
-    """Write the Llama-type GGUF file `source` as a dense fp32 model and its tokenizer into `folder`.
+    """Write the Llama-type GGUF file `source` as a dense fp32 model and its tokenizer into
+    `folder`.
 
-    GGUF does not say how the weights were initialised, so `initializer_range` is what the model's published configuration
-    says: a network with random weights is drawn with this standard deviation.
+    GGUF does not say how the weights were initialised, so `initializer_range` is what the model's
+    published configuration says: a network with random weights is drawn with this standard
+    deviation.
 
-    transformers can read GGUF, to the same weights bit for bit (a test holds it), but takes 20 seconds of processor time
-    for the default where this takes 6, and loses the splitting of digits.
+    transformers can read GGUF, to the same weights bit for bit (a test holds it), but takes 20
+    seconds of processor time for the default where this takes 6, and loses the splitting of digits.
 
     Raises:
         OSError: the disk is full.

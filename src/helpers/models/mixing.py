@@ -2,11 +2,12 @@
 
 Two experiments on random input, once a model:
 
-Every layer's attention is given one vector at all positions. Its queries then differ only by what rotates them, so layout,
-share and frequencies of rotary positions can be read off them; its mask says how far back it sees.
+Every layer's attention is given one vector at all positions. Its queries then differ only by what
+rotates them, so layout, share and frequencies of rotary positions can be read off them; its mask
+says how far back it sees.
 
-Every layer's attention returns zeros, and the layer's first input changes. If the last output moves, something else
-mixes tokens in this layer. Names of classes only say what to call it.
+Every layer's attention returns zeros, and the layer's first input changes. If the last output
+moves, something else mixes tokens in this layer. Names of classes only say what to call it.
 """
 
 import contextlib
@@ -51,14 +52,18 @@ class _Layer(NamedTuple):
 
 
 class _Heard:
-    """What `_listen` and `_mask` keep while a network reads: each layer's attention, and the masks that were made."""
+    """What `_listen` and `_mask` keep while a network reads: each layer's attention, and the masks
+    that were made.
+    """
 
     def __init__(self):
         self.layers: dict[int, dict[str, Any]] = {}
         self.masks: list[tuple[Tensor, Callable]] = []
 
     def function(self, mask: Tensor | None) -> Callable | None:
-        """Return the function of positions from which a mask was made; None where the layer has no mask of ours."""
+        """Return the function of positions from which a mask was made; None where the layer has no
+        mask of ours.
+        """
         if mask is None:
             return None
         place = mask.untyped_storage().data_ptr()
@@ -91,7 +96,9 @@ def _listen(
 
 
 def _mask(*arguments, **named) -> Tensor:
-    """Make transformers' mask, also where it would be left out, and keep the function of positions behind it."""
+    """Make transformers' mask, also where it would be left out, and keep the function of positions
+    behind it.
+    """
     import transformers
 
     made = transformers.masking_utils.sdpa_mask(
@@ -114,7 +121,8 @@ def _nothing(module, query, key, value, attention_mask, **rest):
 def _attending(
     network: "transformers.PreTrainedModel", name: str, function: Callable | None = None
 ) -> Iterator[None]:
-    """Run a block with another attention in every layer: one that transformers knows, or `function` under this name.
+    """Run a block with another attention in every layer: one that transformers knows, or `function`
+    under this name.
 
     >>> from helpers import models
     >>> network = models.default().model
@@ -186,7 +194,9 @@ def _is_a_difference(block: torch.nn.Module) -> bool:
 def _unheard(
     block: torch.nn.Module, takes_means: bool, latent: bool, sets: dict[str, Tensor]
 ) -> _Layer:
-    """Describe a layer whose attention, if it has any, cannot be replaced: nothing that needs its weights is measured."""
+    """Describe a layer whose attention, if it has any, cannot be replaced: nothing that needs its
+    weights is measured.
+    """
     if _is_a_difference(block):
         return _Layer(_DIFFERENCE, False, False, next(iter(sets.values()), None))
     if takes_means:
@@ -197,9 +207,11 @@ def _unheard(
 def _takes_means(
     network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module], tolerance: float
 ) -> dict[int, bool]:
-    """Find the layers that add one vector at all positions where one vector stands at all: a mean of equal values.
+    """Find the layers that add one vector at all positions where one vector stands at all: a mean
+    of equal values.
 
-    Attention does, whatever its weights; a state that builds up, or a convolution that has begun, does not.
+    Attention does, whatever its weights; a state that builds up, or a convolution that has begun,
+    does not.
     """
     added = _added(network, blocks, lambda drawn: drawn[:, :1].expand_as(drawn))
     return {
@@ -213,7 +225,8 @@ def _mixes_otherwise(
 ) -> dict[int, bool]:
     """Find the layers in which a token still moves a later one where all attention returns zeros.
 
-    What mixes tokens outside of the layers is found in the states of the whole network, and told of every layer.
+    What mixes tokens outside of the layers is found in the states of the whole network, and told of
+    every layer.
     """
     with _attending(network, "helpers_nothing", _nothing):
         before, after = (
@@ -239,13 +252,16 @@ def _added(
     blocks: list[torch.nn.Module],
     change: Callable[[Tensor], Tensor],
 ) -> dict[int, Tensor]:
-    """Return what each layer adds to random vectors (n, d) that stand in the place of its states; none of odd layers."""
+    """Return what each layer adds to random vectors (n, d) that stand in the place of its states;
+    none of odd layers.
+    """
     given, found = {}, {}
 
     def give(number: int) -> Callable:
         def hook(module: torch.nn.Module, arguments: tuple, named: dict) -> tuple[tuple, dict]:
             def instead(states: Tensor) -> Tensor:
-                # small, so that what a layer adds is not rounded away beside them; layers norm their input
+                # small, so that what a layer adds is not rounded away beside them; layers norm
+                # their input
                 drawn = _SIZE * torch.randn(
                     states.shape, generator=torch.Generator().manual_seed(0)
                 ).to(states)
@@ -277,7 +293,9 @@ def _added(
 
 
 def _another_first(drawn: Tensor) -> Tensor:
-    """Return vectors of which the first one is another; not its negative, which a product of two of its maps hides."""
+    """Return vectors of which the first one is another; not its negative, which a product of two of
+    its maps hides.
+    """
     changed = drawn.clone()
     changed[:, 0] = drawn[:, 0].flip(-1)
     return changed
@@ -292,14 +310,17 @@ def _ids(network: "transformers.PreTrainedModel", first: int = 0) -> Tensor:
 
 
 def _differ(one: Tensor, other: Tensor, tolerance: float) -> bool:
-    """Whether two outputs differ by more than a tenth of the tolerance and the rounding of the vectors given."""
+    """Whether two outputs differ by more than a tenth of the tolerance and the rounding of the
+    vectors given.
+    """
     scale = float(one.float().abs().max())
     rounding = 4 * _SIZE * torch.finfo(one.dtype).eps
     return float((one - other).float().abs().max()) > max(tolerance / 10 * scale, rounding)
 
 
 def frequencies(network: "transformers.PreTrainedModel") -> dict[str, Tensor]:
-    """Return the rotary frequencies of a network by kind of layer, as it uses them; none for one without.
+    """Return the rotary frequencies of a network by kind of layer, as it uses them; none for one
+    without.
 
     >>> from helpers import models
     >>> {kind: len(found) for kind, found in frequencies(models.default().model).items()}
@@ -332,7 +353,9 @@ def _blocks(network: "transformers.PreTrainedModel") -> list[torch.nn.Module]:
 def _calls(
     network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module]
 ) -> dict[int, dict[str, Any]]:
-    """Return what each layer's attention is given when one vector stands at all positions; none where it cannot be replaced."""
+    """Return what each layer's attention is given when one vector stands at all positions; none
+    where it cannot be replaced.
+    """
     _heard.append(_Heard())
     try:
         with contextlib.ExitStack() as hooks:
@@ -370,7 +393,9 @@ def _instead(
 def _turned(
     query: Tensor, sets: list[Tensor], tolerance: float
 ) -> tuple[Tensor | None, str | None, float]:
-    """Frequencies, layout and share of the dimensions by which the queries (heads, n, d) are turned from place to place."""
+    """Frequencies, layout and share of the dimensions by which the queries (heads, n, d) are turned
+    from place to place.
+    """
     first, width = query[:, :1].expand_as(query), query.shape[-1]
     scale = float(query.abs().max()) or 1.0
 
@@ -400,7 +425,9 @@ def _candidates(sets: list[Tensor], width: int) -> Iterator[tuple[Tensor, int, s
 
 
 def _window(sees: Callable | None, mask: Tensor | None, context: int) -> int | None:
-    """Return how many tokens a layer sees at most, from its mask; None where it sees all up to the context."""
+    """Return how many tokens a layer sees at most, from its mask; None where it sees all up to the
+    context.
+    """
     if sees is None:
         return (
             None
@@ -416,7 +443,9 @@ def _window(sees: Callable | None, mask: Tensor | None, context: int) -> int | N
 
 
 def _widest(row: Callable[[int], Tensor], n: int) -> int | None:
-    """Return the width of what the last token sees, or the last one before that: of chunks the last is cut short."""
+    """Return the width of what the last token sees, or the last one before that: of chunks the last
+    is cut short.
+    """
     last = n - 1
     first = int(row(last).int().argmax())
     if first == 0:

@@ -45,9 +45,11 @@ class _Frame(NamedTuple):
 
 
 def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
-    """Show a figure with alt text (what a reader who cannot see it must know) and an optional caption.
+    """Show a figure with alt text (what a reader who cannot see it must know) and an optional
+    caption.
 
-    A built page's output carries as `drawn` what the figure shows, in words and numbers (`tests/drawn` holds them).
+    A built page's output carries as `drawn` what the figure shows, in words and numbers
+    (`tests/drawn` holds them).
 
     Raises:
         ValueError: `figure` is not a Matplotlib figure (or a part of one), or `alt` is empty.
@@ -92,8 +94,8 @@ def explore(
             `caption`, `labels` or `start`.
 
     Raises:
-        ValueError: no controls or more than three, more than 80 states together, a `labels` or `start` of
-            no control, or a `draw` that does not take the controls.
+        ValueError: no controls or more than three, more than 80 states together, a `labels` or
+            `start` of no control, or a `draw` that does not take the controls.
 
     >>> import pandas as pd
     >>> squares = explore(lambda n: pd.DataFrame({"n²": [n * n]}), caption="Squares", n=[1, 2])
@@ -104,7 +106,8 @@ def explore(
         raise ValueError(f"explore takes one to three controls, not {len(controls)}")
     if unknown := {*(labels or ()), *(start or ())} - set(controls):
         raise ValueError(
-            f"labels and start name {', '.join(unknown)}, but the controls are {', '.join(controls)}"
+            f"labels and start name {', '.join(unknown)}, but the controls are "
+            f"{', '.join(controls)}"
         )
     try:
         inspect.signature(draw).bind(**controls)
@@ -123,7 +126,9 @@ def explore(
 
 
 class _Explorer:
-    """What `explore` returns: displays as an ipywidgets panel, or as a still player while a page is built."""
+    """What `explore` returns: displays as an ipywidgets panel, or as a still player while a page is
+    built.
+    """
 
     def __init__(
         self, draw: Callable[..., Any], controls: dict[str, _controls.Control], caption: str
@@ -167,7 +172,9 @@ class _Explorer:
         return _live.Panel(list(self.controls.values()), self.frame, self.caption).box
 
     def still(self) -> str:
-        """Write the kernel-free player: HTML with native inputs, one frame per state, and its script."""
+        """Write the kernel-free player: HTML with native inputs, one frame per state, and its
+        script.
+        """
         controls = list(self.controls.values())
         states = list(itertools.product(*(range(len(c.values)) for c in controls)))
         first = states.index(tuple(c.start for c in controls))

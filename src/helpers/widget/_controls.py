@@ -18,7 +18,9 @@ class Control(NamedTuple):
 def control(
     name: str, values: Iterable, labels: Mapping[str, str], start: Mapping[str, Any]
 ) -> Control:
-    """Make a slider of numbers, a choice of strings or of a mapping from label to value, a switch of `[False, True]`."""
+    """Make a slider of numbers, a choice of strings or of a mapping from label to value, a switch
+    of `[False, True]`.
+    """
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValueError(f"{name} must be a list of values, not {values!r}")
     names, values = (

@@ -1,4 +1,6 @@
-"""What a figure shows, in lines of text: titles, labels, colours and numbers. A built page carries them with its figures."""
+"""What a figure shows, in lines of text: titles, labels, colours and numbers. A built page carries
+them with its figures.
+"""
 
 import math
 from collections.abc import Iterable
@@ -25,7 +27,9 @@ _ROUNDING = 2e-12  # what is smaller is taken for rounding
 
 
 def lines(figure: Figure) -> list[str]:
-    """List titles, scales and labels of the axes, and under each what it holds: one line of text for what looks alike."""
+    """List titles, scales and labels of the axes, and under each what it holds: one line of text
+    for what looks alike.
+    """
     title = figure.get_suptitle()
     found = [f"figure: {title}"] if title else []
     for ax in figure.axes:

@@ -45,7 +45,8 @@ class Panel:
         self.status, self.body, self.printed = widgets.HTML(), widgets.HTML(), widgets.HTML()
         self.status.add_class("explore-state")
         self.body.add_class("explore-frame")
-        # drawing stays in the main thread, where the stop button reaches it; JupyterLab may report a change in another
+        # drawing stays in the main thread, where the stop button reaches it; JupyterLab may report
+        # a change in another
         self._loop = _loop()
         self._waiting: asyncio.TimerHandle | None = None  # the next drawing
         self._pause: asyncio.TimerHandle | None = None  # the next step of Play
@@ -103,7 +104,9 @@ class Panel:
         self._waiting = self._loop.call_later(_DEBOUNCE, self._update)
 
     def _update(self) -> None:
-        """Draw the present state. Whatever draw does, the state says how it ended, and the last picture stays."""
+        """Draw the present state. Whatever draw does, the state says how it ended, and the last
+        picture stays.
+        """
         state, heard = self._state(), io.StringIO()
         old = f" The picture still shows {self._values(self._shown)}." if self._shown else ""
         try:

@@ -1,4 +1,6 @@
-"""What a drawing becomes: an image with alt text, or a short table, as HTML that needs no other file."""
+"""What a drawing becomes: an image with alt text, or a short table, as HTML that needs no other
+file.
+"""
 
 import base64
 import contextlib
@@ -34,7 +36,9 @@ STYLE = (Path(__file__).parent / "picture.css").read_text().split("*/\n")[1]
 
 
 def _dark_is_little(map: AxesImage) -> bool:
-    """Whether the least value has another colour than the page: turned light for dark, it would become the most."""
+    """Whether the least value has another colour than the page: turned light for dark, it would
+    become the most.
+    """
     return min(map.cmap(0.0)[:3]) < 0.5
 
 
@@ -61,7 +65,9 @@ def whole(figure: Any) -> Figure:
 
 
 def _level(figure: Figure) -> None:
-    """Each y axis' name goes above its axis, where it can be read; upright, a long one was cut off. The figure is laid out."""
+    """Each y axis' name goes above its axis, where it can be read; upright, a long one was cut off.
+    The figure is laid out.
+    """
     for ax in figure.axes:
         label, box = ax.yaxis.label, ax.get_window_extent()
         if (
@@ -88,7 +94,9 @@ def _level(figure: Figure) -> None:
 
 
 def _spread(figure: Figure) -> None:
-    """The names at the ends of lines, as `style.label` wrote them, go apart where they would touch. The figure is laid out."""
+    """The names at the ends of lines, as `style.label` wrote them, go apart where they would touch.
+    The figure is laid out.
+    """
     for ax in figure.axes:
         box, places, ends = ax.get_window_extent(), [], []
         for text in ax.texts:
@@ -108,7 +116,9 @@ def _spread(figure: Figure) -> None:
 
 
 def _ticks(ax: Axes) -> list[Text]:
-    """The numbers that stand at an axis; Matplotlib keeps some beyond its ends, and draws none of them."""
+    """The numbers that stand at an axis; Matplotlib keeps some beyond its ends, and draws none of
+    them.
+    """
     found = []
     for axis, (low, high) in (
         ((ax.xaxis, sorted(ax.get_xlim())), (ax.yaxis, sorted(ax.get_ylim()))) if ax.axison else ()
@@ -127,7 +137,9 @@ def _seen(text: Text) -> bool:
 
 
 def _ink(text: Text) -> Bbox:
-    """Where a text's letters are: its box has air above and below them, at a side where it stands upright."""
+    """Where a text's letters are: its box has air above and below them, at a side where it stands
+    upright.
+    """
     text.get_window_extent()  # settles the place of a note; with its arrow, which is no text
     box = Text.get_window_extent(text)
     air = 0.2 * text.get_size() * text.figure.dpi / 72
@@ -135,8 +147,9 @@ def _ink(text: Text) -> Bbox:
 
 
 def _faults(figure: Figure) -> list[str]:
-    """What could not be read of a figure that is laid out: text beyond its edge, over text or lines, points beyond the axes;
-    and number types that are drawn in another's line."""
+    """What could not be read of a figure that is laid out: text beyond its edge, over text or
+    lines, points beyond the axes; and number types that are drawn in another's line.
+    """
     texts = [*figure.texts]  # a title above all panels is among them
     found = []
     for ax in figure.axes:
@@ -181,7 +194,9 @@ def _faults(figure: Figure) -> list[str]:
 
 
 def _laid_out(figure: Figure) -> list[str]:
-    """Puts the names of a figure where they can be read, once and for all; what could not, see `_faults`."""
+    """Puts the names of a figure where they can be read, once and for all; what could not, see
+    `_faults`.
+    """
     if (
         figure.get_layout_engine() and figure.axes
     ):  # names are put in their places before anything is drawn
@@ -224,10 +239,11 @@ def _reword(figure: Figure) -> None:
 
 
 def image(figure: Any, alt: str) -> str:
-    """Return the figure as an `<img>` that holds its own bytes: lossless WebP of 128 colours. Closes the figure.
+    """Return the figure as an `<img>` that holds its own bytes: lossless WebP of 128 colours.
+    Closes the figure.
 
-    On a page of the book it is an `<svg>` whose text is text, and a second one for phones; an image stays what is a
-    matrix, and what would weigh more as a drawing. `data-image` names the reason.
+    On a page of the book it is an `<svg>` whose text is text, and a second one for phones; an image
+    stays what is a matrix, and what would weigh more as a drawing. `data-image` names the reason.
 
     >>> image(Figure(), "Nothing is drawn.")[:4]
     '<img'
@@ -241,7 +257,9 @@ def image(figure: Any, alt: str) -> str:
 
 
 def _made(figure: Figure, alt: str, drawing: bool) -> str:
-    """What `image` makes of it, as text if it is a `drawing`. A build keeps it: the figure itself stays as it is then."""
+    """What `image` makes of it, as text if it is a `drawing`. A build keeps it: the figure itself
+    stays as it is then.
+    """
     held = b""
     with contextlib.suppress(
         AttributeError, TypeError, pickle.PicklingError

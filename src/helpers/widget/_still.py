@@ -1,4 +1,6 @@
-"""The player for a page without a kernel: native inputs, every frame drawn beforehand, and a short script."""
+"""The player for a page without a kernel: native inputs, every frame drawn beforehand, and a short
+script.
+"""
 
 import html
 import json
@@ -13,9 +15,11 @@ STYLE, _SCRIPT = (
 
 
 def page(controls: list[Control], frames: list, first: int, caption: str) -> str:
-    """Write the player's HTML. `frames` are (body, finding), the last control's values running fastest; `first` is shown.
+    """Write the player's HTML. `frames` are (body, finding), the last control's values running
+    fastest; `first` is shown.
 
-    It carries no id and nothing drawn by chance: two builds are equal, and two equal widgets fit on one page.
+    It carries no id and nothing drawn by chance: two builds are equal, and two equal widgets fit on
+    one page.
     """
     body, finding = frames[first]
     data = {
@@ -26,7 +30,8 @@ def page(controls: list[Control], frames: list, first: int, caption: str) -> str
     inputs = "".join(_native(k, control) for k, control in enumerate(controls))
     return (
         f'<figure class="explore" data-prevent-swipe><style>{STYLE}{_picture.STYLE}</style>'
-        f'<div class="explore-controls" role="group" aria-label="{html.escape(caption, quote=True)}">{inputs}</div>'
+        f'<div class="explore-controls" role="group" '
+        f'aria-label="{html.escape(caption, quote=True)}">{inputs}</div>'
         f'<div class="explore-frame">{body}</div>'
         f'<p class="explore-finding" aria-live="polite">{html.escape(finding)}</p>'
         f"<figcaption>{html.escape(caption)}</figcaption>"
@@ -49,11 +54,13 @@ def _native(k: int, control: Control) -> str:
     else:
         now = control.names[control.start]
         box = (
-            f'<input type="range" autocomplete="off" min="0" max="{last}" step="1" value="{control.start}"'
+            f'<input type="range" autocomplete="off" min="0" max="{last}" step="1" '
+            f'value="{control.start}"'
             f' aria-valuetext="{now}">'
         )
         beside = (
             f'<output aria-live="off">{now}</output>'
-            f'<button type="button" data-plays="{k}" data-label="{label}" aria-label="Play: {label}">▶ Play</button>'
+            f'<button type="button" data-plays="{k}" data-label="{label}" aria-label="Play: '
+            f'{label}">▶ Play</button>'
         )
     return f'<div class="explore-control"><label><span>{label}</span>{box}</label>{beside}</div>'

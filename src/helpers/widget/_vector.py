@@ -1,6 +1,8 @@
-"""A figure as inline vector graphics: its text is text in the page's face, its colours turn with the page.
+"""A figure as inline vector graphics: its text is text in the page's face, its colours turn with
+the page.
 
-A phone gets a second drawing, as narrow as its smallest letters allow. Pages alone have them; a notebook shows an image.
+A phone gets a second drawing, as narrow as its smallest letters allow. Pages alone have them; a
+notebook shows an image.
 """
 
 import collections
@@ -41,7 +43,9 @@ def _turned(colour: str) -> str:
 
 
 def drawn(figure: Figure, alt: str, kind: str) -> str:
-    """Return the figure, which is laid out, as an `<svg>` of a class: no background, no names that nothing needs, digits seen."""
+    """Return the figure, which is laid out, as an `<svg>` of a class: no background, no names that
+    nothing needs, digits seen.
+    """
     grounds = [
         part.patch for part in (figure, *figure.axes) if to_hex(part.get_facecolor()) == "#ffffff"
     ]
@@ -91,7 +95,9 @@ def drawn(figure: Figure, alt: str, kind: str) -> str:
 
 
 def _path(written: str) -> str:
-    """A path with a decimal; a broken line goes on from point to point, without those that lie between their neighbours."""
+    """A path with a decimal; a broken line goes on from point to point, without those that lie
+    between their neighbours.
+    """
     if re.search(r"[CQz]", written):
         return re.sub(r"-?\d+\.\d+", _short, written)
     parts = []
@@ -187,7 +193,8 @@ def _slim(figure: Figure, letters: float) -> None:
 
 
 def narrow(held: bytes, lay_out: Callable[[Figure], list[str]], alt: str) -> str:
-    """Draw a pickled figure again for a phone; none where its marks would have no room, or its texts would meet.
+    """Draw a pickled figure again for a phone; none where its marks would have no room, or its
+    texts would meet.
 
     Args:
         lay_out: puts the names of a figure where they can be read, and returns what cannot.

@@ -1,4 +1,6 @@
-"""The head atlas: every head of a model on one prompt, where each token looks, with and without a kernel."""
+"""The head atlas: every head of a model on one prompt, where each token looks, with and without a
+kernel.
+"""
 
 import base64
 import html
@@ -35,8 +37,8 @@ class Reading(NamedTuple):
 class Atlas:
     """All heads on one prompt: choose a head, point at a token (or tab to it), see where it looks.
 
-    With a kernel the reader types the prompt. In a built page one picture sheet of all maps and a short script
-    show them.
+    With a kernel the reader types the prompt. In a built page one picture sheet of all maps and a
+    short script show them.
 
     Args:
         read: from a prompt to its `Reading`.
@@ -44,8 +46,8 @@ class Atlas:
         caption: what the widget shows.
 
     Raises:
-        ValueError: no prompt or caption, a prompt of fewer than two tokens or more than `MOST_TOKENS`, or maps that
-            are not row-stochastic and causal.
+        ValueError: no prompt or caption, a prompt of fewer than two tokens or more than
+            `MOST_TOKENS`, or maps that are not row-stochastic and causal.
     """
 
     def __init__(self, read: Callable[[str], Reading], prompt: str, caption: str):
@@ -77,7 +79,9 @@ class Atlas:
         return sorted(range(len(scores)), key=lambda k: (-scores[k], k))
 
     def sheet(self) -> str:
-        """All maps in one picture, a layer in each row; a grey value is the square root of a weight."""
+        """All maps in one picture, a layer in each row; a grey value is the square root of a
+        weight.
+        """
         layers, heads, n, _ = self.maps.shape
         tiles = self.maps.permute(0, 2, 1, 3).reshape(layers * n, heads * n)
         grey = (255 * tiles.double().clamp(0, 1).sqrt()).round().to(torch.uint8)
@@ -143,11 +147,13 @@ class Atlas:
             for k in self.ranked("sink score")
         )
         tokens = "".join(
-            f'<button type="button" aria-pressed="{str(k == token).lower()}">{html.escape(word) or "·"}</button>'
+            f'<button type="button" '
+            f'aria-pressed="{str(k == token).lower()}">{html.escape(word) or "·"}</button>'
             for k, word in enumerate(self.words)
         )
         pictures = "".join(
-            f'<canvas class="atlas-{name}" role="img" data-what="{what}" aria-label="{what}. {finding}"></canvas>'
+            f'<canvas class="atlas-{name}" role="img" data-what="{what}" aria-label="{what}. '
+            f'{finding}"></canvas>'
             for name, what in (
                 ("map", translated("Map of the head")),
                 ("arcs", translated("Arcs of the head")),
@@ -155,10 +161,13 @@ class Atlas:
         )
         return (
             f'<figure class="atlas" data-prevent-swipe><style>{STYLE}</style>'
-            f'<div class="atlas-controls"><label>{translated("sorted by")} <select autocomplete="off">{kinds}</select></label>'
-            f'<label>{translated("head")} <select autocomplete="off">{options}</select></label></div>'
+            f'<div class="atlas-controls"><label>{translated("sorted by")} <select '
+            f'autocomplete="off">{kinds}</select></label>'
+            f"<label>{translated('head')} <select "
+            f'autocomplete="off">{options}</select></label></div>'
             f'<div class="atlas-pictures">{pictures}</div>'
-            f'<div class="atlas-tokens" role="group" aria-label="{translated("Token that looks")}">{tokens}</div>'
+            f'<div class="atlas-tokens" role="group" '
+            f'aria-label="{translated("Token that looks")}">{tokens}</div>'
             f'<p class="atlas-finding" aria-live="polite">{finding}</p>'
             f"<figcaption>{html.escape(self.caption)}</figcaption>"
             f'<script type="application/json">{payload}</script><script>{SCRIPT}</script></figure>'

@@ -1,10 +1,11 @@
 """Tree-NeighborsMatch, the problem of Alon & Yahav (2021), and five networks that try to solve it.
 
-All trees of one depth share one topology, edges point from child to parent, only the root is read, inner
-nodes start equal and only the root sees the question. So a state is a function of the leaves below it, a
-node of height h knows nothing before layer h and is not read after layer h + 1, and trees that differ in
-the question alone share everything but their root. `Network` computes just those states, in dense arrays,
-and is equal to the same model on the whole graph: outputs, gradients and batch statistics.
+All trees of one depth share one topology, edges point from child to parent, only the root is read,
+inner nodes start equal and only the root sees the question. So a state is a function of the leaves
+below it, a node of height h knows nothing before layer h and is not read after layer h + 1, and
+trees that differ in the question alone share everything but their root. `Network` computes just
+those states, in dense arrays, and is equal to the same model on the whole graph: outputs, gradients
+and batch statistics.
 """
 
 from course.training.gnn.layers import GAT, GCN, GGNN, GIN, HEADS, LAYERS

@@ -1,9 +1,10 @@
 """The layers of Alon & Yahav (2021), on the states of trees: one tensor for each height.
 
-Each layer turns states into messages and gives a node, from its own state and message and from what it
-hears, a new state. What a node hears is the sum of the messages where `additive` holds, all of them stacked
-where not, and None at a leaf. `activation`, `residual` and `layer_norm` say what the released code puts
-around the layer; `over_all` that the layer mixes all nodes of a batch, in training.
+Each layer turns states into messages and gives a node, from its own state and message and from what
+it hears, a new state. What a node hears is the sum of the messages where `additive` holds, all of
+them stacked where not, and None at a leaf. `activation`, `residual` and `layer_norm` say what the
+released code puts around the layer; `over_all` that the layer mixes all nodes of a batch, in
+training.
 """
 
 import math
@@ -24,10 +25,11 @@ def _glorot(*shape: int) -> nn.Parameter:
 
 
 class GCN(nn.Module):
-    """x_i' = b + sum_j x_j W / sqrt(deg_i deg_j), over the children j and i itself (Kipf & Welling, 2017).
+    """x_i' = b + sum_j x_j W / sqrt(deg_i deg_j), over the children j and i itself (Kipf & Welling,
+    2017).
 
-    `deg` counts incoming edges and the loop. Messages are in units of 1 / sqrt(3), so that those of inner
-    nodes, of in-degree 3, need no scaling.
+    `deg` counts incoming edges and the loop. Messages are in units of 1 / sqrt(3), so that those of
+    inner nodes, of in-degree 3, need no scaling.
     """
 
     additive, activation, residual, layer_norm, over_all = True, True, True, True, False
@@ -47,10 +49,10 @@ class GCN(nn.Module):
 class GIN(nn.Module):
     """x_i' = MLP(x_i + x_i + sum_j x_j) (Xu et al., 2019); the second x_i is the data's loop.
 
-    The MLP is the released one: twice linear, batch normalisation, ReLU. Its statistics run over every node
-    of every tree, so in training all states must be known, not only those that reach the root. At depth 5
-    and batch 1024 these are 110 000 rows a step, against 41 000 for the other kinds and 387 000 for all
-    nodes: the cost of batch normalisation on a tree.
+    The MLP is the released one: twice linear, batch normalisation, ReLU. Its statistics run over
+    every node of every tree, so in training all states must be known, not only those that reach the
+    root. At depth 5 and batch 1024 these are 110 000 rows a step, against 41 000 for the other
+    kinds and 387 000 for all nodes: the cost of batch normalisation on a tree.
     """
 
     additive, activation, residual, layer_norm, over_all = True, False, True, True, True
@@ -67,7 +69,9 @@ class GIN(nn.Module):
         return own + _sum(loop, heard)
 
     def mix(self, states: list[State], counts: list[Float[Tensor, " _"]] | None) -> list[State]:
-        """The MLP on all states at once; in training row k of a state stands for `count[k]` nodes of the batch."""
+        """The MLP on all states at once; in training row k of a state stands for `count[k]` nodes
+        of the batch.
+        """
         if not self.training:
             return [self._evaluate(x) for x in states]
         rows = [x.flatten(0, -2) for x in states]
@@ -94,10 +98,11 @@ class GIN(nn.Module):
 
 
 class _NormalisedLinear(torch.autograd.Function):
-    """Linear, batch normalisation and ReLU where row k is `share[k]` of the batch; its mean and variance.
+    """Linear, batch normalisation and ReLU where row k is `share[k]` of the batch; its mean and
+    variance.
 
-    In one function to work in place: what these layers cost is the memory they go through. The mean takes
-    the bias away again, so the bias gets no gradient.
+    In one function to work in place: what these layers cost is the memory they go through. The mean
+    takes the bias away again, so the bias gets no gradient.
     """
 
     @staticmethod
@@ -135,7 +140,8 @@ class _NormalisedLinear(torch.autograd.Function):
 class GAT(nn.Module):
     """x_i' = b + sum_j a_ij x_j W, a_ij = softmax_j LeakyReLU(s . x_j W + t . x_i W).
 
-    Velickovic et al. (2018), four heads side by side. A message is, head by head, x W, s . x W and t . x W.
+    Velickovic et al. (2018), four heads side by side. A message is, head by head, x W, s . x W and
+    t . x W.
     """
 
     additive, activation, residual, layer_norm, over_all = False, False, True, True, False
@@ -162,10 +168,11 @@ class GAT(nn.Module):
 
 
 class _Attend(torch.autograd.Function):
-    """b + sum_j a_j v_j, a = softmax_j LeakyReLU(s_j + t_0), of messages (v_j, s_j, t_j), the own one j = 0.
+    """b + sum_j a_j v_j, a = softmax_j LeakyReLU(s_j + t_0), of messages (v_j, s_j, t_j), the own
+    one j = 0.
 
-    With g the gradient, a_j gets g . v_j and v_j gets a_j g. In one function to work in place and to keep
-    one a_j a head, not a copy for every channel.
+    With g the gradient, a_j gets g . v_j and v_j gets a_j g. In one function to work in place and
+    to keep one a_j a head, not a copy for every channel.
     """
 
     @staticmethod

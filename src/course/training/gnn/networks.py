@@ -19,8 +19,8 @@ KINDS = (*LAYERS, "attention", *STARS)
 class _Forest(NamedTuple):
     """The trees of a batch: the leaves they share written once, the roots one for each example.
 
-    `place` says where the leaves of the trees stand in a table of all leaves that there can be; None where
-    the trees have leaves of their own.
+    `place` says where the leaves of the trees stand in a table of all leaves that there can be;
+    None where the trees have leaves of their own.
     """
 
     key: Int[Tensor, " examples"]
@@ -40,20 +40,21 @@ class _Forest(NamedTuple):
 
 
 class Network(nn.Module):
-    """depth + 1 layers of one kind and a linear readout of the root, computing only what the root depends on.
+    """depth + 1 layers of one kind and a linear readout of the root, computing only what the root
+    depends on.
 
-    Layer l changes what is read at heights l - 1 and l only. Above, all inner nodes are still equal, and a
-    node whose leaves are still unheard is a row of the `trunk`, which has one row a key (0 for inner
-    nodes). Below, nothing is read any more, except by a fully adjacent last layer (edges from all nodes to
-    the root, as in the released code) and by the batch normalisation of GIN: then all heights are kept up
-    to date.
+    Layer l changes what is read at heights l - 1 and l only. Above, all inner nodes are still
+    equal, and a node whose leaves are still unheard is a row of the `trunk`, which has one row a
+    key (0 for inner nodes). Below, nothing is read any more, except by a fully adjacent last layer
+    (edges from all nodes to the root, as in the released code) and by the batch normalisation of
+    GIN: then all heights are kept up to date.
 
-    The states of one height are (nodes, orders, width), those of the root (examples, width), and the trunk
-    is (keys, width). Nodes are in the order of their reversed bits, so that left children come first, then
-    their siblings: what siblings share is computed on two halves.
+    The states of one height are (nodes, orders, width), those of the root (examples, width), and
+    the trunk is (keys, width). Nodes are in the order of their reversed bits, so that left children
+    come first, then their siblings: what siblings share is computed on two halves.
 
-    With the key "everywhere" every node carries the key in a third embedding. Then no two examples share
-    their leaves, and row k of the trunk is any inner node of a tree that is asked for k.
+    With the key "everywhere" every node carries the key in a third embedding. Then no two examples
+    share their leaves, and row k of the trunk is any inner node of a tree that is asked for k.
     """
 
     def __init__(self, kind: str, depth: int, width: int, fully_adjacent: bool, key: str = "root"):
@@ -83,7 +84,9 @@ class Network(nn.Module):
         return self.readout(self._last_layer(states, forest))
 
     def _embed(self, batch: Batch) -> tuple[_Forest, list[State], Float[Tensor, "keys width"]]:
-        """The leaves, (leaves, orders, width) or a table (leaves, values, width) of all, and the trunk."""
+        """The leaves, (leaves, orders, width) or a table (leaves, values, width) of all, and the
+        trunk.
+        """
         keys, values = self.keys.weight, self.values.weight
         leaf_keys, held = keys[1 + self.leaves, None], batch.values.T.index_select(0, self.leaves)
         if len(self.leaves) < len(batch.values):
@@ -118,7 +121,8 @@ class Network(nn.Module):
         trunk: Float[Tensor, "keys width"],
         forest: _Forest,
     ) -> tuple[list[State | None], Float[Tensor, "keys width"] | None]:
-        """States by height and trunk after layer `number` <= depth; None for what is not read any more.
+        """States by height and trunk after layer `number` <= depth; None for what is not read any
+        more.
 
         The nodes of height `number` hear of leaves for the first time, and so leave the trunk.
         """
@@ -165,7 +169,9 @@ class Network(nn.Module):
         return layer.over_all and self.training
 
     def _leave(self, trunk: Float[Tensor, "keys width"], height: int, forest: _Forest) -> State:
-        """The nodes of this height as the trunk has them: (examples, width), or (1, orders or 1, width) for all."""
+        """The nodes of this height as the trunk has them: (examples, width), or (1, orders or 1,
+        width) for all.
+        """
         if height == self.depth:
             return trunk.index_select(0, forest.key)
         return trunk.index_select(0, forest.key)[None] if self.everywhere else trunk[:1, None]
@@ -178,7 +184,9 @@ class Network(nn.Module):
         height: int,
         forest: _Forest,
     ) -> State:
-        """New states of this height, from the sum of their children's messages, or from both if it is no sum."""
+        """New states of this height, from the sum of their children's messages, or from both if it
+        is no sum.
+        """
         if height == 0:
             return layer.receive(states[0], messages[0], None, 1)
         below = forest.leaves(messages[0]) if height == 1 else messages[height - 1]
@@ -188,7 +196,9 @@ class Network(nn.Module):
         return layer.receive(states[height], messages[height], heard, 3)
 
     def _all(self, layer: nn.Module, messages: list[Tensor], forest: _Forest) -> Tensor:
-        """What the root hears in a fully adjacent layer: all other nodes, summed or (nodes - 1, examples, channels)."""
+        """What the root hears in a fully adjacent layer: all other nodes, summed or (nodes - 1,
+        examples, channels).
+        """
         others = torch.cat([forest.leaves(messages[0]), *messages[1 : self.depth]])
         others = others.sum(0) if layer.additive else others
         return others.index_select(-2, forest.row)
@@ -203,7 +213,9 @@ class Network(nn.Module):
     def _counts(
         self, number: int, states: list[State], forest: _Forest
     ) -> list[Float[Tensor, " _"]]:
-        """How many nodes of the batch each row of the states stands for: leaves, inner nodes, root or trunk."""
+        """How many nodes of the batch each row of the states stands for: leaves, inner nodes, root
+        or trunk.
+        """
         *inner, top = states[1:]
         orders = forest.row.bincount(minlength=forest.orders).to(top.dtype)
         leaves = orders.expand(len(self.leaves), -1)
@@ -234,7 +246,8 @@ def _degrees(heights: int) -> list[int]:
 
 
 class WholeGraph(nn.Module):
-    """The GCN of `Network` on all nodes of any graph, as a general library computes it; node 0 is read.
+    """The GCN of `Network` on all nodes of any graph, as a general library computes it; node 0 is
+    read.
 
     The baseline for speed, and what chains need. It takes a GCN's `Network.state_dict()`.
 
@@ -266,7 +279,8 @@ class WholeGraph(nn.Module):
 
 
 def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
-    """Build all examples of a task and its edges with the question `length` hops above the root of the tree.
+    """Build all examples of a task and its edges with the question `length` hops above the root of
+    the tree.
 
     The control of Alon & Yahav (2021): the leaves get farther away, their number stays.
 
@@ -286,10 +300,11 @@ def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
 
 
 def on_a_star(task: TreeNeighborsMatch, relays: int = 0) -> tuple[Tensor, Tensor]:
-    """Build all examples of a task and its edges with every leaf under one hub, read by the root or by a chain of relays.
+    """Build all examples of a task and its edges with every leaf under one hub, read by the root or
+    by a chain of relays.
 
-    The other half of the control: the leaves stay, and are 2 + `relays` hops away however many they are. Node 0 is
-    the root, the relays follow, then the hub.
+    The other half of the control: the leaves stay, and are 2 + `relays` hops away however many they
+    are. Node 0 is the root, the relays follow, then the hub.
 
     >>> features, edges = on_a_star(TreeNeighborsMatch(3))
     >>> features.shape, edges.shape
@@ -334,8 +349,8 @@ class Star(WholeGraph):
 class Attention(nn.Module):
     """One dot-product attention from the root to the leaves: root + softmax(q K^T / sqrt(width)) V.
 
-    Keys and values are linear in the embeddings, so no leaf's state is ever formed: a score is the sum of
-    one by the leaf's number and one by its value.
+    Keys and values are linear in the embeddings, so no leaf's state is ever formed: a score is the
+    sum of one by the leaf's number and one by its value.
     """
 
     def __init__(self, depth: int, width: int):
@@ -359,19 +374,26 @@ class Attention(nn.Module):
 def build(
     kind: str, depth: int, width: int = 32, fully_adjacent: bool = False, key: str = "root"
 ) -> Network | Attention | Star:
-    """Build an untrained network for trees of this depth: `network(batch)` gives logits, (examples, 2^depth + 1).
+    """Build an untrained network for trees of this depth: `network(batch)` gives logits, (examples,
+    2^depth + 1).
 
     Args:
-        kind: "gcn", "gin", "gat", "ggnn" (depth + 1 layers, as released), "attention" (one layer, root to
-        leaves) or "star" (a GCN with all leaves under one hub, two hops from the root: three layers), alone or as
-        "star, a layer more" or "star, a relay" (the hub one hop farther from the root: four layers).
-        fully_adjacent: the last layer hears all nodes instead of the children; not for the last two.
-        key: who knows the question: the "root", as released, or every node ("everywhere"), so that only the
+        kind: "gcn", "gin", "gat", "ggnn" (depth + 1 layers, as released), "attention" (one layer,
+            root to
+        leaves) or "star" (a GCN with all leaves under one hub, two hops from the root: three
+            layers), alone or as
+        "star, a layer more" or "star, a relay" (the hub one hop farther from the root: four
+            layers).
+        fully_adjacent: the last layer hears all nodes instead of the children; not for the last
+            two.
+        key: who knows the question: the "root", as released, or every node ("everywhere"), so that
+            only the
         answer must travel; not for the last two.
 
     Raises:
-        ValueError: an unknown kind or key, a depth outside 2..8, a width that is not positive (for "gat": a
-            multiple of 4), or an "attention" or "star" that is fully adjacent or has the key everywhere.
+        ValueError: an unknown kind or key, a depth outside 2..8, a width that is not positive (for
+            "gat": a multiple of 4), or an "attention" or "star" that is fully adjacent or has the
+            key everywhere.
 
     >>> task, network = TreeNeighborsMatch(2), build("gcn", 2)
     >>> network(task.batch(task.train[:10])).shape

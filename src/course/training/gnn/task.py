@@ -28,7 +28,8 @@ def _check_key(key: str) -> None:
 
 
 def orderings(depth: int) -> int:
-    """Count how many messages the root must tell apart: (2^r)! / 2^(2^r - 1), r the depth. It is odd.
+    """Count how many messages the root must tell apart: (2^r)! / 2^(2^r - 1), r the depth. It is
+    odd.
 
     The left side of Eq. 5 of Alon & Yahav (2021): orders of the leaves, up to swapping siblings.
 
@@ -41,11 +42,12 @@ def orderings(depth: int) -> int:
 
 
 def minimum_width(depth: int, bits: int = 32) -> int:
-    """Return the smallest width d with 2^(bits d) > (2^depth)! / 2^(2^depth - 1), in exact integers.
+    """Return the smallest width d with 2^(bits d) > (2^depth)! / 2^(2^depth - 1), in exact
+    integers.
 
-    Eq. 5 of Alon & Yahav (2021): fewer numbers of `bits` bits cannot hold what one state must hold. It
-    counts every order of the leaves; the released training sets hold at most 1000, so it does not bind on
-    training accuracy.
+    Eq. 5 of Alon & Yahav (2021): fewer numbers of `bits` bits cannot hold what one state must hold.
+    It counts every order of the leaves; the released training sets hold at most 1000, so it does
+    not bind on training accuracy.
 
     >>> [minimum_width(depth) for depth in (3, 5, 8)]
     [1, 3, 45]
@@ -56,7 +58,9 @@ def minimum_width(depth: int, bits: int = 32) -> int:
 
 
 class Batch(NamedTuple):
-    """Examples, with the leaves they share written once: example b asks `key[b]` of `values[row[b]]`."""
+    """Examples, with the leaves they share written once: example b asks `key[b]` of
+    `values[row[b]]`.
+    """
 
     key: Int[Tensor, " examples"]
     values: Int[Tensor, "orders leaves"]
@@ -70,17 +74,18 @@ class Batch(NamedTuple):
 class TreeNeighborsMatch:
     """The dataset of Alon & Yahav (2021), section 4.1, as their code generates it.
 
-    A complete binary tree of `depth` levels below the root. The i-th leaf (from 1) carries (i, a value);
-    the root carries (key, 0), inner nodes (0, 0). The label is the value of the leaf whose number is the
-    key. Example e is order `e // leaves` of the leaves, asked for key `e % leaves + 1`. Chance is 1 /
-    leaves.
+    A complete binary tree of `depth` levels below the root. The i-th leaf (from 1) carries (i, a
+    value); the root carries (key, 0), inner nodes (0, 0). The label is the value of the leaf whose
+    number is the key. Example e is order `e // leaves` of the leaves, asked for key `e % leaves +
+    1`. Chance is 1 / leaves.
 
-    The orders are those of the released code at its seed, 11; the 80/20 split is stratified by label like
-    theirs but drawn by another generator.
+    The orders are those of the released code at its seed, 11; the 80/20 split is stratified by
+    label like theirs but drawn by another generator.
 
     Attributes:
         nodes, leaves: 2^(depth + 1) - 1 and 2^depth.
-        edges: (2, 2 nodes - 1), child to parent, then one loop a node; numbers in depth-first pre-order,
+        edges: (2, 2 nodes - 1), child to parent, then one loop a node; numbers in depth-first
+            pre-order,
         root 0.
         leaf_nodes: (leaves,), the numbers of the leaves from left to right.
         orders: (orders, leaves), values 1..leaves.
@@ -129,10 +134,11 @@ class TreeNeighborsMatch:
     def features(
         self, examples: Int[Tensor, " examples"], key: str = "root"
     ) -> Int[Tensor, "examples nodes parts"]:
-        """Return what every node carries, for a general graph library: (number, value), the key as the root's number.
+        """Return what every node carries, for a general graph library: (number, value), the key as
+        the root's number.
 
-        With the key "everywhere" the parts are (number, value, key): all nodes carry the key, inner nodes
-        and the root are (0, 0, key).
+        With the key "everywhere" the parts are (number, value, key): all nodes carry the key, inner
+        nodes and the root are (0, 0, key).
         """
         _check_key(key)
         batch = self.batch(examples)

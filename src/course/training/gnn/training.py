@@ -19,7 +19,9 @@ BLOCK = 10
 
 
 class Epoch(NamedTuple):
-    """One pass over the training set: loss and train accuracy on the way, as released; then test accuracy."""
+    """One pass over the training set: loss and train accuracy on the way, as released; then test
+    accuracy.
+    """
 
     epoch: int
     seconds: float
@@ -31,12 +33,15 @@ class Epoch(NamedTuple):
 def accuracy(
     network: nn.Module, task: TreeNeighborsMatch, examples: Int[Tensor, " examples"]
 ) -> float:
-    """Measure the share of these examples that the network, in evaluation mode, answers correctly."""
+    """Measure the share of these examples that the network, in evaluation mode, answers
+    correctly.
+    """
     _check_network(network, task)
     examples = require.tensor("examples", examples, "examples", "whole").long()
     if examples.min() < 0 or examples.max() >= task.leaves * len(task.orders):
         raise ValueError(
-            f"examples must be from 0 to {task.leaves * len(task.orders) - 1}, the examples of the task"
+            f"examples must be from 0 to {task.leaves * len(task.orders) - 1}, the examples of "
+            f"the task"
         )
     training, device = network.training, network.readout.weight.device
     network.eval()
@@ -55,13 +60,14 @@ def train(
     seed: int = 0,
     rate: float = 1e-3,
 ) -> Iterator[Epoch]:
-    """Train as released and yield every epoch: `pandas.DataFrame(train(network, task, seconds=60))`.
+    """Train as released and yield every epoch: `pandas.DataFrame(train(network, task,
+    seconds=60))`.
 
-    Adam at `rate` (released: 1e-3), batches of `BATCH[depth]`; every 100 epochs (1000 at depth 2) the mean training accuracy
-    since decides whether the rate is halved (10 times no better) or training ends (20 times). It ends too
-    after an epoch without an error and at the first epoch past `seconds` or `epochs`. Effective batches of
-    2048 are taken whole, where the released scripts accumulate gradients over parts: the same but for GIN's
-    batch statistics.
+    Adam at `rate` (released: 1e-3), batches of `BATCH[depth]`; every 100 epochs (1000 at depth 2)
+    the mean training accuracy since decides whether the rate is halved (10 times no better) or
+    training ends (20 times). It ends too after an epoch without an error and at the first epoch
+    past `seconds` or `epochs`. Effective batches of 2048 are taken whole, where the released
+    scripts accumulate gradients over parts: the same but for GIN's batch statistics.
     """
     _check_network(network, task)
     if not (isinstance(seconds, float) and seconds == math.inf):
@@ -127,11 +133,12 @@ def fit(
     epochs_allowed: int,
     device: str | None = None,
 ) -> dict[str, str | int]:
-    """Train one network until it makes no error for an epoch, or for so many epochs; one row of the table.
+    """Train one network until it makes no error for an epoch, or for so many epochs; one row of the
+    table.
 
-    `curve` holds the mean training accuracy of every ten epochs (of those there are in the last block), so
-    that two runs can be compared at equal epochs. `ended` is "fitted", "epochs" or, by the released rule,
-    "stalled". `device` None: the accelerator, if there is one.
+    `curve` holds the mean training accuracy of every ten epochs (of those there are in the last
+    block), so that two runs can be compared at equal epochs. `ended` is "fitted", "epochs" or, by
+    the released rule, "stalled". `device` None: the accelerator, if there is one.
 
     Raises:
         ValueError: as `build` and `train`, or a device that is none.
