@@ -1,11 +1,13 @@
-"""Scores of all heads, and what the last state feels of each token: time, peak memory and error, in one run.
+"""Scores of all heads, and what the last state feels of each token: time, peak memory and error, in
+one run.
 
 python benchmarks/attention.py --lengths 2048 8192 --peer-to 2048 --threads 2
 
-Each measurement runs in a process of its own, whose peak memory the operating system tells. "logsumexp" is `head_scores`,
-"by rows" the same with a token hidden from nobody, which takes blocks of rows, and "forward" the model without any score.
-The peer holds every map (`output_attentions=True`); it is run up to `--peer-to` tokens, for it needs 72 GB at 8,192.
-Seconds are of the processor, beside those of the clock: a busy machine counts only in the latter.
+Each measurement runs in a process of its own, whose peak memory the operating system tells.
+"logsumexp" is `head_scores`, "by rows" the same with a token hidden from nobody, which takes blocks
+of rows, and "forward" the model without any score. The peer holds every map
+(`output_attentions=True`); it is run up to `--peer-to` tokens, for it needs 72 GB at 8,192. Seconds
+are of the processor, beside those of the clock: a busy machine counts only in the latter.
 """
 
 import argparse
@@ -49,7 +51,9 @@ def plain(model: models.LanguageModel, ids: torch.Tensor) -> torch.Tensor:
 
 
 def measure(part: str, n: int, probes: int, repeats: int) -> dict:
-    """Seconds (the best of some runs) and peak memory in GB, in this process; for sensitivities the norms too."""
+    """Seconds (the best of some runs) and peak memory in GB, in this process; for sensitivities
+    the norms too.
+    """
     model = models.load(device="cpu")
     ids = tokens(model, n)
     call = {
@@ -137,7 +141,8 @@ def main() -> None:
     told = (torch.tensor(random["errors"]) / truth).mean()
     print(
         f"{options.probes} directions: {exact['seconds'] / random['seconds']:.1f} times less time; "
-        f"root mean square error {errors.square().mean().sqrt():.1%}, largest {errors.max():.1%}, mean error bar {told:.1%}"
+        f"root mean square error {errors.square().mean().sqrt():.1%}, largest {errors.max():.1%}, "
+        f"mean error bar {told:.1%}"
     )
 
 

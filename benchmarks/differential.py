@@ -2,11 +2,12 @@
 
 python benchmarks/differential.py --length 2048 --threads 1
 
-"operator": `differential._attend`, the direct formula (both maps in full) and the values cut in two halves, on the same
-queries, keys and values. "layer": `DifferentialAttention`, the same with the direct formula inside, and transformers' DiffLlama
-attention with the same weights, on the maps in full (eager) and on the fused kernel (sdpa). Each runs in a process of its own;
-memory is the peak that the operating system tells, less what was in use before the call. Times are the best of some runs, of the
-processor, so that a busy machine does not count.
+"operator": `differential._attend`, the direct formula (both maps in full) and the values cut in two
+halves, on the same queries, keys and values. "layer": `DifferentialAttention`, the same with the
+direct formula inside, and transformers' DiffLlama attention with the same weights, on the maps in
+full (eager) and on the fused kernel (sdpa). Each runs in a process of its own; memory is the peak
+that the operating system tells, less what was in use before the call. Times are the best of some
+runs, of the processor, so that a busy machine does not count.
 """
 
 import argparse
@@ -50,7 +51,9 @@ def direct(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tenso
 
 
 def halves(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tensor) -> Tensor:
-    """The fused kernel four times, each map twice: what the paper's code does with kernels of one width."""
+    """The fused kernel four times, each map twice: what the paper's code does with kernels of
+    one width.
+    """
     calls = [
         scaled_dot_product_attention(q1, k1, half, is_causal=True)
         - lam[..., None] * scaled_dot_product_attention(q2, k2, half, is_causal=True)
@@ -171,7 +174,8 @@ def main() -> None:
         f"{options.threads} threads, torch {torch.__version__}"
     )
     print(
-        "                                forward  backward   total   peak MB   times slower   times memory   largest error"
+        "                                forward  backward   total   peak MB   times slower   "
+        "times memory   largest error"
     )
     rows = []
     for part, names in PARTS.items():
@@ -187,16 +191,21 @@ def main() -> None:
                 f'{part},"{name}",{each["forward"]:.3f},{each["backward"]:.3f},{each["megabytes"]:.0f},{errors[0]:.1e}'
             )
             print(
-                f"{part:9} {name:21} {each['forward']:7.2f} s {each['backward']:7.2f} s {each['total']:7.2f} s "
+                f"{part:9} {name:21} {each['forward']:7.2f} s {each['backward']:7.2f} s "
+                f"{each['total']:7.2f} s "
                 f"{each['megabytes']:7.0f} {each['total'] / ours['total']:12.2f} "
-                f"{each['megabytes'] / ours['megabytes']:14.2f}   out {errors[0]:.0e}, gradient {errors[1]:.0e}",
+                f"{each['megabytes'] / ours['megabytes']:14.2f}   out {errors[0]:.0e}, gradient "
+                f"{errors[1]:.0e}",
                 flush=True,
             )
     if options.out:
         head = [
-            f"# Differential attention, forward and backward, float32: n = {options.length}, {options.heads} heads, d = {options.width}",
-            f"# made by benchmarks/differential.py --threads {options.threads}, torch {torch.__version__}; processor seconds, best of {options.repeats}",
-            "# megabytes: peak less what was in use before; error: largest, of the output, relative, against the first of its part",
+            f"# Differential attention, forward and backward, float32: n = {options.length}, "
+            f"{options.heads} heads, d = {options.width}",
+            f"# made by benchmarks/differential.py --threads {options.threads}, torch "
+            f"{torch.__version__}; processor seconds, best of {options.repeats}",
+            "# megabytes: peak less what was in use before; error: largest, of the output, "
+            "relative, against the first of its part",
             "part,name,forward,backward,megabytes,error",
         ]
         Path(options.out).write_text("\n".join([*head, *rows]) + "\n")

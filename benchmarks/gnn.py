@@ -16,7 +16,9 @@ from course.training import gnn
 
 
 class Reference(nn.Module):
-    """The released model in PyTorch Geometric, on all nodes of all trees, with a `gnn.Network`'s weights."""
+    """The released model in PyTorch Geometric, on all nodes of all trees, with a `gnn.Network`'s
+    weights.
+    """
 
     def __init__(self, network: gnn.Network, kind: str):
         super().__init__()
@@ -97,7 +99,9 @@ def edges(task: gnn.TreeNeighborsMatch, trees: int) -> Tensor:
 
 
 def steps(kind: str, task: gnn.TreeNeighborsMatch, size: int, width: int = 32):
-    """Two functions, ours and PyTorch Geometric's, that each take one training step on the same examples."""
+    """Two functions, ours and PyTorch Geometric's, that each take one training step on the same
+    examples.
+    """
     examples = task.train[torch.randperm(len(task.train))[:size]]
     network = gnn.build(kind, task.depth, width)
     reference = Reference(network, kind)

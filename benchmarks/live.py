@@ -1,9 +1,11 @@
-"""The language model in the page: size, seconds to a session, seconds a prompt with all maps; beside the native runtime and torch.
+"""The language model in the page: size, seconds to a session, seconds a prompt with all maps;
+beside the native runtime and torch.
 
 python benchmarks/live.py                              three minutes on two idle cores; needs the built book and Chromium
 python benchmarks/live.py --out data/live_times.csv    the table that the page About shows
 
-All run on one thread, one after another, the fastest of three. Seconds are by the clock: a busy machine counts.
+All run on one thread, one after another, the fastest of three. Seconds are by the clock: a busy
+machine counts.
 """
 
 import argparse
@@ -99,7 +101,9 @@ def natively() -> tuple[float, dict[int, float]]:
 
 
 def measured() -> list[dict]:
-    """What is loaded and how long it takes, a row each: in the page, by the native runtime, by PyTorch."""
+    """What is loaded and how long it takes, a row each: in the page, by the native runtime, by
+    PyTorch.
+    """
     torch.set_num_threads(1)
     facts = json.loads((ROOT / "_build/html/live/model.json").read_text())
     page, (session, native), model = in_the_page(), natively(), models.load()
@@ -127,10 +131,13 @@ def head() -> list[str]:
     lock = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"]
     versions = f"Python {platform.python_version()}, torch {torch.__version__}, onnxruntime {onnxruntime.__version__}"
     return [
-        "The language model in the page, beside the native runtime and PyTorch in float32: the fastest of three, by the clock",
+        "The language model in the page, beside the native runtime and PyTorch in float32: the "
+        "fastest of three, by the clock",
         f"python benchmarks/live.py --out {OUT}",
-        f"  {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, {os.cpu_count()} CPU cores ({platform.machine()}), one thread, "
-        f"load {psutil.getloadavg()[0]:.1f} before, Chromium, onnxruntime-web {lock[WEB]['version']}, {versions}",
+        f"  {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, {os.cpu_count()} CPU cores "
+        f"({platform.machine()}), one thread, "
+        f"load {psutil.getloadavg()[0]:.1f} before, Chromium, onnxruntime-web "
+        f"{lock[WEB]['version']}, {versions}",
     ]
 
 

@@ -1,10 +1,12 @@
-"""Train it here on a slow computer: seconds until retrieval is learned, and memory, at shares of one core, at 390 px.
+"""Train it here on a slow computer: seconds until retrieval is learned, and memory, at shares of
+one core, at 390 px.
 
 python benchmarks/phone.py --out data/page_slow.csv    the table that the page About shows; needs Chromium
 
-A browser's own throttle slows no worker. So every process of a browser of its own is stopped and let go on (SIGSTOP, SIGCONT) as
-often as all of them together have used more than their share of one core's time: what a quota of a container does. What they
-got stands beside it: where it is less than the share, a busy machine gave less, and the seconds are too many.
+A browser's own throttle slows no worker. So every process of a browser of its own is stopped and
+let go on (SIGSTOP, SIGCONT) as often as all of them together have used more than their share of one
+core's time: what a quota of a container does. What they got stands beside it: where it is less than
+the share, a busy machine gave less, and the seconds are too many.
 """
 
 import argparse
@@ -152,9 +154,11 @@ def main() -> None:
     writer.writeheader()
     writer.writerows(rows)
     head = (
-        "# Train it here, retrieval with RoPE, in Chromium at 390 x 844: every process of the browser together is held to a share of one core\n"
+        "# Train it here, retrieval with RoPE, in Chromium at 390 x 844: every process of the "
+        "browser together is held to a share of one core\n"
         "# python benchmarks/phone.py --out data/page_slow.csv\n"
-        f"#   {datetime.date.today()}, {os.cpu_count()} CPU cores ({platform.machine()}), load {load:.1f} before\n"
+        f"#   {datetime.date.today()}, {os.cpu_count()} CPU cores ({platform.machine()}), load "
+        f"{load:.1f} before\n"
     )
     if asked.out:
         asked.out.write_text(head + held.getvalue())

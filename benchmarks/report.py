@@ -4,8 +4,8 @@ python benchmarks/report.py                       the embedded default with the 
 python benchmarks/report.py --plan short          the short one
 python benchmarks/report.py --read FILE.json      of a report that was made before
 
-Seconds are of the clock and of the processor, so that a busy machine can be told. Bytes are the most that the process held
-inside a section, or the accelerator; the model itself is among them.
+Seconds are of the clock and of the processor, so that a busy machine can be told. Bytes are the
+most that the process held inside a section, or the accelerator; the model itself is among them.
 """
 
 import argparse

@@ -1,10 +1,13 @@
-"""The smallest base for the contexts of data/rope_bases.csv: `rope.smallest_base` and the direct evaluation, in one run.
+"""The smallest base for the contexts of data/rope_bases.csv: `rope.smallest_base` and the direct
+evaluation, in one run.
 
 python benchmarks/rope.py --threads 2                   every length to 1M, direct too (about ten minutes)
 python benchmarks/rope.py --threads 2 --longest 16384   a short run
 
-"direct" computes every sum below the length at every base tried, vectorised, 2^13 distances at a time. "with exit" is the
-same, and leaves a base at the first chunk with a negative sum. Times are of the processor, so that a busy machine does not count. All three must give the same verdict at every base.
+"direct" computes every sum below the length at every base tried, vectorised, 2^13 distances at a
+time. "with exit" is the same, and leaves a base at the first chunk with a negative sum. Times are
+of the processor, so that a busy machine does not count. All three must give the same verdict at
+every base.
 """
 
 import argparse
@@ -68,7 +71,8 @@ def main() -> None:
             flush=True,
         )
     print(
-        f"in all {total[0]:.1f} s here, {total[1]:.0f} s with exit, {total[2]:.0f} s direct: {total[2] / total[0]:.0f}x"
+        f"in all {total[0]:.1f} s here, {total[1]:.0f} s with exit, {total[2]:.0f} s direct: "
+        f"{total[2] / total[0]:.0f}x"
     )
 
 

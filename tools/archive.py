@@ -1,4 +1,6 @@
-"""The whole site as one zip, `_build/html/book.zip`, to be read offline from a small server; the front page then links it."""
+"""The whole site as one zip, `_build/html/book.zip`, to be read offline from a small server; the
+front page then links it.
+"""
 
 import zipfile
 from pathlib import Path

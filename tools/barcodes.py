@@ -1,4 +1,5 @@
-"""What the drawing `barcodes` shows of the embedded model: its last states for n tokens and for n + 1, in few characters.
+"""What the drawing `barcodes` shows of the embedded model: its last states for n tokens and for n +
+1, in few characters.
 
 `python tools/barcodes.py` writes `numbers/barcodes.json`: two or three minutes on one CPU core.
 """
@@ -26,7 +27,9 @@ SHADES = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+-"
 
 @torch.inference_mode()
 def last_states(model: LanguageModel, ids: Int[Tensor, " n"], window: int) -> Float[Tensor, "2 d"]:
-    """The final states of the last two tokens, where each token sees `window` tokens, itself among them; 0 for all."""
+    """The final states of the last two tokens, where each token sees `window` tokens, itself
+    among them; 0 for all.
+    """
     n = len(ids)
     seen = torch.ones(n, n, dtype=torch.bool).tril()
     seen = seen.triu(1 - window) if window else seen
@@ -71,8 +74,10 @@ def main(out: Path = ROOT / "src/course/drawing/numbers/barcodes.json") -> None:
             "distance": float(f"{(one.double() - other.double()).abs().sum():.4g}"),
         }
     about = (
-        f"{models.DEFAULT} (4-bit file, unpacked); python tools/barcodes.py, {time.strftime('%Y-%m-%d')}, one CPU "
-        f"core, {time.monotonic() - start:.0f} s, Python {sys.version.split()[0]}, torch {torch.__version__}"
+        f"{models.DEFAULT} (4-bit file, unpacked); python tools/barcodes.py, "
+        f"{time.strftime('%Y-%m-%d')}, one CPU "
+        f"core, {time.monotonic() - start:.0f} s, Python {sys.version.split()[0]}, torch "
+        f"{torch.__version__}"
     )
     out.write_text(
         json.dumps(

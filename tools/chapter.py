@@ -1,7 +1,8 @@
 """Begin a chapter: `make chapter NUMBER=8 NAME=first-token TITLE="The first token"`.
 
-What is written is whole: a page with a figure, an exercise and a claim, each in the place where the other chapters have
-theirs (`tools/chapter/` holds the forms). All tests pass from the start; then change what it says.
+What is written is whole: a page with a figure, an exercise and a claim, each in the place where the
+other chapters have theirs (`tools/chapter/` holds the forms). All tests pass from the start; then
+change what it says.
 """
 
 import json
@@ -23,7 +24,9 @@ PLACES = {  # of each form
 
 
 def page(text: str) -> dict:
-    """The notebook of a form: cells between lines of three dashes, code where the first line is code."""
+    """The notebook of a form: cells between lines of three dashes, code where the first line is
+    code.
+    """
     cells = []
     for k, part in enumerate(text.rstrip("\n").split("\n---\n")):
         code = re.match(r"(# fold|from |def |n = )", part)
@@ -47,7 +50,8 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
         )
     if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name):
         raise ValueError(
-            f"NAME must be words in small letters with hyphens between, as first-token, not {name!r}"
+            f"NAME must be words in small letters with hyphens between, as first-token, not "
+            f"{name!r}"
         )
     if not title.strip() or '"' in title:
         raise ValueError(f"TITLE must be a title without quotation marks, not {title!r}")

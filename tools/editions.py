@@ -1,4 +1,6 @@
-"""Bring the Chinese editions up to date: see `book.editions`, or `python tools/editions.py --help`."""
+"""Bring the Chinese editions up to date: see `book.editions`, or `python tools/editions.py
+--help`.
+"""
 
 from book.editions import main
 

@@ -1,12 +1,15 @@
-"""Make a virtual environment: `.venv`, which builds and tests the book, or `.venv-colab`, which has what Colab has.
+"""Make a virtual environment: `.venv`, which builds and tests the book, or `.venv-colab`, which has
+what Colab has.
 
     python tools/environment.py book|colab|lock
 
-`lock` writes `constraints.txt`, the exact version of every distribution that `book` may install; a distribution that
-stands there stays at its version unless requirements.txt or pyproject.toml ask for another.
+`lock` writes `constraints.txt`, the exact version of every distribution that `book` may install; a
+distribution that stands there stays at its version unless requirements.txt or pyproject.toml ask
+for another.
 
-uv installs, several times faster than pip, from where pip is set to install from; where uv cannot, pip does. Without
-an NVIDIA GPU torch comes as PyTorch's own build for CPUs (0.2 GB in place of 3), where that index can be reached.
+uv installs, several times faster than pip, from where pip is set to install from; where uv cannot,
+pip does. Without an NVIDIA GPU torch comes as PyTorch's own build for CPUs (0.2 GB in place of 3),
+where that index can be reached.
 """
 
 import ast
@@ -42,7 +45,9 @@ def says(*command: str | Path) -> str:
 
 
 def prepared(folder: Path, python: str) -> str:
-    """Make the environment afresh, unless it is finished and has this very Python; returns its Python."""
+    """Make the environment afresh, unless it is finished and has this very Python; returns its
+    Python.
+    """
     own = folder / "bin/python"
     version = "import sys; print(sys.version)"
     if not (folder / ".ready").exists() or says(own, "-c", version) != says(python, "-c", version):
@@ -124,7 +129,8 @@ def book(backend: str) -> None:
     )  # first: else pip meets a CUDA build
     install(python, backend, *locked, "-r", "requirements.txt")
     install(python, "", "--no-deps", "--editable", ".")
-    # `jsonschema` is imported in a tenth of the time: this compiles grammars, for a format that no schema here has
+    # `jsonschema` is imported in a tenth of the time: this compiles grammars, for a format that no
+    # schema here has
     says(python, "-m", "pip", "uninstall", "-qq", "--yes", "rfc3987-syntax")
 
 
@@ -155,7 +161,9 @@ def lock() -> None:
 
 
 def colab(backend: str) -> None:
-    """Colab's Python where there is one, its torch and its versions; the package from a wheel, nothing of the tree."""
+    """Colab's Python where there is one, its torch and its versions; the package from a wheel,
+    nothing of the tree.
+    """
     candidates = [
         f"python{COLAB_PYTHON}",
         says(ROOT / ".venv/bin/uv", "python", "find", COLAB_PYTHON),

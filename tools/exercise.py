@@ -1,7 +1,8 @@
-"""Begin an exercise at the end of a chapter's: `make exercise NUMBER=2.11 NAME=loudest TITLE="The loudest token"`.
+"""Begin an exercise at the end of a chapter's: `make exercise NUMBER=2.11 NAME=loudest TITLE="The
+loudest token"`.
 
-It writes an exercise that works (return n + 1): cells, check, table of cases and mistakes, answers for the tests. All
-tests pass from the start; then change what it asks.
+It writes an exercise that works (return n + 1): cells, check, table of cases and mistakes, answers
+for the tests. All tests pass from the start; then change what it asks.
 """
 
 import json

@@ -1,8 +1,10 @@
-"""The course's typeface, Source Sans 3 and Source Code Pro (SIL Open Font License 1.1), as the pages and Matplotlib load it.
+"""The course's typeface, Source Sans 3 and Source Code Pro (SIL Open Font License 1.1), as the
+pages and Matplotlib load it.
 
-`python tools/fonts.py FOLDER`, where FOLDER holds three unpacked packages of npm: `@fontsource-variable/source-sans-3` and
-`source-code-pro`, 5.3.0, of which the pages get files as they are, and `@fontsource/source-sans-3`, 5.3.1, of which Matplotlib
-gets the characters that figures use, in one file a weight.
+`python tools/fonts.py FOLDER`, where FOLDER holds three unpacked packages of npm:
+`@fontsource-variable/source-sans-3` and `source-code-pro`, 5.3.0, of which the pages get files as
+they are, and `@fontsource/source-sans-3`, 5.3.1, of which Matplotlib gets the characters that
+figures use, in one file a weight.
 """
 
 import shutil

@@ -1,21 +1,26 @@
-"""Lay the model that runs in the page beside the book: parts of 8 MB with their hashes, its tokenizer and its runtime.
+"""Lay the model that runs in the page beside the book: parts of 8 MB with their hashes, its
+tokenizer and its runtime.
 
-They are made anew when what they are made of changes, kept in `_build/live`, and linked into `_build/html/live` with the
-page's own scripts (`frontend/live`), which `terser` makes short. A page whose reader does not ask loads none of it.
+They are made anew when what they are made of changes, kept in `_build/live`, and linked into
+`_build/html/live` with the page's own scripts (`frontend/live`), which `terser` makes short. A page
+whose reader does not ask loads none of it.
 
-The page is hand-written modules in `frontend/live`: `change.js` (settings to inputs, measures; no page in it),
-`worker.js` (fetches, checks, keeps, runs), `app.js` and `pictures.js`, `decoder.js` and `small.js` for the course's
-own decoders. `offline.js` is a service worker for `live/` alone, registered once a reader asks for the model: it
-keeps the page's files and adds the headers that threads need. Its interventions are those of `helpers.intervention`;
-`tests/test_export.py` holds graph and torch equal, `tests/test_try.py` page and Python. A new control is a setting in
-`TRAINED`, its meaning in `checked`, `tables`, `bias` or `gain`, and a row in `CHANGES` of the tests. A link to a
-state, `live/index.html#prompt=…&window=8`, is what a lab gives its reader.
+The page is hand-written modules in `frontend/live`: `change.js` (settings to inputs, measures; no
+page in it), `worker.js` (fetches, checks, keeps, runs), `app.js` and `pictures.js`, `decoder.js`
+and `small.js` for the course's own decoders. `offline.js` is a service worker for `live/` alone,
+registered once a reader asks for the model: it keeps the page's files and adds the headers that
+threads need. Its interventions are those of `helpers.intervention`; `tests/test_export.py` holds
+graph and torch equal, `tests/test_try.py` page and Python. A new control is a setting in `TRAINED`,
+its meaning in `checked`, `tables`, `bias` or `gain`, and a row in `CHANGES` of the tests. A link to
+a state, `live/index.html#prompt=…&window=8`, is what a lab gives its reader.
 
-`live/train.html` trains a decoder of the race: `learn.js` is its mathematics, forwards and backwards, over one arena
-of `Float64Array`; `race.js` has tasks, rules, seeds and files, `trainer.js` is the worker, `train.js` the page,
-`stops.js` what the machine's stops do to a decoder of one's own. A new part needs its forward and its backward in
-`learn.js`, a name in `PARTS` (in `ENTRIES`, too, if the race has seeds of it), and a row in `DESIGNS` of
-`tests/test_train.py`, which holds loss, gradients and twenty steps equal to PyTorch to 1e-10. `data/page_trained.csv` holds runs that were trained so, and its head their command, `benchmarks/train.mjs`.
+`live/train.html` trains a decoder of the race: `learn.js` is its mathematics, forwards and
+backwards, over one arena of `Float64Array`; `race.js` has tasks, rules, seeds and files,
+`trainer.js` is the worker, `train.js` the page, `stops.js` what the machine's stops do to a decoder
+of one's own. A new part needs its forward and its backward in `learn.js`, a name in `PARTS` (in
+`ENTRIES`, too, if the race has seeds of it), and a row in `DESIGNS` of `tests/test_train.py`, which
+holds loss, gradients and twenty steps equal to PyTorch to 1e-10. `data/page_trained.csv` holds runs
+that were trained so, and its head their command, `benchmarks/train.mjs`.
 """
 
 import base64
@@ -51,7 +56,8 @@ def key() -> str:
     ]
     exporter = (ROOT / "src/book/export.py").read_text()
     return dependencies.key(
-        f"{exporter}\nfrom course import checkpoints\nfrom helpers import intervention, models, probe",
+        f"{exporter}\nfrom course import checkpoints\nfrom helpers import intervention, models, "
+        f"probe",
         exporter,
         *pins,
         json.dumps(lock),
@@ -101,7 +107,9 @@ def made() -> None:
 
 
 def tokenizer(folder: Path) -> dict:
-    """The tokenizer's files as the page reads them: its library takes fewer characters for digits, so the split is spelled out."""
+    """The tokenizer's files as the page reads them: its library takes fewer characters for
+    digits, so the split is spelled out.
+    """
     found = {
         name: json.loads((folder / f"{name}.json").read_text())
         for name in ("tokenizer", "tokenizer_config")
@@ -150,7 +158,9 @@ PROMPT = "<|im_start|>The quick brown fox jumps over the lazy dog. The quick bro
 
 
 def stored(prompt: str = PROMPT) -> dict:
-    """A run of the model on the page's first prompt: what is drawn before anything large is asked for."""
+    """A run of the model on the page's first prompt: what is drawn before anything large is
+    asked for.
+    """
     import torch
 
     from helpers import intervention, models, probe
@@ -173,7 +183,9 @@ def stored(prompt: str = PROMPT) -> dict:
 
 
 def seeds() -> dict[str, dict[str, list[list[float]]]]:
-    """The race's runs for the page that trains: by task and entry a row a seed, its steps and its shares right by length."""
+    """The race's runs for the page that trains: by task and entry a row a seed, its steps and
+    its shares right by length.
+    """
     with (ROOT / "data/race.csv").open() as file:
         rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
     found = {}
@@ -200,7 +212,9 @@ console.log(JSON.stringify(given));"""
 
 
 def scripts() -> dict[str, str]:
-    """The page's scripts by file name, with short names inside and no comments: what is computed stays, step for step."""
+    """The page's scripts by file name, with short names inside and no comments: what is computed
+    stays, step for step.
+    """
     given = {path.name: path.read_text() for path in WRITTEN.glob("*.js")}
     del given["offline.js"]  # it gets its list yet
     command = [Path(sys.executable).with_name("node"), "--input-type=module", "-e", SHRINK]
@@ -226,7 +240,9 @@ def laid() -> None:
 
 
 def kept_offline() -> None:
-    """Tell the service worker what it keeps: the page's own files, under a hash of them; not the parts of the model."""
+    """Tell the service worker what it keeps: the page's own files, under a hash of them; not the
+    parts of the model.
+    """
     parts = {file["name"] for file in json.loads((SITE / "model.json").read_text())["files"]}
     names = sorted(path.name for path in SITE.iterdir() if path.name not in parts | {"offline.js"})
     digest = hashlib.sha256(b"".join((SITE / name).read_bytes() for name in names)).hexdigest()[:12]

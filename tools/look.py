@@ -1,7 +1,8 @@
-"""Pictures of every page and every slide, to be looked at: into `_build/look`, with a sheet of all slides of a deck.
+"""Pictures of every page and every slide, to be looked at: into `_build/look`, with a sheet of all
+slides of a deck.
 
-Pages are taken wide and light, wide and dark, and on a phone. `python tools/look.py lesson` takes only what has this in its name.
-The film of the machine in the README comes from here, too.
+Pages are taken wide and light, wide and dark, and on a phone. `python tools/look.py lesson` takes
+only what has this in its name. The film of the machine in the README comes from here, too.
 """
 
 import io
@@ -77,7 +78,9 @@ def stop(page: Page, site: str, number: int) -> Image.Image:
 
 
 def film(page: Page, site: str) -> list[tuple[Image.Image, int]]:
-    """What the README shows: the machine's stops, at each one thing moved; pictures, and how many ms each is shown."""
+    """What the README shows: the machine's stops, at each one thing moved; pictures, and how
+    many ms each is shown.
+    """
     shown = []
     for number, moved in enumerate(MOVED):
         shown.append((stop(page, site, number), 3_000))

@@ -1,12 +1,14 @@
-"""Hold what the report says of a model against an oracle that knows no names, for every decoder of transformers.
+"""Hold what the report says of a model against an oracle that knows no names, for every decoder of
+transformers.
 
 python tools/model_families.py --out data/model_families.csv     all families, about ten minutes on two idle cores
 python tools/model_families.py llama mamba falcon_h1             some, to the terminal
 
-Each family is made tiny, with random weights: its configuration's default, shrunk. The oracle uses torch and transformers
-alone. It cuts attention and changes the first token; it finds the furthest token with weight in the maps; it stretches
-and shifts the positions; it asks whether the first token is heard once it is hidden. A family agrees where each answer is
-what `helpers.probe` says, "refused" names what the report does not measure, and "not made" says why there is no model.
+Each family is made tiny, with random weights: its configuration's default, shrunk. The oracle uses
+torch and transformers alone. It cuts attention and changes the first token; it finds the furthest
+token with weight in the maps; it stretches and shifts the positions; it asks whether the first
+token is heard once it is hidden. A family agrees where each answer is what `helpers.probe` says,
+"refused" names what the report does not measure, and "not made" says why there is no model.
 """
 
 import argparse
@@ -32,7 +34,8 @@ import tiny_models  # noqa: E402
 
 COLUMNS = ("family", "result", "mixes", "window", "refused", "differs")
 WINDOW, N, CONTEXT = 16, 48, 512
-# how a configuration is shrunk: a field that it has, and its value; the first names are those of most families
+# how a configuration is shrunk: a field that it has, and its value; the first names are those of
+# most families
 SMALL = {
     "hidden_size": 64, "n_embd": 64, "d_model": 64, "dim": 64, "intermediate_size": 96, "ffn_dim": 96, "n_inner": 96,
     "num_hidden_layers": 4, "n_layer": 4, "n_layers": 4, "num_attention_heads": 4, "n_head": 4, "n_heads": 4,
@@ -133,7 +136,9 @@ class Oracle:
         self.changed[0] = 251
 
     def mixes_otherwise(self) -> bool | None:
-        """Whether the first token arrives at the last one with all attention cut; None where none can be cut."""
+        """Whether the first token arrives at the last one with all attention cut; None where
+        none can be cut.
+        """
         transformers.AttentionInterface.register("oracle_cut", cut)
         transformers.AttentionMaskInterface.register(
             "oracle_cut", transformers.masking_utils.sdpa_mask
@@ -155,7 +160,9 @@ class Oracle:
             self.network.set_attn_implementation(before)
 
     def furthest(self) -> list[int] | None:
-        """How many places back the furthest token with any weight stands, by layer that has maps; None without maps."""
+        """How many places back the furthest token with any weight stands, by layer that has
+        maps; None without maps.
+        """
         with self.attending("eager"), torch.no_grad():
             out = self.network(self.ids[None], use_cache=False, output_attentions=True)
         maps = getattr(out, "attentions", None)
@@ -164,7 +171,9 @@ class Oracle:
         return [int(places[(each[0] > 0).any(0)].max()) for each in maps] or None
 
     def rotary(self) -> bool | None:
-        """Whether distances between positions count, and positions themselves do not; None where none can be given."""
+        """Whether distances between positions count, and positions themselves do not; None where
+        none can be given.
+        """
         try:
             places, seen = (
                 1 + torch.arange(N)[None],
@@ -182,7 +191,9 @@ class Oracle:
         )
 
     def heard_though_hidden(self, model: models.LanguageModel) -> bool | None:
-        """Whether the first token moves the last state inside `probe.attention_knockout`; None where that is refused."""
+        """Whether the first token moves the last state inside `probe.attention_knockout`; None
+        where that is refused.
+        """
         try:
             with probe.attention_knockout(model, 0):
                 return moved(
@@ -298,7 +309,8 @@ def write(path: Path, rows: list[dict[str, str]]) -> None:
     """Write the table, as far as it is done."""
     text = io.StringIO()
     text.write(
-        "# What the report says of each family's tiny random decoder, held against experiments that know no names\n"
+        "# What the report says of each family's tiny random decoder, held against experiments "
+        "that know no names\n"
     )
     text.write("# command: python tools/model_families.py --out data/model_families.csv\n")
     today = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")

@@ -1,4 +1,6 @@
-"""The whole book as one PDF, `_build/html/book.pdf`: every page printed by Chromium, widgets as they start, with bookmarks."""
+"""The whole book as one PDF, `_build/html/book.pdf`: every page printed by Chromium, widgets as
+they start, with bookmarks.
+"""
 
 import io
 from pathlib import Path
@@ -52,7 +54,8 @@ def main() -> None:
     welcome = ROOT / "_build/html/chapters/welcome.html"
     welcome.write_text(welcome.read_text().replace(HIDDEN, HIDDEN.replace(" hidden", "")))
     print(
-        f"{target.relative_to(ROOT)}: {len(writer.pages)} pages, {target.stat().st_size / 1e6:.1f} MB"
+        f"{target.relative_to(ROOT)}: {len(writer.pages)} pages, "
+        f"{target.stat().st_size / 1e6:.1f} MB"
     )
 
 

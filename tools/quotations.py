@@ -1,11 +1,14 @@
-"""Check that each quotation in data/sources.csv stands in its source as one contiguous piece, and seal it.
+"""Check that each quotation in data/sources.csv stands in its source as one contiguous piece, and
+seal it.
 
 The five source documents are not in the repository. Whoever has them as text files runs
 
-    python tools/quotations.py talk=slides.md,slides.txt note=note.md abstract=abstract.txt paper=paper.txt
+    python tools/quotations.py talk=slides.md,slides.txt note=note.md abstract=abstract.txt
+    paper=paper.txt
 
-A quotation that is found is sealed: the column `check` holds a digest of it. A test recomputes the digests, so a
-quotation that somebody changes without the source at hand fails. TeX is set aside on both sides: `plain` says how.
+A quotation that is found is sealed: the column `check` holds a digest of it. A test recomputes the
+digests, so a quotation that somebody changes without the source at hand fails. TeX is set aside on
+both sides: `plain` says how.
 """
 
 import argparse

@@ -1,7 +1,9 @@
-"""Print how the code of each room reads: `python tools/sizes.py`. A report, not a limit: no test looks at it.
+"""Print how the code of each room reads: `python tools/sizes.py`. A report, not a limit: no test
+looks at it.
 
-Per room: lines of code, tokens per line, lines over 100 characters, assigned names that say nothing, and docstrings that
-begin with a verb. For comparison, networkx has 8 tokens per line, QuantEcon.py 9, nanochat 11 and d2l 11.
+Per room: lines of code, tokens per line, lines over 100 characters, assigned names that say
+nothing, and docstrings that begin with a verb. For comparison, networkx has 8 tokens per line,
+QuantEcon.py 9, nanochat 11 and d2l 11.
 """
 
 import ast
@@ -23,7 +25,8 @@ LAYOUT = {
     tokenize.ENDMARKER,
 }
 FILLERS = frozenset(
-    "asked each found given here held kept made now other own rest said seen there told wanted".split()
+    "asked each found given here held kept made now other own rest said seen there told "
+    "wanted".split()
 )
 # how a docstring begins that says first what a function does
 VERBS = frozenset(
@@ -110,14 +113,16 @@ def rooms() -> dict[str, Counts]:
 
 def main() -> None:
     print(
-        f"{'room':28} {'lines':>7} {'tokens/line':>12} {'over 100':>9} {'fillers':>8} {'verb first':>11}"
+        f"{'room':28} {'lines':>7} {'tokens/line':>12} {'over 100':>9} {'fillers':>8} "
+        f"{'verb first':>11}"
     )
     for room, c in rooms().items():
         fillers, verbs = (
             part / max(whole, 1) for part, whole in ((c.fillers, c.names), (c.verbs, c.docstrings))
         )
         print(
-            f"{room:28} {c.lines:7,} {c.tokens / max(c.lines, 1):12.1f} {c.long:9,} {fillers:8.1%} {verbs:11.0%}"
+            f"{room:28} {c.lines:7,} {c.tokens / max(c.lines, 1):12.1f} {c.long:9,} "
+            f"{fillers:8.1%} {verbs:11.0%}"
         )
 
 

@@ -1,5 +1,7 @@
-"""Write what the drawings show beside what they compute: the still picture of each, for where scripts do not run, by the
-drawing itself; and what the machine quotes of real models and of the race (`python tools/stills.py`)."""
+"""Write what the drawings show beside what they compute: the still picture of each, for where
+scripts do not run, by the drawing itself; and what the machine quotes of real models and of the
+race (`python tools/stills.py`).
+"""
 
 import json
 import math
@@ -37,8 +39,9 @@ process.stdout.write(JSON.stringify([drawn, [...missing]]));
 
 
 def measured() -> dict:
-    """What the machine shows of others: the race's entries by task, each with the share right at 128 tokens and whether
-    that is a success; and numbers of a real model beside the toy's."""
+    """What the machine shows of others: the race's entries by task, each with the share right at
+    128 tokens and whether that is a success; and numbers of a real model beside the toy's.
+    """
     won = comparison.successes(comparison.table())
     race: dict = {}
     for row in won[won.task.isin(TASKS)].itertuples():
@@ -80,7 +83,9 @@ def measured() -> dict:
 
 
 def drawn(name: str, states: list[dict], language: str = "en") -> tuple[list, list[str]]:
-    """Height, picture and sentence in each state, by the drawing itself; and what the language has no words for."""
+    """Height, picture and sentence in each state, by the drawing itself; and what the language
+    has no words for.
+    """
     command = ["node", "--input-type=module", "-e", DRAW, (drawing.HERE / f"{name}.js").as_uri()]
     held = json.dumps(
         {"data": drawing.numbers(name), "words": drawing.words_of(name, language), "states": states}

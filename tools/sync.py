@@ -1,10 +1,13 @@
-"""Write what must be the same everywhere: the repository's address, the notebooks' set-up cell, the list of chapters.
+"""Write what must be the same everywhere: the repository's address, the notebooks' set-up cell, the
+list of chapters.
 
-The address stands in one place, `[project.urls]` in pyproject.toml. `make sync` takes it from `COURSE_REPOSITORY`, or from
-git's remote `origin`, writes it there and wherever it is needed. Where neither names a repository on GitHub, which is what
-Colab opens, what stands there stays; while it is empty there are no launch buttons, and the set-up cell says what to set.
-`COURSE_COMMIT` pins what the set-up cell installs; launch buttons open the notebooks of `COURSE_BRANCH`, else of the
-remote's default branch, else of the branch that is checked out. `--check` changes nothing and fails where something differs.
+The address stands in one place, `[project.urls]` in pyproject.toml. `make sync` takes it from
+`COURSE_REPOSITORY`, or from git's remote `origin`, writes it there and wherever it is needed. Where
+neither names a repository on GitHub, which is what Colab opens, what stands there stays; while it
+is empty there are no launch buttons, and the set-up cell says what to set. `COURSE_COMMIT` pins
+what the set-up cell installs; launch buttons open the notebooks of `COURSE_BRANCH`, else of the
+remote's default branch, else of the branch that is checked out. `--check` changes nothing and fails
+where something differs.
 """
 
 import csv
@@ -47,7 +50,8 @@ def address(remote: str) -> str:
     found = REMOTE.fullmatch(remote.strip())
     if not found or found[2] in (".", ".."):
         raise ValueError(
-            f"the repository must be one of github.com, as https://github.com/owner/name, not {without_token(remote)!r}"
+            f"the repository must be one of github.com, as https://github.com/owner/name, not "
+            f"{without_token(remote)!r}"
         )
     return f"https://github.com/{found[1]}/{found[2]}"
 
@@ -70,7 +74,9 @@ def git(*command: str) -> str:
 
 
 def opened(check: bool) -> str:
-    """The branch whose notebooks the launch buttons open; for a check the one that stands in _config.yml."""
+    """The branch whose notebooks the launch buttons open; for a check the one that stands in
+    _config.yml.
+    """
     if check:
         written = re.search(r"^  branch: (\S+)$", (ROOT / "_config.yml").read_text(), re.M)
         return written[1] if written else "main"
@@ -98,7 +104,8 @@ def set_up(url: str, commit: str = "") -> str:
 def cleaned(path: Path, url: str, commit: str = "") -> str:
     """The notebook with the set-up cell, and without outputs, counts and widget state.
 
-    A notebook whose first code cell is none gets one at the top: what stands there is somebody's work.
+    A notebook whose first code cell is none gets one at the top: what stands there is somebody's
+    work.
     """
     notebook = json.loads(path.read_text())
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
@@ -182,7 +189,8 @@ def filled(path: Path, texts: dict[str, str]) -> str:
         )
         if not block.search(text):
             raise ValueError(
-                f"{path.name} must have the line `{opening} {name}: `make sync` writes this{closing}`, and `{opening} end{closing}`"
+                f"{path.name} must have the line `{opening} {name}: `make sync` writes "
+                f"this{closing}`, and `{opening} end{closing}`"
             )
         text = block.sub(lambda match, new=new: match[1] + new + match[2], text)
     return text

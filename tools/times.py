@@ -2,9 +2,10 @@
 
     python tools/times.py [--runs 3] [book again check test sentence function]
 
-The steps come in this order, each after the one before; `benchmarks/times.csv` keeps a row for each, the median of the
-runs, and `make sync` writes the README's table from it. Times of the processor count all processes that a step starts.
-Use an idle machine: the load before a step is kept beside its times, and the table says it.
+The steps come in this order, each after the one before; `benchmarks/times.csv` keeps a row for
+each, the median of the runs, and `make sync` writes the README's table from it. Times of the
+processor count all processes that a step starts. Use an idle machine: the load before a step is
+kept beside its times, and the table says it.
 """
 
 import argparse
@@ -45,8 +46,10 @@ STEPS: dict[str, tuple[str, str, Callable[[Path], None]]] = {
     "again": ("`make book` again", "book", lambda clone: None),
     "check": ("`make check`", "check", lambda clone: None),
     "test": ("`make test` after a book", "test", lambda clone: None),
-    "sentence": ("`make book` after a changed sentence", "book", added(PAGE, "\nOne sentence more.\n")),
-    "function": ("`make book` after a changed function of chapter 3", "book", added(FIGURES, "\n\ndef _more():\n    return 1\n")),
+    "sentence": ("`make book` after a changed "
+                 "sentence", "book", added(PAGE, "\nOne sentence more.\n")),
+    "function": ("`make book` after a changed function of chapter "
+                 "3", "book", added(FIGURES, "\n\ndef _more():\n    return 1\n")),
 }  # fmt: skip
 
 
@@ -73,7 +76,9 @@ def timed(clone: Path, target: str) -> tuple[float, float] | None:
 def measure(
     steps: list[str], runs: int, found: dict[str, list[tuple[float, float, float]]]
 ) -> None:
-    """Add to each step that is asked for: by the clock, of the processor, and the load before, a run each."""
+    """Add to each step that is asked for: by the clock, of the processor, and the load before, a
+    run each.
+    """
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as folder:
             clone = Path(folder) / "course"

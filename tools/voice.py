@@ -1,7 +1,9 @@
-"""Print how our English reads: `python tools/voice.py [PAGE ...]`. A thermometer, not a gate; see chapters/voice.md.
+"""Print how our English reads: `python tools/voice.py [PAGE ...]`. A thermometer, not a gate; see
+chapters/voice.md.
 
-Per 1,000 words it counts habits that make a sentence hard to read, and two that make it easy, beside the rates of good
-books of the field (QuantEcon, Dive into Deep Learning, Distill, nanochat). With pages named, it prints the lines as well.
+Per 1,000 words it counts habits that make a sentence hard to read, and two that make it easy,
+beside the rates of good books of the field (QuantEcon, Dive into Deep Learning, Distill, nanochat).
+With pages named, it prints the lines as well.
 """
 
 import ast
@@ -17,7 +19,8 @@ from book.pages import ROOT, pages
 HABITS = {
     "we, us, our": (r"\b(we|us|our|let's)\b", "5 to 29"),
     "because, however, for example, …": (
-        r"\b(because|however|for example|for instance|suppose|instead|therefore|although|in contrast)\b",
+        r"\b(because|however|for example|for instance|suppose|instead|therefore|although|in "
+        r"contrast)\b",
         "6 to 10",
     ),
     "colons": (r":(?=\s)", "1 to 11"),

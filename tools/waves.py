@@ -19,14 +19,18 @@ TASKS = {
 }
 SHOWN = (
     "RoPE", "ALiBi", "NoPE", "NoPE, stick-breaking", "sliding window", "local RoPE, global NoPE",
-    "local RoPE, global NoPE + scalable softmax", "separators", "top 8 keys", "scalable softmax", "sparse (entmax 1.5)", "differential", "differential, version 2", "gated attention",
+    "local RoPE, global NoPE + scalable "
+    "softmax", "separators", "top 8 keys", "scalable softmax", "sparse (entmax "
+                                                               "1.5)", "differential", "differential, version 2", "gated attention",
 )  # fmt: skip
 CELL = 0.8  # of an entry's runs must have learned a task, or it is not in its race
 FILE = ROOT / "src/course/drawing/numbers/waves.json"
 
 
 def scores() -> dict:
-    """By task and entry: a row a length, with the score of each run that learned; entries that have not are left out."""
+    """By task and entry: a row a length, with the score of each run that learned; entries that
+    have not are left out.
+    """
     table = data.table("race").sort_values("seed")
     found = {}
     for task in TASKS:

@@ -514,7 +514,9 @@ class Key:
             self.given += exercises.cases(known, text)
 
     def compare(self, answer: Callable, given: list, mistakes: str = "") -> str:
-        """Nothing where a function gives what is right, else the check's sentence on what it gives."""
+        """Nothing where a function gives what is right, else the check's sentence on what it
+        gives.
+        """
         try:
             call = self.row.get("call", f"{self.name}()")
             self.checks.compare(

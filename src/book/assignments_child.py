@@ -166,7 +166,9 @@ def read(text: str) -> ast.Module:
 
 
 def shell(space: dict) -> SimpleNamespace:
-    """What the notebook's own lines call: nothing happens, but that a cell under `%%time` is run."""
+    """What the notebook's own lines call: nothing happens, but that a cell under `%%time` is
+    run.
+    """
     runs = {"time", "timeit", "capture", "prun"}
     return SimpleNamespace(
         run_line_magic=lambda *_: None,

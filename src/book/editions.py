@@ -440,7 +440,9 @@ def notebook(table: Path) -> nbformat.NotebookNode:
 
 
 def written(table: Path) -> Path:
-    """Write the notebook of an edition, as it is executed, and the fonts of its page; where it is."""
+    """Write the notebook of an edition, as it is executed, and the fonts of its page; where it
+    is.
+    """
     book, home, name = notebook(table), folder(), stem(table)
     used = "".join(
         [c for cell in book.cells for c in cell.source]
@@ -469,7 +471,9 @@ def speaking(table: Path, shown: re.Match) -> str:
 
 
 def cut(text: str, stem: str, home: Path) -> None:
-    """The fonts with the characters of a text alone: for figures as TrueType, for the site as WOFF."""
+    """The fonts with the characters of a text alone: for figures as TrueType, for the site as
+    WOFF.
+    """
     characters, note = set(text), home / f"{stem}.fonts"
     key = digest("".join(sorted(characters)))
     if note.exists() and note.read_text() == key:

@@ -262,7 +262,9 @@ def _linear(g: _Graph, x: str, parts: Sequence[tuple[gguf.ReaderTensor, np.ndarr
 
 
 def _bytes(g: _Graph, tensor: gguf.ReaderTensor) -> tuple[str, str, int]:
-    """The embedding's Q8_0 blocks as bytes q + 128 (v, blocks, 32), and their scales (v, blocks)."""
+    """The embedding's Q8_0 blocks as bytes q + 128 (v, blocks, 32), and their scales (v,
+    blocks).
+    """
     raw = _raw(tensor, "Q8_0", 34)
     scale = raw[..., :2].copy().view(np.float16)[..., 0]
     return g.weight(raw[..., 2:] ^ 128), g("Cast", g.weight(scale), to=1), len(raw)

@@ -58,7 +58,9 @@ def serve(root: Path) -> None:
 
 
 def parse_once() -> None:
-    """A text in TeX is parsed once: Matplotlib remembers fifty, and forgets them with each figure."""
+    """A text in TeX is parsed once: Matplotlib remembers fifty, and forgets them with each
+    figure.
+    """
     from matplotlib.mathtext import MathTextParser
 
     parsers = {parser._output_type: parser for parser in map(MathTextParser, ("path", "agg"))}

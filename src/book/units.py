@@ -475,7 +475,9 @@ def comments(source: str) -> Iterator[tokenize.TokenInfo]:
 def of_code(
     source: str, place: str, entries: list[Entry], stays: Callable[[str], bool]
 ) -> Iterator[Entry]:
-    """The units of a cell: for each string and comment of it the entry that it has, or a new one."""
+    """The units of a cell: for each string and comment of it the entry that it has, or a new
+    one.
+    """
     table = patterns([e._replace(other=e.other or e.text, fuzzy=False) for e in entries])
     own = {e.text for e in entries if e.context == CODE}
     for node, asked in strings(source):

@@ -118,7 +118,8 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error says that memory ran out: that of an accelerator, of Python, or of
     torch on the CPU.
 
-    >>> is_out_of_memory(MemoryError()), is_out_of_memory(RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling …"))
+    >>> cublas = RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling …")
+    >>> is_out_of_memory(MemoryError()), is_out_of_memory(cublas)
     (True, True)
     >>> is_out_of_memory(RuntimeError("shapes differ"))
     False

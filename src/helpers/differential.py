@@ -40,7 +40,8 @@ def difference(
         first, second: logits of the same shape.
         lam: one number, or one a row.
 
-    >>> [round(w, 4) for w in difference(torch.tensor([2.0, 0.0]), torch.tensor([0.0, 0.0]), 0.5).tolist()]
+    >>> weights = difference(torch.tensor([2.0, 0.0]), torch.tensor([0.0, 0.0]), 0.5)
+    >>> [round(weight, 4) for weight in weights.tolist()]
     [0.6308, -0.1308]
     """
     require.tensor("first", first, "... n")

@@ -266,7 +266,9 @@ def _twice(
 
 
 class _Link:
-    """A link to the page "Try it" with everything set, where HTML is shown; else what it leads to."""
+    """A link to the page "Try it" with everything set, where HTML is shown; else what it leads
+    to.
+    """
 
     def __init__(self, words: str, page: str, state: dict[str, str | int | float | bool]):
         self.words, self.state = words, state

@@ -70,7 +70,10 @@ class _Opening(NamedTuple):
     ways: dict[str, list[int]]
 
 
-_A_MODEL = "what models.load returns (of a model of transformers in memory, models.load(model, tokenizer=tokenizer))"
+_A_MODEL = (
+    "what models.load returns "
+    "(of a model of transformers in memory, models.load(model, tokenizer=tokenizer))"
+)
 _POSITIONS = re.compile(
     r"(^|[._])(wpe|embed_positions|position_embeddings?|pos_embed)$"
 )  # names of learned positions
@@ -163,7 +166,9 @@ def _ways(model: models.LanguageModel) -> dict[str, list[int]]:
 
 @torch.inference_mode()
 def _opened_losses(model: models.LanguageModel, front: Sequence[int]) -> Float[Tensor, " passages"]:
-    """The loss of the same tokens of each passage, from its second one on, with `front` before it."""
+    """The loss of the same tokens of each passage, from its second one on, with `front` before
+    it.
+    """
     passages = [encode(model, part) for part in data.prose().split("\n") if part.strip()]
     config = model.model.config.get_text_config()
     room = (getattr(config, "max_position_embeddings", None) or _PASSAGE + 1) - 1
@@ -454,14 +459,15 @@ def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, 
     """Refuse what is no model of ours, and sequences (by the names of the arguments) of fewer
     tokens or of others than its own.
 
-    >>> check(models.default(), tokens=torch.tensor([-1]))
+    >>> check(models.default(), tokens=torch.tensor([-1]))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: tokens must be one sequence of at least one token from 0 to 49151, the tokens of the model
+    ValueError: tokens must be one sequence of at least one token from 0 to 49151, ...
     """
     require.instance("model", model, models.LanguageModel, _A_MODEL)
     require.integer("least", least, 0, 2)
     for name, ids in sequences.items():
-        allowed = f"{name} must be one sequence of at least {('no', 'one', 'two')[least]} token{'s' * (least != 1)}"
+        count = ("no tokens", "one token", "two tokens")[least]
+        allowed = f"{name} must be one sequence of at least {count}"
         if (
             not isinstance(ids, Tensor)
             or ids.ndim != 1
@@ -903,7 +909,8 @@ def patch_queries_and_keys(
         ValueError: the model has no such layers.
 
     >>> model = models.default()
-    >>> with patch_queries_and_keys(model, lambda layer, name, x: 0 * x):  # no query tells one key from another
+    >>> # without queries and keys, no token is told from another
+    >>> with patch_queries_and_keys(model, lambda layer, name, x: 0 * x):
     ...     attention_rows(model, encode(model, "The cat sat on"))[0, 0].tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
@@ -1063,7 +1070,7 @@ def loss(model: models.LanguageModel, ids: Int[Tensor, " n"] | str) -> float:
     it.
 
     >>> model = models.default()
-    >>> loss(model, encode(model, "The cat sat on the mat.")) < loss(model, encode(model, "mat. the on sat cat The"))
+    >>> loss(model, "The cat sat on the mat.") < loss(model, "mat. the on sat cat The")
     True
     """
     ids = _tokens(model, ids)

@@ -271,7 +271,9 @@ def checked(function: _Function) -> _Function:
 
     >>> from jaxtyping import Float
     >>> @checked
-    ... def dot(x: Float[Tensor, " n"], y: Float[Tensor, " n"], kind: Literal["sum", "mean"] = "sum") -> Tensor:
+    ... def dot(
+    ...     x: Float[Tensor, " n"], y: Float[Tensor, " n"], kind: Literal["sum", "mean"] = "sum"
+    ... ) -> Tensor:
     ...     return getattr(x * y, kind)()
     >>> dot(torch.ones(3), torch.ones(3)).item()
     3.0
@@ -314,9 +316,9 @@ def dense(name: str, value: Tensor) -> Tensor:
     """Return a tensor that holds its numbers one by one: none that is sparse, quantised or on the
     device "meta".
 
-    >>> dense("x", torch.ones(2).to_sparse())
+    >>> dense("x", torch.ones(2).to_sparse())  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: x must be a dense tensor, as x.to_dense() makes one, not one of layout torch.sparse_coo
+    ValueError: x must be a dense tensor, as x.to_dense() makes one, not one of layout torch...
     """
     if value.layout != torch.strided:
         raise ValueError(

@@ -64,7 +64,8 @@ def rotate(
 
     Example:
         >>> quarter = torch.tensor([math.pi / 2])
-        >>> rotate(torch.tensor([[1.0, 0.0]]), torch.tensor([1.0]), quarter, "half").round().abs().tolist()
+        >>> turned = rotate(torch.tensor([[1.0, 0.0]]), torch.tensor([1.0]), quarter, "half")
+        >>> turned.round().abs().tolist()
         [[0.0, 1.0]]
     """
     if 2 * len(frequencies) != x.shape[-1]:
@@ -83,7 +84,9 @@ def turn(
     """Do what `rotate` does without a look at its arguments, for layers that call it at every step
     of training.
 
-    >>> turn(torch.tensor([[1.0, 0.0]]), torch.tensor([2]), torch.tensor([math.pi / 2]), "half").round().abs().tolist()
+    >>> quarter = torch.tensor([math.pi / 2])
+    >>> turned = turn(torch.tensor([[1.0, 0.0]]), torch.tensor([2]), quarter, "half")
+    >>> turned.round().abs().tolist()
     [[1.0, 0.0]]
     """
     angles = _angles(positions, frequencies)

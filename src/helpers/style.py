@@ -114,8 +114,10 @@ def number(value: float, digits: int = 2) -> str:
         value: the number; infinite is "∞", and not a number (no value) is "–".
         digits: how many significant digits, 1 to 9.
 
-    >>> number(0.00173), number(-0.5), number(314), number(12_345.6), number(2.5e7), number(float("nan"))
-    ('1.7 × 10⁻³', '−0.50', '314', '12,346', '2.5 × 10⁷', '–')
+    >>> number(0.00173), number(-0.5), number(314)
+    ('1.7 × 10⁻³', '−0.50', '314')
+    >>> number(12_345.6), number(2.5e7), number(float("nan"))
+    ('12,346', '2.5 × 10⁷', '–')
     """
     require.integer("digits", digits, 1, 9)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
@@ -378,7 +380,8 @@ def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str)
             "lost", "missed" or "not missed").
         state: whose state it is, the table's caption.
 
-    >>> rows = [("a nearest-state search", "which n?", "60%", "lost"), ("a linear probe", "n", 3.3, "in part")]
+    >>> search = ("a nearest-state search", "which n?", "60%", "lost")
+    >>> rows = [search, ("a linear probe", "n", 3.3, "in part")]
     >>> readout_table(rows, "1,000 ones in bf16").data.loc["a linear probe"].tolist()
     ['n', '3.3', 'in part']
     """

@@ -1,4 +1,6 @@
-"""Figures of chapter NUMBER: each function returns axes and the sentence that states their finding."""
+"""Figures of chapter NUMBER: each function returns axes and the sentence that states their
+finding.
+"""
 
 from collections.abc import Sequence
 

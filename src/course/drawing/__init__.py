@@ -87,10 +87,9 @@ def show(name: str, language: str = "en", **data: Any) -> Drawing:
     words = words_of(name, language)
     title, alt, caption, link = (words.get(text, text) for text in (*facts[:3], LINK))
     try:
-        held = json.dumps(
-            {"title": title, "alt": alt, "data": numbers(name) | data, "state": state, "words": words},
-            ensure_ascii=False, separators=(",", ":"), allow_nan=False,
-        )  # fmt: skip
+        parts = {"title": title, "alt": alt, "data": numbers(name) | data}
+        parts |= {"state": state, "words": words}
+        held = json.dumps(parts, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"data must be what JSON can hold: {error}") from None
     still = HERE / "still" / f"{scene(name, state.get('at', 0), language)}.svg"

@@ -85,7 +85,11 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
         f"{len(means)} entries; not learned, or a control: {missing}.",
     ]
     finding = " ".join([translated(told[0]), told[1], translated(told[2])])
-    said = f"Share right by length. Each thread is one entry, named under the finger; dashed: guessing. Entries not learned, or controls: {missing}."
+    said = (
+        "Share right by length. Each thread is one entry, named under the finger; dashed: "
+        "guessing. "
+        f"Entries not learned, or controls: {missing}."
+    )
     picture = PICTURE.render(
         finding=finding,
         levels=[(share, round(y(share))) for share in (0, 0.5, 1)],

@@ -4,7 +4,7 @@ measures it, and a row of words.
 A row is written in two places, and nothing in both. In `course.chapterN.claims` the numbers and
 when the claim holds:
 
-    CHANCE = Threshold(0.55)  # a threshold has a name; it stands in the sentence and in the predicate
+    CHANCE = Threshold(0.55)  # its name stands in the sentence and in the predicate
 
     @rule(
         holds=(f"below {CHANCE:.0%} in one band, and nowhere above fp16", lambda bf16, fp16: …),

@@ -64,8 +64,14 @@ def make(task: str, length: int, seed: int) -> Sample:
 
 # Barbero et al. (2024), appendix C.1, as printed: with its quotation marks, full stops and missing
 # mark
-_LINE = "Please give the answer on the final line exactly as ’The final answer to your maths question is: xxxx’"
-_COUNT_ONES = f"Please count the number of ones in the following sequence:{{sequence}}. {_LINE}, where ’xxxx is your answer."
+_LINE = (
+    "Please give the answer on the final line exactly as "
+    "’The final answer to your maths question is: xxxx’"
+)
+_COUNT_ONES = (
+    "Please count the number of ones in the following sequence:{sequence}. "
+    f"{_LINE}, where ’xxxx is your answer."
+)
 QUESTIONS = {
     "sum": f"Please perform the following sum: {{sequence}}. {_LINE}, where ’xxxx’ is your "
     f"answer..",
@@ -123,7 +129,7 @@ Please count the number of times ‘{WORD}’ appears in the following sentence:
 We divide the sentence into groups of 5.
 car river car
 The answer is then 2
-{_FINAL} 2""",
+{_FINAL} 2""",  # noqa: E501
 }
 
 
@@ -167,8 +173,8 @@ def parse_answer(text: str) -> int | None:
     thousands may have commas.
 
     >>> line = "The final answer to your maths question is: "
-    >>> parse_answer(line + "1,204"), parse_answer(line + "**37**."), parse_answer(line + "2 * 5 + 2 = 12")
-    (1204, 37, 12)
+    >>> [parse_answer(line + said) for said in ("1,204", "**37**.", "2 * 5 + 2 = 12")]
+    [1204, 37, 12]
     >>> parse_answer(line + "xxxx"), parse_answer("There are 37 ones."), parse_answer(line + "37.5")
     (None, None, None)
     """
@@ -437,7 +443,7 @@ def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> 
     affine read-out (<sum, code> + n/d) / (1 + 1/d). Where the equations do not fix the counts, the
     smallest solution is given.
 
-    >>> triangle = torch.tensor([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]], dtype=torch.float64)
+    >>> triangle = torch.tensor([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]]).double()
     >>> solved_histogram(torch.tensor([0, 2, 2]), triangle).round().abs().tolist()
     [1.0, 0.0, 2.0]
     """

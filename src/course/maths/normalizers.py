@@ -1,4 +1,6 @@
-"""What may stand in the place of softmax: functions from logits to weights, each with its source."""
+"""What may stand in the place of softmax: functions from logits to weights, each with its
+source.
+"""
 
 import math
 from collections.abc import Callable
@@ -28,8 +30,10 @@ def softpick(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     """Return max(exp(x_i) - 1, 0) / sum_j |exp(x_j) - 1|, Zuhri et al. (2025): logits up to 0 get
     nothing; all 0 gives all 0.
 
-    >>> softpick(torch.tensor([0.0, 0.0])).tolist(), softpick(torch.tensor([1.0, -9.0])).sum().item() < 1
-    ([0.0, 0.0], True)
+    >>> softpick(torch.tensor([0.0, 0.0])).tolist()
+    [0.0, 0.0]
+    >>> softpick(torch.tensor([1.0, -9.0])).sum().item() < 1
+    True
     """
     _check_logits(logits)
     top = logits.detach().max(-1, keepdim=True).values.clamp(min=0)
@@ -103,9 +107,10 @@ def adaptive_entmax(
     Theirs takes beta and gamma from the token, head by head; here they are numbers, or tensors that
     broadcast.
 
-    >>> [round(w, 4) for w in adaptive_entmax(torch.tensor([2.0, 1.0, 0.0, -1.0]), beta=0.0).tolist()]
+    >>> logits = torch.tensor([2.0, 1.0, 0.0, -1.0])
+    >>> [round(w, 4) for w in adaptive_entmax(logits, beta=0.0).tolist()]
     [0.8307, 0.1693, 0.0, 0.0]
-    >>> [round(w, 4) for w in adaptive_entmax(torch.tensor([2.0, 1.0, 0.0, -1.0])).tolist()]
+    >>> [round(w, 4) for w in adaptive_entmax(logits).tolist()]
     [1.0, 0.0, 0.0, 0.0]
     """
     _check_logits(logits)

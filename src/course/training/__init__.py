@@ -163,7 +163,9 @@ def fit_together(
     >>> def repeat(generator):
     ...     tokens = torch.randint(4, (2, 8), generator=generator)
     ...     return tokens, tokens
-    >>> losses = fit_together(models, repeat, steps=90, rate=0.1, until=lambda m: accuracy(m, repeat) == 1, every=10)
+    >>> def is_learned(model):
+    ...     return accuracy(model, repeat) == 1
+    >>> losses = fit_together(models, repeat, steps=90, rate=0.1, until=is_learned, every=10)
     >>> all(len(each) < 90 for each in losses), [accuracy(model, repeat) for model in models]
     (True, [1.0, 1.0])
     """
@@ -261,7 +263,8 @@ def accuracy(
     """Measure the share of targets that the largest logit names, over `count` batches that `fit`
     does not draw.
 
-    >>> guess = nn.Embedding.from_pretrained(torch.tensor([[1.0, 0.0], [1.0, 0.0]]))  # always says 0
+    >>> always_0 = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    >>> guess = nn.Embedding.from_pretrained(always_0)
     >>> accuracy(guess, lambda generator: (torch.tensor([[0, 1]]), torch.tensor([[0, 1]])))
     0.5
     """

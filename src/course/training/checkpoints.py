@@ -236,5 +236,6 @@ def _misfit(model: Decoder, weights: dict[str, torch.Tensor]) -> str:
     theirs = {name: tuple(value.shape) for name, value in weights.items()}
     for name in sorted({*ours, *theirs}):
         if ours.get(name) != theirs.get(name):
-            return f"{name} is {theirs.get(name, 'missing')} in the weights and {ours.get(name, 'missing')} in the card"
+            there, here = theirs.get(name, "missing"), ours.get(name, "missing")
+            return f"{name} is {there} in the weights and {here} in the card"
     return ""

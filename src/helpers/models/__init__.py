@@ -229,7 +229,9 @@ def _source(name: str | Path) -> str | Path:
 
 
 def _check_config(name: str | Path, path: Path) -> None:
-    """What transformers would say of a configuration with a traceback or with the name of a class."""
+    """What transformers would say of a configuration with a traceback or with the name of a
+    class.
+    """
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError):
@@ -258,7 +260,9 @@ def _unreachable(name: str) -> bool:
 
 
 def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
-    """One sentence for what transformers or the hub raised, which may be many lines deep in causes."""
+    """One sentence for what transformers or the hub raised, which may be many lines deep in
+    causes.
+    """
     causes = list(_causes(error))
     text = " ".join(str(cause) for cause in causes)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [

@@ -55,8 +55,8 @@ def download(url: str, target: str | Path, expected: str, attempts: int = 3, **s
             fetched afresh), or the disk is full.
 
     >>> from helpers import data
-    >>> target = Path("copy.txt").resolve()
-    >>> download((data.folder() / "prose.txt").as_uri(), target, sha256(data.folder() / "prose.txt")) == target
+    >>> source, target = data.folder() / "prose.txt", Path("copy.txt").resolve()
+    >>> download(source.as_uri(), target, sha256(source)) == target
     True
     """
     require.text("url", url)

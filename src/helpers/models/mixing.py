@@ -180,7 +180,9 @@ def _layers(network: "transformers.PreTrainedModel") -> tuple[_Layer, ...]:
 
 
 def _named(block: torch.nn.Module) -> str:
-    """Return the words for what mixes tokens beside attention, by the names of a layer's classes."""
+    """Return the words for what mixes tokens beside attention, by the names of a layer's
+    classes.
+    """
     kinds = [type(part).__name__.lower() for part in block.modules()]
     return next(
         (words for part, words in _NAMES.items() if any(part in kind for kind in kinds)), _UNKNOWN

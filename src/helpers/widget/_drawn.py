@@ -46,7 +46,8 @@ def _axes(ax: Axes) -> Iterable[str]:
             yield f"{name} ticks: {' / '.join(axis.get_major_formatter().seq)}".replace("\n", " ")
     drawn: dict[str, list[np.ndarray]] = {}
     for line in ax.get_lines():
-        look = f"{line.get_linestyle()} {line.get_marker()}{' open' if _colour(line.get_mfc()) in ('white', 'none') else ''}"
+        is_open = _colour(line.get_mfc()) in ("white", "none")
+        look = f"{line.get_linestyle()} {line.get_marker()}{' open' * is_open}"
         name = f"line {_label(line)} {_colour(line.get_color())} {look}"
         if line.get_gid() == style.ROUNDING:
             yield f"{name}: rounding"
@@ -101,7 +102,8 @@ def _collection(found: Collection) -> str:
         if offsets.any()
         else np.concatenate([path.vertices for path in paths] or [np.zeros((0, 2))])
     )
-    return f"{type(found).__name__} {' '.join(colours)}: {_numbers(places[:, 0])}; {_numbers(places[:, 1])}"
+    x, y = _numbers(places[:, 0]), _numbers(places[:, 1])
+    return f"{type(found).__name__} {' '.join(colours)}: {x}; {y}"
 
 
 def _label(artist: object) -> str:

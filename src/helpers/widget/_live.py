@@ -1,4 +1,6 @@
-"""The panel that draws on demand, where there is a kernel: ipywidgets 7.7, which Colab has, and 8."""
+"""The panel that draws on demand, where there is a kernel: ipywidgets 7.7, which Colab has, and
+8.
+"""
 
 import asyncio
 import contextlib

@@ -97,10 +97,13 @@ class Atlas:
             f"“{self.words[j]}” ({j + 1}) {w:.2f}"
             for w, j in zip(most.values.tolist(), most.indices.tolist(), strict=True)
         )
-        return f"{self.heads[head]}: “{self.words[token]}” ({token + 1}) {translated('looks at')} {looks}."
+        who = f"{self.heads[head]}: “{self.words[token]}” ({token + 1})"
+        return f"{who} {translated('looks at')} {looks}."
 
     def draw(self, head: int, token: int) -> Axes:
-        """A head's map and the arcs of one token, as a figure: what the panel with a kernel shows."""
+        """A head's map and the arcs of one token, as a figure: what the panel with a kernel
+        shows.
+        """
         matrix, n = self.maps.flatten(0, 1)[head], len(self.words)
         left, right = Figure(figsize=(9.0, 4.0)).subplots(1, 2, width_ratios=(1, 1.4))
         left.imshow(matrix.sqrt(), cmap="Blues", vmin=0, vmax=1)

@@ -30,7 +30,29 @@ from course.training.gnn.task import (
 from course.training.gnn.training import BATCH, Epoch, accuracy, fit, train
 
 __all__ = [
-    "BATCH", "DEPTHS", "GAT", "GCN", "GGNN", "GIN", "HEADS", "KEYS", "KINDS", "LAYERS", "Attention", "Batch",
-    "Epoch", "Network", "Star", "TreeNeighborsMatch", "WholeGraph", "accuracy", "build", "fit",
-    "minimum_width", "on_a_chain", "on_a_star", "orderings", "train",
-]  # fmt: skip
+    "BATCH",
+    "DEPTHS",
+    "GAT",
+    "GCN",
+    "GGNN",
+    "GIN",
+    "HEADS",
+    "KEYS",
+    "KINDS",
+    "LAYERS",
+    "Attention",
+    "Batch",
+    "Epoch",
+    "Network",
+    "Star",
+    "TreeNeighborsMatch",
+    "WholeGraph",
+    "accuracy",
+    "build",
+    "fit",
+    "minimum_width",
+    "on_a_chain",
+    "on_a_star",
+    "orderings",
+    "train",
+]
