@@ -352,3 +352,17 @@ def test_scores_by_logsumexp_equal_those_by_rows(ids):
     )  # hidden from nobody
     torch.testing.assert_close(fast.sink, slow.sink, atol=1e-6, rtol=0)
     torch.testing.assert_close(fast.slash, slow.slash, atol=1e-6, rtol=0)
+
+
+def test_a_token_that_no_text_has_is_not_hidden_in_silence():
+    model = tiny("llama")
+    ids = torch.arange(3)
+    with probe.attention_knockout(model, 2):
+        probe.loss(model, ids)
+    with (
+        pytest.raises(
+            ValueError, match="must be one of the 3 that are read, from 0 to 2, not 1000000"
+        ),
+        probe.attention_knockout(model, 10**6),
+    ):
+        probe.loss(model, ids)

@@ -643,6 +643,11 @@ def _stream(
             "the model has learned sinks beside its tokens, which these scores do not cover"
         )
     task, scaling = _streamed[-1], query.shape[-1] ** -0.5 if scaling is None else scaling
+    if task.hide is not None and task.hide >= key.shape[2]:
+        raise ValueError(
+            f"the token to hide must be one of the {key.shape[2]} that are read, "
+            f"from 0 to {key.shape[2] - 1}, not {task.hide}"
+        )
     heads = query.shape[1] // key.shape[1]
     plain = attention_mask is None and task.hide is None and softcap is None
     alone = (
@@ -757,7 +762,7 @@ def attention_knockout(
 
     Raises:
         ValueError: attention cannot be replaced, or something else mixes tokens, so that the token
-            would still be heard.
+            would still be heard; inside, a text that has no token at `place`.
 
     >>> model = models.default()
     >>> ids = encode(model, "The cat sat")

@@ -155,7 +155,7 @@ def brake(kept: float | None = None) -> tuple[Axes, str]:
     ]
     assert found == sorted(found, reverse=True)  # as the title says
     ax = style.axes(
-        "A sink keeps other tokens from mixing",
+        "In this average, a sink slows mixing",
         "share of attention on the first token",
         "influence of token 5",
         log="y",
