@@ -327,6 +327,14 @@ def test_a_slide_passes_one_verdict_at_most():
     assert set(per_slide) <= set(SLIDES)
 
 
+def test_a_verdict_of_the_talk_comes_after_its_figure():
+    """As a later step of its slide, so that the room may think before it reads."""
+    cells = json.loads((ROOT / "chapters/talk.ipynb").read_text())["cells"]
+    verdicts = [cell for cell in cells if "".join(cell["source"]).startswith("talk.says(")]
+    kinds = {cell["metadata"].get("slideshow", {}).get("slide_type") for cell in verdicts}
+    assert kinds == {"fragment"}
+
+
 def test_every_slide_with_a_figure_names_what_it_rests_on():
     named = {}
     for name, cell in CELLS.items():
