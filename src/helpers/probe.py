@@ -384,7 +384,7 @@ def attention_rows(
     ids = _tokens(model, ids)
     check(model, 2, ids=ids)
     if why := mixed_otherwise(model):
-        raise ValueError(f"attention rows do not tell what a token hears: {why}")
+        raise ValueError(f"attention rows do not say what influences a token: {why}")
     cache = compute.shrink(lambda chunk: _read(model, ids[:-1], None, chunk), _CHUNK)
     with mixing._attending(model.model, "eager"):
         out = _forward(model, ids[-1:], cache, attentions=True)
@@ -615,7 +615,7 @@ def attention_maps(
             f"maps"
         )
     if why := mixed_otherwise(model):
-        raise ValueError(f"attention maps do not tell what a token hears: {why}")
+        raise ValueError(f"attention maps do not say what influences a token: {why}")
     with mixing._attending(model.model, "eager"):
         out = model.model(
             tokens[None].to(model.model.device),

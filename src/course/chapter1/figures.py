@@ -32,7 +32,7 @@ def draw(
 
 def wired(graph: nx.Graph, rewired: nx.Graph, pair: tuple) -> tuple[Axes, str]:
     """The tree with its new edges, and a pair of nodes marked."""
-    ax = style.axes("Your edges, and the pair that hears less", "", "")
+    ax = style.axes("Your edges, and the pair that loses influence", "", "")
     new = [edge for edge in rewired.edges if not graph.has_edge(*edge)]
     colours = [
         style.COLOURS["vermillion"] if edge in new else style.COLOURS["grey"]

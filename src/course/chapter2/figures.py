@@ -36,7 +36,7 @@ def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -
     right.set_title("arcs of one layer", size=16)
     reached, most = int((heard[-1] > 0).sum()), int(heard[-1].argmax())
     return left, (
-        f"After {words} the last token hears {reached} of {n}, most of all token {most + 1} ({float(heard[-1, most]):.2f})."
+        f"After {words} {reached} of {n} tokens reach the last one, most of all token {most + 1} ({float(heard[-1, most]):.2f})."
     )
 
 
@@ -90,7 +90,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
     ax = style.axes(
         f"After {depth} layers causal attention is {order} the tree",
         "L (1 − ρ)",
-        "least share heard",
+        "least weight of a node",
         log="xy",
         height=3.0,
     )
@@ -114,7 +114,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
     style.label(ax)
     behind = measures.falls_behind(kept, n)
     return ax, (
-        f"ρ = {kept:g}, {depth} layers: the worst-heard of {n} nodes has {style.number(causal)} under causal attention, "
+        f"ρ = {kept:g}, {depth} layers: the least influential of {n} nodes has {style.number(causal)} under causal attention, "
         f"{style.number(tree)} in the tree. Causal attention is behind from {behind} layers on, "
         f"L (1 − ρ) = {behind * (1 - kept):.1f}."
     )

@@ -13,7 +13,7 @@ from helpers.style import number  # noqa: F401  the words of a turn call it
     "causal_attention_is_no_bottleneck",
     asked="random weights of two other scales: 0.02, and embeddings of N(0, 1)",
     survives=(
-        "with the shares kept at each scale an average loses the worst-heard token to the tree's worst node, and squares keep ten times as much",
+        "with the fractions kept at each scale an average gives the least influential token less than the tree's worst node, and squares keep ten times as much",
         lambda rows: all(
             each["causal"] < each["tree"] and each["squares"] > 10 * each["causal"]
             for each in rows.values()

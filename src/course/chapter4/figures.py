@@ -479,7 +479,7 @@ def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tu
         f"{encoding}: read in {best.untrained:.0%} before training, in {best.trained:.0%} after"
     )
     return ax, (
-        f"{encoding}, 20 letters, the best of all linear readers: before training {best.untrained:.0%}, with states in bf16 "
+        f"{encoding}, 20 letters, the best of all linear probes: before training {best.untrained:.0%}, with states in bf16 "
         f"{best.untrained_bf16:.0%}; trained {best.trained:.0%}, in bf16 {best.trained_bf16:.0%}. The decoder itself "
         f"{own:.0%}, the share of y alone {best.ratio:.0%}, wrong counts {rows.trained_shuffled.max():.0%} at most."
     )

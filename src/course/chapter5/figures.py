@@ -309,7 +309,7 @@ def dissociation(
     rows = rows[rows.threshold == threshold]
     heads = rows.groupby("where").heads.first()
     quarters = list(measures.BAND_NAMES)
-    ax = style.axes("", "quarter of the pairs that is silenced", "added loss (nats)", height=3.0)
+    ax = style.axes("", "quarter of the pairs that is ablated", "added loss (nats)", height=3.0)
     shown = (
         ("inside", f"{heads.inside} positional heads", RED, "o"),
         ("outside", f"the other {heads.outside}", BLUE, "s"),
@@ -353,7 +353,7 @@ def dissociation(
     ].mean()
     texts = rows.start.nunique()
     return ax, (
-        f"Heads with a slash score above {threshold:g}. Fastest quarter silenced: {means['inside'].fastest:+.2f} nats inside, "
+        f"Heads with a slash score above {threshold:g}. Fastest quarter ablated: {means['inside'].fastest:+.2f} nats inside, "
         f"{means['outside'].fastest:+.2f} outside (random quarters there {random.min():+.2f} to {random.max():+.2f}), "
         f"{means['control'].fastest:+.2f} in {heads.control} of the others. {f'Mean of {texts} texts' if texts > 1 else 'One text'}."
     ).replace("-", "−")

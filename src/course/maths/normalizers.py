@@ -264,7 +264,7 @@ def delta_rule(
     require.tensor("k", k, "... n k", n=n, k=width)
     for name, value in (("k", k), ("rate", rate), ("gates", gates)):
         if isinstance(value, Tensor) and value.dtype != q.dtype:
-            raise ValueError(f"{name} must have the number type of q, {q.dtype}, not {value.dtype}")
+            raise ValueError(f"{name} must have the dtype of q, {q.dtype}, not {value.dtype}")
     for name, value in (("rate", rate), ("gates", gates)):
         require.tensor(name, value, "... n", n=n)
         if require.readable(value) and not (

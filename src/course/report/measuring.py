@@ -148,7 +148,7 @@ def precision(subject: Subject, plan: Plan) -> Numbers:
         }
         found["signal"] = part.signal[1:]
     if "signal" not in found:
-        raise ValueError("the states leave the range of both number types")
+        raise ValueError("the states leave the range of both dtypes")
     return found
 
 

@@ -232,7 +232,7 @@ def _measured(section: Section, subject: Subject, plan: Plan) -> dict:
             if not compute.is_out_of_memory(error):
                 return found | {"status": FAILED, "why": failed(error)}
             compute.empty_cache()
-    why = "the memory does not hold even the shortest lengths: take a smaller number type, or --device auto"
+    why = "the memory does not hold even the shortest lengths: choose a smaller dtype, or --device auto"
     return found | {"status": SHORT_OF_MEMORY, "why": why}
 
 

@@ -166,7 +166,7 @@ class Subject:
             logits = self.model.model(ids, use_cache=False).logits
         if not bool(torch.isfinite(logits).all()):
             raise ValueError(
-                f"the logits of {self.short} in {self.dtype} are not finite: take another number type"
+                f"the logits of {self.short} in {self.dtype} are not finite: choose another dtype"
             )
         try:
             own, read = logits[0].float().cpu(), intervention.read(self.model, ids[0]).logits

@@ -160,7 +160,7 @@ class Tensor:
 
     def view(self, *shape: Any) -> "Tensor":
         if len(shape) == 1 and isinstance(shape[0], dtype):
-            raise NotInThisPage("views as another number type")
+            raise NotInThisPage("views as another dtype")
         shape = inferred(sizes(shape), self.numel())
         if not self.is_contiguous():
             raise RuntimeError(
