@@ -974,7 +974,7 @@ def test_exchanged_names_and_a_loop_that_overwrites_what_it_needs_are_found():
             row[k] = row[k] + row[k - 1]
         return row[0] + row[1] * row[2]
 
-    assert "Two names are exchanged in `large / small" in slipped(answer, solution, ["0.5", "4.0"])
+    assert "Two names are swapped in `large / small" in slipped(answer, solution, ["0.5", "4.0"])
     told = slipped(overwritten, lambda x: x + 3 * x * (1 + 2 * x), ["0.5"])
     assert "Look at `range(1, 3)`: in which direction does the loop go?" in told
 

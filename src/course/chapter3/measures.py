@@ -94,7 +94,7 @@ def influence(
     return torch.stack(runs).mean(0)
 
 
-# Can a number type tell n from n + 1? -------------------------------------------------------------------
+# Can a floating-point format tell n from n + 1? -------------------------------------------------------------------
 
 
 def read_outs(

@@ -20,7 +20,7 @@ and in the chapter's table beside `course.scorecard` the words, under the same n
     source = "BARBERO"
     where = "section 4"
     statement = "Lower machine precision makes prompts indistinguishable at shorter lengths"
-    shown = "3-representational-collapse/lab#Can a number type tell n from n + 1?"
+    shown = "3-representational-collapse/lab#Can a floating-point format tell n from n + 1?"
     ruler = "right of two"
     measured = "bf16 {bf16[-1]:.0%}, fp16 {fp16[-1]:.0%}"
 

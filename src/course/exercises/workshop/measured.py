@@ -125,7 +125,7 @@ def _counting(model: Decoder) -> dict[str, float]:
         ]
         found[name] = best(states)
     return found | {
-        "the share alone": best([torch.cat([first.mean(1) for _, first in drawn])[order, None]])
+        "only the fraction": best([torch.cat([first.mean(1) for _, first in drawn])[order, None]])
     }
 
 
@@ -136,14 +136,14 @@ def _sparing(model: Decoder) -> dict[str, float]:
         model, turn=lambda x: rope.rotate(x, torch.arange(x.shape[-2]), theta), where=False
     )
     roped = train(turning.requires_grad_(), steps=50)
-    found = {"all turned, at 64": right(roped, 64)}
+    found = {"all rotate, at 64": right(roped, 64)}
     found["worst pair taken out, at 64"] = min(right(_spare(roped, pair), 64) for pair in range(4))
     still = []
     for pair in range(4):
         kept, theta[pair] = float(theta[pair]), 0.0
         still.append(right(roped, 64))
         theta[pair] = kept
-    return found | {"best pair not turned, at 64": max(still)}
+    return found | {"best pair not rotated, at 64": max(still)}
 
 
 def _agreeing(model: Decoder) -> dict[str, float]:
