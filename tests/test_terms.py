@@ -3,9 +3,10 @@
 import json
 import re
 
-import pages
 import pytest
 from conftest import ROOT
+
+from book.pages import pages
 
 TERMS = {
     "1-over-squashing/lesson": [
@@ -61,7 +62,7 @@ AS_THEY_ARE = {"talk.ipynb", "voice.md", "functions.md", "welcome.md", "try.md"}
 
 def told_to_readers():
     """Yield the name and the prose of each page (with its cues), and of each table of hints and replies to wrong answers."""
-    for path in pages.pages():
+    for path in pages():
         if path.name in AS_THEY_ARE:
             continue
         if path.suffix == ".ipynb":
