@@ -372,6 +372,28 @@ def test_nothing_in_a_profile_is_flat_shuffled_and_reversed():
     assert null_controls.wrong(careless) == [null_controls.FLAT, null_controls.SHUFFLED]
 
 
+DEALT = [name for name, claim in CLAIMS.items() if claim.rule.dealt]
+
+
+@pytest.mark.parametrize("name", DEALT)
+def test_runs_under_dealt_labels_do_not_reach_the_verdict(name):
+    """What a rule says of runs whose labels mean nothing, it may not say of the runs."""
+    asked, function = CLAIMS[name].rule, CLAIMS[name].function
+    found = null_controls.of_tables(asked, function)
+    assert list(found) == [null_controls.DEALT]
+    assert not null_controls.wrong(found, asked.decide(function()).verdict)
+
+
+def test_dealt_labels_stay_inside_their_groups_and_end_with_the_block():
+    plain = data.table("clamped_smollm2")
+    with null_controls.dealt({"clamped_smollm2": ("change", "text")}, 1):
+        mixed = data.table("clamped_smollm2")
+    assert not mixed.change.equals(plain.change)
+    for text, part in plain.groupby("text"):
+        assert sorted(mixed[mixed.text == text].change) == sorted(part.change)
+    assert data.table("clamped_smollm2").equals(plain)
+
+
 def test_a_mark_remembers_what_was_compared_with_it():
     two = Threshold(2)
     with compared() as seen:

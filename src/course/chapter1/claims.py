@@ -203,6 +203,7 @@ UNSEEN = Threshold(0.9)  # of unseen examples right
         lambda right: right > UNSEEN,
     ),
     nothing=("one speed for all", lambda tree: {"star": tree, "deeper": tree, "relay": tree}),
+    dealt={"stars": ("kind",)},
 )
 def two_hops_are_faster_where_leaves_are_read() -> Numbers:
     """Epochs until no error; a run that its budget stopped never came there."""

@@ -497,6 +497,7 @@ CLAMPED = Threshold(0.5)  # of the sink score as trained
     ),
     enough=(f"{THREE:g} texts were asked", lambda fixed: len(fixed) >= THREE),
     nothing=("coordinates drawn at random", lambda drawn: {"fixed": drawn, "anew": drawn}),
+    dealt={"clamped_smollm2": ("change", "text")},
 )
 def massive_activations_draw_the_attention() -> Numbers:
     """The mean sink score of layers 13 to 30 with activations clamped, over that of nothing changed, by text."""

@@ -3,6 +3,7 @@
 import torch
 
 from course.chapter2 import claims, measures
+from course.evidence import significance
 from course.evidence.rules import Numbers
 from course.evidence.turns import turn
 from helpers import attention, data, models, probe
@@ -129,3 +130,114 @@ def u_at_three_scales() -> Numbers:
         "lead": {name: min(each["lead"]) for name, each in found.items()},
         "place": {name: (min(each["least"]), max(each["least"])) for name, each in found.items()},
     }
+
+
+@turn(
+    "two_kinds_of_squashing",
+    asked="shares kept of 0.3 and 0.99, and 63 nodes in the place of 31",
+    survives=(
+        "with more layers the tree's worst-heard share rises and the causal one falls in each",
+        lambda rows: all(
+            tree == sorted(tree) and causal == sorted(causal, reverse=True)
+            for tree, causal in rows.values()
+        ),
+    ),
+    turned=(
+        "in most they do not",
+        lambda rows: (
+            2 * sum(tree[-1] > tree[0] and causal[-1] < causal[0] for tree, causal in rows.values())
+            < len(rows)
+        ),
+    ),
+    measured="worst-heard share by number of layers: {'; '.join(f'{name}: tree ' + ', '.join(map(number, tree)) + ', causal ' + ', '.join(map(number, causal)) for name, (tree, causal) in rows.items())}",
+)
+def other_shares() -> Numbers:
+    """By set-up the worst-heard share in the tree and under the causal mask, with more and more layers."""
+    rows = {}
+    for nodes, kept in ((31, 0.3), (31, 0.99), (63, 0.5), (63, 0.95)):
+        layers = [round(x / (1 - kept)) for x in (4, 8, 32)]
+        found = measures.worst_heard(layers, kept, nodes)
+        rows[f"{nodes} nodes, {kept:g} kept"] = (found["tree"], found["causal attention"])
+    return {"rows": rows}
+
+
+@turn(
+    "bound_with_attention_fixed",
+    asked="24 tokens and six layers in the place of 12 and three, three seeds at four sharpnesses",
+    survives=("no Jacobian exceeds the bound", lambda fixed: max(fixed) <= 1),
+    turned=("one does", lambda fixed: max(fixed) > 1),
+    measured="at most {max(fixed):.2f} of the bound",
+)
+def deeper_with_attention_fixed() -> Numbers:
+    """The largest share of the bound, attention held fixed, in each of twelve deeper decoders."""
+    return {"fixed": _deeper("attention fixed")}
+
+
+@turn(
+    "true_jacobian_exceeds_the_bound",
+    asked="24 tokens and six layers in the place of 12 and three, three seeds at four sharpnesses",
+    survives=("one Jacobian exceeds the path sum", lambda true: max(true) > 1),
+    turned=("none does", lambda true: max(true) <= 1),
+    measured="{sum(x > 1 for x in true)} of {len(true)} exceed it, by a factor of {max(true):.1f} at most",
+)
+def deeper_with_attention_free() -> Numbers:
+    """The largest share of the path sum that the true Jacobian takes in each of twelve deeper decoders."""
+    return {"true": _deeper("true")}
+
+
+def _deeper(column: str) -> list[float]:
+    tables = [
+        measures.bound_and_truth(sharpness, seed, n=24, layers=6)
+        for sharpness in (0.0, 1.0, 4.0, 16.0)
+        for seed in range(3)
+    ]
+    return [float((table[column] / table["bound"]).max()) for table in tables]
+
+
+@turn(
+    "rollout_is_no_jacobian",
+    asked="deletion as the reference: how far the last state moves if a token's embedding becomes the mean embedding, five texts",
+    survives=(
+        "rollout is above the mask in most texts at a share kept of 0.9, as with the Jacobian",
+        lambda above: 2 * sum(above[0.9]) > len(above[0.9]),
+    ),
+    turned=(
+        "it is at or below the mask in each text at every share kept",
+        lambda above: not any(map(any, above.values())),
+    ),
+    measured="rank correlation with what deletion does: {'; '.join(f'share kept {kept:g}: rollout {means[kept]:.2f}, above the mask ({mask:.2f}) in {sum(each)} of {len(each)} texts' for kept, each in above.items())}",
+)
+def deleted_tokens() -> Numbers:
+    """By share kept, whether rollout ranks the tokens better than the mask alone where deletion is the reference, by text."""
+    model, above, means, masks = models.default(), {}, {}, []
+    chosen = list(measures.texts(model, measures.TOKENS).items())[:5]
+    truth = {name: _deleted(model, tokens) for name, tokens in chosen}
+    for kept in (0.5, 0.9):
+        found = []
+        for name, tokens in chosen:
+            rows = measures.influences(model, tokens, kept)
+            found.append(
+                [
+                    significance.rank_correlation(rows[what], truth[name])[0]
+                    for what in ("rollout", "mask alone")
+                ]
+            )
+        above[kept] = [rollout > mask for rollout, mask in found]
+        means[kept] = sum(rollout for rollout, _ in found) / len(found)
+        masks += [mask for _, mask in found]
+    return {"above": above, "means": means, "mask": sum(masks) / len(masks)}
+
+
+@torch.inference_mode()
+def _deleted(model: models.LanguageModel, tokens: torch.Tensor) -> torch.Tensor:
+    """How far the last hidden state of the last token moves if a token's embedding becomes the mean one, by token."""
+    table = model.model.get_input_embeddings()
+    plain = table(tokens[None].to(model.model.device))
+    changed = plain.repeat(len(tokens), 1, 1)
+    places = torch.arange(len(tokens))
+    changed[places, places] = table.weight.mean(0)
+    body = model.model.base_model
+    states = [
+        body(inputs_embeds=part).last_hidden_state[:, -1] for part in (plain, *changed.split(16))
+    ]
+    return (torch.cat(states[1:]) - states[0]).norm(dim=-1).double().cpu()

@@ -271,6 +271,7 @@ FEWER, FURTHER = Threshold(0.2), Threshold(1.5)
         "errors that do the same to each reader",
         {"nearest": [0.9] * 3, "off": [2.0] * 3, "variation": [0.1] * 3},
     ),
+    dealt={"rounding_readers": ("errors", "type")},
 )
 def the_reader_decides() -> Numbers:
     rows = data.table("rounding_readers").query("type == 'bf16'")

@@ -549,6 +549,7 @@ LEARNED, NOT_LEARNED = Threshold(0.8), Threshold(0.2)  # slash scores
         lambda means: means["RoPE"] > LEARNED and means["NoPE"] < NOT_LEARNED,
     ),
     nothing=("no positions for RoPE", lambda means: {"means": {**means, "RoPE": means["NoPE"]}}),
+    dealt={"slash_emergence": ("spectrum", "offset", "shared", "base")},
 )
 def learned_slashes(offsets: Sequence[int] = (1, 4)) -> Numbers:
     """By spectrum, the slash that training makes at some offsets: with the base 10,000, and with the short one."""
@@ -586,6 +587,7 @@ TENTH = Threshold(0.1)  # right
         lambda better: max(better) > TENTH,
     ),
     nothing=("encodings that change nothing", {"better": [0.0] * 4}),
+    dealt={"race": ("entry", "task", "seed")},
 )
 def positions_alleviate() -> Numbers:
     """By question and length, how often each is right, and how far the better and the worse encoding is ahead of none."""
@@ -619,6 +621,7 @@ def positions_alleviate() -> Numbers:
     ),
     nothing=("no positions", lambda none: {"unseen": [none] * 3, "strong": [none] * 3}),
     null="runs with a stronger vector, in the place of the others, reach it too",
+    dealt={"slash_emergence": ("spectrum", "offset", "base")},
 )
 def trained_slashes_generalise() -> Numbers:
     """Slashes on tokens never seen: with a shared vector, three times as strong, taken away, none, and without positions."""
@@ -646,6 +649,7 @@ LITTLE_SHARED, MUCH_SHARED = 0.6, 0.8  # of queries and keys, in common
         lambda low, taken: max(low, taken) < APART,
     ),
     nothing=("slashes that no part in common orders", {"order": 0.0, "low": 0.9, "high": 0.1}),
+    dealt={"slash_common": ("slash_unseen",)},
 )
 def the_condition_is_needed() -> Numbers:
     """How the part in common orders the slashes on unseen tokens, and these where it is small, large, and taken away.

@@ -1,9 +1,14 @@
 """What might have turned the claims of chapter 5, run: trained keys, heads matched in loss, one dose at a time."""
 
+import itertools
+
+import torch
+
 from course.chapter5 import claims, measures
 from course.evidence.rules import Numbers
 from course.evidence.turns import turn
-from helpers import data, models
+from course.maths import rope_scaling
+from helpers import data, models, rope
 
 
 @turn(
@@ -102,3 +107,98 @@ def within_a_dose() -> Numbers:
         "least": int(groups.size().min()),
         "most": int(groups.size().max()),
     }
+
+
+BASES, WIDTHS = (100.0, 200.0, 500.0), (32, 64, 256)
+
+
+@turn(
+    "larger_base_reaches_further",
+    asked="heads of 32, 64 and 256 numbers in the place of 128, and tenfold steps from 100, 200 and 500",
+    survives=(
+        "the first negative sum moves out with every tenfold base",
+        lambda first: all(a < b for each in first.values() for a, b in itertools.pairwise(each)),
+    ),
+    turned=(
+        "in a head it does not",
+        lambda first: any(a >= b for each in first.values() for a, b in itertools.pairwise(each)),
+    ),
+    measured="first negative sum, four tenfold bases from 100: {'; '.join(f'{width} numbers ' + ', '.join(f'{x:,}' for x in first[width, BASES[0]]) for width in WIDTHS)}; it moves out at {sum(a < b for each in first.values() for a, b in itertools.pairwise(each))} of {3 * len(first)} steps",
+)
+def other_heads() -> Numbers:
+    """By head width and first base, the first negative sum of four tenfold bases."""
+    return {
+        "first": {
+            (width, start): [rope.first_negative(width, start * 10**k, 1 << 18) for k in range(4)]
+            for width in WIDTHS
+            for start in BASES
+        }
+    }
+
+
+@turn(
+    "bound_decays",
+    asked="heads of 64 and 256 numbers, bases of 100 and 500,000",
+    survives=(
+        "the bound falls below a fifth from a distance of 0 to 1,000, and not at every step",
+        lambda falls, rises: max(falls.values()) < claims.FIFTH and min(rises.values()) > 0,
+    ),
+    turned=(
+        "it does not fall below a fifth, or falls at every step",
+        lambda falls, rises: max(falls.values()) >= claims.FIFTH or min(rises.values()) == 0,
+    ),
+    measured="at 1,000 over 0, and steps of the first 250 at which it rises: {'; '.join(f'{width} numbers, base {base:,.0f} {x:.2f}, {rises[width, base]}' for (width, base), x in falls.items())}",
+)
+def other_bounds() -> Numbers:
+    """By head width and base, the bound at 1,000 over that at 0, and at how many of the first 250 steps it rises."""
+    falls, rises = {}, {}
+    for width, base in itertools.product((64, 256), (100.0, 500_000.0)):
+        ends = rope_scaling.decay_bound(torch.tensor([0, 1000]), width, base)
+        falls[width, base] = float(ends[1] / ends[0])
+        steps = rope_scaling.decay_bound(torch.arange(251), width, base).diff()
+        rises[width, base] = int((steps > 0).sum())
+    return {"falls": falls, "rises": rises}
+
+
+@turn(
+    "base_for_a_context",
+    asked="one digit of the base in the place of two",
+    survives=(
+        "in most contexts the smallest base that passes is another one, too",
+        lambda same: 2 * sum(same) < len(same),
+    ),
+    turned=("in most it is the same", lambda same: 2 * sum(same) > len(same)),
+    measured="to one digit the smallest base that passes is the published one in {sum(same)} of {len(same)} contexts; the largest ratio of the two is {ratio:.1f}",
+)
+def one_digit() -> Numbers:
+    """By context, whether the smallest base that passes is the published one to one digit; and the largest ratio."""
+    pairs = list(claims.base_for_a_context()["numbers"].values())
+    return {
+        "same": [f"{a:.0e}" == f"{b:.0e}" for a, b in pairs],
+        "ratio": max(max(a / b, b / a) for a, b in pairs),
+    }
+
+
+@turn(
+    "rope_makes_places",
+    asked="other bases and widths of the head: 100, 10,000 and 500,000 at 64 and 128 numbers",
+    survives=(
+        "both heads reach a weight of 0.99 at every place up to 1,024",
+        lambda reached: min(reached.values()) > 0.99 - 1e-9,
+    ),
+    turned=("one stays below a half", lambda reached: min(reached.values()) < 0.5),
+    measured="least weight on the token itself or the one before, with the least scale for 4,096 tokens: {'; '.join(f'{width} numbers, base {base:,.0f} {x:.3f} (scales {scale[width, base]})' for (width, base), x in reached.items())}",
+)
+def other_frequencies() -> Numbers:
+    """By width and base, the least weight that a diagonal and a previous-token head reach, and the scales that they take."""
+    reached, scale = {}, {}
+    for width, base in itertools.product((64, 128), (100.0, 10_000.0, 500_000.0)):
+        theta = rope.frequencies(width, base)
+        scales = [rope_scaling.slash_scale(theta, 4096, offset=offset) for offset in (0, 1)]
+        weights = [
+            rope_scaling.slash_attention(theta, 1024, k, each).diagonal(-k).min()
+            for k, each in enumerate(scales)
+        ]
+        reached[width, base] = float(min(weights))
+        scale[width, base] = " and ".join(f"{x:.2g}" for x in scales)
+    return {"reached": reached, "scale": scale}

@@ -64,11 +64,12 @@ model. Where a model cannot decide, it raises a ValueError that says so. Never t
 it agrees with a paper: a claim that does not hold here is a result.
 
 What nothing would have said. `course.evidence.null_controls` asks each rule of the measured numbers
-flat, shuffled, reversed, with their groups exchanged, and with a case less; `nothing` adds the null
-that only you know, words and numbers: an untrained network, labels at random, an equal share, a
-coin. No null may hold, unless `null` says why it may ("that nothing changes is what is claimed").
-Of a claim about a language model `python -m course.runs twins` asks the same network with random
-weights (data/twins.csv).
+flat, shuffled, reversed, with their groups exchanged, and with a case less; `dealt` names the label
+of a committed table that is dealt out anew among its runs before the claim is measured again;
+`nothing` adds the null that only you know, words and numbers: an untrained network, labels at
+random, an equal share, a coin. No null may hold, unless `null` says why it may ("that nothing
+changes is what is claimed"). Of a claim about a language model `python -m course.runs twins` asks
+the same network with random weights (data/twins.csv).
 
 What would refute it, run. `would_change_if` says in words what evidence could turn the verdict.
 Where that experiment can be run, `course.chapterN.turns` holds it as a function with `@turn` above
@@ -198,6 +199,8 @@ class Claim(NamedTuple):
         )
         verdict, words, compared = self.rule.decide(numbers)
         of_nothing = null_controls.verdicts(self.rule, numbers)
+        if not model:  # the committed tables are of the embedded one
+            of_nothing |= null_controls.of_tables(self.rule, self.function)
         return Found(
             told,
             verdict,

@@ -161,6 +161,9 @@ class Rule(NamedTuple):
     `nothing` is a null: what nothing is, in words, and its numbers (those that differ from the
     measured ones, or a function of them). `null` says why there is none, or why a null may hold.
     `least` cases are needed for a verdict by case; 1 is for rules whose cases are tests over seeds.
+
+    `dealt` is a null of committed tables: by table the column whose labels are dealt out anew among
+    the runs, and after it the columns that make the groups inside which this is done.
     """
 
     function: Callable[..., Numbers]
@@ -175,6 +178,7 @@ class Rule(NamedTuple):
     nothing: tuple[str, Mapping[str, Any] | Callable[..., Mapping[str, Any]]] | None = None
     null: str = ""
     least: int = LEAST_CASES
+    dealt: Mapping[str, tuple[str, ...]] = {}
 
     @property
     def conditions(self) -> dict[str, Condition]:
