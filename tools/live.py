@@ -21,6 +21,9 @@ of one's own. A new part needs its forward and its backward in `learn.js`, a nam
 `ENTRIES`, too, if the race has seeds of it), and a row in `DESIGNS` of `tests/test_train.py`, which
 holds loss, gradients and twenty steps equal to PyTorch to 1e-10. `data/page_trained.csv` holds runs
 that were trained so, and its head their command, `benchmarks/train.mjs`.
+
+`configuration.js` and `reading.js` are the page "Read a config.json": mathematics and sentences,
+and what is drawn.
 """
 
 import base64
@@ -198,6 +201,25 @@ def seeds() -> dict[str, dict[str, list[list[float]]]]:
     return found
 
 
+def configurations() -> dict[str, dict]:
+    """What the page that reads a configuration needs: defaults by model type, sentences, bases of RoPE, known configurations."""
+    report = ROOT / "src/course/report"
+    bases: dict[str, list[list[float]]] = {}
+    with (ROOT / "data/rope_smallest_bases.csv").open() as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            pair = [float(row["base"]), int(row["holds_below"])]
+            bases.setdefault(row["pairs"], []).append(pair)
+    return {
+        "families": json.loads((report / "families.json").read_text(encoding="utf-8")),
+        "sentences": json.loads((report / "sentences.json").read_text(encoding="utf-8")),
+        "bases": bases,
+        "known": {
+            path.stem: json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted((ROOT / "data/configurations").glob("*.json"))
+        },
+    }
+
+
 def _written(part: str, ending: str, content: bytes) -> dict:
     digest = hashlib.sha256(content).hexdigest()
     name = f"{part}-{digest[:12]}.{ending}"
@@ -261,6 +283,9 @@ def main() -> None:
         made()
         kept.write_text(now)
     (OUT / "seeds.json").write_text(json.dumps(seeds(), separators=(",", ":")))
+    (OUT / "configurations.json").write_text(
+        json.dumps(configurations(), ensure_ascii=False, separators=(",", ":"))
+    )
     laid()
     kept_offline()
     size = sum(path.stat().st_size for path in SITE.iterdir())

@@ -1,63 +1,60 @@
-"""What a configuration alone says: `python -m course.report config.json --out reports`, without weights, in a second.
+"""What a configuration alone says: which layer sees what, which rotates, and the numbers that follow for a text of n tokens.
 
-Each row is a quantity, its value and the formula that gives it, with the chapter it belongs to. What needs weights is
-listed as unknown. `KNOWN` names ten configurations to start with: the defaults of transformers' own classes, which name
-the checkpoint they are like; a released file may differ, so drop that file when it matters.
+`python -m course.report config.json --out reports` writes them as a page (`configured.py`), without weights and in a
+second, and `frontend/live/configuration.js` computes the same in the reader's browser. `tests/test_configuration.py` holds
+the two equal number by number. Fields that a file leaves out are those of `families.json`, the defaults of transformers'
+classes by model type, which `tools/configurations.py` writes.
 """
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from markupsafe import Markup
+import torch
 
-from course.build.files import writable, write
-from course.chapter5 import measures
-from course.report import page, store
-from helpers import data, require, rope
+from helpers import data
 
-# by transformers' model type: the checkpoint that its configuration's documentation names
-KNOWN = {
-    "gpt2": "openai-community/gpt2",
-    "gpt_neox": "EleutherAI/gpt-neox-20b",
-    "llama": "meta-llama/Llama-2-7b-hf",
-    "mistral": "mistralai/Mistral-7B-v0.1",
-    "mixtral": "mistralai/Mixtral-8x7B-v0.1",
-    "phi3": "microsoft/Phi-3-mini-4k-instruct",
-    "gemma2": "google/gemma2-7b",
-    "gemma3_text": "google/gemma-3-4b-it",
-    "smollm3": "HuggingFaceTB/SmolLM3-3B",
-    "gpt_oss": "openai/gpt-oss-20b",
-}
-UNKNOWN = (
-    "which heads are sinks, what they cost, and whether the model copies or counts: these need its weights",
-    "which distances its heads use: a base that is too small matters only where they look that far",
-    "whether the code does what the file says: the report on the model itself finds out by experiment",
-    "how its number type rounds: the file names one, and a server may take another",
-)
-# families whose code rotates only the layers with a window, as no field of the file says
-ROTATE_IN_WINDOWS = ("cohere2", "exaone4")
+FOLDER = Path(__file__).parent
+FAMILIES = json.loads((FOLDER / "families.json").read_text(encoding="utf-8"))
+WORDS = json.loads((FOLDER / "sentences.json").read_text(encoding="utf-8"))
+NEEDED = ("num_hidden_layers", "hidden_size", "num_attention_heads")
+LIMITS = FAMILIES["limits"]  # by field, the least and the largest whole number that is read
+TOKENS = 2**20  # the longest text that is computed
+LARGEST = 2_000_000  # characters of a file
 ASKED = 100_000  # tokens, where the configuration names no context
+# a configuration of several models has the one that reads text under one of these names
+PARTS = ("text_config", "language_config", "llm_config")
+# by the number type's name in the file: bytes of a number, the course's name, and how far one weight counts
+# (`course.maths.counting.first_token_limit`; none where no text that is computed is longer)
+FORMATS = {
+    "bfloat16": (2, "bf16", 188),
+    "float16": (2, "fp16", 1_463),
+    "float32": (4, "fp32", None),
+    "float64": (8, "fp64", None),
+}
+SCALINGS = ("default", "linear", "dynamic", "yarn", "llama3", "longrope", "proportional")
+DOUBT = 1e-9  # a sum of cosines nearer to 0 is not called negative
 
 
 class Layer(NamedTuple):
     """What a configuration says of a layer."""
 
     mixes: str  # "attention", or the name that the configuration has for something else
-    window: int | None  # tokens that it sees; None is all
+    window: int | None  # tokens that it sees, or of a chunk; None is all
     rotates: bool
+    chunked: bool = False
+    kind: str = "full_attention"  # its name in layer_types
 
 
-class Row(NamedTuple):
-    """A quantity, its value in words, and where both come from."""
+class Refused(ValueError):
+    """A configuration that cannot be read: `key` names the sentence in `WORDS`, and `slots` fill it."""
 
-    what: str
-    value: str
-    formula: str
-    chapter: int
-    warns: bool = False
+    def __init__(self, key: str, **slots: object) -> None:
+        super().__init__(WORDS["refused"][key]["en"].format(**slots))
+        self.key, self.slots = key, slots
 
 
 def takes(name: str) -> bool:
@@ -67,288 +64,525 @@ def takes(name: str) -> bool:
 
 
 def read(path: str | Path) -> dict:
-    """Return a configuration, that of the text where a model has several.
+    """Return the completed configuration of a file, that of the text where a model has several.
 
     Raises:
         ValueError: the file is no JSON object, or lacks layers, width or heads.
     """
     try:
-        found = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise ValueError(
-            f"{Path(path).name} must be a configuration in JSON, as config.json of a model is"
-        ) from None
+        return parsed(Path(path).expanduser().read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError):
+        raise Refused("binary") from None
+
+
+def parsed(text: str) -> dict:
+    """Return the completed configuration of a text.
+
+    Raises:
+        ValueError: it is no JSON object, or lacks layers, width or heads.
+
+    >>> found = parsed('{"model_type": "llama", "num_hidden_layers": 2}')
+    >>> found["hidden_size"], found["layer_types"]
+    (4096, ['full_attention', 'full_attention'])
+    """
+    if len(text) > LARGEST:
+        raise Refused("large", most=LARGEST)
+    if not text.strip():
+        raise Refused("empty")
+    if any(ord(c) < 9 or c == "\ufffd" for c in text[:1000]):
+        raise Refused("binary")
+    try:
+        found = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise Refused("json") from None
     if not isinstance(found, dict):
-        raise ValueError(f"{Path(path).name} must hold an object, not {require.brief(found)}")
-    return completed(found.get("text_config", found))
+        raise Refused("object")
+    return completed(_of_text(found))
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _of_text(found: dict) -> dict:
+    """Return the part of a configuration that reads text; other files of a model's folder are refused by name."""
+    if "model_type" not in found and "num_hidden_layers" not in found:
+        if "weight_map" in found:
+            raise Refused("index")
+        if "tokenizer_class" in found or "added_tokens" in found:
+            raise Refused("tokenizer")
+    for name in PARTS:
+        if isinstance(found.get(name), dict):
+            outer = {k: found[k] for k in ("dtype", "torch_dtype", "_name_or_path") if k in found}
+            return outer | found[name]
+    return found
 
 
 def completed(config: Mapping[str, Any]) -> dict:
-    """Return a configuration with the fields of its model type that the file leaves out, as transformers fills them in.
+    """Return a configuration with the fields of its model type that the file leaves out.
+
+    Args:
+        config: the object in the file; older names of a field (n_embd) become today's (hidden_size).
 
     Raises:
-        ValueError: the type is unknown and layers, width or heads are missing, or a value is no number.
+        ValueError: layers, width or heads are missing and the type is unknown, or a value is not what it must be.
     """
-    import transformers
+    kind = config.get("model_type")
+    family = FAMILIES["families"].get(kind, {}) if isinstance(kind, str) else {}
+    if config.get("is_encoder_decoder") is True or family.get("encoder"):
+        raise Refused("encoder", kind=str(kind))
+    found = dict(config)
+    for old, new in {**FAMILIES["aliases"], **family.get("aliases", {})}.items():
+        if found.get(new) is None and config.get(old) is not None:
+            found[new] = config[old]
+    said = dict(found)
+    for name, value in family.get("defaults", {}).items():
+        if name not in found or (found[name] is None and name in NEEDED):
+            found[name] = value
+    for name in NEEDED:
+        if found.get(name) is None:
+            raise Refused("missing", name=name, kind=kind if isinstance(kind, str) else "?")
+    for name, (least, most) in LIMITS.items():
+        if found.get(name) is not None and not _number(found[name], least, most, whole=True):
+            raise Refused("number", name=name, least=least, most=most)
+    if not found.get("head_dim") and found["hidden_size"] < found["num_attention_heads"]:
+        raise Refused("divided")
+    found["rope"] = _rope(said, family)
+    found["layer_types"] = _kinds(found, family)
+    found["no_rope_layers"] = _unrotated(found, family)
+    return found
 
-    kind, found = config.get("model_type"), dict(config)
-    if isinstance(kind, str) and kind in transformers.models.auto.configuration_auto.CONFIG_MAPPING:
-        own = {
-            name: value
-            for name, value in config.items()
-            if name not in ("architectures", "transformers_version")
-        }
-        own.pop("model_type")
-        try:
-            plain = transformers.AutoConfig.for_model(kind, **own)
-        except Exception as error:  # each class checks in its own way
-            raise ValueError(
-                f"transformers refuses this {kind} ({' '.join(str(error).split())[:150]})"
-            ) from None
-        names = {
-            "hidden_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-            "max_position_embeddings",
-            "vocab_size",
-        }
-        found = plain.to_dict() | {
-            name: getattr(plain, name) for name in names if hasattr(plain, name)
-        }
-        found["layer_types"] = getattr(plain, "layer_types", None)
-    for name in ("num_hidden_layers", "hidden_size", "num_attention_heads"):
-        if name not in found:
-            raise ValueError(
-                f"the configuration must say {name}, and its type {kind!r} is not one of transformers'"
-            )
-        require.integer(name, found[name], 1)
+
+def _number(value: object, least: float, most: float, whole: bool = False) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return least <= value <= most and (not whole or value == int(value))
+
+
+def _kinds(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
+    """Return the kind of each layer, from the file's list or by the rule of its family."""
+    count = int(found["num_hidden_layers"])
+    for name in ("layer_types", "layers_block_type", "block_types"):
+        listed = found.get(name)
+        if listed is None:
+            continue
+        if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+            raise Refused("kinds")
+        if name == "block_types" and listed:
+            listed = listed * -(-count // len(listed))
+        if len(listed) < count:
+            raise Refused("types", layers=count, have=len(listed))
+        return listed[:count]
+    period, offset = found.get("attn_layer_period"), found.get("attn_layer_offset")
+    if period:
+        return ["full_attention" if k % period == (offset or 0) else "linear_attention" for k in range(count)]  # fmt: skip
+    if isinstance(indices := found.get("attn_layer_indices"), list):
+        return ["full_attention" if k in indices else "linear_attention" for k in range(count)]
+    if family.get("irregular"):
+        raise Refused("layout", kind=str(found["model_type"]))
+    cycle = family.get("layers")
+    if family.get("interval") and (every := found.get(family["interval"])):
+        cycle = [cycle[0]] * (int(every) - 1) + ["full_attention"]
+    if cycle:
+        return [cycle[k % len(cycle)] for k in range(count)]
+    window = found.get("sliding_window") and found.get("use_sliding_window") is not False
+    first = int(found.get("max_window_layers") or 0)
+    return ["sliding_attention" if window and k >= first else "full_attention" for k in range(count)]  # fmt: skip
+
+
+def _unrotated(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[int] | None:
+    """Return 0 for each layer that the file leaves without rotary positions, else 1."""
+    listed, count = found.get("no_rope_layers"), int(found["num_hidden_layers"])
+    if isinstance(listed, list) and len(listed) >= count:
+        return [int(bool(each)) for each in listed[:count]]
+    every = found.get("no_rope_layer_interval")
+    if every and family.get("unrotated"):
+        return [int((k + 1) % int(every) != 0) for k in range(count)]
+    return None
+
+
+def _rope(config: Mapping[str, Any], family: Mapping[str, Any]) -> dict[str, dict]:
+    """Return RoPE's settings by kind of layer, "" for all; none where nothing rotates."""
+    plain = family.get("rope")
+    if family and plain is None:
+        return {}
+    for name in ("rope_parameters", "rope_scaling"):
+        if config.get(name) is not None and not isinstance(config[name], Mapping):
+            raise Refused("rope")
+    given = config.get("rope_parameters")
+    nested = given if _nested(given) else plain if not given and _nested(plain) else None
+    if nested is not None:
+        found = {kind: dict(each) for kind, each in nested.items() if each is not None}
+        if not given:
+            found = _legacy(config, found)
+    else:
+        scaling = given or config.get("rope_scaling") or {}
+        flat = {} if plain is None or _nested(plain) else plain
+        if given or "rope_scaling" in config:  # then the family's own scaling does not count
+            flat = {k: flat[k] for k in ("rope_theta", "partial_rotary_factor") if k in flat}
+        for name in ("rope_theta", "partial_rotary_factor"):
+            if config.get(name) is not None:
+                flat = flat | {name: config[name]}
+        found = {"": flat | dict(scaling)} if flat.get("rope_theta") or scaling else {}
+    return {kind: _settings(each, config) for kind, each in found.items()}
+
+
+def _nested(settings: object) -> bool:
+    return isinstance(settings, Mapping) and any(
+        isinstance(each, Mapping) for each in settings.values()
+    )
+
+
+def _legacy(config: Mapping[str, Any], found: dict[str, dict]) -> dict[str, dict]:
+    """Put older fields in the place of a family's settings by kind: local base, global base, scaling of the global one."""
+    local, base = config.get("rope_local_base_freq"), config.get("rope_theta")
+    for kind, theta in (("sliding_attention", local), ("full_attention", base)):
+        if kind in found and theta is not None:
+            found[kind]["rope_theta"] = theta
+    if isinstance(config.get("rope_scaling"), Mapping) and "full_attention" in found:
+        found["full_attention"] |= config["rope_scaling"]
+    return found
+
+
+def _settings(settings: Mapping[str, Any], config: Mapping[str, Any]) -> dict:
+    """Return RoPE's settings under one set of names, checked."""
+    kind = settings.get("rope_type") or settings.get("type") or "default"
+    kind = {"su": "longrope", "mrope": "default", "ntk": "dynamic"}.get(str(kind), str(kind))
+    base = settings.get("rope_theta", 10_000)
+    if not _number(base, 1.000001, 1e15):
+        raise Refused("base")
+    found = {"type": kind, "base": float(base)}
+    for name, plain, least, most in FAMILIES["scaling"]:
+        value = settings.get(name)
+        value = config.get(name) if value is None and name in FAMILIES["outside"] else value
+        value = plain if value is None else value
+        if value is None and name == "factor" and kind in ("linear", "dynamic", "yarn", "llama3"):
+            raise Refused("scaling", name=name, least=least, most=most)
+        if value is not None and not _number(value, least, most):
+            raise Refused("scaling", name=name, least=least, most=most)
+        found[name] = value
+    found["truncate"] = settings.get("truncate") is not False
+    for name in ("short_factor", "long_factor"):
+        found[name] = settings.get(name)
     return found
 
 
 def layers(config: Mapping[str, Any]) -> list[Layer]:
-    """Return what each layer mixes by, how far it sees and whether it rotates."""
-    count, kinds = config["num_hidden_layers"], config.get("layer_types")
-    window, found = config.get("sliding_window"), []
-    if config.get("use_sliding_window") is False:
-        window = None
-    no_rope, rotates = config.get("no_rope_layers"), bool(_thetas(config))
-    for k in range(count):
-        kind = (
-            kinds[k]
-            if kinds and k < len(kinds)
-            else "sliding_attention"
-            if window
-            else "full_attention"
-        )
-        mixes = (
-            "attention" if "attention" in kind and "linear" not in kind else kind.replace("_", " ")
-        )
-        sees = (
-            window
-            if "sliding" in kind
-            else config.get("attention_chunk_size")
-            if "chunked" in kind
-            else None
-        )
-        turns = (
-            rotates
-            and mixes == "attention"
-            and not (no_rope and k < len(no_rope) and not no_rope[k])
-        )
-        turns = turns and not (config.get("model_type") in ROTATE_IN_WINDOWS and sees is None)
-        found.append(Layer(mixes, sees, turns))
+    """Return what each layer mixes by, how far it sees and whether it rotates.
+
+    >>> layers(known("smollm3-3b"))[2:4]  # doctest: +NORMALIZE_WHITESPACE
+    [Layer(mixes='attention', window=None, rotates=True, chunked=False, kind='full_attention'),
+     Layer(mixes='attention', window=None, rotates=False, chunked=False, kind='full_attention')]
+    """
+    windows = config.get("use_sliding_window") is not False
+    unrotated = config["no_rope_layers"]
+    found = []
+    for k, kind in enumerate(config["layer_types"]):
+        sees, chunked = None, "chunked" in kind
+        if "sliding" in kind and windows:
+            sees = _size(config, "sliding_window")
+        elif chunked:
+            sees = _size(config, "attention_chunk_size")
+        elif kind == "conv":
+            sees = int(config.get("conv_L_cache") or 3)
+        mixes = _mixes(kind)
+        rotates = mixes.startswith("attention") and _group(config, kind) is not None
+        rotates = rotates and not (unrotated and not unrotated[k])
+        if config.get("model_type") in FAMILIES["rotate_in_windows"] and config.get("sliding_window"):  # fmt: skip
+            rotates = rotates and sees is not None
+        found.append(Layer(mixes, sees, rotates, chunked, kind))
     return found
 
 
-def _head_width(config: Mapping[str, Any]) -> int:
+def _size(config: Mapping[str, Any], name: str) -> int:
+    if config.get(name) is None:
+        raise Refused("window", name=name)
+    return int(config[name])
+
+
+def _mixes(kind: str) -> str:
+    """Return "attention" for a kind of layer that is one, else its name."""
+    if kind.startswith("hybrid"):
+        return "attention and a state space"
+    return "attention" if "attention" in kind and "linear" not in kind else kind.replace("_", " ")
+
+
+def _group(config: Mapping[str, Any], kind: str) -> str | None:
+    """Return the name of RoPE's settings for a kind of layer; None where it has none."""
+    return kind if kind in config["rope"] else "" if "" in config["rope"] else None
+
+
+def head_width(config: Mapping[str, Any], kind: str = "") -> int:
+    """Return the width of a head's keys."""
+    if kind == "full_attention" and config.get("global_head_dim"):
+        return int(config["global_head_dim"])
     return int(config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"])
 
 
-def _thetas(config: Mapping[str, Any]) -> dict[str, float]:
-    """Return the base of each kind of layer; none without rotary positions."""
-    settings = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    if any(isinstance(value, Mapping) for value in settings.values()):
-        return {
-            kind.replace("_", " "): float(each["rope_theta"]) for kind, each in settings.items()
-        }
-    base = settings.get("rope_theta") or config.get("rope_theta")
-    return {"all layers": float(base)} if base else {}
+def frequencies(config: Mapping[str, Any], group: str, tokens: int) -> list[float]:
+    """Return the radians a token of each rotary pair, after the scaling that the file names.
+
+    Args:
+        config: as `completed` gives it.
+        group: a key of its "rope".
+        tokens: the length of the text: "dynamic" and "longrope" depend on it.
+    """
+    rope = config["rope"][group]
+    kind, base, factor = rope["type"], rope["base"], rope["factor"] or 1.0
+    width = rotary_width(config, group)
+    context = config.get("max_position_embeddings") or ASKED
+    original = rope["original_max_position_embeddings"] or config.get("original_max_position_embeddings")  # fmt: skip
+    if kind == "dynamic" and width > 2:
+        grown = factor * max(tokens, context) / context - (factor - 1)
+        base *= grown ** (width / (width - 2))
+    theta = [base ** (-2 * i / width) for i in range(width // 2)]
+    if kind == "linear":
+        return [each / factor for each in theta]
+    if kind == "proportional":
+        turning = int(rope["partial_rotary_factor"] * width // 2)
+        return [each / factor if i < turning else 0.0 for i, each in enumerate(theta)]
+    if kind == "llama3":
+        return [_llama3(each, rope, factor, original or context) for each in theta]
+    if kind == "yarn":
+        return _yarn(theta, rope, factor, original or context, width)
+    if kind == "longrope":
+        name = "long_factor" if tokens > (original or context) else "short_factor"
+        by = rope[name]
+        if not isinstance(by, list) or len(by) != len(theta) or not all(_number(f, 1e-9, 1e9) for f in by):  # fmt: skip
+            raise Refused("factors", pairs=len(theta), name=name)
+        return [each / f for each, f in zip(theta, by, strict=True)]
+    return theta
+
+
+def rotary_width(config: Mapping[str, Any], group: str) -> int:
+    """Return how many entries of a query rotate, an even number."""
+    rope = config["rope"][group]
+    if config.get("kv_lora_rank") and config.get("qk_rope_head_dim"):
+        return max(2, 2 * (int(config["qk_rope_head_dim"]) // 2))
+    if config.get("rotary_dim"):
+        return max(2, 2 * (int(config["rotary_dim"]) // 2))
+    share = 1 if rope["type"] == "proportional" else rope["partial_rotary_factor"]
+    return max(2, 2 * (int(head_width(config, group) * share) // 2))
+
+
+def _llama3(theta: float, rope: Mapping[str, Any], factor: float, original: float) -> float:
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    if high <= low:
+        raise Refused("scaling", name="high_freq_factor", least=low, most=1_000_000_000)
+    kept = min(1.0, max(0.0, (original * theta / math.tau - low) / (high - low)))
+    return kept * theta + (1 - kept) * theta / factor
+
+
+def _yarn(theta: list[float], rope: Mapping[str, Any], factor: float, original: float, width: int) -> list[float]:  # fmt: skip
+    """Return frequencies as released code scales them: a ramp over the pairs' numbers."""
+    ends = [width * math.log(original / (turns * math.tau)) / (2 * math.log(rope["base"])) for turns in (rope["beta_fast"], rope["beta_slow"])]  # fmt: skip
+    low, high = (math.floor(ends[0]), math.ceil(ends[1])) if rope["truncate"] else ends
+    low, high = max(low, 0), min(high, width - 1)
+    high = high + 0.001 if low == high else high
+    found = []
+    for i, each in enumerate(theta):
+        moved = min(1.0, max(0.0, (i - low) / (high - low)))
+        found.append(each / factor * moved + each * (1 - moved))
+    return found
+
+
+def first_negative(theta: list[float], limit: int) -> int:
+    """Find the first distance below `limit` at which the sum of cosines is negative; 0 where there is none.
+
+    >>> first_negative([10_000 ** (-i / 64) for i in range(64)], 4096)
+    1707
+    """
+    return _first_negative(tuple(theta), limit)
+
+
+@cache
+def _first_negative(theta: tuple[float, ...], limit: int) -> int:
+    angles, start, size = torch.tensor(theta, dtype=torch.float64), 1, 1024
+    while start < limit:
+        distances = torch.arange(start, min(limit, start + size), dtype=torch.float64)
+        below = ((distances[:, None] * angles).cos().sum(-1) < -DOUBT).nonzero()
+        if len(below):
+            return start + int(below[0])
+        start, size = start + size, min(2 * size, 2**14)
+    return 0
+
+
+def smallest_base(pairs: int, limit: int) -> float:
+    """Return the smallest tabled base of two digits whose sums of cosines are nowhere negative below `limit`; 0 if none is.
+
+    >>> smallest_base(64, 4096)
+    29000.0
+    """
+    table = _bases().get(pairs, [])
+    return next((base for base, holds in table if holds >= limit), 0.0)
+
+
+@cache
+def _bases() -> dict[int, list[tuple[float, int]]]:
+    """Return for each number of pairs the bases of two digits that hold below more tokens than any smaller one."""
+    found: dict[int, list[tuple[float, int]]] = {}
+    for row in data.table("rope_smallest_bases").itertuples():
+        found.setdefault(int(row.pairs), []).append((float(row.base), int(row.holds_below)))
+    return found
+
+
+def arrivals(config: Mapping[str, Any], tokens: int) -> list[int]:
+    """Return how far the first token can have come after each layer: positions from 0 to tokens − 1.
+
+    >>> arrivals(known("mistral-7b-v0.1"), 10_000)[:3]
+    [4095, 8190, 9999]
+    """
+    place, found = 0, []
+    for layer in layers(config):
+        if layer.window is None:
+            place = tokens - 1
+        elif layer.chunked:
+            place = place // layer.window * layer.window + layer.window - 1
+        else:
+            place += layer.window - 1
+        place = min(place, tokens - 1)
+        found.append(place)
+    return found
 
 
 def layers_to_reach(config: Mapping[str, Any], tokens: int) -> int | None:
-    """Return in how many layers the first of so many tokens can reach the last one; None where it cannot in all of them."""
-    left = tokens - 1
-    for count, layer in enumerate(layers(config), 1):
-        if layer.mixes != "attention" or layer.window is None:
-            return count
-        left -= layer.window - 1
-        if left <= 0:
+    """Return the first layer after which the first of so many tokens can have reached the last one; None if there is none."""
+    for count, place in enumerate(arrivals(config, tokens), 1):
+        if place >= tokens - 1:
             return count
     return None
 
 
+def cache_width(config: Mapping[str, Any], kind: str = "") -> int:
+    """Return how many numbers a layer keeps of a token: keys and values, or the latent vector."""
+    if config.get("kv_lora_rank"):
+        return int(config["kv_lora_rank"] + (config.get("qk_rope_head_dim") or 0))
+    groups = config.get("num_key_value_heads") or config["num_attention_heads"]
+    if kind == "full_attention" and config.get("num_global_key_value_heads"):
+        groups = config["num_global_key_value_heads"]
+    return int(2 * groups * head_width(config, kind))
+
+
 def cache_bytes(config: Mapping[str, Any], tokens: int, size: int = 2) -> int:
     """Return the bytes of keys and values of so many tokens, `size` bytes a number."""
-    groups = config.get("num_key_value_heads") or config["num_attention_heads"]
-    width = 2 * groups * _head_width(config)
-    if config.get("kv_lora_rank"):
-        width = config["kv_lora_rank"] + config.get("qk_rope_head_dim", 0)
-    seen = [
-        min(tokens, each.window or tokens) for each in layers(config) if each.mixes == "attention"
-    ]
-    return size * width * sum(seen)
-
-
-def rows(config: Mapping[str, Any], tokens: int | None = None) -> list[Row]:
-    """Return what follows of a configuration for a text of so many tokens, or of its whole context."""
-    context = int(config.get("max_position_embeddings") or config.get("n_positions") or ASKED)
-    n, each = tokens or context, layers(config)
-    found = [_mixing(each), _reach(config, n), _cache(config, n)]
-    found += [_base(kind, base, config, each, n) for kind, base in _thetas(config).items()]
-    found += [_capacity(config, n), _resolution(n)]
-    if n > context:
-        found.insert(
-            0,
-            Row(
-                "Context",
-                f"{n:,} tokens are asked for, and it was made for {context:,}",
-                "",
-                5,
-                True,
-            ),
-        )
-    return found
-
-
-def _mixing(each: list[Layer]) -> Row:
-    counts: dict[str, int] = {}
-    for layer in each:
-        sees = f"a window of {layer.window:,}" if layer.window else "all tokens"
-        said = f"{layer.mixes} over {sees}, {'rotary' if layer.rotates else 'no rotary'} positions"
-        said = said if layer.mixes == "attention" else layer.mixes
-        counts[said] = counts.get(said, 0) + 1
-    return Row(
-        "Layers",
-        "; ".join(f"{count} × {said}" for said, count in counts.items()),
-        "as the file says",
-        2,
+    own = layers(config)[: _keeping(config)]
+    return size * sum(
+        cache_width(config, each.kind) * min(tokens, each.window or tokens)
+        for each in own
+        if each.mixes.startswith("attention")
     )
 
 
-def _reach(config: Mapping[str, Any], n: int) -> Row:
-    hops = layers_to_reach(config, n)
-    value = f"the first of {n:,} tokens reaches the last one in {hops} layer{'s' * (hops != 1)}" if hops else (
-        f"no path from the first of {n:,} tokens to the last one in all {config['num_hidden_layers']} layers"
-    )  # fmt: skip
-    return Row(
-        "Who reaches whom",
-        value,
-        "one hop a layer that sees all, window − 1 places a layer that does not",
-        1,
-        hops != 1,
-    )
+def _keeping(config: Mapping[str, Any]) -> int:
+    """Return how many layers keep keys and values of their own."""
+    return max(0, int(config["num_hidden_layers"] - (config.get("num_kv_shared_layers") or 0)))
 
 
-def _cache(config: Mapping[str, Any], n: int) -> Row:
-    size = cache_bytes(config, n) / 2**30
-    formula = "2 bytes × 2 × key-value heads × head width × tokens, summed over the layers (a window holds its width)"
-    return Row("Keys and values", f"{size:.3g} GiB for {n:,} tokens in 16 bits", formula, 2)
+def context_of(config: Mapping[str, Any]) -> int | None:
+    """Return the context that a configuration names."""
+    found = config.get("max_position_embeddings")
+    return int(found) if found else None
 
 
-def _base(kind: str, base: float, config: Mapping[str, Any], each: list[Layer], n: int) -> Row:
-    sliding = "sliding" in kind
-    windows = [layer.window for layer in each if layer.rotates and (not sliding or layer.window)]
-    furthest = n if None in windows or not windows else min(n, max(windows))
-    share = (
-        (config.get("rope_parameters") or {}).get("partial_rotary_factor")
-        or config.get("partial_rotary_factor")
-        or 1
-    )
-    width = max(2, 2 * int(_head_width(config) * share // 2))
-    first = measures.sums_over_context(rope.frequencies(width, base), furthest)["first_negative"]
-    table = data.table("reported/rope_base_bound")
-    least = table[table.context >= furthest].published
-    value = f"base {base:,.0f}: the sum of cos(Δθ) over {width // 2} pairs is "
-    value += (
-        f"first negative at distance {first:,}"
-        if first
-        else f"nowhere negative below {furthest:,} tokens"
-    )
-    if len(least) and furthest > 512:
-        value += f"; published least base for heads of width 128: {least.iloc[0]:,.0f}"
-    name = "Base of RoPE" if kind == "all layers" else f"Base of RoPE, {kind}"
-    return Row(
-        name,
-        value,
-        "Men et al. (2024), Theorem 1; scaling such as YaRN is not counted",
-        5,
-        bool(first),
-    )
+def number_type(config: Mapping[str, Any]) -> tuple[int, str, int | None, bool]:
+    """Return bytes of a number, its type's name, how far one weight counts in it, and whether the file names it."""
+    name = str(config.get("dtype") or config.get("torch_dtype") or "").removeprefix("torch.")
+    return (*FORMATS.get(name, FORMATS["bfloat16"]), name in FORMATS)
 
 
-def _capacity(config: Mapping[str, Any], n: int) -> Row:
-    bits = 16 * config["hidden_size"]
-    needed = n * math.log2(config.get("vocab_size") or 2)
-    value = f"at most {bits:,} bits in a state of 16-bit numbers; {n:,} tokens can take {needed:,.0f} bits"
-    return Row(
-        "Bits a position can carry",
-        value,
-        "16 × width, and tokens × log₂(vocabulary)",
-        4,
-        needed > bits,
-    )
-
-
-def _resolution(n: int) -> Row:
-    value = (
-        f"a mean over {n:,} tokens moves by 1/{n:,} with one of them; bf16 resolves 1/256 beside 1"
-    )
-    return Row("Rounding", value, "|1/n − 1/(n + 1)| against half a step of bf16, 2⁻⁹", 3, n > 256)
-
-
-def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]:
-    """Write the page and the JSON of a configuration into a folder, and tell its rows.
+def facts(config: Mapping[str, Any], tokens: int | None = None) -> dict:
+    """Return all numbers that follow from a configuration for a text of so many tokens, or of its whole context.
 
     Raises:
-        ValueError: the file is no configuration, or another file is in the way.
+        ValueError: `tokens` is not from 2 to `TOKENS`, or a field that is needed is missing.
+
+    >>> facts(known("llama-2-7b"), 4096)["rope"][0]["first_negative"]
+    1707
     """
-    config, path = read(name), Path(name).expanduser()
-    title = str(config.get("_name_or_path") or config.get("model_type") or path.parent.name)
-    found = rows(config)
-    stem = store.slug(f"{title} configuration")
-    files = [writable(where / f"{stem}.{kind}") for kind in ("html", "json")]
-    for row in found:
-        say(f"{'!' if row.warns else ' '} {row.what}: {row.value}")
-    made = {
-        "what": "a configuration",
-        "name": title,
-        "rows": [row._asdict() for row in found],
-        "unknown": UNKNOWN,
+    context = context_of(config)
+    n = min(context or ASKED, TOKENS) if tokens is None else tokens
+    if not _number(n, 2, TOKENS, whole=True):
+        raise Refused("tokens", most=TOKENS)
+    each, places, (size, kind, counts, said) = layers(config), arrivals(config, n), number_type(config)  # fmt: skip
+    seen = [min(n, x.window or n) for x in each if x.mixes.startswith("attention")]
+    reached = layers_to_reach(config, n) or 0
+    own = [x for x in each[: _keeping(config)] if x.mixes.startswith("attention")]
+    growing = [x for x in own if (x.window or n + 1) > n]
+    near = any(x.rotates and x.window for x in each)
+    far = any(x.mixes == "attention" and not x.window and not x.rotates for x in each)
+    vocabulary = config.get("vocab_size")
+    windows = [x.window for x in each if x.window and x.mixes.startswith("attention")]
+    return {
+        "kind": str(config.get("model_type") or ""),
+        "tokens": n,
+        "context": context,
+        "original": _original(config),
+        "layers": [list(x) for x in each],
+        "arrives": places,
+        "reached": reached,
+        "sees_all": sum(x.window is None and x.mixes.startswith("attention") for x in each),
+        "states": sum(not x.mixes.startswith("attention") and x.window is None for x in each),
+        "rope": [_turning(config, group, each, n) for group in config["rope"]],
+        "format": kind,
+        "format_said": said,
+        "bytes": size,
+        "counts": counts,
+        "cache": cache_bytes(config, n, size),
+        "cache_each": size * sum(cache_width(config, x.kind) for x in growing),
+        "latent": cache_width(config) if config.get("kv_lora_rank") else 0,
+        "bits": 8 * size * int(config["hidden_size"]),
+        "bits_each": math.log2(vocabulary) if vocabulary and vocabulary > 1 else None,
+        "span": max(seen, default=0),
+        "window": min(windows, default=None),
+        "lead": math.log(max(seen) - 1) if max(seen, default=0) > 1 else None,
+        "local": near and far,
+        "position": FAMILIES["families"].get(config.get("model_type"), {}).get("position", ""),
     }
-    write(files[1], json.dumps(made, indent=1, ensure_ascii=False) + "\n", "rows")
-    write(files[0], html(title, found), "rows")
-    return files[0], files[1]
 
 
-def html(title: str, found: list[Row]) -> str:
-    """Return the page of a configuration."""
-    table = [
-        (row.what, [("! " if row.warns else "") + row.value, row.formula, f"chapter {row.chapter}"])
-        for row in found
-    ]
-    body = page.HTML.table(
-        ["what follows", "formula", "where"], table, "What the configuration says"
-    )
-    unknown = Markup("").join(Markup("<li>{}</li>").format(each) for each in UNKNOWN)
-    body += Markup("<h2>What it cannot say</h2><ul>{}</ul>").format(unknown)
-    return page.HTML.document(f"{title}: its configuration", body, page.STYLE).lstrip()
+def _original(config: Mapping[str, Any]) -> int | None:
+    """Return the context before positions were stretched, where the file names one."""
+    found = [each["original_max_position_embeddings"] for each in config["rope"].values()]
+    found.append(config.get("original_max_position_embeddings"))
+    return next((int(each) for each in found if each), None)
+
+
+def _turning(config: Mapping[str, Any], group: str, each: list[Layer], n: int) -> dict:
+    """Return what RoPE's settings of a kind of layer give within what these layers see."""
+    rope = config["rope"][group]
+    mine = [x for x in each if x.rotates and _group(config, x.kind) == group]
+    limit = max((min(n, x.window or n) for x in mine), default=0)
+    theta, known = frequencies(config, group, n), rope["type"] in SCALINGS
+    turning = [x for x in theta if x > 0]
+    return {
+        "kind": group,
+        "type": rope["type"],
+        "known": known,
+        "base": rope["base"],
+        "pairs": len(theta),
+        "layers": len(mine),
+        "limit": limit,
+        "first_negative": first_negative(theta, limit) if known and limit else 0,
+        "slow": sum(x * limit < math.tau for x in theta),
+        "still": len(theta) - len(turning),
+        "period": math.tau / min(turning) if turning else None,
+        "smallest_base": smallest_base(len(theta), limit) if limit else 0.0,
+    }
+
+
+@cache
+def names() -> dict[str, dict]:
+    """Return the well-known configurations of `data/configurations` by name: title, source, and the file's fields."""
+    paths = sorted((data.folder() / "configurations").glob("*.json"))
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def known(name: str) -> dict:
-    """Return one of `KNOWN`: the defaults of transformers' class.
+    """Return one of the well-known configurations, completed.
 
-    >>> layers_to_reach(known("mistral"), 32_768), layers_to_reach(known("llama"), 32_768)
+    >>> layers_to_reach(known("mistral-7b-v0.1"), 32_768), layers_to_reach(known("llama-2-7b"), 32_768)
     (9, 1)
     """
-    require.choice("name", name, KNOWN)
-    return completed({"model_type": name})
+    if name not in names():
+        raise ValueError(f"name must be one of {', '.join(names())}, not {name!r}")
+    return completed(names()[name]["config"])

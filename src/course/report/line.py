@@ -42,6 +42,8 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--plan", choices=[each.name for each in PLANS], help=lengths)
     some = f"some of: {', '.join(SECTIONS)}"
     found.add_argument("--only", nargs="+", choices=list(SECTIONS), metavar="SECTION", help=some)
+    length = "the length of the text, for a config.json alone; its context if left out"
+    found.add_argument("--tokens", type=int, metavar="N", help=length)
     threads = "CPU threads; as many as there are cores if left out"
     found.add_argument("--threads", type=int, default=os.cpu_count() or 1, help=threads)
     return found
@@ -84,6 +86,7 @@ def _run(given: argparse.Namespace) -> list[Path]:
         "dtype": given.dtype,
         "plan": given.plan,
         "sections": given.only,
+        "tokens": given.tokens,
     }
     with threads(given.threads):
         made = [

@@ -15,7 +15,7 @@ import torch
 
 from course.build.files import stored, writable, write
 from course.evidence.rules import UNABLE
-from course.report import configuration, own, page, preconditions, store
+from course.report import configuration, configured, own, page, preconditions, store
 from course.report.sections import SECTIONS, Need, Section
 from course.report.store import FORMAT, HASHES, check, committed, slug
 from course.report.subject import (
@@ -52,6 +52,7 @@ def run(
     plan: str | None = None,
     sections: Sequence[str] | None = None,
     again: bool = True,
+    tokens: int | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Files:
     """Measure a model and write its report: one page and one JSON in the folder `out`.
@@ -67,6 +68,7 @@ def run(
         plan: a name of `PLANS`, which says lengths, texts and claims; None is the last, with the labs' settings.
         sections: names of `SECTIONS`; None is all.
         again: also the sections that are there already.
+        tokens: the length of the text, for a config.json alone; None is its context.
         say: is told what is done, a line each.
 
     Raises:
@@ -80,8 +82,10 @@ def run(
     plans = {each.name: each for each in PLANS}
     chosen = PLANS[-1] if plan is None else plans[require.choice("plan", plan, list(plans))]
     where = folder(out)
+    if tokens is not None and not configuration.takes(name):
+        raise ValueError("tokens is the length for a config.json alone: leave out --tokens")
     if configuration.takes(name):
-        return Files(*configuration.run(name, where, say))
+        return Files(*configured.run(name, where, say, tokens))
     own.alone([name], device or dtype != "fp32" or plan or sections)
     if own.takes(name):
         return Files(*own.run(name, where, say))

@@ -1,0 +1,259 @@
+"""Write what the page "Read a config.json" ships: defaults of transformers' classes by model type, and smallest bases of RoPE.
+
+    python tools/configurations.py families    src/course/report/families.json, in a few seconds
+    python tools/configurations.py bases       data/rope_smallest_bases.csv, in about five minutes on one core
+
+A family's entry has the fields that its class fills in when a file leaves them out, older names of fields, RoPE's settings
+and the cycle of its layers. `tests/test_configuration.py` holds each entry against the class.
+"""
+
+import argparse
+import json
+import platform
+import sys
+import time
+import warnings
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+OUT = ROOT / "src/course/report/families.json"
+TABLE = ROOT / "data/rope_smallest_bases.csv"
+
+LIMITS = {
+    "num_hidden_layers": (1, 2_000),
+    "hidden_size": (1, 1_000_000),
+    "num_attention_heads": (1, 10_000),
+    "num_key_value_heads": (1, 10_000),
+    "num_global_key_value_heads": (1, 10_000),
+    "head_dim": (1, 100_000),
+    "global_head_dim": (1, 100_000),
+    "vocab_size": (1, 100_000_000),
+    "max_position_embeddings": (1, 2**40),
+    "original_max_position_embeddings": (1, 2**40),
+    "sliding_window": (1, 2**40),
+    "attention_chunk_size": (1, 2**40),
+    "kv_lora_rank": (1, 1_000_000),
+    "qk_rope_head_dim": (1, 100_000),
+    "rotary_dim": (1, 100_000),
+    "num_kv_shared_layers": (0, 2_000),
+    "max_window_layers": (0, 2_000),
+    "attn_layer_period": (1, 2_000),
+    "attn_layer_offset": (0, 2_000),
+    "no_rope_layer_interval": (1, 2_000),
+    "sliding_window_pattern": (1, 2_000),
+    "full_attention_interval": (1, 2_000),
+    "global_attn_every_n_layers": (1, 2_000),
+    "conv_L_cache": (1, 10_000),
+}  # fmt: skip
+INTERVALS = ("sliding_window_pattern", "full_attention_interval", "global_attn_every_n_layers", "no_rope_layer_interval")  # fmt: skip
+FIELDS = (*LIMITS, "use_sliding_window")
+# by name: the value that code takes where it is missing, the least and the largest
+SCALING = (
+    ("factor", None, 1, 1_000_000),
+    ("partial_rotary_factor", 1.0, 0, 1),
+    ("original_max_position_embeddings", None, 1, 2**40),
+    ("low_freq_factor", 1.0, 0.001, 1_000_000_000),
+    ("high_freq_factor", 4.0, 0.001, 1_000_000_000),
+    ("beta_fast", 32.0, 0.001, 1_000_000_000),
+    ("beta_slow", 1.0, 0.001, 1_000_000_000),
+)
+# older names that files have whatever their type
+ALIASES = {
+    "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
+    "d_model": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads",
+    "n_positions": "max_position_embeddings", "n_ctx": "max_position_embeddings",
+    "max_seq_len": "max_position_embeddings", "seq_length": "max_position_embeddings",
+    "model_max_length": "max_position_embeddings", "rotary_pct": "partial_rotary_factor",
+    "rotary_emb_base": "rope_theta", "sliding_window_size": "sliding_window", "num_kv_heads": "num_key_value_heads",
+    "_sliding_window_pattern": "sliding_window_pattern",
+}  # fmt: skip
+# families whose code rotates only the layers with a window, as no field of the file says
+ROTATE_IN_WINDOWS = ("afmoe", "cohere2", "exaone4", "exaone_moe", "flint", "kolibri1")
+POSITIONS = {"bloom": "alibi", "mpt": "alibi"} | dict.fromkeys(("gpt2", "gpt_neo", "gpt_bigcode", "opt", "biogpt"), "learned")  # fmt: skip
+MORE = {"gpt_neo": {"layers": ["full_attention", "sliding_attention"], "aliases": {"window_size": "sliding_window"}}}  # fmt: skip
+
+
+def families() -> dict[str, dict]:
+    """Return an entry for each model type that has a causal language model, or is the text part of another."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    kinds = {*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *(k for k in CONFIG_MAPPING_NAMES if k.endswith("_text"))}  # fmt: skip
+    found = {}
+    for kind in sorted(kinds):
+        try:
+            made = CONFIG_MAPPING[kind]()
+            alone = made.get_text_config() is made
+        except Exception:  # a few need arguments or have several texts: they get no entry
+            continue
+        if alone:
+            found[kind] = entry(kind, type(made))
+    return found
+
+
+def entry(kind: str, made: type) -> dict[str, Any]:
+    """Return what a configuration class fills in."""
+    plain = made()
+    if plain.is_encoder_decoder or hasattr(plain, "type_vocab_size"):
+        return {"encoder": True}
+    found: dict[str, Any] = {"defaults": {}}
+    for name in FIELDS:
+        value = _field(plain, name)
+        least, most = LIMITS.get(name, (0, 1))
+        if (
+            isinstance(value, int | bool)
+            and least <= value <= most
+            and not _derived(made, plain, name)
+        ):
+            found["defaults"][name] = value
+    aliases = {old: new for new, old in plain.attribute_map.items() if new in FIELDS}
+    found["aliases"] = aliases | MORE.get(kind, {}).get("aliases", {})
+    rotary = getattr(plain, "rope_parameters", None) or {}
+    found["rope"] = rotary or ({"rope_theta": 10_000.0} if hasattr(plain, "rotary_dim") else None)
+    found["position"] = POSITIONS.get(kind, "")
+    found |= _layers(made) | {k: v for k, v in MORE.get(kind, {}).items() if k != "aliases"}
+    if _wrong(plain, found):
+        found |= {"layers": None, "interval": None, "irregular": True}
+    found["unrotated"] = getattr(plain, "no_rope_layers", None) is not None
+    return {name: value for name, value in found.items() if value or name in ("rope", "defaults")}
+
+
+def _field(plain: Any, name: str) -> object:
+    """Return a field, that of the first layer where layers differ."""
+    try:
+        return getattr(plain, name, None)
+    except Exception:
+        return getattr(plain.per_layer_config[0], name, None)
+
+
+def _wrong(plain: Any, found: dict[str, Any]) -> bool:
+    """Return whether the order of layers that an entry gives is not the class's."""
+    from course.report import configuration
+
+    listed = getattr(plain, "layer_types", None) or getattr(plain, "layers_block_type", None)
+    if not listed or found.get("irregular") or "num_hidden_layers" not in found["defaults"]:
+        return False
+    mine = configuration._kinds(found["defaults"], found)
+    return mine != list(listed)[: len(mine)]
+
+
+def _derived(made: type, plain: Any, name: str) -> bool:
+    """Return whether a class computes a field from the width or the heads."""
+    for other in ("hidden_size", "num_attention_heads"):
+        size = _field(plain, other)
+        if name == other or not isinstance(size, int):
+            continue
+        try:
+            changed = made(**{other: 2 * size})
+        except Exception:
+            continue
+        if _field(changed, name) != _field(plain, name):
+            return True
+    return False
+
+
+def _kinds(made: type, **given: object) -> list[str] | None:
+    """Return the kinds of layers that a class fills in at a depth."""
+    try:
+        plain = made(**given)
+    except Exception:
+        return None
+    listed = getattr(plain, "layer_types", None) or getattr(plain, "layers_block_type", None)
+    return list(listed) if listed else None
+
+
+def _layers(made: type) -> dict[str, Any]:
+    """Return the cycle in which a class lays out its layers, and the field that sets its length."""
+    plain = made()
+    listed = _kinds(made, num_hidden_layers=36)
+    if not listed or getattr(plain, "max_window_layers", None) is not None or getattr(plain, "attn_layer_period", None):  # fmt: skip
+        return {}
+    cycle = None
+    for whole in (
+        len(listed),
+        len(listed) - 6,
+    ):  # the last layers may differ: what repeats before them
+        for p in range(1, whole // 2 + 1):
+            if cycle is None and all(listed[k] == listed[k % p] for k in range(whole)):
+                cycle = listed[:p]
+    if cycle is None:
+        return {"irregular": True}
+    found: dict[str, Any] = {"layers": cycle}
+    every = len(cycle) + 1
+    wanted = [cycle[0]] * (every - 1) + ["full_attention"]
+    for name in INTERVALS if cycle == [cycle[0]] * (len(cycle) - 1) + ["full_attention"] else ():
+        made_so = _kinds(made, num_hidden_layers=36, **{name: every}) or []
+        if len(cycle) > 1 and made_so[:every] == wanted:
+            found["interval"] = name
+    return found
+
+
+def write_families() -> None:
+    """Write the table of defaults."""
+    import transformers
+
+    warnings.filterwarnings("ignore")
+    transformers.logging.set_verbosity_error()
+    made = {
+        "what": "Defaults of transformers' configuration classes by model type",
+        "command": "python tools/configurations.py families",
+        "transformers": transformers.__version__,
+        "limits": LIMITS,
+        "scaling": SCALING,
+        "outside": ["partial_rotary_factor"],
+        "aliases": ALIASES,
+        "rotate_in_windows": ROTATE_IN_WINDOWS,
+    }
+    lines = ",\n".join(f'  "{k}": {json.dumps(v)}' for k, v in families().items())
+    head = ",\n".join(f' "{k}": {json.dumps(v)}' for k, v in made.items())
+    OUT.write_text(f'{{\n{head},\n "families": {{\n{lines}\n }}\n}}\n')
+
+
+PAIRS = (8, 10, 12, 16, 20, 24, 32, 36, 40, 44, 48, 52, 56, 60, 64, 80, 96, 128, 256)
+LIMIT = 2**20
+
+
+def staircase(pairs: int) -> list[tuple[float, int]]:
+    """Return the bases of two digits that hold below more tokens than any smaller one, up to 1.1 · 10¹² or `LIMIT` tokens."""
+    from helpers import rope
+
+    best, found = 0, []
+    for base in (float(f"{m}e{k - 1}") for k in range(13) for m in range(10, 100)):
+        if base <= 1 or (best and rope.first_negative(2 * pairs, base, best + 1) is not None):
+            continue
+        first = rope.first_negative(2 * pairs, base, LIMIT)
+        best = first or LIMIT
+        found.append((base, best))
+        if first is None:
+            break
+    return found
+
+
+def write_bases() -> None:
+    """Write the table of smallest bases."""
+    import torch
+
+    start = time.time()
+    torch.set_num_threads(1)
+    rows = [f"{pairs},{base:g},{holds}" for pairs in PAIRS for base, holds in staircase(pairs)]
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    head = [
+        "Bases of RoPE of two digits whose sums of cosines are nowhere negative below more tokens than with any smaller one of",
+        f"them, by the number of rotary pairs; holds_below: the first distance with a negative sum, or {LIMIT} where there is none below it",
+        "command: python tools/configurations.py bases",
+        f"  {now}, seed none, 1 CPU core ({platform.machine()}), Python {platform.python_version()}, torch {torch.__version__}, {time.time() - start:.0f} s",
+    ]  # fmt: skip
+    TABLE.write_text("\n".join([*(f"# {line}" for line in head), "pairs,base,holds_below", *rows]) + "\n")  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["families", "bases"])
+    {"families": write_families, "bases": write_bases}[parser.parse_args().what]()
+
+
+if __name__ == "__main__":
+    main()
