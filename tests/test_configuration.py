@@ -90,7 +90,7 @@ BAD = {
     '{"model_type": "llama", "rope_scaling": {"type": "linear"}}': "factor",
     '{"model_type": "llama", "rope_scaling": {"type": "yarn", "factor": -1}}': "factor",
     '{"model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 2, "low_freq_factor": 2.5, "high_freq_factor": 1}}': "high_freq",
-    '{"model_type": "llama", "rope_scaling": {"type": "longrope", "short_factor": [1, 2]}}': "short_factor",
+    '{"model_type": "llama", "rope_scaling": {"type": "longrope", "short_factor": [1, 2]}}': "_factor",
     '{"model_type": "llama", "layer_types": ["full_attention"]}': "layer_types",
     '{"model_type": "llama", "layer_types": "full_attention"}': "layer_types",
     '{"model_type": "llama", "num_hidden_layers": 1, "layer_types": ["sliding_attention"]}': "sliding_window",

@@ -36,10 +36,10 @@ const number = (value, least, most, whole = false) => typeof value === "number" 
 
 /** The completed configuration of a text; throws `Refused`. */
 export function parsed(text) {
-  if (text.length > LARGEST) throw new Refused("large", { most: LARGEST });
   const bare = text.replace(/^\uFEFF/, "");
   if (!bare.trim()) throw new Refused("empty");
   if ([...bare.slice(0, 1000)].some((c) => c.charCodeAt(0) < 9 || c === "\uFFFD")) throw new Refused("binary");
+  if (text.length > LARGEST) throw new Refused("large", { most: LARGEST });
   let found;
   try {
     found = JSON.parse(bare);
@@ -101,10 +101,10 @@ function kindsOf(found, family) {
     if (listed.length < count) throw new Refused("types", { layers: count, have: listed.length });
     return listed.slice(0, count);
   }
+  if (family.irregular) throw new Refused("layout", { kind: found.model_type });
   const period = found.attn_layer_period, offset = found.attn_layer_offset || 0, indices = found.attn_layer_indices;
   if (period) return upTo(count, (k) => (k % period === offset ? "full_attention" : "linear_attention"));
   if (Array.isArray(indices)) return upTo(count, (k) => (indices.includes(k) ? "full_attention" : "linear_attention"));
-  if (family.irregular) throw new Refused("layout", { kind: found.model_type });
   let cycle = family.layers;
   const every = family.interval ? found[family.interval] : null;
   if (every) cycle = [...upTo(every - 1, () => cycle[0]), "full_attention"];

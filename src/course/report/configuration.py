@@ -85,12 +85,12 @@ def parsed(text: str) -> dict:
     >>> found["hidden_size"], found["layer_types"]
     (4096, ['full_attention', 'full_attention'])
     """
-    if len(text) > LARGEST:
-        raise Refused("large", most=LARGEST)
     if not text.strip():
         raise Refused("empty")
     if any(ord(c) < 9 or c == "\ufffd" for c in text[:1000]):
         raise Refused("binary")
+    if len(text) > LARGEST:
+        raise Refused("large", most=LARGEST)
     try:
         found = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -173,13 +173,13 @@ def _kinds(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
         if len(listed) < count:
             raise Refused("types", layers=count, have=len(listed))
         return listed[:count]
+    if family.get("irregular"):
+        raise Refused("layout", kind=str(found["model_type"]))
     period, offset = found.get("attn_layer_period"), found.get("attn_layer_offset")
     if period:
         return ["full_attention" if k % period == (offset or 0) else "linear_attention" for k in range(count)]  # fmt: skip
     if isinstance(indices := found.get("attn_layer_indices"), list):
         return ["full_attention" if k in indices else "linear_attention" for k in range(count)]
-    if family.get("irregular"):
-        raise Refused("layout", kind=str(found["model_type"]))
     cycle = family.get("layers")
     if family.get("interval") and (every := found.get(family["interval"])):
         cycle = [cycle[0]] * (int(every) - 1) + ["full_attention"]
