@@ -5,11 +5,11 @@ import json
 import re
 import shutil
 
-import browser
 import live
 import pytest
 from conftest import AXE, ROOT, SCRIPTS, watched
 
+from book import browser
 from course.report import configuration, configured
 
 SIZES = {"phone": (390, 844), "desk": (1280, 900)}

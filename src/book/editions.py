@@ -529,6 +529,15 @@ def drawn() -> str:
     )
 
 
+def live(text: str) -> str:
+    """Return the scripts of `frontend/live` that a page loads, with the sentences that they fill."""
+    names = re.findall(r'src="[./]*live/(\w+\.js)"', text)
+    files = [ROOT / "frontend/live" / name for name in names]
+    if "reading.js" in names:
+        files.append(ROOT / "src/course/report/sentences.json")
+    return "".join(path.read_text(encoding="utf-8") for path in files)
+
+
 def headings() -> str:
     """Return the headings of all Chinese pages: the page of the sources leads to each of them."""
     every = (text for path in HOME.rglob("*.zh.po") for text in texts(path).values())
@@ -638,7 +647,9 @@ def page(table: Path) -> str:
     if source.suffix == ".md":
         parts = [*texts(table, marks=True).values()]
         named = headings() if source.stem == "sources" else ""
-        used = "".join([*parts, *words(table).values(), drawn(), note(table), named])
+        used = "".join(
+            [*parts, *words(table).values(), drawn(), note(table), named, live("".join(parts))]
+        )
         cut(used, stem(table), folder())
     else:
         translated = cells(source, slides=False)
