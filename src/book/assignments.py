@@ -64,7 +64,7 @@ def plan(root: Path = ROOT) -> dict[int, list[dict]]:
 
 
 def entries(root: Path, number: int | str, seed: int) -> list[dict]:
-    """What an assignment asks; that of the seed alone is called "drawn"."""
+    """Return the questions of an assignment. The assignment "drawn" draws them from the seed."""
     return families.asked(seed) if number == "drawn" else plan(root)[number]
 
 

@@ -166,9 +166,7 @@ def read(text: str) -> ast.Module:
 
 
 def shell(space: dict) -> SimpleNamespace:
-    """What the notebook's own lines call: nothing happens, but that a cell under `%%time` is
-    run.
-    """
+    """Return a stand-in for the notebook's shell: magics do nothing, but a cell under `%%time` runs."""
     runs = {"time", "timeit", "capture", "prun"}
     return SimpleNamespace(
         run_line_magic=lambda *_: None,

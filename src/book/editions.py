@@ -135,8 +135,8 @@ def place(page: Path) -> Path:
 
 
 def stem(table: Path) -> str:
-    """What the files of an edition are called: `talk.zh`, and
-    `3-representational-collapse-lesson.zh` of a lesson.
+    """Return the name of an edition's files: `talk.zh`, or
+    `3-representational-collapse-lesson.zh` for a lesson.
     """
     return "-".join(table.relative_to(HOME).with_suffix("").parts)
 

@@ -64,7 +64,7 @@ def filled(name: str, seed: int) -> dict:
         row = drawn(name, r)
         if outcome(row) == (wanted, True):
             return row | {"option": wanted}
-    raise ValueError(f"option {wanted} of {name} is never clear")
+    raise ValueError(f"no draw of {name} has option {wanted} as its answer by a margin")
 
 
 def solved(source: str, name: str) -> object:

@@ -230,7 +230,7 @@ def store(file: Path, found: tuple) -> None:
 
 
 def code(module: str, root: Path) -> str:
-    """The key of all that a module's functions hang on."""
+    """Return a key that changes when anything changes that the functions of a module depend on."""
     return dependencies.key(
         f"import {module}", dependencies.pins(root), dependencies.machine(), source=root / "src"
     )

@@ -135,7 +135,7 @@ def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tens
     if isinstance(attentions, Tensor):
         if attentions.ndim != 3:
             raise ValueError(
-                f"attentions must be one matrix a layer, not a tensor of shape "
+                f"attentions must be one matrix per layer, not a tensor of shape "
                 f"{tuple(attentions.shape)}"
             )
         matrices = attentions
@@ -152,7 +152,8 @@ def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tens
             raise ValueError(f"attentions must all have the same shape, not {shapes}")
         if any(matrix.ndim != 2 for matrix in attentions):
             raise ValueError(
-                f"attentions must be one matrix a layer, not of shape {tuple(attentions[0].shape)}"
+                "attentions must be one matrix per layer, not of shape "
+                f"{tuple(attentions[0].shape)}"
             )
         matrices = torch.stack(list(attentions)) if len(attentions) else torch.empty(0, 0, 0)
     if len(matrices) == 0:

@@ -84,7 +84,7 @@ class DifferentialAttention(nn.Module):
     heads), its values 2 d. Each head is normalised by its root mean square and multiplied by 1 -
     lambda_init(layer), and all heads share
         lambda = exp(l_q1 . l_k1) - exp(l_q2 . l_k2) + lambda_init(layer).
-    Version 2 (the authors' code of 2026): d = width / heads; two queries a head share its keys and
+    Version 2 (the authors' code of 2026): d = width / heads; two queries per head share keys and
     values; lambda = sigmoid(x W) for each token and head; no norm of the heads and no scale. It has
     width x (width + heads) more weights.
 

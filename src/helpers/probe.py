@@ -35,7 +35,7 @@ _CHUNK = 1024
 
 
 class _Readout(NamedTuple):
-    """Final representation (after the last norm) and next-token logits, one row a question."""
+    """Final representation (after the last norm) and next-token logits, one row per question."""
 
     states: Float[Tensor, "m d"]
     logits: Float[Tensor, "m v"]
@@ -217,7 +217,7 @@ def layers(model: models.LanguageModel) -> tuple[mixing._Layer, ...]:
     """Find what mixes the tokens of each layer, once a model.
 
     Each layer has:
-        mixes: "attention" (one softmax a head over earlier tokens), or in words what else. read:
+        mixes: "attention" (one softmax per head over earlier tokens), or in words what else. read:
         whether its weights can be read and replaced. latent: whether keys and values come of a
         narrower state that all heads share. theta: angles a token of the rotary pairs; None where
         queries and keys are not turned, or it cannot be seen. layout: of the pairs, "half" or

@@ -191,7 +191,7 @@ def text(name: str, value: object, empty: bool = True) -> str:
 def instance(
     name: str, value: object, kind: type | tuple[type, ...] | types.UnionType, what: str
 ) -> Any:
-    """Return an object of a type, which the sentence calls `what`.
+    """Return `value` if it is of this type, and say `what` was expected otherwise.
 
     >>> instance("model", "gpt2", dict, "what models.load returns")
     Traceback (most recent call last):

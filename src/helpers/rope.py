@@ -58,7 +58,7 @@ def rotate(
     Args:
         x: vectors of even width d, one for each position.
         positions: of any sign; whole or not.
-        frequencies: d/2 angles a token, see `frequencies`; 0 leaves a pair as it is.
+        frequencies: d/2 angles per token, see `frequencies`; 0 leaves a pair as it is.
         layout: "half" pairs entries i and i + d/2 (GPT-NeoX, Llama), "interleaved" 2i and 2i + 1
             (RoFormer, GPT-J).
 

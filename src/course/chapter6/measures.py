@@ -50,11 +50,11 @@ def noisy_logits(
 def parts(
     signal: float, correlation: float, n: int, lam: float, **settings: float
 ) -> dict[str, float]:
-    """Of softmax(first) - lam softmax(second), means over the draws.
+    """Compute the parts of softmax(first) - lam softmax(second), averaged over the draws.
 
     Returns:
-        "answer": its weight; "noise": the sum of the other weights' sizes; "signed": their sum with signs; "share": the
-        answer's of all weight, by size.
+        "answer": the weight of the answer; "noise": the sum of the other weights' absolute values; "signed": their sum with
+        signs; "share": the answer's fraction of all absolute weight.
     """
     first, second = noisy_logits(signal, correlation, n, **settings)
     row = differential.difference(first, second, lam)

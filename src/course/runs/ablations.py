@@ -27,7 +27,7 @@ class Normed(Block):
 
 
 def changed(**inner: object) -> Entry:
-    """Differential attention with other settings of `DifferentialAttention`."""
+    """Return an entry with differential attention, with these settings of `DifferentialAttention` changed."""
     return Entry(block=partial(Differential, inner=inner))
 
 

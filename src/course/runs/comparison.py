@@ -237,9 +237,10 @@ def _further() -> pd.DataFrame:
 
 
 def reach(rows: pd.DataFrame, entry: str, task: str) -> int:
-    """The longest tested length, in tokens beyond 128, up to which the mean of the runs that learned is right in `KEPT`.
+    """Return the longest tested length up to which the runs that learned are right in `KEPT` of the answers, on average.
 
-    Beyond the longest of `LENGTHS` it is known where `data/race_far.csv` has the entry. 0: not even the trained length.
+    Lengths beyond the longest of `LENGTHS` come from `data/race_far.csv`, for the entries that it has. 0 means that an entry
+    is not right even at the trained length.
     """
     reached = 0
     for table, lengths in ((rows, LENGTHS), (_further(), FAR)):

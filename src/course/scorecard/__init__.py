@@ -74,7 +74,7 @@ CARD = template(HERE / "card.jinja", looks=LOOKS).module
 
 
 class Badge(NamedTuple):
-    """A claim's verdict with the sign and the colour that tell it, and the link to its row."""
+    """A claim's verdict, the sign and the colour that show it, and the link to its row."""
 
     verdict: str
     sign: str
@@ -329,7 +329,7 @@ def _controlled() -> dict[str, dict[str, str]]:
 
 
 def evidence(claim: Claim) -> str:
-    """What a claim rests on, one of `REFUSED`: as `data/controls.csv` has it, else from what its function takes."""
+    """Return the kind of evidence of a claim, one of `REFUSED`, from `data/controls.csv` or from the arguments of its function."""
     given = _controlled().get(claim.name, {}).get("evidence")
     if given:
         return given

@@ -113,7 +113,7 @@ def load(
         return _in_memory(name, tokenizer)
     require.instance("name", name, str | Path, "a hub id, a folder or a decoder of transformers")
     if tokenizer is not None:
-        raise ValueError("tokenizer is for a model in memory: a hub id or a folder brings its own")
+        raise ValueError("tokenizer goes with a model in memory; a hub id or a folder has its own")
     # a load takes a second; its bar would stay in a page as a dead widget
     transformers.utils.logging.disable_progress_bar()
     number, place = compute.dtype(dtype), None if device == _SHARDED else compute.device(device)
