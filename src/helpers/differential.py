@@ -30,6 +30,7 @@ def lambda_init(layer: int) -> float:
     return 0.8 - 0.6 * math.exp(-0.3 * (require.integer("layer", layer, 1) - 1))
 
 
+@require.checked
 def difference(
     first: Float[Tensor, "... n"], second: Float[Tensor, "... n"], lam: float | Float[Tensor, "..."]
 ) -> Float[Tensor, "... n"]:
@@ -44,12 +45,6 @@ def difference(
     >>> [round(weight, 4) for weight in weights.tolist()]
     [0.6308, -0.1308]
     """
-    require.tensor("first", first, "... n")
-    require.tensor("second", second, "... n")
-    if first.shape != second.shape:
-        raise ValueError(
-            f"second must have the shape of first, {tuple(first.shape)}, not {tuple(second.shape)}"
-        )
     lam = _lambda(lam, first)
     return require.finite("lam", first.softmax(-1) - lam[..., None] * second.softmax(-1))
 

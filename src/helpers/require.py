@@ -267,7 +267,7 @@ def checked(function: _Function) -> _Function:
     """Check a function's arguments by its annotations, so that its body is its formula.
 
     A `Literal` names the choices, and a tensor of jaxtyping its axes: an axis that two arguments
-    share has one size.
+    share has one size, and what "..." stands for is the same for all.
 
     >>> from jaxtyping import Float
     >>> @checked
@@ -289,16 +289,25 @@ def checked(function: _Function) -> _Function:
     @functools.wraps(function)
     def call(*positional: Any, **named: Any) -> Any:
         sizes: dict[str, int] = {}
+        leading: dict[str, tuple[int, ...]] = {}
         for name, value in signature.bind(*positional, **named).arguments.items():
-            _fits(name, value, signature.parameters[name].annotation, sizes)
+            _fits(name, value, signature.parameters[name].annotation, sizes, leading)
         return function(*positional, **named)
 
     return call
 
 
-def _fits(name: str, value: object, annotation: Any, sizes: dict[str, int]) -> None:
-    """Hold one argument against its annotation; `sizes` are those of the axes seen, and are added
-    to.
+def _fits(
+    name: str,
+    value: object,
+    annotation: Any,
+    sizes: dict[str, int],
+    leading: dict[str, tuple[int, ...]],
+) -> None:
+    """Hold one argument against its annotation.
+
+    `sizes` has the axes that earlier arguments had, and `leading` what "..." stood for there; both
+    are added to.
     """
     if get_origin(annotation) is Literal:
         choice(name, value, get_args(annotation))
@@ -306,10 +315,14 @@ def _fits(name: str, value: object, annotation: Any, sizes: dict[str, int]) -> N
     if not isinstance(axes, str):
         return
     kind = "real" if any("int" in dtype for dtype in annotation.dtypes) else "floating-point"
-    known = {axis: sizes[axis] for axis in axes.split() if axis in sizes}
-    shape = tensor(name, value, axes, kind, **known).shape
     names = [axis for axis in axes.split() if axis != "..."]
-    sizes |= dict(zip(names, shape[len(shape) - len(names) :], strict=True))
+    known = {axis: sizes[axis] for axis in names if axis in sizes}
+    shape = tuple(tensor(name, value, axes, kind, **known).shape)
+    front, last = shape[: len(shape) - len(names)], shape[len(shape) - len(names) :]
+    if "..." in axes and front != leading.setdefault("...", front):
+        first = (*leading["..."], *last)
+        raise ValueError(f"{name} must be a tensor of shape {first}, not a tensor of shape {shape}")
+    sizes |= dict(zip(names, last, strict=True))
 
 
 def dense(name: str, value: Tensor) -> Tensor:

@@ -9,7 +9,11 @@ for (const root of document.querySelectorAll("figure.explore:not([data-alive])")
   let stop = () => {};
 
   const index = (input) =>
-    input.type === "checkbox" ? Number(input.checked) : input.tagName === "SELECT" ? input.selectedIndex : Number(input.value);
+    input.type === "checkbox"
+      ? Number(input.checked)
+      : input.tagName === "SELECT"
+        ? input.selectedIndex
+        : Number(input.value);
 
   const update = () => {
     let at = 0;
