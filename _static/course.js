@@ -2,14 +2,20 @@
 if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined") {
   DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
   document.addEventListener("DOMContentLoaded", () => {
-    document.getElementById("search-results")?.insertAdjacentHTML("beforebegin", "<p>Opened as a file, the search lists titles; where the book is served it quotes the pages, too.</p>");
+    document
+      .getElementById("search-results")
+      ?.insertAdjacentHTML(
+        "beforebegin",
+        "<p>Opened as a file, the search lists titles; where the book is served it quotes the pages, too.</p>",
+      );
   });
 }
 const said = (english, chinese) => (document.documentElement.lang.startsWith("zh") ? chinese : english);
 // Names for the theme's fold-out arrows and our folded code, for readers who cannot see them.
 document.addEventListener("DOMContentLoaded", () => {
   for (const summary of document.querySelectorAll("summary")) {
-    if (!summary.innerText.trim()) summary.setAttribute("aria-label", said("Show or hide the pages below", "显示或隐藏下级页面"));
+    if (!summary.innerText.trim())
+      summary.setAttribute("aria-label", said("Show or hide the pages below", "显示或隐藏下级页面"));
   }
   // docutils calls the bibliography a list but its entries no list items
   for (const list of document.querySelectorAll(".citation-list")) list.removeAttribute("role");
@@ -18,7 +24,14 @@ document.addEventListener("DOMContentLoaded", () => {
 let folded = [];
 addEventListener("beforeprint", () => {
   const root = document.documentElement;
-  folded = [...document.querySelectorAll("main details:not([open])")].filter((fold) => fold.querySelector("summary")?.textContent.trim().split(/\s+/)[0].match(/^(code|代码)$/) === null);
+  folded = [...document.querySelectorAll("main details:not([open])")].filter(
+    (fold) =>
+      fold
+        .querySelector("summary")
+        ?.textContent.trim()
+        .split(/\s+/)[0]
+        .match(/^(code|代码)$/) === null,
+  );
   for (const fold of folded) fold.open = true;
   root.dataset.shown = root.dataset.theme ?? "";
   root.dataset.theme = "light";
@@ -45,15 +58,23 @@ const enlarge = (image) => {
 };
 document.addEventListener("click", (event) => {
   const figure = event.target.closest("figure:is(.still, .explore)");
-  if (event.target.matches(".enlarge") || (matchMedia("(max-width: 700px)").matches && event.target.closest(SMALL))) enlarge(figure.querySelector(SMALL) ?? figure.querySelector("img, svg"));
+  if (
+    event.target.matches(".enlarge") ||
+    (matchMedia("(max-width: 700px)").matches && event.target.closest(SMALL))
+  )
+    enlarge(figure.querySelector(SMALL) ?? figure.querySelector("img, svg"));
 });
 document.addEventListener("DOMContentLoaded", () => {
   for (const image of document.querySelectorAll(SMALL)) {
-    (image.closest(".explore-frame") ?? image).insertAdjacentHTML("afterend", `<button type="button" class="enlarge">${said("Enlarge", "放大")}</button>`);
+    (image.closest(".explore-frame") ?? image).insertAdjacentHTML(
+      "afterend",
+      `<button type="button" class="enlarge">${said("Enlarge", "放大")}</button>`,
+    );
   }
 });
 // What is wider than the page scrolls by the keyboard, too, and says so.
-const SCROLLERS = ".bd-content :is(table, .highlight pre, .pst-scrollable-table-container, mjx-container[display=true], .explore-frame)";
+const SCROLLERS =
+  ".bd-content :is(table, .highlight pre, .pst-scrollable-table-container, mjx-container[display=true], .explore-frame)";
 const mark = () => {
   for (const each of document.querySelectorAll(SCROLLERS)) {
     const wide = each.scrollWidth > each.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(each).overflowX);
@@ -70,8 +91,14 @@ addEventListener("resize", mark);
 // Who presses a button with a key goes on from there: the theme takes the focus off its own, "Copy" leaves it nowhere. And a
 // dialog that is closed gives the focus back to the button that opened it.
 let pressed = null;
-const goOn = (button) => setTimeout(() => {
-  if (document.activeElement === document.body && button?.isConnected && button.checkVisibility?.() !== false) button.focus({ preventScroll: true });
+const goOn = (button) =>
+  setTimeout(() => {
+    if (
+      document.activeElement === document.body &&
+      button?.isConnected &&
+      button.checkVisibility?.() !== false
+    )
+      button.focus({ preventScroll: true });
 });
 document.addEventListener("click", (event) => {
   const button = event.composedPath().find((each) => each.matches?.("button")); // its icon may be another one later

@@ -16,13 +16,50 @@ if (task === "time") {
       stepped(own, each, 0, step);
       taken.push(performance.now() - start);
     }
-    console.log([Numbers.name, each, (taken.sort((a, b) => a - b).slice(0, 40).reduce((a, b) => a + b, 0) / 40).toFixed(1), `${(own.bytes / 1e6).toFixed(1)} MB`].join(","));
+      console.log(
+        [
+          Numbers.name,
+          each,
+          (
+            taken
+              .sort((a, b) => a - b)
+              .slice(0, 40)
+              .reduce((a, b) => a + b, 0) / 40
+          ).toFixed(1),
+          `${(own.bytes / 1e6).toFixed(1)} MB`,
+        ].join(","),
+      );
   }
 } else {
-  console.log(["task", "entry", "design", "seed", "learned", "steps", ...LENGTHS.map((n) => `score_${n}`), "seconds"].join(","));
-  for (const named of designs) for (let seed = low; seed <= high; seed += 1) {
-    const start = performance.now(), found = run(read(named), task, seed, { Numbers: Float64Array, tokens: 640, longest: 132 });
-    const scores = found.right.map(({ right, of }) => (right / of).toFixed(5)), entry = entryOf(read(named));
-    console.log([task, entry.includes(",") ? `"${entry}"` : entry, named, seed, Number(found.learned), found.steps, ...scores, ((performance.now() - start) / 1000).toFixed(1)].join(","));
+  console.log(
+    [
+      "task",
+      "entry",
+      "design",
+      "seed",
+      "learned",
+      "steps",
+      ...LENGTHS.map((n) => `score_${n}`),
+      "seconds",
+    ].join(","),
+  );
+  for (const named of designs)
+    for (let seed = low; seed <= high; seed += 1) {
+      const start = performance.now(),
+        found = run(read(named), task, seed, { Numbers: Float64Array, tokens: 640, longest: 132 });
+      const scores = found.right.map(({ right, of }) => (right / of).toFixed(5)),
+        entry = entryOf(read(named));
+      console.log(
+        [
+          task,
+          entry.includes(",") ? `"${entry}"` : entry,
+          named,
+          seed,
+          Number(found.learned),
+          found.steps,
+          ...scores,
+          ((performance.now() - start) / 1000).toFixed(1),
+        ].join(","),
+      );
   }
 }

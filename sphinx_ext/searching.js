@@ -3,7 +3,11 @@ var Scorer = {
   objNameMatch: 11, objPartialMatch: 6, objPrio: { 0: 15, 1: 5, 2: -5 }, objPrioDefault: 0,
   title: 15, partialTitle: 7, term: 5, partialTerm: 2,
   score: ([page, , , , score]) =>
-    /\/(teaching|plans|lectures|making|functions|talk)/.test(page) ? 0.3 * score : /\/(lesson|glossary)$/.test(page) ? 1.5 * score : score,
+    /\/(teaching|plans|lectures|making|functions|talk)/.test(page)
+      ? 0.3 * score
+      : /\/(lesson|glossary)$/.test(page)
+        ? 1.5 * score
+        : score,
 };
 // Chinese has no spaces: a run is looked for by its pairs of characters, as `searching.py` lists them.
 var splitQuery = (query) =>
@@ -34,7 +38,11 @@ document.addEventListener("DOMContentLoaded", () => {
   const read = Search.htmlToText;
   Search.htmlToText = (page, anchor) => {
     const whole = new DOMParser().parseFromString(page, "text/html");
-    whole.querySelectorAll("main :is(nav, noscript, pre, svg, .drawing-says, .hide, .toctree-wrapper, .onlyprint, .bd-header-article, .bd-sidebar-secondary, .prev-next-footer)").forEach((part) => part.remove());
+    whole
+      .querySelectorAll(
+        "main :is(nav, noscript, pre, svg, .drawing-says, .hide, .toctree-wrapper, .onlyprint, .bd-header-article, .bd-sidebar-secondary, .prev-next-footer)",
+      )
+      .forEach((part) => part.remove());
     whole.querySelectorAll("main .math").forEach((formula) => {
       const plain = formula.textContent.trim().replace(/^\\[([]|\\[)\]]$/g, "");
       formula.textContent = /[\\^{}]/.test(plain) ? "…" : plain;

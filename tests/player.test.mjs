@@ -26,8 +26,14 @@ class Slider extends Element {
 
 /** A figure with a slider of three values, a choice of two and a switch. */
 function figure({ notebook = false } = {}) {
-  const names = [["1", "2", "3"], ["a", "b"], ["off", "on"]];
-  const frames = names[0].flatMap((n) => names[1].flatMap((k) => names[2].map((s) => [`<img alt="${n}${k}${s}">`, `${n} ${k} ${s}`])));
+  const names = [
+    ["1", "2", "3"],
+    ["a", "b"],
+    ["off", "on"],
+  ];
+  const frames = names[0].flatMap((n) =>
+    names[1].flatMap((k) => names[2].map((s) => [`<img alt="${n}${k}${s}">`, `${n} ${k} ${s}`])),
+  );
   const output = new Element();
   const slider = new Slider({ type: "range", tagName: "INPUT", max: "2" });
   slider.closest = () => ({ querySelector: () => output });

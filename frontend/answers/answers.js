@@ -18,7 +18,9 @@ const make = (tag, given = {}, ...inside) => {
 
 /** The part of the page under an exercise's heading. */
 function sectionOf(number) {
-  const heading = [...document.querySelectorAll("main h2")].find((each) => each.textContent.trim().startsWith(`${number} `));
+  const heading = [...document.querySelectorAll("main h2")].find((each) =>
+    each.textContent.trim().startsWith(`${number} `),
+  );
   return heading?.closest("section");
 }
 
@@ -57,7 +59,14 @@ function keys(event) {
     return;
   }
   if (event.key === "Escape") field.dataset.leaving = "yes";
-  else if (event.key === "Tab" && !event.shiftKey && !field.dataset.leaving && !event.ctrlKey && !event.altKey && !event.metaKey) {
+  else if (
+    event.key === "Tab" &&
+    !event.shiftKey &&
+    !field.dataset.leaving &&
+    !event.ctrlKey &&
+    !event.altKey &&
+    !event.metaKey
+  ) {
     event.preventDefault();
     if (field.value.slice(field.selectionStart, field.selectionEnd).includes("\n")) indent(field);
     else type(field, " ".repeat(4 - ((field.selectionStart - lineStart(field)) % 4)));
@@ -98,10 +107,20 @@ function build(exercise) {
     return;
   }
   const id = `answer-${exercise.number.replace(".", "-")}`;
-  const field = make("textarea", { id, className: "answer-code", spellcheck: false, wrap: "off", value: store.load().answers[exercise.number] ?? exercise.stub });
+  const field = make("textarea", {
+    id,
+    className: "answer-code",
+    spellcheck: false,
+    wrap: "off",
+    value: store.load().answers[exercise.number] ?? exercise.stub,
+  });
   for (const name of ["autocomplete", "autocorrect", "autocapitalize"]) field.setAttribute(name, "off");
   field.setAttribute("aria-describedby", `${id}-keys`);
-  const label = make("label", { htmlFor: id, className: "answer-label", textContent: say("Your answer to {}", exercise.number) });
+  const label = make("label", {
+    htmlFor: id,
+    className: "answer-label",
+    textContent: say("Your answer to {}", exercise.number),
+  });
   const button = make("button", { type: "button", className: "answer-check", textContent: checkLabel() });
   button.dataset.do = "check";
   const again = make("button", { type: "button", textContent: say("Start over") });
@@ -111,8 +130,20 @@ function build(exercise) {
   const state = make("span", { className: "answer-state" });
   const verdict = make("div", { className: "answer-verdict" });
   verdict.setAttribute("role", "status");
-  const help = make("p", { id: `${id}-keys`, className: "answer-keys", textContent: say("Tab indents. Shift+Tab, or Escape and then Tab, leaves. Ctrl+Enter checks.") });
-  const box = make("div", { className: "answer" }, label, field, make("div", { className: "answer-row" }, button, stop, again, bar, state), help, verdict);
+  const help = make("p", {
+    id: `${id}-keys`,
+    className: "answer-keys",
+    textContent: say("Tab indents. Shift+Tab, or Escape and then Tab, leaves. Ctrl+Enter checks."),
+  });
+  const box = make(
+    "div",
+    { className: "answer" },
+    label,
+    field,
+    make("div", { className: "answer-row" }, button, stop, again, bar, state),
+    help,
+    verdict,
+  );
   boxes.set(exercise.number, { exercise, box, field, button, again, stop, bar, state, verdict });
   stub.before(box);
   stub.hidden = true;
@@ -130,11 +161,20 @@ function build(exercise) {
     keep(exercise, field);
     if (!python.loading) fetchPython(boxes.get(exercise.number));
   });
-  field.addEventListener("focus", () => store.change((kept) => (kept.last = { page: page.name, title: `${exercise.number} ${exercise.title}`, at: section.id })));
+  field.addEventListener("focus", () =>
+    store.change(
+      (kept) =>
+        (kept.last = { page: page.name, title: `${exercise.number} ${exercise.title}`, at: section.id }),
+    ),
+  );
   button.addEventListener("click", () => run(boxes.get(exercise.number)));
   stop.addEventListener("click", () => {
     python.stop();
-    show(boxes.get(exercise.number), { kind: "empty", sentence: say("Stopped. What you typed is still here."), printed: "" }, true);
+    show(
+      boxes.get(exercise.number),
+      { kind: "empty", sentence: say("Stopped. What you typed is still here."), printed: "" },
+      true,
+    );
     ready(false);
   });
   again.addEventListener("click", () => {
@@ -150,14 +190,23 @@ function build(exercise) {
   hints(section);
 }
 
-const fileSentence = () => say("Opened as a file, this page cannot check answers. Serve the folder: run `python -m http.server` in it and open http://localhost:8000.");
+const fileSentence = () =>
+  say(
+    "Opened as a file, this page cannot check answers. Serve the folder: run `python -m http.server` in it and open http://localhost:8000.",
+  );
 
 /** Why an exercise cannot be checked here, and where it can. */
 function elsewhere(exercise) {
   const held = make("span", {}, `${say("○ Not in this page:")} ${exercise.why} `);
   const colab = document.querySelector("a[href*='colab.research.google.com']");
   if (colab) held.append(make("a", { href: colab.href, textContent: say("Open it on Colab") }), " ");
-  held.append(make("a", { href: new URL(page.handout, location.href).href, download: "", textContent: say("Download the notebook") }));
+  held.append(
+    make("a", {
+      href: new URL(page.handout, location.href).href,
+      download: "",
+      textContent: say("Download the notebook"),
+    }),
+  );
   return held;
 }
 
@@ -165,7 +214,9 @@ const checkLabel = () => (python.files ? say("Check") : say("Check: loads Python
 
 /** Hints come one after the other. */
 function hints(section) {
-  const folds = [...section.querySelectorAll("details")].filter((each) => /^(Hint|提示)\s*\d/.test(each.querySelector("summary")?.textContent.trim() ?? ""));
+  const folds = [...section.querySelectorAll("details")].filter((each) =>
+    /^(Hint|提示)\s*\d/.test(each.querySelector("summary")?.textContent.trim() ?? ""),
+  );
   folds.forEach((fold, k) => {
     if (k) fold.hidden = !folds[k - 1].open;
     fold.addEventListener("toggle", () => fold.open && folds[k + 1] && (folds[k + 1].hidden = false));
@@ -250,17 +301,28 @@ async function run(held) {
   }
 }
 
-const SIGNS = { right: "✓ Right:", wrong: "✗ Not yet:", empty: "○ Still empty:", absent: "○ Not in this page:", error: "⚠ Python says:" };
+const SIGNS = {
+  right: "✓ Right:",
+  wrong: "✗ Not yet:",
+  empty: "○ Still empty:",
+  absent: "○ Not in this page:",
+  error: "⚠ Python says:",
+};
 
 /** A sentence with its code between backticks as code. */
-const coded = (sentence) => sentence.split(/`([^`\n]+)`/).map((part, k) => (k % 2 ? make("code", { textContent: part }) : part));
+const coded = (sentence) =>
+  sentence.split(/`([^`\n]+)`/).map((part, k) => (k % 2 ? make("code", { textContent: part }) : part));
 
 /** The verdict, as text: what an answer says is never read as HTML. */
 function show({ verdict, exercise }, { kind, sentence, printed }, passing = false) {
   verdict.className = `answer-verdict answer-${kind}`;
   verdict.replaceChildren(make("p", {}, make("strong", { textContent: say(SIGNS[kind]) }), " ", ...coded(sentence)));
   if (kind === "absent" && !passing) verdict.append(make("p", {}, elsewhereLinks(exercise)));
-  if (printed) verdict.append(make("p", { textContent: say("It printed:") }), make("pre", { className: "answer-printed", textContent: printed, tabIndex: 0 }));
+  if (printed)
+    verdict.append(
+      make("p", { textContent: say("It printed:") }),
+      make("pre", { className: "answer-printed", textContent: printed, tabIndex: 0 }),
+    );
 }
 
 function elsewhereLinks(exercise) {
@@ -274,8 +336,13 @@ function note(exercise, { kind, guess, true: came }) {
   store.change((state) => {
     const before = state.done[exercise.number] ?? { tries: 0 };
     const right = before.state === "right" || kind === "right";
-    state.done[exercise.number] = { state: right ? "right" : "wrong", tries: before.tries + 1, at: Date.now() };
-    if (guess && !state.guessed[exercise.number]) state.guessed[exercise.number] = { guess: String(guess), came: Boolean(came) };
+    state.done[exercise.number] = {
+      state: right ? "right" : "wrong",
+      tries: before.tries + 1,
+      at: Date.now(),
+    };
+    if (guess && !state.guessed[exercise.number])
+      state.guessed[exercise.number] = { guess: String(guess), came: Boolean(came) };
   });
   marked(exercise.number);
   summary();
@@ -302,8 +369,14 @@ function summary() {
   panel.querySelector(".answer-counts").textContent = line.join(" ");
   const trouble = store.problem();
   panel.querySelector(".answer-kept").textContent =
-    trouble === "full" ? say("This browser's storage is full: what you do here is kept until you close the page. Export it to keep it.")
-    : trouble ? say("This browser forbids storage: what you do here is kept until you close the page. Export it to keep it.")
+    trouble === "full"
+      ? say(
+          "This browser's storage is full: what you do here is kept until you close the page. Export it to keep it.",
+        )
+      : trouble
+        ? say(
+            "This browser forbids storage: what you do here is kept until you close the page. Export it to keep it.",
+          )
     : say("Your progress stays in this browser.");
 }
 
@@ -314,11 +387,20 @@ function buildPanel() {
   const pick = make("input", { type: "file", accept: "application/json,.json", hidden: true });
   const back = make("button", { type: "button", textContent: say("Import") });
   const gone = make("button", { type: "button", textContent: say("Delete all") });
-  panel = make("div", { className: "answer-progress", role: "group" }, make("p", { className: "answer-counts" }), make("p", { className: "answer-kept" }), make("div", { className: "answer-row" }, out, back, gone, pick, said));
+  panel = make(
+    "div",
+    { className: "answer-progress", role: "group" },
+    make("p", { className: "answer-counts" }),
+    make("p", { className: "answer-kept" }),
+    make("div", { className: "answer-row" }, out, back, gone, pick, said),
+  );
   out.addEventListener("click", () => {
     flush();
     onlyHere = false;
-    const link = make("a", { href: URL.createObjectURL(new Blob([store.exported()], { type: "application/json" })), download: "my-progress.json" });
+    const link = make("a", {
+      href: URL.createObjectURL(new Blob([store.exported()], { type: "application/json" })),
+      download: "my-progress.json",
+    });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });
@@ -340,7 +422,9 @@ function buildPanel() {
     refill();
     said.textContent = say("Deleted.");
   });
-  const last = [...document.querySelectorAll("main div.cell")].find((cell) => cell.querySelector("pre")?.textContent.trim() === "checks.progress()");
+  const last = [...document.querySelectorAll("main div.cell")].find(
+    (cell) => cell.querySelector("pre")?.textContent.trim() === "checks.progress()",
+  );
   if (last) {
     last.before(panel);
     last.hidden = true;

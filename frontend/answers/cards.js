@@ -26,15 +26,26 @@ export function anki(questions) {
     const text = html.replace(/<span class="math[^>]*>([^<]*)<\/span>/g, "$1").replace(/[\t\n]+/g, " ");
     return text.includes('"') ? `"${text.replaceAll('"', '""')}"` : text; // quotation marks would be taken for those of a field
   };
-  const head = ["#separator:tab", "#html:true", "#guid column:1", "#tags column:4", "#deck:Connection Bottlenecks in Attention"];
-  const line = ({ id, chapter, ask, answer }) => [`connection-bottlenecks-${id}`, field(ask), field(answer), `connection-bottlenecks::${chapter}`].join("\t");
+  const head = [
+    "#separator:tab",
+    "#html:true",
+    "#guid column:1",
+    "#tags column:4",
+    "#deck:Connection Bottlenecks in Attention",
+  ];
+  const line = ({ id, chapter, ask, answer }) =>
+    [`connection-bottlenecks-${id}`, field(ask), field(answer), `connection-bottlenecks::${chapter}`].join(
+      "\t",
+    );
   return `${[...head, ...questions.map(line)].join("\n")}\n`;
 }
 
 function when({ step, due }, lesson, now) {
   const days = Math.round((due - now) / DAY);
   const day = days <= 1 ? say("tomorrow") : say("in {} days", days);
-  return step <= BY_LESSON && lesson && lesson < LAST_LESSON ? say("Asked again in the next lesson, or {}.", day) : say("Asked again {}.", day);
+  return step <= BY_LESSON && lesson && lesson < LAST_LESSON
+    ? say("Asked again in the next lesson, or {}.", day)
+    : say("Asked again {}.", day);
 }
 
 function buttons(id, lesson, done) {
@@ -81,14 +92,19 @@ async function begin() {
   const lesson = Number(location.pathname.match(/\/(\d)-[\w-]+\/lesson\.html$/)?.[1] ?? 0);
   const last = document.querySelector(".returning-questions"); // a lesson has it
   if (lesson && !last) return;
-  for (const fold of document.querySelectorAll("main details[data-question]")) fold.append(buttons(fold.dataset.question, lesson));
+  for (const fold of document.querySelectorAll("main details[data-question]"))
+    fold.append(buttons(fold.dataset.question, lesson));
   const { cards } = load();
   if (!lesson && !Object.keys(cards).length) return;
   const script = document.querySelector("script[src$='answers/cards.js']");
   const questions = await (await fetch(new URL("questions.json", script.src))).json();
   last?.append(exportButton(questions));
-  const due = questions.filter((each) => isDue(cards[each.id], each.chapter, lesson, Date.now()) && each.chapter !== lesson);
-  const before = document.querySelector("main article section > section, main .bd-article section > section, main article section > :not(h1, .copy-page, .go-on)");
+  const due = questions.filter(
+    (each) => isDue(cards[each.id], each.chapter, lesson, Date.now()) && each.chapter !== lesson,
+  );
+  const before = document.querySelector(
+    "main article section > section, main .bd-article section > section, main article section > :not(h1, .copy-page, .go-on)",
+  );
   if (!due.length || !before) return;
   const box = document.createElement("aside");
   box.className = "answer-cards";
@@ -99,8 +115,10 @@ async function begin() {
 
 function ask(box, due, k, lesson) {
   const each = due[k];
-  box.innerHTML = "<h3></h3><p class=from></p><div class=question></div><details><summary></summary><div class=solution></div></details>";
-  box.querySelector("h3").textContent = `${say("Questions that come back")} (${say("Question {} of {}", k + 1, due.length)})`;
+  box.innerHTML =
+    "<h3></h3><p class=from></p><div class=question></div><details><summary></summary><div class=solution></div></details>";
+  box.querySelector("h3").textContent =
+    `${say("Questions that come back")} (${say("Question {} of {}", k + 1, due.length)})`;
   box.querySelector(".from").textContent = say("From lesson {}", each.chapter);
   box.querySelector(".question").innerHTML = each.ask; // written at build time, by the course
   box.querySelector("summary").textContent = say("Show the answer");

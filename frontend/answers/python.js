@@ -31,9 +31,22 @@ function inside() {
       return new Response(files[name], { headers: { "Content-Type": type } });
     };
     python = await globalThis.loadPyodide({
-      indexURL: "https://pyodide.invalid/", stdLibURL: "https://pyodide.invalid/python_stdlib.zip", jsglobals: Object.create(null),
-      lockFileContents: { info: { abi_version: "2026_0", arch: "wasm32", platform: "emscripten", python: "3.14", version: "314.0.7" }, packages: {} },
-      packageBaseUrl: "https://pyodide.invalid/", stdout: () => {}, stderr: () => {},
+      indexURL: "https://pyodide.invalid/",
+      stdLibURL: "https://pyodide.invalid/python_stdlib.zip",
+      jsglobals: Object.create(null),
+      lockFileContents: {
+        info: {
+          abi_version: "2026_0",
+          arch: "wasm32",
+          platform: "emscripten",
+          python: "3.14",
+          version: "314.0.7",
+        },
+        packages: {},
+      },
+      packageBaseUrl: "https://pyodide.invalid/",
+      stdout: () => {},
+      stderr: () => {},
     });
     python.unpackArchive(code, "zip", { extractDir: "/course" });
     if (graphs) python.unpackArchive(graphs, "zip", { extractDir: "/course" });
@@ -90,7 +103,8 @@ function scripts(files) {
   const text = (name) => new TextDecoder().decode(files[name]).replace(/\/\/# sourceMappingURL=.*/, "");
   const program = text("pyodide.asm.mjs").replaceAll("import.meta.url", JSON.stringify(`${NOWHERE}pyodide.asm.mjs`))
     .replace("export default _createPyodideModule", "globalThis.createPython = _createPyodideModule");
-  const loader = text("pyodide.mjs").replace(/async (\w+)=>await import\(\1\)/, "async () => ({ default: globalThis.createPython })")
+  const loader = text("pyodide.mjs")
+    .replace(/async (\w+)=>await import\(\1\)/, "async () => ({ default: globalThis.createPython })")
     .replace(/export\{(\w+) as loadPyodide,[^}]*\}/, "globalThis.loadPyodide = $1");
   return `${program}\n{\n${loader}\n}\n`;
 }
@@ -130,13 +144,21 @@ export class Python {
 
   async fetched(chapter, needsGraphs, progress) {
     const sizes = await (await fetch(new URL("answers/sizes.json", this.root), { cache: "no-cache" })).json();
-    const names = { code: `answers/python-${sizes.version}.zip`, data: `answers/chapter${chapter}-${sizes.version}.json` };
+    const names = {
+      code: `answers/python-${sizes.version}.zip`,
+      data: `answers/chapter${chapter}-${sizes.version}.json`,
+    };
     if (needsGraphs) names.graphs = `answers/networkx-${sizes.version}.zip`;
     for (const name of FILES) names[name] = `pyodide/${name}?${sizes.pyodide}`;
-    const all = Object.values(names).reduce((sum, name) => sum + (sizes.bytes[name.replace(`-${sizes.version}`, "").split("?")[0]] ?? 0), 0);
+    const all = Object.values(names).reduce(
+      (sum, name) => sum + (sizes.bytes[name.replace(`-${sizes.version}`, "").split("?")[0]] ?? 0),
+      0,
+    );
     let come = 0;
     const seen = (count) => progress(Math.min(1, (come += count) / all));
-    const got = await Promise.all(Object.entries(names).map(async ([key, name]) => [key, await bytes(new URL(name, this.root), seen)]));
+    const got = await Promise.all(
+      Object.entries(names).map(async ([key, name]) => [key, await bytes(new URL(name, this.root), seen)]),
+    );
     const { code, data, graphs, ...files } = Object.fromEntries(got);
     this.files = { files, code, graphs, data: new TextDecoder().decode(data) };
     this.loaded = come;
@@ -168,9 +190,16 @@ export class Python {
       };
     });
     errors.port1.start();
-    frame.addEventListener("load", () => {
-      frame.contentWindow.postMessage({ source: `${scripts(this.files.files)}(${inside})()` }, "*", [errors.port2, own.port2]);
-    }, { once: true });
+    frame.addEventListener(
+      "load",
+      () => {
+        frame.contentWindow.postMessage({ source: `${scripts(this.files.files)}(${inside})()` }, "*", [
+          errors.port2,
+          own.port2,
+        ]);
+      },
+      { once: true },
+    );
     document.body.append(frame);
     await ready;
     const { files, code, graphs, data } = this.files;
@@ -199,7 +228,13 @@ export class Python {
     const late = new Promise((resolve) => {
       timer = setTimeout(() => {
         this.stop();
-        resolve({ kind: "wrong", sentence: known || `your code ran for ${seconds} seconds and was stopped: does a loop in it never end?`, printed: "", stopped: !known });
+        resolve({
+          kind: "wrong",
+          sentence:
+            known || `your code ran for ${seconds} seconds and was stopped: does a loop in it never end?`,
+          printed: "",
+          stopped: !known,
+        });
       }, 1000 * seconds);
     });
     try {
@@ -210,7 +245,9 @@ export class Python {
     } catch (error) {
       this.stop();
       const memory = /memory|allocation|out of bounds|Maximum call stack/i.test(error.message);
-      const sentence = memory ? "your code asked for more memory than the browser gives, and was stopped. Is a tensor or a list far too large?" : `Python stopped (${error.message}). Press Check again: it starts anew.`;
+      const sentence = memory
+        ? "your code asked for more memory than the browser gives, and was stopped. Is a tensor or a list far too large?"
+        : `Python stopped (${error.message}). Press Check again: it starts anew.`;
       return { kind: "wrong", sentence, printed: "", stopped: true };
     } finally {
       clearTimeout(timer);

@@ -16,15 +16,32 @@ export function read(text) {
     if (/^\d\.\d+$/.test(number) && typeof value === "string" && value.length < 100_000) found.answers[number] = value;
   }
   for (const [number, value] of Object.entries(plain(given.done) ? given.done : {})) {
-    if (/^\d\.\d+$/.test(number) && ["right", "wrong"].includes(value?.state)) found.done[number] = { state: value.state, tries: Math.max(0, Number(value.tries) || 0), at: Number(value.at) || 0 };
+    if (/^\d\.\d+$/.test(number) && ["right", "wrong"].includes(value?.state))
+      found.done[number] = {
+        state: value.state,
+        tries: Math.max(0, Number(value.tries) || 0),
+        at: Number(value.at) || 0,
+      };
   }
   for (const [number, value] of Object.entries(plain(given.guessed) ? given.guessed : {})) {
-    if (/^\d\.\d+$/.test(number) && typeof value?.guess === "string") found.guessed[number] = { guess: value.guess.slice(0, 200), came: value.came === true };
+    if (/^\d\.\d+$/.test(number) && typeof value?.guess === "string")
+      found.guessed[number] = { guess: value.guess.slice(0, 200), came: value.came === true };
   }
   for (const [id, value] of Object.entries(plain(given.cards) ? given.cards : {})) {
-    if (/^[\w.-]{1,60}$/.test(id) && Number.isFinite(value?.due)) found.cards[id] = { due: value.due, step: Math.max(0, Number(value.step) || 0), seen: Number(value.seen) || 0, at: Number(value.at) || 0 };
+    if (/^[\w.-]{1,60}$/.test(id) && Number.isFinite(value?.due))
+      found.cards[id] = {
+        due: value.due,
+        step: Math.max(0, Number(value.step) || 0),
+        seen: Number(value.seen) || 0,
+        at: Number(value.at) || 0,
+      };
   }
-  if (typeof given.last?.page === "string" && /^[\w./#-]+$/.test(given.last.page)) found.last = { page: given.last.page, title: String(given.last.title ?? "").slice(0, 200), at: /^[\w-]+$/.test(given.last.at ?? "") ? given.last.at : "" };
+  if (typeof given.last?.page === "string" && /^[\w./#-]+$/.test(given.last.page))
+    found.last = {
+      page: given.last.page,
+      title: String(given.last.title ?? "").slice(0, 200),
+      at: /^[\w-]+$/.test(given.last.at ?? "") ? given.last.at : "",
+    };
   return found;
 }
 
@@ -75,8 +92,10 @@ export const exported = () => JSON.stringify(load(), null, 1);
 export function imported(text) {
   const other = read(text);
   change((state) => {
-    for (const [number, value] of Object.entries(other.done)) if (state.done[number]?.state !== "right") state.done[number] = value;
-    for (const [id, value] of Object.entries(other.cards)) if (!(state.cards[id]?.seen > value.seen)) state.cards[id] = value;
+    for (const [number, value] of Object.entries(other.done))
+      if (state.done[number]?.state !== "right") state.done[number] = value;
+    for (const [id, value] of Object.entries(other.cards))
+      if (!(state.cards[id]?.seen > value.seen)) state.cards[id] = value;
     state.answers = { ...other.answers, ...state.answers };
     state.guessed = { ...other.guessed, ...state.guessed };
     state.last ??= other.last;
@@ -87,7 +106,12 @@ export function imported(text) {
 export function counts(chapter, state = load()) {
   const own = Object.entries(state.done).filter(([number]) => number.startsWith(`${chapter}.`));
   const guesses = Object.entries(state.guessed).filter(([number]) => number.startsWith(`${chapter}.`));
-  return { right: own.filter(([, value]) => value.state === "right").length, tried: own.length, guesses: guesses.length, came: guesses.filter(([, value]) => value.came).length };
+  return {
+    right: own.filter(([, value]) => value.state === "right").length,
+    tried: own.length,
+    guesses: guesses.length,
+    came: guesses.filter(([, value]) => value.came).length,
+  };
 }
 
 globalThis.addEventListener?.("storage", (event) => event.key === KEY && dispatchEvent(new Event("course-progress")));

@@ -17,8 +17,10 @@ const CHINESE = {
   "○ Not in this page:": "○ 此页无法运行：",
   "⚠ Python says:": "⚠ Python 报告：",
   "It printed:": "输出：",
-  "Tab indents. Shift+Tab, or Escape and then Tab, leaves. Ctrl+Enter checks.": "Tab 缩进。Shift+Tab 或先按 Escape 再按 Tab 离开。Ctrl+Enter 检查。",
-  "Opened as a file, this page cannot check answers. Serve the folder: run `python -m http.server` in it and open http://localhost:8000.": "以文件方式打开时，此页无法检查解答。请在该文件夹中运行 `python -m http.server`，然后打开 http://localhost:8000。",
+  "Tab indents. Shift+Tab, or Escape and then Tab, leaves. Ctrl+Enter checks.":
+    "Tab 缩进。Shift+Tab 或先按 Escape 再按 Tab 离开。Ctrl+Enter 检查。",
+  "Opened as a file, this page cannot check answers. Serve the folder: run `python -m http.server` in it and open http://localhost:8000.":
+    "以文件方式打开时，此页无法检查解答。请在该文件夹中运行 `python -m http.server`，然后打开 http://localhost:8000。",
   "{} of {} right, {} tried.": "{}/{} 正确，已尝试 {}。",
   "Predicted at once: {} of {}.": "一次预测正确：{}/{}。",
   "Next: {}.": "下一题：{}。",

@@ -5,7 +5,8 @@ import { atlas, bars, curves, headMap, say } from "./pictures.js";
 import { PRESETS } from "./presets.js";
 
 const root = document.getElementById("live");
-const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+const escape = (text) =>
+  String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const visible = (text) => text.replace(/ /g, "·").replace(/\n/g, "⏎").replace(/\t/g, "⇥") || "∅";
 const first = PRESETS[0].link;
 
@@ -33,9 +34,12 @@ function begin() {
   style.rel = "stylesheet";
   style.href = new URL("live.css", import.meta.url).href;
   document.head.append(style);
-  const number = (name, label, more = "") => `<label>${label} <input type="number" data-set="${name}" ${more}></label>`;
-  const words = (name, label, more = "") => `<label>${label} <input type="text" class="short" data-set="${name}" ${more} autocomplete="off" spellcheck="false"></label>`;
-  const turn = (k) => `<label>${QUARTERS[k]} <select data-quarter="${k}"><option value="t">turns</option><option value="s">stands still</option><option value="o">is off</option></select></label>`;
+  const number = (name, label, more = "") =>
+    `<label>${label} <input type="number" data-set="${name}" ${more}></label>`;
+  const words = (name, label, more = "") =>
+    `<label>${label} <input type="text" class="short" data-set="${name}" ${more} autocomplete="off" spellcheck="false"></label>`;
+  const turn = (k) =>
+    `<label>${QUARTERS[k]} <select data-quarter="${k}"><option value="t">turns</option><option value="s">stands still</option><option value="o">is off</option></select></label>`;
   root.innerHTML = `
 <div class="live-load"><button type="button" data-do="load">Load the model</button><progress max="100" value="0" hidden aria-label="Loading"></progress></div>
 <p class="live-status" role="status">A language model of 135 million parameters runs in this page. What you type never leaves it.</p>
@@ -51,10 +55,18 @@ function begin() {
 <div class="live-row">${words("separator", "separator")}${number("every", "put in after every … tokens (0: never)", 'min="0"')}</div></fieldset>
 <fieldset><legend>Heads</legend><div class="live-row">${words("off", "off (layer.head)", 'placeholder="4.5, 20.*"')}${words("alone", "only these on", 'placeholder="all"')}${number("temperature", "temperature of all heads", 'min="0.01" step="0.1"')}</div></fieldset>
 <p class="live-error" role="alert"></p><button type="button" data-do="reset">As trained</button></details>
-<div class="live-tabs" role="tablist" aria-label="What to look at">${Object.entries(VIEWS).map(([k, name]) => `<button type="button" role="tab" id="tab-${k}" data-view="${k}" aria-controls="live-panel">${name}</button>`).join("")}</div>
+<div class="live-tabs" role="tablist" aria-label="What to look at">${Object.entries(VIEWS)
+    .map(
+      ([k, name]) =>
+        `<button type="button" role="tab" id="tab-${k}" data-view="${k}" aria-controls="live-panel">${name}</button>`,
+    )
+    .join("")}</div>
 <div id="live-panel" role="tabpanel" tabindex="0"></div>`;
   paintGround();
-  new MutationObserver(paintGround).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  new MutationObserver(paintGround).observe(document.documentElement, {
+    attributes: true,
+    attributeFilter: ["data-theme"],
+  });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paintGround);
   root.addEventListener("input", changed);
   root.addEventListener("change", changed);
@@ -80,10 +92,14 @@ function begin() {
 
 /** All maps (layers * heads, n, n) from their rows up to the diagonal, in steps of 1 / 65535. */
 function unfolded({ tokens, shape: { layers, heads }, maps }) {
-  const bytes = Uint8Array.from(atob(maps), (c) => c.charCodeAt(0)), rows = new Uint16Array(bytes.buffer), n = tokens.length;
+  const bytes = Uint8Array.from(atob(maps), (c) => c.charCodeAt(0)),
+    rows = new Uint16Array(bytes.buffer),
+    n = tokens.length;
   const out = new Float32Array(layers * heads * n * n);
   let at = 0;
-  for (let map = 0; map < layers * heads; map += 1) for (let i = 0; i < n; i += 1) for (let j = 0; j <= i; j += 1) out[(map * n + i) * n + j] = rows[at++] / 65535;
+  for (let map = 0; map < layers * heads; map += 1)
+    for (let i = 0; i < n; i += 1)
+      for (let j = 0; j <= i; j += 1) out[(map * n + i) * n + j] = rows[at++] / 65535;
   return out;
 }
 
@@ -109,7 +125,8 @@ function fill() {
     if (control.type === "checkbox") control.checked = value;
     else if (control.value !== String(value)) control.value = value;
   }
-  for (const control of root.querySelectorAll("[data-quarter]")) control.value = state.quarters[control.dataset.quarter] ?? "t";
+  for (const control of root.querySelectorAll("[data-quarter]"))
+    control.value = state.quarters[control.dataset.quarter] ?? "t";
   marks();
 }
 
@@ -144,8 +161,11 @@ function changed({ target }) {
     fill();
   } else {
     const name = target.dataset.quarter ? "quarters" : target.dataset.set;
-    const value = target.dataset.quarter ? Array.from(root.querySelectorAll("[data-quarter]"), (each) => each.value).join("")
-      : target.type === "checkbox" ? target.checked : target.value;
+    const value = target.dataset.quarter
+      ? Array.from(root.querySelectorAll("[data-quarter]"), (each) => each.value).join("")
+      : target.type === "checkbox"
+        ? target.checked
+        : target.value;
     // a field that was typed into says it once more when it is left
     if (!name || String(state[name]) === String(value)) return;
     state[name] = value;
@@ -271,7 +291,11 @@ async function load() {
   ask ??= engine(({ progress, arrived, total, starting, note }) => {
     if (note) return status((unkept = note));
     bar.value = progress;
-    status(starting ? "Starting the model …" : `Loading: ${Math.round(arrived / 1e6)} of ${Math.round(total / 1e6)} MB`);
+    status(
+      starting
+        ? "Starting the model …"
+        : `Loading: ${Math.round(arrived / 1e6)} of ${Math.round(total / 1e6)} MB`,
+    );
   });
   navigator.serviceWorker?.register(new URL("offline.js", import.meta.url)).catch(() => {}); // a convenience: without it, all else works
   try {
@@ -297,8 +321,16 @@ async function load() {
 function pass(ids, use, { want, rows, from, keep, hide } = {}) {
   const p = from?.p ?? 0, n = ids.length;
   const used = hide ? { ...use, hide: new Set([...use.hide, hide]) } : use;
-  return ask("forward", { ids, rows: rows ?? ids.map((_, k) => k), from, keep, want, ...change.tables(used, shape, p, n),
-    bias: change.bias(used, p, n), gain: change.gain(used, shape) });
+  return ask("forward", {
+    ids,
+    rows: rows ?? ids.map((_, k) => k),
+    from,
+    keep,
+    want,
+    ...change.tables(used, shape, p, n),
+    bias: change.bias(used, p, n),
+    gain: change.gain(used, shape),
+  });
 }
 
 const ALL = ["logits", "attentions", "states"];
@@ -317,21 +349,55 @@ async function asTrained(tokens) {
 /** The tokens of a text, or an Error with a sentence. */
 async function read(text, name) {
   if (!text) throw new Error(`${name} is empty: type something, or take one of the chapters' prompts.`);
-  if (text.length > change.LONGEST) throw new Error(`${name} has ${text.length.toLocaleString("en-US")} characters; this page reads up to ${change.LONGEST.toLocaleString("en-US")}. Shorten it.`);
+  if (text.length > change.LONGEST)
+    throw new Error(
+      `${name} has ${text.length.toLocaleString("en-US")} characters; this page reads up to ${change.LONGEST.toLocaleString("en-US")}. Shorten it.`,
+    );
   const tokens = await ask("tokenize", { text });
-  if (tokens.length > change.MOST) throw new Error(`${name} has ${tokens.length} tokens; this page reads up to ${change.MOST}. Shorten it.`);
+  if (tokens.length > change.MOST)
+    throw new Error(`${name} has ${tokens.length} tokens; this page reads up to ${change.MOST}. Shorten it.`);
   return tokens;
 }
 
 async function both(text, name) {
   const tokens = await read(text, name);
   const own = change.checked(state, shape, tokens.length);
-  if (change.untouched(state)) return { tokens, after: tokens, hidden: own.hide, use: own, trained: await asTrained(tokens), changed: null };
+  if (change.untouched(state))
+    return {
+      tokens,
+      after: tokens,
+      hidden: own.hide,
+      use: own,
+      trained: await asTrained(tokens),
+      changed: null,
+    };
   const between = own.every && own.separator ? await ask("tokenize", { text: own.separator }) : [];
-  const after = change.separated(tokens, between.map((each) => ({ ...each, added: true })), between.length ? own.every : 0);
-  if (after.length > change.MOST) throw new Error(`With separators ${name.toLowerCase()} has ${after.length} tokens; this page reads up to ${change.MOST}.`);
-  const trained = await asTrained(tokens), use = change.placed(own, tokens.map((each) => after.indexOf(each)));
-  return { tokens, after, hidden: own.hide, use, trained, changed: await pass(after.map(({ id }) => id), use, { want: ALL }) };
+  const after = change.separated(
+    tokens,
+    between.map((each) => ({ ...each, added: true })),
+    between.length ? own.every : 0,
+  );
+  if (after.length > change.MOST)
+    throw new Error(
+      `With separators ${name.toLowerCase()} has ${after.length} tokens; this page reads up to ${change.MOST}.`,
+    );
+  const trained = await asTrained(tokens),
+    use = change.placed(
+      own,
+      tokens.map((each) => after.indexOf(each)),
+    );
+  return {
+    tokens,
+    after,
+    hidden: own.hide,
+    use,
+    trained,
+    changed: await pass(
+      after.map(({ id }) => id),
+      use,
+      { want: ALL },
+    ),
+  };
 }
 
 function compute() { return (computing = computed()); }
@@ -358,7 +424,9 @@ async function computed() {
     root.dispatchEvent(new CustomEvent("computed", { detail: { ...made, state: { ...state } } }));
     root.dataset.computed = String(number);
     const took = `${found.after.length} tokens in ${((performance.now() - start) / 1000).toFixed(1)} s`;
-    status(`${took}, on ${facts.threads === 1 ? "one thread" : `${facts.threads} threads`} of this computer. ${unkept}`);
+    status(
+      `${took}, on ${facts.threads === 1 ? "one thread" : `${facts.threads} threads`} of this computer. ${unkept}`,
+    );
     stale(false);
     await draw();
   } catch (error) {
@@ -385,7 +453,10 @@ async function named() {
   const ids = [];
   for (const name of ["right", "wrong"]) {
     const tokens = await ask("tokenize", { text: state[name] });
-    if (tokens.length !== 1) return { sentence: `A margin is between two tokens, and “${visible(state[name])}” is ${tokens.length}.` };
+    if (tokens.length !== 1)
+      return {
+        sentence: `A margin is between two tokens, and “${visible(state[name])}” is ${tokens.length}.`,
+      };
     ids.push(tokens[0].id);
   }
   return { ids };
@@ -402,36 +473,64 @@ const chosen = () => (state.token >= 1 && state.token <= made.tokens.length ? st
 
 const numbered = (tokens, k) => tokens.slice(0, k + 1).filter((each) => !each.added).length;
 /** A token by the prompt's own number; a separator by the token that it follows. */
-const name = (tokens, k) => (tokens[k].added ? `separator after ${numbered(tokens, k)}` : `${numbered(tokens, k)} ${visible(tokens[k].text)}`);
-const called = (tokens, k) => (tokens[k].added ? `the ${name(tokens, k)}` : `token ${numbered(tokens, k)}, “${visible(tokens[k].text)}”,`);
+const name = (tokens, k) =>
+  tokens[k].added
+    ? `separator after ${numbered(tokens, k)}`
+    : `${numbered(tokens, k)} ${visible(tokens[k].text)}`;
+const called = (tokens, k) =>
+  tokens[k].added ? `the ${name(tokens, k)}` : `token ${numbered(tokens, k)}, “${visible(tokens[k].text)}”,`;
 
 function tokenStrip(tokens, picked) {
   const plain = new Map(made.tokens.map((each, k) => [each, k]));
-  return `<div class="live-tokens" role="group" aria-label="Tokens">${tokens.map((each) =>
-    each.added ? `<button type="button" class="added" disabled>${escape(visible(each.text))}</button>`
-      : `<button type="button" data-token="${plain.get(each) + 1}" class="${made.hidden.has(plain.get(each) + 1) ? "hidden" : ""}" aria-pressed="${plain.get(each) === picked}" title="token ${plain.get(each) + 1}">${escape(visible(each.text))}</button>`).join("")}</div>`;
+  return `<div class="live-tokens" role="group" aria-label="Tokens">${tokens
+    .map((each) =>
+      each.added
+        ? `<button type="button" class="added" disabled>${escape(visible(each.text))}</button>`
+        : `<button type="button" data-token="${plain.get(each) + 1}" class="${made.hidden.has(plain.get(each) + 1) ? "hidden" : ""}" aria-pressed="${plain.get(each) === picked}" title="token ${plain.get(each) + 1}">${escape(visible(each.text))}</button>`,
+    )
+    .join("")}</div>`;
 }
 
 async function words(ids) { return (await ask("shown", { ids })).map(visible); }
 
 async function draw() {
-  const panel = $("#live-panel"), number = (drawing += 1);
-  if (!made && stored?.prompt === state.prompt && change.untouched(state) && ["next", "heads"].includes(state.view)) return drawStored(panel);
+  const panel = $("#live-panel"),
+    number = (drawing += 1);
+  if (
+    !made &&
+    stored?.prompt === state.prompt &&
+    change.untouched(state) &&
+    ["next", "heads"].includes(state.view)
+  )
+    return drawStored(panel);
   if (!made) {
     panel.innerHTML = `<p>${{ next: "What the model says next, at every token of the prompt, and what it writes.", heads: "All 270 heads on your prompt: where each token looks, which heads are sinks, diagonals, slashes.", pair: "How far the last states of two prompts are apart, layer by layer, and the margin of two answers.", heard: "What changes at the last token when each token in turn is hidden." }[state.view]} Load the model to see it.</p>`;
     return;
   }
-  const html = await { next: drawNext, heads: drawHeads, pair: drawPair, heard: drawHeard }[state.view]().catch((error) => status(`The picture could not be drawn: ${error.message}`, true));
+  const html = await { next: drawNext, heads: drawHeads, pair: drawPair, heard: drawHeard }
+    [state.view]()
+    .catch((error) => status(`The picture could not be drawn: ${error.message}`, true));
   if (number !== drawing || !html) return;
   const held = panel.contains(document.activeElement) && document.activeElement;
   panel.innerHTML = html.text;
   html.ready?.(panel);
-  if (held) panel.querySelector(held.className === "live-atlas" ? ".live-atlas" : Object.entries(held.dataset).map(([k, v]) => `[data-${k}="${v}"]`).join("") || "none")?.focus();
+  if (held)
+    panel
+      .querySelector(
+        held.className === "live-atlas"
+          ? ".live-atlas"
+          : Object.entries(held.dataset)
+              .map(([k, v]) => `[data-${k}="${v}"]`)
+              .join("") || "none",
+      )
+      ?.focus();
   root.dataset.drawn = state.view;
 }
 
 function drawStored(panel) {
-  const { tokens, next, maps } = stored, n = tokens.length, k = (state.token >= 1 && state.token <= n ? state.token : n) - 1;
+  const { tokens, next, maps } = stored,
+    n = tokens.length,
+    k = (state.token >= 1 && state.token <= n ? state.token : n) - 1;
   const strip = `<div class="live-tokens" role="group" aria-label="Tokens">${tokens.map((text, i) => `<button type="button" data-token="${i + 1}" aria-pressed="${i === k}" title="token ${i + 1}">${escape(visible(text))}</button>`).join("")}</div>`;
   const note = "<p>A run of the model that was stored with this page. Load the model to type, and to change it.</p>";
   if (state.view === "next") {
@@ -439,15 +538,21 @@ function drawStored(panel) {
     const sentence = `After token ${k + 1}, “${rows[0].name}” is likeliest: ${say(rows[0].values[0])}.`;
     panel.innerHTML = `${note}${strip}<p class="live-says" aria-live="polite">${escape(sentence)}</p><div>${bars(rows, "probability", `Probabilities of the likeliest next tokens after token ${k + 1}. ${sentence}`, room())}</div>`;
   } else {
-    const { layers, heads } = stored.shape, scores = change.scores(maps, layers * heads, n);
-    const counted = change.KINDS.map((kind) => `${scores.filter((each) => change.mark(each) === kind).length} ${NAMES[kind]}`).join(", ");
+    const { layers, heads } = stored.shape,
+      scores = change.scores(maps, layers * heads, n);
+    const counted = change.KINDS.map(
+      (kind) => `${scores.filter((each) => change.mark(each) === kind).length} ${NAMES[kind]}`,
+    ).join(", ");
     panel.innerHTML = `${note}<p class="live-says">Heads whose strongest score is above ${change.MARK}: ${counted}.</p><canvas class="live-atlas" role="img" aria-label="All ${layers * heads} heads: ${counted}."></canvas>`;
     atlas($(".live-atlas"), maps, n, stored.shape, scores.map(change.mark), [state.layer, state.head], root);
   }
   root.dataset.stored = state.view;
 }
 
-const key = () => (made.changed ? '<div class="live-key"><span class="trained">■ as trained</span><span class="changed">■ changed</span></div>' : "");
+const key = () =>
+  made.changed
+    ? '<div class="live-key"><span class="trained">■ as trained</span><span class="changed">■ changed</span></div>'
+    : "";
 
 async function drawNext() {
   const k = chosen(), v = shape.vocabulary;
@@ -462,7 +567,8 @@ async function drawNext() {
   const sentence = now
     ? `After token ${k + 1}, as trained “${names[ids.slice(0, 10).indexOf(change.likeliest(before, 1)[0])] ?? ""}” is likeliest (${say(Math.max(...before))}); changed, it has ${say(now[change.likeliest(before, 1)[0]])}. Divergence: ${say(apart)} nats.`
     : `After token ${k + 1}, “${names[0]}” is likeliest: ${say(Math.max(...before))}.`;
-  return { text: `${tokenStrip(made.changed ? made.after : made.tokens, k)}${key()}<p class="live-says" aria-live="polite">${escape(sentence)}</p>
+  return {
+    text: `${tokenStrip(made.changed ? made.after : made.tokens, k)}${key()}<p class="live-says" aria-live="polite">${escape(sentence)}</p>
 <div>${bars(rows, "probability", `Probabilities of the likeliest next tokens after token ${k + 1}. ${sentence}`, room())}</div>
 <div class="live-row"><button type="button" data-do="generate" ${busy && "disabled"}>Let it write 20 tokens</button></div><div class="live-writing" aria-live="polite"></div>`,
   ready(panel) {
@@ -476,7 +582,10 @@ async function generate() {
   writing = { of: made, box };
   box.innerHTML = "";
   try {
-    for (const [side, tokens, use, name] of [["trained", made.tokens, change.checked({}, shape), "as trained"], ["changed", made.changed && made.after, made.use, "changed"]]) {
+    for (const [side, tokens, use, name] of [
+      ["trained", made.tokens, change.checked({}, shape), "as trained"],
+      ["changed", made.changed && made.after, made.use, "changed"],
+    ]) {
       if (!tokens) continue;
       const line = document.createElement("div");
       line.className = `live-written ${side}`;
@@ -484,7 +593,12 @@ async function generate() {
       let ids = tokens.map(({ id }) => id), p = 0;
       const said = [];
       for (let step = 0; step < 20 && p + ids.length < 2 * change.MOST; step += 1) {
-        const { logits } = await pass(ids, use, { want: ["logits"], rows: [ids.length - 1], from: p ? { name: side, p } : null, keep: side });
+        const { logits } = await pass(ids, use, {
+          want: ["logits"],
+          rows: [ids.length - 1],
+          from: p ? { name: side, p } : null,
+          keep: side,
+        });
         if (number !== run) return;
         p += ids.length;
         ids = [change.likeliest(logits, 1)[0]];
@@ -507,7 +621,10 @@ async function drawHeads() {
   if (made.changed) sides.push({ name: "changed", tokens: made.after, at: moved(k), ...made.changed });
   const before = made.trained.scores, now = made.changed?.scores;
   const count = (scores, kind) => scores.filter((each) => change.mark(each) === kind).length;
-  const legend = change.KINDS.map((kind) => `<span><i style="color:var(--${{ sink: "orange", diagonal: "green", previous: "purple", slash: "blue" }[kind]})"></i>${NAMES[kind]}: ${count(before, kind)}${now ? ` → ${count(now, kind)}` : ""}</span>`).join("");
+  const legend = change.KINDS.map(
+    (kind) =>
+      `<span><i style="color:var(--${{ sink: "orange", diagonal: "green", previous: "purple", slash: "blue" }[kind]})"></i>${NAMES[kind]}: ${count(before, kind)}${now ? ` → ${count(now, kind)}` : ""}</span>`,
+  ).join("");
   const strong = (score) => Math.max(score.diagonal, score.previous, score.slash);
   const with_ = before.map((score, i) => [i, strong(score)]).filter(([, s]) => s > change.MARK);
   const lost = now ? with_.filter(([i, s]) => strong(now[i]) < s / 2) : [];
@@ -515,9 +632,20 @@ async function drawHeads() {
     ? `Of ${with_.length} heads with a slash (at any distance) above ${change.MARK} as trained, ${lost.length} keep less than half of it. Sinks above ${change.MARK}: ${before.filter((s) => s.sink > change.MARK).length} → ${now.filter((s) => s.sink > change.MARK).length}.`
     : `${with_.length} of ${before.length} heads have a slash (at any distance) above ${change.MARK}, ${before.filter((s) => s.sink > change.MARK).length} a sink.`;
   const table = now ? changesTable(before, now) : "";
-  const scored = (scores) => { const s = scores[index]; return `sink ${say(s.sink)}, diagonal ${say(s.diagonal)}, previous token ${say(s.previous)}${s.offset ? `, ${s.offset} back ${say(s.slash)}` : ""}`; };
-  const looks = sides.map((side) => `${made.changed ? `${side.name}: ` : ""}token ${k + 1} “${visible(made.tokens[k].text)}” looks at ${topThree(side, index)}`).join("; ");
-  const off = state.off.split(",").map((s) => s.trim()).includes(`${state.layer}.${state.head}`);
+  const scored = (scores) => {
+    const s = scores[index];
+    return `sink ${say(s.sink)}, diagonal ${say(s.diagonal)}, previous token ${say(s.previous)}${s.offset ? `, ${s.offset} back ${say(s.slash)}` : ""}`;
+  };
+  const looks = sides
+    .map(
+      (side) =>
+        `${made.changed ? `${side.name}: ` : ""}token ${k + 1} “${visible(made.tokens[k].text)}” looks at ${topThree(side, index)}`,
+    )
+    .join("; ");
+  const off = state.off
+    .split(",")
+    .map((s) => s.trim())
+    .includes(`${state.layer}.${state.head}`);
   const text = `<p class="live-says" aria-live="polite">${escape(sentence)}</p><div class="live-key">${legend}</div>
 ${sides.map((side, i) => `<h3 class="${i ? "changed" : "trained"}">${side.name}: layers 1 to ${shape.layers} from left to right, heads 1 to ${shape.heads} down</h3><canvas class="live-atlas" ${i ? "" : 'tabindex="0"'} role="img" aria-label="All ${before.length} heads ${side.name}. ${escape(sentence)} Arrow keys choose a head."></canvas>`).join("")}
 <div class="live-row"><label>layer <input type="number" data-head="layer" min="1" max="${shape.layers}" value="${state.layer}"></label><label>head <input type="number" data-head="head" min="1" max="${shape.heads}" value="${state.head}"></label>
@@ -527,13 +655,28 @@ ${sides.map((side, i) => `<h3 class="${i ? "changed" : "trained"}">${side.name}:
   return { text, ready(panel) {
     const start = performance.now();
     panel.querySelectorAll(".live-atlas").forEach((canvas, i) => {
-      const place = atlas(canvas, sides[i].attentions, sides[i].tokens.length, shape, sides[i].scores.map(change.mark), [state.layer, state.head], root);
+        const place = atlas(
+          canvas,
+          sides[i].attentions,
+          sides[i].tokens.length,
+          shape,
+          sides[i].scores.map(change.mark),
+          [state.layer, state.head],
+          root,
+        );
       canvas.onclick = (event) => open(...place(event));
     });
     root.dataset.atlas = (performance.now() - start).toFixed(1);
     panel.querySelectorAll(".live-map").forEach((canvas, i) => {
-      const side = sides[i], m = side.tokens.length;
-      headMap(canvas, side.attentions.subarray(index * m * m, (index + 1) * m * m), side.tokens.map((each) => visible(each.text)), side.at, root);
+        const side = sides[i],
+          m = side.tokens.length;
+        headMap(
+          canvas,
+          side.attentions.subarray(index * m * m, (index + 1) * m * m),
+          side.tokens.map((each) => visible(each.text)),
+          side.at,
+          root,
+        );
     });
     for (const box of panel.querySelectorAll("[data-head]")) box.onchange = () => {
       const value = Math.round(Number(box.value)) || 1;
@@ -544,37 +687,70 @@ ${sides.map((side, i) => `<h3 class="${i ? "changed" : "trained"}">${side.name}:
 }
 
 function topThree(side, index) {
-  const m = side.tokens.length, weights = row(side.attentions.subarray(index * m * m, (index + 1) * m * m), side.at, m);
-  return change.likeliest(weights, Math.min(3, side.at + 1)).map((j) => `“${name(side.tokens, j)}” ${say(weights[j])}`).join(", ");
+  const m = side.tokens.length,
+    weights = row(side.attentions.subarray(index * m * m, (index + 1) * m * m), side.at, m);
+  return change
+    .likeliest(weights, Math.min(3, side.at + 1))
+    .map((j) => `“${name(side.tokens, j)}” ${say(weights[j])}`)
+    .join(", ");
 }
 
 function changesTable(before, now) {
-  const rows = before.flatMap((a, i) => change.KINDS.map((kind) => [i, kind, a[kind], now[i][kind]]))
-    .filter(([, , a, b]) => Math.max(a, b) > change.MARK).sort((x, y) => Math.abs(y[2] - y[3]) - Math.abs(x[2] - x[3])).slice(0, 8);
-  return `<table><caption>Heads whose scores change most</caption><thead><tr><th>head</th><th>score</th><th>as trained</th><th>changed</th></tr></thead><tbody>${rows.map(([i, kind, a, b]) =>
-    `<tr><td>layer ${Math.floor(i / shape.heads) + 1}, head ${(i % shape.heads) + 1}</td><td>${NAMES[kind]}${kind === "slash" && before[i].offset ? ` (${before[i].offset} back)` : ""}</td><td>${say(a)}</td><td>${say(b)}</td></tr>`).join("")}</tbody></table>`;
+  const rows = before
+    .flatMap((a, i) => change.KINDS.map((kind) => [i, kind, a[kind], now[i][kind]]))
+    .filter(([, , a, b]) => Math.max(a, b) > change.MARK)
+    .sort((x, y) => Math.abs(y[2] - y[3]) - Math.abs(x[2] - x[3]))
+    .slice(0, 8);
+  return `<table><caption>Heads whose scores change most</caption><thead><tr><th>head</th><th>score</th><th>as trained</th><th>changed</th></tr></thead><tbody>${rows
+    .map(
+      ([i, kind, a, b]) =>
+        `<tr><td>layer ${Math.floor(i / shape.heads) + 1}, head ${(i % shape.heads) + 1}</td><td>${NAMES[kind]}${kind === "slash" && before[i].offset ? ` (${before[i].offset} back)` : ""}</td><td>${say(a)}</td><td>${say(b)}</td></tr>`,
+    )
+    .join("")}</tbody></table>`;
 }
 
 async function drawPair() {
   const fields = `<div class="live-row"><label>answer <input type="text" class="short" data-set="right" value="${escape(state.right)}" autocomplete="off"></label><label>against <input type="text" class="short" data-set="wrong" value="${escape(state.wrong)}" autocomplete="off"></label></div>`;
-  if (!state.second) return { text: "<p>Type a second prompt above: the distance of the two last states is drawn layer by layer.</p>" };
+  if (!state.second)
+    return {
+      text: "<p>Type a second prompt above: the distance of the two last states is drawn layer by layer.</p>",
+    };
   if (!made.pair) return { text: "<p>Computing …</p>" };
   const { layers, width, vocabulary } = shape, other = made.pair;
   const state_ = (side, tokens, layer) => row(side.states, (layer + 1) * tokens.length - 1, width);
   const lines = [], far = {};
   for (const side of made.changed && other.changed ? ["trained", "changed"] : ["trained"]) {
     const [ta, tb] = side === "trained" ? [made.tokens, other.tokens] : [made.after, other.after];
-    const apart = Array.from({ length: layers + 1 }, (_, l) => change.distance(state_(made[side], ta, l), state_(other[side], tb, l)));
+    const apart = Array.from({ length: layers + 1 }, (_, l) =>
+      change.distance(state_(made[side], ta, l), state_(other[side], tb, l)),
+    );
     const large = Array.from({ length: layers + 1 }, (_, l) => change.size(state_(made[side], ta, l)));
     far[side] = apart[layers];
-    lines.push({ name: `distance, ${side === "trained" ? "as trained" : "changed"}`, colour: side === "trained" ? "blue" : "orange", values: apart });
-    lines.push({ name: `size of the state${side === "trained" ? "" : ", changed"}`, colour: side === "trained" ? "quiet" : "purple", values: large, dashed: true });
+    lines.push({
+      name: `distance, ${side === "trained" ? "as trained" : "changed"}`,
+      colour: side === "trained" ? "blue" : "orange",
+      values: apart,
+    });
+    lines.push({
+      name: `size of the state${side === "trained" ? "" : ", changed"}`,
+      colour: side === "trained" ? "quiet" : "purple",
+      values: large,
+      dashed: true,
+    });
   }
   const sentence = `After the last layer and its norm the two states are ${say(far.trained)} apart (sum of absolute differences)${far.changed === undefined ? "" : `; changed, ${say(far.changed)}`}.`;
-  const margin = (side, tokens) => { const logits = last(side.logits, vocabulary); return logits[made.named.ids[0]] - logits[made.named.ids[1]]; };
-  const cells = (side) => `<td>${say(margin(made[side], made.tokens))}</td><td>${say(margin(other[side], other.tokens))}</td>`;
-  const table = made.named?.ids ? `<table><caption>Margin of “${escape(visible(state.right))}” over “${escape(visible(state.wrong))}”, in logits</caption><thead><tr><th></th><th>first prompt</th><th>second prompt</th></tr></thead><tbody><tr><td>as trained</td>${cells("trained")}</tr>${made.changed ? `<tr><td>changed</td>${cells("changed")}</tr>` : ""}</tbody></table>` : `<p class="live-error">${escape(made.named?.sentence ?? "")}</p>`;
-  return { text: `<p class="live-says" aria-live="polite">${sentence}</p>${curves(lines, "layer (0: embedding)", "L1", sentence, room())}${fields}${table}` };
+  const margin = (side, tokens) => {
+    const logits = last(side.logits, vocabulary);
+    return logits[made.named.ids[0]] - logits[made.named.ids[1]];
+  };
+  const cells = (side) =>
+    `<td>${say(margin(made[side], made.tokens))}</td><td>${say(margin(other[side], other.tokens))}</td>`;
+  const table = made.named?.ids
+    ? `<table><caption>Margin of “${escape(visible(state.right))}” over “${escape(visible(state.wrong))}”, in logits</caption><thead><tr><th></th><th>first prompt</th><th>second prompt</th></tr></thead><tbody><tr><td>as trained</td>${cells("trained")}</tr>${made.changed ? `<tr><td>changed</td>${cells("changed")}</tr>` : ""}</tbody></table>`
+    : `<p class="live-error">${escape(made.named?.sentence ?? "")}</p>`;
+  return {
+    text: `<p class="live-says" aria-live="polite">${sentence}</p>${curves(lines, "layer (0: embedding)", "L1", sentence, room())}${fields}${table}`,
+  };
 }
 
 const hearingKey = () => JSON.stringify([state.prompt, Object.keys(change.TRAINED).map((k) => state[k])]);
@@ -583,12 +759,17 @@ async function drawHeard() {
   const found = heard[hearingKey()], n = made.after.length;
   const each = 0.05 * n + 0.4;
   const button = `<div class="live-row"><button type="button" data-do="hear" ${busy && "disabled"}>${found ? "Again" : "Hide each token in turn"}</button><span>${n} short passes of the model${made.changed ? ", changed" : ""}</span><progress class="hearing" max="${n}" value="0" ${busy === "hear" ? "" : "hidden"} aria-label="Tokens hidden so far"></progress></div>`;
-  if (!found) return { text: `${tokenStrip(made.changed ? made.after : made.tokens, chosen())}<p>Each token is hidden from all later ones, in all layers. How much does the next token after the last one change?</p>${button}` };
+  if (!found)
+    return {
+      text: `${tokenStrip(made.changed ? made.after : made.tokens, chosen())}<p>Each token is hidden from all later ones, in all layers. How much does the next token after the last one change?</p>${button}`,
+    };
   const rows = made.after.map((_, k) => ({ name: name(made.after, k), values: [found[k]] }));
   const top = change.likeliest(found, 1)[0];
   const total = found.reduce((a, b) => a + b, 0);
   const sentence = `Hiding ${called(made.after, top)} changes the next token most: ${say(found[top])} nats, ${Math.round((100 * found[top]) / (total || 1))}% of what all tokens make together.`;
-  return { text: `<p class="live-says" aria-live="polite">${escape(sentence)}</p>${bars(rows, "divergence of the next token (nats)", sentence, room())}${button}` };
+  return {
+    text: `<p class="live-says" aria-live="polite">${escape(sentence)}</p>${bars(rows, "divergence of the next token (nats)", sentence, room())}${button}`,
+  };
 }
 
 /** Hide each token but the last from all later ones; what was computed up to it is kept. */
@@ -600,7 +781,12 @@ async function hear() {
   const found = [];
   for (let j = 0; j < n - 1; j += 1) {
     // a hidden token still sees itself, so all up to it is as before
-    const { logits } = await pass(ids.slice(j + 1), use, { want: ["logits"], rows: [n - j - 2], from: { name: "heard", p: j + 1 }, hide: j + 1 });
+    const { logits } = await pass(ids.slice(j + 1), use, {
+      want: ["logits"],
+      rows: [n - j - 2],
+      from: { name: "heard", p: j + 1 },
+      hide: j + 1,
+    });
     if (number !== run) return;
     found.push(change.divergence(whole.logits, logits));
     bar().value = j + 1;

@@ -33,10 +33,17 @@ const fail = (field, sentence) => { throw Object.assign(new Error(sentence), { f
  */
 export function listed(field, text, most, what) {
   const found = new Set();
-  for (const part of String(text).split(",").map((each) => each.trim()).filter(Boolean)) {
-    const [, low, high] = part.match(/^(\d+)(?:\s*[-–]\s*(\d+))?$/) ?? fail(field, `${what} are numbers such as “1, 5-8”, not “${part.slice(0, 20)}”.`);
-    const from = Number(low), to = Number(high ?? low);
-    if (from < 1 || to > most || from > to) fail(field, `${what} go from 1 to ${most}, and “${part.slice(0, 20)}” does not.`);
+  for (const part of String(text)
+    .split(",")
+    .map((each) => each.trim())
+    .filter(Boolean)) {
+    const [, low, high] =
+      part.match(/^(\d+)(?:\s*[-–]\s*(\d+))?$/) ??
+      fail(field, `${what} are numbers such as “1, 5-8”, not “${part.slice(0, 20)}”.`);
+    const from = Number(low),
+      to = Number(high ?? low);
+    if (from < 1 || to > most || from > to)
+      fail(field, `${what} go from 1 to ${most}, and “${part.slice(0, 20)}” does not.`);
     for (let k = from; k <= to; k += 1) found.add(k);
   }
   return found;
@@ -50,12 +57,25 @@ export function listed(field, text, most, what) {
  */
 export function heads(field, text, shape) {
   const found = new Set();
-  for (const part of String(text).split(",").map((each) => each.trim()).filter(Boolean)) {
-    const [, l, h] = part.match(/^(\d+|\*)\.(\d+|\*)$/) ?? fail(field, `A head is written layer.head, as 4.5, or 4.* for all of a layer, not “${part.slice(0, 20)}”.`);
-    const spread = (name, most) => (name === "*" ? Array.from({ length: most }, (_, k) => k + 1) : [Number(name)]);
-    for (const layer of spread(l, shape.layers)) for (const head of spread(h, shape.heads)) {
+  for (const part of String(text)
+    .split(",")
+    .map((each) => each.trim())
+    .filter(Boolean)) {
+    const [, l, h] =
+      part.match(/^(\d+|\*)\.(\d+|\*)$/) ??
+      fail(
+        field,
+        `A head is written layer.head, as 4.5, or 4.* for all of a layer, not “${part.slice(0, 20)}”.`,
+      );
+    const spread = (name, most) =>
+      name === "*" ? Array.from({ length: most }, (_, k) => k + 1) : [Number(name)];
+    for (const layer of spread(l, shape.layers))
+      for (const head of spread(h, shape.heads)) {
       if (layer < 1 || layer > shape.layers || head < 1 || head > shape.heads)
-        fail(field, `Layers go from 1 to ${shape.layers} and heads from 1 to ${shape.heads}; there is no head ${part}.`);
+          fail(
+            field,
+            `Layers go from 1 to ${shape.layers} and heads from 1 to ${shape.heads}; there is no head ${part}.`,
+          );
       found.add(`${layer}.${head}`);
     }
   }
@@ -64,7 +84,8 @@ export function heads(field, text, shape) {
 
 function number(field, value, low, high, what) {
   const found = String(value).trim() === "" ? NaN : Number(value);
-  if (!(found >= low && found <= high)) fail(field, `${what} is a number from ${low} to ${high}, not “${String(value).slice(0, 20)}”.`);
+  if (!(found >= low && found <= high))
+    fail(field, `${what} is a number from ${low} to ${high}, not “${String(value).slice(0, 20)}”.`);
   return found;
 }
 
@@ -84,7 +105,9 @@ export function checked(settings, shape, n = MOST) {
   const s = { ...TRAINED, ...settings }, pairs = shape.size / 2;
   return {
     base: String(s.base).trim() === "" ? shape.base : number("base", s.base, 1.001, 1e12, "The base"),
-    quarters: /^[tso]{4}$/.test(s.quarters) ? s.quarters : fail("quarters", "A quarter of the pairs turns, stands still, or is off."),
+    quarters: /^[tso]{4}$/.test(s.quarters)
+      ? s.quarters
+      : fail("quarters", "A quarter of the pairs turns, stands still, or is off."),
     silent: listed("silent", s.silent, pairs, "Pairs"),
     stretch: number("stretch", s.stretch, 0, 1000, "The stretch"),
     gap: whole("gap", s.gap, 0, 1e6, "The number of positions left out"),
@@ -107,10 +130,14 @@ export const placed = (use, places) => ({ ...use, hide: new Set([...use.hide].ma
   after: use.after <= places.length ? places[use.after - 1] + 1 : use.after + places.at(-1) + 1 - places.length });
 
 /** Whether these settings are the model as trained. @type {(settings: Record<string, any>) => boolean} */
-export const untouched = (settings) => Object.keys(TRAINED).every((k) => k === "separator" || k === "after" || String(settings[k]) === String(TRAINED[k]));
+export const untouched = (settings) =>
+  Object.keys(TRAINED).every(
+    (k) => k === "separator" || k === "after" || String(settings[k]) === String(TRAINED[k]),
+  );
 
 /** Where tokens p to p + n - 1 stand. @type {(use: Use, p: number, n: number) => number[]} */
-export const positions = (use, p, n) => Array.from({ length: n }, (_, k) => (p + k) * use.stretch + (p + k >= use.after ? use.gap : 0));
+export const positions = (use, p, n) =>
+  Array.from({ length: n }, (_, k) => (p + k) * use.stretch + (p + k >= use.after ? use.gap : 0));
 
 /**
  * Rotary tables (n, size), the halves of a pair size/2 apart; temperature is in them, half in queries, half in keys.
@@ -255,7 +282,13 @@ export function scores(attentions, count, n) {
       const score = slash(map, n, o);
       if (score > best) [best, offset] = [score, o];
     }
-    return { sink: sink(map, n), diagonal: slash(map, n, 0), previous: n > 1 ? slash(map, n, 1) : 0, slash: best, offset };
+    return {
+      sink: sink(map, n),
+      diagonal: slash(map, n, 0),
+      previous: n > 1 ? slash(map, n, 1) : 0,
+      slash: best,
+      offset,
+    };
   });
 }
 
@@ -304,7 +337,8 @@ export function fromLink(hash) {
     if (!Object.hasOwn(usual, name)) continue;
     const kind = typeof usual[name];
     if (kind === "boolean") state[name] = value === "true";
-    else if (kind === "number") state[name] = value.trim() && Number.isFinite(Number(value)) ? Number(value) : usual[name];
+    else if (kind === "number")
+      state[name] = value.trim() && Number.isFinite(Number(value)) ? Number(value) : usual[name];
     else state[name] = value.slice(0, LONGEST);
   }
   return state;

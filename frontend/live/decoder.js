@@ -34,8 +34,12 @@ function norm(model, name, x) {
 
 /** x times the normal distribution function, by the error function's expansion in Chebyshev polynomials (1e-7). */
 function gelu(x) {
-  const z = Math.abs(x) / Math.SQRT2, t = 1 / (1 + 0.5 * z);
-  const series = [-1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277];
+  const z = Math.abs(x) / Math.SQRT2,
+    t = 1 / (1 + 0.5 * z);
+  const series = [
+    -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587,
+    -0.82215223, 0.17087277,
+  ];
   const tail = t * Math.exp(-z * z + series.reduceRight((sum, c) => c + t * sum, 0));
   return (x * (x >= 0 ? 2 - tail : tail)) / 2;
 }
@@ -55,7 +59,9 @@ export const start = (model) => Array.from({ length: model.layers }, () => ({ ke
 
 /** Read one token after those in `past`; `keep` adds it to them. Gives the final state and the next token's logits. */
 export function step(model, past, token, keep = true) {
-  const { heads, layers, width, frequencies, slopes, window } = model, size = width / heads, place = past[0].keys.length;
+  const { heads, layers, width, frequencies, slopes, window } = model,
+    size = width / heads,
+    place = past[0].keys.length;
   let x = Float64Array.from(model.weights["embedding.weight"].subarray(token * width, (token + 1) * width));
   for (let layer = 0; layer < layers; layer += 1) {
     const name = (part) => `blocks.${layer}.${part}`, w = (part) => model.weights[name(part)];
@@ -81,7 +87,9 @@ export function step(model, past, token, keep = true) {
       }
       const weights = scores.map((score) => Math.exp(score - top));
       for (const weight of weights) total += weight;
-      for (let j = from; j <= place; j += 1) for (let k = 0; k < size; k += 1) mixed[h * size + k] += (weights[j - from] / total) * values[j][h][k];
+      for (let j = from; j <= place; j += 1)
+        for (let k = 0; k < size; k += 1)
+          mixed[h * size + k] += (weights[j - from] / total) * values[j][h][k];
     }
     const out = linear(w("out.weight"), mixed);
     x = x.map((value, k) => value + out[k]);

@@ -32,7 +32,8 @@ function written(design, vocabulary) {
   if (design.positions === "learned") add("where.table.weight", [RANGE, WIDTH], "normal");
   layersOf(design).forEach(({ map }, layer) => {
     const own = (name) => `blocks.${layer}.${name}`;
-    if (map === "difference") for (const name of ["queries", "keys", "values"]) add(own(`inner.${name}.weight`), [WIDTH, WIDTH]);
+    if (map === "difference")
+      for (const name of ["queries", "keys", "values"]) add(own(`inner.${name}.weight`), [WIDTH, WIDTH]);
     else add(own("qkv.weight"), [THREE, WIDTH]);
     add(own(map === "difference" ? "inner.out.weight" : "out.weight"), [WIDTH, WIDTH]);
     add(own("mlp.0.weight"), [HIDDEN, WIDTH]);
@@ -72,9 +73,13 @@ function product(A, a, ai, ak, b, bj, bk, c, rows, columns, inner) {
       A[o] += s0; A[o + 1] += s1; A[o + 2] += s2; A[o + 3] += s3;
       A[n] += t0; A[n + 1] += t1; A[n + 2] += t2; A[n + 3] += t3;
     }
-    for (; j < columns; j += 1) for (let r = i; r < i + 2; r += 1) single(A, a + r * ai, ak, b + j * bj, bk, c + r * columns + j, inner);
+    for (; j < columns; j += 1)
+      for (let r = i; r < i + 2; r += 1)
+        single(A, a + r * ai, ak, b + j * bj, bk, c + r * columns + j, inner);
   }
-  for (; i < rows; i += 1) for (let j = 0; j < columns; j += 1) single(A, a + i * ai, ak, b + j * bj, bk, c + i * columns + j, inner);
+  for (; i < rows; i += 1)
+    for (let j = 0; j < columns; j += 1)
+      single(A, a + i * ai, ak, b + j * bj, bk, c + i * columns + j, inner);
 }
 
 function single(A, p, ak, q, bk, o, inner) {
@@ -126,7 +131,8 @@ function normBack(A, dy, w, hat, root, dw, db, dx, tokens) {
     }
     mean /= WIDTH;
     dot /= WIDTH;
-    for (let k = 0; k < WIDTH; k += 1) A[dx + o + k] += A[root + t] * (A[dy + o + k] * A[w + k] - mean - A[hat + o + k] * dot);
+    for (let k = 0; k < WIDTH; k += 1)
+      A[dx + o + k] += A[root + t] * (A[dy + o + k] * A[w + k] - mean - A[hat + o + k] * dot);
   }
 }
 
@@ -145,8 +151,14 @@ for (let k = 0; k < grid[0].length; k += 1) {
 
 function cubic(values, slopes, x, far) {
   if (x >= EDGE || !(x > -EDGE)) return x >= EDGE ? far : x * 0;
-  const place = (x + EDGE) * FINE, k = Math.floor(place), u = place - k, v = 1 - u;
-  return v * v * ((1 + 2 * u) * values[k] + (u / FINE) * slopes[k]) + u * u * ((1 + 2 * v) * values[k + 1] - (v / FINE) * slopes[k + 1]);
+  const place = (x + EDGE) * FINE,
+    k = Math.floor(place),
+    u = place - k,
+    v = 1 - u;
+  return (
+    v * v * ((1 + 2 * u) * values[k] + (u / FINE) * slopes[k]) +
+    u * u * ((1 + 2 * v) * values[k + 1] - (v / FINE) * slopes[k + 1])
+  );
 }
 const gelu = (x) => cubic(grid[0], grid[1], x, x);
 const slope = (x) => cubic(grid[1], grid[2], x, 1);
@@ -178,25 +190,72 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
   const weights = take(size), gradients = take(size), first = take(size), second = take(size), wide = tokens * WIDTH;
   for (const { name, at } of parts) place[name] = weights + at;
   const kept = layers.map(() => ({
-    x: take(wide), hat1: take(wide), root1: take(tokens), read1: take(wide), qkv: take(tokens * THREE), map: take(tokens * MAPS * longest),
-    more: take(tokens * MAPS * longest), mixed: take(wide), level: take(tokens * MAPS), brought: take(wide), y: take(wide),
-    hat2: take(wide), root2: take(tokens), read2: take(wide), inner: take(tokens * HIDDEN), act: take(tokens * HIDDEN),
+    x: take(wide),
+    hat1: take(wide),
+    root1: take(tokens),
+    read1: take(wide),
+    qkv: take(tokens * THREE),
+    map: take(tokens * MAPS * longest),
+    more: take(tokens * MAPS * longest),
+    mixed: take(wide),
+    level: take(tokens * MAPS),
+    brought: take(wide),
+    y: take(wide),
+    hat2: take(wide),
+    root2: take(tokens),
+    read2: take(wide),
+    inner: take(tokens * HIDDEN),
+    act: take(tokens * HIDDEN),
   }));
-  const last = { x: take(wide), hat: take(wide), root: take(tokens), read: take(wide), logits: take(tokens * vocabulary) };
-  const back = { x: take(wide), y: take(wide), read: take(wide), brought: take(wide), mixed: take(wide), qkv: take(tokens * THREE), inner: take(tokens * HIDDEN), row: take(longest) };
+  const last = {
+    x: take(wide),
+    hat: take(wide),
+    root: take(tokens),
+    read: take(wide),
+    logits: take(tokens * vocabulary),
+  };
+  const back = {
+    x: take(wide),
+    y: take(wide),
+    read: take(wide),
+    brought: take(wide),
+    mixed: take(wide),
+    qkv: take(tokens * THREE),
+    inner: take(tokens * HIDDEN),
+    row: take(longest),
+  };
   const A = new Numbers(end);
-  const cos = new Float64Array(longest * SIZE / 2), sin = new Float64Array(longest * SIZE / 2), straight = Int32Array.from({ length: longest }, (_, k) => k);
-  const every = Int32Array.from({ length: tokens }, (_, k) => k), slopes = Float64Array.from({ length: MAPS }, (_, m) => 2 ** ((-8 * (m + 1)) / MAPS));
-  const turns = Float64Array.from({ length: SIZE / 2 }, (_, k) => BASE ** (-k / (SIZE / 2))), act = { lambda: null }; // what stops.js changes
-  const root = 1 / Math.sqrt(SIZE), mu = { steps: 0 }, now = { ids: every, n: 0, count: 0, asked: every, answers: 0 };
+  const cos = new Float64Array((longest * SIZE) / 2),
+    sin = new Float64Array((longest * SIZE) / 2),
+    straight = Int32Array.from({ length: longest }, (_, k) => k);
+  const every = Int32Array.from({ length: tokens }, (_, k) => k),
+    slopes = Float64Array.from({ length: MAPS }, (_, m) => 2 ** ((-8 * (m + 1)) / MAPS));
+  const turns = Float64Array.from({ length: SIZE / 2 }, (_, k) => BASE ** (-k / (SIZE / 2))),
+    act = { lambda: null }; // what stops.js changes
+  const root = 1 / Math.sqrt(SIZE),
+    mu = { steps: 0 },
+    now = { ids: every, n: 0, count: 0, asked: every, answers: 0 };
   const here = layers.map((_, layer) => {
     const own = (name) => place[`blocks.${layer}.${name}`];
     return {
-      qkv: own("qkv.weight") ?? own("inner.queries.weight"), out: own("out.weight") ?? own("inner.out.weight"), up: own("mlp.0.weight"), upBias: own("mlp.0.bias"), down: own("mlp.2.weight"), downBias: own("mlp.2.bias"),
-      w1: own("norm1.weight"), b1: own("norm1.bias"), w2: own("norm2.weight"), b2: own("norm2.bias"), lambdas: own("inner.lambdas") ?? -1, scale: own("weigh.scale") ?? -1,
+      qkv: own("qkv.weight") ?? own("inner.queries.weight"),
+      out: own("out.weight") ?? own("inner.out.weight"),
+      up: own("mlp.0.weight"),
+      upBias: own("mlp.0.bias"),
+      down: own("mlp.2.weight"),
+      downBias: own("mlp.2.bias"),
+      w1: own("norm1.weight"),
+      b1: own("norm1.bias"),
+      w2: own("norm2.weight"),
+      b2: own("norm2.bias"),
+      lambdas: own("inner.lambdas") ?? -1,
+      scale: own("weigh.scale") ?? -1,
     };
   });
-  const table = place["embedding.weight"], where = place["where.table.weight"] ?? -1, head = place["head.weight"], way = gradients - weights;
+  const table = place["embedding.weight"],
+    where = place["where.table.weight"] ?? -1,
+    head = place["head.weight"],
+    way = gradients - weights;
 
   function lambdaOf(layer) {
     const at = here[layer].lambdas;
@@ -217,7 +276,10 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
       const t = asked[e], i = t % n, from = t - i, low = window ? Math.max(0, i - window + 1) : 0;
       A.fill(0, mixed + e * WIDTH, mixed + (e + 1) * WIDTH);
       for (let m = 0; m < MAPS; m += 1) {
-        const p = map + (e * MAPS + m) * n, r = more + (e * MAPS + m) * n, q = qkv + t * THREE + m * SIZE, tilt = sloped ? slopes[m] : 0;
+        const p = map + (e * MAPS + m) * n,
+          r = more + (e * MAPS + m) * n,
+          q = qkv + t * THREE + m * SIZE,
+          tilt = sloped ? slopes[m] : 0;
         const factor = kind === "scaled" ? A[here[layer].scale + m] * Math.log(i - low + 1) : 1;
         let top = -Infinity, total = 0;
         for (let j = 0; j < low; j += 1) A[p + j] = 0;
@@ -250,7 +312,8 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
         const p = map + (e * MAPS + m) * n, other = map + (e * MAPS + ((m + 3) % MAPS)) * n;
         const at = two ? (m >> 1) * wide : m * SIZE, o = mixed + e * WIDTH + at, gain = two && m % 2 ? -lambda : 1;
         for (let j = low; j <= i; j += 1) {
-          const w = given === null ? gain * A[p + j] : A[p + j] - given * A[other + j], v = qkv + (from + j) * THREE + 2 * WIDTH + at;
+          const w = given === null ? gain * A[p + j] : A[p + j] - given * A[other + j],
+            v = qkv + (from + j) * THREE + 2 * WIDTH + at;
           for (let c = 0; c < wide; c += 1) A[o + c] += w * A[v + c];
         }
       }
@@ -266,8 +329,13 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
   }
 
   function attendBack(layer, asked, count, n) {
-    const { qkv, map, more, mixed, level } = kept[layer], { map: kind, window, start } = layers[layer], own = here[layer];
-    const two = kind === "difference", found = two ? lambdaOf(layer) : { a: 0, b: 0, lambda: 0 }, wide = two ? 2 * SIZE : SIZE, d = two ? back.mixed : back.brought;
+    const { qkv, map, more, mixed, level } = kept[layer],
+      { map: kind, window, start } = layers[layer],
+      own = here[layer];
+    const two = kind === "difference",
+      found = two ? lambdaOf(layer) : { a: 0, b: 0, lambda: 0 },
+      wide = two ? 2 * SIZE : SIZE,
+      d = two ? back.mixed : back.brought;
     let tilt = 0;
     for (let e = 0; e < count; e += 1) {
       const t = asked[e], i = t % n, from = t - i, low = window ? Math.max(0, i - window + 1) : 0;
@@ -275,13 +343,22 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
         const o = e * WIDTH + h * wide, r = A[level + e * 2 + h];
         let dot = 0;
         for (let c = 0; c < wide; c += 1) dot += A[back.brought + o + c] * A[mixed + o + c];
-        for (let c = 0; c < wide; c += 1) A[d + o + c] = (1 - start) * (r * A[back.brought + o + c] - (A[mixed + o + c] * r ** 3 * dot) / wide);
+        for (let c = 0; c < wide; c += 1)
+          A[d + o + c] =
+            (1 - start) * (r * A[back.brought + o + c] - (A[mixed + o + c] * r ** 3 * dot) / wide);
       }
       for (let m = 0; m < MAPS; m += 1) {
-        const p = map + (e * MAPS + m) * n, r = more + (e * MAPS + m) * n, q = qkv + t * THREE + m * SIZE, dq = back.qkv + t * THREE + m * SIZE;
-        const at = two ? (m >> 1) * wide : m * SIZE, o = d + e * WIDTH + at, gain = two && m % 2 ? -found.lambda : 1;
-        const log = kind === "scaled" ? Math.log(i - low + 1) : 0, factor = kind === "scaled" ? A[own.scale + m] * log : 1;
-        let dot = 0, scaled = 0;
+        const p = map + (e * MAPS + m) * n,
+          r = more + (e * MAPS + m) * n,
+          q = qkv + t * THREE + m * SIZE,
+          dq = back.qkv + t * THREE + m * SIZE;
+        const at = two ? (m >> 1) * wide : m * SIZE,
+          o = d + e * WIDTH + at,
+          gain = two && m % 2 ? -found.lambda : 1;
+        const log = kind === "scaled" ? Math.log(i - low + 1) : 0,
+          factor = kind === "scaled" ? A[own.scale + m] * log : 1;
+        let dot = 0,
+          scaled = 0;
         for (let j = low; j <= i; j += 1) {
           const v = qkv + (from + j) * THREE + 2 * WIDTH + at, dv = v - qkv + back.qkv, w = gain * A[p + j];
           let g = 0;
@@ -323,28 +400,42 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
 
   /** Logits at the tokens asked, from rows of n ids, one row after the other; `places` turns by other places than 0, 1, … */
   function forward(ids, rows, n, asked = every, answers = rows * n, places = straight) {
-    const count = rows * n, half = SIZE / 2;
-    if (count > tokens || n > longest || (where >= 0 && n > RANGE)) throw new Error(`There is no room for ${rows} rows of ${n} tokens.`);
+    const count = rows * n,
+      half = SIZE / 2;
+    if (count > tokens || n > longest || (where >= 0 && n > RANGE))
+      throw new Error(`There is no room for ${rows} rows of ${n} tokens.`);
     Object.assign(now, { ids, n, count, asked, answers });
     for (let i = 0; i < n; i += 1) for (let k = 0; k < half; k += 1) {
       const angle = places[i] * turns[k];
       cos[i * half + k] = Math.cos(angle);
       sin[i * half + k] = Math.sin(angle);
     }
-    for (let t = 0; t < count; t += 1) for (let k = 0; k < WIDTH; k += 1) A[kept[0].x + t * WIDTH + k] = A[table + ids[t] * WIDTH + k] + (where < 0 ? 0 : A[where + (t % n) * WIDTH + k]);
+    for (let t = 0; t < count; t += 1)
+      for (let k = 0; k < WIDTH; k += 1)
+        A[kept[0].x + t * WIDTH + k] =
+          A[table + ids[t] * WIDTH + k] + (where < 0 ? 0 : A[where + (t % n) * WIDTH + k]);
     for (let layer = 0; layer < LAYERS; layer += 1) {
-      const own = here[layer], tape = kept[layer], top = layer === LAYERS - 1, list = top ? asked : every, some = top ? answers : count;
+      const own = here[layer],
+        tape = kept[layer],
+        top = layer === LAYERS - 1,
+        list = top ? asked : every,
+        some = top ? answers : count;
       const next = top ? last.x : kept[layer + 1].x;
       norm(A, tape.x, own.w1, own.b1, tape.hat1, tape.root1, tape.read1, count);
       linear(A, tape.read1, own.qkv, tape.qkv, count, WIDTH, THREE);
       if (layers[layer].turned) turn(A, tape.qkv, count, n, cos, sin, 1);
       linear(A, attend(layer, list, some, n), own.out, tape.y, some, WIDTH, WIDTH);
-      for (let e = 0; e < some; e += 1) for (let k = 0; k < WIDTH; k += 1) A[tape.y + e * WIDTH + k] += A[tape.x + list[e] * WIDTH + k];
+      for (let e = 0; e < some; e += 1)
+        for (let k = 0; k < WIDTH; k += 1) A[tape.y + e * WIDTH + k] += A[tape.x + list[e] * WIDTH + k];
       norm(A, tape.y, own.w2, own.b2, tape.hat2, tape.root2, tape.read2, some);
       linear(A, tape.read2, own.up, tape.inner, some, WIDTH, HIDDEN);
-      for (let e = 0; e < some; e += 1) for (let k = 0; k < HIDDEN; k += 1) A[tape.act + e * HIDDEN + k] = gelu((A[tape.inner + e * HIDDEN + k] += A[own.upBias + k]));
+      for (let e = 0; e < some; e += 1)
+        for (let k = 0; k < HIDDEN; k += 1)
+          A[tape.act + e * HIDDEN + k] = gelu((A[tape.inner + e * HIDDEN + k] += A[own.upBias + k]));
       linear(A, tape.act, own.down, next, some, HIDDEN, WIDTH);
-      for (let e = 0; e < some; e += 1) for (let k = 0; k < WIDTH; k += 1) A[next + e * WIDTH + k] += A[own.downBias + k] + A[tape.y + e * WIDTH + k];
+      for (let e = 0; e < some; e += 1)
+        for (let k = 0; k < WIDTH; k += 1)
+          A[next + e * WIDTH + k] += A[own.downBias + k] + A[tape.y + e * WIDTH + k];
     }
     norm(A, last.x, place["norm.weight"], place["norm.bias"], last.hat, last.root, last.read, answers);
     linear(A, last.read, head, last.logits, answers, WIDTH, vocabulary);
@@ -361,26 +452,55 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
       for (let k = 0; k < vocabulary; k += 1) top = Math.max(top, A[o + k]);
       for (let k = 0; k < vocabulary; k += 1) total += Math.exp(A[o + k] - top);
       loss -= A[o + targets[e]] - top - Math.log(total);
-      for (let k = 0; k < vocabulary; k += 1) A[o + k] = (Math.exp(A[o + k] - top) / total - (k === targets[e] ? 1 : 0)) / answers;
+      for (let k = 0; k < vocabulary; k += 1)
+        A[o + k] = (Math.exp(A[o + k] - top) / total - (k === targets[e] ? 1 : 0)) / answers;
     }
     A.fill(0, back.x, back.x + answers * WIDTH);
     linearBack(A, last.read, head, last.logits, head + way, back.read, answers, WIDTH, vocabulary);
-    normBack(A, back.read, place["norm.weight"], last.hat, last.root, place["norm.weight"] + way, place["norm.bias"] + way, back.x, answers);
+    normBack(
+      A,
+      back.read,
+      place["norm.weight"],
+      last.hat,
+      last.root,
+      place["norm.weight"] + way,
+      place["norm.bias"] + way,
+      back.x,
+      answers,
+    );
     for (let layer = LAYERS - 1; layer >= 0; layer -= 1) {
-      const own = here[layer], tape = kept[layer], top = layer === LAYERS - 1, list = top ? asked : every, some = top ? answers : count;
-      for (let e = 0; e < some; e += 1) for (let k = 0; k < WIDTH; k += 1) A[own.downBias + way + k] += A[back.x + e * WIDTH + k];
+      const own = here[layer],
+        tape = kept[layer],
+        top = layer === LAYERS - 1,
+        list = top ? asked : every,
+        some = top ? answers : count;
+      for (let e = 0; e < some; e += 1)
+        for (let k = 0; k < WIDTH; k += 1) A[own.downBias + way + k] += A[back.x + e * WIDTH + k];
       linearBack(A, tape.act, own.down, back.x, own.down + way, back.inner, some, HIDDEN, WIDTH);
-      for (let e = 0; e < some; e += 1) for (let k = 0; k < HIDDEN; k += 1) A[own.upBias + way + k] += A[back.inner + e * HIDDEN + k] *= slope(A[tape.inner + e * HIDDEN + k]);
+      for (let e = 0; e < some; e += 1)
+        for (let k = 0; k < HIDDEN; k += 1)
+          A[own.upBias + way + k] += A[back.inner + e * HIDDEN + k] *= slope(A[tape.inner + e * HIDDEN + k]);
       linearBack(A, tape.read2, own.up, back.inner, own.up + way, back.read, some, WIDTH, HIDDEN);
       A.copyWithin(back.y, back.x, back.x + some * WIDTH);
       normBack(A, back.read, own.w2, tape.hat2, tape.root2, own.w2 + way, own.b2 + way, back.y, some);
-      linearBack(A, layers[layer].map === "difference" ? tape.brought : tape.mixed, own.out, back.y, own.out + way, back.brought, some, WIDTH, WIDTH);
+      linearBack(
+        A,
+        layers[layer].map === "difference" ? tape.brought : tape.mixed,
+        own.out,
+        back.y,
+        own.out + way,
+        back.brought,
+        some,
+        WIDTH,
+        WIDTH,
+      );
       A.fill(0, back.qkv, back.qkv + count * THREE);
       attendBack(layer, list, some, n);
       if (layers[layer].turned) turn(A, back.qkv, count, n, cos, sin, -1);
       linearBack(A, tape.read1, own.qkv, back.qkv, own.qkv + way, back.read, count, WIDTH, THREE);
       A.fill(0, back.x, back.x + count * WIDTH);
-      for (let e = 0; e < some; e += 1) for (let k = 0; k < WIDTH; k += 1) A[back.x + list[e] * WIDTH + k] += A[back.y + e * WIDTH + k];
+      for (let e = 0; e < some; e += 1)
+        for (let k = 0; k < WIDTH; k += 1) A[back.x + list[e] * WIDTH + k] += A[back.y + e * WIDTH + k];
       normBack(A, back.read, own.w1, tape.hat1, tape.root1, own.w1 + way, own.b1 + way, back.x, count);
     }
     for (let t = 0; t < count; t += 1) for (let k = 0; k < WIDTH; k += 1) {
@@ -404,8 +524,24 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
 
   const view = (at, count) => A.subarray(at, at + count);
   return {
-    design, vocabulary, parts, forward, backward, adam, layers, turns, act, places: straight, all: every, bytes: A.byteLength, width: WIDTH,
-    weights: view(weights, size), gradients: view(gradients, size), logits: view(last.logits, tokens * vocabulary), states: view(last.read, wide), reached: view(back.x, wide),
+    design,
+    vocabulary,
+    parts,
+    forward,
+    backward,
+    adam,
+    layers,
+    turns,
+    act,
+    places: straight,
+    all: every,
+    bytes: A.byteLength,
+    width: WIDTH,
+    weights: view(weights, size),
+    gradients: view(gradients, size),
+    logits: view(last.logits, tokens * vocabulary),
+    states: view(last.read, wide),
+    reached: view(back.x, wide),
     /** The maps of the last call in a layer, (asked, 4, n); of a difference, both maps of both heads. */
     maps: (layer) => view(kept[layer].map, (layer === LAYERS - 1 ? now.answers : now.count) * MAPS * now.n),
     scaleAtStart: 1 / Math.log(TRAINED),

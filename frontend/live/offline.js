@@ -10,8 +10,11 @@ self.addEventListener("install", (event) => event.waitUntil((async () => {
   await self.skipWaiting();
 })()));
 
-self.addEventListener("activate", (event) => event.waitUntil((async () => {
-  for (const name of await caches.keys()) if (name.startsWith("connection-bottlenecks-page-") && name !== KEPT) await caches.delete(name);
+self.addEventListener("activate", (event) =>
+  event.waitUntil(
+    (async () => {
+      for (const name of await caches.keys())
+        if (name.startsWith("connection-bottlenecks-page-") && name !== KEPT) await caches.delete(name);
   await self.clients.claim();
 })()));
 

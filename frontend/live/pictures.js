@@ -1,5 +1,6 @@
 // Pictures of the page "Try it": bars and curves as SVG with words, maps on a canvas.
-const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+const escape = (text) =>
+  String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const COLOURS = ["blue", "orange"];
 
 /**
@@ -11,7 +12,10 @@ export function say(x, digits = 2) {
   if (!Number.isFinite(x)) return "–";
   if (x === 0) return "0";
   const size = Math.abs(x);
-  if (size >= 1e-3 && size < 1e5) return (size >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(digits)))).replace("-", "−");
+  if (size >= 1e-3 && size < 1e5)
+    return (
+      size >= 100 ? Math.round(x).toLocaleString("en-US") : String(Number(x.toPrecision(digits)))
+    ).replace("-", "−");
   const [front, power] = x.toExponential(digits - 1).split("e");
   return `${front.replace("-", "−")} × 10${[...String(Number(power))].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("")}`;
 }
@@ -28,7 +32,12 @@ export function bars(rows, what, alt, room) {
   const high = 12 * each + 12, left = room < 520 ? 110 : 150, full = Math.min(room, 660), wide = full - left - 95;
   const lines = rows.map(({ name, values }, k) => {
     const y = 26 + k * high;
-    const inside = values.map((value, i) => `<rect x="${left}" y="${y + 12 * i}" width="${((value / most) * wide).toFixed(1)}" height="10" fill="var(--${COLOURS[i]})"/><text x="${left + (value / most) * wide + 6}" y="${y + 10 + 12 * i}">${say(value)}</text>`).join("");
+    const inside = values
+      .map(
+        (value, i) =>
+          `<rect x="${left}" y="${y + 12 * i}" width="${((value / most) * wide).toFixed(1)}" height="10" fill="var(--${COLOURS[i]})"/><text x="${left + (value / most) * wide + 6}" y="${y + 10 + 12 * i}">${say(value)}</text>`,
+      )
+      .join("");
     return `<text x="${left - 8}" y="${y + 5 + 6 * each}" text-anchor="end">${escape(name.length * 9 > left ? `${name.slice(0, Math.floor(left / 9) - 1)}…` : name)}</text>${inside}`;
   });
   return `<svg viewBox="0 0 ${full} ${30 + rows.length * high}" style="max-width:${full}px" role="img" aria-label="${escape(alt)}"><text class="quiet" x="${left}" y="14">${escape(what)}</text>${lines.join("")}</svg>`;
@@ -45,15 +54,35 @@ export function bars(rows, what, alt, room) {
 export function curves(lines, xlabel, ylabel, alt, room) {
   const all = lines.flatMap(({ values }) => values).filter((x) => x > 0);
   if (!all.length) return "<p>The two prompts have the same states.</p>";
-  const low = Math.floor(Math.log10(Math.min(...all))), high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(...all))));
-  const full = Math.min(room, 760), narrow = full < 560, n = lines[0].values.length, [l, r, t, b] = [58, full - (narrow ? 10 : 205), 24, 300];
-  const x = (k) => l + (k / (n - 1)) * (r - l), y = (v) => b - ((Math.log10(Math.max(v, 10 ** low)) - low) / (high - low)) * (b - t);
-  const grid = Array.from({ length: high - low + 1 }, (_, k) => `<line class="grid" x1="${l}" x2="${x(n - 1)}" y1="${y(10 ** (low + k))}" y2="${y(10 ** (low + k))}"/><text class="quiet" x="${l - 8}" y="${y(10 ** (low + k)) + 5}" text-anchor="end">${say(10 ** (low + k), 1)}</text>`);
-  const ticks = Array.from({ length: Math.floor((n - 1) / 5) + 1 }, (_, k) => `<text class="quiet" x="${x(5 * k)}" y="${b + 18}" text-anchor="middle">${5 * k}</text>`);
+  const low = Math.floor(Math.log10(Math.min(...all))),
+    high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(...all))));
+  const full = Math.min(room, 760),
+    narrow = full < 560,
+    n = lines[0].values.length,
+    [l, r, t, b] = [58, full - (narrow ? 10 : 205), 24, 300];
+  const x = (k) => l + (k / (n - 1)) * (r - l),
+    y = (v) => b - ((Math.log10(Math.max(v, 10 ** low)) - low) / (high - low)) * (b - t);
+  const grid = Array.from(
+    { length: high - low + 1 },
+    (_, k) =>
+      `<line class="grid" x1="${l}" x2="${x(n - 1)}" y1="${y(10 ** (low + k))}" y2="${y(10 ** (low + k))}"/><text class="quiet" x="${l - 8}" y="${y(10 ** (low + k)) + 5}" text-anchor="end">${say(10 ** (low + k), 1)}</text>`,
+  );
+  const ticks = Array.from(
+    { length: Math.floor((n - 1) / 5) + 1 },
+    (_, k) => `<text class="quiet" x="${x(5 * k)}" y="${b + 18}" text-anchor="middle">${5 * k}</text>`,
+  );
   let floor = -Infinity; // names at the lines' ends, pushed apart
-  const ends = lines.map((line) => ({ line, y: y(line.values[n - 1]) })).sort((p, q) => p.y - q.y).map(({ line, y: wanted }) => ({ ...line, at: (floor = Math.max(wanted, floor + 19)) }));
-  const paths = ends.map(({ name, colour, values, dashed, at }) => `<path d="M${values.map((v, k) => `${x(k).toFixed(1)} ${y(v).toFixed(1)}`).join("L")}" fill="none" stroke="var(--${colour})" stroke-width="2.5" ${dashed ? 'stroke-dasharray="6 5"' : ""}/>${narrow ? "" : `<text x="${x(n - 1) + 8}" y="${at + 5}" style="fill:var(--${colour})">${escape(name)}</text>`}`);
-  const key = narrow ? `<div class="live-key">${lines.map(({ name, colour, dashed }) => `<span style="color:var(--${colour})">${dashed ? "╌" : "━"} ${escape(name)}</span>`).join("")}</div>` : "";
+  const ends = lines
+    .map((line) => ({ line, y: y(line.values[n - 1]) }))
+    .sort((p, q) => p.y - q.y)
+    .map(({ line, y: wanted }) => ({ ...line, at: (floor = Math.max(wanted, floor + 19)) }));
+  const paths = ends.map(
+    ({ name, colour, values, dashed, at }) =>
+      `<path d="M${values.map((v, k) => `${x(k).toFixed(1)} ${y(v).toFixed(1)}`).join("L")}" fill="none" stroke="var(--${colour})" stroke-width="2.5" ${dashed ? 'stroke-dasharray="6 5"' : ""}/>${narrow ? "" : `<text x="${x(n - 1) + 8}" y="${at + 5}" style="fill:var(--${colour})">${escape(name)}</text>`}`,
+  );
+  const key = narrow
+    ? `<div class="live-key">${lines.map(({ name, colour, dashed }) => `<span style="color:var(--${colour})">${dashed ? "╌" : "━"} ${escape(name)}</span>`).join("")}</div>`
+    : "";
   return `${key}<svg viewBox="0 0 ${full} 345" style="max-width:${full}px" role="img" aria-label="${escape(alt)}">${grid.join("")}${ticks.join("")}<text class="quiet" x="${(l + x(n - 1)) / 2}" y="${b + 38}" text-anchor="middle">${escape(xlabel)}</text><text class="quiet" x="${l}" y="${t - 9}">${escape(ylabel)}</text>${paths.join("")}</svg>`;
 }
 
@@ -69,8 +98,10 @@ function paint(image, x0, y0, side, map, n, from, to) {
     for (let px = 0; px < side; px += 1) {
       const j0 = Math.floor((px * n) / side), j1 = Math.max(j0 + 1, Math.floor(((px + 1) * n) / side));
       let weight = 0;
-      for (let i = i0; i < i1; i += 1) for (let j = j0; j < j1; j += 1) if (map[i * n + j] > weight) weight = map[i * n + j];
-      const share = Math.sqrt(weight), at = 4 * ((y0 + py) * image.width + x0 + px);
+      for (let i = i0; i < i1; i += 1)
+        for (let j = j0; j < j1; j += 1) if (map[i * n + j] > weight) weight = map[i * n + j];
+      const share = Math.sqrt(weight),
+        at = 4 * ((y0 + py) * image.width + x0 + px);
       for (let c = 0; c < 3; c += 1) image.data[at + c] = from[c] + share * (to[c] - from[c]);
       image.data[at + 3] = 255;
     }

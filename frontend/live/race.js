@@ -4,27 +4,53 @@ import { learner, RANGE } from "./learn.js";
 
 /** What can be exchanged, and what each choice is called. */
 export const PARTS = {
-  positions: { RoPE: "RoPE", none: "none", ALiBi: "ALiBi", random: "RoPE, random places", mixed: "RoPE below, none above", learned: "learned, as in Build it" },
+  positions: {
+    RoPE: "RoPE",
+    none: "none",
+    ALiBi: "ALiBi",
+    random: "RoPE, random places",
+    mixed: "RoPE below, none above",
+    learned: "learned, as in Build it",
+  },
   window: { 0: "none", 8: "8 tokens in layer 1" },
   map: { softmax: "softmax", scaled: "scaled softmax", difference: "difference of two maps", stick: "stick-breaking" },
 };
 const ENTRIES = {
-  "RoPE 0 softmax": "RoPE", "none 0 softmax": "NoPE", "ALiBi 0 softmax": "ALiBi", "random 0 softmax": "RoPE, random positions", "RoPE 8 softmax": "sliding window",
-  "mixed 0 softmax": "RoPE below, NoPE above", "mixed 8 softmax": "local RoPE, global NoPE", "RoPE 0 scaled": "scalable softmax", "none 0 scaled": "NoPE, scalable softmax",
-  "none 0 stick": "NoPE, stick-breaking", "RoPE 0 difference": "differential", "none 0 difference": "NoPE, differential",
-  "mixed 8 scaled": "local RoPE, global NoPE + scalable softmax", "mixed 8 stick": "local RoPE, global NoPE + stick-breaking",
+  "RoPE 0 softmax": "RoPE",
+  "none 0 softmax": "NoPE",
+  "ALiBi 0 softmax": "ALiBi",
+  "random 0 softmax": "RoPE, random positions",
+  "RoPE 8 softmax": "sliding window",
+  "mixed 0 softmax": "RoPE below, NoPE above",
+  "mixed 8 softmax": "local RoPE, global NoPE",
+  "RoPE 0 scaled": "scalable softmax",
+  "none 0 scaled": "NoPE, scalable softmax",
+  "none 0 stick": "NoPE, stick-breaking",
+  "RoPE 0 difference": "differential",
+  "none 0 difference": "NoPE, differential",
+  "mixed 8 scaled": "local RoPE, global NoPE + scalable softmax",
+  "mixed 8 stick": "local RoPE, global NoPE + stick-breaking",
 };
 /** The race's name of a design, "" where it has none. */
 export const entryOf = ({ positions, window, map }) => ENTRIES[`${positions} ${window} ${map}`] ?? "";
 
 /** Why a design cannot be, in a sentence, or "". */
 export function refused({ positions, window, map }) {
-  if (map === "difference" && positions !== "mixed" && (window || !["RoPE", "none"].includes(positions))) return "The race's difference of two maps sees all tokens, with RoPE or without positions: choose other positions, or no window.";
+  if (map === "difference" && positions !== "mixed" && (window || !["RoPE", "none"].includes(positions)))
+    return "The race's difference of two maps sees all tokens, with RoPE or without positions: choose other positions, or no window.";
   return "";
 }
 
 // The race's rate, those that the page offers, and where another one learned sooner at the trained length (data/race_plateau.csv).
-export const RATE = 5e-3, RATES = [0.001, 0.002, 0.005, 0.01], WARMUP = 20, ROWS = 32, TRAINED = 16, STEPS = 1000, CHECKED = 100, LEARNED = 0.98, LENGTHS = [16, 32, 64, 128];
+export const RATE = 5e-3,
+  RATES = [0.001, 0.002, 0.005, 0.01],
+  WARMUP = 20,
+  ROWS = 32,
+  TRAINED = 16,
+  STEPS = 1000,
+  CHECKED = 100,
+  LEARNED = 0.98,
+  LENGTHS = [16, 32, 64, 128];
 const BEST = { "retrieval: local RoPE, global NoPE": 0.002 };
 /** The learning rate at which this design learns the task best, of those that were run; the race's where only one was. */
 export const bestRate = (task, design) => BEST[`${task}: ${entryOf(design)}`] ?? RATE;
@@ -64,20 +90,39 @@ const KEYS = [..."abcdefgh"], VALUES = [..."0123"], ASKED = 4;
 // A row: its tokens, and answers as [place, token, the place that says it], which is called `says`. n is null in training, else the length of a test.
 export const TASKS = {
   retrieval: {
-    what: "find a pair by its key", example: "a1 c0 b1 … ?b has the answer 1", tested: 64, unit: "pairs", says: "its pair", chance: 1 / 4,
-    vocabulary: ["<pad>", ...VALUES, ...KEYS.map((key) => `?${key}`), ...KEYS.flatMap((key) => VALUES.map((value) => key + value)), "|"],
+    what: "find a pair by its key",
+    example: "a1 c0 b1 … ?b has the answer 1",
+    tested: 64,
+    unit: "pairs",
+    says: "its pair",
+    chance: 1 / 4,
+    vocabulary: [
+      "<pad>",
+      ...VALUES,
+      ...KEYS.map((key) => `?${key}`),
+      ...KEYS.flatMap((key) => VALUES.map((value) => key + value)),
+      "|",
+    ],
     length: (random) => 4 + whole(random, TRAINED - 3), // one for a batch
     row(random, n) {
       const order = shuffled(random, KEYS.length), places = shuffled(random, n).slice(0, ASKED);
       const keys = Array.from({ length: n }, () => order[ASKED + whole(random, KEYS.length - ASKED)]);
       places.forEach((place, k) => { keys[place] = order[k]; });
       const values = keys.map(() => whole(random, VALUES.length));
-      const ids = [...keys.map((key, k) => 13 + VALUES.length * key + values[k]), ...order.slice(0, ASKED).map((key) => 5 + key)];
+      const ids = [
+        ...keys.map((key, k) => 13 + VALUES.length * key + values[k]),
+        ...order.slice(0, ASKED).map((key) => 5 + key),
+      ];
       return { ids, answers: places.map((place, k) => [n + k, 1 + values[place], place]) };
     },
   },
   last: {
-    what: "copy the last digit", example: "<s> 1 1 0 last has the answer 0", tested: 128, unit: "digits", says: "the last digit", chance: 3 / 4,
+    what: "copy the last digit",
+    example: "<s> 1 1 0 last has the answer 0",
+    tested: 128,
+    unit: "digits",
+    says: "the last digit",
+    chance: 3 / 4,
     vocabulary: ["<pad>", "<s>", "first", "last", "0", "1", "|"],
     length: () => null, // one for each row
     row(random, n) {
@@ -86,11 +131,27 @@ export const TASKS = {
     },
   },
   counting: {
-    what: "count the y", example: "<s> x y y has the answer 2", tested: 128, unit: "letters", says: "the last letter", chance: 1 / (TRAINED + 1),
-    vocabulary: ["<pad>", "<s>", "=", ...Array.from({ length: TRAINED + 1 }, (_, k) => String(k)), "x", "y", "|"],
+    what: "count the y",
+    example: "<s> x y y has the answer 2",
+    tested: 128,
+    unit: "letters",
+    says: "the last letter",
+    chance: 1 / (TRAINED + 1),
+    vocabulary: [
+      "<pad>",
+      "<s>",
+      "=",
+      ...Array.from({ length: TRAINED + 1 }, (_, k) => String(k)),
+      "x",
+      "y",
+      "|",
+    ],
     length: () => null,
     row(random, n) {
-      const share = random(), found = n ? letters(random, n, Math.min(n, TRAINED)) : Array.from({ length: TRAINED }, () => (random() < share ? 1 : 0));
+      const share = random(),
+        found = n
+          ? letters(random, n, Math.min(n, TRAINED))
+          : Array.from({ length: TRAINED }, () => (random() < share ? 1 : 0));
       let count = 0;
       const answers = found.map((y, k) => [k + 1, 3 + (count += y), k + 1]);
       return { ids: [1, ...found.map((y) => 20 + y)], answers: n ? answers.slice(-1) : answers };
@@ -100,8 +161,13 @@ export const TASKS = {
 
 /** Rows of one batch, filled up on the right with tokens 0: what `forward` and `backward` read. */
 export function batch(task, random, rows, n = null) {
-  const length = n ?? task.length(random), drawn = Array.from({ length: rows }, () => task.row(random, length));
-  const longest = Math.max(...drawn.map(({ ids }) => ids.length)), ids = new Int32Array(rows * longest), asked = [], targets = [], sources = [];
+  const length = n ?? task.length(random),
+    drawn = Array.from({ length: rows }, () => task.row(random, length));
+  const longest = Math.max(...drawn.map(({ ids }) => ids.length)),
+    ids = new Int32Array(rows * longest),
+    asked = [],
+    targets = [],
+    sources = [];
   drawn.forEach(({ ids: own, answers }, row) => {
     ids.set(own, row * longest);
     for (const [place, token, source] of answers) {
@@ -119,7 +185,8 @@ export function drawn(random, n) {
 }
 
 /** Where a row of n tokens stands. */
-export const placesOf = (own, n, random = null) => (own.design.positions === "random" ? drawn(random ?? generator(STREAMS.places, n), n) : own.places);
+export const placesOf = (own, n, random = null) =>
+  own.design.positions === "random" ? drawn(random ?? generator(STREAMS.places, n), n) : own.places;
 
 /** An untrained decoder of a design: its weights are drawn as PyTorch draws them, by the seed. */
 export function begun(design, task, seed, room) {
@@ -135,7 +202,8 @@ export function begun(design, task, seed, room) {
 
 /** One step on the batch of its number; its loss. */
 export function stepped(own, task, seed, step, rate = RATE) {
-  const random = generator(STREAMS.training, seed, step), { ids, rows, n, asked, targets } = batch(TASKS[task], random, ROWS);
+  const random = generator(STREAMS.training, seed, step),
+    { ids, rows, n, asked, targets } = batch(TASKS[task], random, ROWS);
   own.forward(ids, rows, n, asked, asked.length, placesOf(own, n, random));
   const loss = own.backward(targets);
   own.adam(rate * Math.min(1, step / WARMUP));
@@ -146,7 +214,8 @@ export function stepped(own, task, seed, step, rate = RATE) {
 function answered(own, { ids, rows, n, asked, targets }, room = 640) {
   const some = Math.max(1, Math.floor(room / n)), each = asked.length / rows, v = own.vocabulary, found = [];
   for (let row = 0; row < rows; row += some) {
-    const count = Math.min(some, rows - row), here = asked.slice(row * each, (row + count) * each).map((t) => t - row * n);
+    const count = Math.min(some, rows - row),
+      here = asked.slice(row * each, (row + count) * each).map((t) => t - row * n);
     own.forward(ids.subarray(row * n, (row + count) * n), count, n, here, here.length, placesOf(own, n));
     for (let e = 0; e < here.length; e += 1) {
       let best = 0;
@@ -178,7 +247,12 @@ export function look(own, task, n) {
   own.forward(asked.ids, 1, asked.n, own.all, asked.n, placesOf(own, asked.n));
   const maps = [0, 1].map((layer) => Float32Array.from(own.maps(layer))), words = TASKS[task].vocabulary;
   return {
-    n: asked.n, maps, words: [...asked.ids].map((id) => words[id]), source: asked.sources.at(-1), answer: words[found.at(-1)], right: words[asked.targets.at(-1)],
+    n: asked.n,
+    maps,
+    words: [...asked.ids].map((id) => words[id]),
+    source: asked.sources.at(-1),
+    answer: words[found.at(-1)],
+    right: words[asked.targets.at(-1)],
   };
 }
 
@@ -198,9 +272,15 @@ export function run(design, task, seed, room, watch = (_step, _loss, _own) => {}
 
 /** The weights in float32, with what they are in the head of the file. */
 export function toFile(own, facts) {
-  const entries = own.parts.map(({ name, shape, at, size }) => [name, { dtype: "F32", shape, data_offsets: [4 * at, 4 * (at + size)] }]);
-  const text = new TextEncoder().encode(JSON.stringify({ __metadata__: facts, ...Object.fromEntries(entries) }));
-  const head = Math.ceil(text.length / 8) * 8, bytes = new Uint8Array(8 + head + 4 * own.weights.length).fill(32, 8, 8 + head);
+  const entries = own.parts.map(({ name, shape, at, size }) => [
+    name,
+    { dtype: "F32", shape, data_offsets: [4 * at, 4 * (at + size)] },
+  ]);
+  const text = new TextEncoder().encode(
+    JSON.stringify({ __metadata__: facts, ...Object.fromEntries(entries) }),
+  );
+  const head = Math.ceil(text.length / 8) * 8,
+    bytes = new Uint8Array(8 + head + 4 * own.weights.length).fill(32, 8, 8 + head);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(head), true);
   bytes.set(text, 8);
   new Float32Array(bytes.buffer, 8 + head).set(own.weights);
@@ -220,18 +300,38 @@ export function fromFile(buffer, room) {
     throw none("its head cannot be read");
   }
   if (!tensors || typeof tensors !== "object") throw none("its head cannot be read");
-  const facts = tensors.__metadata__ ?? {}, has = (part) => Object.keys(tensors).some((name) => name.includes(part)), [vocabulary] = tensors["embedding.weight"]?.shape ?? [0];
+  const facts = tensors.__metadata__ ?? {},
+    has = (part) => Object.keys(tensors).some((name) => name.includes(part)),
+    [vocabulary] = tensors["embedding.weight"]?.shape ?? [0];
   const task = Object.keys(TASKS).find((name) => [0, 1].includes(TASKS[name].vocabulary.length - vocabulary)); // with or without the separator
   if (!task) throw none("it is of another vocabulary");
-  let design = { positions: has("where.table") ? "learned" : "none", window: 0, map: has("lambdas") ? "difference" : has("weigh.scale") ? "scaled" : "softmax" };
+  let design = {
+    positions: has("where.table") ? "learned" : "none",
+    window: 0,
+    map: has("lambdas") ? "difference" : has("weigh.scale") ? "scaled" : "softmax",
+  };
   try {
     design = { ...design, ...JSON.parse(facts.design ?? "{}") };
-  } catch { /* as its weights say */ }
-  if (Object.entries(PARTS).some(([part, names]) => !Object.hasOwn(names, design[part])) || refused(design)) throw none("it is of a design that this page does not know");
+  } catch {
+    /* as its weights say */
+  }
+  if (Object.entries(PARTS).some(([part, names]) => !Object.hasOwn(names, design[part])) || refused(design))
+    throw none("it is of a design that this page does not know");
   const own = learner(design, vocabulary, room);
   for (const { name, shape, at, size } of own.parts) {
-    const { dtype, shape: theirs, data_offsets: [from, to] } = tensors[name] ?? { data_offsets: [0, 0] }, wide = { F32: 4, F64: 8 }[dtype];
-    if (!wide || String(theirs) !== String(shape) || to - from !== wide * size || 8 + head + to > buffer.byteLength) throw none(`${name} is missing or of another shape`);
+    const {
+        dtype,
+        shape: theirs,
+        data_offsets: [from, to],
+      } = tensors[name] ?? { data_offsets: [0, 0] },
+      wide = { F32: 4, F64: 8 }[dtype];
+    if (
+      !wide ||
+      String(theirs) !== String(shape) ||
+      to - from !== wide * size ||
+      8 + head + to > buffer.byteLength
+    )
+      throw none(`${name} is missing or of another shape`);
     const bytes = buffer.slice(8 + head + from, 8 + head + to);
     own.weights.set(wide === 4 ? new Float32Array(bytes) : new Float64Array(bytes), at);
   }

@@ -3,13 +3,19 @@ import { prefixes, unpacked } from "./decoder.js";
 import { say } from "./pictures.js";
 
 const root = document.getElementById("small");
-const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+const escape = (text) =>
+  String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const MOST = 64;
 let models, shown = { model: "", letters: "", n: 12, ask: "last" };
 
 /** Letters again and again, up to a length. */
 const string = (letters, n) => letters.repeat(Math.ceil(n / letters.length)).slice(0, n);
-const right = (model, text, ask) => (model.task === "RunningCount" ? String([...text].filter((c) => c === "y").length) : ask === "first" ? text[0] : text.at(-1));
+const right = (model, text, ask) =>
+  model.task === "RunningCount"
+    ? String([...text].filter((c) => c === "y").length)
+    : ask === "first"
+      ? text[0]
+      : text.at(-1);
 
 /** Answer, margin and distance after each of the first `MOST` letters, and one more for the distance. */
 let kept = {};
@@ -24,18 +30,36 @@ function curve({ model: name, letters, ask }) {
     const others = logits.filter((_, id) => id !== wanted);
     let apart = 0;
     for (let i = 0; i < state.length; i += 1) apart += Math.abs(state[i] - found[k + 1].state[i]);
-    return { text, answer: model.vocabulary[best], right: right(model, text, ask), margin: wanted < 0 ? NaN : logits[wanted] - Math.max(...others), distance: apart };
+    return {
+      text,
+      answer: model.vocabulary[best],
+      right: right(model, text, ask),
+      margin: wanted < 0 ? NaN : logits[wanted] - Math.max(...others),
+      distance: apart,
+    };
   });
   kept = { key, rows };
   return rows;
 }
 
 const plot = (values, n, colour, title, room, trained) => {
-  const finite = values.filter(Number.isFinite), low = Math.min(0, ...finite), high = Math.max(0.1, ...finite);
-  const [l, r, t, b] = [52, room - 12, 26, 190], x = (k) => l + ((k - 1) / (MOST - 1)) * (r - l), y = (v) => b - ((v - low) / (high - low)) * (b - t);
+  const finite = values.filter(Number.isFinite),
+    low = Math.min(0, ...finite),
+    high = Math.max(0.1, ...finite);
+  const [l, r, t, b] = [52, room - 12, 26, 190],
+    x = (k) => l + ((k - 1) / (MOST - 1)) * (r - l),
+    y = (v) => b - ((v - low) / (high - low)) * (b - t);
   let pen = "M";
-  const path = values.map((v, k) => (Number.isFinite(v) ? `${pen}${((pen = "L"), x(k + 1).toFixed(1))} ${y(v).toFixed(1)}` : ((pen = "M"), ""))).join("");
-  const dot = Number.isFinite(values[n - 1]) ? `<circle cx="${x(n)}" cy="${y(values[n - 1])}" r="7" fill="var(--${colour})"/>` : "";
+  const path = values
+    .map((v, k) =>
+      Number.isFinite(v)
+        ? `${pen}${((pen = "L"), x(k + 1).toFixed(1))} ${y(v).toFixed(1)}`
+        : ((pen = "M"), ""),
+    )
+    .join("");
+  const dot = Number.isFinite(values[n - 1])
+    ? `<circle cx="${x(n)}" cy="${y(values[n - 1])}" r="7" fill="var(--${colour})"/>`
+    : "";
   return `<svg viewBox="0 0 ${room} 232" style="max-width:${room}px" role="img" aria-label="${escape(title)} by length; at ${n} letters ${say(values[n - 1])}">
 <rect x="${l}" y="${t}" width="${x(Math.min(trained, MOST)) - l}" height="${b - t}" fill="var(--wash)"/>
 <line class="axis" x1="${l}" x2="${r}" y1="${y(0)}" y2="${y(0)}"/><text x="${l}" y="15">${escape(title)}</text>
@@ -51,11 +75,27 @@ function draw() {
   root.querySelector(".small-n").textContent = `${shown.n} letters`;
   const wrong = rows.find((each) => each.answer !== each.right);
   const outside = Number.isNaN(now.margin) ? "; it has no token for that" : "";
-  root.querySelector(".live-says").textContent = `${now.text.length > 24 ? `${now.text.slice(0, 22)}…` : now.text}: it answers ${now.answer}, right is ${now.right}${outside}. ${wrong ? `First wrong at ${wrong.text.length} letters.` : `Right at every length up to ${MOST}.`}`;
+  root.querySelector(".live-says").textContent =
+    `${now.text.length > 24 ? `${now.text.slice(0, 22)}…` : now.text}: it answers ${now.answer}, right is ${now.right}${outside}. ${wrong ? `First wrong at ${wrong.text.length} letters.` : `Right at every length up to ${MOST}.`}`;
   const room = Math.min(640, Math.max(300, root.querySelector(".small-plots").clientWidth));
   const width = room > 620 || root.clientWidth < 700 ? room : Math.floor(root.clientWidth / 2) - 12;
-  root.querySelector(".small-plots").innerHTML = plot(rows.map((each) => each.margin), shown.n, "blue", "margin of the right answer (logits)", width, model.lengths[1])
-    + plot(rows.map((each) => each.distance), shown.n, "orange", "distance to one letter more (L1)", width, model.lengths[1]);
+  root.querySelector(".small-plots").innerHTML =
+    plot(
+      rows.map((each) => each.margin),
+      shown.n,
+      "blue",
+      "margin of the right answer (logits)",
+      width,
+      model.lengths[1],
+    ) +
+    plot(
+      rows.map((each) => each.distance),
+      shown.n,
+      "orange",
+      "distance to one letter more (L1)",
+      width,
+      model.lengths[1],
+    );
   root.dataset.drawn = shown.n;
 }
 
@@ -71,15 +111,21 @@ async function begin() {
   style.href = new URL("live.css", import.meta.url).href;
   document.head.append(style);
   const answer = await fetch(new URL("small.json", import.meta.url));
-  models = Object.fromEntries(Object.entries(await answer.json()).map(([name, written]) => [name, unpacked(written)]));
-  root.innerHTML = `<div class="live-row"><label>model <select data-small="model">${Object.entries(models).map(([name, { what }]) => `<option value="${name}">${escape(what)}</option>`).join("")}</select></label>
+  models = Object.fromEntries(
+    Object.entries(await answer.json()).map(([name, written]) => [name, unpacked(written)]),
+  );
+  root.innerHTML = `<div class="live-row"><label>model <select data-small="model">${Object.entries(models)
+    .map(([name, { what }]) => `<option value="${name}">${escape(what)}</option>`)
+    .join("")}</select></label>
 <label>letters <input type="text" class="short" data-small="letters" maxlength="${MOST}" autocomplete="off" spellcheck="false"></label>
 <label class="small-ask">asked for <select data-small="ask"><option value="last">the last one</option><option value="first">the first one</option></select></label></div>
 <div class="live-row"><label style="flex:1 1 20rem">length <input type="range" data-small="n" min="1" max="${MOST}" style="flex:1 1 10rem"> <output class="small-n"></output></label></div>
 <p class="live-says" aria-live="polite"></p><div class="live-both small-plots"></div><p class="live-error" role="alert"></p>`;
   const ground = () => {
     const theme = document.documentElement.dataset.theme;
-    root.dataset.ground = (theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches) ? "dark" : "light";
+    root.dataset.ground = (theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches)
+      ? "dark"
+      : "light";
   };
   ground();
   new MutationObserver(ground).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
@@ -106,7 +152,12 @@ async function begin() {
   const asked = new URLSearchParams(location.hash.slice(1)), letters = asked.get("letters") ?? "";
   choose(Object.hasOwn(models, asked.get("model")) ? asked.get("model") : Object.keys(models)[0]);
   root.querySelector("[data-small=model]").value = shown.model;
-  if (letters && letters.length <= MOST && [...letters].every((c) => (models[shown.model].task === "RunningCount" ? "xy" : "01").includes(c))) shown.letters = letters;
+  if (
+    letters &&
+    letters.length <= MOST &&
+    [...letters].every((c) => (models[shown.model].task === "RunningCount" ? "xy" : "01").includes(c))
+  )
+    shown.letters = letters;
   shown.n = Math.min(MOST, Math.max(1, Math.round(Number(asked.get("n"))) || shown.n));
   shown.ask = asked.get("ask") === "first" ? "first" : "last";
   root.querySelector("[data-small=letters]").value = shown.letters;
@@ -114,4 +165,7 @@ async function begin() {
   draw();
 }
 
-if (location.protocol !== "file:") begin().catch(() => { root.textContent = "The small models could not be loaded: small.json is not beside this page."; });
+if (location.protocol !== "file:")
+  begin().catch(() => {
+    root.textContent = "The small models could not be loaded: small.json is not beside this page.";
+  });

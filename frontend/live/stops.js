@@ -7,11 +7,25 @@ const BITS = { bf16: 8, fp16: 11, fp32: 24 };
 const CHOICES = {
   hear: ["each layer sees", [8, 16, 4, 2].map((w) => [w, `${w} tokens`])],
   collapse: ["stored as", Object.keys(BITS).map((type) => [type, type])],
-  turn: ["turns", [["swap", "fast and slow pairs exchanged"], ["none", "no pair turns"], ...["the fastest pair", "the second pair", "the third pair", "the slowest pair"].map((pair, k) => [k, `${pair} stands still`])]],
+  turn: [
+    "turns",
+    [
+      ["swap", "fast and slow pairs exchanged"],
+      ["none", "no pair turns"],
+      ...["the fastest pair", "the second pair", "the third pair", "the slowest pair"].map((pair, k) => [
+        k,
+        `${pair} stands still`,
+      ]),
+    ],
+  ],
   subtract: ["λ", [0.5, 0.25, 0.8, 1].map((x) => [x, x])],
 };
 /** A first token and n equal ones, then the question; and its answer. */
-const ROWS = { retrieval: (n) => [[13, ...Array(n).fill(19), 5], 1], last: (n) => [[1, 4, ...Array(n).fill(5), 3], 5], counting: (n) => [[1, 21, ...Array(n).fill(20)], 4] };
+const ROWS = {
+  retrieval: (n) => [[13, ...Array(n).fill(19), 5], 1],
+  last: (n) => [[1, 4, ...Array(n).fill(5), 3], 5],
+  counting: (n) => [[1, 21, ...Array(n).fill(20)], 4],
+};
 
 function rounded(x, bits) {
   if (x === 0) return 0;
@@ -44,7 +58,12 @@ const best = (list) => list.indexOf(Math.max(...list));
 /** What a choice at a stop sets in a decoder; `acted` sets it back. */
 export const ACTS = {
   hear: (own, value) => own.layers.forEach((layer) => Object.assign(layer, { window: Number(value) })),
-  turn: (own, value) => own.turns.set([...own.turns].map((x, k, all) => (value === "swap" ? all[3 - k] : value === "none" || value === String(k) ? 0 : x))),
+  turn: (own, value) =>
+    own.turns.set(
+      [...own.turns].map((x, k, all) =>
+        value === "swap" ? all[3 - k] : value === "none" || value === String(k) ? 0 : x,
+      ),
+    ),
   subtract: (own, value) => Object.assign(own.act, { lambda: Number(value) }),
 };
 
@@ -54,23 +73,62 @@ export function acted(own, { task, seed }, { stop, value, n }) {
     const [one, more] = [n, n + 1].map((count) => {
       const [ids, target] = ROWS[task](count), all = ids.length, last = Int32Array.of(all - 1);
       own.forward(Int32Array.from(ids), 1, all, last, 1, placesOf(own, all));
-      return { target, exact: [...own.states.subarray(0, own.width)], answer: best([...own.logits.subarray(0, own.vocabulary)]) };
+      return {
+        target,
+        exact: [...own.states.subarray(0, own.width)],
+        answer: best([...own.logits.subarray(0, own.vocabulary)]),
+      };
     });
-    const [was, now] = [one, more].map(({ exact }) => exact.map((x) => rounded(x, BITS[value]))), [own_, other] = [one, more].map(({ exact }) => Math.hypot(...exact.map((x, k) => x - was[k])));
-    const words = TASKS[task].vocabulary, row = ROWS[task](2)[0].map((id) => words[id]);
-    return { n, was, now, same: was.map((x, k) => x === now[k]), found: own_ < other, answers: [one, more].map(({ answer }) => words[answer]), right: words[one.target], row };
+    const [was, now] = [one, more].map(({ exact }) => exact.map((x) => rounded(x, BITS[value]))),
+      [own_, other] = [one, more].map(({ exact }) => Math.hypot(...exact.map((x, k) => x - was[k])));
+    const words = TASKS[task].vocabulary,
+      row = ROWS[task](2)[0].map((id) => words[id]);
+    return {
+      n,
+      was,
+      now,
+      same: was.map((x, k) => x === now[k]),
+      found: own_ < other,
+      answers: [one, more].map(({ answer }) => words[answer]),
+      right: words[one.target],
+      row,
+    };
   }
-  if (stop === "turn" && !own.layers.some(({ turned }) => turned)) throw new Error("This decoder turns nothing. Exchange its positions for RoPE, and train again.");
-  const row = looked(task, n), source = row.sources.at(-1), lengths = [...new Set([16, 64, n])].sort((a, b) => a - b);
-  const shares = () => lengths.map((each) => { const found = right(own, task, seed, each, each > 128 ? 8 : undefined); return found.right / found.of; });
-  const on = (maps) => maps.map((map) => map[source]), layers = [0, 1].map((layer) => weighed(own, row, layer)), layer = best(layers.map((maps) => Math.max(...on(maps))));
-  const pairs = own.layers[layer].map === "difference", m = pairs ? best(on(layers[layer])) & 2 : best(on(layers[layer]));
-  const see = () => (stop === "hear" ? heard(own, row) : weighed(own, row, layer)[m]), windows = own.layers.map(({ window }) => window), turns = own.turns.slice();
-  const was = see(), before = shares(), second = layers[layer][pairs ? m + 1 : (m + 3) % 4];
+  if (stop === "turn" && !own.layers.some(({ turned }) => turned))
+    throw new Error("This decoder turns nothing. Exchange its positions for RoPE, and train again.");
+  const row = looked(task, n),
+    source = row.sources.at(-1),
+    lengths = [...new Set([16, 64, n])].sort((a, b) => a - b);
+  const shares = () =>
+    lengths.map((each) => {
+      const found = right(own, task, seed, each, each > 128 ? 8 : undefined);
+      return found.right / found.of;
+    });
+  const on = (maps) => maps.map((map) => map[source]),
+    layers = [0, 1].map((layer) => weighed(own, row, layer)),
+    layer = best(layers.map((maps) => Math.max(...on(maps))));
+  const pairs = own.layers[layer].map === "difference",
+    m = pairs ? best(on(layers[layer])) & 2 : best(on(layers[layer]));
+  const see = () => (stop === "hear" ? heard(own, row) : weighed(own, row, layer)[m]),
+    windows = own.layers.map(({ window }) => window),
+    turns = own.turns.slice();
+  const was = see(),
+    before = shares(),
+    second = layers[layer][pairs ? m + 1 : (m + 3) % 4];
   ACTS[stop](own, value);
   try {
-    const now = stop === "subtract" ? was.map((x, j) => x - value * second[j]) : see(), after = shares();
-    return { was, now, second, source, says: TASKS[task].says, layer, head: pairs ? m / 2 : m, shares: lengths.map((each, k) => [each, before[k], after[k]]) };
+    const now = stop === "subtract" ? was.map((x, j) => x - value * second[j]) : see(),
+      after = shares();
+    return {
+      was,
+      now,
+      second,
+      source,
+      says: TASKS[task].says,
+      layer,
+      head: pairs ? m / 2 : m,
+      shares: lengths.map((each, k) => [each, before[k], after[k]]),
+    };
   } finally {
     own.layers.forEach((each, k) => Object.assign(each, { window: windows[k] }));
     own.turns.set(turns);
@@ -80,31 +138,57 @@ export function acted(own, { task, seed }, { stop, value, n }) {
 
 // The page's part
 
-const share = (x) => x.toFixed(2), number = (x) => String(Number(x.toPrecision(2))), percent = (x) => `${number(100 * x)}%`;
+const share = (x) => x.toFixed(2),
+  number = (x) => String(Number(x.toPrecision(2))),
+  percent = (x) => `${number(100 * x)}%`;
 const noise = (map, source) => Math.hypot(...map.filter((_, k) => k !== source));
 /** @type {Record<string, (found: any, value: string) => string>} */
 const SAYS = {
-  hear: ({ was, now, source, says }) => `Of what the last place hears, ${percent(was[source])} is ${says} as trained, ${percent(now[source])} now; an even share is ${percent(1 / was.length)}.`,
-  collapse: ({ n, same, found, answers, right, row }, value) => `After ${n} and after ${n + 1} equal tokens (two are ${row.join(" ")}) ${same.filter(Boolean).length} of ${same.length} numbers of its last state are the same in ${value}. A search ${found ? "still tells" : "cannot tell"} the first from the second; it answers ${answers.join(" and ")}, right is ${right}.`,
-  turn: ({ was, now, source, says }) => `The last place gives ${says} ${percent(was[source])} of this head's attention as trained, ${percent(now[source])} now.`,
+  hear: ({ was, now, source, says }) =>
+    `Of what the last place hears, ${percent(was[source])} is ${says} as trained, ${percent(now[source])} now; an even share is ${percent(1 / was.length)}.`,
+  collapse: ({ n, same, found, answers, right, row }, value) =>
+    `After ${n} and after ${n + 1} equal tokens (two are ${row.join(" ")}) ${same.filter(Boolean).length} of ${same.length} numbers of its last state are the same in ${value}. A search ${found ? "still tells" : "cannot tell"} the first from the second; it answers ${answers.join(" and ")}, right is ${right}.`,
+  turn: ({ was, now, source, says }) =>
+    `The last place gives ${says} ${percent(was[source])} of this head's attention as trained, ${percent(now[source])} now.`,
   subtract({ was, now, second, source, says }) {
     const [left, kept] = [noise(now, source) / noise(was, source), now[source] / was[source]];
-    const cosine = was.reduce((sum, x, k) => sum + (k === source ? 0 : x * second[k]), 0) / (noise(was, source) * noise(second, source));
+    const cosine =
+      was.reduce((sum, x, k) => sum + (k === source ? 0 : x * second[k]), 0) /
+      (noise(was, source) * noise(second, source));
     return `The noise is now ${number(left)} times as large, the weight of ${says} ${number(kept)} times: it ${kept > left ? "gains" : "loses"}. The two noises have cosine ${share(cosine)}.`;
   },
 };
-const TITLES = { hear: ["whom the last place hears, as trained", "and now"], collapse: ["32 numbers of the last state", "and after one token more; squares: the same"], turn: ["its attention as trained", "and now"], subtract: ["its attention", "less λ times the map before; grey: below 0"] };
+const TITLES = {
+  hear: ["whom the last place hears, as trained", "and now"],
+  collapse: ["32 numbers of the last state", "and after one token more; squares: the same"],
+  turn: ["its attention as trained", "and now"],
+  subtract: ["its attention", "less λ times the map before; grey: below 0"],
+};
 
 /** Two rows of bars, one below the other; the frame's colour marks the answer. */
 function bars({ was, now, source, same }, [one, two], room, alt) {
-  const most = Math.max(...[...was, ...now].map(Math.abs)), signed = Boolean(same) || now.some((x) => x < 0), gap = room / was.length, tall = signed ? 36 : 66;
-  const row = (list, base) => list.map((x, k) => {
+  const most = Math.max(...[...was, ...now].map(Math.abs)),
+    signed = Boolean(same) || now.some((x) => x < 0),
+    gap = room / was.length,
+    tall = signed ? 36 : 66;
+  const row = (list, base) =>
+    list
+      .map((x, k) => {
     const high = Math.max(0.5, (tall * Math.abs(x)) / most);
     return `<rect x="${(k * gap + gap / 10).toFixed(2)}" y="${(x < 0 ? base : base - high).toFixed(1)}" width="${(0.8 * gap).toFixed(2)}" height="${high.toFixed(1)}" fill="var(--${k === source ? "orange" : x < 0 && !same ? "quiet" : "blue"})"/>`;
-  }).join("");
-  const base = (top) => top + tall + 6, line = (y) => `<line class="axis" x1="0" x2="${room}" y1="${y}" y2="${y}"/>`;
-  const text = (y, words) => `<text class="quiet" x="0" y="${y}">${words}</text>`, second = base(24) + (signed ? tall : 0) + 26;
-  const marks = (same ?? []).map((yes, k) => (yes ? `<rect x="${(k * gap + gap / 10).toFixed(2)}" y="${base(second) + tall + 6}" width="${(0.8 * gap).toFixed(2)}" height="10" fill="currentColor"/>` : "")).join("");
+      })
+      .join("");
+  const base = (top) => top + tall + 6,
+    line = (y) => `<line class="axis" x1="0" x2="${room}" y1="${y}" y2="${y}"/>`;
+  const text = (y, words) => `<text class="quiet" x="0" y="${y}">${words}</text>`,
+    second = base(24) + (signed ? tall : 0) + 26;
+  const marks = (same ?? [])
+    .map((yes, k) =>
+      yes
+        ? `<rect x="${(k * gap + gap / 10).toFixed(2)}" y="${base(second) + tall + 6}" width="${(0.8 * gap).toFixed(2)}" height="10" fill="currentColor"/>`
+        : "",
+    )
+    .join("");
   return `<svg viewBox="0 0 ${room} ${base(second) + (signed ? tall : 0) + 20}" style="max-width:${room}px" role="img" aria-label="${alt}">${text(14, one)}${row(was, base(18))}${line(base(18))}${text(second, two)}${row(now, base(second))}${line(base(second))}${marks}</svg>`;
 }
 
@@ -114,7 +198,8 @@ function bars({ was, now, source, same }, [one, two], room, alt) {
  * @param {{ ask: (call: string, rest: object) => Promise<any>, length: () => number }} page
  */
 export function mounted(box, { ask, length }) {
-  const select = (name, values) => `<select data-act="${name}" aria-label="${name}">${values.map(([value, words]) => `<option value="${value}">${words}</option>`).join("")}</select>`;
+  const select = (name, values) =>
+    `<select data-act="${name}" aria-label="${name}">${values.map(([value, words]) => `<option value="${value}">${words}</option>`).join("")}</select>`;
   const at = (name) => /** @type {HTMLSelectElement} */ (box.querySelector(`[data-act=${name}]`));
   let turn = 0;
   const choices = () => {
@@ -122,15 +207,29 @@ export function mounted(box, { ask, length }) {
     box.querySelector(".act-choice").innerHTML = `<label>${label} ${select("value", values)}</label>`;
   };
   const asked = async () => {
-    const stop = at("stop").value, value = at("value").value, n = length(), mine = (turn += 1), says = box.querySelector(".live-says"), picture = box.querySelector(".act-picture");
+    const stop = at("stop").value,
+      value = at("value").value,
+      n = length(),
+      mine = (turn += 1),
+      says = box.querySelector(".live-says"),
+      picture = box.querySelector(".act-picture");
     for (const each of [says, picture]) each.classList.add("stale");
     try {
       const found = await ask("act", { stop, value, n });
       if (mine !== turn) return;
-      const rights = found.shares ? ` Right at ${found.shares.map(([each, was, now]) => `${each}: ${share(was)}, now ${share(now)}`).join("; at ")}.` : "";
-      const where = ["turn", "subtract"].includes(stop) ? ` (layer ${found.layer + 1}, head ${found.head + 1})` : "";
+      const rights = found.shares
+        ? ` Right at ${found.shares.map(([each, was, now]) => `${each}: ${share(was)}, now ${share(now)}`).join("; at ")}.`
+        : "";
+      const where = ["turn", "subtract"].includes(stop)
+        ? ` (layer ${found.layer + 1}, head ${found.head + 1})`
+        : "";
       says.textContent = SAYS[stop](found, value) + rights;
-      picture.innerHTML = bars(found, TITLES[stop].map((words, k) => words + (k ? "" : where)), Math.max(280, Math.min(620, box.clientWidth)), `${TITLES[stop].join(", ")}: ${says.textContent}`);
+      picture.innerHTML = bars(
+        found,
+        TITLES[stop].map((words, k) => words + (k ? "" : where)),
+        Math.max(280, Math.min(620, box.clientWidth)),
+        `${TITLES[stop].join(", ")}: ${says.textContent}`,
+      );
     } catch (error) {
       if (mine !== turn) return;
       says.textContent = error.message;
@@ -140,7 +239,12 @@ export function mounted(box, { ask, length }) {
     box.dataset.acted = `${stop} ${value} ${n}`;
   };
   box.innerHTML = `<h2>Act on it, as the machine does</h2><p>Four stops of the <a href="../chapters/welcome.html">machine</a>, on this decoder at the length above. Nothing is trained, and its weights stay as they are. Orange: the place that says the answer.</p>
-<div class="live-row"><label>stop ${select("stop", [["hear", "2: who is heard"], ["collapse", "3: collapse"], ["turn", "5: positions"], ["subtract", "6: a difference"]])}</label><span class="act-choice"></span></div><p class="live-says" aria-live="polite"></p><div class="act-picture"></div>`;
+<div class="live-row"><label>stop ${select("stop", [
+    ["hear", "2: who is heard"],
+    ["collapse", "3: collapse"],
+    ["turn", "5: positions"],
+    ["subtract", "6: a difference"],
+  ])}</label><span class="act-choice"></span></div><p class="live-says" aria-live="polite"></p><div class="act-picture"></div>`;
   choices();
   box.addEventListener("input", ({ target }) => {
     if (target === at("stop")) choices();

@@ -4,7 +4,8 @@ import { bestRate, entryOf, LEARNED, LENGTHS, PARTS, RATE, RATES, refused, STEPS
 
 const root = document.getElementById("train"), KEPT = 4, FAR = 512;
 document.fonts.forEach((face) => void face.load().catch(() => 0)); // at once, since the page goes on without a network
-const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+const escape = (text) =>
+  String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const $ = (selector) => root.querySelector(selector);
 const NAMES = { positions: "positions", window: "window", map: "attention weights" };
 const begin = { task: "retrieval", positions: "RoPE", window: 0, map: "softmax", seed: 0, rate: "best" };
@@ -19,14 +20,24 @@ let runs = []; // those that ended, the newest first
 /** The learning rate that is chosen, as a number. */
 const rateOf = ({ task, rate, ...parts }) => (rate === "best" ? bestRate(task, parts) : Number(rate));
 const designOf = ({ positions, window, map }) => ({ positions, window, map });
-const named = ({ positions, window, map }) => [positions === "none" ? "no positions" : PARTS.positions[positions], window ? "window" : "", map === "softmax" ? "" : PARTS.map[map]].filter(Boolean).join(", ");
-const shareOf = (x) => x.toFixed(2), say = (x) => String(Number(x.toPrecision(2)));
+const named = ({ positions, window, map }) =>
+  [
+    positions === "none" ? "no positions" : PARTS.positions[positions],
+    window ? "window" : "",
+    map === "softmax" ? "" : PARTS.map[map],
+  ]
+    .filter(Boolean)
+    .join(", ");
+const shareOf = (x) => x.toFixed(2),
+  say = (x) => String(Number(x.toPrecision(2)));
 
 /** What a link says, where it makes sense. */
 function fromLink(hash) {
   const asked = new URLSearchParams(hash.slice(1)), found = { ...begin };
   if (Object.hasOwn(TASKS, asked.get("task"))) found.task = asked.get("task");
-  for (const part of Object.keys(PARTS)) if (Object.hasOwn(PARTS[part], asked.get(part))) found[part] = part === "window" ? Number(asked.get(part)) : asked.get(part);
+  for (const part of Object.keys(PARTS))
+    if (Object.hasOwn(PARTS[part], asked.get(part)))
+      found[part] = part === "window" ? Number(asked.get(part)) : asked.get(part);
   const seed = Number(asked.get("seed"));
   if (Number.isInteger(seed) && seed >= 0 && seed < 1e6) found.seed = seed;
   if (RATES.includes(Number(asked.get("rate")))) found.rate = asked.get("rate");
@@ -36,58 +47,184 @@ const toLink = (each) => `#${new URLSearchParams(Object.keys(begin).map((name) =
 
 // Pictures
 
-const frame = (room, high, alt, inside) => `<svg viewBox="0 0 ${room} ${high}" style="max-width:${room}px" role="img" aria-label="${escape(alt)}">${inside}</svg>`;
-const path = (points, colour, width = 2.5, more = "") => (points.length ? `<path d="M${points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}" fill="none" stroke="var(--${colour})" stroke-width="${width}" stroke-linejoin="round" ${more}/>` : "");
-const text = (x, y, words, anchor = "start", kind = "quiet") => `<text class="${kind}" x="${x}" y="${y}" text-anchor="${anchor}">${escape(words)}</text>`;
-const level = (l, r, y, words) => `<line class="grid" x1="${l}" x2="${r}" y1="${y}" y2="${y}"/>${text(l - 6, y + 5, words, "end")}`;
+const frame = (room, high, alt, inside) =>
+  `<svg viewBox="0 0 ${room} ${high}" style="max-width:${room}px" role="img" aria-label="${escape(alt)}">${inside}</svg>`;
+const path = (points, colour, width = 2.5, more = "") =>
+  points.length
+    ? `<path d="M${points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}" fill="none" stroke="var(--${colour})" stroke-width="${width}" stroke-linejoin="round" ${more}/>`
+    : "";
+const text = (x, y, words, anchor = "start", kind = "quiet") =>
+  `<text class="${kind}" x="${x}" y="${y}" text-anchor="${anchor}">${escape(words)}</text>`;
+const level = (l, r, y, words) =>
+  `<line class="grid" x1="${l}" x2="${r}" y1="${y}" y2="${y}"/>${text(l - 6, y + 5, words, "end")}`;
 const ofSeeds = ({ task, design }) => seeds[task]?.[entryOf(design)] ?? [];
-const sameRun = (a, b) => JSON.stringify([a.run.task, a.run.design, a.run.rate, a.done.right]) === JSON.stringify([b.run.task, b.run.design, b.run.rate, b.done.right]);
+const sameRun = (a, b) =>
+  JSON.stringify([a.run.task, a.run.design, a.run.rate, a.done.right]) ===
+  JSON.stringify([b.run.task, b.run.design, b.run.rate, b.done.right]);
 
 /** Loss, right at 16 and at 64, by step; dots are where our seeds ended. */
 function learning(room) {
-  const { run, losses, looks } = now, [l, r] = [44, room - 12], most = Math.max(...[200, 500, STEPS].filter((n, k, all) => k === 0 || losses.length > all[k - 1]));
-  const x = (step) => l + (Math.min(step, most) / most) * (r - l), top = Math.log(TASKS[run.task].vocabulary.length), dots = now.done ? ofSeeds(run) : [];
-  const yl = (v) => 108 - (Math.min(v, top) / top) * 86, yr = (v) => 272 - v * 120;
-  const means = losses.map((_, k) => [x(k + 1), yl(losses.slice(Math.max(0, k - 4), k + 1).reduce((a, b) => a + b, 0) / Math.min(5, k + 1))]);
-  const last = looks.at(-1), said = last ? `loss ${say(losses.at(-1))}; right at 16 in ${shareOf(last.now[0])}, at 64 in ${shareOf(last.now[1])}` : "nothing yet";
-  const rings = dots.filter(([steps]) => steps <= most).map(([steps, , , far]) => `<circle cx="${x(steps).toFixed(1)}" cy="${yr(far).toFixed(1)}" r="4" fill="none" stroke="var(--green)" opacity=".6"/>`).join("");
-  return frame(room, 320, `Learning, after ${losses.length} steps: ${said}`, text(l, 14, "loss at up to 16, mean of 5 steps") + level(l, r, yl(0), "0") + level(l, r, yl(top), say(top)) + path(means, "orange")
-    + text(l, 142, "right at 16", "start", "train-16") + text(l + 92, 142, "and at 64", "start", "train-64") + text(l + 172, 142, dots.length ? `○ our seeds, at 64${run.rate === RATE ? "" : `, rate ${RATE}`}` : "")
-    + [0, 0.5, 1].map((v) => level(l, r, yr(v), String(v))).join("") + `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${yr(TASKS[run.task].chance)}" y2="${yr(TASKS[run.task].chance)}"/>`
-    + path(looks.map((each) => [x(each.steps), yr(each.now[0])]), "blue") + path(looks.map((each) => [x(each.steps), yr(each.now[1])]), "green") + rings
-    + [0, most / 2, most].map((step) => text(x(step), 292, String(step), "middle")).join("") + text((l + r) / 2, 312, "steps (dashed: chance)", "middle"));
+  const { run, losses, looks } = now,
+    [l, r] = [44, room - 12],
+    most = Math.max(...[200, 500, STEPS].filter((n, k, all) => k === 0 || losses.length > all[k - 1]));
+  const x = (step) => l + (Math.min(step, most) / most) * (r - l),
+    top = Math.log(TASKS[run.task].vocabulary.length),
+    dots = now.done ? ofSeeds(run) : [];
+  const yl = (v) => 108 - (Math.min(v, top) / top) * 86,
+    yr = (v) => 272 - v * 120;
+  const means = losses.map((_, k) => [
+    x(k + 1),
+    yl(losses.slice(Math.max(0, k - 4), k + 1).reduce((a, b) => a + b, 0) / Math.min(5, k + 1)),
+  ]);
+  const last = looks.at(-1),
+    said = last
+      ? `loss ${say(losses.at(-1))}; right at 16 in ${shareOf(last.now[0])}, at 64 in ${shareOf(last.now[1])}`
+      : "nothing yet";
+  const rings = dots
+    .filter(([steps]) => steps <= most)
+    .map(
+      ([steps, , , far]) =>
+        `<circle cx="${x(steps).toFixed(1)}" cy="${yr(far).toFixed(1)}" r="4" fill="none" stroke="var(--green)" opacity=".6"/>`,
+    )
+    .join("");
+  return frame(
+    room,
+    320,
+    `Learning, after ${losses.length} steps: ${said}`,
+    text(l, 14, "loss at up to 16, mean of 5 steps") +
+      level(l, r, yl(0), "0") +
+      level(l, r, yl(top), say(top)) +
+      path(means, "orange") +
+      text(l, 142, "right at 16", "start", "train-16") +
+      text(l + 92, 142, "and at 64", "start", "train-64") +
+      text(
+        l + 172,
+        142,
+        dots.length ? `○ our seeds, at 64${run.rate === RATE ? "" : `, rate ${RATE}`}` : "",
+      ) +
+      [0, 0.5, 1].map((v) => level(l, r, yr(v), String(v))).join("") +
+      `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${yr(TASKS[run.task].chance)}" y2="${yr(TASKS[run.task].chance)}"/>` +
+      path(
+        looks.map((each) => [x(each.steps), yr(each.now[0])]),
+        "blue",
+      ) +
+      path(
+        looks.map((each) => [x(each.steps), yr(each.now[1])]),
+        "green",
+      ) +
+      rings +
+      [0, most / 2, most].map((step) => text(x(step), 292, String(step), "middle")).join("") +
+      text((l + r) / 2, 312, "steps (dashed: chance)", "middle"),
+  );
 }
 
 /** Right by length: the reader's guess and runs, and, once there is one to lay among them, our seeds. */
 function lengths(room) {
-  const shown = now?.done ? now : null, about = now?.run ?? { task: state.task, design: designOf(state) }, all = ofSeeds(about), threads = shown ? all : [], [l, r, t, b] = [44, room - 20, 26, 260];
-  const x = (n) => l + (Math.log2(Math.min(n, FAR) / 16) / 5) * (r - l), y = (v) => b - v * (b - t), low = (n) => Math.max(16, n);
-  const lines = threads.map(([, ...scores]) => path(scores.map((v, k) => [x(LENGTHS[k]), y(v)]), "quiet", 1, 'opacity=".55"'));
-  const others = runs.filter((each) => each !== shown && each.run.task === about.task), colours = ["orange", "purple", "green"];
-  const before = others.map((each, k) => path(each.done.right.map(({ n, share }) => [x(n), y(share)]), colours[k % 3], 2, 'stroke-dasharray="7 4"'));
+  const shown = now?.done ? now : null,
+    about = now?.run ?? { task: state.task, design: designOf(state) },
+    all = ofSeeds(about),
+    threads = shown ? all : [],
+    [l, r, t, b] = [44, room - 20, 26, 260];
+  const x = (n) => l + (Math.log2(Math.min(n, FAR) / 16) / 5) * (r - l),
+    y = (v) => b - v * (b - t),
+    low = (n) => Math.max(16, n);
+  const lines = threads.map(([, ...scores]) =>
+    path(
+      scores.map((v, k) => [x(LENGTHS[k]), y(v)]),
+      "quiet",
+      1,
+      'opacity=".55"',
+    ),
+  );
+  const others = runs.filter((each) => each !== shown && each.run.task === about.task),
+    colours = ["orange", "purple", "green"];
+  const before = others.map((each, k) =>
+    path(
+      each.done.right.map(({ n, share }) => [x(n), y(share)]),
+      colours[k % 3],
+      2,
+      'stroke-dasharray="7 4"',
+    ),
+  );
   const own = shown ? [...shown.done.right, ...shown.more].sort((a, c) => a.n - c.n) : [];
-  const dots = own.map(({ n, share }) => `<circle cx="${x(low(n)).toFixed(1)}" cy="${y(share).toFixed(1)}" r="${shown.at === n ? 7 : 4}" fill="var(--blue)"/>`).join("");
-  const guessed = now ? now.guess : guess, bet = guessed === "" ? "" : `<path d="M${x(64) - 7} ${y(guessed) - 7}l14 14m0-14l-14 14" stroke="var(--orange)" stroke-width="3"/>`;
+  const dots = own
+    .map(
+      ({ n, share }) =>
+        `<circle cx="${x(low(n)).toFixed(1)}" cy="${y(share).toFixed(1)}" r="${shown.at === n ? 7 : 4}" fill="var(--blue)"/>`,
+    )
+    .join("");
+  const guessed = now ? now.guess : guess,
+    bet =
+      guessed === ""
+        ? ""
+        : `<path d="M${x(64) - 7} ${y(guessed) - 7}l14 14m0-14l-14 14" stroke="var(--orange)" stroke-width="3"/>`;
   const said = own.map(({ n, share }) => `${shareOf(share)} at ${n}`).join(", ") || "not trained yet";
-  const key = [all.length ? `<span>${shown ? "╱ " : ""}${all.length} seeds of the race${shown ? "" : ": drawn at the end of yours"}</span>` : "<span>no seeds of the race have these parts</span>", bet && '<span style="color:var(--orange)">× your guess</span>', shown ? `<span style="color:var(--blue)">━ yours: ${escape(named(shown.run.design))}</span>` : "",
-    ...others.map((each, k) => `<span style="color:var(--${colours[k % 3]})">╌ before: ${escape(named(each.run.design))}</span>`)].join("");
-  return `${frame(room, 306, `Right by length: ${said}`, text(l, 14, "right, by length; trained on up to 16") + [0, 0.5, 1].map((v) => level(l, r, y(v), String(v))).join("")
-    + `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${y(TASKS[about.task].chance)}" y2="${y(TASKS[about.task].chance)}"/>` + lines.join("") + before.join("") + path(own.filter(({ n }) => n >= 16).map(({ n, share }) => [x(n), y(share)]), "blue", 3) + dots + bet
-    + [...LENGTHS, 256, FAR].map((n) => text(x(n), b + 20, String(n), "middle")).join("") + text((l + r) / 2, b + 40, TASKS[about.task].unit, "middle"))}<div class="live-key">${key}</div>`;
+  const key = [
+    all.length
+      ? `<span>${shown ? "╱ " : ""}${all.length} seeds of the race${shown ? "" : ": drawn at the end of yours"}</span>`
+      : "<span>no seeds of the race have these parts</span>",
+    bet && '<span style="color:var(--orange)">× your guess</span>',
+    shown ? `<span style="color:var(--blue)">━ yours: ${escape(named(shown.run.design))}</span>` : "",
+    ...others.map(
+      (each, k) =>
+        `<span style="color:var(--${colours[k % 3]})">╌ before: ${escape(named(each.run.design))}</span>`,
+    ),
+  ].join("");
+  return `${frame(
+    room,
+    306,
+    `Right by length: ${said}`,
+    text(l, 14, "right, by length; trained on up to 16") +
+      [0, 0.5, 1].map((v) => level(l, r, y(v), String(v))).join("") +
+      `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${y(TASKS[about.task].chance)}" y2="${y(TASKS[about.task].chance)}"/>` +
+      lines.join("") +
+      before.join("") +
+      path(
+        own.filter(({ n }) => n >= 16).map(({ n, share }) => [x(n), y(share)]),
+        "blue",
+        3,
+      ) +
+      dots +
+      bet +
+      [...LENGTHS, 256, FAR].map((n) => text(x(n), b + 20, String(n), "middle")).join("") +
+      text((l + r) / 2, b + 40, TASKS[about.task].unit, "middle"),
+  )}<div class="live-key">${key}</div>`;
 }
 
 /** The row in words, its middle left out where it is long; then a layer on it, where a frame marks the place that says the answer. */
 function maps(picture, { design, task }) {
   const near = (k) => picture.n <= 40 || k < 6 || Math.abs(k - picture.source) < 3 || k >= picture.n - 8;
-  const row = picture.words.map((word, k) => (k === picture.source ? `<b>${escape(word)}</b>` : near(k) ? escape(word) : near(k - 1) ? "…" : ""));
-  $(".train-row").innerHTML = `The row: ${row.filter(Boolean).join(" ")}. It answers ${escape(picture.answer)}; right is ${escape(picture.right)}.`;
-  const { n, source } = picture, box = $(".train-maps"), at = (layer) => [0, 1, 2, 3].map((m) => picture.maps[layer][((n - 1) * 4 + m) * n + source]);
-  const asked = $("[data-at=layer]").value, layer = asked ? Number(asked) : Number(Math.max(...at(1)) >= Math.max(...at(0))), all = picture.maps[layer], shares = at(layer);
-  const two = design.map === "difference" && (design.positions !== "mixed" || layer === 1), side = Math.max(130, Math.min(220, Math.floor(box.clientWidth / (box.clientWidth > 700 ? 4 : 2)) - 16)), scale = devicePixelRatio || 1;
+  const row = picture.words.map((word, k) =>
+    k === picture.source ? `<b>${escape(word)}</b>` : near(k) ? escape(word) : near(k - 1) ? "…" : "",
+  );
+  $(".train-row").innerHTML =
+    `The row: ${row.filter(Boolean).join(" ")}. It answers ${escape(picture.answer)}; right is ${escape(picture.right)}.`;
+  const { n, source } = picture,
+    box = $(".train-maps"),
+    at = (layer) => [0, 1, 2, 3].map((m) => picture.maps[layer][((n - 1) * 4 + m) * n + source]);
+  const asked = $("[data-at=layer]").value,
+    layer = asked ? Number(asked) : Number(Math.max(...at(1)) >= Math.max(...at(0))),
+    all = picture.maps[layer],
+    shares = at(layer);
+  const two = design.map === "difference" && (design.positions !== "mixed" || layer === 1),
+    side = Math.max(130, Math.min(220, Math.floor(box.clientWidth / (box.clientWidth > 700 ? 4 : 2)) - 16)),
+    scale = devicePixelRatio || 1;
   box.dataset.shares = shares.map(shareOf).join(" ");
-  $(".train-layer").textContent = `the frame is ${TASKS[task].says}, at the last question; darker is more, beside an even share. Here: layer ${layer + 1}.`;
-  if (box.children.length !== 4) box.innerHTML = [0, 1, 2, 3].map(() => "<figure><canvas role=\"img\"></canvas><figcaption></figcaption></figure>").join("");
-  const [r, g, b] = [1, 3, 5].map((k) => parseInt(getComputedStyle(root).getPropertyValue("--blue").trim().slice(k, k + 2), 16));
+  $(".train-layer").textContent =
+    `the frame is ${TASKS[task].says}, at the last question; darker is more, beside an even share. Here: layer ${layer + 1}.`;
+  if (box.children.length !== 4)
+    box.innerHTML = [0, 1, 2, 3]
+      .map(() => '<figure><canvas role="img"></canvas><figcaption></figcaption></figure>')
+      .join("");
+  const [r, g, b] = [1, 3, 5].map((k) =>
+    parseInt(
+      getComputedStyle(root)
+        .getPropertyValue("--blue")
+        .trim()
+        .slice(k, k + 2),
+      16,
+    ),
+  );
   [...box.children].forEach((figure, m) => {
     const canvas = figure.querySelector("canvas"), cell = Math.max(1, Math.floor((side * scale) / n));
     canvas.width = canvas.height = cell * n;
@@ -101,21 +238,33 @@ function maps(picture, { design, task }) {
     pen.strokeStyle = getComputedStyle(root).getPropertyValue("--orange").trim();
     pen.lineWidth = Math.max(2, cell / 4);
     const edge = Math.max(cell, 6 * scale);
-    pen.strokeRect(Math.max(1, source * cell + (cell - edge) / 2), Math.max(1, Math.min(cell * n - edge - 1, (n - 1) * cell + (cell - edge) / 2)), edge, edge);
+    pen.strokeRect(
+      Math.max(1, source * cell + (cell - edge) / 2),
+      Math.max(1, Math.min(cell * n - edge - 1, (n - 1) * cell + (cell - edge) / 2)),
+      edge,
+      edge,
+    );
     const name = two ? `head ${(m >> 1) + 1}, map ${(m % 2) + 1}` : `head ${m + 1}`;
-    canvas.setAttribute("aria-label", `${name}: ${shareOf(shares[m])} of the last question's attention on ${TASKS[task].says}`);
+    canvas.setAttribute(
+      "aria-label",
+      `${name}: ${shareOf(shares[m])} of the last question's attention on ${TASKS[task].says}`,
+    );
     figure.querySelector("figcaption").textContent = `${name}: ${shareOf(shares[m])} on ${TASKS[task].says}`;
   });
 }
 
 function draw() {
-  const box = $(".train-plots"), wide = box.clientWidth, room = Math.max(280, Math.min(620, wide > 760 ? Math.floor(wide / 2) - 12 : wide));
+  const box = $(".train-plots"),
+    wide = box.clientWidth,
+    room = Math.max(280, Math.min(620, wide > 760 ? Math.floor(wide / 2) - 12 : wide));
   $(".train-learning").hidden = !now?.losses.length;
   $(".train-learning").innerHTML = now?.losses.length ? learning(room) : "";
   $(".train-lengths").innerHTML = lengths(room);
   if (now?.picture) maps(now.picture, now.run);
   $(".train-after").hidden = !now?.picture;
-  $(".train-runs").innerHTML = runs.length ? `<table><caption>Your runs: right, by length</caption><thead><tr><th>parts</th>${LENGTHS.map((n) => `<th>${n}</th>`).join("")}<th>steps</th><th>rate</th><th>seed</th><th>task</th></tr></thead><tbody>${runs.map(({ run, done }) => `<tr><td>${escape(named(run.design))}</td>${done.right.map(({ share }) => `<td>${shareOf(share)}</td>`).join("")}<td>${run.steps}</td><td>${run.rate}</td><td>${run.seed}</td><td>${run.task}</td></tr>`).join("")}</tbody></table>` : "";
+  $(".train-runs").innerHTML = runs.length
+    ? `<table><caption>Your runs: right, by length</caption><thead><tr><th>parts</th>${LENGTHS.map((n) => `<th>${n}</th>`).join("")}<th>steps</th><th>rate</th><th>seed</th><th>task</th></tr></thead><tbody>${runs.map(({ run, done }) => `<tr><td>${escape(named(run.design))}</td>${done.right.map(({ share }) => `<td>${shareOf(share)}</td>`).join("")}<td>${run.steps}</td><td>${run.rate}</td><td>${run.seed}</td><td>${run.task}</td></tr>`).join("")}</tbody></table>`
+    : "";
 }
 
 // A reader
@@ -130,7 +279,8 @@ const unchanged = () => now.run.task === state.task && now.run.rate === rateOf(s
 /** What the task is, and what to guess before Train is pressed. */
 function asks() {
   const { example, unit, chance } = TASKS[state.task];
-  $(".train-task").textContent = `${example}. It learns on rows of up to ${TRAINED} ${unit}; chance is ${shareOf(chance)}.`;
+  $(".train-task").textContent =
+    `${example}. It learns on rows of up to ${TRAINED} ${unit}; chance is ${shareOf(chance)}.`;
   return `Before you press Train: it will be right at ${TRAINED} ${unit}. How often at 64?`;
 }
 
@@ -146,9 +296,16 @@ function controls() {
 }
 
 function ending({ run, done, guess: guessed }) {
-  const at = (n) => done.right.find((each) => each.n === n).share, far = ofSeeds(run).map(([, , , score]) => score);
-  const how = done.learned ? `Learned in ${run.steps} steps` : done.stopped ? `Stopped after ${run.steps} steps` : `Not learned in ${run.steps} steps`;
-  const beside = !far.length ? "" : ` Our ${far.length} seeds at 64: ${shareOf(Math.min(...far))} to ${shareOf(Math.max(...far))}.`;
+  const at = (n) => done.right.find((each) => each.n === n).share,
+    far = ofSeeds(run).map(([, , , score]) => score);
+  const how = done.learned
+    ? `Learned in ${run.steps} steps`
+    : done.stopped
+      ? `Stopped after ${run.steps} steps`
+      : `Not learned in ${run.steps} steps`;
+  const beside = !far.length
+    ? ""
+    : ` Our ${far.length} seeds at 64: ${shareOf(Math.min(...far))} to ${shareOf(Math.max(...far))}.`;
   return `${how}${done.spent ? ` and ${say(done.spent / 1000)} s` : ""}: right in ${shareOf(at(16))} at 16 ${TASKS[run.task].unit}, in ${shareOf(at(64))} at 64${guessed === "" ? "" : ` (your guess: ${shareOf(guessed)})`}; chance is ${shareOf(TASKS[run.task].chance)}.${beside} ${done.stopped ? "Go on, or move" : "Move"} the length; then exchange one part, and train again.`;
 }
 
@@ -159,14 +316,24 @@ function told(said) {
   if (said.picture) now.picture = said.picture;
   now.run.steps = said.steps;
   $("progress").value = said.steps;
-  $(".train-pace").textContent = `Step ${said.steps}, ${say(said.spent / said.steps)} ms a step; it ends when ${LEARNED} are right at ${TRAINED}, or after ${STEPS}`;
+  $(".train-pace").textContent =
+    `Step ${said.steps}, ${say(said.spent / said.steps)} ms a step; it ends when ${LEARNED} are right at ${TRAINED}, or after ${STEPS}`;
   if (!document.hidden) draw();
 }
 
 async function train(on) {
   clearTimeout(waiting);
   navigator.serviceWorker?.register(new URL("offline.js", import.meta.url)).catch(() => {});
-  if (!on) now = { run: { task: state.task, design: designOf(state), seed: state.seed, rate: rateOf(state), steps: 0 }, losses: [], looks: [], more: [], picture: null, done: null, guess };
+  if (!on)
+    now = {
+      run: { task: state.task, design: designOf(state), seed: state.seed, rate: rateOf(state), steps: 0 },
+      losses: [],
+      looks: [],
+      more: [],
+      picture: null,
+      done: null,
+      guess,
+    };
   else Object.assign(now, { done: null, more: [] });
   $("[data-at=n]").value = 4;
   $(".train-n").textContent = String(TRAINED);
@@ -209,7 +376,8 @@ async function measure(n) {
     if (mine !== now || turn !== measured) return;
     now.more = [...now.more.filter((each) => each.n !== n), found];
     Object.assign(now, { at: n, picture: found.picture });
-    $(".train-says").textContent = `At ${n} ${TASKS[now.run.task].unit} it is right in ${shareOf(found.share)} of ${found.of}.`;
+    $(".train-says").textContent =
+      `At ${n} ${TASKS[now.run.task].unit} it is right in ${shareOf(found.share)} of ${found.of}.`;
     root.dataset.at = n;
     draw();
     act?.();
@@ -232,8 +400,12 @@ function changed({ target }) {
     draw();
   }
   if (!name) return;
-  const value = ["window", "seed"].includes(name) ? Number(target.value) : target.value, next = { ...state, [name]: value };
-  const bad = name === "seed" && !(target.value !== "" && Number.isInteger(value) && value >= 0 && value < 1e6) ? "A seed is a whole number from 0 to 999,999." : refused(next);
+  const value = ["window", "seed"].includes(name) ? Number(target.value) : target.value,
+    next = { ...state, [name]: value };
+  const bad =
+    name === "seed" && !(target.value !== "" && Number.isInteger(value) && value >= 0 && value < 1e6)
+      ? "A seed is a whole number from 0 to 999,999."
+      : refused(next);
   $(".live-error").textContent = bad;
   target.setAttribute("aria-invalid", String(Boolean(bad)));
   $("[data-do=train]").disabled = Boolean(bad);
@@ -244,10 +416,22 @@ function changed({ target }) {
     history.replaceState(null, "", toLink(state));
   } catch { /* a limit of the browser */ }
   if (name !== "seed") $("[data-guess]").value = guess = "";
-  const parts = now ? exchanged() : [], asked = asks();
-  if (now?.done && unchanged()) status(state.seed === now.run.seed ? ending(now) : `Seed ${state.seed} in place of ${now.run.seed}: other weights at the start, other rows. Press Train.`);
-  else if (now?.done && parts.length) status(`Exchanged: ${parts.map((part) => `${NAMES[part]} from ${PARTS[part][now.run.design[part]]} to ${PARTS[part][state[part]]}`).join(", ")}. How often is it right at 64 now? Press Train.`);
-  else if (now?.done && now.run.task === state.task && now.run.rate !== rateOf(state)) status(`Learning rate ${rateOf(state)} in place of ${now.run.rate}: the same start and the same rows. Press Train.`);
+  const parts = now ? exchanged() : [],
+    asked = asks();
+  if (now?.done && unchanged())
+    status(
+      state.seed === now.run.seed
+        ? ending(now)
+        : `Seed ${state.seed} in place of ${now.run.seed}: other weights at the start, other rows. Press Train.`,
+    );
+  else if (now?.done && parts.length)
+    status(
+      `Exchanged: ${parts.map((part) => `${NAMES[part]} from ${PARTS[part][now.run.design[part]]} to ${PARTS[part][state[part]]}`).join(", ")}. How often is it right at 64 now? Press Train.`,
+    );
+  else if (now?.done && now.run.task === state.task && now.run.rate !== rateOf(state))
+    status(
+      `Learning rate ${rateOf(state)} in place of ${now.run.rate}: the same start and the same rows. Press Train.`,
+    );
   else status(asked);
   controls();
   if (!now?.done) draw();
@@ -268,8 +452,23 @@ async function clicked({ target }) {
     }
   }
   if (name === "save") {
-    const { run, done } = now, facts = { what: `a decoder of the race, trained in the page: ${named(run.design)}; ${run.steps} steps, seed ${run.seed}`, task: run.task, entry: entryOf(run.design), design: JSON.stringify(run.design), seed: String(run.seed), rate: String(run.rate), steps: String(run.steps), right: JSON.stringify(Object.fromEntries(done.right.map(({ n, share }) => [n, Number(share.toFixed(4))]))), command: toLink({ ...run, ...run.design }) };
-    const bytes = await ask("file", { facts }), link = document.createElement("a"), address = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
+    const { run, done } = now,
+      facts = {
+        what: `a decoder of the race, trained in the page: ${named(run.design)}; ${run.steps} steps, seed ${run.seed}`,
+        task: run.task,
+        entry: entryOf(run.design),
+        design: JSON.stringify(run.design),
+        seed: String(run.seed),
+        rate: String(run.rate),
+        steps: String(run.steps),
+        right: JSON.stringify(
+          Object.fromEntries(done.right.map(({ n, share }) => [n, Number(share.toFixed(4))])),
+        ),
+        command: toLink({ ...run, ...run.design }),
+      };
+    const bytes = await ask("file", { facts }),
+      link = document.createElement("a"),
+      address = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
     Object.assign(link, { href: address, download: "my-decoder.safetensors" }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
     status(`Saved as my-decoder.safetensors, if your disk has room: ${Math.round(bytes.length / 1000)} kB.`);
@@ -283,7 +482,12 @@ async function opened(file) {
     if (file.size > 4e6) throw new Error("This file is too large to be a decoder of this page.");
     const { facts, ...done } = await ask("load", { bytes: await file.arrayBuffer() });
     now = { run: done, losses: [], looks: [], more: [], picture: null, done: null, guess: "" };
-    state = { task: done.task, ...done.design, seed: done.seed, rate: RATES.includes(done.rate) ? String(done.rate) : "best" };
+    state = {
+      task: done.task,
+      ...done.design,
+      seed: done.seed,
+      rate: RATES.includes(done.rate) ? String(done.rate) : "best",
+    };
     fill();
     finished(now, done);
     status(`From the file: ${facts.what ?? named(done.design)}. ${ending(now)}`);
@@ -298,7 +502,10 @@ function fill() {
 
 async function start() {
   root.classList.add("live-app");
-  const select = (name, label, names) => `<label>${label} <select data-set="${name}">${Object.entries(names).map(([value, words]) => `<option value="${value}">${escape(words)}</option>`).join("")}</select></label>`;
+  const select = (name, label, names) =>
+    `<label>${label} <select data-set="${name}">${Object.entries(names)
+      .map(([value, words]) => `<option value="${value}">${escape(words)}</option>`)
+      .join("")}</select></label>`;
   root.innerHTML = `<div class="live-row">${select("task", "task", Object.fromEntries(Object.entries(TASKS).map(([name, { what }]) => [name, what])))}${select("rate", "learning rate", { best: "the best we know", ...Object.fromEntries(RATES.map((rate) => [String(rate), String(rate)])) })}<label>seed <input type="number" data-set="seed" min="0" max="999999" step="1"></label></div>
 <div class="live-row">${Object.keys(PARTS).map((part) => select(part, NAMES[part], PARTS[part])).join("")}</div>
 <p class="train-task"></p><p class="live-error" role="alert"></p>
@@ -313,7 +520,9 @@ async function start() {
 <div class="live-row"><button type="button" data-do="link">Copy a link to these settings</button><button type="button" data-do="save" disabled>Save the weights</button><label>or open a file <input type="file" data-do="load" accept=".safetensors"></label></div>`;
   const ground = () => {
     const theme = document.documentElement.dataset.theme;
-    root.dataset.ground = (theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches) ? "dark" : "light";
+    root.dataset.ground = (theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches)
+      ? "dark"
+      : "light";
     draw();
   };
   state = fromLink(location.hash);

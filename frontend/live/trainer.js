@@ -1,5 +1,18 @@
 // The worker of "Train it here": it trains, and between two steps answers what the page asks.
-import { begun, CHECKED, fromFile, learned, LENGTHS, look, right, RATE, STEPS, stepped, TASKS, toFile } from "./race.js";
+import {
+  begun,
+  CHECKED,
+  fromFile,
+  learned,
+  LENGTHS,
+  look,
+  right,
+  RATE,
+  STEPS,
+  stepped,
+  TASKS,
+  toFile,
+} from "./race.js";
 
 const room = { Numbers: Float64Array, tokens: 640, longest: 516 }, LOOKED = 10, FAR = 8;
 const stops = import("./stops.js"); // nobody waits for it
@@ -52,7 +65,15 @@ const calls = {
     turn += 1;
     const found = fromFile(bytes, room);
     own = found.own;
-    run = { design: own.design, task: found.task, seed: Number(found.facts.seed) || 0, rate: Number(found.facts.rate) || RATE, steps: Number(found.facts.steps) || 0, learned: false, spent: 0 };
+    run = {
+      design: own.design,
+      task: found.task,
+      seed: Number(found.facts.seed) || 0,
+      rate: Number(found.facts.rate) || RATE,
+      steps: Number(found.facts.steps) || 0,
+      learned: false,
+      spent: 0,
+    };
     run.learned = learned(own, run.task);
     return { facts: found.facts, ...ended() };
   },

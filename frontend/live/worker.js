@@ -8,10 +8,13 @@ let session, tokenizer, shape, names;
 const pasts = new Map();
 
 const hex = (bytes) => Array.from(new Uint8Array(bytes), (b) => b.toString(16).padStart(2, "0")).join("");
-const right = async (bytes, file) => bytes.byteLength === file.bytes && hex(await crypto.subtle.digest("SHA-256", bytes)) === file.sha256;
+const right = async (bytes, file) =>
+  bytes.byteLength === file.bytes && hex(await crypto.subtle.digest("SHA-256", bytes)) === file.sha256;
 
 async function unpacked(bytes) {
-  return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
+  return new Uint8Array(
+    await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer(),
+  );
 }
 
 /** A part from the browser's store, or from the site, twice if need be; never one whose hash is wrong. */
@@ -39,7 +42,13 @@ async function part(file, store, progress) {
       }
       const bytes = await new Blob(pieces).arrayBuffer();
       if (await right(bytes, file)) {
-        await store?.put(url, new Response(bytes)).catch(() => self.postMessage({ note: "The browser has no room to keep the model, so the next visit loads it again." }));
+        await store
+          ?.put(url, new Response(bytes))
+          .catch(() =>
+            self.postMessage({
+              note: "The browser has no room to keep the model, so the next visit loads it again.",
+            }),
+          );
         return bytes;
       }
       trouble = "it arrived damaged";
@@ -48,18 +57,29 @@ async function part(file, store, progress) {
     }
     progress(-seen);
   }
-  throw new Error(`${file.name} could not be loaded (${trouble}). What has arrived is kept: press the button to go on.`);
+  throw new Error(
+    `${file.name} could not be loaded (${trouble}). What has arrived is kept: press the button to go on.`,
+  );
 }
 
 async function load({ threads = Math.min(4, Math.max(1, navigator.hardwareConcurrency >> 1)) }) {
   if (typeof WebAssembly !== "object" || typeof DecompressionStream !== "function")
     throw new Error("This browser has no WebAssembly (or is too old for this page), which the model needs.");
-  if (!self.crypto?.subtle) throw new Error("The model loads over https or from localhost only: elsewhere a browser cannot check what it loads.");
-  const list = new URL("model.json", import.meta.url), answer = await fetch(list, { cache: "no-cache" }).catch(() => caches.match(list));
-  if (!answer?.ok) throw new Error(`The list of the model's files, model.json, is not beside this page${answer ? ` (the site answers ${answer.status})` : ""}.`);
+  if (!self.crypto?.subtle)
+    throw new Error(
+      "The model loads over https or from localhost only: elsewhere a browser cannot check what it loads.",
+    );
+  const list = new URL("model.json", import.meta.url),
+    answer = await fetch(list, { cache: "no-cache" }).catch(() => caches.match(list));
+  if (!answer?.ok)
+    throw new Error(
+      `The list of the model's files, model.json, is not beside this page${answer ? ` (the site answers ${answer.status})` : ""}.`,
+    );
   const { files, ...facts } = await answer.json();
   const store = await caches.open(KEPT).catch(() => null);
-  store?.put(new URL("model.json", import.meta.url).href, new Response(JSON.stringify({ files, ...facts }))).catch(() => {});
+  store
+    ?.put(new URL("model.json", import.meta.url).href, new Response(JSON.stringify({ files, ...facts })))
+    .catch(() => {});
   const wanted = new Set([...files.map((file) => file.name), "model.json"]);
   for (const old of (await store?.keys().catch(() => [])) ?? [])
     if (!wanted.has(new URL(old.url).pathname.split("/").pop())) await store.delete(old);
@@ -87,7 +107,9 @@ async function load({ threads = Math.min(4, Math.max(1, navigator.hardwareConcur
   try {
     session = await ort.InferenceSession.create(model, { executionProviders: ["wasm"], logSeverityLevel: 3 });
   } catch (error) {
-    throw new Error(`The model does not start; most likely there is too little memory for it (about 600 MB). ${String(error.message).slice(0, 120)}`);
+    throw new Error(
+      `The model does not start; most likely there is too little memory for it (about 600 MB). ${String(error.message).slice(0, 120)}`,
+    );
   }
   tokenizer = new Tokenizer(text.tokenizer, text.config);
   shape = facts.shape;
@@ -104,14 +126,17 @@ const written = ({ ids }) => tokenizer.decode(ids, { skip_special_tokens: false,
 // A byte-level token is written in letters, one a byte: printable bytes as themselves, the others from U+0100 on
 const printable = (byte) => (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
 const BYTES = new Map();
-for (let byte = 0, next = 256; byte < 256; byte += 1) BYTES.set(String.fromCharCode(printable(byte) ? byte : next++), byte);
+for (let byte = 0, next = 256; byte < 256; byte += 1)
+  BYTES.set(String.fromCharCode(printable(byte) ? byte : next++), byte);
 
 /** A token's text; of one that holds a part of a letter, its bytes: ⟨E4⟩. */
 function shown(id) {
   const text = written({ ids: [id] });
   if (!text.includes("\uFFFD")) return text;
   const bytes = Array.from(tokenizer.id_to_token(id), (c) => BYTES.get(c));
-  return bytes.includes(undefined) ? text : bytes.map((byte) => `⟨${byte.toString(16).toUpperCase().padStart(2, "0")}⟩`).join("");
+  return bytes.includes(undefined)
+    ? text
+    : bytes.map((byte) => `⟨${byte.toString(16).toUpperCase().padStart(2, "0")}⟩`).join("");
 }
 
 /** The first p tokens of a past (layers, 2, groups, 1, t, size). */
@@ -119,7 +144,8 @@ function cut(past, p) {
   const [layers, two, groups, one, t, size] = past.dims;
   if (p === t) return past;
   const out = new Float32Array(layers * two * groups * p * size);
-  for (let k = 0; k < layers * two * groups; k += 1) out.set(past.data.subarray(k * t * size, (k * t + p) * size), k * p * size);
+  for (let k = 0; k < layers * two * groups; k += 1)
+    out.set(past.data.subarray(k * t * size, (k * t + p) * size), k * p * size);
   return new ort.Tensor("float32", out, [layers, two, groups, one, p, size]);
 }
 
@@ -135,7 +161,10 @@ async function forward({ ids, cos, sin, bias, gain, rows, from, keep, want }) {
     bias: float(bias, [n, p + n]), gain: float(gain, [layers, heads]), past };
   const found = await session.run(feeds, keep ? [...want, "present"] : want);
   if (keep) pasts.set(keep, found.present);
-  return { seconds: (performance.now() - start) / 1000, ...Object.fromEntries(want.map((name) => [name, found[name].data])) };
+  return {
+    seconds: (performance.now() - start) / 1000,
+    ...Object.fromEntries(want.map((name) => [name, found[name].data])),
+  };
 }
 
 const calls = { load, tokenize, forward, written, shown: ({ ids }) => ids.map(shown) };
@@ -144,7 +173,9 @@ self.onmessage = ({ data: { call, number, ...rest } }) => {
   queue = queue.then(async () => {
     try {
       const value = await calls[call](rest);
-      const buffers = Object.values(value ?? {}).filter((each) => each instanceof Float32Array).map((each) => each.buffer);
+      const buffers = Object.values(value ?? {})
+        .filter((each) => each instanceof Float32Array)
+        .map((each) => each.buffer);
       self.postMessage({ number, value }, { transfer: buffers });
     } catch (error) {
       self.postMessage({ number, error: String(error?.message ?? error).slice(0, 400) });

@@ -65,7 +65,13 @@ function largest(slide, name, low, high, unit) {
 }
 
 function grow(slide) {
-  if (!slide?.offsetHeight || slide.dataset.grown || slide.classList.contains("stack") || slide.querySelector("h1, figure")) return;
+  if (
+    !slide?.offsetHeight ||
+    slide.dataset.grown ||
+    slide.classList.contains("stack") ||
+    slide.querySelector("h1, figure")
+  )
+    return;
   slide.dataset.grown = "yes";
   largest(slide, "--grow", 1, LARGEST, "");
   largest(slide, "--air", 0.45, AIRIEST, "em");
@@ -78,9 +84,14 @@ addEventListener("pointerdown", () => { pointed = true; }, true);
 addEventListener("keydown", () => { pointed = false; }, true);
 for (const kind of ["pointerup", "click", "change"]) {
   // a click leaves the list of a select open
-  addEventListener(kind, () => pointed && (kind === "change" || document.activeElement.tagName !== "SELECT") && giveBack());
+  addEventListener(
+    kind,
+    () => pointed && (kind === "change" || document.activeElement.tagName !== "SELECT") && giveBack(),
+  );
 }
-document.querySelector(".reveal").addEventListener("keydown", ({ key }) => /^(Tab|Shift|Control|Alt|Meta)/.test(key) || giveBack());
+document
+  .querySelector(".reveal")
+  .addEventListener("keydown", ({ key }) => /^(Tab|Shift|Control|Alt|Meta)/.test(key) || giveBack());
 
 // reveal.js writes the speaker's window in English and without the deck's type
 const openWindow = window.open.bind(window);

@@ -18,7 +18,12 @@ async () => {
       "just marked": isDue(known, 2, 3, 1000),
     },
     anki: anki([
-      { id: "a", chapter: 2, ask: 'What is <span class="math notranslate nohighlight">\\(x\\)</span>?', answer: "It is\n1." },
+      {
+        id: "a",
+        chapter: 2,
+        ask: 'What is <span class="math notranslate nohighlight">\\(x\\)</span>?',
+        answer: "It is\n1.",
+      },
       { id: "b", chapter: 3, ask: '"It fades." Refute it.', answer: "No." },
     ]),
   };

@@ -1,7 +1,8 @@
 // The frame's controls that are seen, two of a kind: buttons and folds around the text, folds and "Copy" in it. Each is
 // marked with its number; what is returned says what it is.
 () => {
-  const frame = ".bd-header-article button, .bd-sidebar-primary button, .bd-sidebar-primary summary, .bd-sidebar-secondary button";
+  const frame =
+    ".bd-header-article button, .bd-sidebar-primary button, .bd-sidebar-primary summary, .bd-sidebar-secondary button";
   const text = "main .copybtn, main .bd-article details:not([data-when]) > summary, main .enlarge";
   const inside = (menu) => menu && !menu.classList.contains("show");
   const kinds = {};
@@ -15,6 +16,11 @@
   });
   return found.map((each, k) => {
     each.dataset.pressed = k;
-    return each.ariaLabel || each.title || each.dataset.bsOriginalTitle || `${each.className} ${each.textContent.trim().slice(0, 40)}`;
+    return (
+      each.ariaLabel ||
+      each.title ||
+      each.dataset.bsOriginalTitle ||
+      `${each.className} ${each.textContent.trim().slice(0, 40)}`
+    );
   });
 }

@@ -2,9 +2,14 @@
 async ({ design, vocabulary, weights, batches, rate, numbers }) => {
   const { learner } = await import('./frontend/live/learn.js');
   const most = Math.max(...batches.map(({ ids, n }) => Math.max(ids.length, n)));
-  const own = learner(design, vocabulary, { Numbers: globalThis[numbers], tokens: most, longest: Math.max(...batches.map(({ n }) => n)) });
+  const own = learner(design, vocabulary, {
+    Numbers: globalThis[numbers],
+    tokens: most,
+    longest: Math.max(...batches.map(({ n }) => n)),
+  });
   for (const { name, at, size } of own.parts) own.weights.set(weights[name], at);
-  const read = (flat) => Object.fromEntries(own.parts.map(({ name, at, size }) => [name, [...flat.subarray(at, at + size)]]));
+  const read = (flat) =>
+    Object.fromEntries(own.parts.map(({ name, at, size }) => [name, [...flat.subarray(at, at + size)]]));
   const losses = [];
   let gradients = null, logits = null, maps = null;
   batches.forEach(({ ids, rows, n, asked, targets, places }, k) => {

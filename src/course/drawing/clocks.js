@@ -5,8 +5,10 @@ const [WIDTH, FARTHEST] = [16, 128];
 const PAIRS = WIDTH / 2;
 
 // the angle of each key's hand against its query's, and the sum of the hands that are not put aside
-const angles = (s, distance = s.distance) => frequencies(WIDTH, s.base).map((theta, k) => distance * theta + s.phases[k]);
-const score = (s, distance = s.distance) => angles(s, distance).reduce((sum, angle, k) => sum + s.pairs[k] * Math.cos(angle), 0);
+const angles = (s, distance = s.distance) =>
+  frequencies(WIDTH, s.base).map((theta, k) => distance * theta + s.phases[k]);
+const score = (s, distance = s.distance) =>
+  angles(s, distance).reduce((sum, angle, k) => sum + s.pairs[k] * Math.cos(angle), 0);
 const wrap = (angle) => angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI));
 
 const layout = (w) => {
@@ -15,20 +17,37 @@ const layout = (w) => {
   const r = Math.min(36, cell / 2 - 7);
   const top = 26;
   const row = 2 * r + 52;
-  const clocks = Array.from({ length: PAIRS }, (_, k) => [cell * ((k % columns) + 0.5), top + r + row * Math.floor(k / columns)]);
+  const clocks = Array.from({ length: PAIRS }, (_, k) => [
+    cell * ((k % columns) + 0.5),
+    top + r + row * Math.floor(k / columns),
+  ]);
   const under = top + row * (PAIRS / columns) + 44;
   const wide = columns === 8;
   const chain = { x: 0, y: under, w: wide ? 0.36 * w : w, h: 190 };
-  const plot = wide ? { x: 0.36 * w + 44, y: under, w: 0.64 * w - 54, h: 190 } : { x: 34, y: under + 226, w: w - 44, h: 170 };
+  const plot = wide
+    ? { x: 0.36 * w + 44, y: under, w: 0.64 * w - 54, h: 190 }
+    : { x: 34, y: under + 226, w: w - 44, h: 170 };
   return { clocks, r, chain, plot, height: plot.y + plot.h + 30 };
 };
 
 const START = { distance: 24, base: 10000, phases: Array(PAIRS).fill(0), pairs: Array(PAIRS).fill(1) };
-const turned = (s, k, angle) => ({ phases: s.phases.map((old, i) => (i === k ? wrap(old + angle - angles(s)[k]) : old)) });
+const turned = (s, k, angle) => ({
+  phases: s.phases.map((old, i) => (i === k ? wrap(old + angle - angles(s)[k]) : old)),
+});
 
 export const render = mount({
   name: "clocks",
-  words: { clocks: "clocks", clock: "clocks", chain: "chain", score: "score", shadow: "shadow", shadows: "shadow", "fastest clock": "clock0", "slowest clock": "clock7", curve: "curve" },
+  words: {
+    clocks: "clocks",
+    clock: "clocks",
+    chain: "chain",
+    score: "score",
+    shadow: "shadow",
+    shadows: "shadow",
+    "fastest clock": "clock0",
+    "slowest clock": "clock7",
+    curve: "curve",
+  },
   start: () => ({ ...START }),
   tidy: (s) => ({
     distance: clamp(s.distance, 0, FARTHEST),
@@ -37,11 +56,42 @@ export const render = mount({
     pairs: Array.from({ length: PAIRS }, (_, k) => (s.pairs[k] === 0 ? 0 : 1)),
   }),
   controls: () => [
-    { key: "distance", label: "distance Δ (tokens)", min: 0, max: FARTHEST, show: (x) => String(Math.round(x)) },
-    { key: "base", label: "base b", min: 1, max: 6, step: 0.05, to: (x) => 10 ** x, from: Math.log10, show: (x) => say(x, 2) },
-    { kind: "play", label: "Walk away", restart: { distance: 0 }, step: (s, seconds) => (s.distance < FARTHEST ? { distance: s.distance + 5 * seconds } : null) },
-    { kind: "button", label: "Tune the peak to this Δ", press: (s) => ({ phases: s.phases.map((old, k) => wrap(-Math.round(s.distance) * frequencies(WIDTH, s.base)[k])) }) },
-    { kind: "button", label: "Start over", press: () => ({ ...START }), off: (s) => Object.entries(START).every(([key, value]) => String(s[key]) === String(value)) },
+    {
+      key: "distance",
+      label: "distance Δ (tokens)",
+      min: 0,
+      max: FARTHEST,
+      show: (x) => String(Math.round(x)),
+    },
+    {
+      key: "base",
+      label: "base b",
+      min: 1,
+      max: 6,
+      step: 0.05,
+      to: (x) => 10 ** x,
+      from: Math.log10,
+      show: (x) => say(x, 2),
+    },
+    {
+      kind: "play",
+      label: "Walk away",
+      restart: { distance: 0 },
+      step: (s, seconds) => (s.distance < FARTHEST ? { distance: s.distance + 5 * seconds } : null),
+    },
+    {
+      kind: "button",
+      label: "Tune the peak to this Δ",
+      press: (s) => ({
+        phases: s.phases.map((old, k) => wrap(-Math.round(s.distance) * frequencies(WIDTH, s.base)[k])),
+      }),
+    },
+    {
+      kind: "button",
+      label: "Start over",
+      press: () => ({ ...START }),
+      off: (s) => Object.entries(START).every(([key, value]) => String(s[key]) === String(value)),
+    },
   ],
   height: (w) => layout(w).height,
   items: (s, data, w) => {
@@ -60,13 +110,34 @@ export const render = mount({
         const degrees = Math.round((wrap(angle) * 180) / Math.PI);
         return [
           {
-            id: `hand${k}`, x: cx + r * Math.cos(angle), y: cy - r * Math.sin(angle), r: 15, knob: 6, look: "blue", part: `clock${k}`,
-            label: `hand of clock ${k + 1}`, range: [degrees, -180, 180], value: `${degrees} degrees`,
+            id: `hand${k}`,
+            x: cx + r * Math.cos(angle),
+            y: cy - r * Math.sin(angle),
+            r: 15,
+            knob: 6,
+            look: "blue",
+            part: `clock${k}`,
+            label: `hand of clock ${k + 1}`,
+            range: [degrees, -180, 180],
+            value: `${degrees} degrees`,
             drag: (px, py, now) => turned(now, k, Math.atan2(cy - py, px - cx)),
-            key: (step, now) => turned(now, k, Math.abs(step) === Infinity ? (step > 0 ? Math.PI : 0) : angles(now)[k] + (step * Math.PI) / 36),
+            key: (step, now) =>
+              turned(
+                now,
+                k,
+                Math.abs(step) === Infinity
+                  ? step > 0
+                    ? Math.PI
+                    : 0
+                  : angles(now)[k] + (step * Math.PI) / 36,
+              ),
           },
           {
-            id: `pair${k}`, area: [cx - r, cy + r + 3, 2 * r, 25], label: `clock ${k + 1} counts`, role: "checkbox", pressed: s.pairs[k] === 1,
+            id: `pair${k}`,
+            area: [cx - r, cy + r + 3, 2 * r, 25],
+            label: `clock ${k + 1} counts`,
+            role: "checkbox",
+            pressed: s.pairs[k] === 1,
             press: (now) => ({ pairs: now.pairs.map((on, i) => (i === k ? 1 - on : on)) }),
           },
         ];
@@ -114,8 +185,13 @@ export const render = mount({
     const [x, y] = [scale([0, FARTHEST], [plot.x, plot.x + plot.w]), scale([PAIRS, -PAIRS], [plot.y, plot.y + plot.h])];
     const distances = Array.from({ length: 2 * FARTHEST + 1 }, (_, k) => k / 2);
     const back = [
-      ...[-PAIRS, 0, PAIRS].flatMap((v) => [line(plot.x, y(v), plot.x + plot.w, y(v), "faint"), text(plot.x - 7, y(v) + 5, String(v).replace("-", "−"), "small end quiet")]),
-      ...[0, 32, 64, 96, 128].map((v) => text(x(v), plot.y + plot.h + 19, v, `small ${v === 128 ? "end" : "mid"} quiet`)),
+      ...[-PAIRS, 0, PAIRS].flatMap((v) => [
+        line(plot.x, y(v), plot.x + plot.w, y(v), "faint"),
+        text(plot.x - 7, y(v) + 5, String(v).replace("-", "−"), "small end quiet"),
+      ]),
+      ...[0, 32, 64, 96, 128].map((v) =>
+        text(x(v), plot.y + plot.h + 19, v, `small ${v === 128 ? "end" : "mid"} quiet`),
+      ),
       text(plot.x, plot.y - 11, "score against distance Δ", "small quiet"),
       curve(distances.map((d) => [x(d), y(score(s, d))]), "blue", "curve"),
       line(x(s.distance), plot.y, x(s.distance), plot.y + plot.h, "orange thin dash"),
@@ -131,7 +207,8 @@ export const render = mount({
     const tuned = s.phases.some((x) => x !== 0);
     if (!counted) return "No clock is ticked: with no pair there is no score.";
     const what = `${many(distance, "token")} apart, ${counted === 1 ? "the one hand reaches" : `the ${counted} hands reach`} ${say(total, 2)} of ${counted}.`;
-    if (others[1] === distance) return `${what} No other distance up to ${FARTHEST} scores higher: this head looks ${distance} back.`;
+    if (others[1] === distance)
+      return `${what} No other distance up to ${FARTHEST} scores higher: this head looks ${distance} back.`;
     if (tuned) return `${what} The highest score, ${say(others[0], 2)}, is at distance ${others[1]}.`;
     return `${what} The fastest clock has made ${say((distance * theta[0]) / (2 * Math.PI), 2)} turns, the slowest ${say((distance * theta.at(-1)) / (2 * Math.PI), 2)}.`;
   },

@@ -1,7 +1,8 @@
 // What all drawings share: one state, painted anew at each change; things to drag; native controls; a sentence; a link.
 /** @type {(x: number) => number} */
 export const place = (x) => (Number.isFinite(x) ? Math.round(x * 10) / 10 : 0);
-const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+const escape = (text) =>
+  String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 // Another language: a table of words as `helpers.words` has it, `{}` for a number, `{a}` for words that are looked up in turn.
@@ -14,7 +15,13 @@ export const speak = (table) => {
   entries = Object.entries(table ?? {}).map(([english, other]) => {
     const names = [...english.matchAll(/\{(\w*)\}/g)].map((hole) => hole[1]);
     const parts = english.split(/\{\w*\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-    return [new RegExp(`^${parts.map((part, k) => (k ? `(${names[k - 1] ? ".+?" : NUMBER})` : "") + part).join("")}$`), names, other];
+    return [
+      new RegExp(
+        `^${parts.map((part, k) => (k ? `(${names[k - 1] ? ".+?" : NUMBER})` : "") + part).join("")}$`,
+      ),
+      names,
+      other,
+    ];
   });
 };
 /** A text in the words of the table; as it is where there is none. */
@@ -25,27 +32,39 @@ export const said = (words) => {
     if (!found) continue;
     const numbers = found.filter((_, k) => !names[k]);
     let next = 0;
-    return other.replace(/\{(\w*)\}/g, (_, name) => (!name ? numbers[next++] : /\d/.test(name) ? numbers[name] : said(found[names.indexOf(name)])));
+    return other.replace(/\{(\w*)\}/g, (_, name) =>
+      !name ? numbers[next++] : /\d/.test(name) ? numbers[name] : said(found[names.indexOf(name)]),
+    );
   }
   missing.add(words);
   return words;
 };
 /** The same, sentence by sentence. */
-export const tell = (words) => (entries.length ? words.replace(/([.?]) (?=[A-Z])/g, "$1\n").split("\n").map(said).join("") : words);
+export const tell = (words) =>
+  entries.length
+    ? words
+        .replace(/([.?]) (?=[A-Z])/g, "$1\n")
+        .split("\n")
+        .map(said)
+        .join("")
+    : words;
 
 // Pieces of a picture, as text. `name` is a list of classes; "ink", "blue" and their kind are colours.
 const part = (name, lit) => `class="${name}"${lit ? ` data-part="${lit}"` : ""}`;
 export const line = (x1, y1, x2, y2, name, lit) =>
   `<line x1="${place(x1)}" y1="${place(y1)}" x2="${place(x2)}" y2="${place(y2)}" ${part(name, lit)}/>`;
-export const circle = (x, y, r, name, lit) => `<circle cx="${place(x)}" cy="${place(y)}" r="${place(r)}" ${part(name, lit)}/>`;
+export const circle = (x, y, r, name, lit) =>
+  `<circle cx="${place(x)}" cy="${place(y)}" r="${place(r)}" ${part(name, lit)}/>`;
 export const box = (x, y, w, h, name, lit, more = "") =>
   `<rect x="${place(x)}" y="${place(y)}" width="${Math.max(0, place(w))}" height="${Math.max(0, place(h))}" ${part(name, lit)} ${more}/>`;
 /** @type {(d: string, name?: string, lit?: any, more?: string) => string} */
 export const path = (d, name, lit, more = "") => `<path d="${d}" ${part(name, lit)} ${more}/>`;
 /** @type {(points: number[][], name?: string, lit?: any) => string} */
-export const curve = (points, name, lit) => path(`M${points.map(([x, y]) => `${place(x)} ${place(y)}`).join("L")}`, name, lit);
+export const curve = (points, name, lit) =>
+  path(`M${points.map(([x, y]) => `${place(x)} ${place(y)}`).join("L")}`, name, lit);
 /** @type {(x: number, y: number, words: string | number, name?: string, lit?: any) => string} */
-export const text = (x, y, words, name = "", lit) => `<text x="${place(x)}" y="${place(y)}" ${part(name, lit)}>${escape(said(words))}</text>`;
+export const text = (x, y, words, name = "", lit) =>
+  `<text x="${place(x)}" y="${place(y)}" ${part(name, lit)}>${escape(said(words))}</text>`;
 
 /** A number in few characters, with a true minus and powers of ten. @type {(x: number, digits?: number) => string} */
 export const say = (x, digits = 3) => {
@@ -72,14 +91,20 @@ export const scale = ([a, b], [c, d]) => (x) => c + ((x - a) / (b - a)) * (d - c
 export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 
 const written = (value) =>
-  Array.isArray(value) ? value.map(written).join(",") : typeof value === "number" ? String(Number(value.toPrecision(6))) : String(value);
+  Array.isArray(value)
+    ? value.map(written).join(",")
+    : typeof value === "number"
+      ? String(Number(value.toPrecision(6)))
+      : String(value);
 const read = (like, value) => {
-  if (Array.isArray(like)) return value === "" ? [] : value.split(",").map((item) => read(like.length ? like[0] : 0, item));
+  if (Array.isArray(like))
+    return value === "" ? [] : value.split(",").map((item) => read(like.length ? like[0] : 0, item));
   if (typeof like === "number") return Number.isFinite(Number(value)) ? Number(value) : like;
   return typeof like === "boolean" ? value === "true" : value;
 };
 /** The state in a link, `#drawing=clocks&distance=12`, and back. @type {(name: string, state: Record<string, any>) => string} */
-export const toLink = (name, state) => `#${new URLSearchParams({ drawing: name, ...Object.fromEntries(Object.entries(state).map(([k, v]) => [k, written(v)])) })}`;
+export const toLink = (name, state) =>
+  `#${new URLSearchParams({ drawing: name, ...Object.fromEntries(Object.entries(state).map(([k, v]) => [k, written(v)])) })}`;
 /** @type {(name: string, state: Record<string, any>, hash: string) => Record<string, any> | null} */
 export const fromLink = (name, state, hash) => {
   const found = new URLSearchParams(hash.replace(/^#/, ""));
@@ -98,7 +123,14 @@ const KEYS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 
 const STEPS = ["ArrowRight", "ArrowUp", "ArrowLeft", "ArrowDown", "Home", "End"];
 const PRESS = [" ", "Enter"];
 const NOTEBOOK = ".jp-Notebook, #notebook-container";
-const OWN = { range: STEPS, slider: [...STEPS, ...PRESS], "select-one": [...STEPS, ...PRESS], checkbox: PRESS, button: PRESS, link: PRESS };
+const OWN = {
+  range: STEPS,
+  slider: [...STEPS, ...PRESS],
+  "select-one": [...STEPS, ...PRESS],
+  checkbox: PRESS,
+  button: PRESS,
+  link: PRESS,
+};
 
 /**
  * Make a drawing's `render({ model, el })`, the contract of anywidget, from what it is: its name, start(data) that gives
@@ -188,8 +220,14 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
             hand.set({ [control.key]: Math.round(state[control.key]) + way });
           });
         return () => {
-          const shown = said(control.show ? control.show(state[control.key], state) : say(state[control.key]));
-          if (document.activeElement !== input || Math.abs(to(Number(input.value)) - state[control.key]) > 1e-9) input.value = from(state[control.key]);
+              const shown = said(
+                control.show ? control.show(state[control.key], state) : say(state[control.key]),
+              );
+              if (
+                document.activeElement !== input ||
+                Math.abs(to(Number(input.value)) - state[control.key]) > 1e-9
+              )
+                input.value = from(state[control.key]);
           input.setAttribute("aria-valuetext", shown);
           input.disabled = Boolean(control.off?.(state, data));
           holder.querySelector("output").textContent = shown;
@@ -198,8 +236,15 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       choice: () => {
         holder.innerHTML = `<label>${words}<select autocomplete="off">${control.options.map(([value, name]) => `<option value="${escape(value)}">${escape(said(name))}</option>`).join("")}</select></label>`;
         const input = holder.querySelector("select");
-        on(input, "change", () => hand.set(control.pick ? control.pick(input.value, state, data) : { [control.key]: input.value }));
-        return () => { input.value = state[control.key]; input.disabled = Boolean(control.off?.(state, data)); };
+            on(input, "change", () =>
+              hand.set(
+                control.pick ? control.pick(input.value, state, data) : { [control.key]: input.value },
+              ),
+            );
+            return () => {
+              input.value = state[control.key];
+              input.disabled = Boolean(control.off?.(state, data));
+            };
       },
       switch: () => {
         holder.innerHTML = `<label><input type="checkbox" autocomplete="off">${words}</label>`;
@@ -218,10 +263,19 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       },
       steps: () => {
         holder.className = "drawing-steps";
-        holder.innerHTML = control.options.map((name, k) => `<button type="button" aria-label="${k}: ${escape(said(name))}" title="${escape(said(name))}">${k}</button>`).join("") + "<output aria-live=\"off\"></output>";
+            holder.innerHTML =
+              control.options
+                .map(
+                  (name, k) =>
+                    `<button type="button" aria-label="${k}: ${escape(said(name))}" title="${escape(said(name))}">${k}</button>`,
+                )
+                .join("") + '<output aria-live="off"></output>';
         const buttons = [...holder.querySelectorAll("button")];
         // a page that has a text for each step goes there instead
-        const go = (k) => { if (figure.dispatchEvent(new CustomEvent("step", { detail: k, cancelable: true }))) hand.glide({ [control.key]: k }, 900); };
+            const go = (k) => {
+              if (figure.dispatchEvent(new CustomEvent("step", { detail: k, cancelable: true })))
+                hand.glide({ [control.key]: k }, 900);
+            };
         buttons.forEach((button, k) => on(button, "click", () => go(k)));
         on(holder, "keydown", (event) => {
           const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -235,7 +289,11 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
         });
         return () => {
           const now = Math.round(state[control.key]);
-          buttons.forEach((button, k) => (k === now ? button.setAttribute("aria-current", "step") : button.removeAttribute("aria-current")));
+              buttons.forEach((button, k) =>
+                k === now
+                  ? button.setAttribute("aria-current", "step")
+                  : button.removeAttribute("aria-current"),
+              );
           holder.querySelector("output").textContent = said(control.options[now]);
         };
       },
@@ -304,24 +362,42 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     });
     group.addEventListener("pointermove", (event) => {
       if (!held || !known.get(id).drag) return;
-      if (!moved && known.get(id).press && Math.hypot(event.clientX - from.clientX, event.clientY - from.clientY) < 5) return;
+          if (
+            !moved &&
+            known.get(id).press &&
+            Math.hypot(event.clientX - from.clientX, event.clientY - from.clientY) < 5
+          )
+            return;
       moved = true;
       pull(event, false);
     });
-    for (const kind of ["pointerup", "pointercancel", "lostpointercapture"]) group.addEventListener(kind, () => { held = false; });
-    group.addEventListener("click", () => { if (!moved) press(); });
+        for (const kind of ["pointerup", "pointercancel", "lostpointercapture"])
+          group.addEventListener(kind, () => {
+            held = false;
+          });
+        group.addEventListener("click", () => {
+          if (!moved) press();
+        });
     group.addEventListener("keydown", (event) => {
       const item = known.get(id);
       if (event.key === "Enter" && item.href) press();
       else if ((event.key === "Enter" || event.key === " ") && item.press) press();
-      else if ((event.key === "Enter" || event.key === " ") && item.enter) hand.set(item.enter(state, data) ?? {});
-      else if (item.key && event.key in KEYS && !(event.key.startsWith("Page") && el.closest(".reveal"))) hand.set(item.key(KEYS[event.key] * (event.shiftKey ? 10 : 1), state, data, event.key) ?? {});
-      else if (item.key && (event.key === "Home" || event.key === "End")) hand.set(item.key(event.key === "Home" ? -Infinity : Infinity, state, data) ?? {});
+          else if ((event.key === "Enter" || event.key === " ") && item.enter)
+            hand.set(item.enter(state, data) ?? {});
+          else if (item.key && event.key in KEYS && !(event.key.startsWith("Page") && el.closest(".reveal")))
+            hand.set(item.key(KEYS[event.key] * (event.shiftKey ? 10 : 1), state, data, event.key) ?? {});
+          else if (item.key && (event.key === "Home" || event.key === "End"))
+            hand.set(item.key(event.key === "Home" ? -Infinity : Infinity, state, data) ?? {});
       else return;
       event.preventDefault();
     });
     for (const kind of ["pointerenter", "focus", "pointerleave", "blur"])
-      group.addEventListener(kind, () => known.get(id)?.part && light(["pointerenter", "focus"].includes(kind) ? known.get(id).part : null));
+          group.addEventListener(
+            kind,
+            () =>
+              known.get(id)?.part &&
+              light(["pointerenter", "focus"].includes(kind) ? known.get(id).part : null),
+          );
     hands.append(group);
     return group;
   };
@@ -331,7 +407,11 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   };
   const arrange = (items) => {
     const ids = new Set(items.map((item) => item.id));
-    for (const group of [...hands.children]) if (!ids.has(group.dataset.id)) { known.delete(group.dataset.id); group.remove(); }
+        for (const group of [...hands.children])
+          if (!ids.has(group.dataset.id)) {
+            known.delete(group.dataset.id);
+            group.remove();
+          }
     for (const item of items) {
       known.set(item.id, item);
       const group = hands.querySelector(`[data-id="${item.id}"]`) ?? make(item.id);
@@ -339,12 +419,35 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       const named = said(item.title ?? "");
       if (title.textContent !== named) title.textContent = named;
       const area = item.area;
-      for (const [name, value] of [["x", area?.[0]], ["y", area?.[1]], ["width", area?.[2]], ["height", area?.[3]]]) attribute(rect, name, area ? place(value) : 0);
-      for (const round of [ring, knob]) { attribute(round, "cx", place(item.x ?? 0)); attribute(round, "cy", place(item.y ?? 0)); }
-      attribute(ring, "r", area ? 0 : item.r ?? 18);
-      attribute(knob, "r", area || item.bare ? 0 : item.knob ?? 8);
-      attribute(group, "class", `item ${item.look ?? ""} ${item.drag ? (item.flat ? "flat" : "free") : "still"}`);
-      const role = item.quiet ? null : item.role ? item.role : item.key ? "slider" : item.press ? "button" : item.href && home ? "link" : null;
+          for (const [name, value] of [
+            ["x", area?.[0]],
+            ["y", area?.[1]],
+            ["width", area?.[2]],
+            ["height", area?.[3]],
+          ])
+            attribute(rect, name, area ? place(value) : 0);
+          for (const round of [ring, knob]) {
+            attribute(round, "cx", place(item.x ?? 0));
+            attribute(round, "cy", place(item.y ?? 0));
+          }
+          attribute(ring, "r", area ? 0 : (item.r ?? 18));
+          attribute(knob, "r", area || item.bare ? 0 : (item.knob ?? 8));
+          attribute(
+            group,
+            "class",
+            `item ${item.look ?? ""} ${item.drag ? (item.flat ? "flat" : "free") : "still"}`,
+          );
+          const role = item.quiet
+            ? null
+            : item.role
+              ? item.role
+              : item.key
+                ? "slider"
+                : item.press
+                  ? "button"
+                  : item.href && home
+                    ? "link"
+                    : null;
       attribute(group, "role", role);
       attribute(group, "tabindex", role ? 0 : -1);
       attribute(group, "aria-label", role ? said(item.label) : null);
@@ -352,8 +455,17 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       attribute(group, "aria-pressed", role === "button" ? item.pressed : null);
       attribute(group, "aria-checked", role === "checkbox" ? item.pressed : null);
       const [now, least, most] = item.range ?? [];
-      for (const [name, value] of [["aria-valuenow", now], ["aria-valuemin", least], ["aria-valuemax", most], ["aria-valuetext", item.value]])
-        attribute(group, name, role === "slider" ? (typeof value === "number" ? place(value) : value && said(value)) : null);
+          for (const [name, value] of [
+            ["aria-valuenow", now],
+            ["aria-valuemin", least],
+            ["aria-valuemax", most],
+            ["aria-valuetext", item.value],
+          ])
+            attribute(
+              group,
+              name,
+              role === "slider" ? (typeof value === "number" ? place(value) : value && said(value)) : null,
+            );
     }
   };
 
@@ -361,7 +473,8 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   const light = (name) => {
     lit = name;
     figure.toggleAttribute("data-lit", Boolean(name));
-    for (const piece of picture.querySelectorAll("[data-part]")) piece.classList.toggle("lit", piece.dataset.part === lit);
+        for (const piece of picture.querySelectorAll("[data-part]"))
+          piece.classList.toggle("lit", piece.dataset.part === lit);
   };
   const listen = () => {
     const parts = Object.fromEntries(Object.entries(spec.words ?? {}).map(([word, name]) => [said(word), name]));
@@ -370,10 +483,20 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       const name = word.dataset.light ?? parts[word.textContent.trim().toLowerCase()];
       if (!name) continue;
       word.classList.add("drawing-word");
-      for (const [kind, value] of [["pointerenter", name], ["focus", name], ["pointerleave", null], ["blur", null]]) on(word, kind, () => light(value));
+          for (const [kind, value] of [
+            ["pointerenter", name],
+            ["focus", name],
+            ["pointerleave", null],
+            ["blur", null],
+          ])
+            on(word, kind, () => light(value));
       if (word.closest("a, button")) continue;
       word.tabIndex = 0;
-      for (const [key, value] of [["role", "button"], ["aria-description", said("lit in the drawing")]]) word.setAttribute(key, value);
+          for (const [key, value] of [
+            ["role", "button"],
+            ["aria-description", said("lit in the drawing")],
+          ])
+            word.setAttribute(key, value);
       on(word, "click", () => light(lit === name ? null : name));
       on(word, "keydown", (event) => {
         if (!PRESS.includes(event.key)) return;
@@ -382,7 +505,8 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       });
     }
   };
-  const ready = (call) => (document.readyState === "loading" ? on(document, "DOMContentLoaded", call) : call()); // else the text below is not there yet
+      const ready = (call) =>
+        document.readyState === "loading" ? on(document, "DOMContentLoaded", call) : call(); // else the text below is not there yet
   ready(listen);
 
   // a dark page has light text
@@ -436,7 +560,11 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   for (const each of [el, stage]) sizes.observe(each);
   el.addEventListener("keydown", (event) => {
     // a notebook takes letters for commands: there every key stays
-    if (el.closest(NOTEBOOK) || OWN[event.target.type ?? event.target.getAttribute("role")]?.includes(event.key)) event.stopPropagation();
+        if (
+          el.closest(NOTEBOOK) ||
+          OWN[event.target.type ?? event.target.getAttribute("role")]?.includes(event.key)
+        )
+          event.stopPropagation();
   });
   on(window, "hashchange", () => {
     const linked = fromLink(spec.name, state, location.hash);
@@ -458,11 +586,22 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
 /** Bring to life the figures of this name that are not yet alive, also those in a shadow tree. */
 export const start = (name, render) => {
   const roots = /** @type {(Document | ShadowRoot)[]} */ ([document]);
-  for (const root of roots) for (const node of root.querySelectorAll("*")) if (node.shadowRoot) roots.push(node.shadowRoot);
-  for (const figure of roots.flatMap((root) => [...root.querySelectorAll(`figure.drawing[data-drawing="${name}"]:not([data-alive])`)])) {
+  for (const root of roots)
+    for (const node of root.querySelectorAll("*")) if (node.shadowRoot) roots.push(node.shadowRoot);
+  for (const figure of roots.flatMap((root) => [
+    ...root.querySelectorAll(`figure.drawing[data-drawing="${name}"]:not([data-alive])`),
+  ])) {
     figure.dataset.alive = "";
     const held = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
-    const model = { get: (key) => held[key], set: (key, value) => { held[key] = value; }, save_changes() {}, on() {}, off() {} };
+    const model = {
+      get: (key) => held[key],
+      set: (key, value) => {
+        held[key] = value;
+      },
+      save_changes() {},
+      on() {},
+      off() {},
+    };
     render({ model, el: figure.querySelector(".drawing-here") });
   }
 };

@@ -1,13 +1,54 @@
 import { box, circle, clamp, line, many, mount, path, place, said, say, scale, tell, text } from "./kit.js";
-import { adaptiveEntmax, averaged, cosineSum, entmax15, floats, frequencies, noiseLeft, roundTo, scalableSoftmax, softmax, softmaxOffByOne, spread, stickBreaking, topK, uniformInfluence } from "./mathematics.js";
+import {
+  adaptiveEntmax,
+  averaged,
+  cosineSum,
+  entmax15,
+  floats,
+  frequencies,
+  noiseLeft,
+  roundTo,
+  scalableSoftmax,
+  softmax,
+  softmaxOffByOne,
+  spread,
+  stickBreaking,
+  topK,
+  uniformInfluence,
+} from "./mathematics.js";
 
 // Two layers of two heads, states of 16 numbers, a first token and n ones.
 const [LAYERS, WIDTH, BASE, GAIN, LEAD, MOST] = [2, 16, 1e4, 6, 4, 4096];
-const STOPS = ["the guess", "over-squashing", "who is heard", "collapse", "counting", "positions", "difference", "what helps"];
-const PLACES = ["the narrow graph", "who is heard", "one vector", "the count", "positions", "the noise of the others"];
+const STOPS = [
+  "the guess",
+  "over-squashing",
+  "who is heard",
+  "collapse",
+  "counting",
+  "positions",
+  "difference",
+  "what helps",
+];
+const PLACES = [
+  "the narrow graph",
+  "who is heard",
+  "one vector",
+  "the count",
+  "positions",
+  "the noise of the others",
+];
 const TASKS = [null, null, null, "counting", "last", "retrieval"];
 const ASKED = { counting: "count", last: "copy the last digit", retrieval: "find a key" };
-const HANGS = [null, ["squash", "1-over-squashing"], ["river", "2-causal-attention"], ["barcodes", "3-representational-collapse"], ["needle", "4-counting"], ["clocks", "5-rope-frequencies"], ["waves", "6-differential-transformer"], null];
+const HANGS = [
+  null,
+  ["squash", "1-over-squashing"],
+  ["river", "2-causal-attention"],
+  ["barcodes", "3-representational-collapse"],
+  ["needle", "4-counting"],
+  ["clocks", "5-rope-frequencies"],
+  ["waves", "6-differential-transformer"],
+  null,
+];
 const EDGES = { path: "the token before", all: "all before it", edge: "the token before, and one edge" };
 
 const coded = (factor, shift) => Array.from({ length: WIDTH }, (_, k) => Math.cos(factor * k + shift));
@@ -22,7 +63,12 @@ const brings = (s) => (s.quiet ? 0 : s.sink / 2);
 const layer = (s, states) => {
   const n = states.length;
   if (s.edges === "all" || Math.round(s.at) !== 1) return spread(states, keeps(s), brings(s));
-  return averaged(states, states.map((_, j) => [...new Set([Math.max(0, j - 1), j, ...(s.edges === "edge" && j === n - 1 ? [at(s)] : [])])]));
+  return averaged(
+    states,
+    states.map((_, j) => [
+      ...new Set([Math.max(0, j - 1), j, ...(s.edges === "edge" && j === n - 1 ? [at(s)] : [])]),
+    ]),
+  );
 };
 /** What all states hold of one token, before the layers and after each. */
 const levels = (s, token, n) => {
@@ -32,7 +78,8 @@ const levels = (s, token, n) => {
 };
 /** The last vector in a number type: of the first token this share, of the ones the rest. */
 const vector = (share, type) => WORDS[1].map((one, k) => roundTo(one + share * (WORDS["•"][k] - one), type));
-const next = (state) => softmax(Object.values(WORDS).map((word) => 0.5 * word.reduce((sum, x, k) => sum + x * state[k], 0)));
+const next = (state) =>
+  softmax(Object.values(WORDS).map((word) => 0.5 * word.reduce((sum, x, k) => sum + x * state[k], 0)));
 const pair = (s) => {
   const share = levels(s, 0, size(s) + 1)[LAYERS];
   const states = [share[size(s) - 1], share[size(s)]].map((x) => vector(x, s.type));
@@ -49,7 +96,13 @@ const nearness = new Map();
 const nearby = (pairs) => {
   if (!nearness.has(pairs[0])) {
     let sum = 0;
-    nearness.set(pairs[0], Array.from({ length: MOST + 1 }, (_, d) => (sum += Math.exp(GAIN * (cosineSum(d - 1, WIDTH, BASE, ...pairs) - 4)))));
+    nearness.set(
+      pairs[0],
+      Array.from(
+        { length: MOST + 1 },
+        (_, d) => (sum += Math.exp(GAIN * (cosineSum(d - 1, WIDTH, BASE, ...pairs) - 4))),
+      ),
+    );
   }
   return nearness.get(pairs[0]);
 };
@@ -68,13 +121,25 @@ const maps = (s) => {
   const [n, p] = [size(s), at(s)];
   const noise = [0.6180339887, 0.4142135624].map((step) => Array.from({ length: n }, (_, k) => wave(k + 1, step)));
   const one = softmax(noise[0].map((x, k) => x + LEAD * Number(k === p)));
-  const two = softmax(noise[0].map((x, k) => s.agree * x + Math.sqrt(1 - s.agree ** 2) * noise[1][k] + LEAD * Number(s.both && k === p)));
+  const two = softmax(
+    noise[0].map(
+      (x, k) => s.agree * x + Math.sqrt(1 - s.agree ** 2) * noise[1][k] + LEAD * Number(s.both && k === p),
+    ),
+  );
   const rest = one.map((x, k) => x - s.lam * two[k]);
   const others = (map) => map.filter((_, k) => k !== p);
   const norm = (map) => Math.sqrt(map.reduce((sum, x) => sum + x * x, 0));
   const [a, b] = [others(one), others(two)];
   const cosine = a.reduce((sum, x, k) => sum + x * b[k], 0) / (norm(a) * norm(b));
-  return { one, two, rest, cosine, left: noiseLeft(cosine, s.lam, norm(b) / norm(a)), answer: rest[p] / one[p], weight: one[p] };
+  return {
+    one,
+    two,
+    rest,
+    cosine,
+    left: noiseLeft(cosine, s.lam, norm(b) / norm(a)),
+    answer: rest[p] / one[p],
+    weight: one[p],
+  };
 };
 
 /** What a part of the race changes here: what is said of it, the pairs that stand still, the base, a slope, of each layer a window and
@@ -88,16 +153,39 @@ const PARTS = {
   ALiBi: { tells: "No turns: each logit loses by its distance, more in head 1.", slopes: [1 / 16, 1 / 256] },
   NoPE: { tells: "No positions: head 1 can no longer tell the token before.", free: [1, 1] },
   "sliding window": { tells: "The lower layer sees 8 tokens.", window: [8, 0] },
-  "local RoPE, global NoPE": { tells: "The lower layer turns and sees 8 tokens; the upper one sees all, without positions.", ...MIXED },
+  "local RoPE, global NoPE": {
+    tells: "The lower layer turns and sees 8 tokens; the upper one sees all, without positions.",
+    ...MIXED,
+  },
   "top 8 keys": { tells: "The 8 largest logits share all attention.", weigh: topK },
   "scalable softmax": { tells: "Logits grow with the logarithm of n.", weigh: SCALED },
   "sparse (entmax 1.5)": { tells: "Small weights become 0.", weigh: entmax15 },
-  "NoPE, scalable softmax": { tells: "No positions, and logits grow with the logarithm of n.", free: [1, 1], weigh: SCALED },
-  "NoPE, adaptive entmax": { tells: "No positions, and small weights become 0.", free: [1, 1], weigh: (logits) => adaptiveEntmax(logits, 0.1) },
-  "NoPE, stick-breaking": { tells: "No positions: the nearest key takes first, the others what it leaves.", free: [1, 1], weigh: stickBreaking },
-  "local RoPE, global NoPE + scalable softmax": { tells: "A window below, no positions above, and logits grow with the logarithm of n.", ...MIXED, weigh: SCALED },
+  "NoPE, scalable softmax": {
+    tells: "No positions, and logits grow with the logarithm of n.",
+    free: [1, 1],
+    weigh: SCALED,
+  },
+  "NoPE, adaptive entmax": {
+    tells: "No positions, and small weights become 0.",
+    free: [1, 1],
+    weigh: (logits) => adaptiveEntmax(logits, 0.1),
+  },
+  "NoPE, stick-breaking": {
+    tells: "No positions: the nearest key takes first, the others what it leaves.",
+    free: [1, 1],
+    weigh: stickBreaking,
+  },
+  "local RoPE, global NoPE + scalable softmax": {
+    tells: "A window below, no positions above, and logits grow with the logarithm of n.",
+    ...MIXED,
+    weigh: SCALED,
+  },
   differential: { tells: "0.8 of an equal map is subtracted: grey is below 0.", minus: 0.8 },
-  "NoPE, differential": { tells: "No positions; 0.8 of an equal map is subtracted: grey is below 0.", free: [1, 1], minus: 0.8 },
+  "NoPE, differential": {
+    tells: "No positions; 0.8 of an equal map is subtracted: grey is below 0.",
+    free: [1, 1],
+    minus: 0.8,
+  },
   "off-by-one softmax": { tells: "A logit of 0 takes weight and gives nothing.", weigh: softmaxOffByOne },
 };
 const UNDRAWN = "Its change is not drawn: the arcs are RoPE's.";
@@ -109,9 +197,21 @@ const exchanged = (s, n, p) => {
     const from = window[k] ? Math.max(0, n - window[k]) : 0;
     const far = Array.from({ length: n - from }, (__, j) => n - 1 - from - j);
     const turns = !free[k] && !slopes;
-    const near = far.map((d) => (turns ? GAIN * (cosineSum(d - 1, WIDTH, base, ...fast) - 4) : slopes ? -slopes[0] * d : 0));
-    const found = far.map((d) => (n - 1 - d === p ? GAIN * (turns ? cosineSum(d, WIDTH, base, slow[0], slow[1] - still) + still : 4) : 0) - 2 * GAIN - (slopes ? slopes[1] * d : 0));
-    return [near, found].map((logits) => [...Array(from).fill(0), ...weigh(logits).map((x) => x - minus / (n - from))]);
+    const near = far.map((d) =>
+      turns ? GAIN * (cosineSum(d - 1, WIDTH, base, ...fast) - 4) : slopes ? -slopes[0] * d : 0,
+    );
+    const found = far.map(
+      (d) =>
+        (n - 1 - d === p
+          ? GAIN * (turns ? cosineSum(d, WIDTH, base, slow[0], slow[1] - still) + still : 4)
+          : 0) -
+        2 * GAIN -
+        (slopes ? slopes[1] * d : 0),
+    );
+    return [near, found].map((logits) => [
+      ...Array(from).fill(0),
+      ...weigh(logits).map((x) => x - minus / (n - from)),
+    ]);
   });
 };
 /** What the arcs of a stop show: in each layer the last token's weights in head 1 and in head 2, at stop 6 the second map as it is subtracted. */
@@ -125,7 +225,9 @@ export const weights = (s) => {
   if (stop === 5) return (weighed = exchanged({ swap: s.swap }, n, p));
   const { one, two } = stop === 6 ? maps(s) : {};
   const equal = Array(n).fill((1 - s.kept) / n);
-  const heads = one ? [one, two.map((x) => s.lam * x)] : [equal, equal.map((x, j) => (1 - s.sink) * x + s.sink * (1 - s.kept) * Number(j === 0))];
+  const heads = one
+    ? [one, two.map((x) => s.lam * x)]
+    : [equal, equal.map((x, j) => (1 - s.sink) * x + s.sink * (1 - s.kept) * Number(j === 0))];
   return (weighed = Array(LAYERS).fill(heads));
 };
 /** A head that was opened: its largest weights in the last token's row, each [whose, weight], and what the others sum to. */
@@ -133,9 +235,24 @@ const numbered = (s) => {
   const [n, p, map] = [size(s), at(s), weights(s)[0][s.head - 1]];
   const order = map.map((_, j) => j).sort((a, b) => map[b] - map[a]);
   const top = order.slice(0, 3).filter((j) => map[j] > map[order[n - 1]]);
-  const whose = (j) => (j === p ? "The orange token" : j === n - 1 ? "The last token itself" : j === n - 2 ? "The token before" : j ? `Token ${j}` : "The first token");
+  const whose = (j) =>
+    j === p
+      ? "The orange token"
+      : j === n - 1
+        ? "The last token itself"
+        : j === n - 2
+          ? "The token before"
+          : j
+            ? `Token ${j}`
+            : "The first token";
   const rest = order.slice(top.length);
-  return [...top.map((j) => [whose(j), map[j]]), [rest.length > 1 ? `The other ${rest.length} together` : "The other token", rest.reduce((sum, j) => sum + map[j], 0)]];
+  return [
+    ...top.map((j) => [whose(j), map[j]]),
+    [
+      rest.length > 1 ? `The other ${rest.length} together` : "The other token",
+      rest.reduce((sum, j) => sum + map[j], 0),
+    ],
+  ];
 };
 
 // The machine is drawn into a box, which the camera moves; a lens above it shows what happens there.
@@ -145,7 +262,16 @@ const camera = (stop, w, h) => {
   const [low, tall] = wide ? [92, 132] : [62, 78];
   const whole = [m, 104, w - 2 * m, h - 104 - 52];
   const under = [m, h - low - 52, w - 2 * m, low];
-  return [[m, h - 60, w - 2 * m, 2], whole, [m, 104, w - 2 * m, h - 104 - 52 - 84], under, under, under, under, [m, h - tall - 52, w - 2 * m, tall]][stop];
+  return [
+    [m, h - 60, w - 2 * m, 2],
+    whole,
+    [m, 104, w - 2 * m, h - 104 - 52 - 84],
+    under,
+    under,
+    under,
+    under,
+    [m, h - tall - 52, w - 2 * m, tall],
+  ][stop];
 };
 const view = (s, w, h) => {
   const [a, b] = [Math.floor(s.at), Math.ceil(s.at)].map((stop) => camera(stop, w, h));
@@ -153,8 +279,13 @@ const view = (s, w, h) => {
   const n = size(s);
   const most = w >= 520 ? 32 : 24;
   const inner = Math.min(n, most) - 2;
-  const edges = n <= most ? Array.from({ length: n + 1 }, (_, k) => k) : [0, ...Array.from({ length: inner + 1 }, (_, k) => 1 + Math.round((k * (n - 2)) / inner)), n];
-  const columns = edges.slice(0, -1).map((from, k) => ({ from, to: edges[k + 1], x: x + (wide * k) / Math.max(1, edges.length - 2) }));
+  const edges =
+    n <= most
+      ? Array.from({ length: n + 1 }, (_, k) => k)
+      : [0, ...Array.from({ length: inner + 1 }, (_, k) => 1 + Math.round((k * (n - 2)) / inner)), n];
+  const columns = edges
+    .slice(0, -1)
+    .map((from, k) => ({ from, to: edges[k + 1], x: x + (wide * k) / Math.max(1, edges.length - 2) }));
   const of = (token) => columns.find((c) => token < c.to);
   return { x, y, w: wide, h: high, bottom: y + high, level: (k) => y + high * (1 - k / LAYERS), columns, of, sum: (row, c) => row.slice(c.from, c.to).reduce((p, q) => p + q, 0) };
 };
@@ -169,7 +300,14 @@ const strokes = (list, colour, lit) => {
   }
   return [...ways].map(([width, d]) => wide(d, width, colour, lit)).join("");
 };
-const bars = (list, colour, lit) => path(list.map(([x, base, w, tall]) => `M${place(x)} ${place(base)}v${place(-tall)}h${place(w)}v${place(tall)}z`).join(""), colour, lit);
+const bars = (list, colour, lit) =>
+  path(
+    list
+      .map(([x, base, w, tall]) => `M${place(x)} ${place(base)}v${place(-tall)}h${place(w)}v${place(tall)}z`)
+      .join(""),
+    colour,
+    lit,
+  );
 const shown = (s, stop) => clamp(1.5 - 2 * Math.abs(s.at - stop), 0, 1);
 
 const machine = (s, w, h) => {
@@ -183,7 +321,9 @@ const machine = (s, w, h) => {
   const graph = Math.round(s.at) === 1 && s.edges !== "all";
   const parts = [];
   // residual streams
-  parts.push(`<g data-part="streams">${path(v.columns.map((c) => `M${place(c.x)} ${place(v.bottom)}V${place(v.y)}`).join(""), "faint", "", 'style="stroke-width:1"')}</g>`);
+  parts.push(
+    `<g data-part="streams">${path(v.columns.map((c) => `M${place(c.x)} ${place(v.bottom)}V${place(v.y)}`).join(""), "faint", "", 'style="stroke-width:1"')}</g>`,
+  );
   if (grown > 0.5) {
     const ink = Math.max(12, Math.min(30, v.h / 6));
     // the weights of the last token alone: what the others hold is not told
@@ -191,27 +331,77 @@ const machine = (s, w, h) => {
     for (let k = 0; k < LAYERS; k += 1) {
       const [y0, y1] = [v.level(k), v.level(k + 1)];
       if (graph) {
-        parts.push(path(v.columns.slice(1).map((c, j) => arc(v.columns[j].x, y0, c.x, y1)).join(""), "blue thin", "arcs"));
+        parts.push(
+          path(
+            v.columns
+              .slice(1)
+              .map((c, j) => arc(v.columns[j].x, y0, c.x, y1))
+              .join(""),
+            "blue thin",
+            "arcs",
+          ),
+        );
         if (s.edges === "edge") parts.push(wide(arc(v.of(p).x, y0, last.x, y1), 4, "orange", "arcs"));
         continue;
       }
       weights(s)[k].forEach((map, head) => {
-        const sums = v.columns.map((c) => /** @type {[string, number]} */ ([arc(c.x, y0, last.x, y1, [0.35, 0.8][head]), v.sum(map, c) * ink]));
-        parts.push(strokes(sums.filter(([, x]) => x > 0.02), ["blue", "purple"][head], `head${head + 1}`), strokes(sums.flatMap(([d, x]) => (x < -0.02 ? [[d, -x]] : [])), "grey", `head${head + 1}`));
+        const sums = v.columns.map(
+          (c) =>
+            /** @type {[string, number]} */ ([
+              arc(c.x, y0, last.x, y1, [0.35, 0.8][head]),
+              v.sum(map, c) * ink,
+            ]),
+        );
+        parts.push(
+          strokes(
+            sums.filter(([, x]) => x > 0.02),
+            ["blue", "purple"][head],
+            `head${head + 1}`,
+          ),
+          strokes(
+            sums.flatMap(([d, x]) => (x < -0.02 ? [[d, -x]] : [])),
+            "grey",
+            `head${head + 1}`,
+          ),
+        );
       });
       parts.push(wide(`M${place(last.x)} ${place(y0)}V${place(y1)}`, 1 + keeps(s) * ink, "ink", "streams"));
       if (given) continue;
       // the way of one token's ink
       const way = v.columns.map((c) => {
         let sum = 0;
-        for (let j = Math.max(c.from, p); j < c.to; j += 1) sum += (k ? (j === n - 1 ? 1 : 0) * held[1][p] : row[0][j]) * ((1 - s.sink / 2) / (j + 1));
+        for (let j = Math.max(c.from, p); j < c.to; j += 1)
+          sum += (k ? (j === n - 1 ? 1 : 0) * held[1][p] : row[0][j]) * ((1 - s.sink / 2) / (j + 1));
         return sum;
       });
       const top = Math.max(...way);
-      if (top > 0 && !k) parts.push(strokes(v.columns.flatMap((c, j) => (way[j] > 0.02 * top ? [[arc(v.of(p).x, y0, c.x, y1), 3.5 * (way[j] / top)]] : [])), "orange", "followed"));
+      if (top > 0 && !k)
+        parts.push(
+          strokes(
+            v.columns.flatMap((c, j) =>
+              way[j] > 0.02 * top ? [[arc(v.of(p).x, y0, c.x, y1), 3.5 * (way[j] / top)]] : [],
+            ),
+            "orange",
+            "followed",
+          ),
+        );
     }
-    const discs = (given ? held.slice(0, 1) : held).flatMap((states, k) => v.columns.map((c) => /** @type {[string, number]} */ ([`M${place(c.x)} ${place(v.level(k))}h.01`, c === v.of(p) && !k ? 1 : v.sum(states, c) / (c.to - c.from)])));
-    parts.push(strokes(discs.flatMap(([d, share]) => (share > 0 ? [[d, 18 * Math.sqrt(share)]] : [])), "orange round", "followed"));
+    const discs = (given ? held.slice(0, 1) : held).flatMap((states, k) =>
+      v.columns.map(
+        (c) =>
+          /** @type {[string, number]} */ ([
+            `M${place(c.x)} ${place(v.level(k))}h.01`,
+            c === v.of(p) && !k ? 1 : v.sum(states, c) / (c.to - c.from),
+          ]),
+      ),
+    );
+    parts.push(
+      strokes(
+        discs.flatMap(([d, share]) => (share > 0 ? [[d, 18 * Math.sqrt(share)]] : [])),
+        "orange round",
+        "followed",
+      ),
+    );
   }
   return { v, p, n, first, last, held, row: row[1], drawn: parts.join("") };
 };
@@ -221,10 +411,27 @@ const tokens = (s, m, w) => {
   const gap = v.columns.length > 1 ? v.columns[1].x - v.columns[0].x : 40;
   const y = v.bottom + 18;
   const room = gap >= 10;
-  const signs = s.at < 0.98 ? "" : v.columns.map((c) => (c === first ? text(c.x, y, "•", "mid bold") : room ? text(c.x, y, "1", `mid ${c === v.of(p) ? "bold" : "small"}`) : line(c.x, y - 9, c.x, y - 1, c === v.of(p) ? "orange" : "ink thin"))).join("");
+  const signs =
+    s.at < 0.98
+      ? ""
+      : v.columns
+          .map((c) =>
+            c === first
+              ? text(c.x, y, "•", "mid bold")
+              : room
+                ? text(c.x, y, "1", `mid ${c === v.of(p) ? "bold" : "small"}`)
+                : line(c.x, y - 9, c.x, y - 1, c === v.of(p) ? "orange" : "ink thin"),
+          )
+          .join("");
   const each = Math.max(...v.columns.map((c) => c.to - c.from));
   const ones = many(Math.round(s.n), "one");
-  const label = secret(s) ? "" : each === 1 ? ones : w >= 520 ? `${ones}, a line for up to ${each} of them` : `${ones}, up to ${each} a line`;
+  const label = secret(s)
+    ? ""
+    : each === 1
+      ? ones
+      : w >= 520
+        ? `${ones}, a line for up to ${each} of them`
+        : `${ones}, up to ${each} a line`;
   return `<g data-part="tokens">${signs}${s.at < 0.98 ? "" : text(clamp(first.x - 6, 4, w), y + 20, Math.round(s.at) === 3 ? "" : "first token", "small quiet")}${text(Math.min(last.x + 6, w - 4), y + 20, label, "small end quiet")}</g>`;
 };
 
@@ -243,7 +450,13 @@ const falling = (s, m, w, h) => {
     const token = 1 + Math.floor((k * (n - 1)) / count);
     const c = v.of(token);
     const [x, y] = [ROOM + 6 + (k % across) * 0.68 * high, 24 + Math.floor(k / across) * high];
-    return text(x + (c.x - x) * share, y + (v.bottom + 18 - y) * share ** 2, "1", share > 0.5 ? "mid" : look, token === m.p ? "followed" : "");
+    return text(
+      x + (c.x - x) * share,
+      y + (v.bottom + 18 - y) * share ** 2,
+      "1",
+      share > 0.5 ? "mid" : look,
+      token === m.p ? "followed" : "",
+    );
   });
   return ones.join("") + text(v.columns[0].x, v.bottom + 18, "•", "mid bold");
 };
@@ -252,8 +465,17 @@ const falling = (s, m, w, h) => {
 const barcode = (state, x, y, w, h, same) =>
   state.map((value, k) => {
     const each = w / WIDTH;
-    return box(x + k * each, y, each - 1, h, same?.[k] ? "fink" : value > 0 ? "fblue" : "forange", same?.[k] ? "same" : "vector", same?.[k] ? "" : `style="opacity:${Math.round(20 + 80 * Math.min(1, Math.abs(value))) / 100}"`);
-  }).join("");
+      return box(
+        x + k * each,
+        y,
+        each - 1,
+        h,
+        same?.[k] ? "fink" : value > 0 ? "fblue" : "forange",
+        same?.[k] ? "same" : "vector",
+        same?.[k] ? "" : `style="opacity:${Math.round(20 + 80 * Math.min(1, Math.abs(value))) / 100}"`,
+      );
+    })
+    .join("");
 /** What the model was measured to have after as many ones, n at most: the length, and every third number, 0 to 7 from below 0 to above it or "." where one more 1 leaves its bits; of all numbers how many it leaves. */
 const code = (data, n) => Object.entries(data.codes ?? {}).filter(([length]) => Number(length) <= n).at(-1);
 const stripes = (digits, x, y, w, h) =>
@@ -261,40 +483,81 @@ const stripes = (digits, x, y, w, h) =>
     const each = w / digits.length;
     const d = [...digits].map((digit, k) => (digit === c ? `M${place(x + (k + 0.5) * each)} ${y}v${h}` : "")).join("");
     const far = c === "." ? 1 : Math.abs(Number(c) - 3.5) / 3.5;
-    return d && path(d, c === "." ? "ink" : c > "3" ? "blue" : "orange", "vector", `style="stroke-width:${place(each)};opacity:${place(far)}"`);
-  }).join("");
+      return (
+        d &&
+        path(
+          d,
+          c === "." ? "ink" : c > "3" ? "blue" : "orange",
+          "vector",
+          `style="stroke-width:${place(each)};opacity:${place(far)}"`,
+        )
+      );
+    })
+    .join("");
 const DIGITS = { bf16: 4, fp16: 5, fp32: 9 };
 /** Numbers below their stripes, as many as there is room for, with the digits that tell two numbers of the type apart. */
 const numbers = (state, x, y, w, type) => {
   const [each, digits] = [w / WIDTH, DIGITS[type]];
   const [half, step] = [4 * (digits + 1), Math.ceil((8.2 * (digits + 3)) / each)];
   const first = Math.ceil(half / each - 0.5);
-  return state.map((value, k) => ((k - first) % step || (k + 0.5) * each + half > w + 8 || k < first ? "" : text(x + (k + 0.5) * each, y, value.toPrecision(digits).replace("-", "−"), "small mid"))).join("");
+  return state
+    .map((value, k) =>
+      (k - first) % step || (k + 0.5) * each + half > w + 8 || k < first
+        ? ""
+        : text(x + (k + 0.5) * each, y, value.toPrecision(digits).replace("-", "−"), "small mid"),
+    )
+    .join("");
 };
 const words = (chances, x, y, w) =>
-  Object.keys(WORDS).map((word, k) => box(x + k * (w / 4), y - 34 * chances[k], w / 4 - 8, 34 * chances[k], "fgreen", "next") + text(x + k * (w / 4) + w / 8 - 4, y + 15, word, "small mid", "next")).join("");
+  Object.keys(WORDS)
+    .map(
+      (word, k) =>
+        box(x + k * (w / 4), y - 34 * chances[k], w / 4 - 8, 34 * chances[k], "fgreen", "next") +
+        text(x + k * (w / 4) + w / 8 - 4, y + 15, word, "small mid", "next"),
+    )
+    .join("");
 const crown = (s, m, w) => {
   const { states: [state] } = pair(s);
   const [across, x] = [w >= 520 ? 230 : 150, Math.min(w - ROOM, m.last.x + 8)];
   return [
-    text(x, 17, `last vector, in ${s.type}`, "small end"), barcode(state, x - across, 25, across, 26), numbers(state, x - across, 68, across, s.type),
-    line(m.last.x, 78, m.last.x, m.v.y, "ink thin"), text(ROOM, 17, "next token", "small"), words(next(state), ROOM, 60, w >= 520 ? 150 : 110),
+    text(x, 17, `last vector, in ${s.type}`, "small end"),
+    barcode(state, x - across, 25, across, 26),
+    numbers(state, x - across, 68, across, s.type),
+    line(m.last.x, 78, m.last.x, m.v.y, "ink thin"),
+    text(ROOM, 17, "next token", "small"),
+    words(next(state), ROOM, 60, w >= 520 ? 150 : 110),
   ].join("");
 };
 
-const lens = (m, w, target) => `${box(ROOM / 2, 4, w - ROOM, m.v.y - 34, "faint", "", 'rx="8"')}${target ? path(`M${place(target - 12)} ${place(m.v.y - 30)}L${place(target)} ${place(m.v.y - 6)}L${place(target + 12)} ${place(m.v.y - 30)}`, "faint") : ""}`;
-const row = (x, y, mark, words, note, w) => `${circle(x + 8, y - 5, 7, mark === "lit" ? "fgreen" : mark === "open" ? "grey thin dash" : "grey")}${mark === "lost" ? line(x + 3.5, y - 9.5, x + 12.5, y - 0.5, "grey") : ""}${text(x + 24, y, words, mark === "lit" ? "bold" : "")}${note ? text(w - ROOM - 6, y, note, "small end quiet") : ""}`;
+const lens = (m, w, target) =>
+  `${box(ROOM / 2, 4, w - ROOM, m.v.y - 34, "faint", "", 'rx="8"')}${target ? path(`M${place(target - 12)} ${place(m.v.y - 30)}L${place(target)} ${place(m.v.y - 6)}L${place(target + 12)} ${place(m.v.y - 30)}`, "faint") : ""}`;
+const row = (x, y, mark, words, note, w) =>
+  `${circle(x + 8, y - 5, 7, mark === "lit" ? "fgreen" : mark === "open" ? "grey thin dash" : "grey")}${mark === "lost" ? line(x + 3.5, y - 9.5, x + 12.5, y - 0.5, "grey") : ""}${text(x + 24, y, words, mark === "lit" ? "bold" : "")}${note ? text(w - ROOM - 6, y, note, "small end quiet") : ""}`;
 
 /** What can be opened at stops 5 and 6, as [x, y, w, h]: the two heads, or the two maps; on a phone one that is open takes the place of both. */
 const panels = (s, v, w) => {
   const high = (v.y - 52) / 3;
-  if (Math.round(s.at) === 6) return [0, 1].map((k) => (s.head ? [v.x, 8, v.w, high] : [v.x, 8 + k * high, v.w, high]));
-  return w >= 520 ? [[ROOM + 10, 12, w / 2 - 40, 150], [w / 2 + 8, 12, w / 2 - 26, 150]] : [0, 70].map((y) => [ROOM + 10, 12 + (s.head ? 0 : y), w - 36, 66]);
+  if (Math.round(s.at) === 6)
+    return [0, 1].map((k) => (s.head ? [v.x, 8, v.w, high] : [v.x, 8 + k * high, v.w, high]));
+  return w >= 520
+    ? [
+        [ROOM + 10, 12, w / 2 - 40, 150],
+        [w / 2 + 8, 12, w / 2 - 26, 150],
+      ]
+    : [0, 70].map((y) => [ROOM + 10, 12 + (s.head ? 0 : y), w - 36, 66]);
 };
 /** @type {(s: any, k: number, area: number[]) => string} */
-const opener = (s, k, [x, y, w]) => text(x + w, y + 18, s.head === k ? "▾ weights" : "▸ weights", "small end quiet halo");
+const opener = (s, k, [x, y, w]) =>
+  text(x + w, y + 18, s.head === k ? "▾ weights" : "▸ weights", "small end quiet halo");
 /** @type {(s: any, area: number[]) => string} */
-const opened = (s, [x, y, w, h]) => numbered(s).map(([whose, weight], k) => text(x, y + h + 18 * (k + 1), whose, "small") + text(x + w, y + h + 18 * (k + 1), say(weight), "small bold end")).join("");
+const opened = (s, [x, y, w, h]) =>
+  numbered(s)
+    .map(
+      ([whose, weight], k) =>
+        text(x, y + h + 18 * (k + 1), whose, "small") +
+        text(x + w, y + h + 18 * (k + 1), say(weight), "small bold end"),
+    )
+    .join("");
 
 const SCENES = [
   () => "",
@@ -309,8 +572,27 @@ const SCENES = [
     const most = Math.max(...sums);
     const each = Math.max(2, (m.v.w / m.v.columns.length) * 0.7);
     const y = (x) => 52 * (x / most);
-    return crown(s, m, w) + [true, false].map((its) => bars(m.v.columns.flatMap((c, k) => (its === (c === m.v.of(m.p)) ? [[c.x - each / 2, top, each, Math.max(0.8, y(sums[k]))]] : [])), its ? "forange" : "fblue", "bars")).join("")
-      + line(m.v.x, top - y(1), m.v.x + m.v.w, top - y(1), "grey thin dash") + text(m.v.x + m.v.w, top + 18, `dashed: an equal share; tallest bar: ${say(most, 2)} ×`, "small end quiet");
+    return (
+      crown(s, m, w) +
+      [true, false]
+        .map((its) =>
+          bars(
+            m.v.columns.flatMap((c, k) =>
+              its === (c === m.v.of(m.p)) ? [[c.x - each / 2, top, each, Math.max(0.8, y(sums[k]))]] : [],
+            ),
+            its ? "forange" : "fblue",
+            "bars",
+          ),
+        )
+        .join("") +
+      line(m.v.x, top - y(1), m.v.x + m.v.w, top - y(1), "grey thin dash") +
+      text(
+        m.v.x + m.v.w,
+        top + 18,
+        `dashed: an equal share; tallest bar: ${say(most, 2)} ×`,
+        "small end quiet",
+      )
+    );
   },
   (s, m, w, h, data) => {
     const { states, same } = pair(s);
@@ -323,15 +605,28 @@ const SCENES = [
     let y = 24;
     const lines = [];
     states.forEach((state, k) => {
-      lines.push(text(x, y, k ? `after ${n + 1}` : `last vector after ${many(n, "one")}, in ${s.type}`, "small"), barcode(state, x, y + 7, across, high, same), roomy ? numbers(state, x, y + high + 24, across, s.type) : "");
+      lines.push(
+        text(x, y, k ? `after ${n + 1}` : `last vector after ${many(n, "one")}, in ${s.type}`, "small"),
+        barcode(state, x, y + 7, across, high, same),
+        roomy ? numbers(state, x, y + high + 24, across, s.type) : "",
+      );
       y += high + (roomy ? 47 : 22);
     });
     const [length, [digits]] = code(data, n) ?? [0, [""]];
-    if (digits) lines.push(text(x, y, `measured: ${data.model} after ${many(Number(length), "one")}, in bf16`, "small"), stripes(digits, x, y + 7, across, high));
+    if (digits)
+      lines.push(
+        text(x, y, `measured: ${data.model} after ${many(Number(length), "one")}, in bf16`, "small"),
+        stripes(digits, x, y + 7, across, high),
+      );
     y += high + 26;
     const readers = [
-      ["who reads them in full precision", "lit", "two"], [`who reads all 16 numbers in ${s.type}`, one ? "lost" : "lit", one ? "one" : "two"],
-      ["who hears the next token", gap < 0.005 ? "lost" : "lit", gap === 0 ? "one" : `${say(100 * gap, 2)}% apart`],
+      ["who reads them in full precision", "lit", "two"],
+      [`who reads all 16 numbers in ${s.type}`, one ? "lost" : "lit", one ? "one" : "two"],
+      [
+        "who hears the next token",
+        gap < 0.005 ? "lost" : "lit",
+        gap === 0 ? "one" : `${say(100 * gap, 2)}% apart`,
+      ],
     ];
     readers.forEach(([name, mark, note], k) => lines.push(row(x, y + 4 + k * 19, mark, name, note, w)));
     return lens(m, w, m.last.x) + lines.join("");
@@ -341,22 +636,69 @@ const SCENES = [
     const r = Math.min(84, 0.13 * w, (m.v.y - 110) * 0.8);
     const [cx, cy] = [ROOM + 20 + r, 34 + r];
     const angle = Math.PI * (s.first ? n / (n + 1) : 1);
-    const dial = path(`M${cx - r} ${cy}A${r} ${r} 0 0 1 ${cx + r} ${cy}`, "faint") + line(cx, cy, cx - 0.86 * r * Math.cos(angle), cy - 0.86 * r * Math.sin(angle), "blue thick round", "needle") + circle(cx, cy, 5, "fink")
-      + text(cx, cy + 22, "weight of all ones", "small mid") + text(cx, cy + 42, s.first ? (n / (n + 1)).toFixed(4) : "1", "mid bold");
+    const dial =
+      path(`M${cx - r} ${cy}A${r} ${r} 0 0 1 ${cx + r} ${cy}`, "faint") +
+      line(
+        cx,
+        cy,
+        cx - 0.86 * r * Math.cos(angle),
+        cy - 0.86 * r * Math.sin(angle),
+        "blue thick round",
+        "needle",
+      ) +
+      circle(cx, cy, 5, "fink") +
+      text(cx, cy + 22, "weight of all ones", "small mid") +
+      text(cx, cy + 42, s.first ? (n / (n + 1)).toFixed(4) : "1", "mid bold");
     const [x0, x1, y0] = [cx + r + 34, w - ROOM - 16, 62];
-    if (!s.first) return lens(m, w, m.last.x) + dial + text((x0 + x1) / 2, y0 + 20, "no other token:", "mid quiet") + text((x0 + x1) / 2, y0 + 42, "every n, one vector", "mid bold");
+    if (!s.first)
+      return (
+        lens(m, w, m.last.x) +
+        dial +
+        text((x0 + x1) / 2, y0 + 20, "no other token:", "mid quiet") +
+        text((x0 + x1) / 2, y0 + 42, "every n, one vector", "mid bold")
+      );
     const [a, b] = [1 / (n + 1), 1 / (n + 2)];
     const kept = [a, b].map((x) => roundTo(x, s.type));
     const step = floats(b, 1, s.type, 2).reduce((p, q) => Math.abs(q - p), 0) || 1;
     const span = Math.max(6 * step, 2.4 * (a - b));
     const fine = span / step < 60;
     const to = scale([(a + b) / 2 - span / 2, (a + b) / 2 + span / 2], [x0, x1]);
-    const ticks = fine ? floats(Math.max(1e-9, (a + b) / 2 - span / 2), (a + b) / 2 + span / 2, s.type, 80).map((x) => `M${place(to(x))} ${y0 + 24}v14`).join("") : "";
+    const ticks = fine
+      ? floats(Math.max(1e-9, (a + b) / 2 - span / 2), (a + b) / 2 + span / 2, s.type, 80)
+          .map((x) => `M${place(to(x))} ${y0 + 24}v14`)
+          .join("")
+      : "";
     const same = kept[0] === kept[1];
-    return lens(m, w, m.first.x) + dial + text(x0 - 8, y0 - 32, "weight of the first token", "small")
-      + text(x1 + 8, y0 - 10, w > 520 ? "blue: n ones; orange: n + 1" : "", "small end quiet")
-      + line(x0, y0 + 38, x1, y0 + 38, "ink") + path(ticks, "ink thin") + [{ x: a, name: "blue" }, { x: b, name: "orange" }].map(({ x, name }, k) => line(to(x), y0, to(x), y0 + 38, `${name} thick`, "ruler") + circle(clamp(to(kept[k]), x0, x1), y0 + 52 + (same ? 11 * k : 0), 5, `f${name}`, "ruler")).join("")
-      + text((x0 + x1) / 2, y0 + 92, same ? `in ${s.type} one number` : `in ${s.type} two numbers`, "mid bold") + text((x0 + x1) / 2, y0 + 112, fine ? "ticks: the numbers there are" : "ticks too close to draw", "small mid quiet");
+    return (
+      lens(m, w, m.first.x) +
+      dial +
+      text(x0 - 8, y0 - 32, "weight of the first token", "small") +
+      text(x1 + 8, y0 - 10, w > 520 ? "blue: n ones; orange: n + 1" : "", "small end quiet") +
+      line(x0, y0 + 38, x1, y0 + 38, "ink") +
+      path(ticks, "ink thin") +
+      [
+        { x: a, name: "blue" },
+        { x: b, name: "orange" },
+      ]
+        .map(
+          ({ x, name }, k) =>
+            line(to(x), y0, to(x), y0 + 38, `${name} thick`, "ruler") +
+            circle(clamp(to(kept[k]), x0, x1), y0 + 52 + (same ? 11 * k : 0), 5, `f${name}`, "ruler"),
+        )
+        .join("") +
+      text(
+        (x0 + x1) / 2,
+        y0 + 92,
+        same ? `in ${s.type} one number` : `in ${s.type} two numbers`,
+        "mid bold",
+      ) +
+      text(
+        (x0 + x1) / 2,
+        y0 + 112,
+        fine ? "ticks: the numbers there are" : "ticks too close to draw",
+        "small mid quiet",
+      )
+    );
   },
   (s, m, w) => {
     const found = turned(s);
@@ -369,19 +711,52 @@ const SCENES = [
       const [x, y] = [areas[k - 1][0], areas[k - 1][1] + 18];
       const clocks = thetas.slice(...pairs).map((theta, j) => {
         const [cx, cy, turn] = [x + r + j * (2 * r + 9), y + r + 8, found.far * theta];
-        return circle(cx, cy, r, "faint") + line(cx, cy, cx + r * Math.cos(turn), cy, `${colour} thick`, "clocks") + line(cx, cy, cx + r * 0.9 * Math.cos(turn), cy - r * 0.9 * Math.sin(turn), "ink round", "clocks");
+        return (
+          circle(cx, cy, r, "faint") +
+          line(cx, cy, cx + r * Math.cos(turn), cy, `${colour} thick`, "clocks") +
+          line(cx, cy, cx + r * 0.9 * Math.cos(turn), cy - r * 0.9 * Math.sin(turn), "ink round", "clocks")
+        );
       });
-      return text(x, y, name, "small bold") + opener(s, k, areas[k - 1]) + (s.head === k ? opened(s, areas[k - 1]) : "") + clocks.join("") + (roomy ? text(x, y + 2 * r + 34, result, "bold") + text(x, y + 2 * r + 55, note, "small quiet") : text(x + 8 * r + 36, y + r + 4, result.split(": ")[1], "bold") + text(x + 8 * r + 36, y + r + 22, result.split(": ")[0], "small quiet"));
+      return (
+        text(x, y, name, "small bold") +
+        opener(s, k, areas[k - 1]) +
+        (s.head === k ? opened(s, areas[k - 1]) : "") +
+        clocks.join("") +
+        (roomy
+          ? text(x, y + 2 * r + 34, result, "bold") + text(x, y + 2 * r + 55, note, "small quiet")
+          : text(x + 8 * r + 36, y + r + 4, result.split(": ")[1], "bold") +
+            text(x + 8 * r + 36, y + r + 22, result.split(": ")[0], "small quiet"))
+      );
     };
-    return lens(m, w, (m.v.of(m.p).x + m.last.x) / 2)
-      + head(1, found.fast, `head 1, ${s.swap ? "slow" : "fast"} pairs`, "blue", `the token before: ${say(100 * found.near, 2)}%`, `the hands: ${many(found.far, "token")} away`)
-      + head(2, found.slow, `head 2, ${s.swap ? "fast" : "slow"} pairs`, "purple", `orange, ${found.far} away: ${say(100 * found.found, 2)}%`, `logit ${say(found.logit, 2)}, the others' 0`);
+    return (
+      lens(m, w, (m.v.of(m.p).x + m.last.x) / 2) +
+      head(
+        1,
+        found.fast,
+        `head 1, ${s.swap ? "slow" : "fast"} pairs`,
+        "blue",
+        `the token before: ${say(100 * found.near, 2)}%`,
+        `the hands: ${many(found.far, "token")} away`,
+      ) +
+      head(
+        2,
+        found.slow,
+        `head 2, ${s.swap ? "fast" : "slow"} pairs`,
+        "purple",
+        `orange, ${found.far} away: ${say(100 * found.found, 2)}%`,
+        `logit ${say(found.logit, 2)}, the others' 0`,
+      )
+    );
   },
   (s, m, w) => {
     const found = maps(s);
     const high = (m.v.y - 52) / 3;
     const each = Math.max(2, (m.v.w / m.v.columns.length) * 0.7);
-    const rows = [["map 1", found.one, "fblue"], [`λ × map 2`, found.two.map((x) => s.lam * x), "fpurple"], ["difference", found.rest, "fgreen"]];
+    const rows = [
+      ["map 1", found.one, "fblue"],
+      [`λ × map 2`, found.two.map((x) => s.lam * x), "fpurple"],
+      ["difference", found.rest, "fgreen"],
+    ];
     const sums = rows.map(([, map]) => m.v.columns.map((c) => m.v.sum(map, c)));
     const most = Math.max(...sums.flat().map(Math.abs));
     const areas = panels(s, m.v, w);
@@ -405,16 +780,41 @@ const SCENES = [
     const lines = PLACES.map((name, k) => {
       const [right, lit] = runs[TASKS[k]] ?? [];
       const task = TASKS[k];
-      const note = !task ? (w > 520 ? "not asked in the race" : "not asked") : right === null || right === undefined ? (w > 520 ? `${ASKED[task]}: not learned` : "not learned") : `${w > 520 ? `${ASKED[task]}: ` : ""}right ${Math.round(100 * right)}%`;
+      const note = !task
+        ? w > 520
+          ? "not asked in the race"
+          : "not asked"
+        : right === null || right === undefined
+          ? w > 520
+            ? `${ASKED[task]}: not learned`
+            : "not learned"
+          : `${w > 520 ? `${ASKED[task]}: ` : ""}right ${Math.round(100 * right)}%`;
       return `<g data-part="place${k + 1}">${row(ROOM + 8, 48 + k * step, !task ? "open" : lit ? "lit" : "lost", `${k + 1} ${w > 520 || name.length < 18 ? name : "noise"}`, note, w)}</g>`;
     });
-    const spots = [[(m.v.x + m.last.x) / 2, 0.06], [(m.v.x + m.last.x) / 2, 0.45], [m.last.x, 1], [m.first.x, 0.3], [m.first.x + 0.75 * m.v.w, 0.3], [m.first.x + 0.8 * m.v.w, 0.78]];
+    const spots = [
+      [(m.v.x + m.last.x) / 2, 0.06],
+      [(m.v.x + m.last.x) / 2, 0.45],
+      [m.last.x, 1],
+      [m.first.x, 0.3],
+      [m.first.x + 0.75 * m.v.w, 0.3],
+      [m.first.x + 0.8 * m.v.w, 0.78],
+    ];
     const lamps = spots.map(([x, y], k) => {
       const lit = runs[TASKS[k]]?.[1];
       const cy = m.v.bottom - y * m.v.h;
       return `<g data-part="place${k + 1}">${circle(x, cy, 11, lit ? "fgreen" : "fground grey")}${text(x, cy + 5, k + 1, `small bold mid ${lit ? "over" : ""}`)}</g>`;
     });
-    return lens(m, w) + text(ROOM + 8, 25, w > 520 ? "small decoders trained to 16 tokens, asked at 128" : "trained to 16 tokens, asked at 128", "small quiet") + lines.join("") + lamps.join("");
+    return (
+      lens(m, w) +
+      text(
+        ROOM + 8,
+        25,
+        w > 520 ? "small decoders trained to 16 tokens, asked at 128" : "trained to 16 tokens, asked at 128",
+        "small quiet",
+      ) +
+      lines.join("") +
+      lamps.join("")
+    );
   },
 ];
 
@@ -424,19 +824,47 @@ const measured = (data, stop) => {
   const race = Object.values(data.race ?? {});
   const [plain, differed] = [data.race?.RoPE?.retrieval?.[0], data.race?.differential?.retrieval?.[0]];
   return {
-    1: ["1-over-squashing/lab", data.tree && `Measured: on trees of 16 leaves, trained for a minute at most, graph networks fit up to ${percent(data.tree.graph)}% of the examples; where the root hears each leaf itself, ${percent(data.tree.direct)}%.`],
-    2: ["2-causal-attention/lab", `Measured: the ${data.layers} layers of ${data.model}, untrained, keep a share of ${data.kept} each in the mean; trained, ${data.sink}% of its heads give the first token more than 0.3 of their attention.`],
-    3: ["3-representational-collapse/lab", `Measured: in bf16 the state of ${data.model} after n ones is first nearer to that of another n at n = ${data.misread}; another reader may still tell them apart.`],
-    4: ["4-counting/lab", data.counted ? `Measured: asked to count ones, ${data.model} is right up to ${data.counted}.` : `Measured: asked to count ones, ${data.model} is right for no length tried.`],
-    5: ["5-rope-frequencies/lab", `Measured: ${data.previous} heads of ${data.model} look at the token before.`],
-    6: ["7-the-race/lesson", differed && `Measured: trained to 16 tokens and asked at 128, a small decoder names the value of a key in ${percent(differed)}% with a difference and in ${percent(plain)}% with RoPE alone.`],
-    7: ["7-the-race/lesson", `Measured: of ${race.length} parts tried ${race.filter((runs) => runs.last[1] && runs.retrieval[1]).length} light positions and the noise together; ${race.filter((runs) => runs.counting[1]).length || "none"} ${race.filter((runs) => runs.counting[1]).length === 1 ? "lights" : "light"} the count.`],
+    1: [
+      "1-over-squashing/lab",
+      data.tree &&
+        `Measured: on trees of 16 leaves, trained for a minute at most, graph networks fit up to ${percent(data.tree.graph)}% of the examples; where the root hears each leaf itself, ${percent(data.tree.direct)}%.`,
+    ],
+    2: [
+      "2-causal-attention/lab",
+      `Measured: the ${data.layers} layers of ${data.model}, untrained, keep a share of ${data.kept} each in the mean; trained, ${data.sink}% of its heads give the first token more than 0.3 of their attention.`,
+    ],
+    3: [
+      "3-representational-collapse/lab",
+      `Measured: in bf16 the state of ${data.model} after n ones is first nearer to that of another n at n = ${data.misread}; another reader may still tell them apart.`,
+    ],
+    4: [
+      "4-counting/lab",
+      data.counted
+        ? `Measured: asked to count ones, ${data.model} is right up to ${data.counted}.`
+        : `Measured: asked to count ones, ${data.model} is right for no length tried.`,
+    ],
+    5: [
+      "5-rope-frequencies/lab",
+      `Measured: ${data.previous} heads of ${data.model} look at the token before.`,
+    ],
+    6: [
+      "7-the-race/lesson",
+      differed &&
+        `Measured: trained to 16 tokens and asked at 128, a small decoder names the value of a key in ${percent(differed)}% with a difference and in ${percent(plain)}% with RoPE alone.`,
+    ],
+    7: [
+      "7-the-race/lesson",
+      `Measured: of ${race.length} parts tried ${race.filter((runs) => runs.last[1] && runs.retrieval[1]).length} light positions and the noise together; ${race.filter((runs) => runs.counting[1]).length || "none"} ${race.filter((runs) => runs.counting[1]).length === 1 ? "lights" : "light"} the count.`,
+    ],
   }[stop];
 };
 const named = (page) => (page.endsWith("lab") ? `Lab ${page[0]}` : "The race");
 const into = (stop) => `Into the drawing of chapter ${stop} →`;
 const BACK = "← Back to the machine";
-const [WHOLE, START] = ["One small decoder reads a first token and n ones; each chapter looks at a place where it loses something.", "All eight stops, from the guess on"];
+const [WHOLE, START] = [
+  "One small decoder reads a first token and n ones; each chapter looks at a place where it loses something.",
+  "All eight stops, from the guess on",
+];
 /** What the reader guessed of the row of ones on the page: null where nobody asks, 0 as long as there is no guess. */
 const guess = () => {
   const field = typeof document === "undefined" ? { value: 0 } : document.querySelector(".guess input");
@@ -450,31 +878,84 @@ const guessed = () => {
   const [told, right] = [guess(), document.querySelector(".guess .ones").textContent.length];
   return ` You said ${told}: ${told === right ? "right" : `the row has ${right}, you were ${Math.abs(right - told)} ${told < right ? "short" : "over"}`}.`;
 };
-const BEGIN = { at: 0, n: 314, token: 0.6, edges: "all", kept: 0, sink: 0, quiet: true, type: "bf16", first: true, swap: false, head: 0, lam: 0.8, agree: 0.9, both: false, part: "RoPE" };
+const BEGIN = {
+  at: 0,
+  n: 314,
+  token: 0.6,
+  edges: "all",
+  kept: 0,
+  sink: 0,
+  quiet: true,
+  type: "bf16",
+  first: true,
+  swap: false,
+  head: 0,
+  lam: 0.8,
+  agree: 0.9,
+  both: false,
+  part: "RoPE",
+};
 /** The sentences of a text that set the machine, with what they set: the page gives each its state (`sphinx_ext/machine.py`). */
-const film = (section) => [...section.querySelectorAll(".film-step")].map((node) => ({ node, state: JSON.parse(node.dataset.state) }));
+const film = (section) =>
+  [...section.querySelectorAll(".film-step")].map((node) => ({
+    node,
+    state: JSON.parse(node.dataset.state),
+  }));
 export const render = mount({
   name: "machine",
   words: { "last vector": "vector", tokens: "tokens", streams: "streams", "orange token": "followed" },
   start: () => ({ ...BEGIN }),
   tidy: (s, data) => ({
-    ...s, at: clamp(s.at, 0, STOPS.length - 1), n: clamp(s.n, 1, MOST), token: clamp(s.token, 0, 1), edges: own(EDGES, s.edges, "all"), kept: Math.round(s.at) === 2 ? clamp(s.kept, 0, 0.95) : 0, sink: Math.round(s.at) === 2 ? clamp(s.sink, 0, 0.95) : 0,
-    head: only(5, 6)(s) ? 0 : clamp(Math.round(s.head), 0, 2), type: own(DIGITS, s.type, "bf16"), lam: clamp(s.lam, 0, 1), agree: clamp(s.agree, 0, 1), part: own(data.race ?? {}, s.part, "RoPE"),
+    ...s,
+    at: clamp(s.at, 0, STOPS.length - 1),
+    n: clamp(s.n, 1, MOST),
+    token: clamp(s.token, 0, 1),
+    edges: own(EDGES, s.edges, "all"),
+    kept: Math.round(s.at) === 2 ? clamp(s.kept, 0, 0.95) : 0,
+    sink: Math.round(s.at) === 2 ? clamp(s.sink, 0, 0.95) : 0,
+    head: only(5, 6)(s) ? 0 : clamp(Math.round(s.head), 0, 2),
+    type: own(DIGITS, s.type, "bf16"),
+    lam: clamp(s.lam, 0, 1),
+    agree: clamp(s.agree, 0, 1),
+    part: own(data.race ?? {}, s.part, "RoPE"),
   }),
   controls: (data) => [
     { kind: "steps", key: "at", options: STOPS },
-    { key: "n", label: "ones n", min: 0, max: Math.log2(MOST), step: 0.001, whole: true, to: (x) => Math.round(2 ** x), from: Math.log2, show: (x) => say(Math.round(x), 4), hidden: secret },
+    {
+      key: "n",
+      label: "ones n",
+      min: 0,
+      max: Math.log2(MOST),
+      step: 0.001,
+      whole: true,
+      to: (x) => Math.round(2 ** x),
+      from: Math.log2,
+      show: (x) => say(Math.round(x), 4),
+      hidden: secret,
+    },
     { kind: "choice", key: "edges", label: "hears", options: Object.entries(EDGES), hidden: only(1) },
     { key: "kept", label: "share kept", min: 0, max: 0.95, step: 0.05, show: asShare, hidden: only(2) },
     { key: "sink", label: "sink in head 2", min: 0, max: 0.95, step: 0.05, show: asShare, hidden: only(2) },
     { kind: "switch", key: "quiet", label: "the sink says nothing", hidden: only(2) },
-    { kind: "choice", key: "type", label: "stored as", options: Object.keys(DIGITS).map((type) => [type, type]), hidden: only(3, 4) },
+    {
+      kind: "choice",
+      key: "type",
+      label: "stored as",
+      options: Object.keys(DIGITS).map((type) => [type, type]),
+      hidden: only(3, 4),
+    },
     { kind: "switch", key: "first", label: "a first token", hidden: only(4) },
     { kind: "switch", key: "swap", label: "exchange fast and slow pairs", hidden: only(5) },
     { key: "lam", label: "λ", min: 0, max: 1, step: 0.05, show: asShare, hidden: only(6) },
     { key: "agree", label: "shared part of the logits", min: 0, max: 1, step: 0.05, show: asShare, hidden: only(6) },
     { kind: "switch", key: "both", label: "both see the answer", hidden: only(6) },
-    { kind: "choice", key: "part", label: "part exchanged", options: Object.keys(data.race ?? { RoPE: 0 }).map((name) => [name, name]), hidden: only(7) },
+    {
+      kind: "choice",
+      key: "part",
+      label: "part exchanged",
+      options: Object.keys(data.race ?? { RoPE: 0 }).map((name) => [name, name]),
+      hidden: only(7),
+    },
   ],
   height: (w) => (w >= 520 ? 420 : 330),
   narrow: 519,
@@ -482,21 +963,56 @@ export const render = mount({
     const v = view(s, w, h);
     const [n, p] = [size(s), at(s)];
     const x = v.of(p).x;
-    const heads = only(5, 6)(s) ? [] : panels(s, v, w).flatMap((area, k) => (s.head && s.head !== k + 1 && (w < 520 || Math.round(s.at) === 6) ? [] : [{ id: `head${k + 1}`, area, label: `${Math.round(s.at) === 6 ? "Map" : "Head"} ${k + 1}: its weights as numbers`, pressed: s.head === k + 1, press: (now) => ({ head: now.head === k + 1 ? 0 : k + 1 }) }]));
+    const heads = only(5, 6)(s)
+      ? []
+      : panels(s, v, w).flatMap((area, k) =>
+          s.head && s.head !== k + 1 && (w < 520 || Math.round(s.at) === 6)
+            ? []
+            : [
+                {
+                  id: `head${k + 1}`,
+                  area,
+                  label: `${Math.round(s.at) === 6 ? "Map" : "Head"} ${k + 1}: its weights as numbers`,
+                  pressed: s.head === k + 1,
+                  press: (now) => ({ head: now.head === k + 1 ? 0 : k + 1 }),
+                },
+              ],
+        );
     if (s.at > 6.5 || x < 0 || n < 3) return heads;
-    const nearest = (px) => ({ token: clamp((v.columns.reduce((best, c) => (Math.abs(c.x - px) < Math.abs(best.x - px) ? c : best)).from - 1) / (n - 1), 0, 1) });
+    const nearest = (px) => ({
+      token: clamp(
+        (v.columns.reduce((best, c) => (Math.abs(c.x - px) < Math.abs(best.x - px) ? c : best)).from - 1) /
+          (n - 1),
+        0,
+        1,
+      ),
+    });
     return [
       ...heads,
       { id: "row", area: [0, v.bottom - 4, w, 28], flat: true, drag: nearest },
       {
-        id: "token", x, y: v.bottom, r: 20, knob: 6, look: "orange", flat: true, label: "token that is followed", range: [p, 1, n - 2], value: `token ${p}`,
-        drag: nearest, key: (step, now) => ({ token: clamp((clamp(at(now) + step, 1, n - 2) - 1) / (n - 1), 0, 1) }),
+        id: "token",
+        x,
+        y: v.bottom,
+        r: 20,
+        knob: 6,
+        look: "orange",
+        flat: true,
+        label: "token that is followed",
+        range: [p, 1, n - 2],
+        value: `token ${p}`,
+        drag: nearest,
+        key: (step, now) => ({ token: clamp((clamp(at(now) + step, 1, n - 2) - 1) / (n - 1), 0, 1) }),
       },
     ];
   },
   picture: (s, data, w, h) => {
     const m = machine(s, w, h);
-    const scenes = SCENES.map((scene, k) => (shown(s, k) > 0 ? `<g style="opacity:${place(100 * shown(s, k)) / 100}">${scene(s, m, w, h, data)}</g>` : ""));
+    const scenes = SCENES.map((scene, k) =>
+      shown(s, k) > 0
+        ? `<g style="opacity:${place(100 * shown(s, k)) / 100}">${scene(s, m, w, h, data)}</g>`
+        : "",
+    );
     return `<g>${m.drawn}</g>${tokens(s, m, w)}${falling(s, m, w, h)}${scenes.join("")}`;
   },
   sentence: (s, data) => {
@@ -504,7 +1020,10 @@ export const render = mount({
     const p = at(s);
     const all = size(s);
     const stop = Math.round(s.at);
-    if (stop === 0) return secret(s) ? "The row becomes tokens behind a first token. How many are they? Type your guess." : `${many(n, "one")} become ${many(n, "token")} behind a first token.${guessed()}`;
+    if (stop === 0)
+      return secret(s)
+        ? "The row becomes tokens behind a first token. How many are they? Type your guess."
+        : `${many(n, "one")} become ${many(n, "token")} behind a first token.${guessed()}`;
     if (stop === 1) {
       const share = levels(s, p, all)[LAYERS].at(-1);
       const back = many(all - 1 - p, "token");
@@ -519,16 +1038,34 @@ export const render = mount({
       const { same } = pair(s);
       const count = same.filter(Boolean).length;
       const [length, [, left, of]] = code(data, n) ?? [0, ["", 0, 0]];
-      const beside = of ? ` Measured: in bf16 the two states of ${data.model} after ${length} and ${Number(length) + 1} ones share ${left} of ${of} numbers.` : "";
-      return (count === WIDTH ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers are the same in ${s.type}: who reads only these has one vector for two inputs.` : count === 0 ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers differ in ${s.type}.` : `After ${n} and after ${n + 1} ones ${count} of ${WIDTH} numbers are the same in ${s.type} (black): the others still tell them apart.`) + beside;
+      const beside = of
+        ? ` Measured: in bf16 the two states of ${data.model} after ${length} and ${Number(length) + 1} ones share ${left} of ${of} numbers.`
+        : "";
+      return (
+        (count === WIDTH
+          ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers are the same in ${s.type}: who reads only these has one vector for two inputs.`
+          : count === 0
+            ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers differ in ${s.type}.`
+            : `After ${n} and after ${n + 1} ones ${count} of ${WIDTH} numbers are the same in ${s.type} (black): the others still tell them apart.`) +
+        beside
+      );
     }
     if (stop === 4) {
-      if (!s.first) return `Ones alone: their weights always add up to 1, and the last vector is the same for 1, ${n} or any number.${guessed()}`;
+      if (!s.first)
+        return `Ones alone: their weights always add up to 1, and the last vector is the same for 1, ${n} or any number.${guessed()}`;
       const end = reach(s.type);
       const same = roundTo(1 / (n + 1), s.type) === roundTo(1 / (n + 2), s.type);
       return `One odd token is a ruler: its weight is 1/${n + 1}. In ${s.type} it ${same ? "cannot tell" : "tells"} ${n} from ${n + 1}${end ? `; it first fails at ${end}, then at some lengths, not at all of them` : ""}.${guessed()}`;
     }
-    if (s.head) return [stop === 5 ? `Head ${s.head} in numbers.` : s.head === 1 ? "Map 1 in numbers." : "λ times map 2 in numbers.", ...numbered(s).map(([whose, weight]) => `${whose}: ${say(weight)}.`)].join(" ");
+    if (s.head)
+      return [
+        stop === 5
+          ? `Head ${s.head} in numbers.`
+          : s.head === 1
+            ? "Map 1 in numbers."
+            : "λ times map 2 in numbers.",
+        ...numbered(s).map(([whose, weight]) => `${whose}: ${say(weight)}.`),
+      ].join(" ");
     if (stop === 5) {
       const f = turned(s);
       return `Head 1 gives the token before ${say(100 * f.near, 2)}% of its attention, head 2 gives the orange token, ${f.far} back, ${say(100 * f.found, 2)}%${s.swap ? ": exchanged, neither does its work" : ""}.`;
@@ -539,37 +1076,65 @@ export const render = mount({
     }
     const runs = data.race?.[s.part] ?? {};
     const asked = TASKS.filter(Boolean).length;
-    const those = (want) => TASKS.flatMap((task, k) => (task && Boolean(runs[task]?.[1]) === want ? [`${PLACES[k]} (${k + 1})`] : [])).join(", ");
+    const those = (want) =>
+      TASKS.flatMap((task, k) =>
+        task && Boolean(runs[task]?.[1]) === want ? [`${PLACES[k]} (${k + 1})`] : [],
+      ).join(", ");
     return `${PARTS[s.part]?.tells ?? UNDRAWN} Lit in the race, of ${asked} places asked: ${those(true) || "none"}. Dark: ${those(false) || "none"}.`;
   },
-  notes: (data) => [1, 2, 3, 4, 5, 6, 7].flatMap((stop) => [measured(data, stop)[1] || "", named(measured(data, stop)[0]), into(stop), BACK, WHOLE, START]),
+  notes: (data) =>
+    [1, 2, 3, 4, 5, 6, 7].flatMap((stop) => [
+      measured(data, stop)[1] || "",
+      named(measured(data, stop)[0]),
+      into(stop),
+      BACK,
+      WHOLE,
+      START,
+    ]),
   live: (hand, figure, on, home) => {
     const stops = [...document.querySelectorAll(".machine-stops > section")];
     const told = figure.closest(".machine-page") ? stops : [];
     // the film: a sentence sets what it speaks of, and what the other sentences of its stop set is as in the beginning
-    const films = matchMedia("(prefers-reduced-motion: reduce)").matches ? told.map(() => []) : told.map(film);
-    const settings = films.map((steps) => Object.fromEntries(steps.flatMap(({ state }) => Object.keys(state).map((key) => [key, BEGIN[key]]))));
+    const films = matchMedia("(prefers-reduced-motion: reduce)").matches
+      ? told.map(() => [])
+      : told.map(film);
+    const settings = films.map((steps) =>
+      Object.fromEntries(steps.flatMap(({ state }) => Object.keys(state).map((key) => [key, BEGIN[key]]))),
+    );
     let played = "";
     const show = (stop, k = 0) => {
       if (played === `${stop}.${k}`) return;
       const other = Math.round(hand.state.at) !== stop || hand.state.at % 1;
       played = `${stop}.${k}`;
       films.flat().forEach(({ node }) => node.classList.toggle("now", node === films[stop][k]?.node));
-      if (other || films[stop].length) hand.glide({ at: stop, ...settings[stop], ...films[stop][k]?.state }, other ? 900 : 600);
+      if (other || films[stop].length)
+        hand.glide({ at: stop, ...settings[stop], ...films[stop][k]?.state }, other ? 900 : 600);
     };
     // what was measured, and the chapter's own drawing one click away, with the way back
     const note = (stop) => {
       const [lab, words] = measured(hand.data, stop) ?? [];
-      return words ? `${tell(words)}${home ? ` <a href="${home}${said("chapters/")}${lab}.html">${said(named(lab))}</a>` : ""}` : "";
+      return words
+        ? `${tell(words)}${home ? ` <a href="${home}${said("chapters/")}${lab}.html">${said(named(lab))}</a>` : ""}`
+        : "";
     };
     const hangs = (stop) => {
       const [name, folder] = HANGS[stop] ?? [];
       const there = document.querySelector(`figure[data-drawing="${name}"]`);
       if (!there) return name && home ? `${home}${said("chapters/")}${folder}/lesson.html` : "";
-      if (!there.querySelector(".machine-back")) there.querySelector("figcaption")?.insertAdjacentHTML("beforeend", ` <a class="machine-back" href="#${(figure.id ||= "machine")}">${said(BACK)}</a>`);
+      if (!there.querySelector(".machine-back"))
+        there
+          .querySelector("figcaption")
+          ?.insertAdjacentHTML(
+            "beforeend",
+            ` <a class="machine-back" href="#${(figure.id ||= "machine")}">${said(BACK)}</a>`,
+          );
       return `#${(there.id ||= `drawing-${name}`)}`;
     };
-    if (!told.length && !figure.closest(".reveal")) figure.insertAdjacentHTML("afterbegin", `<p class="machine-whole">${tell(WHOLE)}${home ? ` <a href="${home}${said("chapters/welcome.html")}">${said(START)}</a>` : ""}</p>`);
+    if (!told.length && !figure.closest(".reveal"))
+      figure.insertAdjacentHTML(
+        "afterbegin",
+        `<p class="machine-whole">${tell(WHOLE)}${home ? ` <a href="${home}${said("chapters/welcome.html")}">${said(START)}</a>` : ""}</p>`,
+      );
     const linked = () => location.hash.match(/^#stop-([0-7])$/);
     if (told.length) {
       const stays = figure.parentNode;
@@ -601,11 +1166,16 @@ export const render = mount({
       });
       // the line of the screen that says which stop is read, and which of its sentences: beside the text it goes down the stop
       // as a clock, below the machine it is the sentence on the line
-      const mark = () => (beside() ? 0.475 * innerHeight : Math.min(under() + 0.3 * Math.max(0, innerHeight - under()), innerHeight - 24));
+      const mark = () =>
+        beside()
+          ? 0.475 * innerHeight
+          : Math.min(under() + 0.3 * Math.max(0, innerHeight - under()), innerHeight - 24);
       const reading = (stop) => {
         const steps = films[stop];
         const { top: from, height } = told[stop].getBoundingClientRect();
-        const by = beside() ? Math.floor(((mark() - from) / height) * steps.length) : steps.findLastIndex(({ node }) => node.getBoundingClientRect().top <= mark());
+        const by = beside()
+          ? Math.floor(((mark() - from) / height) * steps.length)
+          : steps.findLastIndex(({ node }) => node.getBoundingClientRect().top <= mark());
         return clamp(by, 0, Math.max(0, steps.length - 1));
       };
       // a text waits beside the machine as long as its film plays; one that is taller than the screen waits with its end in sight
@@ -622,19 +1192,32 @@ export const render = mount({
         scrolled ||= requestAnimationFrame(() => {
           scrolled = 0;
           const stop = told.findIndex((section) => section.getBoundingClientRect().bottom > mark());
-          if (stop >= 0 && performance.now() > chosen && told[stop].getBoundingClientRect().top <= mark()) show(stop, reading(stop));
+            if (stop >= 0 && performance.now() > chosen && told[stop].getBoundingClientRect().top <= mark())
+              show(stop, reading(stop));
         });
       }, { passive: true });
       // → and ← go a sentence on and back
       on(document, "keydown", (event) => {
         const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-        if (!way || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || event.target.closest?.("input, select, textarea, .machine-stays, [role=group]")) return;
-        const all = films.flatMap((steps, stop) => (steps.length ? steps : [null]).map((step, k) => ({ stop, k, step })));
+        if (
+          !way ||
+          event.defaultPrevented ||
+          event.altKey ||
+          event.ctrlKey ||
+          event.metaKey ||
+          event.target.closest?.("input, select, textarea, .machine-stays, [role=group]")
+        )
+          return;
+        const all = films.flatMap((steps, stop) =>
+          (steps.length ? steps : [null]).map((step, k) => ({ stop, k, step })),
+        );
         const next = all[all.findIndex(({ stop, k }) => `${stop}.${k}` === played) + way];
         if (!next) return;
         event.preventDefault();
         const area = told[next.stop].getBoundingClientRect();
-        const y = beside() ? area.top + ((next.k + 0.5) / Math.max(1, films[next.stop].length)) * area.height : (next.step?.node ?? told[next.stop]).getBoundingClientRect().top + 4;
+        const y = beside()
+          ? area.top + ((next.k + 0.5) / Math.max(1, films[next.stop].length)) * area.height
+          : (next.step?.node ?? told[next.stop]).getBoundingClientRect().top + 4;
         chosen = performance.now() + 800;
         show(next.stop, next.k);
         scrollBy({ top: y - mark(), behavior: "smooth" });
@@ -646,8 +1229,11 @@ export const render = mount({
         clearTimeout(later);
         later = 0;
         const at = Math.round(Math.min(under() + 0.3 * Math.max(0, innerHeight - under()), innerHeight - 24));
-        seen = new IntersectionObserver((entries) => entries.forEach((entry) => {
-          if (entry.isIntersecting && performance.now() > chosen) show(told.indexOf(entry.target), reading(told.indexOf(entry.target)));
+        seen = new IntersectionObserver(
+          (entries) =>
+            entries.forEach((entry) => {
+              if (entry.isIntersecting && performance.now() > chosen)
+                show(told.indexOf(entry.target), reading(told.indexOf(entry.target)));
           else if (entry.isIntersecting) later ||= setTimeout(watch, chosen - performance.now() + 50); // who scrolls on meanwhile
         }), { rootMargin: beside() ? "-45% 0px -50%" : `-${at}px 0px -${Math.max(0, innerHeight - at - 8)}px` });
         told.forEach((section) => seen.observe(section));
@@ -656,11 +1242,19 @@ export const render = mount({
       on(window, "resize", watch);
       // what moves the machine is folded on a small screen
       const panel = figure.querySelector(".drawing-controls");
-      panel.querySelector(".drawing-steps").insertAdjacentHTML("afterend", `<button type="button" class="drawing-fold" aria-expanded="false">${said("controls")}</button>`);
+      panel
+        .querySelector(".drawing-steps")
+        .insertAdjacentHTML(
+          "afterend",
+          `<button type="button" class="drawing-fold" aria-expanded="false">${said("controls")}</button>`,
+        );
       const fold = panel.querySelector(".drawing-fold");
       on(fold, "click", () => fold.setAttribute("aria-expanded", String(panel.classList.toggle("unfolded"))));
       // from its last control Tab goes to the text of the stop that is shown, and back; the texts above it would scroll the page
-      const reached = (node) => [...node.querySelectorAll("a[href], button, input, select, [tabindex='0']")].filter((each) => each.checkVisibility?.() !== false && !each.disabled);
+      const reached = (node) =>
+        [...node.querySelectorAll("a[href], button, input, select, [tabindex='0']")].filter(
+          (each) => each.checkVisibility?.() !== false && !each.disabled,
+        );
       on(stays, "keydown", (event) => {
         const target = reached(told[Math.round(hand.state.at)])[0];
         if (event.key !== "Tab" || event.shiftKey || event.target !== reached(stays).at(-1) || !target) return;
@@ -668,13 +1262,24 @@ export const render = mount({
         target.focus({ preventScroll: beside() });
       });
       on(told[0].parentNode, "keydown", (event) => {
-        if (event.key !== "Tab" || !event.shiftKey || event.target !== reached(told[Math.round(hand.state.at)])[0]) return;
+        if (
+          event.key !== "Tab" ||
+          !event.shiftKey ||
+          event.target !== reached(told[Math.round(hand.state.at)])[0]
+        )
+          return;
         event.preventDefault();
         reached(stays).at(-1).focus({ preventScroll: true });
       });
       told.forEach((section, stop) => {
-        const more = [note(stop), hangs(stop) && `<a href="${hangs(stop)}">${said(into(stop))}</a>`].filter(Boolean).join(" · ");
-        if (more) (section.querySelector(".stop-text") ?? section).insertAdjacentHTML("beforeend", `<p class="machine-more">${more}</p>`);
+        const more = [note(stop), hangs(stop) && `<a href="${hangs(stop)}">${said(into(stop))}</a>`]
+          .filter(Boolean)
+          .join(" · ");
+        if (more)
+          (section.querySelector(".stop-text") ?? section).insertAdjacentHTML(
+            "beforeend",
+            `<p class="machine-more">${more}</p>`,
+          );
       });
       fit();
       on(figure, "step", (event) => {

@@ -35,14 +35,18 @@ export const uniformInfluence = (n, layers, residual = 0, weight = 0) => {
  */
 export const spread = (states, residual = 0, weight = 0) => {
   let sum = 0;
-  return states.map((own, j) => residual * own + (1 - residual) * ((1 - weight) * ((sum += own) / (j + 1)) + weight * states[0]));
+  return states.map(
+    (own, j) =>
+      residual * own + (1 - residual) * ((1 - weight) * ((sum += own) / (j + 1)) + weight * states[0]),
+  );
 };
 
 /**
  * One layer of attention.uniform on a number a token, where `sources[j]` lists what token j sees.
  * @type {(states: number[], sources: number[][]) => number[]}
  */
-export const averaged = (states, sources) => sources.map((list) => list.reduce((sum, i) => sum + states[i], 0) / list.length);
+export const averaged = (states, sources) =>
+  sources.map((list) => list.reduce((sum, i) => sum + states[i], 0) / list.length);
 
 /** Softmax, as torch has it. @type {(logits: number[]) => number[]} */
 export const softmax = (logits) => {
@@ -81,7 +85,8 @@ export const entmax15 = (logits) => {
 };
 
 /** weightings.adaptive_entmax, with delta 1 and gamma 1. @type {(logits: number[], beta?: number) => number[]} */
-export const adaptiveEntmax = (logits, beta = 1) => entmax15(logits.map((x) => (1 + beta * Math.log(logits.length)) * x));
+export const adaptiveEntmax = (logits, beta = 1) =>
+  entmax15(logits.map((x) => (1 + beta * Math.log(logits.length)) * x));
 
 /** weightings.stick_breaking, the row of the last token, from the nearest key on. @type {(logits: number[]) => number[]} */
 export const stickBreaking = (logits) => {
@@ -129,7 +134,12 @@ export const influence = (matrix, layers, residual) => {
   for (let layer = 0; layer < layers; layer += 1) {
     const before = found[layer];
     found.push(
-      matrix.map((row, i) => before[i].map((own, j) => residual * own + (1 - residual) * row.reduce((sum, weight, k) => sum + weight * before[k][j], 0))),
+      matrix.map((row, i) =>
+        before[i].map(
+          (own, j) =>
+            residual * own + (1 - residual) * row.reduce((sum, weight, k) => sum + weight * before[k][j], 0),
+        ),
+      ),
     );
   }
   return found;
@@ -150,7 +160,12 @@ export const massOnOnes = (zeros, ones, lead) => (ones === 0 ? 0 : 1 / (1 + (zer
  */
 export const floats = (low, high, type, most) => {
   const found = [];
-  for (let x = roundTo(low, type); x <= high && found.length < most; x += 2 ** (Math.floor(Math.log2(x)) - BITS[type] + 1)) if (x >= low) found.push(x);
+  for (
+    let x = roundTo(low, type);
+    x <= high && found.length < most;
+    x += 2 ** (Math.floor(Math.log2(x)) - BITS[type] + 1)
+  )
+    if (x >= low) found.push(x);
   return found;
 };
 
@@ -190,7 +205,9 @@ const inverse = (matrix) => {
  */
 export const potentials = (adjacency) => {
   const n = adjacency.length;
-  const raised = adjacency.map((row, i) => row.map((x, j) => (i === j ? row.reduce((sum, y) => sum + y, 0) : -x) + 1 / n));
+  const raised = adjacency.map((row, i) =>
+    row.map((x, j) => (i === j ? row.reduce((sum, y) => sum + y, 0) : -x) + 1 / n),
+  );
   return inverse(raised).map((row) => row.map((x) => x - 1 / n));
 };
 

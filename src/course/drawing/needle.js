@@ -3,11 +3,14 @@ import { BITS, floats, massOnOnes, roundTo } from "./mathematics.js";
 
 const MOST = 4096;
 const count = (s, copies = s.copies) => {
-  const [all, ones] = [s.pattern.length, [...s.pattern].filter((c) => c === "1").length].map((x) => x * Math.round(copies));
+  const [all, ones] = [s.pattern.length, [...s.pattern].filter((c) => c === "1").length].map(
+    (x) => x * Math.round(copies),
+  );
   return { n: all + Number(s.odd), ones, zeros: all - ones + Number(s.odd) };
 };
 const needle = (s, copies) => massOnOnes(count(s, copies).zeros, count(s, copies).ones, 0);
-const stored = (x, type) => (roundTo(x, type) < 1e-3 ? say(roundTo(x, type), 4) : String(Number(roundTo(x, type).toPrecision(5))));
+const stored = (x, type) =>
+  roundTo(x, type) < 1e-3 ? say(roundTo(x, type), 4) : String(Number(roundTo(x, type).toPrecision(5)));
 
 const step = (x, type) => 2 ** (Math.floor(Math.log2(x)) - BITS[type] + 1);
 /** The weight of the odd token, now and with one copy more, and how near one may look: both weights in the frame, and five boxes. */
@@ -46,26 +49,73 @@ export const render = mount({
   words: { needle: "needle", "odd token": "odd", box: "box", boxes: "box", floats: "box" },
   start: () => ({ copies: 216, odd: true, pattern: "10", type: "bf16", zoom: 1 }),
   tidy: (s) => ({
-    copies: clamp(s.copies, 1, Math.floor((MOST - 1) / (/^[01]{1,3}$/.test(s.pattern) ? s.pattern.length : 1))), odd: Boolean(s.odd),
-    pattern: ["1", "10", "110"].includes(s.pattern) ? s.pattern : "1", type: ["bf16", "fp16", "fp32"].includes(s.type) ? s.type : "bf16", zoom: clamp(s.zoom, 0, 1),
+    copies: clamp(
+      s.copies,
+      1,
+      Math.floor((MOST - 1) / (/^[01]{1,3}$/.test(s.pattern) ? s.pattern.length : 1)),
+    ),
+    odd: Boolean(s.odd),
+    pattern: ["1", "10", "110"].includes(s.pattern) ? s.pattern : "1",
+    type: ["bf16", "fp16", "fp32"].includes(s.type) ? s.type : "bf16",
+    zoom: clamp(s.zoom, 0, 1),
   }),
   controls: () => [
-    { kind: "choice", key: "pattern", label: "string", options: [["1", "1, again and again"], ["10", "1 0, again and again"], ["110", "1 1 0, again and again"]] },
-    { kind: "button", label: (s) => `One copy more: ${[...s.pattern].join(" ")}`, press: (s) => ({ copies: Math.round(s.copies) + 1 }), ms: 1, off: (s) => s.copies >= most(s) },
+    {
+      kind: "choice",
+      key: "pattern",
+      label: "string",
+      options: [
+        ["1", "1, again and again"],
+        ["10", "1 0, again and again"],
+        ["110", "1 1 0, again and again"],
+      ],
+    },
+    {
+      kind: "button",
+      label: (s) => `One copy more: ${[...s.pattern].join(" ")}`,
+      press: (s) => ({ copies: Math.round(s.copies) + 1 }),
+      ms: 1,
+      off: (s) => s.copies >= most(s),
+    },
     { kind: "switch", key: "odd", label: "one odd token in front" },
-    { kind: "choice", key: "type", label: "stored as", options: ["bf16", "fp16", "fp32"].map((type) => [type, `${type} (${BITS[type]} bits of precision)`]), off: (s) => !s.odd },
-    { key: "zoom", label: "zoom", min: 0, max: 1, step: 0.01, off: (s) => !s.odd || !reached(s), show: (x, s) => (!s.odd ? "no weight" : !reached(s) ? "boxes too narrow" : x > 0.99 ? "all the way" : x.toFixed(2)) },
+    {
+      kind: "choice",
+      key: "type",
+      label: "stored as",
+      options: ["bf16", "fp16", "fp32"].map((type) => [type, `${type} (${BITS[type]} bits of precision)`]),
+      off: (s) => !s.odd,
+    },
+    {
+      key: "zoom",
+      label: "zoom",
+      min: 0,
+      max: 1,
+      step: 0.01,
+      off: (s) => !s.odd || !reached(s),
+      show: (x, s) =>
+        !s.odd ? "no weight" : !reached(s) ? "boxes too narrow" : x > 0.99 ? "all the way" : x.toFixed(2),
+    },
   ],
   height: (w) => layout(w).height,
   items: (s, data, w) => {
     const { strip } = layout(w);
     const x = along(s, strip);
-    const at = (px) => ({ copies: clamp(Math.round(Math.exp(((px - strip.x) / strip.w) * Math.log(most(s)))), 1, most(s)) });
+    const at = (px) => ({
+      copies: clamp(Math.round(Math.exp(((px - strip.x) / strip.w) * Math.log(most(s)))), 1, most(s)),
+    });
     return [
       { id: "strip", area: [strip.x, strip.y - 46, strip.w, 62], flat: true, drag: at },
       {
-        id: "end", x: x(Math.log(s.copies)), y: strip.y, look: "blue", flat: true, label: "copies", range: [Math.round(s.copies), 1, most(s)],
-        value: `${Math.round(s.copies)} ${Math.round(s.copies) === 1 ? "copy" : "copies"}`, drag: at, key: (step, now) => ({ copies: clamp(Math.round(now.copies) + step, 1, most(now)) }),
+        id: "end",
+        x: x(Math.log(s.copies)),
+        y: strip.y,
+        look: "blue",
+        flat: true,
+        label: "copies",
+        range: [Math.round(s.copies), 1, most(s)],
+        value: `${Math.round(s.copies)} ${Math.round(s.copies) === 1 ? "copy" : "copies"}`,
+        drag: at,
+        key: (step, now) => ({ copies: clamp(Math.round(now.copies) + step, 1, most(now)) }),
       },
     ];
   },
@@ -78,20 +128,39 @@ export const render = mount({
     const room = Math.min(n, Math.max(12, Math.floor((end - strip.x) / side) + 1));
     const tokens = Array.from({ length: room }, (_, k) => {
       const sign = s.odd && k === 0 ? "•" : s.pattern[(k - Number(s.odd)) % s.pattern.length];
-      return text(strip.x + k * side, strip.y - 20, room < n && k === room - 1 ? "…" : sign, sign === "•" ? "mid bold" : "mid", sign === "•" ? "odd" : "");
+      return text(
+        strip.x + k * side,
+        strip.y - 20,
+        room < n && k === room - 1 ? "…" : sign,
+        sign === "•" ? "mid bold" : "mid",
+        sign === "•" ? "odd" : "",
+      );
     });
     // the gauge: the weight of all ones together
     const [now, next] = [needle(s, s.copies), needle(s, s.copies + 1)];
     /** @type {(share: number, r: number) => [number, number]} */
     const tip = (share, r) => [gauge.x - r * Math.cos(Math.PI * share), gauge.y - r * Math.sin(Math.PI * share)];
     const hand = (share, name, r) => line(gauge.x, gauge.y, ...tip(share, r), name, "needle");
-    const marks = Array.from({ length: 11 }, (_, k) => line(...tip(k / 10, gauge.r), ...tip(k / 10, gauge.r - (k % 5 ? 6 : 12)), "grey thin"));
+    const marks = Array.from({ length: 11 }, (_, k) =>
+      line(...tip(k / 10, gauge.r), ...tip(k / 10, gauge.r - (k % 5 ? 6 : 12)), "grey thin"),
+    );
     const dial = [
-      path(`M${gauge.x - gauge.r} ${gauge.y}A${gauge.r} ${gauge.r} 0 0 1 ${gauge.x + gauge.r} ${gauge.y}`, "faint"), ...marks,
+      path(
+        `M${gauge.x - gauge.r} ${gauge.y}A${gauge.r} ${gauge.r} 0 0 1 ${gauge.x + gauge.r} ${gauge.y}`,
+        "faint",
+      ),
+      ...marks,
       ...[0, 0.5, 1].map((v) => text(...tip(v, gauge.r + 15), String(v), "small mid quiet")),
-      hand(next, "orange dash", gauge.r - 14), hand(now, "blue thick round", gauge.r - 14), circle(gauge.x, gauge.y, 6, "fink"),
+      hand(next, "orange dash", gauge.r - 14),
+      hand(now, "blue thick round", gauge.r - 14),
+      circle(gauge.x, gauge.y, 6, "fink"),
       text(gauge.x, gauge.y + 30, `weight of all ones: ${now.toFixed(4)}`, "mid", "needle"),
-      text(gauge.x, gauge.y + 52, `with one copy more: ${now === next ? "the same" : next.toFixed(4)}`, "small mid quiet"),
+      text(
+        gauge.x,
+        gauge.y + 52,
+        `with one copy more: ${now === next ? "the same" : next.toFixed(4)}`,
+        "small mid quiet",
+      ),
     ];
     // the line of floats around the odd token's weight, and that with one copy more
     const { more, one, other, closest } = weights(s);
@@ -103,16 +172,26 @@ export const render = mount({
     const at = scale([middle - width / 2, high], [floatline.x, floatline.x + floatline.w]);
     const values = floats(Math.max(low - 2 * each, 1e-7), high + 2 * each, s.type, 400);
     const crowded = values.length >= 400;
-    const boxes = crowded ? [] : values.flatMap((value, k) => {
-      const [a, b] = [k ? (values[k - 1] + value) / 2 : value, k + 1 < values.length ? (values[k + 1] + value) / 2 : value];
-      const [xa, xb] = [clamp(at(a), floatline.x, floatline.x + floatline.w), clamp(at(b), floatline.x, floatline.x + floatline.w)];
+    const boxes = crowded
+      ? []
+      : values.flatMap((value, k) => {
+          const [a, b] = [
+            k ? (values[k - 1] + value) / 2 : value,
+            k + 1 < values.length ? (values[k + 1] + value) / 2 : value,
+          ];
+          const [xa, xb] = [
+            clamp(at(a), floatline.x, floatline.x + floatline.w),
+            clamp(at(b), floatline.x, floatline.x + floatline.w),
+          ];
       if (xb - xa < 0.2) return [];
       const hit = kept.includes(value) && s.odd;
       const name = hit ? (kept[0] === kept[1] ? "forange wash" : "fblue wash") : k % 2 ? "ffaint low" : "";
       return [
         box(xa, floatline.y, xb - xa, floatline.h, name, "box"),
         values.length < 90 ? line(xa, floatline.y, xa, floatline.y + floatline.h, "faint", "box") : "",
-        values.length < 40 && at(value) > floatline.x && at(value) < floatline.x + floatline.w ? circle(at(value), floatline.y + floatline.h - 12, 3.5, hit ? "fink" : "fgrey", "box") : "",
+            values.length < 40 && at(value) > floatline.x && at(value) < floatline.x + floatline.w
+              ? circle(at(value), floatline.y + floatline.h - 12, 3.5, hit ? "fink" : "fgrey", "box")
+              : "",
       ];
     });
     const close = Math.abs(at(one) - at(other)) < 60;
@@ -125,25 +204,72 @@ export const render = mount({
           ...boxes, box(floatline.x, floatline.y, floatline.w, floatline.h, "faint"),
           line(at(one), floatline.y - 10, at(one), floatline.y + floatline.h - 12, "blue thick", "odd"),
           line(at(other), floatline.y - 10, at(other), floatline.y + floatline.h - 12, "orange thick", "odd"),
-          text(close ? Math.min(between + away, floatline.x + floatline.w - 50) : edge(at(one), 24), floatline.y - 16, `1/${n}`, close ? "" : "mid"), text(close ? Math.max(between - away, floatline.x + 50) : edge(at(other), 24), floatline.y - 16, `1/${more}`, close ? "end" : "mid"),
-          text(floatline.x + floatline.w / 2, floatline.y + floatline.h + 24, same ? `in ${s.type} both are ${stored(one, s.type)}` : `in ${s.type} ${stored(other, s.type)} and ${stored(one, s.type)}`, "mid bold", "box"),
-          text(floatline.x + floatline.w / 2, floatline.y + floatline.h + 46, !crowded ? "each box holds what is rounded to its dot" : reached(s) ? "too many boxes to draw: zoom in" : `about ${say(Number(((one - other) / step(other, s.type)).toPrecision(2)))} boxes between: too narrow`, "small mid quiet"),
+          text(
+            close ? Math.min(between + away, floatline.x + floatline.w - 50) : edge(at(one), 24),
+            floatline.y - 16,
+            `1/${n}`,
+            close ? "" : "mid",
+          ),
+          text(
+            close ? Math.max(between - away, floatline.x + 50) : edge(at(other), 24),
+            floatline.y - 16,
+            `1/${more}`,
+            close ? "end" : "mid",
+          ),
+          text(
+            floatline.x + floatline.w / 2,
+            floatline.y + floatline.h + 24,
+            same
+              ? `in ${s.type} both are ${stored(one, s.type)}`
+              : `in ${s.type} ${stored(other, s.type)} and ${stored(one, s.type)}`,
+            "mid bold",
+            "box",
+          ),
+          text(
+            floatline.x + floatline.w / 2,
+            floatline.y + floatline.h + 46,
+            !crowded
+              ? "each box holds what is rounded to its dot"
+              : reached(s)
+                ? "too many boxes to draw: zoom in"
+                : `about ${say(Number(((one - other) / step(other, s.type)).toPrecision(2)))} boxes between: too narrow`,
+            "small mid quiet",
+          ),
           text(floatline.x, floatline.y - 42, "the odd token's weight; orange: a copy more", "small quiet"),
         ]
       : [
           box(floatline.x, floatline.y, floatline.w, floatline.h, "faint dash"),
-          text(floatline.x + floatline.w / 2, floatline.y + floatline.h / 2, "no odd token: no weight", "mid quiet"),
-          text(floatline.x + floatline.w / 2, floatline.y + floatline.h / 2 + 21, "that would tell the count", "mid quiet"),
+          text(
+            floatline.x + floatline.w / 2,
+            floatline.y + floatline.h / 2,
+            "no odd token: no weight",
+            "mid quiet",
+          ),
+          text(
+            floatline.x + floatline.w / 2,
+            floatline.y + floatline.h / 2 + 21,
+            "that would tell the count",
+            "mid quiet",
+          ),
         ];
-    return [...tokens, line(strip.x, strip.y, strip.x + strip.w, strip.y, "faint"), line(strip.x, strip.y, end, strip.y, "blue"), ...dial, ...scene].join("");
+    return [
+      ...tokens,
+      line(strip.x, strip.y, strip.x + strip.w, strip.y, "faint"),
+      line(strip.x, strip.y, end, strip.y, "blue"),
+      ...dial,
+      ...scene,
+    ].join("");
   },
   sentence: (s) => {
     const { n } = count(s);
     const [now, next] = [needle(s, s.copies), needle(s, s.copies + 1)];
-    if (!s.odd) return `Without an odd token every number of copies gives the same needle, ${say(now, 4)}: softmax hears the ratio, not the count.`;
+    if (!s.odd)
+      return `Without an odd token every number of copies gives the same needle, ${say(now, 4)}: softmax hears the ratio, not the count.`;
     const more = n + s.pattern.length;
     const same = roundTo(1 / n, s.type) === roundTo(1 / more, s.type);
-    const told = same ? `In ${s.type} 1/${n} and 1/${more} are one number: this weight cannot tell ${n} tokens from ${more}.` : `In ${s.type} 1/${n} and 1/${more} are two numbers: this weight can tell ${n} tokens from ${more}.`;
+    const told = same
+      ? `In ${s.type} 1/${n} and 1/${more} are one number: this weight cannot tell ${n} tokens from ${more}.`
+      : `In ${s.type} 1/${n} and 1/${more} are two numbers: this weight can tell ${n} tokens from ${more}.`;
     const begin = first(s);
     const from = begin ? ` The first two that are one number: 1/${begin[0]} and 1/${begin[1]}.` : "";
     return `With one odd token a copy more moves the needle, by ${say(Math.abs(next - now), 2)}. ${told}${from}`;

@@ -12,7 +12,10 @@ const MASKS = {
   stride: ["every third", masked((i, j) => (i - j) % 3 === 0)],
 };
 const where = (i, j) => (i * (i + 1)) / 2 + j;
-const square = (mask) => Array.from({ length: N }, (_, i) => Array.from({ length: N }, (_, j) => (j <= i ? Number(mask[where(i, j)] === "1") : 0)));
+const square = (mask) =>
+  Array.from({ length: N }, (_, i) =>
+    Array.from({ length: N }, (_, j) => (j <= i ? Number(mask[where(i, j)] === "1") : 0)),
+  );
 let brush = "0"; // what the stroke under way paints
 const FIRST_CELL = where(8, 3); // where the keyboard begins
 const flow = (s) => influence(sink(square(s.mask), s.sink), Math.round(s.layers), s.residual);
@@ -24,26 +27,69 @@ const layout = (w) => {
   const size = wide ? Math.min(18, (0.3 * w) / N) : 16;
   const grid = wide ? { x: w - N * size - 4, y: river.y } : { x: 60, y: bars.y + bars.h + 66 };
   const step = river.w / (N - 1);
-  return { wide, river, bars, grid, size, x: (k) => river.x + k * step, height: wide ? bars.y + bars.h + 26 : grid.y + N * size + 56 };
+  return {
+    wide,
+    river,
+    bars,
+    grid,
+    size,
+    x: (k) => river.x + k * step,
+    height: wide ? bars.y + bars.h + 26 : grid.y + N * size + 56,
+  };
 };
 
 export const render = mount({
   name: "river",
-  words: { ink: "ink", river: "ink", "last token": "last", mask: "mask", sink: "first", "first token": "first" },
-  start: () => ({ token: 6, layers: 4, residual: 0, sink: 0, kind: "causal", mask: MASKS.causal[1], cell: -1, poured: 9 }),
+  words: {
+    ink: "ink",
+    river: "ink",
+    "last token": "last",
+    mask: "mask",
+    sink: "first",
+    "first token": "first",
+  },
+  start: () => ({
+    token: 6,
+    layers: 4,
+    residual: 0,
+    sink: 0,
+    kind: "causal",
+    mask: MASKS.causal[1],
+    cell: -1,
+    poured: 9,
+  }),
   tidy: (s) => ({
-    ...s, token: clamp(Math.round(s.token), 1, N), layers: clamp(Math.round(s.layers), 1, 8), residual: clamp(s.residual, 0, 0.95),
-    sink: clamp(s.sink, 0, 0.95), mask: new RegExp(`^[01]{${CELLS.length}}$`).test(s.mask) ? s.mask : MASKS.causal[1], cell: clamp(Math.round(s.cell), -1, CELLS.length - 1),
+    ...s,
+    token: clamp(Math.round(s.token), 1, N),
+    layers: clamp(Math.round(s.layers), 1, 8),
+    residual: clamp(s.residual, 0, 0.95),
+    sink: clamp(s.sink, 0, 0.95),
+    mask: new RegExp(`^[01]{${CELLS.length}}$`).test(s.mask) ? s.mask : MASKS.causal[1],
+    cell: clamp(Math.round(s.cell), -1, CELLS.length - 1),
   }),
   controls: () => [
     { key: "layers", label: "layers L", min: 1, max: 8 },
     { key: "residual", label: "share of the own state kept", min: 0, max: 0.95, step: 0.05, show: (x) => x.toFixed(2) },
     { key: "sink", label: "share for the sink", min: 0, max: 0.95, step: 0.05, show: (x) => x.toFixed(2) },
     {
-      kind: "choice", key: "kind", label: "mask", options: [...Object.entries(MASKS).map(([key, [label]]) => [key, label]), ["painted", "painted by hand"]],
+      kind: "choice",
+      key: "kind",
+      label: "mask",
+      options: [
+        ...Object.entries(MASKS).map(([key, [label]]) => [key, label]),
+        ["painted", "painted by hand"],
+      ],
       pick: (kind, s) => ({ kind, mask: MASKS[kind]?.[1] ?? s.mask }),
     },
-    { kind: "play", label: "Pour", restart: { poured: 0.01 }, step: (s, seconds) => (s.poured >= 9 ? null : { poured: s.poured + 1.6 * seconds >= s.layers ? 9 : s.poured + 1.6 * seconds }) },
+    {
+      kind: "play",
+      label: "Pour",
+      restart: { poured: 0.01 },
+      step: (s, seconds) =>
+        s.poured >= 9
+          ? null
+          : { poured: s.poured + 1.6 * seconds >= s.layers ? 9 : s.poured + 1.6 * seconds },
+    },
   ],
   height: (w) => layout(w).height,
   items: (s, data, w) => {
@@ -51,7 +97,12 @@ export const render = mount({
     const step = river.w / (N - 1);
     const nearest = (px) => ({ token: clamp(1 + Math.round((px - river.x) / step), 1, N), poured: 9 });
     const cell = (px, py) => [Math.floor((py - grid.y) / size), Math.floor((px - grid.x) / size)];
-    const paint = (now, at, value) => ({ mask: now.mask.slice(0, at) + value + now.mask.slice(at + 1), kind: "painted", cell: at, poured: 9 });
+    const paint = (now, at, value) => ({
+      mask: now.mask.slice(0, at) + value + now.mask.slice(at + 1),
+      kind: "painted",
+      cell: at,
+      poured: 9,
+    });
     const touched = s.cell >= 0;
     const [row, column] = CELLS[touched ? s.cell : FIRST_CELL];
     const seen = touched ? s.mask[s.cell] === "1" : null;
@@ -74,11 +125,20 @@ export const render = mount({
         key: (by, now, _, key) => {
           if (now.cell < 0) return { cell: FIRST_CELL };
           const [i, j] = CELLS[now.cell];
-          const next = { ArrowUp: [i - 1, j], ArrowDown: [i + 1, j], ArrowLeft: [i, j - 1], ArrowRight: [i, j + 1] }[key];
+          const next = {
+            ArrowUp: [i - 1, j],
+            ArrowDown: [i + 1, j],
+            ArrowLeft: [i, j - 1],
+            ArrowRight: [i, j + 1],
+          }[key];
           if (!next || next[0] < 0 || next[0] >= N || next[1] < 0 || next[1] > next[0]) return null;
           return { cell: where(...next) };
         },
-        enter: (now) => { if (now.cell < 0) return { cell: FIRST_CELL }; const [i, j] = CELLS[now.cell]; return i === j ? null : paint(now, now.cell, now.mask[now.cell] === "1" ? "0" : "1"); },
+        enter: (now) => {
+          if (now.cell < 0) return { cell: FIRST_CELL };
+          const [i, j] = CELLS[now.cell];
+          return i === j ? null : paint(now, now.cell, now.mask[now.cell] === "1" ? "0" : "1");
+        },
       },
     ];
   },
@@ -88,7 +148,8 @@ export const render = mount({
     const matrix = sink(square(s.mask), s.sink);
     const y = (layer) => river.y + (layer * river.h) / s.layers;
     const j0 = s.token - 1;
-    const bend = (xa, ya, xb, yb) => `M${place(xa)} ${place(ya)}C${place(xa)} ${place((ya + yb) / 2)} ${place(xb)} ${place((ya + yb) / 2)} ${place(xb)} ${place(yb)}`;
+    const bend = (xa, ya, xb, yb) =>
+      `M${place(xa)} ${place(ya)}C${place(xa)} ${place((ya + yb) / 2)} ${place(xb)} ${place((ya + yb) / 2)} ${place(xb)} ${place(yb)}`;
     let dry = "";
     const wet = [];
     for (let layer = 0; layer < s.layers; layer += 1) {
@@ -100,26 +161,58 @@ export const render = mount({
           const d = bend(x(j), y(layer), x(i), y(layer + 1));
           dry += d;
           const carried = weight * states[layer][j][j0] * shown;
-          if (carried > 0.004) wet.push(path(d, "blue", "ink", `style="stroke-width:${place(36 * carried) || 0.1};opacity:.62"`));
+          if (carried > 0.004)
+            wet.push(
+              path(d, "blue", "ink", `style="stroke-width:${place(36 * carried) || 0.1};opacity:.62"`),
+            );
         }
       }
     }
     const nodes = states.flatMap((rows, layer) =>
       rows.map((row, i) => {
         const share = layer === 0 || s.poured > layer - 0.5 ? row[j0] : 0;
-        return circle(x(i), y(layer), 3, "ffaint") + (share > 0.002 ? circle(x(i), y(layer), 2 + 11 * Math.sqrt(share), "fblue", "ink") : "");
+        return (
+          circle(x(i), y(layer), 3, "ffaint") +
+          (share > 0.002 ? circle(x(i), y(layer), 2 + 11 * Math.sqrt(share), "fblue", "ink") : "")
+        );
       }),
     );
     const last = states.at(-1)[N - 1];
     const top = Math.max(...last);
     const tall = last.map((share, j) =>
-      box(x(j) - 9, bars.y + bars.h - (bars.h * share) / top, 18, (bars.h * share) / top, j === j0 ? "fblue" : j === 0 && s.sink > 0 ? "forange" : "fgrey", j === 0 ? "first" : "last"));
+      box(
+        x(j) - 9,
+        bars.y + bars.h - (bars.h * share) / top,
+        18,
+        (bars.h * share) / top,
+        j === j0 ? "fblue" : j === 0 && s.sink > 0 ? "forange" : "fgrey",
+        j === 0 ? "first" : "last",
+      ),
+    );
     const cells = CELLS.map(([i, j]) => {
       const on = s.mask[where(i, j)] === "1";
-      return box(grid.x + j * size + 0.5, grid.y + i * size + 0.5, size - 1, size - 1, `${on ? (j === j0 ? "fblue" : j === 0 && s.sink > 0 ? "forange half" : "fgrey half") : "faint"}`, "mask");
+      return box(
+        grid.x + j * size + 0.5,
+        grid.y + i * size + 0.5,
+        size - 1,
+        size - 1,
+        `${on ? (j === j0 ? "fblue" : j === 0 && s.sink > 0 ? "forange half" : "fgrey half") : "faint"}`,
+        "mask",
+      );
     });
     const [row, column] = CELLS[Math.max(0, s.cell)];
-    const numbers = Array.from({ length: N }, (_, k) => text(grid.x + (k + 0.5) * size, grid.y - 4, k % 2 ? k + 1 : "", "tiny mid quiet") + text(grid.x - 6, grid.y + (k + 0.5) * size + 4, k + 1, k === N - 1 ? "tiny end bold" : "tiny end quiet", k === N - 1 ? "last" : ""));
+    const numbers = Array.from(
+      { length: N },
+      (_, k) =>
+        text(grid.x + (k + 0.5) * size, grid.y - 4, k % 2 ? k + 1 : "", "tiny mid quiet") +
+        text(
+          grid.x - 6,
+          grid.y + (k + 0.5) * size + 4,
+          k + 1,
+          k === N - 1 ? "tiny end bold" : "tiny end quiet",
+          k === N - 1 ? "last" : "",
+        ),
+    );
     return [
       path(dry, "faint thin low"), ...wet, ...nodes,
       ...Array.from({ length: N }, (_, k) => text(x(k), river.y - 20, k + 1, "small mid")),
@@ -131,8 +224,20 @@ export const render = mount({
       ...cells, ...numbers, box(grid.x, grid.y + (N - 1) * size, N * size, size, "ink thin", "last"),
       s.cell < 0 ? "" : box(grid.x + column * size, grid.y + row * size, size, size, "ink"),
       text(grid.x, grid.y - 20, "row j sees column i: paint", "small quiet"),
-      text(wide ? grid.x : w - 30, wide ? bars.y + 24 : bars.y - 10, wide ? `as if ${say(heard(last), 2)} of ${N}` : "", "big", "last"),
-      text(wide ? grid.x : grid.x, wide ? bars.y + 46 : grid.y + N * size + 26, wide ? "tokens were heard equally" : `as if ${say(heard(last), 2)} of ${N} tokens`, wide ? "small" : "bold", "last"),
+      text(
+        wide ? grid.x : w - 30,
+        wide ? bars.y + 24 : bars.y - 10,
+        wide ? `as if ${say(heard(last), 2)} of ${N}` : "",
+        "big",
+        "last",
+      ),
+      text(
+        wide ? grid.x : grid.x,
+        wide ? bars.y + 46 : grid.y + N * size + 26,
+        wide ? "tokens were heard equally" : `as if ${say(heard(last), 2)} of ${N} tokens`,
+        wide ? "small" : "bold",
+        "last",
+      ),
       wide ? "" : text(grid.x, grid.y + N * size + 46, "were heard equally", "bold", "last"),
     ].join("");
   },

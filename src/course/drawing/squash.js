@@ -2,29 +2,63 @@ import { circle, clamp, line, many, mount, place, say, text } from "./kit.js";
 import { averaging, effectiveResistance, openingEdge, potentials } from "./mathematics.js";
 
 const MOST = 18;
-const ring = (n, cx, cy, r, turn = 0) => Array.from({ length: n }, (_, k) => [cx + r * Math.cos(2 * Math.PI * (k / n) + turn), cy + r * Math.sin(2 * Math.PI * (k / n) + turn)]);
+const ring = (n, cx, cy, r, turn = 0) =>
+  Array.from({ length: n }, (_, k) => [
+    cx + r * Math.cos(2 * Math.PI * (k / n) + turn),
+    cy + r * Math.sin(2 * Math.PI * (k / n) + turn),
+  ]);
 const clique = (nodes) => nodes.flatMap((u, k) => nodes.slice(k + 1).map((v) => [u, v]));
 const chain = (n) => Array.from({ length: n - 1 }, (_, k) => [k, k + 1]);
 const five = [0, 1, 2, 3, 4];
 const GRAPHS = {
   tree: {
-    label: "a tree with 8 leaves", source: 7, target: 0,
-    places: [[0.5, 0.06], ...[0.25, 0.75].map((x) => [x, 0.34]), ...[0, 1, 2, 3].map((k) => [0.125 + k / 4, 0.64]), ...Array.from({ length: 8 }, (_, k) => [0.0625 + k / 8, 0.94])],
+    label: "a tree with 8 leaves",
+    source: 7,
+    target: 0,
+    places: [
+      [0.5, 0.06],
+      ...[0.25, 0.75].map((x) => [x, 0.34]),
+      ...[0, 1, 2, 3].map((k) => [0.125 + k / 4, 0.64]),
+      ...Array.from({ length: 8 }, (_, k) => [0.0625 + k / 8, 0.94]),
+    ],
     edges: Array.from({ length: 14 }, (_, k) => [Math.floor(k / 2), k + 1]),
   },
   barbell: {
-    label: "two cliques and a bridge", source: 2, target: 7,
-    places: [...ring(5, 0.22, 0.5, 0.2), ...ring(5, 0.78, 0.5, 0.2, Math.PI)].map(([x, y]) => [x, 0.5 + (y - 0.5) * 1.7]),
+    label: "two cliques and a bridge",
+    source: 2,
+    target: 7,
+    places: [...ring(5, 0.22, 0.5, 0.2), ...ring(5, 0.78, 0.5, 0.2, Math.PI)].map(([x, y]) => [
+      x,
+      0.5 + (y - 0.5) * 1.7,
+    ]),
     edges: [...clique(five), ...clique(five.map((k) => k + 5)), [0, 5]],
   },
-  path: { label: "a path", source: 0, target: 8, places: Array.from({ length: 9 }, (_, k) => [0.05 + k * 0.1125, 0.5 + 0.18 * Math.sin(k * 1.3)]), edges: chain(9) },
-  cycle: { label: "a cycle", source: 0, target: 6, places: ring(12, 0.5, 0.5, 0.42).map(([x, y]) => [0.5 + (x - 0.5) * 0.8, y]), edges: [...chain(12), [0, 11]] },
+  path: {
+    label: "a path",
+    source: 0,
+    target: 8,
+    places: Array.from({ length: 9 }, (_, k) => [0.05 + k * 0.1125, 0.5 + 0.18 * Math.sin(k * 1.3)]),
+    edges: chain(9),
+  },
+  cycle: {
+    label: "a cycle",
+    source: 0,
+    target: 6,
+    places: ring(12, 0.5, 0.5, 0.42).map(([x, y]) => [0.5 + (x - 0.5) * 0.8, y]),
+    edges: [...chain(12), [0, 11]],
+  },
 };
 const written = (edges) => edges.map(([u, v]) => `${Math.min(u, v)}-${Math.max(u, v)}`).join(".");
 const pairs = (s) => (s.edges ? s.edges.split(".").map((e) => e.split("-").map(Number)) : []);
 const set = (name) => ({
-  graph: name, xs: GRAPHS[name].places.map(([x]) => x), ys: GRAPHS[name].places.map(([, y]) => y), edges: written(GRAPHS[name].edges),
-  source: GRAPHS[name].source, target: GRAPHS[name].target, picked: -1, opened: "",
+  graph: name,
+  xs: GRAPHS[name].places.map(([x]) => x),
+  ys: GRAPHS[name].places.map(([, y]) => y),
+  edges: written(GRAPHS[name].edges),
+  source: GRAPHS[name].source,
+  target: GRAPHS[name].target,
+  picked: -1,
+  opened: "",
 });
 const matrix = (s) => {
   const a = s.xs.map(() => s.xs.map(() => 0));
@@ -41,17 +75,26 @@ const hops = (a, from, to) => {
   const far = a.map(() => Infinity);
   far[from] = 0;
   const queue = [from];
-  for (const u of queue) a[u].forEach((on, v) => { if (on && far[v] === Infinity) { far[v] = far[u] + 1; queue.push(v); } });
+  for (const u of queue)
+    a[u].forEach((on, v) => {
+      if (on && far[v] === Infinity) {
+        far[v] = far[u] + 1;
+        queue.push(v);
+      }
+    });
   return far[to];
 };
 /** What every node holds of every other's first state after some hops; between two hops on the line between them. */
 const shares = (s) => {
   const p = averaging(matrix(s));
   let now = p.map((_, i) => p.map((__, j) => Number(i === j)));
-  for (let k = 0; k < Math.floor(s.hops); k += 1) now = p.map((row) => now[0].map((_, j) => row.reduce((sum, x, i) => sum + x * now[i][j], 0)));
+  for (let k = 0; k < Math.floor(s.hops); k += 1)
+    now = p.map((row) => now[0].map((_, j) => row.reduce((sum, x, i) => sum + x * now[i][j], 0)));
   const part = s.hops - Math.floor(s.hops);
   if (!part) return now;
-  return p.map((row, i) => now[i].map((x, j) => (1 - part) * x + part * row.reduce((sum, y, k) => sum + y * now[k][j], 0)));
+  return p.map((row, i) =>
+    now[i].map((x, j) => (1 - part) * x + part * row.reduce((sum, y, k) => sum + y * now[k][j], 0)),
+  );
 };
 /** Who speaks in colour: the leaves, or where there are none, every node but the reader. */
 const speakers = (s) => {
@@ -65,7 +108,13 @@ const voices = (s, held) => {
   const own = speakers(s).map((k) => held[s.target][k]);
   const arrived = own.filter((x) => x > ARRIVED);
   const total = arrived.reduce((sum, x) => sum + x, 0);
-  return { all: own.length, count: arrived.length, total, strongest: Math.max(0, ...arrived) / (total || 1), weakest: Math.min(1, ...arrived) / (total || 1) };
+  return {
+    all: own.length,
+    count: arrived.length,
+    total,
+    strongest: Math.max(0, ...arrived) / (total || 1),
+    weakest: Math.min(1, ...arrived) / (total || 1),
+  };
 };
 const even = (found) => found.strongest - found.weakest < 0.01;
 const joined = (a) => reached(a, 0).length === a.length;
@@ -73,7 +122,10 @@ const joined = (a) => reached(a, 0).length === a.length;
 const resistances = (s) => effectiveResistance(matrix(s)).flat().reduce((sum, x) => sum + x, 0) / 2;
 const without = (s) => ({ ...s, edges: s.edges.split(".").filter((edge) => edge !== s.opened).join(".") });
 const hue = (k, n) => {
-  const channel = (shift) => { const t = (((k / n) * 6 + shift) % 6 + 6) % 6; return clamp(Math.abs(t - 3) - 1, 0, 1) * 0.8 + 0.06; };
+  const channel = (shift) => {
+    const t = ((((k / n) * 6 + shift) % 6) + 6) % 6;
+    return clamp(Math.abs(t - 3) - 1, 0, 1) * 0.8 + 0.06;
+  };
   return [channel(0), channel(4), channel(2)];
 };
 const mixed = (parts) => {
@@ -100,7 +152,11 @@ const layout = (w) => {
 const join = (s, u, v) => {
   const own = written([[u, v]]);
   const now = s.edges ? s.edges.split(".") : [];
-  return { edges: (now.includes(own) ? now.filter((e) => e !== own) : [...now, own]).join("."), picked: -1, opened: "" };
+  return {
+    edges: (now.includes(own) ? now.filter((e) => e !== own) : [...now, own]).join("."),
+    picked: -1,
+    opened: "",
+  };
 };
 
 export const render = mount({
@@ -113,11 +169,24 @@ export const render = mount({
     const n = Math.min(s.xs.length, s.ys.length, MOST);
     const node = (k) => clamp(Math.round(k) || 0, 0, n - 1);
     return {
-      ...s, xs: s.xs.slice(0, n).map((x) => clamp(x, 0, 1)), ys: s.ys.slice(0, n).map((y) => clamp(y, 0, 1)),
-      edges: [...new Set(pairs(s).filter(([u, v]) => u >= 0 && v > u && v < n).map((e) => written([e])))].join("."),
-      source: node(s.source), target: node(s.target), hops: clamp(s.hops, 0, 16), picked: s.picked < n ? Math.round(s.picked) : -1,
-      view: ["colours", "share", "current"].includes(s.view) ? s.view : "colours", tool: ["join", "source", "target"].includes(s.tool) ? s.tool : "join",
-      graph: Object.hasOwn(GRAPHS, s.graph) ? s.graph : "own", opened: s.edges.split(".").includes(s.opened) ? s.opened : "",
+      ...s,
+      xs: s.xs.slice(0, n).map((x) => clamp(x, 0, 1)),
+      ys: s.ys.slice(0, n).map((y) => clamp(y, 0, 1)),
+      edges: [
+        ...new Set(
+          pairs(s)
+            .filter(([u, v]) => u >= 0 && v > u && v < n)
+            .map((e) => written([e])),
+        ),
+      ].join("."),
+      source: node(s.source),
+      target: node(s.target),
+      hops: clamp(s.hops, 0, 16),
+      picked: s.picked < n ? Math.round(s.picked) : -1,
+      view: ["colours", "share", "current"].includes(s.view) ? s.view : "colours",
+      tool: ["join", "source", "target"].includes(s.tool) ? s.tool : "join",
+      graph: Object.hasOwn(GRAPHS, s.graph) ? s.graph : "own",
+      opened: s.edges.split(".").includes(s.opened) ? s.opened : "",
     };
   },
   controls: () => [
@@ -137,9 +206,18 @@ export const render = mount({
   items: (s, data, w) => {
     const { plane } = layout(w);
     return s.xs.map((x, k) => ({
-      id: `node${k}`, x: plane.x + x * plane.w, y: plane.y + s.ys[k] * plane.h, r: 19, bare: true, role: "button", pressed: s.picked === k,
+      id: `node${k}`,
+      x: plane.x + x * plane.w,
+      y: plane.y + s.ys[k] * plane.h,
+      r: 19,
+      bare: true,
+      role: "button",
+      pressed: s.picked === k,
       label: `node ${k + 1}${k === s.source ? ", the source" : ""}${k === s.target ? ", the reader" : ""}. Enter ${s.tool === "join" ? (s.picked >= 0 && s.picked !== k ? `joins it to node ${s.picked + 1}, or cuts` : "picks it") : `makes it the ${s.tool === "source" ? "source" : "reader"}`}, arrows move it`,
-      drag: (px, py, now) => ({ xs: now.xs.map((old, i) => (i === k ? clamp((px - plane.x) / plane.w, 0, 1) : old)), ys: now.ys.map((old, i) => (i === k ? clamp((py - plane.y) / plane.h, 0, 1) : old)) }),
+      drag: (px, py, now) => ({
+        xs: now.xs.map((old, i) => (i === k ? clamp((px - plane.x) / plane.w, 0, 1) : old)),
+        ys: now.ys.map((old, i) => (i === k ? clamp((py - plane.y) / plane.h, 0, 1) : old)),
+      }),
       press: (now) => {
         if (now.tool === "source") return { source: k, target: now.target === k ? now.source : now.target };
         if (now.tool === "target") return { target: k, source: now.source === k ? now.target : now.source };
@@ -147,8 +225,16 @@ export const render = mount({
         return { ...join(now, now.picked, k), graph: "own" };
       },
       key: (step, now, _, key) => {
-        const [dx, dy] = { ArrowRight: [0.03, 0], ArrowLeft: [-0.03, 0], ArrowUp: [0, -0.03], ArrowDown: [0, 0.03] }[key] ?? [0, 0];
-        return { xs: now.xs.map((old, i) => old + (i === k ? dx : 0)), ys: now.ys.map((old, i) => old + (i === k ? dy : 0)) };
+        const [dx, dy] = {
+          ArrowRight: [0.03, 0],
+          ArrowLeft: [-0.03, 0],
+          ArrowUp: [0, -0.03],
+          ArrowDown: [0, 0.03],
+        }[key] ?? [0, 0];
+        return {
+          xs: now.xs.map((old, i) => old + (i === k ? dx : 0)),
+          ys: now.ys.map((old, i) => old + (i === k ? dy : 0)),
+        };
       },
     }));
   },
@@ -166,8 +252,17 @@ export const render = mount({
       const amperes = current.level[u] - current.level[v];
       const [from, to] = amperes > 0 ? [u, v] : [v, u];
       if (Math.abs(amperes) < 0.004) return base;
-      return base + line(...at(from), ...at(to), "blue low", "edges").replace("/>", ` style="stroke-width:${place(16 * Math.abs(amperes)) + 1}"/>`)
-        + line(...at(from), ...at(to), "blue moving", "edges").replace("/>", ` style="stroke-width:${place(6 * Math.abs(amperes)) + 1.5}"/>`);
+      return (
+        base +
+        line(...at(from), ...at(to), "blue low", "edges").replace(
+          "/>",
+          ` style="stroke-width:${place(16 * Math.abs(amperes)) + 1}"/>`,
+        ) +
+        line(...at(from), ...at(to), "blue moving", "edges").replace(
+          "/>",
+          ` style="stroke-width:${place(6 * Math.abs(amperes)) + 1.5}"/>`,
+        )
+      );
     });
     const own = speakers(s);
     const colours = Object.fromEntries(own.map((k, i) => [k, hue(i, own.length)]));
@@ -177,12 +272,32 @@ export const render = mount({
       const parts = own.map((j) => [held[k][j], colours[j]]);
       const total = parts.reduce((sum, [share]) => sum + share, 0);
       const inner = {
-        colours: () => (total > 1e-4 ? circle(x, y, 17 * Math.sqrt(total), "").replace("/>", ` style="fill:${mixed(parts)}"/>`) : ""),
-        share: () => (held[k][s.source] > 1e-5 ? circle(x, y, 17 * Math.sqrt(held[k][s.source]), "fblue") : ""),
-        current: () => (current && k in current.level ? circle(x, y, 3 + 13 * Math.sqrt((current.level[k] - Math.min(...ranked)) / (current.resistance || 1)), "fblue") : ""),
+        colours: () =>
+          total > 1e-4
+            ? circle(x, y, 17 * Math.sqrt(total), "").replace("/>", ` style="fill:${mixed(parts)}"/>`)
+            : "",
+        share: () =>
+          held[k][s.source] > 1e-5 ? circle(x, y, 17 * Math.sqrt(held[k][s.source]), "fblue") : "",
+        current: () =>
+          current && k in current.level
+            ? circle(
+                x,
+                y,
+                3 + 13 * Math.sqrt((current.level[k] - Math.min(...ranked)) / (current.resistance || 1)),
+                "fblue",
+              )
+            : "",
       }[s.view]();
-      const ringed = k === s.picked ? "green fat" : k === s.target ? "ink thick" : k === s.source ? "orange thick" : "grey thin";
-      const part = k === s.target ? "target" : k === s.source ? "source" : own.includes(k) ? "speakers" : "nodes";
+      const ringed =
+        k === s.picked
+          ? "green fat"
+          : k === s.target
+            ? "ink thick"
+            : k === s.source
+              ? "orange thick"
+              : "grey thin";
+      const part =
+        k === s.target ? "target" : k === s.source ? "source" : own.includes(k) ? "speakers" : "nodes";
       const word = k === s.target ? "reader" : k === s.source ? "source" : "";
       return `<g data-part="${part}">${circle(x, y, 17.5, "fground")}${inner}${circle(x, y, 17.5, ringed)}${text(x, y + 35, word, "small bold mid halo")}</g>`;
     };
@@ -195,15 +310,47 @@ export const render = mount({
         text(note.x, note.y + 82, heard.count ? `${say(100 * heard.total, 2)}% of its state` : "nothing yet", "bold"),
         ...(heard.count ? [
           text(note.x, note.y + 103, `is from ${heard.count} of ${heard.all} colours;`, "small quiet"),
-          text(note.x, note.y + 134, heard.count === 1 ? "all of that" : even(heard) ? "equal parts" : `${say(100 * heard.strongest, 2)}% of that`, "bold"), text(note.x, note.y + 155, even(heard) && heard.count > 1 ? `of ${say(100 * heard.strongest, 3)}% each` : heard.count === 1 ? "is one voice's" : "is the strongest's", "small quiet"),
-        ] : []),
+              text(
+                note.x,
+                note.y + 134,
+                heard.count === 1
+                  ? "all of that"
+                  : even(heard)
+                    ? "equal parts"
+                    : `${say(100 * heard.strongest, 2)}% of that`,
+                "bold",
+              ),
+              text(
+                note.x,
+                note.y + 155,
+                even(heard) && heard.count > 1
+                  ? `of ${say(100 * heard.strongest, 3)}% each`
+                  : heard.count === 1
+                    ? "is one voice's"
+                    : "is the strongest's",
+                "small quiet",
+              ),
+            ]
+          : []),
       ],
       share: () => [
-        text(note.x, note.y + 24, `${say(100 * held[s.target][s.source], 2)}%`, "big"), text(note.x, note.y + 48, "of the reader's state", "small"), text(note.x, note.y + 67, "is the source's", "small"),
-        text(note.x, note.y + 98, `${many(hops(matrix(s), s.source, s.target), "hop")} away`.replace("Infinity hops away", "no way leads there"), "small quiet"),
+        text(note.x, note.y + 24, `${say(100 * held[s.target][s.source], 2)}%`, "big"),
+        text(note.x, note.y + 48, "of the reader's state", "small"),
+        text(note.x, note.y + 67, "is the source's", "small"),
+        text(
+          note.x,
+          note.y + 98,
+          `${many(hops(matrix(s), s.source, s.target), "hop")} away`.replace(
+            "Infinity hops away",
+            "no way leads there",
+          ),
+          "small quiet",
+        ),
       ],
       current: () => [
-        text(note.x, note.y + 24, current ? `${say(current.resistance, 3)} ohm` : "no way", "big"), text(note.x, note.y + 48, "from source to reader,", "small"), text(note.x, note.y + 67, "each edge one ohm", "small"),
+        text(note.x, note.y + 24, current ? `${say(current.resistance, 3)} ohm` : "no way", "big"),
+        text(note.x, note.y + 48, "from source to reader,", "small"),
+        text(note.x, note.y + 67, "each edge one ohm", "small"),
         text(note.x, note.y + 98, "width: the current", "small quiet"),
       ],
     }[s.view]();
@@ -214,13 +361,18 @@ export const render = mount({
     const after = `After ${many(t, "hop")}`;
     const held = shares({ ...s, hops: t });
     // what the button has done: a lower total, and for this reader perhaps less
-    const opened = s.opened && joined(matrix(without(s)))
-      ? ` The new edge lowers the total resistance of all pairs: ${say(resistances(without(s)), 3)} → ${say(resistances(s), 3)} ohms.` : "";
+    const opened =
+      s.opened && joined(matrix(without(s)))
+        ? ` The new edge lowers the total resistance of all pairs: ${say(resistances(without(s)), 3)} → ${say(resistances(s), 3)} ohms.`
+        : "";
     if (s.view === "current") {
       const found = flow(s);
-      return found ? `One ampere from source to reader needs ${say(found.resistance, 3)} volts: the resistance is ${say(found.resistance, 3)} ohms. A thick edge carries much, and what all of it must pass is the bottleneck.${opened}` : "No current can flow: no way leads from the source to the reader.";
+      return found
+        ? `One ampere from source to reader needs ${say(found.resistance, 3)} volts: the resistance is ${say(found.resistance, 3)} ohms. A thick edge carries much, and what all of it must pass is the bottleneck.${opened}`
+        : "No current can flow: no way leads from the source to the reader.";
     }
-    if (s.view === "share") return `${after} of averaging with the neighbours, ${say(100 * held[s.target][s.source], 2)}% of the reader's state is the source's.${opened}${opened && ` This share was ${say(100 * shares({ ...without(s), hops: t })[s.target][s.source], 2)}% before.`}`;
+    if (s.view === "share")
+      return `${after} of averaging with the neighbours, ${say(100 * held[s.target][s.source], 2)}% of the reader's state is the source's.${opened}${opened && ` This share was ${say(100 * shares({ ...without(s), hops: t })[s.target][s.source], 2)}% before.`}`;
     const found = voices(s, held);
     if (!found.count) return `${after} no colour has reached the reader.${opened}`;
     const told = found.count === 1 ? `all of it one of the ${found.all}` : even(found)

@@ -1,7 +1,9 @@
 // Each atlas carries this script. It brings to life the figures that are there and not yet alive: its own.
 for (const root of document.querySelectorAll("figure.atlas:not([data-alive])")) {
   root.dataset.alive = "";
-  const { words, heads, sorts, columns, sheet, verb } = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
+  const { words, heads, sorts, columns, sheet, verb } = JSON.parse(
+    root.querySelector('script[type="application/json"]').textContent,
+  );
   const n = words.length;
   const [sort, head] = root.querySelectorAll("select");
   const [map, arcs] = root.querySelectorAll("canvas");
@@ -59,7 +61,15 @@ for (const root of document.querySelectorAll("figure.atlas:not([data-alive])")) 
         pen.globalAlpha = own ? 1 : 0.35 * w;
         pen.lineWidth = 0.5 + 5 * w;
         pen.beginPath();
-        pen.ellipse((at(i) + at(j)) / 2, floor, (at(i) - at(j)) / 2, (floor - 6) * Math.min(1, (i - j) / n + 0.1), 0, Math.PI, 0);
+        pen.ellipse(
+          (at(i) + at(j)) / 2,
+          floor,
+          (at(i) - at(j)) / 2,
+          (floor - 6) * Math.min(1, (i - j) / n + 0.1),
+          0,
+          Math.PI,
+          0,
+        );
         pen.stroke();
       }
     }
@@ -82,7 +92,8 @@ for (const root of document.querySelectorAll("figure.atlas:not([data-alive])")) 
       drawMap(h);
       drawArcs(h);
     } // else it is on a slide that is not shown
-    for (const canvas of [map, arcs]) canvas.setAttribute("aria-label", `${canvas.dataset.what}. ${finding.textContent}`);
+    for (const canvas of [map, arcs])
+      canvas.setAttribute("aria-label", `${canvas.dataset.what}. ${finding.textContent}`);
   };
 
   const choose = (k) => {
@@ -101,7 +112,8 @@ for (const root of document.querySelectorAll("figure.atlas:not([data-alive])")) 
     heads.forEach((_, h) => {
       const [x, y] = [(h % columns) * n, Math.floor(h / columns) * n];
       for (let i = 0; i < n; i += 1)
-        for (let j = 0; j < n; j += 1) weights[(h * n + i) * n + j] = (pixels[4 * ((y + i) * picture.width + x + j)] / 255) ** 2;
+        for (let j = 0; j < n; j += 1)
+          weights[(h * n + i) * n + j] = (pixels[4 * ((y + i) * picture.width + x + j)] / 255) ** 2;
     });
     update();
   };
@@ -115,7 +127,8 @@ for (const root of document.querySelectorAll("figure.atlas:not([data-alive])")) 
   head.addEventListener("change", update);
   for (const input of [sort, head])
     input.addEventListener("keydown", (event) => {
-      if (root.closest(".jp-Notebook, #notebook-container") || /^(Arrow|Home|End|Enter| )/.test(event.key)) event.stopPropagation(); // a deck has all others
+      if (root.closest(".jp-Notebook, #notebook-container") || /^(Arrow|Home|End|Enter| )/.test(event.key))
+        event.stopPropagation(); // a deck has all others
     });
   tokens.forEach((button, k) => {
     for (const event of ["click", "focus", "pointerenter"]) button.addEventListener(event, () => choose(k));
@@ -127,6 +140,8 @@ for (const root of document.querySelectorAll("figure.atlas:not([data-alive])")) 
       tokens[Math.min(n - 1, Math.max(0, k + step))].focus();
     });
   });
-  map.addEventListener("pointermove", (event) => choose(Math.min(n - 1, Math.floor((event.offsetY / map.clientHeight) * n))));
+  map.addEventListener("pointermove", (event) =>
+    choose(Math.min(n - 1, Math.floor((event.offsetY / map.clientHeight) * n))),
+  );
   new ResizeObserver(update).observe(root); // a deck's slide has no size before it is shown
 }

@@ -20,7 +20,9 @@
 
   for (const root of document.querySelectorAll(".prediction[data-asks]:not([data-alive])")) {
     root.dataset.alive = "";
-    const key = root.dataset.asks, inputs = [...root.querySelectorAll("input")], note = root.querySelector(".prediction-kept");
+    const key = root.dataset.asks,
+      inputs = [...root.querySelectorAll("input")],
+      note = root.querySelector(".prediction-kept");
     const before = read(key);
     for (const input of inputs) {
       if (input.type === "radio") input.checked = input.value === before;
