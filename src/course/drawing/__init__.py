@@ -203,7 +203,7 @@ def module(name: str) -> str:
         flags=re.M,
     )
     whole = "\n".join([*shared, re.sub(r"^export (?=const )", "", own, flags=re.M)])
-    return re.sub(r"^ *(?://.*|/\*\*(?:.|\n)*?\*/)\n", "", whole, flags=re.M).strip()
+    return re.sub(r"^ *(?://.*|/\*\*(?:(?!\*/)(?:.|\n))*\*/)\n", "", whole, flags=re.M).strip()
 
 
 def script(name: str) -> str:

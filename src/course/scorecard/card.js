@@ -23,7 +23,8 @@
     }
   }
   document.addEventListener("toggle", ({ target }) => {  // what stands in a template is written when it is asked for
-    const template = target.matches?.(".card-more[open]") && target.querySelector("template");
+    const opened = target instanceof Element && target.matches(".card-more[open]");
+    const template = opened && target.querySelector("template");
     if (template) template.replaceWith(template.content);
   }, true);
   chips.forEach(chip => chip.addEventListener("click", () => {
