@@ -405,7 +405,7 @@ KINDS = {
     "a control that must fail": CONTROLS,
 }  # fmt: skip
 # entries without a row in data/race.csv, each with the reason
-NOT_RUN: dict[str, str] = {"NoPE, forgetting": "time did not allow its runs"}
+NOT_RUN: dict[str, str] = {}
 POSITIONS = ["p-RoPE", "larger base", "ALiBi", RANDOM, POLAR]  # DROPPED ends as NoPE: no encoding
 PHYSICAL = {
     "windows": ["sliding window", MIXED],

@@ -65,7 +65,7 @@ def cell(name: str, text: str) -> str:
 
 
 def findings() -> HTML:
-    """The findings one after the other: headline, sentence, the claim that was judged with its verdict, and what was measured."""
+    """The findings one after the other: headline, sentence, and the claim that was judged, whose verdict leads to what was measured."""
     return HTML(f"<ol>{''.join(map(_item, FINDINGS))}</ol>")
 
 
