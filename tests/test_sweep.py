@@ -367,9 +367,9 @@ def test_a_worker_killed_in_mid_run_costs_no_row(tmp_path, cluster):
         ({"function": lambda n: n}, "function must return a dictionary of results, not 1"),
         (
             {"out": "no such folder/squares.csv"},
-            "out must be a regular file, or none yet, in a folder that is there",
+            "out must be a regular file, or a new one, in an existing folder",
         ),
-        ({"out": "."}, "out must be a regular file, or none yet, in a folder that is there"),
+        ({"out": "."}, "out must be a regular file, or a new one, in an existing folder"),
         (
             {"function": lambda n: {"square": float("inf")}},
             "square must be one line of text without '#', or a finite",

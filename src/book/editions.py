@@ -248,8 +248,8 @@ def update(page: Path, more: list[str] = ()) -> Path:
 
 
 def reword(page: Path, phrases: list[str] = ()) -> list[str]:
-    """Keep the translation of units whose English changed its wording and not its meaning; their
-    English.
+    """Keep the translation of units whose English changed its wording but not its meaning, and return
+    their English.
 
     Args:
         page: the English page.

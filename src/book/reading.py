@@ -44,8 +44,8 @@ def minutes_of_cell(cell: dict) -> float:
 
 
 def sections(path: Path) -> dict[str, float]:
-    """Return by heading (of the second level; the first part has the page's title) the minutes of a
-    page.
+    """Return the minutes of a page by section (second-level headings; the first part has the page's
+    title).
     """
     if path.suffix == ".md":
         parts = re.split(r"^#{1,2} (.+)$", path.read_text(), flags=re.M)

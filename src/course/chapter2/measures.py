@@ -295,7 +295,7 @@ def sequence(
         tokens = probe.encode(model, TEXT)
         if body > len(tokens) or seed > len(tokens) - body:
             raise ValueError(
-                f"n must be at most {len(tokens) + len(front)} less the seed {seed}, not {n}"
+                f"n must be at most {len(tokens) + len(front)} minus the seed {seed}, not {n}"
             )
         tokens = tokens[seed : seed + body]
     elif kind == "random":

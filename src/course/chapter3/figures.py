@@ -309,7 +309,7 @@ def figure5(
 def copying(
     name: str, margins: Mapping[str, dict], digits: Sequence[int], setting: str
 ) -> tuple[Axes, str]:
-    """The effect of a 0 in logits, as dots: where it is against what is asked for. A model that copies lights the diagonal."""
+    """Draw how a 0 moves the logits, by its position and by the digit asked for: a model that copies fills the diagonal."""
     found = margins[setting]
     effects = {places: zero - one for places, (zero, one) in found.items()}
     able = {place: measures.right_both_ways(found, place) for place in collapse.PLACES}

@@ -100,7 +100,7 @@ def influence(
 def read_outs(
     x: Float[Tensor, "m d"], y: Float[Tensor, "m e"], asked: Float[Tensor, "k d"]
 ) -> Float[Tensor, "k e"]:
-    """As `read_out`, of several numbers, with one small penalty: 1/1000 of the mean eigenvalue."""
+    """Fit linear probes of several numbers, as `read_out` does of one, with a penalty of 1/1000 of the mean eigenvalue."""
     x, y, asked = x.double(), y.double(), asked.double()
     rows = x - x.mean(0)
     gram = rows.T @ rows

@@ -78,10 +78,10 @@ def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
 
 
 def of_tables(rule: Rule, function: Callable[[], Numbers]) -> dict[str, str]:
-    """Return the most frequent verdict of a claim whose runs had their labels dealt out anew; {}
-    where `dealt` names none.
+    """Return the most frequent verdict of a claim after its labels were shuffled, or {} if
+    `dealt` names no labels.
 
-    A draw in which the claim cannot be measured any more, for want of a case, is left out.
+    A draw that leaves no case to measure the claim on is left out.
     """
     if not rule.dealt:
         return {}

@@ -168,7 +168,7 @@ class Verdict:
 
 
 def marked_up(sentence: str) -> str:
-    """Write a sentence as HTML, with what stands between backticks as code.
+    """Write a sentence as HTML, with text between backticks as code.
 
     >>> marked_up("`a < b` is 1")
     '<code>a &lt; b</code> is 1'

@@ -281,7 +281,7 @@ def _rotating(subject: Subject) -> Tensor:
         raise ValueError("its queries and keys cannot be seen where they are turned")
     if share < 1:
         width = round(turned / share)
-        raise ValueError(f"rotary positions turn {turned} of {width} dimensions of a head, and this measure takes whole heads")  # fmt: skip
+        raise ValueError(f"rotary positions rotate {turned} of {width} dimensions of a head, but this measure needs all of them")  # fmt: skip
     return theta
 
 

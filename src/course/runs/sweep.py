@@ -203,7 +203,7 @@ def _place(out: str | Path) -> Path:
     out = Path(require.instance("out", out, str | Path, "a path"))
     if (out.exists() and not out.is_file()) or not out.parent.is_dir():
         raise ValueError(
-            f"out must be a regular file, or none yet, in a folder that is there, not {str(out)!r}"
+            f"out must be a regular file, or a new one, in an existing folder, not {str(out)!r}"
         )
     try:
         with tempfile.TemporaryFile(dir=out.parent):

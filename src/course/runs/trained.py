@@ -186,7 +186,7 @@ def _questions(
 
 
 def noticed(model: Decoder, task: Counting, n: int, place: int) -> float:
-    """How often the answer rises by exactly one when the letter at `place` is changed from x to y."""
+    """Return how often the answer rises by exactly one when we change the letter at `place` from x to y."""
     strings, counts = _questions(task, n, 128, 2_000)
     drawn = [
         string for string, y in zip(strings, counts.tolist(), strict=True) if y < task.most - 1

@@ -490,7 +490,7 @@ OFF = 0.1  # of the true value, or of one where that is smaller: a metric that r
 
 
 def miscalibrated(claim: Claim) -> bool:
-    """Return whether the claim's metric reads far from what is true on a known case."""
+    """Return whether the claim's metric is far from the true value on a known case."""
     return any(
         abs(reads - truth) > OFF * max(1, abs(truth)) for _, truth, reads in _rulers()[claim.ruler]
     )
