@@ -10,7 +10,23 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-KEYS = {"ArrowRight": "\ue014", "PageDown": "\ue00f", "Enter": "\ue007"}
+KEYS = {
+    "ArrowRight": "\ue014",
+    "Backspace": "\ue003",
+    "Control+a": "\ue009a\ue000",
+    "Control+Enter": "\ue009\ue007\ue000",
+    "Enter": "\ue007",
+    "PageDown": "\ue00f",
+    "Tab": "\ue004",
+}
+ALONE = {  # every other host stands behind a proxy that is not there
+    "network.proxy.type": 1,
+    "network.proxy.http": "127.0.0.1",
+    "network.proxy.http_port": 9,
+    "network.proxy.ssl": "127.0.0.1",
+    "network.proxy.ssl_port": 9,
+    "network.proxy.no_proxies_on": "127.0.0.1",
+}
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key under which WebDriver names an element
 
 
@@ -75,9 +91,18 @@ class Window:
             time.sleep(0.1)
         return True
 
+    def find(self, selector: str) -> str:
+        found = self.send("WebDriver:FindElement", using="css selector", value=selector)
+        return found["value"][ELEMENT]
+
     def click(self, selector: str) -> None:
-        found = self.send("WebDriver:FindElement", using="css selector", value=selector)["value"]
-        self.send("WebDriver:ElementClick", id=found[ELEMENT])
+        self.send("WebDriver:ElementClick", id=self.find(selector))
+
+    def type(self, selector: str, strokes: list[str]) -> None:
+        """Type texts and keys, one after the other, into an element."""
+        for each in strokes:
+            text = KEYS.get(each, each)
+            self.send("WebDriver:ElementSendKeys", id=self.find(selector), text=text)
 
     def key(self, name: str) -> None:
         pressed = [{"type": kind, "value": KEYS[name]} for kind in ("keyDown", "keyUp")]
@@ -93,7 +118,11 @@ def started() -> Iterator[Window]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as profile:
-        settings = {"marionette.port": port, "datareporting.policy.dataSubmissionEnabled": False}
+        settings = {
+            "marionette.port": port,
+            "datareporting.policy.dataSubmissionEnabled": False,
+            **ALONE,
+        }
         lines = [
             f"user_pref({json.dumps(name)}, {json.dumps(value)});"
             for name, value in settings.items()

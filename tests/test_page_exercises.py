@@ -3,14 +3,19 @@
 The pages are made here from the exercises' own stubs, so that the book need not be built.
 """
 
+import contextlib
 import csv
 import html
+import http.server
 import json
+import threading
 import types
 
 import answering
+import firefox
 import pytest
-from conftest import AXE, ROOT, javascript, watched
+from conftest import AXE, ROOT, SCRIPTS, javascript, watched
+from test_page_answers import judged
 
 from book import browser
 
@@ -51,25 +56,77 @@ WRONG = {
 }
 
 
+DESK = [  # number and answer, as ten students type them
+    *((number, RIGHT[number]) for number in ("1.1", "2.2", "3.3", "4.2", "5.8", "6.4")),
+    *((number, WRONG[number][0]) for number in ("1.3", "2.1", "2.5", "3.1")),
+]
+PHONE = [("2.1", RIGHT["2.1"]), ("2.2", RIGHT["2.2"]), ("2.5", WRONG["2.5"][0])]
+needs_firefox = pytest.mark.skipif(firefox.find() is None, reason="no Firefox on this machine")
+
+
 @pytest.fixture(scope="module")
-def answered(tmp_path_factory):
-    """The address of six pages of exercises, as a build makes them."""
+def folder(tmp_path_factory):
+    """A site of six pages of exercises, as a build makes them."""
     out = tmp_path_factory.mktemp("site") / "html"
     answering.write(out, out.parent / "kept")
     (out / "pyodide").symlink_to(ROOT / "frontend/dist/pyodide")
-    app = types.SimpleNamespace(builder=types.SimpleNamespace(format="html"))
     for path in answering.notebooks().values():
-        name = f"chapters/{path.parent.name}/exercises"
-        body = "".join(map(section, answering.listed(path)))
-        context = {
-            "body": f"<main><article class=bd-article><h1>Exercises</h1>{body}<div class=cell><pre>checks.progress()</pre></div></article></main>"
-        }
-        answering.add_scripts(app, name, "page.html", context, None)
-        target = out / f"{name}.html"
-        target.parent.mkdir(parents=True)
-        target.write_text(f'{SETUP}<body style="{COLOURS}">{context["body"]}</body></html>')
-    with browser.served(out) as address:
+        write_page(out, path, answering.listed(path))
+    return out
+
+
+def write_page(out, path, exercises):
+    app = types.SimpleNamespace(builder=types.SimpleNamespace(format="html"))
+    name = f"chapters/{path.parent.name}/exercises"
+    body = "".join(map(section, exercises))
+    context = {
+        "body": f"<main><article class=bd-article><h1>Exercises</h1>{body}<div class=cell><pre>checks.progress()</pre></div></article></main>"
+    }
+    answering.add_scripts(app, name, "page.html", context, None)
+    target = out / f"{name}.html"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(f'{SETUP}<body style="{COLOURS}">{context["body"]}</body></html>')
+
+
+@pytest.fixture(scope="module")
+def answered(folder):
+    """The address of these pages."""
+    with browser.served(folder) as address:
         yield address
+
+
+@pytest.fixture(scope="module")
+def verdicts(folder):
+    """What a notebook says, with real PyTorch, on the answers of desk and phone, by number and answer."""
+    answers = [*DESK, *PHONE]
+    calls = {
+        each["number"]: each["call"]
+        for path in answering.notebooks().values()
+        for each in answering.listed(path)
+    }
+    tasks = []
+    for number, source in answers:
+        (data,) = folder.glob(f"answers/chapter{number[0]}-*.json")
+        tasks.append({"chapter": str(data), "source": source, "call": calls[number]})
+    found = judged("notebook", tasks, folder)
+    signs = {"right": "✓ Right:", "wrong": "✗ Not yet:"}
+    return {
+        answer: f"{signs[each['kind']]} {each['sentence']}".replace("`", "")
+        for answer, each in zip(answers, found, strict=True)
+    }
+
+
+def strokes(source):
+    """The texts and keys of somebody who types an answer and lets the editor indent."""
+    found, there = ["Control+a"], 0
+    for k, line in enumerate(source.strip().split("\n")):
+        depth = len(line) - len(line.lstrip())
+        if k:
+            found.append("Enter")
+        found += ["Backspace"] * ((there - depth) // 4) + ["Tab"] * ((depth - there) // 4)
+        found.append(line.strip())
+        there = depth + 4 * line.endswith(":")
+    return [each for each in found if each]
 
 
 def section(each):
@@ -131,22 +188,108 @@ def test_answers_get_their_verdicts_without_another_host(visit_exercises, chapte
     assert not page.errors
 
 
-def test_a_phone_types_and_checks_three_exercises(visit_exercises):
-    page = visit_exercises(
-        2, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
-    )
-    for number in ("2.1", "2.2"):
-        assert answer(page, number, RIGHT[number]).startswith("✓ Right:")
-    assert "residual" in answer(page, "2.5", WRONG["2.5"][0])
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert (
-        float(
-            page.locator(".answer-code").first.evaluate(
-                "e => parseFloat(getComputedStyle(e).fontSize)"
-            )
+def visit_and_type(open_page, answers, use):
+    """What a page in Chromium says on answers that are typed key by key; `use` is how a hand reaches a field or button."""
+    said, page = {}, None
+    for number, source in answers:
+        if page is None or f"/{number[0]}-" not in page.url:
+            page = open_page(int(number[0]))
+        field = page.locator(f"#answer-{number.replace('.', '-')}")
+        use(field)
+        for each in strokes(source):
+            page.keyboard.press(each) if each in firefox.KEYS else page.keyboard.type(each)
+        assert field.input_value() == source.strip()
+        box = page.locator(".answer", has=field)
+        use(box.locator("[data-do=check]"))
+        page.wait_for_function("() => document.querySelector('[data-do=check]').disabled === false")
+        said[number, source] = " ".join(box.locator(".answer-verdict").inner_text().split())
+        assert not page.foreign
+        assert not page.errors
+    return said
+
+
+def test_ten_typed_answers_get_the_notebooks_verdict(visit_exercises, verdicts):
+    said = visit_and_type(visit_exercises, DESK, lambda locator: locator.click())
+    assert said == {answer: verdicts[answer] for answer in DESK}
+
+
+def test_a_phone_types_three_answers_and_gets_the_notebooks_verdict(visit_exercises, verdicts):
+    pages = []
+
+    def open_page(chapter):
+        size = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+        pages.append(visit_exercises(chapter, **size))
+        return pages[-1]
+
+    said = visit_and_type(open_page, PHONE, lambda locator: locator.tap())
+    assert said == {answer: verdicts[answer] for answer in PHONE}
+    assert pages[0].evaluate("document.documentElement.scrollWidth <= innerWidth")
+    size = "e => parseFloat(getComputedStyle(e).fontSize)"
+    assert pages[0].locator(".answer-code").first.evaluate(size) >= 16
+
+
+@pytest.fixture(scope="module")
+def window():
+    with firefox.started() as window:
+        yield window
+
+
+def open_in_firefox(window, answered, chapter):
+    window.go(f"{answered}/chapters/{answering.notebooks()[chapter].parent.name}/exercises.html")
+    assert window.wait("return document.querySelector('.answer') !== null")
+
+
+def typed_in_firefox(window, answered, answers):
+    """What a page in Firefox says on answers that are typed key by key."""
+    said, shown = {}, None
+    for number, source in answers:
+        if shown != number[0]:
+            shown = number[0]
+            open_in_firefox(window, answered, int(shown))
+        field = f"#answer-{number.replace('.', '-')}"
+        window.type(field, strokes(source))
+        assert window.run(f"return document.querySelector('{field}').value") == source.strip()
+        window.type(field, ["Control+Enter"])
+        box = f"document.querySelector('{field}').closest('.answer')"
+        done = f"return {box}.querySelector('.answer-verdict').textContent && !{box}.querySelector('[data-do=check]').disabled"
+        assert window.wait(done, 240)
+        text = window.run(f"return {box}.querySelector('.answer-verdict').innerText")
+        said[number, source] = " ".join(text.split())
+        asked = window.run(
+            "return performance.getEntriesByType('resource').map((each) => each.name)"
         )
-        >= 16
-    )
+        assert all(each.startswith((answered, "blob:", "data:")) for each in asked)
+    return said
+
+
+@needs_firefox
+def test_firefox_ten_typed_answers_get_the_notebooks_verdict(window, answered, verdicts):
+    window.size(1280, 800)
+    said = typed_in_firefox(window, answered, DESK)
+    assert said == {answer: verdicts[answer] for answer in DESK}
+
+
+@needs_firefox
+def test_firefox_three_answers_at_a_phones_size(window, answered, verdicts):
+    window.size(390, 664)
+    said = typed_in_firefox(window, answered, PHONE)
+    assert said == {answer: verdicts[answer] for answer in PHONE}
+    assert window.run("return document.documentElement.scrollWidth <= innerWidth")
+
+
+@needs_firefox
+def test_firefox_a_loop_and_a_reload_lose_nothing_typed(window, answered):
+    open_in_firefox(window, answered, 2)
+    loop = "def share(mask):\n    while True:\n        pass"
+    window.type("#answer-2-2", strokes(loop))
+    window.type("#answer-2-2", ["Control+Enter"])
+    window.send("WebDriver:Refresh")
+    assert window.wait("return document.querySelector('#answer-2-2') !== null")
+    assert window.run("return document.querySelector('#answer-2-2').value") == loop
+    window.type("#answer-2-2", ["Control+Enter"])
+    shown = "document.querySelector('#answer-2-2').closest('.answer').querySelector('.answer-verdict').textContent"
+    assert window.wait(f"return {shown}.includes('does a loop in it never end')", 240)
+    assert window.run("return document.querySelector('#answer-2-2').value") == loop
 
 
 def test_nothing_large_is_loaded_before_somebody_types_or_checks(visit_exercises):
@@ -194,6 +337,55 @@ def test_a_learners_code_reaches_no_network_page_or_storage_from_javascript(visi
     frame = page.locator("iframe")
     assert frame.get_attribute("sandbox") == "allow-scripts"
     assert "default-src 'none'" in frame.get_attribute("srcdoc")
+
+
+@contextlib.contextmanager
+def listening():
+    """A server that lets everybody in, and the paths that it was asked for."""
+    asked = []
+
+    class Open(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(200)
+            self.send_header("Access-Control-Allow-Origin", "*")
+            self.send_header("Content-Type", "text/javascript")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Open)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/own.js", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_the_frame_of_python_lets_no_javascript_out(visit_exercises):
+    page = visit_exercises(2)
+    assert answer(page, "2.1", RIGHT["2.1"]).startswith("✓")
+    with listening() as (address, asked):
+        page.evaluate("(address) => fetch(address)", address)
+        assert asked == ["/own.js"], "the page itself reaches this server"
+        found = page.evaluate(f"({SCRIPTS['escape']})('{address}')")
+        assert asked == ["/own.js"]
+    assert set(found.values()) == {"refused"}, found
+
+
+@needs_firefox
+def test_firefox_the_frame_of_python_lets_no_javascript_out(window, answered):
+    open_in_firefox(window, answered, 2)
+    window.type("#answer-2-1", [*strokes(RIGHT["2.1"]), "Control+Enter"])
+    assert window.wait("return courseAnswers.python.running", 240)
+    with listening() as (address, asked):
+        window.run(f"({SCRIPTS['escape']})('{address}').then((found) => (window.found = found))")
+        assert window.wait("return window.found", 60)
+        assert asked == []
+    found = window.run("return window.found")
+    assert set(found.values()) == {"refused"}, found
 
 
 def test_what_an_answer_says_is_text(visit_exercises):
@@ -264,6 +456,91 @@ def test_what_was_typed_and_solved_outlives_a_reload_an_update_and_a_closed_tab(
     assert "while True" in again.locator("#answer-2-2").input_value()
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    while True:\n        pass",
+        "    return [0] * 10**10",
+        "    held = []\n    while True:\n        held.append(bytearray(10**8))",
+        "    return sum(iter(int, 1))",
+        "    return mask(n)",
+    ],
+)
+def test_what_was_typed_outlives_code_that_goes_wrong(visit_exercises, body):
+    page = visit_exercises(2)
+    page.evaluate(
+        "{ const python = courseAnswers.python, check = python.check; python.check = (a, b, given) => check.call(python, a, b, { ...given, seconds: 30 }); }"
+    )
+    wrong = f"def mask(n):\n{body}"
+    assert answer(page, "2.1", wrong).startswith("✗ Not yet:")
+    assert page.locator("#answer-2-1").input_value() == wrong
+    page.reload()
+    page.locator(".answer").first.wait_for()
+    assert page.locator("#answer-2-1").input_value() == wrong
+    assert answer(page, "2.1", RIGHT["2.1"]).startswith("✓ Right:")
+
+
+def test_what_was_typed_outlives_an_update_of_the_site(visit_exercises, folder):
+    """The files of the old version go away while a page is open, and its exercise gets another stub."""
+    page = visit_exercises(2)
+    page.locator("#answer-2-2").fill("def share(mask):\n    # half")
+    page.wait_for_function("() => courseAnswers.python.files")
+    sizes = folder / "answers/sizes.json"
+    before = sizes.read_text()
+    old = json.loads(before)["version"]
+    moved = {
+        path: path.with_name(path.name.replace(old, "new"))
+        for path in folder.glob(f"answers/*-{old}.*")
+    }
+    path = answering.notebooks()[2]
+    try:
+        for one, other in moved.items():
+            one.rename(other)
+        sizes.write_text(before.replace(old, "new"))
+        changed = [
+            each | {"stub": each["stub"] + "\n# a new line"} for each in answering.listed(path)
+        ]
+        write_page(folder, path, changed)
+        assert answer(page, "2.1", RIGHT["2.1"]).startswith("✓ Right:"), "with what it had loaded"
+        page.reload()
+        page.locator(".answer").first.wait_for()
+        assert page.locator("#answer-2-2").input_value() == "def share(mask):\n    # half"
+        assert page.locator("#answer-2-1").input_value() == RIGHT["2.1"]
+        assert answer(page, "2.2", RIGHT["2.2"]).startswith("✓ Right:"), "with the new files"
+    finally:
+        for one, other in moved.items():
+            other.rename(one)
+        sizes.write_text(before)
+        write_page(folder, path, answering.listed(path))
+
+
+def test_start_over_can_be_undone_by_a_button(visit_exercises):
+    page = visit_exercises(2)
+    field = page.locator("#answer-2-1")
+    field.fill("def mask(n):\n    return 1")
+    page.get_by_role("button", name="Start over").first.click()
+    assert "NotImplementedError" in field.input_value()
+    page.get_by_role("button", name="Undo").click()
+    assert field.input_value() == "def mask(n):\n    return 1"
+    page.get_by_role("button", name="Start over").first.click()
+    field.press("x")
+    assert page.get_by_role("button", name="Undo").count() == 0
+
+
+def test_a_second_tab_follows_the_first(visit_exercises):
+    one = visit_exercises(2)
+    other = visit_exercises(2, context=one.context)
+    one.locator("#answer-2-1").fill("# from the first tab")
+    other.wait_for_function(
+        "() => document.querySelector('#answer-2-1').value === '# from the first tab'"
+    )
+    other.locator("#answer-2-2").fill("# from the second tab")
+    one.wait_for_function(
+        "() => document.querySelector('#answer-2-2').value === '# from the second tab'"
+    )
+    assert one.locator("#answer-2-1").input_value() == "# from the first tab"
+
+
 def test_progress_is_exported_imported_and_deleted(visit_exercises):
     page = visit_exercises(2)
     page.evaluate(
@@ -290,7 +567,13 @@ def test_progress_is_exported_imported_and_deleted(visit_exercises):
     page.get_by_text("That file could not be read").wait_for()
 
 
+FILL = """for (let size = 2**22; size; size >>= 1) {
+  try { for (;;) localStorage.setItem(`${size} ${Math.random()}`, "x".repeat(size)); } catch { /* full */ }
+}"""
+
+
 @pytest.mark.parametrize(("script", "words"), [
+    (FILL, "storage is full"),
     ("Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }", "storage is full"),
     ("Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } })", "forbids storage"),
 ])  # fmt: skip
@@ -301,6 +584,12 @@ def test_without_storage_the_page_works_and_says_so(visit_exercises, chromium, s
     assert answer(page, "2.1", RIGHT["2.1"]).startswith("✓ Right:")
     assert words in page.locator(".answer-kept").inner_text()
     assert page.locator(".answer-counts").inner_text().startswith("1 of 10 right")
+    page.locator("#answer-2-2").press_sequentially("#")
+    asked = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    page.close(run_before_unload=True)
+    page.wait_for_event("close")
+    assert asked == ["beforeunload"], "the browser asks before it forgets what was typed"
     context.close()
 
 
