@@ -1,7 +1,7 @@
 """The book for a reader's assistant: `llms.txt`, each page as Markdown, a tutor's file for each chapter, and a page's own facts.
 
-Each page lies as Markdown beside its HTML (`lesson.md` beside `lesson.html`), without solutions; the page links it and has
-a button that copies it. `tutor/chapter3.md` has what a tutor needs for chapter 3: statements, stubs, hints in their order,
+Each page has its Markdown beside its HTML (`lesson.md` beside `lesson.html`), with what its cells printed and without
+solutions; the page links it and has a button that copies it. `tutor/chapter3.md` has what a tutor needs for chapter 3: statements, stubs, hints in their order,
 the mistakes that the checks name, and last the solutions, with the rule not to give them before the third hint.
 Each page says in its head what it is about and how it is cited.
 """
@@ -15,6 +15,10 @@ import tomllib
 from pathlib import Path
 
 import answering
+import editions
+import execution
+import lectures
+import questions
 from sphinx.util.osutil import relative_uri
 
 ROOT = answering.ROOT
@@ -40,8 +44,13 @@ def source(path: Path, solutions: bool = False) -> str:
     """Return a page as Markdown: a notebook's text and code, without its set-up cell and, unless wanted, its solutions."""
     if path.suffix != ".ipynb":
         return path.read_text()
+    return of_cells(json.loads(path.read_text())["cells"], solutions)
+
+
+def of_cells(cells: list[dict], solutions: bool = False) -> str:
+    """Return a notebook's cells as Markdown, each cell of code with what it gave as words."""
     parts = []
-    for cell in json.loads(path.read_text())["cells"]:
+    for cell in cells:
         text = "".join(cell["source"]).strip()
         hidden = (
             "remove-cell" in cell["metadata"].get("tags", [])
@@ -53,7 +62,78 @@ def source(path: Path, solutions: bool = False) -> str:
             parts.append(text if solutions else without_solution(text))
         elif solutions or not text.startswith("# @title Solution"):
             parts.append(f"```python\n{text}\n```")
+            if not text.startswith("checks."):  # a check gives nothing before it has an answer
+                parts += map(in_words, cell.get("outputs", []))
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def in_words(output: dict) -> str:
+    """Return what a cell gave as Markdown: its text, and of a picture or a table its description and its rows."""
+    data = output.get("data", {})
+    if "text/markdown" in data:
+        return "".join(data["text/markdown"])
+    plain = "".join(data.get("text/plain", output.get("text", ""))).rstrip()
+    if plain and not plain.startswith("<"):
+        return f"```text\n{plain}\n```"
+    return "\n".join(described("".join(data.get("text/html", ""))))
+
+
+def described(page: str) -> list[str]:
+    """Return the alternative texts, captions and rows of a piece of HTML, a line each, in their order.
+
+    >>> described('<img alt="A line."><table><tr><th>n</th><td>1</td></tr></table>')
+    ['*Figure.* A line.', '| n | 1 |']
+    """
+    found = []
+    for each in re.finditer(
+        r'<img[^>]*\balt="([^"]+)"|<(figcaption|caption)[^>]*>(.*?)</\2>|<tr[^>]*>(.*?)</tr>',
+        page,
+        re.S,
+    ):
+        alt, _, caption, row = each.groups()
+        if alt:
+            found.append(f"*Figure.* {html.unescape(alt)}")
+        elif caption:
+            found.append(bare(caption))
+        else:
+            entries = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S)
+            found.append(f"| {' | '.join(map(bare, entries))} |")
+    return [*dict.fromkeys(found)]
+
+
+def bare(page: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", "", page)).split())
+
+
+def made_by_the_build(text: str, name: str) -> str:
+    """Return Markdown with a link in the place of each directive that has no words of its own, and with the bank's questions.
+
+    >>> made_by_the_build("```{times}\\n```", "about")
+    '*This part is made when the book is built: see [the page](about.html).*'
+    """
+    rows = {str(chapter): questions.bank(ROOT, chapter) for chapter in questions.CHAPTERS}
+
+    def replaced(found: re.Match) -> str:
+        if found[1] == "questions" and found[2] in rows:
+            return "\n\n".join(map(questions.markdown, rows[found[2]]))
+        return f"*This part is made when the book is built: see [the page]({name}.html).*"
+
+    return re.sub(r"^```\{([\w-]+)\} *([^\n]*)\n+```$", replaced, text, flags=re.M)
+
+
+def markdown(name: str, path: Path, root: Path = ROOT) -> str:
+    """Return a page of the built book as Markdown, with what its cells gave; of a Chinese edition, its Chinese."""
+    if name.startswith(lectures.HERE):
+        table = editions.HOME / f"{name.removeprefix(lectures.HERE)}.zh.po"
+        if editions.english(table).suffix == ".md":
+            text = "\n\n".join(editions.texts(table, marks=True).values()) + "\n"
+        else:
+            text = of_cells(editions.executed(table).cells[:-1])
+    elif path.suffix == ".ipynb":
+        text = of_cells(execution.executed(path, root).cells)
+    else:
+        text = path.read_text()
+    return made_by_the_build(text, name.rpartition("/")[2])
 
 
 def without_solution(text: str) -> str:
@@ -85,7 +165,11 @@ def tutor(chapter: int, path: Path) -> str:
         for row in rows.values()
         if "number" in row
     }
-    parts, solved, number = [f"# Tutor's file: exercises of chapter {chapter}\n\n{RULES}"], [], ""
+    head = f"# Tutor's file: exercises of chapter {chapter}\n\n{RULES}"
+    given = (
+        f"Every answer may use these names:\n\n```python\n{answering.setup_cell(path).strip()}\n```"
+    )
+    parts, solved, number = [head, given], [], ""
     for cell in cells:
         text = "".join(cell["source"]).strip()
         if cell["cell_type"] == "markdown" and (found := re.match(r"## (\d\.\d+) ", text)):
@@ -184,6 +268,9 @@ def add_facts(app, pagename, templatename, context, doctree) -> None:
     own = relative_uri(pagename, pagename)
     name = pagename.rpartition("/")[2]
     head += f'<link rel="alternate" type="text/markdown" href="{own}{name}.md">'
+    if page := answering.EXERCISES.fullmatch(pagename):
+        up = "../" * pagename.count("/")
+        head += f'<link rel="help" type="text/markdown" href="{up}tutor/chapter{page[1]}.md">'
     context["metatags"] = f"{context.get('metatags', '')}{head}"
 
 
@@ -195,7 +282,7 @@ def finish(app, error) -> None:
     for name in app.env.found_docs:
         target = out / f"{name}.md"
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(source(Path(app.env.doc2path(name))))
+        target.write_text(markdown(name, Path(app.env.doc2path(name)), Path(app.srcdir)))
     (out / "llms.txt").write_text(llms(app))
     shutil.rmtree(out / "tutor", ignore_errors=True)
     (out / "tutor").mkdir()

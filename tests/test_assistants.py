@@ -8,6 +8,7 @@ import answering
 import archive
 import assistants
 import pytest
+import questions
 
 
 @pytest.mark.parametrize(("text", "about"), [
@@ -46,6 +47,34 @@ def test_a_tutors_file_gives_hints_in_order_and_solutions_last(chapter):
     assert "@title" not in exercises
     assert re.findall(r"\*\*Hint (\d): ", exercises) == ["1", "2", "3"] * len(numbers)
     assert "Do not give the solution before the third hint" in exercises
+    assert answering.setup_cell(path).strip() in exercises
+
+
+def test_what_a_cell_gave_follows_its_code_as_words():
+    table = "<table><tr><th>n</th><th>share</th></tr><tr><td>9</td><td>0.1 &lt; 1</td></tr></table>"
+    given = [
+        {"output_type": "stream", "text": ["one\n"]},
+        {"output_type": "execute_result", "data": {"text/markdown": ["**Two**"], "text/plain": ["<M>"]}},
+        {"output_type": "execute_result", "data": {"text/html": ["<b>x</b>"], "text/plain": ["three"]}},
+        {"output_type": "execute_result", "data": {"text/html": [f'<img src=x alt="Four.">{table}'], "text/plain": ["<H>"]}},
+    ]  # fmt: skip
+    cell = {"cell_type": "code", "metadata": {}, "source": ["f()"], "outputs": given}
+    assert assistants.of_cells([cell]).split("\n\n") == [
+        "```python\nf()\n```", "```text\none\n```", "**Two**", "```text\nthree\n```",
+        "*Figure.* Four.\n| n | share |\n| 9 | 0.1 < 1 |\n",
+    ]  # fmt: skip
+
+
+def test_a_chinese_page_as_markdown_is_chinese():
+    text = assistants.markdown("chapters/zh/glossary", None)
+    assert text.startswith("# 术语表")
+    assert "Written at build" not in text
+
+
+def test_the_bank_as_markdown_has_its_questions_and_answers():
+    text = assistants.markdown("chapters/exam", answering.ROOT / "chapters/exam.md")
+    assert text.count("<summary>Answer</summary>") == len(questions.bank())
+    assert "{questions}" not in text
 
 
 def test_pages_are_listed_in_the_order_of_the_book():

@@ -1,4 +1,4 @@
-// A button that copies the page as Markdown, for the reader's own assistant.
+// For the reader's own assistant: a button that copies the page as Markdown, and with exercises a tutor's file.
 import { say } from "./words.js";
 
 const markdown = document.querySelector("link[rel=alternate][type='text/markdown']");
@@ -19,4 +19,13 @@ if (markdown && title && location.protocol !== "file:") {
     setTimeout(() => (button.textContent = say("Copy page")), 2000);
   });
   title.after(button);
+  const tutor = document.querySelector("link[rel=help][type='text/markdown']");
+  if (tutor) {
+    const link = document.createElement("a");
+    link.className = "tutor-file";
+    link.href = tutor.href;
+    link.download = "";
+    link.textContent = say("Tutor's file for your assistant");
+    button.after(" ", link);
+  }
 }

@@ -52,6 +52,7 @@ const CHINESE = {
   "Export for Anki": "导出到 Anki",
   "Copy page": "复制页面",
   "Copied": "已复制",
+  "Tutor's file for your assistant": "供您的 AI 助手使用的辅导文件",
   "From lesson {}": "来自第 {} 课",
 };
 
