@@ -15,11 +15,10 @@ import tomllib
 from pathlib import Path
 
 import answering
-import editions
-import execution
 import lectures
-import questions
 from sphinx.util.osutil import relative_uri
+
+from book import editions, execution, questions
 
 ROOT = answering.ROOT
 TITLE = "Connection Bottlenecks in Attention"

@@ -8,7 +8,8 @@ import answering
 import archive
 import assistants
 import pytest
-import questions
+
+from book import questions
 
 
 @pytest.mark.parametrize(("text", "about"), [
