@@ -131,6 +131,7 @@ def with_names(app):
         page = of_one_language(page, name)
         if context.get("language") != "zh-CN":
             return page
+        page = re.sub("(&#8212; )[^<]*(?=</title>)", rf"\1{TITLE}", page, count=1)
         before, begins, rest = worded(searched_here(page, name)).partition("<article ")
         article, ends, after = rest.rpartition("</article>")
         return before + begins + marked(article, name) + ends + after

@@ -40,6 +40,7 @@ HOME = ROOT / "chapters"
 WEIGHTS = (400, 700)
 SOURCE = "frontend/dist/fonts/noto-sans-sc-chinese-simplified-{}-normal.woff"
 ASCII = {chr(code) for code in range(32, 127)}
+FORM = "# @title 图和输出的中文：先运行这一格\n"
 START = """\
 def speak(said, fonts):  # what functions of the course say and draw, in Chinese
     import base64
@@ -428,11 +429,12 @@ def notebook(table: Path) -> nbformat.NotebookNode:
         fonts[weight] = base64.b64encode(zlib.compress(font, 9)).decode()
     held = f"TABLE = {json.dumps(said, ensure_ascii=False, indent=0)}\nFONTS = {json.dumps(fonts)}"
     start, end = START.rsplit("speak(", 1)  # in a function: a page's own names do not reach it
-    cell = nbformat.v4.new_code_cell(f"{start}{held}\nspeak({end}", id="words")
+    cell = nbformat.v4.new_code_cell(f"{FORM}{start}{held}\nspeak({end}", id="words")
     cell.metadata = {
         "tags": ["remove-cell"],
         "slideshow": {"slide_type": "skip"},
         "jupyter": {"source_hidden": True},
+        "cellView": "form",  # Colab shows the title and not the words and the type
     }
     first = next(k for k, cell in enumerate(found.cells) if cell.cell_type == "code")
     found.cells.insert(first + 1, cell)
