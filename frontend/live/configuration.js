@@ -409,7 +409,7 @@ export function rows(found, language = "en") {
 
   const counted = new Map(), strange = [];
   for (const [mixes, window, rotates, chunked, kind] of found.layers) {
-    let text = window ? part("conv", { window }) : mixes;
+    let text = window ? part("conv", { window }) : part(mixes.startsWith("attention") ? "both" : "state");
     if (mixes === "attention") {
       text = part(chunked ? "chunk" : window ? "window" : "all", { window: window ?? 0 }) + part(rotates ? "rotates" : "still");
       if (!KINDS.includes(kind) && !strange.includes(kind)) strange.push(kind);

@@ -58,15 +58,15 @@ function layerPicture(found) {
 
 /** The turns of each rotary pair over what its layers see, on a log scale; below the line a pair carries content. */
 function clockPicture(each, theta) {
-  const wide = Math.min(440, room()), [l, r, t, b] = [58, wide - 10, 30, 170], [low, high] = [-5, 6];
+  const wide = Math.min(440, each.half ? (room() - 24) / 2 : room()), [l, r, t, b] = [58, wide - 10, 30, 170], [low, high] = [-5, 6];
   const turns = theta.map((angle) => (angle * each.limit) / (2 * Math.PI)), y = (value) => b - ((Math.min(high, Math.max(low, Math.log10(value || 1e-9))) - low) / (high - low)) * (b - t);
   const x = (i) => (theta.length > 1 ? l + 8 + (i / (theta.length - 1)) * (r - l - 16) : (l + r) / 2), part = words().parts[each.kind], who = part ? part[language] : "";
-  const title = said(`turns over ${say(each.limit)} tokens, by pair`, `${say(each.limit)} 个 token 内各对转的圈数`);
+  const title = said(`rotations over ${say(each.limit)} tokens, by pair`, `${say(each.limit)} 个 token 内各对转的圈数`);
   return `<figure><svg viewBox="0 0 ${wide} ${b + 44}" style="max-width:${wide}px" role="img" aria-label="${escape(`${who}${title}: ${each.slow} / ${each.pairs} < 1`)}"><text x="4" y="16">${escape(who + title)}</text>
 <rect x="${l}" y="${y(1)}" width="${r - l}" height="${b - y(1)}" fill="var(--wash)"/><line class="axis" x1="${l}" x2="${r}" y1="${y(1)}" y2="${y(1)}"/>
 ${[-4, 0, 4].map((power) => `<text class="quiet" x="${l - 6}" y="${y(10 ** power) + 5}" text-anchor="end">${{ "-4": "0.0001", 0: "1", 4: "10,000" }[power]}</text>`).join("")}
 ${turns.map((value, i) => `<circle cx="${x(i).toFixed(1)}" cy="${y(value).toFixed(1)}" r="${theta.length > 80 ? 2 : 3}" fill="var(--${value < 1 ? "green" : "blue"})"/>`).join("")}
-<text class="quiet" x="${l}" y="${b + 18}">${said("fastest pair", "最快的一对")}</text><text class="quiet" x="${r}" y="${b + 18}" text-anchor="end">${said("slowest", "最慢的")}</text><text class="quiet" x="${l}" y="${b + 38}">${said("shaded: less than one turn", "阴影：不足一圈")}</text></svg></figure>`;
+<text class="quiet" x="${l}" y="${b + 18}">${said("fastest pair", "最快的一对")}</text><text class="quiet" x="${r}" y="${b + 18}" text-anchor="end">${said("slowest", "最慢的")}</text><text class="quiet" x="${l}" y="${b + 38}">${said("shaded: less than one rotation", "阴影：不足一圈")}</text></svg></figure>`;
 }
 
 const key = (colour, text) => `<span><i style="background:var(--${colour});border-color:var(--${colour})"></i>${text}</span>`;
@@ -88,7 +88,8 @@ function draw() {
     kinds.some((x) => !attends(x)) ? key("purple", said("other mixing", "其他方式混合")) : "",
     key("orange", said("how far the first token can have come", "第一个 token 最远能到哪里")),
   ].join("");
-  at(".reading-clocks").innerHTML = found.rope.filter(({ layers }) => layers).map((each) => clockPicture(each, frequencies(config, each.kind, n))).join("");
+  const turning = found.rope.filter(({ layers }) => layers);
+  at(".reading-clocks").innerHTML = turning.map((each) => clockPicture({ ...each, half: turning.length > 1 && room() > 660 }, frequencies(config, each.kind, n))).join("");
   const sorted = made.map((row, k) => ({ ...row, k })).sort((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state) || a.k - b.k);
   at(".reading-rows").innerHTML = sorted.map((row) => `<li data-key="${row.key}" data-state="${row.state}"><h3><span aria-hidden="true">${MARKS[row.state]}</span> ${escape(row.name)}${STATES[row.state] ? ` <small>${STATES[row.state]}</small>` : ""}</h3><p>${escape(row.text)}</p><p class="reading-why"><code>${escape(row.formula)}</code> <a href="${LESSONS[row.chapter]}/lesson.html">${said(`lesson ${row.chapter}`, `第 ${row.chapter} 课`)}</a></p></li>`).join("");
   root.dataset.drawn = String(n);

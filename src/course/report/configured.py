@@ -169,7 +169,8 @@ class Writer:
                 if kind not in KNOWN_KINDS and kind not in unknown:
                     unknown.append(kind)
             else:
-                said = self.part("conv", window=window) if window else mixes
+                both = "both" if mixes.startswith("attention") else "state"
+                said = self.part("conv", window=window) if window else self.part(both)
             counts[said] = counts.get(said, 0) + 1
         kinds = self.part("between").join(f"{count} × {said}" for said, count in counts.items())
         state = "unknown" if unknown else "note"
