@@ -58,11 +58,11 @@ function layerPicture(found) {
 
 /** The turns of each rotary pair over what its layers see, on a log scale; below the line a pair carries content. */
 function clockPicture(each, theta) {
-  const wide = Math.min(440, each.half ? (room() - 24) / 2 : room()), [l, r, t, b] = [58, wide - 10, 30, 170], [low, high] = [-5, 6];
+  const wide = Math.min(440, each.half ? (room() - 24) / 2 : room()), [l, r, t, b] = [58, wide - 10, 50, 190], [low, high] = [-5, 6];
   const turns = theta.map((angle) => (angle * each.limit) / (2 * Math.PI)), y = (value) => b - ((Math.min(high, Math.max(low, Math.log10(value || 1e-9))) - low) / (high - low)) * (b - t);
   const x = (i) => (theta.length > 1 ? l + 8 + (i / (theta.length - 1)) * (r - l - 16) : (l + r) / 2), part = words().parts[each.kind], who = part ? part[language] : "";
   const title = said(`rotations over ${say(each.limit)} tokens, by pair`, `${say(each.limit)} 个 token 内各对转的圈数`);
-  return `<figure><svg viewBox="0 0 ${wide} ${b + 44}" style="max-width:${wide}px" role="img" aria-label="${escape(`${who}${title}: ${each.slow} / ${each.pairs} < 1`)}"><text x="4" y="16">${escape(who + title)}</text>
+  return `<figure><svg viewBox="0 0 ${wide} ${b + 44}" style="max-width:${wide}px" role="img" aria-label="${escape(`${who}${title}: ${each.slow} / ${each.pairs} < 1`)}"><text x="4" y="16" font-weight="600">${escape(who.replace(/[:：]\s*$/, ""))}</text><text x="4" y="36">${escape(title)}</text>
 <rect x="${l}" y="${y(1)}" width="${r - l}" height="${b - y(1)}" fill="var(--wash)"/><line class="axis" x1="${l}" x2="${r}" y1="${y(1)}" y2="${y(1)}"/>
 ${[-4, 0, 4].map((power) => `<text class="quiet" x="${l - 6}" y="${y(10 ** power) + 5}" text-anchor="end">${{ "-4": "0.0001", 0: "1", 4: "10,000" }[power]}</text>`).join("")}
 ${turns.map((value, i) => `<circle cx="${x(i).toFixed(1)}" cy="${y(value).toFixed(1)}" r="${theta.length > 80 ? 2 : 3}" fill="var(--${value < 1 ? "green" : "blue"})"/>`).join("")}
