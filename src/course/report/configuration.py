@@ -1,7 +1,7 @@
 """What a configuration alone says: which layer sees what, which rotates, and the numbers that follow for a text of n tokens.
 
-`python -m course.report config.json --out reports` writes them as a page (`configured.py`), without weights and in a
-second, and `frontend/live/configuration.js` computes the same in the reader's browser. `tests/test_configuration.py` holds
+`python -m course.report config.json --out reports` writes them as a page (`configured.py`), without weights,
+and `frontend/live/configuration.js` computes the same in the reader's browser. `tests/test_configuration.py` holds
 the two equal number by number. Fields that a file leaves out are those of `families.json`, the defaults of transformers'
 classes by model type, which `tools/configurations.py` writes.
 """
