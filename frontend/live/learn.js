@@ -2,7 +2,8 @@
 // Held against PyTorch by tests/test_train.py: loss, gradients and steps of AdamW, in Float64Array to 1e-10.
 
 const WIDTH = 32, MAPS = 4, SIZE = 8, HIDDEN = 128, LAYERS = 2, THREE = 3 * WIDTH;
-const NORM = 1e-5, WINDOW = 8, TRAINED = 16, BASE = 1e4;
+const NORM = 1e-5, WINDOW = 8, BASE = 1e4;
+export const TRAINED = 16; // tokens of the longest string that a decoder is trained on
 export const RANGE = 160; // places that random positions are drawn from, and that learned ones have a vector for
 
 /** What each layer of a design is: `mixed` has RoPE (and the window) below, no positions above, as an entry of the race. */

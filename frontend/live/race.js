@@ -1,6 +1,6 @@
 // The race in the page: its tasks, drawn by a generator of its own, its budget and criterion, and one run of training.
 // Protocol: src/course/runs/protocol.py; tests/test_train.py holds the two together.
-import { learner, RANGE } from "./learn.js";
+import { learner, RANGE, TRAINED } from "./learn.js";
 
 /** What can be exchanged, and what each choice is called. */
 export const PARTS = {
@@ -46,11 +46,11 @@ export const RATE = 5e-3,
   RATES = [0.001, 0.002, 0.005, 0.01],
   WARMUP = 20,
   ROWS = 32,
-  TRAINED = 16,
   STEPS = 1000,
   CHECKED = 100,
   LEARNED = 0.98,
   LENGTHS = [16, 32, 64, 128];
+export { TRAINED };
 const BEST = { "retrieval: local RoPE, global NoPE": 0.002 };
 /** The learning rate at which this design learns the task best, of those that were run; the race's where only one was. */
 export const bestRate = (task, design) => BEST[`${task}: ${entryOf(design)}`] ?? RATE;

@@ -1,4 +1,4 @@
-"""The talk: each slide of the talk that the course began as has its place, in both languages, with verdicts and time kept."""
+"""The editions in other languages, and the talk: each slide of the talk has its place, in both languages, with verdicts and time."""
 
 import ast
 import itertools
