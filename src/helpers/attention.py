@@ -86,10 +86,10 @@ def influence(
     """
     matrices = _layers(attentions)
     require.number("residual", residual, 0.0, 1.0)
-    own = torch.eye(matrices.shape[-1], dtype=torch.float64, device=matrices.device)
-    product = own
+    identity = torch.eye(matrices.shape[-1], dtype=torch.float64, device=matrices.device)
+    product = identity
     for matrix in matrices:
-        product = ((1 - residual) * matrix + residual * own) @ product
+        product = ((1 - residual) * matrix + residual * identity) @ product
     return product
 
 

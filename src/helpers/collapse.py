@@ -177,15 +177,15 @@ def copying_margins(
                     (start + n - 1, torch.cat([_digits(model, digit), tail])),
                 )
             )
-    found = {}
+    margin_of = {}
     for (head, sequence), questions in reads.items():
         ids = torch.cat([probe.encode(model, head), _digits(model, sequence)])
         logits = probe._after(model, ids, [continuation for _, continuation in questions]).logits
         margins = probe._margin(model, logits, "0", "1").cpu()
-        found |= {key: margin for (key, _), margin in zip(questions, margins, strict=True)}
+        margin_of |= {key: margin for (key, _), margin in zip(questions, margins, strict=True)}
     return {
         (place, asked): tuple(
-            torch.stack([found[place, asked, digit, n] for n in lengths]) for digit in "01"
+            torch.stack([margin_of[place, asked, digit, n] for n in lengths]) for digit in "01"
         )
         for place, asked in itertools.product(PLACES, PLACES)
     }

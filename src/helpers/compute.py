@@ -40,9 +40,9 @@ def device(name: str | torch.device | None = None) -> torch.device:
     """
     if name is not None:
         try:
-            found = torch.zeros(1, device=name)
-            found.item()  # the device "meta" holds no numbers
-            return found.device
+            probe = torch.zeros(1, device=name)
+            probe.item()  # the device "meta" holds no numbers
+            return probe.device
         except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
             raise ValueError(
                 f"device {name!r} is not available here: give another name, or none to get "

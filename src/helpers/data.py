@@ -16,9 +16,9 @@ def folder() -> Path:
     >>> (folder() / "reported").is_dir()
     True
     """
-    here = Path(__file__).resolve()
-    installed = here.parent / "_data"
-    return installed if installed.is_dir() else here.parents[2] / "data"
+    module = Path(__file__).resolve()
+    installed = module.parent / "_data"
+    return installed if installed.is_dir() else module.parents[2] / "data"
 
 
 def table(name: str) -> pd.DataFrame:

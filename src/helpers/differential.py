@@ -57,17 +57,17 @@ def _attend(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tens
     each map is made once and not once for each half of the values. They want four dimensions, too;
     lambda broadcasts to all but the last.
     """
-    own, wide = v.shape[-1], max(q1.shape[-1], v.shape[-1])
+    value_width, wide = v.shape[-1], max(q1.shape[-1], v.shape[-1])
     scale = 1 / math.sqrt(q1.shape[-1])
 
     def filled(x: Tensor) -> Tensor:
         return x if x.shape[-1] == wide else functional.pad(x, (0, wide - x.shape[-1]))
 
     def call(q: Tensor, k: Tensor) -> Tensor:
-        found = functional.scaled_dot_product_attention(
+        output = functional.scaled_dot_product_attention(
             filled(q), filled(k), filled(v), scale=scale, is_causal=True
         )
-        return found[..., :own]
+        return output[..., :value_width]
 
     return call(q1, k1) - lam[..., None] * call(q2, k2)
 

@@ -160,8 +160,8 @@ def propagate(
 def _propagate(
     x: Tensor, matrix: Tensor, weights: Tensor, self_weight: float, activation: Callable, skip: bool
 ) -> Tensor:
-    for own, heard in weights:
-        new = activation(self_weight * x @ own + matrix @ x @ heard)
+    for on_self, on_neighbours in weights:
+        new = activation(self_weight * x @ on_self + matrix @ x @ on_neighbours)
         if (
             not isinstance(new, Tensor)
             or new.shape != (len(matrix), weights.shape[-1])

@@ -70,13 +70,13 @@ def turns(
     if base is not None:
         require.number("base", base, above=1)
         frequencies = float(base) ** (-torch.arange(half, dtype=torch.float64) / half)
-    found = torch.polar(
+    rotations = torch.polar(
         torch.ones(len(places), half, dtype=torch.float64), places[:, None] * frequencies
     )
     for name, pairs, value in (("still", still, 1), ("silent", silent, 0)):
         if not isinstance(pairs, Sequence) or len(pairs):
-            found[:, require.integers(name, pairs, 0, half - 1)] = value
-    return found
+            rotations[:, require.integers(name, pairs, 0, half - 1)] = value
+    return rotations
 
 
 @torch.inference_mode()
@@ -193,13 +193,13 @@ def _attend(
     )
     if softcap is not None:
         logits = softcap * torch.tanh(logits / softcap)
-    seen = (
+    is_visible = (
         torch.ones(n, n, dtype=torch.bool).tril()
         if attention_mask is None
         else attention_mask[0, 0, :, :n]
     )
-    seen = seen if change.mask is None else change.mask
-    weights = logits.masked_fill(~seen.to(logits.device), -torch.inf).softmax(
+    is_visible = is_visible if change.mask is None else change.mask
+    weights = logits.masked_fill(~is_visible.to(logits.device), -torch.inf).softmax(
         -1, dtype=torch.float32
     )
     change.maps[module.layer_idx] = weights.cpu()

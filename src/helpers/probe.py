@@ -112,28 +112,26 @@ def opening(model: models.LanguageModel) -> _Opening:
 
 
 def _found_opening(model: models.LanguageModel) -> _Opening:
-    own, given = _put_in_front(model), _ways(model)
-    if own:
-        return _Opening(torch.tensor(own), "the tokenizer puts it there", {}, given)
+    prefix, ways = _put_in_front(model), _ways(model)
+    if prefix:
+        return _Opening(torch.tensor(prefix), "the tokenizer puts it there", {}, ways)
     declared = [model.tokenizer.bos_token_id] if model.tokenizer.bos_token_id is not None else []
-    said = "its BOS" if declared else "nothing, as the tokenizer does it"
+    reason = "its BOS" if declared else "nothing, as the tokenizer does it"
     try:
-        losses = {way: _opened_losses(model, ids) for way, ids in given.items()}
+        losses = {way: _opened_losses(model, ids) for way, ids in ways.items()}
     except ValueError:  # a tokenizer that cannot cut prose
-        return _Opening(torch.tensor(declared, dtype=torch.long), said, {}, given)
-    usual = losses[next(way for way, ids in given.items() if ids == declared)]
+        return _Opening(torch.tensor(declared, dtype=torch.long), reason, {}, ways)
+    usual = losses[next(way for way, ids in ways.items() if ids == declared)]
     clear = {}
-    for way, found in losses.items():
-        less = usual - found
+    for way, loss in losses.items():
+        less = usual - loss
         if float(less.mean()) > _CLEAR * float(less.std()) / len(less) ** 0.5:
-            clear[way] = float(found.mean())
+            clear[way] = float(loss.mean())
     if clear:
         best = min(clear, key=clear.get)
-        declared, said = given[best], f"the least loss on prose, where {said} loses more"
+        declared, reason = ways[best], f"the least loss on prose, where {reason} loses more"
     tokens = torch.tensor(declared, dtype=torch.long)
-    return _Opening(
-        tokens, said, {way: float(found.mean()) for way, found in losses.items()}, given
-    )
+    return _Opening(tokens, reason, {way: float(loss.mean()) for way, loss in losses.items()}, ways)
 
 
 def _put_in_front(model: models.LanguageModel) -> list[int]:
@@ -144,8 +142,8 @@ def _put_in_front(model: models.LanguageModel) -> list[int]:
         )
     except ValueError:
         return []
-    found = (k for k in range(len(whole)) if whole[k : k + len(alone)] == alone)
-    return list(whole[: next(found, 0)])
+    places = (k for k in range(len(whole)) if whole[k : k + len(alone)] == alone)
+    return list(whole[: next(places, 0)])
 
 
 def _ways(model: models.LanguageModel) -> dict[str, list[int]]:
@@ -160,8 +158,8 @@ def _ways(model: models.LanguageModel) -> dict[str, list[int]]:
                 [{"role": "user", "content": "x"}], tokenize=False
             )
             tokens.append(int(encode(model, written)[0]))
-    given = [int(token) for token in dict.fromkeys(tokens) if token is not None]
-    return {"nothing": [], **{tokenizer.decode([token]): [token] for token in given}}
+    openings = [int(token) for token in dict.fromkeys(tokens) if token is not None]
+    return {"nothing": [], **{tokenizer.decode([token]): [token] for token in openings}}
 
 
 @torch.inference_mode()
@@ -198,16 +196,16 @@ def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
     >>> model.tokenizer.decode(first_token(model))
     '<|im_start|>'
     """
-    found = opening(model)
-    if len(found.tokens):
-        return found.tokens[:1]
-    tokens = {way: ids for way, ids in found.ways.items() if ids}
+    front = opening(model)
+    if len(front.tokens):
+        return front.tokens[:1]
+    tokens = {way: ids for way, ids in front.ways.items() if ids}
     if not tokens:
         raise ValueError(
             "the tokenizer has neither a BOS nor an end-of-text token: pass the head of the "
             "sequence"
         )
-    return torch.tensor(tokens[min(tokens, key=lambda way: found.losses.get(way, 0.0))])
+    return torch.tensor(tokens[min(tokens, key=lambda way: front.losses.get(way, 0.0))])
 
 
 _mixing: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
@@ -243,16 +241,18 @@ def mixed_otherwise(model: models.LanguageModel) -> str | None:
     >>> mixed_otherwise(models.default()) is None
     True
     """
-    found = layers(model)
-    others = [each.mixes for each in found if each.mixes != mixing._ATTENTION]
-    if any(each.sinks for each in found):
+    described = layers(model)
+    others = [each.mixes for each in described if each.mixes != mixing._ATTENTION]
+    if any(each.sinks for each in described):
         return (
             "the model has learned sinks beside its tokens, so the weights of a row do not sum to 1"
         )
     if not others:
         return None
     share = (
-        "its layers" if len(others) == len(found) else f"{len(others)} of its {len(found)} layers"
+        "its layers"
+        if len(others) == len(described)
+        else f"{len(others)} of its {len(described)} layers"
     )
     return f"{share} mix tokens by {' and by '.join(dict.fromkeys(others))}"
 
@@ -288,12 +288,12 @@ def last_representations(
         return _whole(model, ids[None]).hidden_states[-1][0]
 
     def rows(chunk: int) -> Tensor:
-        cache, found = None, []
+        cache, states = None, []
         for part in ids.split(chunk):
             out = _forward(model, part, cache, states=True)
             cache = _cache_of(model, out)
-            found.append(out.hidden_states[-1][0])
-        return torch.cat(found)
+            states.append(out.hidden_states[-1][0])
+        return torch.cat(states)
 
     return compute.shrink(rows, _CHUNK)
 
@@ -336,7 +336,7 @@ def _after(
         return _Readout(states, torch.stack([out.logits[0, -1] for out in outs]))
 
     def read(chunk: int) -> list[tuple[Tensor, Tensor]]:
-        found: dict[int, tuple[Tensor, Tensor]] = {}
+        readouts: dict[int, tuple[Tensor, Tensor]] = {}
         cache, done = None, 0
         alike = collections.defaultdict(
             list
@@ -355,14 +355,14 @@ def _after(
                 if copied is not None and len(some) > 1:
                     copied.batch_repeat_interleave(len(some))
                 out = _forward(model, tails, copied, states=True)
-                found |= dict(
+                readouts |= dict(
                     zip(
                         some,
                         zip(out.hidden_states[-1][:, -1], out.logits[:, -1], strict=True),
                         strict=True,
                     )
                 )
-        return [found[k] for k in range(len(continuations))]
+        return [readouts[k] for k in range(len(continuations))]
 
     states, logits = zip(*compute.shrink(read, _CHUNK), strict=True)
     return _Readout(torch.stack(states), torch.stack(logits))
@@ -833,20 +833,20 @@ def sensitivity(
         state = (out.hidden_states[-1] if network is model.model else out.last_hidden_state)[0, -1]
 
         def squares(chunk: int) -> Float[Tensor, "probes n"]:
-            found = []
+            sums = []
             for part in directions.split(chunk):
                 (gradient,) = torch.autograd.grad(
                     state, inputs, part, retain_graph=True, is_grads_batched=True
                 )
-                found.append(gradient[:, 0].cpu().double().square().sum(-1))
-            return torch.cat(found)
+                sums.append(gradient[:, 0].cpu().double().square().sum(-1))
+            return torch.cat(sums)
 
-        found = compute.shrink(squares, _PROBES)
+        squared = compute.shrink(squares, _PROBES)
     if probes is None:
-        return _Sensitivity(found.sum(0).sqrt(), torch.zeros(len(tokens), dtype=torch.float64))
-    norms = (d * found.mean(0)).sqrt()
+        return _Sensitivity(squared.sum(0).sqrt(), torch.zeros(len(tokens), dtype=torch.float64))
+    norms = (d * squared.mean(0)).sqrt()
     # without replacement: with d directions nothing is left to chance
-    errors = d * found.std(0) * ((1 - probes / d) / probes) ** 0.5
+    errors = d * squared.std(0) * ((1 - probes / d) / probes) ** 0.5
     return _Sensitivity(norms, torch.where(norms > 0, errors / (2 * norms), 0.0))
 
 
@@ -876,8 +876,8 @@ def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
     1.0
     """
     check(model)
-    found = layers(model)
-    turned = [each for each in found if each.theta is not None]
+    described = layers(model)
+    turned = [each for each in described if each.theta is not None]
     if not turned:
         raise ValueError(f"{model.short} has no rotary positions")
     sets = mixing.frequencies(model.model)
@@ -886,8 +886,8 @@ def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
             f"its layers have {len(sets)} sets of rotary frequencies ({', '.join(sets)}), and "
             f"this measure takes one"
         )
-    if len(turned) < len(found):
-        still = f"{len(found) - len(turned)} of its {len(found)} layers"
+    if len(turned) < len(described):
+        still = f"{len(described) - len(turned)} of its {len(described)} layers"
         raise ValueError(
             f"{still} turn no queries and keys, and this measure takes rotary positions in all of "
             f"them"
@@ -971,8 +971,8 @@ def reads_projections(model: models.LanguageModel) -> bool:
     """
     check(model)
     try:
-        own = all(hasattr(block.self_attn, "v_proj") for block in blocks(model))
-        return own and not any(each.latent for each in layers(model))
+        has_values = all(hasattr(block.self_attn, "v_proj") for block in blocks(model))
+        return has_values and not any(each.latent for each in layers(model))
     except ValueError:
         return False
 
@@ -1014,17 +1014,17 @@ def queries_and_keys(
     """
     ids = _tokens(model, ids)
     check(model, ids=ids)
-    kept: dict[tuple[int, str], Tensor] = {}
+    vectors: dict[tuple[int, str], Tensor] = {}
 
     def keep(layer: int, name: str, x: Tensor) -> Tensor:
-        kept[layer, name] = x[0].transpose(0, 1).float().cpu()
+        vectors[layer, name] = x[0].transpose(0, 1).float().cpu()
         return x
 
     with patch_queries_and_keys(model, keep):
         _forward(model, ids, None)
     pairs = []
     for layer in range(len(blocks(model))):
-        q, k = kept[layer, "queries"], kept[layer, "keys"]
+        q, k = vectors[layer, "queries"], vectors[layer, "keys"]
         pairs.append((q, k.repeat_interleave(len(q) // len(k), 0)))
     return pairs
 

@@ -82,14 +82,19 @@ def number(
             value, bool
         )
         tensor = isinstance(value, Tensor) and value.ndim == 0 and value.dtype != torch.bool
-        found = float(value) if plain or tensor else math.nan
+        plain_number = float(value) if plain or tensor else math.nan
     except (TypeError, ValueError, OverflowError, RuntimeError):
-        found = math.nan
-    low, high = least is not None and found < least, most is not None and found > most
-    if not math.isfinite(found) or low or high or (above is not None and found <= above):
+        plain_number = math.nan
+    low, high = least is not None and plain_number < least, most is not None and plain_number > most
+    if (
+        not math.isfinite(plain_number)
+        or low
+        or high
+        or (above is not None and plain_number <= above)
+    ):
         bounds = _range(least, most) if above is None else f" above {above}"
         raise ValueError(f"{name} must be a finite number{bounds}, not {brief(value)}")
-    return found
+    return plain_number
 
 
 def _range(least: float | None, most: float | None) -> str:
@@ -128,18 +133,18 @@ def integers(
     ValueError: lengths must hold integers of at least 1, one or more, not [4, 0]
     """
     try:
-        found = (
+        numbers = (
             []
             if isinstance(values, str | bytes)
             else [integer(name, value, least, most) for value in values]
         )
     except (TypeError, ValueError):
-        found = []
-    if not found:
+        numbers = []
+    if not numbers:
         raise ValueError(
             f"{name} must hold integers{_range(least, most)}, one or more, not {brief(values)}"
         )
-    return found
+    return numbers
 
 
 def seed(value: object, name: str = "seed") -> int:

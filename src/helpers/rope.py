@@ -145,9 +145,9 @@ def first_negative(width: int, base: float, limit: int) -> int | None:
     _base(base)
     theta = frequencies(width, base)
     for start, sums in _sums(theta, limit):
-        found = _first(start, sums, theta, base, limit)
-        if found is not None:
-            return found
+        distance = _first(start, sums, theta, base, limit)
+        if distance is not None:
+            return distance
     return None
 
 

@@ -187,13 +187,13 @@ def ticks(
     """
     require.instance("ax", ax, Axes, "Matplotlib axes")
     require.flag("x", x)
-    for name, given in (("places", places), ("names", [] if names is None else names)):
+    for name, argument in (("places", places), ("names", [] if names is None else names)):
         if (
-            isinstance(given, str)
-            or not isinstance(given, Iterable)
-            or getattr(given, "ndim", 1) == 0
+            isinstance(argument, str)
+            or not isinstance(argument, Iterable)
+            or getattr(argument, "ndim", 1) == 0
         ):
-            raise ValueError(f"{name} must be a list, not {require.brief(given)}")
+            raise ValueError(f"{name} must be a list, not {require.brief(argument)}")
     places = list(places)
     for place in places:
         require.number("places", place)
@@ -397,16 +397,16 @@ def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str)
             f"{require.brief(rows)}"
         )
     table = {"asked": [], "measured": [], "what was asked is": []}
-    for reader, asked, found, fate in rows:
+    for reader, question, measured, fate in rows:
         require.choice("reader in rows", reader, _READERS)
-        found = (
-            require.text("number in rows", found, empty=False)
-            if isinstance(found, str)
-            else number(found)
+        measured = (
+            require.text("number in rows", measured, empty=False)
+            if isinstance(measured, str)
+            else number(measured)
         )
         texts = (
-            require.text("asked in rows", asked, empty=False),
-            found,
+            require.text("asked in rows", question, empty=False),
+            measured,
             require.choice("fate in rows", fate, _FATES),
         )
         for column, text in zip(table.values(), texts, strict=True):

@@ -189,12 +189,12 @@ class Decoder(nn.Module):
         self.embedding = nn.Embedding(vocabulary, width)
         parts = (width, heads, encoding, window, norm, base, turning)
         try:
-            made = [block(*parts, layer=number) for number in range(1, layers + 1)]
+            blocks = [block(*parts, layer=number) for number in range(1, layers + 1)]
         except TypeError as error:
             raise ValueError(f"block must take what Block takes, but: {error}") from error
-        for each in made:
+        for each in blocks:
             require.instance("what block returns", each, Block, "a Block")
-        self.blocks = nn.ModuleList(made)
+        self.blocks = nn.ModuleList(blocks)
         self.norm = nn.LayerNorm(width) if norm else nn.Identity()
         self.head = nn.Linear(width, vocabulary, bias=False)
 

@@ -37,22 +37,24 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
     """
     require.instance("table", table or {}, Mapping, "a mapping from English to its translation")
     new = []
-    for english, other in (table or {}).items():
+    for english, translation in (table or {}).items():
         require.text("table", english)
-        require.text("table", other)
+        require.text("table", translation)
         names = sorted(_HOLE.findall(english))
-        if names != sorted("" if name.isdigit() else name for name in _HOLE.findall(other)):
+        if names != sorted("" if name.isdigit() else name for name in _HOLE.findall(translation)):
             raise ValueError(
                 f"table must keep the numbers and names of an entry; {english!r} is given as "
-                f"{other!r}"
+                f"{translation!r}"
             )
-        new.append((_pattern(english), other))
+        new.append((_pattern(english), translation))
     _entries[:] = new
     _missing.clear()
     for path in fonts:
         fontManager.addfont(path)
-    own = {font.name for font in fontManager.ttflist if font.fname in {str(path) for path in fonts}}
-    _faces[:] = [*_FACE, *sorted(own)]
+    faces = {
+        font.name for font in fontManager.ttflist if font.fname in {str(path) for path in fonts}
+    }
+    _faces[:] = [*_FACE, *sorted(faces)]
     plt.rcParams["font.family"] = _faces
 
 
@@ -66,16 +68,16 @@ def translated(text: str) -> str:
     require.text("text", text)
     if not _entries or not re.search(r"[A-Za-z]{2}", re.sub(r"\$[^$]*\$", "", text)):
         return text
-    for form, other in _entries:
-        if found := form.fullmatch(text):
+    for form, translation in _entries:
+        if match := form.fullmatch(text):
             numbers = [
                 value
-                for name, value in zip(form.groupindex, found.groups(), strict=True)
+                for name, value in zip(form.groupindex, match.groups(), strict=True)
                 if name[0] == "n"
             ]
             words = {
                 name[1:]: translated(value)
-                for name, value in found.groupdict().items()
+                for name, value in match.groupdict().items()
                 if name[0] == "w"
             }
             order = iter(numbers)
@@ -87,7 +89,7 @@ def translated(text: str) -> str:
                     if hole[1].isdigit()
                     else words[hole[1]]
                 ),
-                other,
+                translation,
             )
     _missing.append(text)
     return text

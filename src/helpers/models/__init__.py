@@ -124,30 +124,30 @@ def load(
     }
     if isinstance(source, Path):
         _check_config(name, source / "config.json")
-    asked = {"dtype": number, "use_safetensors": True, "output_loading_info": True, **options}
+    settings = {"dtype": number, "use_safetensors": True, "output_loading_info": True, **options}
     if place is None:
         if not importlib.util.find_spec("accelerate"):
             raise ValueError(
                 f"device {_SHARDED!r} needs the package accelerate: pip install accelerate"
             )
-        asked["device_map"] = _SHARDED
+        settings["device_map"] = _SHARDED
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
         try:
-            found = transformers.AutoModelForCausalLM.from_pretrained(
-                source, attn_implementation=attention, **asked
+            result = transformers.AutoModelForCausalLM.from_pretrained(
+                source, attn_implementation=attention, **settings
             )
         except ValueError as error:
             if "scaled_dot_product_attention" not in str(error):
                 raise
-            found = transformers.AutoModelForCausalLM.from_pretrained(
-                source, attn_implementation="eager", **asked
+            result = transformers.AutoModelForCausalLM.from_pretrained(
+                source, attn_implementation="eager", **settings
             )
     except (torch.OutOfMemoryError, MemoryError):
         raise
     except Exception as error:  # each family has faults of its own in its config.json
         raise _explained(name, error) from None
-    model, report = found
+    model, report = result
     if report["missing_keys"]:
         first = sorted(report["missing_keys"])[0]
         raise ValueError(
@@ -170,10 +170,10 @@ def _in_memory(network: "transformers.PreTrainedModel", tokenizer: object) -> La
     import transformers
 
     if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
-        given = "there is none" if tokenizer is None else f"not {require.brief(tokenizer)}"
+        problem = "there is none" if tokenizer is None else f"not {require.brief(tokenizer)}"
         raise ValueError(
             f"tokenizer must be the model's own, as in models.load(model, tokenizer=tokenizer), "
-            f"{given}"
+            f"{problem}"
         )
     if network.get_output_embeddings() is None:
         raise ValueError(
@@ -233,14 +233,14 @@ def _check_config(name: str | Path, path: Path) -> None:
     class.
     """
     try:
-        found = json.loads(path.read_text())
+        config = json.loads(path.read_text())
     except (OSError, ValueError):
         return  # which transformers says well
-    if not isinstance(found, dict):
+    if not isinstance(config, dict):
         raise ValueError(
-            f"the config.json of {name} must hold an object, not {require.brief(found)}"
+            f"the config.json of {name} must hold an object, not {require.brief(config)}"
         )
-    if found.get("is_encoder_decoder"):
+    if config.get("is_encoder_decoder"):
         raise ValueError(f"{name} {_BOTH}")
 
 
@@ -268,7 +268,7 @@ def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [
         type(error).__name__
     ]
-    said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
+    message = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
 
     def is_a(*kinds: type) -> bool:
         return any(isinstance(cause, kinds) for cause in causes)
@@ -286,7 +286,9 @@ def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
             f"{name} is not here and the hub cannot be reached: connect, or use {DEFAULT!r}"
         )
     if is_a(SafetensorError):
-        return ValueError(f"the weights of {name} are damaged ({said}): fetch or save them again")
+        return ValueError(
+            f"the weights of {name} are damaged ({message}): fetch or save them again"
+        )
     if "trust_remote_code" in text:
         return ValueError(
             f"{name} needs code of its own, which is not run here: choose another model"
@@ -305,7 +307,7 @@ def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
         return ValueError(
             f"{name} has no safetensors weights, and pickled ones are not opened: {_RESAVE}"
         )
-    return ValueError(f"{name} could not be loaded as a decoder: {said}")
+    return ValueError(f"{name} could not be loaded as a decoder: {message}")
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -250,10 +250,10 @@ def _address(package: _Package) -> str:
             f"{name}=={version},!={version}",
         )
         text = log.read_text() if log.exists() else ""
-    found = re.findall(rf"Found link (\S+/{re.escape(package.wheel)})\b", text)
-    if not found:
+    address = re.findall(rf"Found link (\S+/{re.escape(package.wheel)})\b", text)
+    if not address:
         raise ConnectionError(f"pip's index does not list {package.wheel}")
-    return found[0]
+    return address[0]
 
 
 def _pip_settings() -> dict:

@@ -101,14 +101,14 @@ def _mask(*arguments, **named) -> Tensor:
     """
     import transformers
 
-    made = transformers.masking_utils.sdpa_mask(
+    mask = transformers.masking_utils.sdpa_mask(
         *arguments, **named | {"allow_is_causal_skip": False}
     )
     if _heard:
         _heard[-1].masks.append(
-            (made, named.get("mask_function", transformers.masking_utils.causal_mask_function))
+            (mask, named.get("mask_function", transformers.masking_utils.causal_mask_function))
         )
-    return made
+    return mask
 
 
 def _nothing(module, query, key, value, attention_mask, **rest):
@@ -134,8 +134,8 @@ def _attending(
         import transformers
 
         transformers.AttentionInterface.register(name, function)
-        made = _mask if function is _listen else transformers.masking_utils.sdpa_mask
-        transformers.AttentionMaskInterface.register(name, made)
+        mask_function = _mask if function is _listen else transformers.masking_utils.sdpa_mask
+        transformers.AttentionMaskInterface.register(name, mask_function)
     before = network.config._attn_implementation
     try:
         network.set_attn_implementation(name)
@@ -161,22 +161,22 @@ def _layers(network: "transformers.PreTrainedModel") -> tuple[_Layer, ...]:
     others = _mixes_otherwise(network, blocks, tolerance) if heard else {}
     means = {} if len(heard) == len(blocks) else _takes_means(network, blocks, tolerance)
     context = getattr(network.config.get_text_config(), "max_position_embeddings", None) or _CONTEXT
-    found = []
+    described = []
     for number, block in enumerate(blocks):
         latent = any(hasattr(part, "kv_b_proj") for part in block.modules())
         call = heard.get(number)
         if call is None or call["again"] or _is_a_difference(block):
-            found.append(_unheard(block, means.get(number, False), latent, sets))
+            described.append(_unheard(block, means.get(number, False), latent, sets))
             continue
         mixes = f"{_ATTENTION} and {_named(block)}" if others.get(number) else _ATTENTION
         theta, layout, share = _turned(call["query"], list(sets.values()), tolerance)
         window = _window(call["sees"], call["mask"], int(context))
-        found.append(
+        described.append(
             _Layer(
                 mixes, True, latent, theta, layout, share, window, call["sinks"], call["softcap"]
             )
         )
-    return tuple(found)
+    return tuple(described)
 
 
 def _named(block: torch.nn.Module) -> str:
@@ -235,12 +235,12 @@ def _mixes_otherwise(
             _added(network, blocks, lambda drawn: drawn),
             _added(network, blocks, _another_first),
         )
-        found = {
+        differs = {
             number: _differ(before[number][1:], after[number][1:], tolerance / 100)
             for number in before
         }
-        if any(found.values()):
-            return found
+        if any(differs.values()):
+            return differs
         with torch.inference_mode():
             one, other = (
                 network(_ids(network, first), use_cache=False).logits[0, 1:] for first in (0, 1)
@@ -257,7 +257,7 @@ def _added(
     """Return what each layer adds to random vectors (n, d) that stand in the place of its states;
     none of odd layers.
     """
-    given, found = {}, {}
+    inputs, outputs = {}, {}
 
     def give(number: int) -> Callable:
         def hook(module: torch.nn.Module, arguments: tuple, named: dict) -> tuple[tuple, dict]:
@@ -267,8 +267,8 @@ def _added(
                 drawn = _SIZE * torch.randn(
                     states.shape, generator=torch.Generator().manual_seed(0)
                 ).to(states)
-                given[number] = change(drawn).contiguous()
-                return given[number]
+                inputs[number] = change(drawn).contiguous()
+                return inputs[number]
 
             return _instead(arguments, named, instead)
 
@@ -278,11 +278,11 @@ def _added(
         def hook(module: torch.nn.Module, arguments: tuple, out: Any) -> None:
             states = out[0] if isinstance(out, tuple) else out
             if (
-                number in given
+                number in inputs
                 and isinstance(states, Tensor)
-                and states.shape == given[number].shape
+                and states.shape == inputs[number].shape
             ):
-                found[number] = (states - given[number])[0]
+                outputs[number] = (states - inputs[number])[0]
 
         return hook
 
@@ -291,7 +291,7 @@ def _added(
             hooks.enter_context(block.register_forward_pre_hook(give(number), with_kwargs=True))
             hooks.enter_context(block.register_forward_hook(keep(number)))
         network(_ids(network), use_cache=False)
-    return found
+    return outputs
 
 
 def _another_first(drawn: Tensor) -> Tensor:
@@ -328,19 +328,19 @@ def frequencies(network: "transformers.PreTrainedModel") -> dict[str, Tensor]:
     >>> {kind: len(found) for kind, found in frequencies(models.default().model).items()}
     {'all layers': 32}
     """
-    found: dict[str, Tensor] = {}
+    by_kind: dict[str, Tensor] = {}
     for module in network.modules():
         for name, value in module.named_buffers(recurse=False):
             if name.endswith("inv_freq") and "original" not in name and value.numel():
                 kind = name.removesuffix("inv_freq").rstrip("_").replace("_", " ") or "all layers"
                 value = value.detach().cpu().double()
-                if kind in found and not torch.equal(found[kind], value):
-                    kind = f"{kind} ({len(found) + 1})"
-                found[kind] = value
+                if kind in by_kind and not torch.equal(by_kind[kind], value):
+                    kind = f"{kind} ({len(by_kind) + 1})"
+                by_kind[kind] = value
     width = getattr(network.config.get_text_config(), "rotary_dim", None)
-    if not found and width:  # GPT-J and CodeGen keep sines and cosines alone
-        found["all layers"] = rope.frequencies(int(width), 1e4)
-    return found
+    if not by_kind and width:  # GPT-J and CodeGen keep sines and cosines alone
+        by_kind["all layers"] = rope.frequencies(int(width), 1e4)
+    return by_kind
 
 
 def _blocks(network: "transformers.PreTrainedModel") -> list[torch.nn.Module]:

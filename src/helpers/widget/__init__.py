@@ -64,9 +64,11 @@ def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
         f"<figcaption>{html.escape(words.translated(caption))}</figcaption>" if caption else ""
     )
     figure = _picture.whole(figure)
-    said = {"drawn": _drawn.lines(figure)} if compute.building() else None
+    description = {"drawn": _drawn.lines(figure)} if compute.building() else None
     inside = f"<style>{STYLE}</style>{image(figure, words.translated(alt))}{caption}"
-    return HTML(f'<figure class="still" style="margin:1em 0">{inside}</figure>', metadata=said)
+    return HTML(
+        f'<figure class="still" style="margin:1em 0">{inside}</figure>', metadata=description
+    )
 
 
 def explore(

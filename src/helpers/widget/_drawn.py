@@ -31,13 +31,13 @@ def lines(figure: Figure) -> list[str]:
     for what looks alike.
     """
     title = figure.get_suptitle()
-    found = [f"figure: {title}"] if title else []
+    described = [f"figure: {title}"] if title else []
     for ax in figure.axes:
         titles = [ax.get_title(loc=place) for place in ("left", "center")]
         title, scales = " ".join(filter(None, titles)), f"{ax.get_xscale()} {ax.get_yscale()}"
-        found.append(f"axes: {title!r}, x {ax.get_xlabel()!r}, y {ax.get_ylabel()!r}, {scales}")
-        found += [f"  {line}" for line in _axes(ax)]
-    return found + [_legend(each) for each in figure.legends]
+        described.append(f"axes: {title!r}, x {ax.get_xlabel()!r}, y {ax.get_ylabel()!r}, {scales}")
+        described += [f"  {line}" for line in _axes(ax)]
+    return described + [_legend(each) for each in figure.legends]
 
 
 def _axes(ax: Axes) -> Iterable[str]:
@@ -120,21 +120,22 @@ def _colour(colour: object) -> str:
 
 def _numbers(values: object) -> str:
     """Three digits of each number; of many, their count, mean, ends and some between."""
-    found = np.asarray(
+    numbers = np.asarray(
         values.detach().cpu() if isinstance(values, torch.Tensor) else values, dtype=float
     ).ravel()
     text = [
-        _three(x) for x in found[:: 1 if len(found) <= _WHOLE else math.ceil(len(found) / _SHOWN)]
+        _three(x)
+        for x in numbers[:: 1 if len(numbers) <= _WHOLE else math.ceil(len(numbers) / _SHOWN)]
     ]
-    if len(found) <= _WHOLE:
+    if len(numbers) <= _WHOLE:
         return " ".join(text)
-    finite = found[np.isfinite(found)]
+    finite = numbers[np.isfinite(numbers)]
     summary = (
         " ".join(_three(x) for x in (finite.mean(), finite.min(), finite.max()))
         if len(finite)
         else "none finite"
     )
-    return f"{' '.join(text)} ({len(found)}: mean, least, most {summary})"
+    return f"{' '.join(text)} ({len(numbers)}: mean, least, most {summary})"
 
 
 def _three(x: float) -> str:

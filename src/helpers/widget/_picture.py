@@ -119,17 +119,17 @@ def _ticks(ax: Axes) -> list[Text]:
     """The numbers that stand at an axis; Matplotlib keeps some beyond its ends, and draws none of
     them.
     """
-    found = []
+    ticks = []
     for axis, (low, high) in (
         ((ax.xaxis, sorted(ax.get_xlim())), (ax.yaxis, sorted(ax.get_ylim()))) if ax.axison else ()
     ):
         for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
-            found += [
+            ticks += [
                 text
                 for text in (tick.label1, tick.label2)
                 if low <= tick.get_loc() <= high and _seen(text)
             ]
-    return found
+    return ticks
 
 
 def _seen(text: Text) -> bool:
@@ -151,7 +151,7 @@ def _faults(figure: Figure) -> list[str]:
     lines, points beyond the axes; and number types that are drawn in another's line.
     """
     texts = [*figure.texts]  # a title above all panels is among them
-    found = []
+    faults = []
     for ax in figure.axes:
         names = [ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label, *ax.texts]
         legend = ax.get_legend().get_texts() if ax.get_legend() else []
@@ -161,12 +161,12 @@ def _faults(figure: Figure) -> list[str]:
             (left, right), (low, high) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
             hidden = (x >= left) & (x <= right) & ((y < low) | (y > high))
             if line.get_transform() == ax.transData and hidden.any():
-                found.append(f"{line.get_label()}: {y[hidden][0]:g} beyond the axis")
+                faults.append(f"{line.get_label()}: {y[hidden][0]:g} beyond the axis")
             way = line.get_transform().transform_path(line.get_path()).cleaned(remove_nans=True)
             look = line.get_linestyle()
             dots = look == "None"
             kinds = TYPES.keys() & line.get_label().split()
-            found += [
+            faults += [
                 f"{kind} in another's line" for kind in kinds if look not in (TYPES[kind], "None")
             ]
             for box in map(_ink, legend):
@@ -175,10 +175,10 @@ def _faults(figure: Figure) -> list[str]:
                     if dots
                     else way.intersects_bbox(box, filled=False)
                 ):
-                    found.append(f"{line.get_label()} through the legend")
+                    faults.append(f"{line.get_label()} through the legend")
     boxes = [(text, _ink(text)) for text in texts if _seen(text)]
     wide, high = figure.bbox.size
-    found += [
+    faults += [
         f"cut off: {text.get_text()}"
         for text, box in boxes
         if min(box.x0, box.y0) < -2 or box.x1 > wide or box.y1 > high
@@ -189,8 +189,8 @@ def _faults(figure: Figure) -> list[str]:
             numbers
         )  # numbers of both axes meet
         if one.overlaps(other) and not corner:
-            found.append(f"{a.get_text()} over {b.get_text()}")
-    return found
+            faults.append(f"{a.get_text()} over {b.get_text()}")
+    return faults
 
 
 def _laid_out(figure: Figure) -> list[str]:
