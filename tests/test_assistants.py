@@ -87,12 +87,11 @@ def test_pages_are_listed_in_the_order_of_the_book():
 
 
 def test_the_zip_holds_the_site_and_how_to_serve_it(tmp_path):
-    for name in ("index.html", "chapters/welcome.html", "live/model.bin"):
+    inside = ("index.html", "chapters/welcome.html", "live/train.html")
+    for name in (*inside, "live/model-0123.bin", "book.pdf"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
     path = archive.write(tmp_path)
     names = set(zipfile.ZipFile(path).namelist())
-    assert names == {
-        f"{archive.TOP}/{name}" for name in ("README.txt", "index.html", "chapters/welcome.html")
-    }
+    assert names == {f"{archive.TOP}/{name}" for name in ("README.txt", *inside)}
     assert not list(tmp_path.glob("*.part"))

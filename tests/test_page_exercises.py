@@ -304,6 +304,7 @@ def test_nothing_large_is_loaded_before_somebody_types_or_checks(visit_exercises
 
 
 @pytest.mark.parametrize(("body", "words"), [
+    ("    raise NotImplementedError\n", "press Check again"),
     ("    while True:\n        pass\n", "does a loop in it never end"),
     ("    return [0] * 10**10\n", "more memory than the browser gives"),
     ("    import js\n    return js.fetch('/')\n", "there is no js"),

@@ -2,24 +2,26 @@
 front page then links it.
 """
 
+import fnmatch
 import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 HIDDEN = '<p class="book-zip" hidden>'
-LEFT_OUT = (
-    "live",
-    "downloads",
+LEFT_OUT = (  # what can be had from the site, and is larger than all the rest
+    "downloads/*",
+    "live/model-*",
     "book.zip",
     "book.pdf",
-)  # the live models are larger than all the rest
+)
 TOP = "connection-bottlenecks"
 README = """The book works offline from a small server: in this folder run
 
     python -m http.server 8000 --bind 127.0.0.1
 
 and open http://127.0.0.1:8000. Opened as files, the pages can be read; exercises and search need the server.
-The live language model (100 MB) is not in this archive.
+The weights of the live language model (100 MB) are not in this archive: *Try it* shows its stored run. The small models
+of the course, and the page that trains one, work.
 """
 
 
@@ -31,7 +33,8 @@ def write(site: Path) -> Path:
         held.writestr(f"{TOP}/README.txt", README)
         for file in sorted(site.glob("**/*")):
             inside = file.relative_to(site)
-            if file.is_file() and inside.parts[0] not in LEFT_OUT and file != partial:
+            left_out = any(fnmatch.fnmatch(inside.as_posix(), each) for each in LEFT_OUT)
+            if file.is_file() and not left_out and file != partial:
                 held.write(file, f"{TOP}/{inside}")
     partial.replace(path)
     return path

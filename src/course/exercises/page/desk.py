@@ -446,7 +446,9 @@ def judged(source: str, file: str, call: str, names: dict) -> tuple[str, str]:
         return "absent", sentence.replace("NotInThisPage: ", "")
     if "raised MemoryError" in sentence or "index-sized integer" in sentence:
         return "wrong", TOO_MUCH
-    return ("right" if verdict.right else "empty" if verdict.untried else "wrong"), sentence
+    if verdict.untried:  # a page has no cells
+        return "empty", sentence.replace("run this cell again", "press Check again")
+    return "right" if verdict.right else "wrong", sentence
 
 
 TOO_MUCH = (
