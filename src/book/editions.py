@@ -307,8 +307,8 @@ def stale(page: Path, table: Path) -> list[str]:
 
 
 def state(table: Path) -> tuple[int, int, int, str]:
-    """Of the units of a page how many are translated, how many there are, how many have moved
-    since; and as of which commit.
+    """Return how many units of a page are translated, how many there are, how many have moved since,
+    and the commit of the translation.
     """
     free = optional(english(table))
     every = [e for e in current(table) if e.place not in free]

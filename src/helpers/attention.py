@@ -52,7 +52,7 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     """
     _check_square("mask", mask)
     if mask.dtype != torch.bool and not ((mask == 0) | (mask == 1)).all():
-        raise ValueError("mask must hold true and false (or 1 and 0) alone")
+        raise ValueError("mask must be boolean (or contain only 0 and 1)")
     allowed = compute.exact(mask)
     count = allowed.sum(1, keepdim=True)
     if (count == 0).any():

@@ -229,9 +229,7 @@ def label(ax: Axes, lines: list[Line2D] | None = None) -> None:
     for line in lines:
         points = [(x, y) for x, y in zip(*line.get_data(), strict=True) if math.isfinite(y)]
         if not points:
-            raise ValueError(
-                f"lines must have a point to write the label beside; {line.get_label()!r} has none"
-            )
+            raise ValueError(f"lines must have a point to label, but {line.get_label()!r} has none")
         height = ax.transAxes.inverted().transform(ax.transData.transform(points[-1]))[1]
         ends.append((height, points[-1], line))
     for height, point, line in sorted(ends, key=lambda end: end[0]):

@@ -151,7 +151,7 @@ def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> He
 def silence(
     pairs: Sequence[int], half: int, where: Bool[Tensor, "layers heads"] | None = None
 ) -> Callable[[int, str, Tensor], Tensor]:
-    """For `probe.patch_queries_and_keys`: these pairs of every query become 0, so they add nothing to any logit; `where`, or in all heads."""
+    """Return a patch for `probe.patch_queries_and_keys` that sets these pairs of every query to 0, in the heads of `where` or in all."""
     keep = torch.ones(2 * half)
     keep[list(pairs)] = 0
     keep = keep * keep.roll(half)

@@ -54,8 +54,8 @@ DRAWINGS = {
 
 
 class Drawing:
-    """What `show` returns: displays as the drawing, where HTML is shown, and else as its
-    description.
+    """A drawing, as `show` returns it: it displays as HTML, or as its description where there is no
+    HTML.
     """
 
     def __init__(self, name: str, body: str):

@@ -349,7 +349,7 @@ def controls(claim: Claim) -> dict[str, str]:
 
 
 def correction(measured: Found) -> str:
-    """What must be added to a claim that holds with a correction, from its rule; "" for the others."""
+    """Return the correction with which a claim holds, from its rule, or "" for other claims."""
     return measured.words if measured.verdict == CORRECTED else ""
 
 

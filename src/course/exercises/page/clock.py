@@ -28,7 +28,7 @@ class Limit:
 
 
 class Late(BaseException):
-    """A limit ran out. No `except Exception` of a learner's keeps it."""
+    """A time limit ran out. An `except Exception` in a learner's code does not catch it."""
 
     def __init__(self, limit: Limit):
         super().__init__()
