@@ -18,6 +18,14 @@ OF_TABLES = (  # those that read committed tables alone: measured again at once
     "the_reader_decides",
     "fast_pairs_serve_places",
     "the_condition_is_needed",
+    "two_hops_are_faster_where_leaves_are_read",
+    "attention_picks_the_leaf",
+    "resistance_beats_hops",
+    "new_edges_open",
+    "gtr_beats_random_edges",
+    "fosr_beats_random_edges",
+    "sdrf_beats_random_edges",
+    "training_makes_slashes",
 )
 
 

@@ -63,6 +63,66 @@ def orders_in_the_training_sets() -> Numbers:
     return {"most": most, "bits": (most - 1).bit_length(), "whole": whole}
 
 
+def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
+    """By run how early it fits (infinity: not at all) and how high it stands at the end, one order for both."""
+    fitted = table["ended"] == "fitted"
+    epochs = table["epochs"].where(fitted, math.inf)
+    return list(zip(epochs, 1 - table["best_train_accuracy"].astype(float), strict=True))
+
+
+@turn(
+    "two_hops_are_faster_where_leaves_are_read",
+    asked="width 64 in the place of 32 (star and star with a relay), and a learning rate three times as high (tree, too), two seeds each, 50 epochs",
+    survives=(
+        "in both every run at two hops fits earlier, or ends higher, than every run at three",
+        lambda near, far: all(max(near[name]) < min(far[name]) for name in near),
+    ),
+    turned=(
+        "in one of them most runs at three hops are as early as a run at two",
+        lambda near, far: any(
+            sum(each <= max(near[name]) for each in far[name]) > len(far[name]) / 2 for name in near
+        ),
+    ),
+    measured="{'; '.join(f'{name}: ' + ', '.join(f'{kind} {_outcomes(runs)}' for kind, runs in part.items()) for name, part in every.items())}",
+)
+def other_width_and_rate() -> Numbers:
+    """By set-up, how early and how high the runs at two hops (star) and at three (relay, tree) end."""
+    near, far, every = {}, {}, {}
+    for name, width, rate in (("width 64", 64, 0.001), ("rate 0.003", 32, 0.003)):
+        table = data.table("stars_varied")
+        table = table[
+            (table["width"] == width) & (table["rate"] == rate) & (table["depth"] == DEPTH)
+        ]
+        kinds = {kind: _until(part) for kind, part in table.groupby("kind", sort=False)}
+        near[name] = kinds["star"]
+        far[name] = kinds["star, a relay"] + kinds.get("gcn", [])
+        every[name] = {("tree" if kind == "gcn" else kind): runs for kind, runs in kinds.items()}
+    return {"near": near, "far": far, "every": every}
+
+
+def _outcomes(runs: list[tuple[float, float]]) -> str:
+    """Say of each run after how many epochs it was fitted, or how high it stood at the end."""
+    said = [f"{epochs:.0f}" if epochs < math.inf else f"{1 - left:.0%}" for epochs, left in runs]
+    return "/".join(said)
+
+
+@turn(
+    "attention_picks_the_leaf",
+    asked="six seeds at r = 5 with half the learning rate, 50 epochs",
+    survives=("most fit", lambda fitted: 2 * sum(fitted) > len(fitted)),
+    turned=("none fits", lambda fitted: not any(fitted)),
+    measured="{sum(fitted)} of {len(fitted)} fit; the others end at {', '.join(f'{x:.2f}' for x in rest) or 'none'}",
+)
+def more_seeds() -> Numbers:
+    """Which of six seeds of the attention layer fit at r = 5, and how high the others stand."""
+    table = data.table("stars_varied").query("kind == 'attention'")
+    fitted = table["ended"] == "fitted"
+    return {
+        "fitted": fitted.tolist(),
+        "rest": table["best_train_accuracy"].astype(float)[~fitted].tolist(),
+    }
+
+
 @turn(
     "walks_bound_the_jacobian",
     asked="other activations of slope at most one (tanh, |x|, leaky relu, sine) on thirty random graphs of 12 nodes",

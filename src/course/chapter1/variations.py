@@ -10,8 +10,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course.chapter1 import measures
-from course.evidence import significance
-from course.maths import rewiring
 from course.training import gnn
 from helpers import compute, data, graphs, require
 
@@ -161,70 +159,3 @@ def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) ->
         return network
 
     return _ends(make, width, seeds)
-
-
-class Averager(nn.Module):
-    """A residual GCN, H + relu(A H W) a layer, with a linear readout at every node."""
-
-    def __init__(self, graph: nx.Graph, layers: int, width: int):
-        super().__init__()
-        self.register_buffer("matrix", graphs.adjacency(graph, "symmetric").float())
-        self.enter = nn.Linear(1, width)
-        self.layers = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(layers))
-        self.leave = nn.Linear(width, 1)
-
-    def forward(self, x: Float[Tensor, "*batch n 1"]) -> Float[Tensor, "*batch n 1"]:
-        h = self.enter(x)
-        for layer in self.layers:
-            h = h + torch.relu(self.matrix @ layer(h))
-        return self.leave(h)
-
-
-def ranks_trained(graph: str, seed: int, steps: int, width: int = 16) -> dict[str, float | str]:
-    """Train a residual GCN to tell every node the mean of all inputs, and rank what its nodes feel of each other.
-
-    Layers: twice the diameter. The target weights all inputs alike, so that a network without over-squashing would
-    feel them alike.
-
-    Returns:
-        One row of data/ranks_trained.csv: the variance that it explains on new inputs, and Spearman's correlation of
-        the Jacobian with resistance, over all pairs and within pairs of equal hops.
-    """
-    network_of = _graph(graph)
-    layers = 2 * nx.diameter(network_of)
-    compute.seed(seed)
-    network = Averager(network_of, layers, width)
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-    for _ in range(steps):
-        x = torch.randn(32, len(network_of), 1)
-        loss = (network(x) - x.mean(1, keepdim=True)).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        optimizer.step()
-    x = torch.randn(256, len(network_of), 1)
-    with torch.no_grad():
-        left = (network(x) - x.mean(1, keepdim=True)).square().mean() * len(network_of)
-    felt = torch.stack(
-        [
-            torch.autograd.functional.jacobian(lambda y: network(y)[:, 0], one).squeeze(-1).abs()
-            for one in x[:16]
-        ]
-    ).mean(0)
-    pairs = ~torch.eye(len(network_of), dtype=torch.bool)
-    table = pd.DataFrame(
-        {
-            "heard": felt[pairs].double(),
-            "hops": measures.hops(network_of)[pairs].double(),
-            "resistance": -rewiring.effective_resistance(network_of)[pairs],
-        }
-    )
-    table["resistance"] = (table["resistance"] / table["resistance"].abs().max()).round(9)
-    over = significance.rank_correlation(table["resistance"], table["heard"])[0]
-    within = measures.correlation_within(table, "hops")
-    return {
-        "layers": layers,
-        "explained": f"{1 - float(left):.4f}",
-        "resistance": f"{over:.4f}",
-        "within hops": "" if math.isnan(within) else f"{within:.4f}",
-    }

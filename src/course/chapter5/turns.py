@@ -202,3 +202,44 @@ def other_frequencies() -> Numbers:
         reached[width, base] = float(min(weights))
         scale[width, base] = " and ".join(f"{x:.2g}" for x in scales)
     return {"reached": reached, "scale": scale}
+
+
+@turn(
+    "training_makes_slashes",
+    asked="each seed and offset by itself, and as a control decoders with the slowest quarter of the frequencies only, which hardly turn over 32 tokens",
+    survives=(
+        "each RoPE decoder is above 0.8, each one without positions and each control below 0.2",
+        lambda slash: (
+            min(slash["RoPE"]) > 0.8 and max(slash["NoPE"] + slash["slowest quarter"]) < 0.2
+        ),
+    ),
+    turned=(
+        "a RoPE decoder is below 0.2, or one without positions above 0.8",
+        lambda slash: min(slash["RoPE"]) < 0.2 or max(slash["NoPE"]) > 0.8,
+    ),
+    measured="offsets 1 and 4, five seeds: {'; '.join(f'{name} {min(each):.2f} to {max(each):.2f}' for name, each in slash.items())}",
+)
+def each_seed() -> Numbers:
+    """By spectrum, the slash of each decoder that was trained on offset 1 or 4 with the base 10,000."""
+    rows = data.table("slash_emergence").query("shared == 0 and base == 10_000")
+    names = ("RoPE", "NoPE", "slowest quarter")
+    return {"slash": {name: rows[rows.spectrum == name].slash.tolist() for name in names}}
+
+
+@turn(
+    "fast_pairs_are_noise_between_the_ends",
+    asked="three layers at each end left out in the place of one",
+    survives=(
+        "without the fastest quarter the layers between lose over half a nat in each text",
+        lambda cost: min(cost) > 0.5,
+    ),
+    turned=(
+        "they lose under a tenth of a nat in most texts",
+        lambda cost: sorted(cost)[len(cost) // 2] < 0.1,
+    ),
+    measured="the layers but three at each end lose {min(cost):.2f} to {max(cost):.2f} nats without the fastest quarter of their pairs ({len(cost)} texts)",
+)
+def three_at_each_end() -> Numbers:
+    """What the fastest quarter costs in all layers but three at each end, by text."""
+    rows = data.table("silenced_layers").query("heads == 'all but three at each end'")
+    return {"cost": rows[rows.sink == "silenced"].fastest.tolist()}
