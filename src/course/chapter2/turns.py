@@ -3,7 +3,6 @@
 import torch
 
 from course.chapter2 import claims, measures
-from course.evidence import significance
 from course.evidence.rules import Numbers
 from course.evidence.turns import turn
 from helpers import attention, data, models, probe
@@ -192,52 +191,3 @@ def _deeper(column: str) -> list[float]:
         for seed in range(3)
     ]
     return [float((table[column] / table["bound"]).max()) for table in tables]
-
-
-@turn(
-    "rollout_is_no_jacobian",
-    asked="deletion as the reference: how far the last state moves if a token's embedding becomes the mean embedding, five texts",
-    survives=(
-        "rollout is above the mask in most texts at a share kept of 0.9, as with the Jacobian",
-        lambda above: 2 * sum(above[0.9]) > len(above[0.9]),
-    ),
-    turned=(
-        "it is at or below the mask in each text at every share kept",
-        lambda above: not any(map(any, above.values())),
-    ),
-    measured="rank correlation with what deletion does: {'; '.join(f'share kept {kept:g}: rollout {means[kept]:.2f}, above the mask ({mask:.2f}) in {sum(each)} of {len(each)} texts' for kept, each in above.items())}",
-)
-def deleted_tokens() -> Numbers:
-    """By share kept, whether rollout ranks the tokens better than the mask alone where deletion is the reference, by text."""
-    model, above, means, masks = models.default(), {}, {}, []
-    chosen = list(measures.texts(model, measures.TOKENS).items())[:5]
-    truth = {name: _deleted(model, tokens) for name, tokens in chosen}
-    for kept in (0.5, 0.9):
-        found = []
-        for name, tokens in chosen:
-            rows = measures.influences(model, tokens, kept)
-            found.append(
-                [
-                    significance.rank_correlation(rows[what], truth[name])[0]
-                    for what in ("rollout", "mask alone")
-                ]
-            )
-        above[kept] = [rollout > mask for rollout, mask in found]
-        means[kept] = sum(rollout for rollout, _ in found) / len(found)
-        masks += [mask for _, mask in found]
-    return {"above": above, "means": means, "mask": sum(masks) / len(masks)}
-
-
-@torch.inference_mode()
-def _deleted(model: models.LanguageModel, tokens: torch.Tensor) -> torch.Tensor:
-    """How far the last hidden state of the last token moves if a token's embedding becomes the mean one, by token."""
-    table = model.model.get_input_embeddings()
-    plain = table(tokens[None].to(model.model.device))
-    changed = plain.repeat(len(tokens), 1, 1)
-    places = torch.arange(len(tokens))
-    changed[places, places] = table.weight.mean(0)
-    body = model.model.base_model
-    states = [
-        body(inputs_embeds=part).last_hidden_state[:, -1] for part in (plain, *changed.split(16))
-    ]
-    return (torch.cat(states[1:]) - states[0]).norm(dim=-1).double().cpu()
