@@ -25,6 +25,7 @@ NAMES = (
     "chrome",
 )
 MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
+WAIT = ["-o", "DPkg::Lock::Timeout=300"]  # seconds, while somebody else installs
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-first-run", "--font-render-hinting=none",
@@ -65,7 +66,7 @@ def install() -> str:
         sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
         ways += [
             [*sudo, "apt-get", "update", "-qq"],
-            *([*sudo, "apt-get", "install", "-y", "-qq", name] for name in NAMES[:2]),
+            *([*sudo, "apt-get", *WAIT, "install", "-y", "-qq", name] for name in NAMES[:2]),
         ]
     for way in ways:
         print(f"no Chromium here; trying: {' '.join(way[-3:])}", flush=True)
