@@ -117,7 +117,7 @@ def made_by_the_build(text: str, name: str) -> str:
             return "\n\n".join(map(questions.markdown, rows[found[2]]))
         return f"*This part is made when the book is built: see [the page]({name}.html).*"
 
-    return re.sub(r"^```\{([\w-]+)\} *([^\n]*)\n+```$", replaced, text, flags=re.M)
+    return re.sub(r"^```\{([\w-]+)\} *([^\n]*)\n(?::[^\n]*\n|\n)*```$", replaced, text, flags=re.M)
 
 
 def markdown(name: str, path: Path, root: Path = ROOT) -> str:
