@@ -55,18 +55,18 @@ def machine() -> str:
     kind = sorted(
         {line for line in lines if re.match(r"vendor_id|cpu family|flags|Features", line)}
     )
-    asked = [
+    settings = [
         f"{name}={os.environ.get(name)}"
         for name in ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")
     ]
-    found = [
+    values = [
         *sys.version_info[:2],
         importlib.metadata.version("torch"),
         platform.machine(),
         *kind,
-        *asked,
+        *settings,
     ]
-    return "\n".join(map(str, found))
+    return "\n".join(map(str, values))
 
 
 def files(code: str, source: Path = SOURCE) -> list[Path]:
@@ -82,28 +82,32 @@ def files(code: str, source: Path = SOURCE) -> list[Path]:
     True
     """
     modules: set[str] = set()
-    there = frozenset(_every_module(source)), frozenset(_every_table(source))
-    names, read = _reads(code, "", source, there)
-    waiting, found, named = list(names), set(read), set()
+    existing = frozenset(_every_module(source)), frozenset(_every_table(source))
+    names, read = _reads(code, "", source, existing)
+    waiting, reached, named = list(names), set(read), set()
     while waiting:
         name = waiting.pop()
         path = _path(name, source)
         if name in modules or path is None:
             continue
         modules.add(name)
-        found.add(path)
+        reached.add(path)
         here = name
         if path.name == "__init__.py":
-            found |= set(_beside(path.parent))
+            reached |= set(_beside(path.parent))
         else:
             here = name.rpartition(".")[0]
         names, read = _reads(
-            path.read_text(), here, source, there, DYNAMIC - {"exec"} if name == REPAIR else DYNAMIC
+            path.read_text(),
+            here,
+            source,
+            existing,
+            DYNAMIC - {"exec"} if name == REPAIR else DYNAMIC,
         )
         waiting += names
         named |= {(path.parent, name) for name in _toml(path.read_text())}
         if name != "helpers.data":  # that one reads tables for others, which name them
-            found |= read
+            reached |= read
     rooms = {name.rpartition(".")[2] for name in modules}
     for path in (path for name in PACKAGES for path in (source / name).rglob("*.toml")):
         own = (
@@ -116,8 +120,8 @@ def files(code: str, source: Path = SOURCE) -> list[Path]:
             if path.parent == folder or "/" in name or "*" not in name
         )
         if own and any(map(path.match, near)):
-            found.add(path)
-    return sorted(found)
+            reached.add(path)
+    return sorted(reached)
 
 
 def key(code: str, *more: str, source: Path = SOURCE) -> str:
@@ -175,16 +179,16 @@ def _content(path: Path) -> bytes:
 @lru_cache(maxsize=1024)
 def _toml(code: str) -> set[str]:
     """Names of tables in TOML that the code names, with a star for what it computes of one."""
-    found, inner = set(), set()
+    names, inner = set(), set()
     for node, parent in _parents("\n".join(code.splitlines())).items():
         if isinstance(node, ast.JoinedStr):
             inner.update(node.values)
-            found.add("".join(_text(part) or "*" for part in node.values))
+            names.add("".join(_text(part) or "*" for part in node.values))
         elif not isinstance(parent, ast.Expr) and node not in inner:
-            found.add(_text(node))
+            names.add(_text(node))
     return {
         name if name != ".toml" else "*.toml"
-        for name in found
+        for name in names
         if re.fullmatch(r"[\w*./-]*\.toml", name)
     }
 
@@ -286,7 +290,7 @@ def _tables_read(
     parents: Mapping[ast.AST, ast.AST], aliases: dict[str, str], source: Path
 ) -> set[Path]:
     """Files of the data folder that the code names, or all of them where it computes the name."""
-    home, found = tables(source), set()
+    home, read = tables(source), set()
     module = "helpers.data"
     # the last part of what may mean one of the two functions
     short = {"table", "folder"} | {
@@ -316,19 +320,19 @@ def _tables_read(
                 and call.args
                 and _text(call.args[0])
             )
-            found |= inside(home / f"{literal}.csv" if literal else home)
+            read |= inside(home / f"{literal}.csv" if literal else home)
         elif last in short and meant(node) == f"{module}.folder":
             call = parents.get(node)
             step = parents.get(call)
             literal = isinstance(step, ast.BinOp) and step.left is call and _text(step.right)
-            found |= inside(home / literal if literal else home)
+            read |= inside(home / literal if literal else home)
         elif text := _text(node):
             mention = re.search(r"(?:^|/)data/(\S*)$", text)
             if mention and not isinstance(
                 parents.get(node), ast.Expr
             ):  # a bare string is a docstring
-                found |= inside(home / mention[1])
-    return found
+                read |= inside(home / mention[1])
+    return read
 
 
 def _text(node: ast.AST) -> str:

@@ -87,10 +87,10 @@ def stored(path: str | Path) -> dict:
     """
     path = _path(path)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _path(path: str | Path) -> Path:

@@ -11,12 +11,12 @@ import jinja2
 
 def template(path: Path, filters: Mapping[str, Callable] = {}, **names: Any) -> jinja2.Template:
     """The template of a file; `names` are known in all of its macros."""
-    found = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(path.parent),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= filters
-    found.globals |= names
-    return found.get_template(path.name)
+    environment.filters |= filters
+    environment.globals |= names
+    return environment.get_template(path.name)

@@ -194,7 +194,7 @@ class Claim(NamedTuple):
         is about one.
         """
         numbers = self.function(*model)
-        told = worded(
+        sentence = worded(
             self.measured, {**vars(sys.modules[self.module]), "model": called(*model), **numbers}
         )
         verdict, words, compared = self.rule.decide(numbers)
@@ -202,7 +202,7 @@ class Claim(NamedTuple):
         if not model:  # the committed tables are of the embedded one
             of_nothing |= null_controls.of_tables(self.rule, self.function)
         return Found(
-            told,
+            sentence,
             verdict,
             numbers.get("numbers", {}),
             words,
@@ -228,31 +228,31 @@ def read(table: Path, module: ModuleType) -> dict[str, Claim]:
         ValueError: `shown` names no page and heading, a part is no claim of the table, or a row has
             no rule, or a rule of the module no row.
     """
-    found = {}
+    claims_of = {}
     for name, row in tomllib.loads(table.read_text()).items():
         row["source"] = getattr(sources, row.get("source", "COURSE"))
         row["parts"] = tuple(row.get("parts", ()))
-        given = row.pop("given", {})
+        wording = row.pop("given", {})
         if not row["shown"][:1].isdigit() or not row["shown"].partition("#")[2]:
             raise ValueError(f"shown must be '<chapter>/<page>#<heading>', not {row['shown']!r}")
         if not row["parts"]:
             if name not in RULES or RULES[name].function.__module__ != module.__name__:
                 raise ValueError(f"{name} must have a rule in {module.__name__}, and there is none")
             function = RULES[name].function
-            row["function"] = functools.partial(function, **given) if given else function
-        found[name] = Claim(name=name, **row)
-    for each in found.values():
-        if missing := set(each.parts) - set(found):
+            row["function"] = functools.partial(function, **wording) if wording else function
+        claims_of[name] = Claim(name=name, **row)
+    for each in claims_of.values():
+        if missing := set(each.parts) - set(claims_of):
             raise ValueError(
                 f"parts of {each.name} must be claims of {table.name}, not {sorted(missing)}"
             )
     if idle := {
         name for name, each in RULES.items() if each.function.__module__ == module.__name__
-    } - set(found):
+    } - set(claims_of):
         raise ValueError(
             f"rules of {module.__name__} must have rows in {table.name}: {sorted(idle)}"
         )
-    return found
+    return claims_of
 
 
 def together(verdicts: Iterable[str]) -> str:
@@ -265,8 +265,8 @@ def together(verdicts: Iterable[str]) -> str:
     >>> together(["holds", "holds with a correction"]), together(["holds", "does not hold here"])
     ('holds with a correction', 'does not hold here')
     """
-    given = list(verdicts)
-    if FAILS in given or {*given} == {HOLDS}:
-        return FAILS if FAILS in given else HOLDS
-    undecided = [each for each in given if each not in (HOLDS, CORRECTED)]
-    return CORRECTED if 2 * len(undecided) < len(given) else max(undecided, key=undecided.count)
+    known = list(verdicts)
+    if FAILS in known or {*known} == {HOLDS}:
+        return FAILS if FAILS in known else HOLDS
+    undecided = [each for each in known if each not in (HOLDS, CORRECTED)]
+    return CORRECTED if 2 * len(undecided) < len(known) else max(undecided, key=undecided.count)

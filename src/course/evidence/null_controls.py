@@ -40,8 +40,8 @@ def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
     Where no order of the evidence changes the verdict, order plays no part, and flat, shuffled and
     reversed say nothing.
     """
-    here, asked = rule.decide(numbers).verdict, _asked(rule, numbers)
-    found = {}
+    usual, compared = rule.decide(numbers).verdict, _asked(rule, numbers)
+    outcomes = {}
     if rule.nothing is not None:
         words, made = rule.nothing
         made = (
@@ -49,32 +49,36 @@ def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
             if callable(made)
             else made
         )
-        found[words] = rule.decide({**numbers, **made}).verdict
+        outcomes[words] = rule.decide({**numbers, **made}).verdict
     draws = (
         [random.Random(seed) for seed in range(SHUFFLES)] if rule.holds else []
     )  # cases of `each` have no order
     shuffles = [
-        _said(rule, numbers, {name: _walk(x, _shuffle(draw)) for name, x in asked.items()})
+        _said(rule, numbers, {name: _walk(x, _shuffle(draw)) for name, x in compared.items()})
         for draw in draws
     ]
     back = _said(
-        rule, numbers, {name: _walk(x, lambda values: values[::-1]) for name, x in asked.items()}
+        rule, numbers, {name: _walk(x, lambda values: values[::-1]) for name, x in compared.items()}
     )
-    if draws and {*shuffles, back} - {here, None}:
-        found[FLAT] = _said(rule, numbers, {name: _walk(x, _flat) for name, x in asked.items()})
-        held = [each for each in shuffles if each]
-        found[SHUFFLED] = HOLDS if 2 * held.count(HOLDS) > len(held) else FAILS if held else None
-        found[REVERSED] = back
-    if (exchanged := _exchanged(asked, inside=rule.holds is not None)) is not None:
-        found[EXCHANGED] = _said(rule, numbers, exchanged)
+    if draws and {*shuffles, back} - {usual, None}:
+        outcomes[FLAT] = _said(
+            rule, numbers, {name: _walk(x, _flat) for name, x in compared.items()}
+        )
+        usable = [each for each in shuffles if each]
+        outcomes[SHUFFLED] = (
+            HOLDS if 2 * usable.count(HOLDS) > len(usable) else FAILS if usable else None
+        )
+        outcomes[REVERSED] = back
+    if (exchanged := _exchanged(compared, inside=rule.holds is not None)) is not None:
+        outcomes[EXCHANGED] = _said(rule, numbers, exchanged)
     shorter = _said(
         rule,
         numbers,
-        {name: _walk(x, lambda values: values[:-1], whole=True) for name, x in asked.items()},
+        {name: _walk(x, lambda values: values[:-1], whole=True) for name, x in compared.items()},
     )
-    if shorter not in (None, here):
-        found[SHORTER] = shorter
-    return {words: verdict for words, verdict in found.items() if verdict}
+    if shorter not in (None, usual):
+        outcomes[SHORTER] = shorter
+    return {words: verdict for words, verdict in outcomes.items() if verdict}
 
 
 def of_tables(rule: Rule, function: Callable[[], Numbers]) -> dict[str, str]:
@@ -116,18 +120,18 @@ def dealt(
     real = data.table
 
     def table(name: str) -> pd.DataFrame:
-        found = real(name)
+        frame = real(name)
         if name not in tables:
-            return found
+            return frame
         column, *within = tables[name]
         draw = np.random.default_rng(seed)
-        groups = found.groupby(within, dropna=False)[column] if within else None
+        groups = frame.groupby(within, dropna=False)[column] if within else None
         mixed = (
             groups.transform(lambda part: draw.permutation(part.to_numpy()))
             if within
-            else draw.permutation(found[column].to_numpy())
+            else draw.permutation(frame[column].to_numpy())
         )
-        return found.assign(**{column: mixed})
+        return frame.assign(**{column: mixed})
 
     with mock.patch.object(data, "table", table), _without_memory(function):
         yield
@@ -140,17 +144,17 @@ def _without_memory(function: Callable | None) -> Iterator[None]:
     """
     home = getattr(inspect.unwrap(getattr(function, "func", function)), "__module__", None)
     names = {home, f"{home.rpartition('.')[0]}.measures"} if home else set()
-    kept = []
+    caches = []
     for module in filter(None, map(sys.modules.get, names)):
         for name, value in vars(module).items():
             if hasattr(value, "cache_clear"):
-                kept.append((module, name, value))
-    for module, name, value in kept:
+                caches.append((module, name, value))
+    for module, name, value in caches:
         setattr(module, name, value.__wrapped__)
     try:
         yield
     finally:
-        for module, name, value in kept:
+        for module, name, value in caches:
             setattr(module, name, value)
 
 

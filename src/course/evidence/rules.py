@@ -90,11 +90,13 @@ class Threshold(float):
         return -self + other
 
     def _compare(self, other: Any, name: str, asked: str) -> Any:
-        seen = _compared.get()
-        if seen is not None and self.scale:
+        comparisons = _compared.get()
+        if comparisons is not None and self.scale:
             values = np.asarray(other, dtype=float).reshape(-1)
             asked = asked if self.scale > 0 else {"above": "below", "below": "above"}[asked]
-            seen.append(Compared("", asked, self.of, ((values - self.shift) / self.scale).tolist()))
+            comparisons.append(
+                Compared("", asked, self.of, ((values - self.shift) / self.scale).tolist())
+            )
         plain = float(self)
         if isinstance(other, float | int):
             return getattr(float, name)(plain, float(other))
@@ -129,10 +131,10 @@ class Compared(NamedTuple):
 @contextmanager
 def compared() -> Iterator[list[Compared]]:
     """Collect what is compared with marks inside."""
-    seen: list[Compared] = []
-    token = _compared.set(seen)
+    comparisons: list[Compared] = []
+    token = _compared.set(comparisons)
     try:
-        yield seen
+        yield comparisons
     finally:
         _compared.reset(token)
 
@@ -188,18 +190,18 @@ class Rule(NamedTuple):
     @property
     def text(self) -> str:
         """Return the rule as a reader reads it."""
-        said = {name: sentence for name, (sentence, _) in self.conditions.items()}
+        sentences = {name: sentence for name, (sentence, _) in self.conditions.items()}
         parts = (
-            [f"holds if {said['holds']}"]
+            [f"holds if {sentences['holds']}"]
             if self.holds
-            else [f"holds if in every case {said['each']}"]
+            else [f"holds if in every case {sentences['each']}"]
         )
         if self.part:
-            parts.append(f"in part, if {said['part']}")
+            parts.append(f"in part, if {sentences['part']}")
         if self.against:
             parts.append(
                 f"with a correction, if in more cases than a coin gives and in none this: "
-                f"{said['against']}"
+                f"{sentences['against']}"
             )
         words = {
             "enough": "too little evidence",
@@ -207,7 +209,9 @@ class Rule(NamedTuple):
             "able": "this model cannot decide",
             "decided": "open",
         }
-        parts += [f"{words[name]} unless {said[name]}" for name in ASKED_FIRST if name in said]
+        parts += [
+            f"{words[name]} unless {sentences[name]}" for name in ASKED_FIRST if name in sentences
+        ]
         return "; ".join(parts)
 
     def ask(self, condition: str, numbers: Numbers) -> Any:
@@ -225,7 +229,7 @@ class Rule(NamedTuple):
 
     def decide(self, numbers: Numbers) -> Decision:
         """Return the verdict that follows from these numbers, weakest evidence first."""
-        seen: list[Compared] = []
+        comparisons: list[Compared] = []
 
         def ask(condition: str) -> Any:
             with compared() as here:
@@ -235,13 +239,15 @@ class Rule(NamedTuple):
                     if condition not in ("each", "against")
                     else [bool(one) for one in answer]
                 )
-            seen.extend(one._replace(condition=condition) for one in here)
+            comparisons.extend(one._replace(condition=condition) for one in here)
             return answer
 
         cells = ask("each") if self.each else []
         for condition, verdict in ASKED_FIRST.items():
             if condition in self.conditions and not ask(condition):
-                return Decision(verdict, f"not so: {self.conditions[condition][0]}", joined(seen))
+                return Decision(
+                    verdict, f"not so: {self.conditions[condition][0]}", joined(comparisons)
+                )
         if self.each:
             against = ask("against") if self.against else [not one for one in cells]
             verdict, words = (
@@ -250,16 +256,16 @@ class Rule(NamedTuple):
             )
             words = "no case was measured" if not cells else "" if verdict == HOLDS else words
             words += f"; the other way in {sum(against)}" if sum(against) else ""
-            seen += (
+            comparisons += (
                 Compared(AGREE, "above", stats.binom.isf(0.05, len(cells), 0.5), [sum(cells)]),
                 Compared(OTHERWISE, "below", 1, [sum(against)]),
             )
-            return Decision(verdict, words, joined(seen))
+            return Decision(verdict, words, joined(comparisons))
         if ask("holds"):
-            return Decision(HOLDS, "", joined(seen))
+            return Decision(HOLDS, "", joined(comparisons))
         if self.part and ask("part"):
-            return Decision(CORRECTED, f"only this: {self.part[0]}", joined(seen))
-        return Decision(FAILS, f"not so: {(self.part or self.holds)[0]}", joined(seen))
+            return Decision(CORRECTED, f"only this: {self.part[0]}", joined(comparisons))
+        return Decision(FAILS, f"not so: {(self.part or self.holds)[0]}", joined(comparisons))
 
 
 def joined(seen: Iterable[Compared]) -> list[Compared]:
@@ -358,8 +364,8 @@ def rule(
     """
 
     def register(function: Callable[..., Numbers]) -> Callable[..., Numbers]:
-        made = Rule(function, **conditions)
-        if (made.holds is None) == (made.each is None) or (made.part and made.each):
+        new = Rule(function, **conditions)
+        if (new.holds is None) == (new.each is None) or (new.part and new.each):
             raise ValueError(
                 f"the rule of {names or function.__name__} must have holds, and perhaps part, or "
                 f"each"
@@ -367,7 +373,7 @@ def rule(
         for name in names or (function.__name__,):
             if name in RULES:
                 raise ValueError(f"{name} must have one rule, and has two")
-            RULES[name] = made
+            RULES[name] = new
         return function
 
     return register

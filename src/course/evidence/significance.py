@@ -18,16 +18,16 @@ LARGEST = 1e150  # whose square is a number
 
 def _numbers(name: str, values: object, least: int = 1) -> np.ndarray:
     try:
-        found = np.asarray(values, dtype=float)
+        array = np.asarray(values, dtype=float)
     except (TypeError, ValueError, RuntimeError, OverflowError):
-        found = np.empty((0, 0))
-    bad = found.ndim != 1 or len(found) < least or not np.isfinite(found).all()
-    if bad or np.abs(found).max(initial=0) > LARGEST:
+        array = np.empty((0, 0))
+    bad = array.ndim != 1 or len(array) < least or not np.isfinite(array).all()
+    if bad or np.abs(array).max(initial=0) > LARGEST:
         raise ValueError(
             f"{name} must be at least {least} finite numbers, one after another, not "
             f"{require.brief(values)}"
         )
-    return found
+    return array
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
@@ -37,13 +37,13 @@ def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float
     >>> [round(x, 3) for x in interval([1.0, 2.0, 3.0])]
     [2.0, -0.484, 4.484]
     """
-    found = _numbers("values", values)
+    sample = _numbers("values", values)
     if not 0 < require.number("level", level) < 1:
         raise ValueError(f"level must be between 0 and 1, not {level}")
-    mean, error = float(found.mean()), standard_error(found)
-    if len(found) < 2:
+    mean, error = float(sample.mean()), standard_error(sample)
+    if len(sample) < 2:
         return mean, math.nan, math.nan
-    half = error * float(stats.t.ppf((1 + level) / 2, len(found) - 1))
+    half = error * float(stats.t.ppf((1 + level) / 2, len(sample) - 1))
     return mean, mean - half, mean + half
 
 
@@ -53,8 +53,8 @@ def standard_error(values: Sequence[float]) -> float:
     >>> round(standard_error([1.0, 2.0, 3.0]), 4)
     0.5774
     """
-    found = _numbers("values", values)
-    return float(found.std(ddof=1) / math.sqrt(len(found))) if len(found) > 1 else math.nan
+    sample = _numbers("values", values)
+    return float(sample.std(ddof=1) / math.sqrt(len(sample))) if len(sample) > 1 else math.nan
 
 
 def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -72,8 +72,8 @@ def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tup
         )
     if not 0 < require.number("confidence", confidence) < 1:
         raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
-    found = stats.binomtest(successes, trials).proportion_ci(confidence, "wilson")
-    return float(found.low), float(found.high)
+    bounds = stats.binomtest(successes, trials).proportion_ci(confidence, "wilson")
+    return float(bounds.low), float(bounds.high)
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
@@ -117,11 +117,11 @@ def holm(p: Sequence[float]) -> list[float]:
     values = _numbers("p", p, 0)
     if ((values < 0) | (values > 1)).any():
         raise ValueError(f"p must be numbers from 0 to 1, not {require.brief(p)}")
-    order, found, worst = np.argsort(values), [1.0] * len(values), 0.0
+    order, adjusted, worst = np.argsort(values), [1.0] * len(values), 0.0
     for rank, place in enumerate(order):
         worst = max(worst, min(1.0, (len(values) - rank) * float(values[place])))
-        found[place] = worst
-    return found
+        adjusted[place] = worst
+    return adjusted
 
 
 def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
@@ -139,5 +139,5 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, flo
     left, right = (np.array([float(f"{value:.9g}") for value in side]) for side in (left, right))
     if len(set(left)) < 2 or len(set(right)) < 2:
         return 0.0, 1.0
-    found = stats.spearmanr(left, right)
-    return float(found.statistic), float(found.pvalue) if len(left) > 2 else 1.0
+    correlation = stats.spearmanr(left, right)
+    return float(correlation.statistic), float(correlation.pvalue) if len(left) > 2 else 1.0
