@@ -241,7 +241,12 @@ def race_differential_retrieves() -> Numbers:
         .query("task == 'retrieval'")
         .set_index("entry")
     )
-    right = data.table("race_pairs").groupby("entry")[["first_score_128", "end_score_128"]].mean()
+    right = (
+        data.table("race_pairs")
+        .query("rate == 0.005")
+        .groupby("entry")[["first_score_128", "end_score_128"]]
+        .mean()
+    )
     names = {"differential": "differential", "half": entries.HALF}
     stops = {short: right.loc[name].tolist() for short, name in names.items()}
     return _judged(found.loc[entries.HYPOTHESES["H4"][1]], "better") | {"stops": stops}
@@ -257,7 +262,7 @@ def race_differential_retrieves() -> Numbers:
     nothing=("intervals around 1", lambda noises: {"noises": noises.assign(low=0.9, high=1.1)}),
 )
 def race_subtraction_raises_signal_over_noise() -> Numbers:
-    pairs = data.table("race_pairs").query("entry == 'differential'")
+    pairs = data.table("race_pairs").query("entry == 'differential' and rate == 0.005")
     output = pairs[["first_output", "end_output"]]
     return {"noises": comparison.noises(), "output": output.mean().tolist(), "runs": len(pairs)}
 
