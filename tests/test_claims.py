@@ -11,7 +11,7 @@ import pytest
 from expected import EVIDENCE, EXPECTED
 
 from course import scorecard
-from course.evidence import claims, null_controls, sources, turns
+from course.evidence import claims, null_controls, null_tables, sources, turns
 from course.evidence.claims import together
 from course.evidence.rules import (
     AGREE,
@@ -379,14 +379,14 @@ DEALT = [name for name, claim in CLAIMS.items() if claim.rule.dealt]
 def test_runs_under_dealt_labels_do_not_reach_the_verdict(name):
     """What a rule says of runs whose labels mean nothing, it may not say of the runs."""
     asked, function = CLAIMS[name].rule, CLAIMS[name].function
-    found = null_controls.of_tables(asked, function)
-    assert list(found) == [null_controls.DEALT]
+    found = null_tables.of_tables(asked, function)
+    assert list(found) == [null_tables.DEALT]
     assert not null_controls.wrong(found, asked.decide(function()).verdict)
 
 
 def test_dealt_labels_stay_inside_their_groups_and_end_with_the_block():
     plain = data.table("clamped_smollm2")
-    with null_controls.dealt({"clamped_smollm2": ("change", "text")}, 1):
+    with null_tables.dealt({"clamped_smollm2": ("change", "text")}, 1):
         mixed = data.table("clamped_smollm2")
     assert not mixed.change.equals(plain.change)
     for text, part in plain.groupby("text"):

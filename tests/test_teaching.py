@@ -223,7 +223,7 @@ def test_a_heading_that_the_page_quotes_exists(root):
         r"```.*?```", "", (root / "chapters/teaching-chapters.md").read_text(), flags=re.S
     )
     pages = "".join(path.read_text() for path in root.glob("chapters/[1-9]*/*.ipynb"))
-    quoted = re.findall(r'page under "([^"]+)"', told)
+    quoted = re.findall(r'page (?:under|at) "([^"]+)"', told)
     assert quoted
     assert [heading for heading in quoted if f"# {heading}" not in pages] == []
 

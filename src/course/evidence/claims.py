@@ -94,7 +94,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from course import worded
-from course.evidence import null_controls, sources
+from course.evidence import null_controls, null_tables, sources
 from course.evidence.rules import (  # noqa: F401  whoever reads a claim finds its verdicts here
     CORRECTED,
     FAILS,
@@ -200,7 +200,7 @@ class Claim(NamedTuple):
         verdict, words, compared = self.rule.decide(numbers)
         of_nothing = null_controls.verdicts(self.rule, numbers)
         if not model:  # the committed tables are of the embedded one
-            of_nothing |= null_controls.of_tables(self.rule, self.function)
+            of_nothing |= null_tables.of_tables(self.rule, self.function)
         return Found(
             sentence,
             verdict,

@@ -3,33 +3,28 @@
 Five nulls are made from the measured numbers themselves: arrays flat at their mean, shuffled,
 reversed; groups exchanged; each array a case shorter. `nothing` of a rule is the sixth, what a
 network without training, a coin or an equal share would give. The seventh acts on the committed
-table behind the numbers: `dealt` of a rule names its label, which is dealt out anew among the runs
-before the claim is measured again. A rule that holds of nothing is wrong, unless its `null` says
-why it may. For a language model there is one more: the same network with random weights.
+table behind the numbers (`course.evidence.null_tables`). A rule that holds of nothing is wrong,
+unless its `null` says why it may. For a language model there is one more: the same network with
+random weights.
 """
 
 import copy
 import inspect
 import random
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pandas as pd
 import torch
 
 from course.evidence.rules import CORRECTED, FAILS, HOLDS, Numbers, Rule
-from helpers import compute, data, require
+from helpers import compute, require
 from helpers.models import LanguageModel
 
 FLAT, SHUFFLED, REVERSED = "flat at their mean", "shuffled", "reversed"
 EXCHANGED, SHORTER = "groups exchanged", "one case less"
-DEALT = "labels dealt out anew among the runs"
-SHUFFLES, DEALS = 9, 5
+SHUFFLES = 9
 
 Change = Callable[[list], list]
 
@@ -79,83 +74,6 @@ def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
     if shorter not in (None, usual):
         outcomes[SHORTER] = shorter
     return {words: verdict for words, verdict in outcomes.items() if verdict}
-
-
-def of_tables(rule: Rule, function: Callable[[], Numbers]) -> dict[str, str]:
-    """Return the most frequent verdict of a claim after its labels were shuffled, or {} if
-    `dealt` names no labels.
-
-    A draw that leaves no case to measure the claim on is left out.
-    """
-    if not rule.dealt:
-        return {}
-    verdicts_ = []
-    for seed in range(DEALS):
-        with dealt(rule.dealt, seed, function):
-            try:
-                verdicts_.append(rule.decide(function()).verdict)
-            except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
-                continue
-    return {DEALT: Counter(verdicts_).most_common(1)[0][0]} if verdicts_ else {}
-
-
-@contextmanager
-def dealt(
-    tables: Mapping[str, Sequence[str]], seed: int, function: Callable | None = None
-) -> Iterator[None]:
-    """Let `data.table` give some tables with one column dealt out anew, inside groups of rows.
-
-    Args:
-        tables: by table the column, and after it the columns whose values make the groups.
-        seed: of the draw.
-        function: what reads them; what its module and the chapter's measures remember is not asked
-            meanwhile.
-
-    >>> with dealt({"clamped_smollm2": ("change", "text")}, 0):
-    ...     mixed = data.table("clamped_smollm2")
-    >>> plain = data.table("clamped_smollm2")
-    >>> mixed.sink.equals(plain.sink), mixed.change.equals(plain.change)
-    (True, False)
-    """
-    real = data.table
-
-    def table(name: str) -> pd.DataFrame:
-        frame = real(name)
-        if name not in tables:
-            return frame
-        column, *within = tables[name]
-        draw = np.random.default_rng(seed)
-        groups = frame.groupby(within, dropna=False)[column] if within else None
-        mixed = (
-            groups.transform(lambda part: draw.permutation(part.to_numpy()))
-            if within
-            else draw.permutation(frame[column].to_numpy())
-        )
-        return frame.assign(**{column: mixed})
-
-    with mock.patch.object(data, "table", table), _without_memory(function):
-        yield
-
-
-@contextmanager
-def _without_memory(function: Callable | None) -> Iterator[None]:
-    """Let cached functions of a function's module, and of the measures beside it, be measured again
-    meanwhile.
-    """
-    home = getattr(inspect.unwrap(getattr(function, "func", function)), "__module__", None)
-    names = {home, f"{home.rpartition('.')[0]}.measures"} if home else set()
-    caches = []
-    for module in filter(None, map(sys.modules.get, names)):
-        for name, value in vars(module).items():
-            if hasattr(value, "cache_clear"):
-                caches.append((module, name, value))
-    for module, name, value in caches:
-        setattr(module, name, value.__wrapped__)
-    try:
-        yield
-    finally:
-        for module, name, value in caches:
-            setattr(module, name, value)
 
 
 def wrong(found: Mapping[str, str], verdict: str = HOLDS) -> list[str]:

@@ -73,7 +73,7 @@ def train(
     if not (isinstance(seconds, float) and seconds == math.inf):
         require.number("seconds", seconds, above=0)
     require.integer("epochs", epochs, 1)
-    require.number("rate", rate, above=0)
+    require.number("rate", rate, above=0, most=1)
     return _epochs(
         network, task, seconds, epochs, torch.Generator().manual_seed(require.seed(seed)), rate
     )
