@@ -217,11 +217,13 @@ def exchanged(
     return made.eval()
 
 
-def untrained(model: Decoder) -> Decoder:
-    """The same parts with new weights, drawn as PyTorch draws them."""
+def untrained(model: Decoder, seed: int = 0) -> Decoder:
+    """Return the same parts with new weights, drawn as PyTorch draws them from a seed."""
     made = copy.deepcopy(model)
-    for each in made.modules():
-        getattr(each, "reset_parameters", lambda: None)()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(require.seed(seed))
+        for each in made.modules():
+            getattr(each, "reset_parameters", lambda: None)()
     return made
 
 
