@@ -27,9 +27,10 @@ from book.pages import ROOT
 FILE = "chapters/plans/questions.toml"
 MINUTES, A_MARK = 60, 2  # of a paper, and of a mark
 HOW = """\
-Each part is given whole or not at all, in any words that say it. A value that follows correctly from a slip that is
-written down earns its own mark. A sentence that contradicts a part takes its mark away. An answer that names a control, and
-the result of it that would refute the answer, earns one mark more, up to the question's own."""
+Each part is given whole or not at all, in any words that say it. A slip costs the part in which it is made. A value of
+another part that follows correctly from a slip that is written down earns its own mark. A sentence that contradicts a part
+takes its mark away. An answer that names a control, and the result of it that would refute the answer, earns one mark more,
+up to the question's own, unless the question itself asks for controls."""
 CHAPTERS = range(1, 8)
 KINDS = ("compute", "explain", "control")
 
