@@ -2,6 +2,10 @@
 one run.
 
 python benchmarks/attention.py --lengths 2048 8192 --peer-to 2048 --threads 2
+python benchmarks/attention.py --lengths 2048 8192 32768 --layers 2 --only-scores
+
+With `--layers` the model keeps its first layers alone, and may read longer texts than it was
+trained on: for times, which are those of a layer times their number.
 
 Each measurement runs in a process of its own, whose peak memory the operating system tells.
 "logsumexp" is `head_scores`, "by rows" the same with a token hidden from nobody, which takes blocks
@@ -50,11 +54,21 @@ def plain(model: models.LanguageModel, ids: torch.Tensor) -> torch.Tensor:
     return model.model(ids[None], use_cache=False, logits_to_keep=1).logits
 
 
-def measure(part: str, n: int, probes: int, repeats: int) -> dict:
+def keep_layers(model: models.LanguageModel, count: int, n: int) -> None:
+    """Cut a decoder after its first layers, and let it read n tokens, in place."""
+    network = model.model.base_model
+    network.layers = network.layers[:count]
+    model.model.config.num_hidden_layers = count
+    model.model.config.max_position_embeddings = n
+
+
+def measure(part: str, n: int, probes: int, repeats: int, layers: int) -> dict:
     """Seconds (the best of some runs) and peak memory in GB, in this process; for sensitivities
     the norms too.
     """
     model = models.load(device="cpu")
+    if layers:
+        keep_layers(model, layers, n)
     ids = tokens(model, n)
     call = {
         "logsumexp": lambda: probe.head_scores(model, ids),
@@ -95,6 +109,7 @@ def apart(part: str, n: int, options: argparse.Namespace) -> dict:
         str(options.threads),
     ]
     command += ["--probes", str(options.probes), "--repeats", str(options.repeats)]
+    command += ["--layers", str(options.layers)]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
@@ -111,17 +126,18 @@ def main() -> None:
     parser.add_argument("--probes", type=int, default=52)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--layers", type=int, default=0, help="the first ones alone; 0: all")
+    parser.add_argument("--only-scores", action="store_true", help="and no sensitivities")
     parser.add_argument("--measure", choices=PARTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.measure:
-        print(
-            json.dumps(
-                measure(options.measure, options.lengths[0], options.probes, options.repeats)
-            )
-        )
+        n, repeats = options.lengths[0], options.repeats
+        print(json.dumps(measure(options.measure, n, options.probes, repeats, options.layers)))
         return
-    print(f"{models.DEFAULT}, {options.threads} threads, torch {torch.__version__}")
+    print(
+        f"{models.DEFAULT}, {options.layers or 'all'} layers, {options.threads} threads, torch {torch.__version__}"
+    )
     print("tokens part         clock s  processor s  peak GB")
     for n in options.lengths:
         scores = {}
@@ -133,6 +149,8 @@ def main() -> None:
         print(
             f"{n:6} largest difference of a score by rows and by logsumexp: {off:.1e}", flush=True
         )
+    if options.only_scores:
+        return
     exact, random = (apart(part, options.tokens, options) for part in SENSITIVITIES)
     for part, found in zip(SENSITIVITIES, (exact, random), strict=True):
         tell(options.tokens, part, found)
