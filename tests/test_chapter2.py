@@ -248,7 +248,7 @@ def test_the_committed_norms_are_those_of_the_embedded_model(smollm2):
 
 def test_what_a_graph_reaches_is_what_the_sentence_says():
     window = attention.uniform(attention.window_mask(10, 4))
-    assert "After 2 layers the last token hears 7 of 10" in figures.graph(window, 2)[1]
+    assert "After 2 layers 7 of 10 tokens reach the last one" in figures.graph(window, 2)[1]
     assert (
         "After 1 layer the last token hears 10 of 10"
         in figures.graph(attention.uniform(attention.causal_mask(10)))[1]

@@ -478,7 +478,7 @@ def test_graphs_average_and_conduct_as_in_python():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_drawing_is_small_and_asks_nobody(name):
     body = drawing.show(name).body
-    assert len(drawing.script(name)) < 80_000
+    assert len(drawing.script(name)) < 90_000
     assert "document.currentScript" not in body
     assert "import" not in drawing.module(name).replace("important", "")
     assert "http" not in body.replace("http://www.w3.org/2000/svg", "")

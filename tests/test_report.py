@@ -402,7 +402,7 @@ def test_checkpoints_of_one_training_are_drawn_as_its_course(root):
             "",
             ["full", "middle", "short"],
             "out of memory",
-            "take a smaller",
+            "choose a smaller",
         ),
         (
             RuntimeError("shapes differ"),
