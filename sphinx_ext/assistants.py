@@ -110,11 +110,10 @@ def made_by_the_build(text: str, name: str) -> str:
     >>> made_by_the_build("```{times}\\n```", "about")
     '*This part is made when the book is built: see [the page](about.html).*'
     """
-    rows = {str(chapter): questions.bank(ROOT, chapter) for chapter in questions.CHAPTERS}
 
     def replaced(found: re.Match) -> str:
-        if found[1] == "questions" and found[2] in rows:
-            return "\n\n".join(map(questions.markdown, rows[found[2]]))
+        if found[1] == "questions" and found[2] in map(str, questions.CHAPTERS):
+            return "\n\n".join(map(questions.markdown, questions.bank(ROOT, int(found[2]))))
         return f"*This part is made when the book is built: see [the page]({name}.html).*"
 
     return re.sub(r"^```\{([\w-]+)\} *([^\n]*)\n(?::[^\n]*\n|\n)*```$", replaced, text, flags=re.M)
