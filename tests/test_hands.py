@@ -184,6 +184,9 @@ def test_each_stop_shows_its_text_and_the_machine_s_sentence_at_once(hand, size)
 
 def test_scroll_and_arrows_play_a_stop_by_its_sentences(hand):
     page = hand(PAGES["front"])
+    page.emulate_media(reduced_motion="no-preference")
+    page.reload(wait_until="load")
+    page.evaluate(SCRIPTS["settled"])
     page.evaluate("document.getElementById('stop-1').scrollIntoView()")
     steps = "[...document.querySelectorAll('#stop-1 .film-step')]"
     now = f"{steps}.findIndex((each) => each.matches('.now'))"
@@ -201,6 +204,7 @@ def test_scroll_and_arrows_play_a_stop_by_its_sentences(hand):
         "document.querySelector('.drawing-says').textContent.includes('One edge')"
     )
     over = page.evaluate(SCRIPTS["overlaps"], "#stop-1 :is(h2, p)")
+    page.emulate_media(reduced_motion="reduce")
     assert not over, "no line of a stop lies on another"
 
 
