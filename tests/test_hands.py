@@ -197,7 +197,7 @@ def test_scroll_and_arrows_play_a_stop_by_its_sentences(hand):
         page.wait_for_function(f"{now} === {then}")
     page.wait_for_timeout(1000)
     page.evaluate(
-        "scrollBy(0, document.getElementById('stop-1').getBoundingClientRect().bottom - 0.5 * innerHeight)"
+        "scrollBy(0, document.getElementById('stop-1').getBoundingClientRect().bottom - 0.75 * innerHeight)"
     )
     page.wait_for_function(f"{now} === {steps}.length - 1")
     page.wait_for_function(
