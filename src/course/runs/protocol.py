@@ -164,6 +164,10 @@ RATES = (0.001, 0.002, 0.005)
 # with the smallest by STILL or more at both rates; "gains length" if higher; else "hangs on the rate" or "not told apart".
 # Forgetting attention is an added entry: seeds 0 to 2 at all five tasks of `race`, and of `race_plateau` at retrieval, .005
 # and .002.
+# What was still missing, written down before its rows, seeds 0 to 2: stick-breaking at retrieval at .002 and .001; counting
+# of NoPE at .001 and .002 and of squared ReLU at .001; forgetting attention at recall, .005 and .002; last copy and first copy
+# of RoPE, NoPE, the hybrid and stick-breaking at .002. First copy has no run at another rate in `race_plateau`: by the rules above
+# its cells have no best rate until a second one was run.
 WINDOWS = (2, 4, 8, 16)
 
 
