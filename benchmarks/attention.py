@@ -9,17 +9,21 @@ trained on: for times, which are those of a layer times their number.
 
 Each measurement runs in a process of its own, whose peak memory the operating system tells.
 "logsumexp" is `head_scores`, "by rows" the same with a token hidden from nobody, which takes blocks
-of rows, and "forward" the model without any score. The peer holds every map
-(`output_attentions=True`); it is run up to `--peer-to` tokens, for it needs 72 GB at 8,192. Seconds
-are of the processor, beside those of the clock: a busy machine counts only in the latter.
+of rows, and "forward" the model without any score. "all maps" holds every
+map (`output_attentions=True`), and "TransformerLens" and "nnsight", where they are installed, reduce
+each map as it comes, which is the best use of both. These run up to `--peer-to` tokens: at 8,192
+all maps need 72 GB. Seconds are of the processor, beside those of the clock: a busy machine counts
+only in the latter.
 """
 
 import argparse
+import importlib.util
 import json
 import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import torch
 
@@ -27,8 +31,9 @@ from helpers import attention, models, probe
 from helpers.models import mixing
 
 TEXT = "A court heard on Monday that the river had risen twice since the bridge was built. "
-SCORES, SENSITIVITIES = ("logsumexp", "by rows", "forward", "peer"), ("exact", "randomised")
-PARTS = SCORES + SENSITIVITIES
+OURS, SENSITIVITIES = ("logsumexp", "by rows", "forward"), ("exact", "randomised")
+PEERS = {"all maps": "transformers", "TransformerLens": "transformer_lens", "nnsight": "nnsight"}
+PARTS = (*OURS, *PEERS, *SENSITIVITIES)
 
 
 def tokens(model: models.LanguageModel, n: int) -> torch.Tensor:
@@ -36,16 +41,62 @@ def tokens(model: models.LanguageModel, n: int) -> torch.Tensor:
     return torch.cat([probe.opening(model).tokens, once.repeat(-(-n // len(once)))])[:n]
 
 
+def scores_of_map(pattern: torch.Tensor) -> torch.Tensor:
+    """Return the sink and slash scores of a layer's heads (2, heads) from its whole map."""
+    return torch.stack([attention.sink_score(pattern), attention.slash_score(pattern, 1)])
+
+
 @torch.inference_mode()
-def full_maps(model: models.LanguageModel, ids: torch.Tensor) -> torch.Tensor:
+def all_maps(model: models.LanguageModel, ids: torch.Tensor) -> torch.Tensor:
     """What a course would do without a probe: all maps at once, then the scores of each layer."""
     with mixing._attending(model.model, "eager"):
         maps = model.model(
             ids[None], use_cache=False, output_attentions=True, logits_to_keep=1
         ).attentions
-    return torch.stack(
-        [torch.stack([attention.sink_score(a[0]), attention.slash_score(a[0], 1)]) for a in maps]
+    return torch.stack([scores_of_map(layer[0]) for layer in maps])
+
+
+def lens(model: models.LanguageModel) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Wrap the model in TransformerLens; what comes back reduces each layer's map in a hook."""
+    from transformer_lens.model_bridge import TransformerBridge
+
+    model.model.set_attn_implementation("eager")
+    bridge = TransformerBridge.boot_transformers(
+        model.name, hf_model=model.model, tokenizer=model.tokenizer
     )
+
+    @torch.inference_mode()
+    def head_scores(ids: torch.Tensor) -> torch.Tensor:
+        scores = {}
+
+        def reduce(pattern: torch.Tensor, hook) -> torch.Tensor:
+            layer = int(hook.name.split(".")[1])
+            scores[layer] = scores_of_map(pattern[0])
+            return pattern
+
+        hooks = [(lambda name: name.endswith("attn.hook_pattern"), reduce)]
+        bridge.run_with_hooks(ids[None], fwd_hooks=hooks)
+        return torch.stack([scores[layer] for layer in sorted(scores)])
+
+    return head_scores
+
+
+def sight(model: models.LanguageModel) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Wrap the model in nnsight; what comes back reduces each layer's map inside a trace."""
+    from nnsight import NNsight
+
+    model.model.set_attn_implementation("eager")
+    traced = NNsight(model.model)
+
+    @torch.inference_mode()
+    def head_scores(ids: torch.Tensor) -> torch.Tensor:
+        with traced.trace(ids[None], use_cache=False, logits_to_keep=1):
+            scores = list().save()  # nnsight saves a list that is made by this call
+            for layer in traced.model.layers:
+                scores.append(scores_of_map(layer.self_attn.output[1][0]))
+        return torch.stack(list(scores))
+
+    return head_scores
 
 
 @torch.inference_mode()
@@ -70,11 +121,16 @@ def measure(part: str, n: int, probes: int, repeats: int, layers: int) -> dict:
     if layers:
         keep_layers(model, layers, n)
     ids = tokens(model, n)
+    wrapped = {"TransformerLens": lens, "nnsight": sight}
+    if part in wrapped:
+        theirs = wrapped[part](model)
     call = {
         "logsumexp": lambda: probe.head_scores(model, ids),
         "by rows": lambda: probe.head_scores(model, ids, hide=n - 1, since=n - 1),
         "forward": lambda: plain(model, ids),
-        "peer": lambda: full_maps(model, ids),
+        "all maps": lambda: all_maps(model, ids),
+        "TransformerLens": lambda: theirs(ids),
+        "nnsight": lambda: theirs(ids),
         "exact": lambda: probe.sensitivity(model, ids),
         "randomised": lambda: probe.sensitivity(model, ids, probes),
     }[part]
@@ -91,7 +147,9 @@ def measure(part: str, n: int, probes: int, repeats: int, layers: int) -> dict:
         else {}
     )
     if part in ("logsumexp", "by rows"):
-        norms = {"scores": torch.cat([found.sink.flatten(), found.slash.flatten()]).tolist()}
+        norms = {"scores": torch.stack([found.sink, found.slash[..., 1]], 1).tolist()}
+    if part in PEERS:
+        norms = {"scores": found.tolist()}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     return {"seconds": min(seconds), "processor": min(processor), "gigabytes": peak, **norms}
 
@@ -113,9 +171,16 @@ def apart(part: str, n: int, options: argparse.Namespace) -> dict:
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
+def installed_peers(n: int, peer_to: int) -> list[str]:
+    """Return the peers to run on n tokens: those that are installed, on texts that they can hold."""
+    if n > peer_to:
+        return []
+    return [name for name, module in PEERS.items() if importlib.util.find_spec(module)]
+
+
 def tell(n: int, part: str, found: dict) -> None:
     times = f"{found['seconds']:8.1f} {found['processor']:12.1f}"
-    print(f"{n:6} {part:11} {times} {found['gigabytes']:8.2f}", flush=True)
+    print(f"{n:6} {part:15} {times} {found['gigabytes']:8.2f}", flush=True)
 
 
 def main() -> None:
@@ -138,17 +203,17 @@ def main() -> None:
     print(
         f"{models.DEFAULT}, {options.layers or 'all'} layers, {options.threads} threads, torch {torch.__version__}"
     )
-    print("tokens part         clock s  processor s  peak GB")
+    print("tokens part             clock s  processor s  peak GB")
     for n in options.lengths:
         scores = {}
-        for part in SCORES if n <= options.peer_to else SCORES[:3]:
+        for part in (*OURS, *installed_peers(n, options.peer_to)):
             found = apart(part, n, options)
             tell(n, part, found)
             scores[part] = torch.tensor(found.get("scores", []))
-        off = (scores["logsumexp"] - scores["by rows"]).abs().max()
-        print(
-            f"{n:6} largest difference of a score by rows and by logsumexp: {off:.1e}", flush=True
-        )
+        for part, theirs in scores.items():
+            if len(theirs) and part != "logsumexp":
+                off = (scores["logsumexp"] - theirs).abs().max()
+                print(f"{n:6} largest difference of a score to {part}: {off:.1e}", flush=True)
     if options.only_scores:
         return
     exact, random = (apart(part, options.tokens, options) for part in SENSITIVITIES)
