@@ -4,6 +4,7 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from machine import language
 from scriptless import explained
 
 from course import drawing
@@ -14,7 +15,11 @@ class Shown(Directive):
 
     def run(self):
         self.state.document.settings.env.note_reread()
-        return [nodes.raw("", drawing.show(self.arguments[0])._repr_html_(), format="html")]
+        return [
+            nodes.raw(
+                "", drawing.show(self.arguments[0], language(self))._repr_html_(), format="html"
+            )
+        ]
 
 
 def stand_alone(app, error):

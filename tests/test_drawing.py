@@ -9,6 +9,7 @@ import re
 import pytest
 import torch
 import waves
+import yours
 from conftest import AXE, ROOT, SCRIPTS, in_words, javascript, watched
 from stills import drawn, measured, stills
 
@@ -226,6 +227,10 @@ SAYS = {
         {"agreement": [0, 0.4, 0.9], "ratio": [0.3, 1, 2], "lambda": [0, 0.8, 1.2]},
         *({"view": ["race"], "task": [task], "bet": [bet], "run": [0, 0.5, 3]} for task, bet in RACE),
     ],
+    "yours": [
+        {"real": [True, False], "back": [0, 1, 2, 3, 6, 18, 19]},
+        {"text": ["", "one", "one one", "one " * 30], "back": [0, 1]},
+    ],
 }  # fmt: skip
 
 
@@ -400,6 +405,57 @@ def test_a_head_opens_by_mouse_finger_and_keyboard(stand, at, told):
         assert page.errors == []
 
 
+def arcs(picture):
+    """The width of each arc of `yours` by head and by the token from which it comes."""
+    found = re.findall(r'data-part="head([12])" data-token="(\d+)" style="stroke-width:([\d.]+)"', picture)  # fmt: skip
+    return {(int(head), int(token)): float(width) for head, token, width in found}
+
+
+@pytest.mark.parametrize("back", [0, 1, 5, 19])
+def test_arcs_of_ones_own_words_are_as_wide_as_the_weights(back):
+    """The toy's two rows follow from their definition; those of the real model are the ones stored."""
+    numbers = drawing.numbers("yours")
+    words = ["", *numbers["text"].split()]
+    i = len(words) - 1 - back
+    far = torch.arange(i, -1, -1)
+    same = torch.tensor([bool(j) and words[j] == words[i] for j in range(i)] + [False])
+    theta = rope.frequencies(16, 1e4)
+    near = (6 * torch.cos((far - 1)[:, None] * theta[:4]).sum(1)).softmax(0)
+    found = (6 * torch.cos(far[:, None] * theta[4:]).sum(1) * same).softmax(0)
+    toy = [near.tolist(), found.tolist()]
+    stored = [rows[i] for rows in numbers["maps"]]
+    pictures, _ = drawn("yours", [{"back": back}, {"back": back, "real": True}])
+    for (_, picture, _), rows in zip(pictures, (toy, stored), strict=True):
+        drawn_arcs = arcs(picture)
+        for head, row in enumerate(rows, 1):
+            for j, weight in enumerate(row):
+                width = drawn_arcs.get((head, j), 0)
+                assert width == pytest.approx(12 * weight, abs=0.07), (head, j)
+
+
+def test_the_stored_weights_are_those_of_the_model():
+    """If not: `python tools/yours.py`."""
+    stored, found = drawing.numbers("yours"), json.loads(json.dumps(yours.measured()))
+    assert flat(found.pop("maps")) == pytest.approx(flat(stored.pop("maps")), abs=2e-3)
+    assert found == stored
+
+
+def test_a_card_of_ones_own_words_is_drawn_and_its_address_brings_them_back(stand):
+    page = stand("yours")
+    page.locator(".drawing-words input").fill("a b c a")
+    assert "the same word, 3 words back" in page.locator(".drawing-says").inner_text()
+    assert page.get_by_label("weights of SmolLM2-135M").is_disabled()
+    assert page.locator(".yours-model").is_visible()
+    page.get_by_role("button", name="Share").press("Enter")
+    page.wait_for_function("document.querySelector('.yours-share img')?.naturalWidth")
+    size = page.locator(".yours-share img").evaluate("e => [e.naturalWidth, e.naturalHeight]")
+    assert size == [1200, 630]
+    address = page.locator(".yours-share input").input_value()
+    again = stand("yours", address[address.index("#") :])
+    assert again.locator(".drawing-words input").input_value() == "a b c a"
+    assert page.errors == again.errors == []
+
+
 def test_the_river_flows_as_in_python():
     masks = [attention.causal_mask(5), attention.window_mask(12, 3), attention.window_mask(12, 2)]
     for mask in masks:
@@ -557,6 +613,10 @@ def stand(chromium, stands):
         yield open_drawing
 
 
+# what keys move: a control, or a hand of a drawing without one
+MOVED = ":is(.drawing-controls :is(select, input[type=range]), .item[role=slider])"
+
+
 def seen(page):
     page.evaluate(SCRIPTS["drawn"])
     return page.locator(".drawing-stage > g").first.inner_html()
@@ -627,6 +687,7 @@ def swipe(page, item, right, down):
 FOLLOWS = {
     "machine": ("token", 48, 0), "squash": ("node0", 48, 36), "river": ("token", 48, 0), "barcodes": ("here", 48, 0),
     "needle": ("end", 48, 0), "clocks": ("here", 48, 0), "waves": ("tip", 48, 36),
+    "yours": ("reader", -48, 0),
 }  # fmt: skip
 
 
@@ -653,10 +714,9 @@ def test_a_finger_drags_all_the_way_and_the_page_stands_still(stand, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_link_carries_the_state(stand, name):
     page = stand(name, reduced_motion="reduce")
-    box = page.locator(".drawing-controls input[type=range]:visible").first
-    box.focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
+    page.locator(f"{MOVED}:visible").first.focus()
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
+        page.keyboard.press(key)
     now, link = seen(page), page.locator(".drawing-link").get_attribute("href")
     other = stand(name, link[link.index("#") :])
     assert seen(other) == now
@@ -746,7 +806,7 @@ def test_a_drawing_moves_in_a_sandboxed_frame(stand, name):
     says = frame.locator(".drawing-says")
     frame.locator(".drawing-stage .item").first.wait_for(state="attached")
     before = says.inner_text()
-    frame.locator(".drawing-controls :is(select, input):visible").first.focus()
+    frame.locator(f"{MOVED}:visible").first.focus()
     for key in ("Home", "ArrowRight", "ArrowDown", "ArrowDown"):
         page.keyboard.press(key)
     page.wait_for_timeout(200)

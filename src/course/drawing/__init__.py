@@ -159,7 +159,8 @@ def emblem(folder: str, language: str = "en") -> str:
     >>> "<svg" in emblem("5-rope-frequencies")
     True
     """
-    found = {Path(facts.page).parent.name: name for name, facts in DRAWINGS.items()}
+    # of two drawings of a folder the first one
+    found = {Path(DRAWINGS[name].page).parent.name: name for name in reversed(DRAWINGS)}
     return picture(found.get(folder, "machine"), stop_of(folder), language=language)
 
 

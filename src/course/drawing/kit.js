@@ -62,9 +62,11 @@ export const path = (d, name, lit, more = "") => `<path d="${d}" ${part(name, li
 /** @type {(points: number[][], name?: string, lit?: any) => string} */
 export const curve = (points, name, lit) =>
   path(`M${points.map(([x, y]) => `${place(x)} ${place(y)}`).join("L")}`, name, lit);
+/** A reader's own words, which no table has. @type {(x: number, y: number, words: string | number, name?: string, lit?: any, more?: string) => string} */
+export const verbatim = (x, y, words, name = "", lit, more = "") =>
+  `<text x="${place(x)}" y="${place(y)}" ${part(name, lit)}${more && ` ${more}`}>${escape(words)}</text>`;
 /** @type {(x: number, y: number, words: string | number, name?: string, lit?: any) => string} */
-export const text = (x, y, words, name = "", lit) =>
-  `<text x="${place(x)}" y="${place(y)}" ${part(name, lit)}>${escape(said(words))}</text>`;
+export const text = (x, y, words, name = "", lit) => verbatim(x, y, said(words), name, lit);
 
 /** A number in few characters, with a true minus and powers of ten. @type {(x: number, digits?: number) => string} */
 export const say = (x, digits = 3) => {
@@ -136,7 +138,7 @@ const OWN = {
  * Make a drawing's `render({ model, el })`, the contract of anywidget, from what it is: its name, start(data) that gives
  * the state, controls(data), items(state, data, w, h), picture(state, data, w, h) as text of SVG, height(w),
  * sentence(state, data), and `words` that name its parts. `tidy(state, data)` keeps a state that came by a link in
- * bounds; `live(hand, figure, on, home)` ties it to its page; `when(state)` gives the names under which pieces of the text below (`data-when`) are shown. The model has `title`, `alt`, `data` and `state`.
+ * bounds; `lands(state)` is what such a link scrolls to, if not the drawing; `live(hand, figure, on, home)` ties it to its page; `when(state)` gives the names under which pieces of the text below (`data-when`) are shown. The model has `title`, `alt`, `data` and `state`.
  */
 export const mount = (spec) => Object.assign(({ model, el }) => {
   const data = model.get("data") ?? {};
@@ -246,11 +248,23 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
               input.disabled = Boolean(control.off?.(state, data));
             };
       },
+      words: () => {
+        holder.className = "drawing-words";
+        holder.innerHTML = `<label>${words}<input type="text" autocomplete="off" maxlength="400"></label>`;
+        const input = holder.querySelector("input");
+        on(input, "input", () => hand.set({ [control.key]: input.value }));
+        return () => {
+          if (document.activeElement !== input) input.value = state[control.key];
+        };
+      },
       switch: () => {
         holder.innerHTML = `<label><input type="checkbox" autocomplete="off">${words}</label>`;
         const input = holder.querySelector("input");
         on(input, "change", () => hand.set({ [control.key]: input.checked }));
-        return () => { input.checked = state[control.key]; };
+        return () => {
+          input.checked = state[control.key];
+          input.disabled = Boolean(control.off?.(state, data));
+        };
       },
       button: () => {
         holder.innerHTML = '<button type="button"></button>';
@@ -562,6 +576,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     // a notebook takes letters for commands: there every key stays
         if (
           el.closest(NOTEBOOK) ||
+          event.target.type === "text" ||
           OWN[event.target.type ?? event.target.getAttribute("role")]?.includes(event.key)
         )
           event.stopPropagation();
@@ -573,7 +588,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   paint();
   fit();
   if (spec.live) ready(() => spec.live(hand, figure, on, home?.[1]));
-  if (fromLink(spec.name, first, location.hash) && !el.closest(".reveal")) figure.scrollIntoView({ block: "center" });
+  if (fromLink(spec.name, first, location.hash) && !el.closest(".reveal")) (spec.lands?.(state) || figure).scrollIntoView({ block: "center" });
   return () => {
     stop();
     cancelAnimationFrame(waiting);

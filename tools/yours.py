@@ -1,0 +1,66 @@
+"""What the drawing `yours` shows of the embedded model: attention weights of two heads on its words,
+and what GPT-4o answered when it was asked to count the ones.
+
+`python tools/yours.py` writes `numbers/yours.json`: a few seconds on one CPU core.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from course.chapter4 import measures
+from helpers import models, probe
+
+ROOT = Path(__file__).resolve().parents[1]
+
+TEXT = "the cat saw the dog and the dog saw the bird but the bird saw the sky above the cat"
+ASKED = "GPT-4o"
+ONES = 314
+
+
+def places() -> tuple[Bool[Tensor, "n n"], Bool[Tensor, "n n"]]:
+    """For each word and the first token, which place is the word before, and which places before it
+    have the same word.
+    """
+    words = ["", *TEXT.split()]
+    same = torch.tensor([[a == b for b in words] for a in words]).tril(-1)
+    return torch.eye(len(words), dtype=torch.bool).roll(-1, 1).tril(-1), same
+
+
+def strongest(maps: Float[Tensor, "l h n n"], where: Bool[Tensor, "n n"]) -> tuple[int, int]:
+    """The layer and head with the largest mean weight there, over the rows that have such a place."""
+    share = (maps * where).sum(-1)[..., where.any(1)].mean(-1)
+    return divmod(int(share.argmax()), maps.shape[1])
+
+
+@torch.inference_mode()
+def measured() -> dict:
+    """Both heads, their weights, and the answer of the table of the talk."""
+    model = models.load(attention="eager")
+    words = [probe.encode(model, f" {word}") for word in TEXT.split()]
+    ids = torch.cat([probe.first_token(model), *words])
+    if any(len(word) != 1 for word in words):
+        raise ValueError("every word of the text must be one token")
+    maps = torch.stack(model.model.model(ids[None], output_attentions=True).attentions)[:, 0]
+    heads = [strongest(maps, where) for where in places()]
+    table = measures.answers().query("model == @ASKED and writing == 'ones'")
+    return {
+        "model": "SmolLM2-135M",
+        "text": TEXT,
+        "heads": heads,
+        "maps": [
+            [[round(x, 4) for x in row[: i + 1]] for i, row in enumerate(maps[head].tolist())]
+            for head in heads
+        ],
+        "ones": ONES,
+        "asked": ASKED,
+        "answer": int(table.answer.item()),
+    }
+
+
+if __name__ == "__main__":
+    text = json.dumps(measured(), separators=(",", ":"))
+    (ROOT / "src/course/drawing/numbers/yours.json").write_text(text + "\n")
