@@ -4,7 +4,6 @@ import ast
 import itertools
 import json
 import re
-import warnings
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +25,7 @@ from matplotlib.text import Text
 from myst_parser.docutils_ import Parser
 
 from book import editions, slides, units
+from course import editions as speech
 from course import exercises, scorecard
 from course.build import dependencies
 from course.evidence import sources as course_sources
@@ -401,13 +401,35 @@ def test_an_edition_has_the_code_of_its_page_but_for_words(table):
             ), f"{name}: another code"
 
 
-def test_the_cell_that_speaks_for_an_edition_and_its_page_share_no_names():
-    """A page may call its own things `words` or `asked`; what an edition adds binds functions of its own, no more."""
-    tree = ast.parse(editions.START)
-    assert [getattr(node, "name", ast.unparse(node)) for node in tree.body] == [
-        "speak",
-        "speak(TABLE, FONTS)",
-    ]
+@pytest.mark.parametrize("table", TABLES, ids=editions.stem)
+def test_an_edition_begins_with_an_import_and_shares_no_name_with_its_page(table):
+    """The words come with the package: a page may call its own things by any other name."""
+    if editions.english(table).suffix == ".ipynb":
+        cells = [cell.source for cell in editions.notebook(table).cells if cell.cell_type == "code"]
+        assert len(cells[1].splitlines()) < 6
+        assert f'editions.use("zh", page="{editions.page_name(table)}")' in cells[1]
+        bound = {
+            name.id
+            for cell in cells[2:]
+            for name in ast.walk(units.parsed(cell))
+            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+        }
+        assert "editions" not in bound
+
+
+def test_a_page_or_a_language_without_words_is_refused_in_a_sentence():
+    with pytest.raises(ValueError, match="language must be one of zh, not 'fr'"):
+        speech.use("fr", page="talk")
+    with pytest.raises(ValueError, match="page = 'nowhere' has no translation: expected the file"):
+        speech.use("zh", page="nowhere")
+
+
+def test_figures_have_a_glyph_for_every_character_that_an_edition_says():
+    """If not: `make scripts`, then `python tools/fonts.py`, which cuts the fonts for what is said now."""
+    said = {c for table in TABLES for text in editions.words(table).values() for c in text}
+    for path in speech.FONTS:
+        font = TTFont(path)
+        assert {c for c in said if c >= "⺀" and ord(c) not in font.getBestCmap()} == set()
 
 
 def test_a_string_within_an_f_string_keeps_its_quotes():
@@ -806,22 +828,43 @@ def test_a_key_of_one_word_stays_in_an_edition_as_it_is_in_the_code():
     )
 
 
-def test_a_widget_asks_and_finds_in_the_words_of_the_table(monkeypatch):
-    """The cell of words of an edition has a widget say its labels, its choices and its finding by the table."""
-    start = f"TABLE, FONTS = {{'which': '哪个', 'one more': '多一个', 'It is {{a}}.': '是{{a}}。'}}, {{}}\n{editions.START}"
-    monkeypatch.setattr(widget._controls, "control", widget._controls.control)
-    monkeypatch.setattr(widget._Explorer, "__init__", widget._Explorer.__init__)
-    monkeypatch.setattr(IPython, "get_ipython", InteractiveShell)
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-    with in_words({}):
-        exec(start, {})
+def test_a_widget_asks_and_finds_in_the_words_of_the_table():
+    """A widget says its labels, its choices, its caption and its finding by the table."""
+    said = {
+        "which": "哪个",
+        "one more": "多一个",
+        "It is {a}.": "是{a}。",
+        "Which it is.": "看是哪个。",
+    }
+    with in_words(said):
         page = widget.explore(
             lambda kind: (pd.DataFrame([1]), f"It is {kind}."),
-            caption="-",
+            caption="Which it is.",
             labels={"kind": "which"},
             kind=["one more"],
         ).still()
-    assert all(said in page for said in ("哪个", "多一个", "是多一个。"))
+        assert words._missing == []
+    assert all(text in page for text in ("哪个", "多一个", "是多一个。", "看是哪个。"))
+
+
+@pytest.fixture
+def shell(monkeypatch):
+    """A shell of IPython, as a notebook has it."""
+    found = InteractiveShell()
+    monkeypatch.setattr(speech, "get_ipython", lambda: found)
+    yield found.display_formatter.format
+    words.use(None)
+
+
+def test_a_notebook_speaks_chinese_after_one_line(shell):
+    """In tables, Markdown and figures."""
+    speech.use("zh", page="talk")
+    said, there = "distance Δ (tokens)", "距离 Δ（token 数）"
+    assert there in shell(pd.DataFrame({said: [1]}))[0]["text/html"]
+    assert shell(IPython.display.Markdown(said))[0]["text/markdown"] == there
+    ax = style.axes("-", said, "y")
+    widget.show(ax, alt="-")
+    assert ax.get_xlabel() == there
 
 
 def test_a_figure_is_drawn_in_the_words_of_the_table():
@@ -888,9 +931,13 @@ def test_a_build_makes_the_decks_at_its_end_unless_it_failed(monkeypatch):
     assert made == [1]
 
 
-def test_an_edition_is_executed_again_in_other_words():
-    first, second = (f"{editions.START}\nTABLE = {{'one': {key!r}}}" for key in ("one", "two"))
-    assert dependencies.meaning(first) != dependencies.meaning(second)
+def test_an_edition_is_executed_again_in_other_words(monkeypatch):
+    """Its words are no part of its cells, so its last one names what they are."""
+    first = editions.written(TABLE).read_text()
+    monkeypatch.setattr(editions, "words", lambda table: {"one": "一"})
+    second = json.loads(editions.written(TABLE).read_text())
+    cells = [cell["source"] for cell in (json.loads(first)["cells"][-1], second["cells"][-1])]
+    assert dependencies.meaning("".join(cells[0])) != dependencies.meaning("".join(cells[1]))
 
 
 def test_codes_are_drawn_only_where_the_book_has_an_address():

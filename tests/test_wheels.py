@@ -85,6 +85,32 @@ def test_wheel_holds_its_packages_and_all_data(places, name):
     assert not missing, missing
 
 
+CHINESE = """
+import sys
+sys.path[:] = [sys.argv[1]] + [each for each in sys.path if not each.rstrip("/").endswith("/src")]
+from course import editions
+from helpers import words
+assert editions.__file__.startswith(sys.argv[1]), editions.__file__
+editions.use("zh", page="3-representational-collapse/lesson")
+print(words.translated("n (tokens)"), *words._faces)
+"""
+
+
+def test_a_translated_notebook_has_its_words_and_its_type_from_the_wheel(places, tmp_path):
+    """As on Colab and offline: nothing of the source tree is there."""
+    tables = {path.relative_to(ROOT / "chapters") for path in ROOT.glob("chapters/**/*.po")}
+    folder = places["course"] / "course/editions/_pages"
+    assert {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} == tables
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    command = [sys.executable, "-c", CHINESE, str(places["course"])]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.startswith("n（token 数）")
+    assert "Noto Sans SC" in done.stdout
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WHEELS)
 def test_wheel_alone_runs_every_example(places, name, tmp_path):

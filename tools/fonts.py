@@ -1,10 +1,11 @@
-"""The course's typeface, Source Sans 3 and Source Code Pro (SIL Open Font License 1.1), as the
-pages and Matplotlib load it.
+"""The course's typefaces, Source Sans 3, Source Code Pro and Noto Sans SC (SIL Open Font License
+1.1), as the pages and Matplotlib load them.
 
 `python tools/fonts.py FOLDER`, where FOLDER holds three unpacked packages of npm:
 `@fontsource-variable/source-sans-3` and `source-code-pro`, 5.3.0, of which the pages get files as
 they are, and `@fontsource/source-sans-3`, 5.3.1, of which Matplotlib gets the characters that
-figures use, in one file a weight.
+figures use, in one file a weight. Without FOLDER only the characters of Chinese figures are cut,
+from the Noto Sans SC that `make scripts` has put into `frontend/dist`.
 """
 
 import shutil
@@ -15,6 +16,8 @@ from pathlib import Path
 from fontTools import merge, subset
 from fontTools.ttLib import TTFont
 
+from book import editions
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES, FIGURES = ROOT / "_static/fonts", ROOT / "src/helpers/fonts"
 FILES = (
@@ -22,6 +25,7 @@ FILES = (
     "source-sans-3-{}-wght-italic",
     "source-code-pro-{}-wght-normal",
 )
+CHINESE = ROOT / "src/course/editions"
 USED = [*range(0x20, 0x180), *range(0x370, 0x400), *range(0x2000, 0x2300), 0x2605]
 
 
@@ -61,5 +65,22 @@ def main(folder: Path) -> None:
         shutil.copy(static / "source-sans-3/LICENSE", to / "LICENSE")
 
 
+def chinese() -> None:
+    """Common Chinese characters in one TrueType font a weight: the 3,755 of level 1 of GB 2312, the
+    punctuation, and what else the editions say.
+    """
+    rows = (bytes([row, cell]) for row in range(0xB0, 0xD8) for cell in range(0xA1, 0xFF))
+    used = "".join(pair.decode("gb2312", errors="ignore") for pair in rows)
+    used += "".join(path.read_text() for path in ROOT.glob("chapters/**/*.po"))
+    used += "".join(map(chr, [*range(0x3000, 0x3020), *range(0xFF00, 0xFF60)]))
+    with tempfile.TemporaryDirectory() as folder:
+        editions.cut(used, "noto-sans-sc", Path(folder))
+        for weight in editions.WEIGHTS:
+            shutil.copy(f"{folder}/noto-sans-sc-{weight}.ttf", CHINESE)
+    shutil.copy(ROOT / "frontend/dist/fonts/LICENSE-noto-sans-sc", CHINESE)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    if sys.argv[1:]:
+        main(Path(sys.argv[1]))
+    chinese()

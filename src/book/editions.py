@@ -2,8 +2,8 @@
 
 `chapters/talk.zh.po` belongs to `chapters/talk.ipynb`; `book.units` says what its units are. An
 edition is a notebook of its own: the text, and the strings and comments of the code, in the other
-language, after a cell that holds the words and the type for what functions of the course say and
-draw. It is executed, the book shows it as `chapters/zh/talk`, and the page's button gives it.
+language, after a cell that has what functions of the course say and draw in it, too
+(`course.editions`). It is executed, the book shows it as `chapters/zh/talk`, and the page's button gives it.
 
 English may change first. A paragraph whose English moved keeps its old translation, and a paragraph
 without words stands in English; both are marked on the page, and its foot counts them. Strings of
@@ -16,14 +16,12 @@ code that moved stand in English.
 """
 
 import argparse
-import base64
 import hashlib
 import io
 import json
 import posixpath
 import re
 import subprocess
-import zlib
 from functools import cache, lru_cache, partial
 from pathlib import Path
 
@@ -34,77 +32,29 @@ from fontTools.ttLib import TTFont
 from book import execution, units
 from book.pages import ROOT, pages
 from book.units import SAID, Entry
+from course import editions as edition
 
 HOME = ROOT / "chapters"
 
 WEIGHTS = (400, 700)
 SOURCE = "frontend/dist/fonts/noto-sans-sc-chinese-simplified-{}-normal.woff"
 ASCII = {chr(code) for code in range(32, 127)}
-FORM = "# @title 图和输出的中文：先运行这一格\n"
-START = """\
-def speak(said, fonts):  # what functions of the course say and draw, in Chinese
-    import base64
-    import html
-    import re
-    import tempfile
-    import warnings
-    import zlib
-    from pathlib import Path
+SPEAK = """\
+# @title 图和输出的中文：先运行这一格
+from course import editions
 
-    import pandas as pd
-    from IPython import get_ipython
-    from IPython.display import Markdown
-    from pandas.io.formats.style import Styler
-
-    from helpers import widget, words
-
-    def table(shown):
-        each = lambda cell: html.escape(words.translated(html.unescape(cell[1].strip())), quote=False)
-        body = shown.to_html(notebook=True) if isinstance(shown, pd.DataFrame) else shown.to_html()
-        return re.sub(r"(?<=>)([^<>]+)(?=</(?:th|td|caption)>)", each, body)
-
-    forms = get_ipython().display_formatter.formatters
-    forms["text/markdown"].for_type(Markdown, lambda shown: words.translated(shown.data))
-    for kind in (pd.DataFrame, Styler):
-        forms["text/html"].for_type(kind, table)
-    warnings.showwarning = lambda said, *more: words._missing.append(str(said)) if "Glyph" in str(said) else None
-    faces = Path(tempfile.mkdtemp())
-    for weight, font in fonts.items():
-        (faces / f"{weight}.ttf").write_bytes(zlib.decompress(base64.b64decode(font)))
-    words.use(said, sorted(faces.glob("*.ttf")))
-    control, explorer = widget._controls.control, widget._Explorer.__init__
-
-    def asking(*given):  # a widget asks and finds in Chinese, too
-        made = control(*given)
-        return made._replace(label=words.translated(made.label), names=[*map(words.translated, made.names)])
-
-    def finding(self, draw, controls, caption):
-        def told(**values):
-            found = draw(**values)
-            return (found[0], words.translated(found[1])) if isinstance(found, tuple) and len(found) == 2 else found
-
-        explorer(self, told, controls, words.translated(caption))
-
-    widget._controls.control, widget._Explorer.__init__ = asking, finding
-
-
-speak(TABLE, FONTS)"""
+editions.use("{language}", page="{page}")"""
 END = """\
 import json
 import re
 
 from helpers import words
 
+WORDS = "{words}"
 unknown = [text for text in dict.fromkeys(words._missing) if not re.search("[一-鿿]", text)]
 print(json.dumps(unknown, ensure_ascii=False))"""
 
 
-CHECKED = (
-    "exercises.zh.po",
-    "build.zh.po",
-    "yours.zh.po",
-    "own.zh.po",
-)  # pages whose answers are checked
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 SHOWN = re.compile(r'drawing\.show\("(\w+)"')
 WAIT = re.compile(r"[(（][^()（）]*[.。][)）]")  # a sentence in brackets is not said
@@ -140,6 +90,18 @@ def stem(table: Path) -> str:
     `3-representational-collapse-lesson.zh` for a lesson.
     """
     return "-".join(table.relative_to(HOME).with_suffix("").parts)
+
+
+def language(table: Path) -> str:
+    """Return the language of a table: "zh"."""
+    return table.stem.rpartition(".")[2]
+
+
+def page_name(table: Path) -> str:
+    """Return the path of a table's page in `chapters`, without its ending:
+    "3-representational-collapse/lesson".
+    """
+    return table.relative_to(HOME).with_name(table.name.split(".")[0]).as_posix()
 
 
 def cells(page: Path, cues: bool = False, slides: bool = True) -> dict[str, str]:
@@ -317,11 +279,8 @@ def state(table: Path) -> tuple[int, int, int, str]:
 
 
 def words(table: Path) -> dict[str, str]:
-    """English to the other language, for all that code cells draw and say; where answers are
-    checked, what any check says, too.
-    """
-    shared = units.read(HOME / "zh/checks.po") if table.name in CHECKED else []
-    return units.patterns([*shared, *current(table)])
+    """English to the other language, for all that code cells draw and say."""
+    return edition.words(language(table), page_name(table))
 
 
 def texts(table: Path, cues: bool = False, marks: bool = False) -> dict[str, str]:
@@ -414,27 +373,19 @@ def notebook(table: Path) -> nbformat.NotebookNode:
         current(table),
         code(english(table)),
     )
-    stays, said = units.keeps(sources.values()), words(table)
+    stays = units.keeps(sources.values())
     for cell in found.cells:
         if cell.cell_type == "markdown":
             cell.source = text[cell.id]
         elif cell.id in sources:
             translated = units.in_code(cell.source, entries, stays)
             cell.source = SHOWN.sub(partial(speaking, table), units.legend(translated, entries))
-    used = json.dumps(said, ensure_ascii=False)
-    cut(used, f"{stem(table)}.said", folder())
-    fonts = {}
-    for weight in WEIGHTS:
-        font = (folder() / f"{stem(table)}.said-{weight}.ttf").read_bytes()
-        fonts[weight] = base64.b64encode(zlib.compress(font, 9)).decode()
-    held = f"TABLE = {json.dumps(said, ensure_ascii=False, indent=0)}\nFONTS = {json.dumps(fonts)}"
-    start, end = START.rsplit("speak(", 1)  # in a function: a page's own names do not reach it
-    cell = nbformat.v4.new_code_cell(f"{FORM}{start}{held}\nspeak({end}", id="words")
+    source = SPEAK.format(language=language(table), page=page_name(table))
+    cell = nbformat.v4.new_code_cell(source, id="words")
     cell.metadata = {
         "tags": ["remove-cell"],
         "slideshow": {"slide_type": "skip"},
-        "jupyter": {"source_hidden": True},
-        "cellView": "form",  # Colab shows the title and not the words and the type
+        "cellView": "form",  # Colab shows the title
     }
     first = next(k for k, cell in enumerate(found.cells) if cell.cell_type == "code")
     found.cells.insert(first + 1, cell)
@@ -456,8 +407,9 @@ def written(table: Path) -> Path:
         ]  # quoted in Chinese
     )
     cut(used, name, home)
+    end = END.format(words=digest(repr(words(table))))  # in other words it is executed again
     book.cells.append(
-        nbformat.v4.new_code_cell(END, id="missing", metadata={"slideshow": {"slide_type": "skip"}})
+        nbformat.v4.new_code_cell(end, id="missing", metadata={"slideshow": {"slide_type": "skip"}})
     )
     path, text = home / f"{name}.ipynb", nbformat.writes(book)
     if not path.exists() or path.read_text() != text:  # else it is as old as what was executed
@@ -467,9 +419,9 @@ def written(table: Path) -> Path:
 
 def speaking(table: Path, shown: re.Match) -> str:
     """A drawing in the language of a table, where it has words for it."""
-    language = table.stem.rpartition(".")[2]
-    has = (ROOT / f"src/course/drawing/words/{shown[1]}.{language}.json").exists()
-    return f'{shown[0]}, "{language}"' if has else shown[0]
+    other = language(table)
+    has = (ROOT / f"src/course/drawing/words/{shown[1]}.{other}.json").exists()
+    return f'{shown[0]}, "{other}"' if has else shown[0]
 
 
 def cut(text: str, stem: str, home: Path) -> None:

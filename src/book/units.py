@@ -21,10 +21,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from course.editions import SAID, Entry, patterns, read, read_all
 from helpers import style, words
 
+__all__ = ["SAID", "Entry", "patterns", "read", "read_all"]  # the PO file as the notebook reads it
 DATA = Path(__file__).resolve().parents[2] / "data"
-SAID, CODE = "said", "code"
+CODE = "code"
 MATH = re.compile(r"\$\$?[^$]+\$\$?")
 ROW = re.compile(r"\|[\s:|-]+\|?")
 FENCE = re.compile(r"(`{3,}|~{3,}|:{3,})")
@@ -57,16 +59,6 @@ class Piece(NamedTuple):
     before: str
     text: str = ""
     after: str = ""
-
-
-class Entry(NamedTuple):
-    text: str
-    other: str = ""
-    context: str | None = None
-    place: str = ""  # the cell
-    fuzzy: bool = False
-    previous: str = ""
-    obsolete: bool = False  # the page does not say it any more
 
 
 def prose(text: str) -> bool:
@@ -155,46 +147,6 @@ def pieces(source: str) -> list[Piece]:
         else Piece(found[-1].before.removesuffix("\n"))
     )
     return found
-
-
-def read(path: Path) -> list[Entry]:
-    """Return the entries of a PO file that its page has, in their order."""
-    return [entry for entry in read_all(path) if not entry.obsolete]
-
-
-def read_all(path: Path) -> list[Entry]:
-    """Return all entries of a PO file, those behind `#~` included."""
-    return list(_read(path, path.stat().st_mtime_ns)) if path.exists() else []
-
-
-@lru_cache(maxsize=64)
-def _read(path: Path, _: int) -> tuple[Entry, ...]:
-    entries = []
-    for block in re.split(r"\n\s*\n", path.read_text()):
-        parts, last = {"place": "", "flags": ""}, ""
-        obsolete = "#~ msgid" in block
-        for line in block.splitlines():
-            line = line.removeprefix("#~ ")
-            if part := re.fullmatch(r'(#\| )?(?:(msg\w+) )?(".*")', line):
-                last = (
-                    (part[1] or "") + part[2] if part[2] else last
-                )  # a string goes on where no name stands before it
-                parts[last] = parts.get(last, "") + ast.literal_eval(part[3])
-            elif line[:2] in ("#:", "#,"):
-                parts["place" if line[1] == ":" else "flags"] += line[2:].strip()
-        if parts.get("msgid"):
-            entries.append(
-                Entry(
-                    text=parts["msgid"],
-                    other=parts["msgstr"],
-                    context=parts.get("msgctxt"),
-                    place=parts["place"],
-                    fuzzy="fuzzy" in parts["flags"],
-                    previous=parts.get("#| msgid", ""),
-                    obsolete=obsolete,
-                )
-            )
-    return tuple(entries)
 
 
 def write(path: Path, entries: Iterable[Entry], commit: str = "") -> None:
@@ -304,15 +256,6 @@ def left(entries: list[Entry], units: list[Entry]) -> list[Entry]:
         for e in entries
         if e.other and not held & {(e.text, e.other), (e.previous or e.text, e.other)}
     ]
-
-
-def patterns(entries: Iterable[Entry]) -> dict[str, str]:
-    """What is said, as `helpers.words` takes it: the most particular first."""
-    said = [e for e in entries if e.context == SAID and e.other and not e.fuzzy]
-    return {
-        e.text: e.other
-        for e in sorted(said, key=lambda e: (len(re.findall(r"\{\w+\}", e.text)), -len(e.text)))
-    }
 
 
 def keeps(sources: Iterable[str]) -> Callable[[str], bool]:

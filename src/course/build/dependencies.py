@@ -208,7 +208,11 @@ def _beside(folder: Path) -> Iterator[Path]:
     """Files of the packages in `folder` and are no module: scripts, styles."""
     for path in folder.iterdir():
         if path.is_dir():
-            if not (path / "__init__.py").exists() and path.name not in ("_data", "__pycache__"):
+            if not (path / "__init__.py").exists() and path.name not in (
+                "_data",
+                "_pages",
+                "__pycache__",
+            ):
                 yield from _beside(path)
         elif path.suffix not in (".py", ".pyc", ".toml"):
             yield path

@@ -124,7 +124,7 @@ def explore(
         raise ValueError(
             f"the controls have {count} states together; at most {_MOST_FRAMES} are allowed"
         )
-    return _Explorer(draw, made, caption)
+    return _Explorer(draw, made, words.translated(caption))
 
 
 class _Explorer:
@@ -153,6 +153,7 @@ class _Explorer:
                 raise ValueError(
                     f"draw's second value must be a sentence, not {type(finding).__name__}"
                 )
+            finding = words.translated(finding)
             self._drawn[state] = _Frame(
                 _picture.body(result, self._describe(state, finding)), finding
             )

@@ -4,6 +4,8 @@ import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from helpers.words import translated
+
 
 class Control(NamedTuple):
     """One input: the values it may have, how each is written, and the index it starts at."""
@@ -40,8 +42,9 @@ def control(
     initial = start.get(name, values[0])
     if initial not in values:
         raise ValueError(f"start for {name} must be one of {values}, not {initial!r}")
-    names = [str(text) for text in names or values]
-    return Control(kind, labels.get(name, name), names, values, values.index(initial))
+    names = [translated(str(text)) for text in names or values]
+    label = translated(labels.get(name, name))
+    return Control(kind, label, names, values, values.index(initial))
 
 
 def _number(value: numbers.Real) -> str:
