@@ -37,7 +37,7 @@ class Chapters(Directive):
         title = re.search(r"^# (.+)$", text, re.M)[1]
         parts = [
             (name, path.parent / f"{name}.ipynb")
-            for name in ("lesson", "lab", "exercises", "yours", "build", "own")
+            for name in ("lesson", "sinks", "lab", "exercises", "yours", "build", "own")
             if (path.parent / f"{name}.ipynb").exists()
         ]
 

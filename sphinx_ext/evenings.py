@@ -102,7 +102,7 @@ def ends(root: Path) -> dict[str, int]:
 
 def mark(app, doctree, docname):
     """Put a quiet line where the five evenings leave a lesson, and under the title of a lesson or lab that they leave out."""
-    if not re.fullmatch(r"chapters/\d-[^/]+/(lesson|lab)", docname):
+    if not re.fullmatch(r"chapters/\d-[^/]+/(lesson|sinks|lab)", docname):
         return
     whole = next(iter(doctree.findall(nodes.section)), None)
     if whole is None or not (Path(app.srcdir) / PLANS).is_file():  # a book without these paths

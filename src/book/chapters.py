@@ -56,7 +56,7 @@ def minutes(path: Path) -> int:
 
 
 def to_read(path: Path) -> int:
-    """How long a part of a chapter takes alone: a lesson or lab as computed from what stands on it,
+    """How long a part of a chapter takes alone: a page to read as computed from what is on it,
     else as it says.
     """
-    return reading.minutes(path) if path.stem in ("lesson", "lab") else minutes(path)
+    return reading.minutes(path) if path.stem in ("lesson", "sinks", "lab") else minutes(path)
