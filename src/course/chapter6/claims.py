@@ -24,16 +24,21 @@ CORRELATED = 0.9
 
 
 @rule(
-    holds=("the answer's share rises with unrelated noise", lambda gains: gains[0.0] > EVEN),
+    holds=(
+        "the answer's share rises where the logits are drawn apart",
+        lambda gains: gains[0.0] > EVEN,
+    ),
     part=(
-        f"it rises with noise correlated at {CORRELATED:g}, where the two agree",
+        f"it rises where the logits correlate at {CORRELATED:g}",
         lambda gains: gains[CORRELATED] > EVEN,
     ),
     nothing=("a subtraction that changes nothing", {"gains": {0.0: 1.0, CORRELATED: 1.0}}),
     null="each gain belongs to its correlation: the mean, or another's, is led by noise that agrees wholly",
 )
 def subtraction_cancels_noise() -> Numbers:
-    """By correlation of the noise, what a subtraction multiplies the answer's share of all weight by."""
+    """Return by which factor a subtraction changes the answer's share of all weight, for each
+    correlation of the logits.
+    """
     gains = {}
     for correlation in (0.0, 0.5, 0.9, 1.0):
         plain, left = (measures.parts(6, correlation, 1024, lam) for lam in (0.0, 0.8))
