@@ -15,13 +15,14 @@ import re
 import shutil
 import tomllib
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
 import examination
 import networkx
 
-from book import questions
+from book import editions, questions
 
 ROOT = Path(__file__).resolve().parents[1]
 EXERCISES = re.compile(r"chapters/(?:zh/)?(\d)-[\w-]+/exercises")
@@ -174,7 +175,8 @@ def write(out: Path, kept: Path) -> None:
     archive(folder / f"networkx-{of}.zip", graph_files())
     for number, path in notebooks().items():
         (folder / f"chapter{number}-{of}.json").write_text(chapter_data(number, path, of, kept))
-    (folder / "questions.json").write_text(json.dumps(returning(), ensure_ascii=False))
+    for name, words in (("questions", {}), ("questions.zh", editions.of_questions())):
+        (folder / f"{name}.json").write_text(json.dumps(returning(words), ensure_ascii=False))
     sizes = {
         f"answers/{path.name.replace(f'-{of}', '')}": path.stat().st_size
         for path in folder.iterdir()
@@ -190,8 +192,10 @@ def write(out: Path, kept: Path) -> None:
     )
 
 
-def returning() -> list[dict]:
-    """Return the questions of the lessons, which come back, as the pages show them."""
+def returning(words: Mapping[str, str]) -> list[dict]:
+    """Return the questions of the lessons, which come back, as the pages show them, in other words
+    where there are some.
+    """
     return [
         {
             "id": each["id"],
@@ -199,7 +203,7 @@ def returning() -> list[dict]:
             "ask": examination.inline(each["ask"]),
             "answer": examination.inline(each["answer"]),
         }
-        for each in questions.bank(ROOT)
+        for each in questions.bank(ROOT, words=words)
         if each["lesson"]
     ]
 
@@ -252,7 +256,7 @@ def add_scripts(app, pagename, templatename, context, doctree) -> None:
             f'<script type="application/json" id="answers-data">{text}</script>',
             f'<script type="module" src="{root}answers/answers.js"></script>',
         ]
-    if LESSON.fullmatch(pagename) or pagename == "chapters/welcome":
+    if LESSON.fullmatch(pagename) or pagename in ("chapters/welcome", "chapters/zh/welcome"):
         parts.append(f'<script type="module" src="{root}answers/cards.js"></script>')
     context["body"] += "\n".join(parts)
 

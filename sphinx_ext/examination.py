@@ -14,14 +14,18 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
-from book import questions
+from book import editions, questions
 
-LESSON = re.compile(r"chapters/(\d)-[\w-]+/lesson")
-TITLE = "Before you read on"
+LESSON = re.compile(r"chapters/(zh/)?((\d)-[\w-]+)/lesson")
+HEADING = re.compile(r"^(#+) .+$", re.M)
+TITLE, CHINESE_TITLE = "Before you read on", "往下读之前"
 LAST = """<aside class="returning-questions"><p><strong>Questions that come back</strong></p>
 <p>This lesson asks {count} questions. Mark whether you knew the answers: each question comes back in the next lesson, in the
 one after it, and after a week. The dates stay in this browser.</p>
 <p><a href="../exam.html#chapter-{chapter}">More questions on this chapter</a></p></aside>"""
+CHINESE_LAST = """<aside class="returning-questions"><p><strong>会再来的问题</strong></p>
+<p>这一课里有 {count} 个问题。答完请标明会不会：每个问题在下一课、再下一课和一周之后都会再问一次。日期只保存在此浏览器里。</p>
+<p><a href="../../exam.html#chapter-{chapter}">本章的更多问题</a></p></aside>"""
 COUNTS = {3: "three", 4: "four", 5: "five"}
 
 
@@ -44,10 +48,10 @@ def inline(text: str) -> str:
     return "".join(formula(part) if k % 2 else plain(part) for k, part in enumerate(parts))
 
 
-def asked(question: dict) -> str:
+def asked(question: dict, title: str = TITLE) -> str:
     """Return a question of a lesson over its folded answer; `data-question` is its id."""
     return (
-        f'<aside class="question-here"><p><strong>{TITLE}</strong></p>'
+        f'<aside class="question-here"><p><strong>{title}</strong></p>'
         f'<details class="hint" data-question="{question["id"]}"><summary>{inline(question["ask"])}</summary>'
         f"<p>{inline(question['answer'])}</p></details></aside>"
     )
@@ -59,6 +63,36 @@ def section_with(node: nodes.Element, words: str) -> nodes.section | None:
         if isinstance(each, nodes.section) and words in questions.plain(each.astext()):
             return section_with(each, words) or each
     return None
+
+
+def numbered_section(markdown: str, words: str) -> int | None:
+    """Return the number of the innermost section that has these words, in the order of the
+    headings, or nothing: by it a Chinese page finds where its English page asks.
+
+    >>> numbered_section("# A\\n\\nno\\n\\n## B\\n\\nno\\n\\n## C\\n\\n### D\\n\\nyes", "Yes")
+    3
+    """
+    heads = [*HEADING.finditer(markdown)]
+    levels = [len(head[1]) for head in heads]
+    place = None
+    inside = range(len(heads))
+    while True:
+        for k in (k for k in inside if levels[k] == min(levels[i] for i in inside)):
+            after = [i for i in range(k + 1, len(heads)) if levels[i] <= levels[k]]
+            end = after[0] if after else len(heads)
+            text = markdown[heads[k].start() : heads[end].start() if after else None]
+            if words_in(text, words):
+                place, inside = k, range(k + 1, end)
+                break
+        else:
+            return place
+        if not inside:
+            return place
+
+
+def words_in(text: str, words: str) -> bool:
+    """Return whether a text has these words, apart from marks and spaces."""
+    return questions.plain(words) in questions.plain(text)
 
 
 def pool(root: Path) -> str:
@@ -99,22 +133,34 @@ class Questions(Directive):
 
 
 def ask_in_the_lesson(app, doctree):
-    """Ask each question of a lesson at the end of the section with its words, in English as the bank is."""
+    """Ask each question of a lesson at the end of the section with its words, in the language of the page."""
     found = LESSON.fullmatch(app.env.docname)
     sections = [node for node in doctree.children if isinstance(node, nodes.section)]
     if not found or not sections:
         return
+    chinese, folder, number = found.groups()
     app.env.note_dependency(str(Path(app.srcdir) / questions.FILE))
-    rows = [each for each in questions.bank(Path(app.srcdir), int(found[1])) if each["lesson"]]
-    places = [
-        section_with(doctree, questions.plain(each.get("near", each["quote"]))) for each in rows
-    ]
+    words = editions.of_questions() if chinese else {}
+    bank = questions.bank(Path(app.srcdir), int(number), words)
+    rows = [each for each in bank if each["lesson"]]
+    near = [questions.plain(each.get("near", each["quote"])) for each in rows]
+    if chinese:
+        app.env.note_dependency(str(editions.HOME / "zh/questions.po"))
+        cells = editions.cells(editions.HOME / folder / "lesson.ipynb", slides=False)
+        every = list(doctree.findall(nodes.section))
+        markdown = "\n\n".join(cells.values())
+        numbers = [numbered_section(markdown, text) for text in near]
+        places = [every[k] if k is not None and k < len(every) else None for k in numbers]
+    else:
+        places = [section_with(doctree, text) for text in near]
     for each, place in zip(rows, places, strict=True):
         held = place or sections[0]
         inner = [k for k, node in enumerate(held.children) if isinstance(node, nodes.section)]
         where = inner[0] if place and inner else len(held.children)
-        held.insert(where, nodes.raw("", asked(each), format="html"))
-    last = LAST.format(count=COUNTS.get(len(rows), len(rows)), chapter=found[1])
+        title = CHINESE_TITLE if chinese else TITLE
+        held.insert(where, nodes.raw("", asked(each, title), format="html"))
+    count = len(rows) if chinese else COUNTS.get(len(rows), len(rows))
+    last = (CHINESE_LAST if chinese else LAST).format(count=count, chapter=number)
     sections[0] += nodes.raw("", last, format="html")
 
 

@@ -6,13 +6,15 @@ import math
 import re
 from fractions import Fraction
 
+import examination
 import networkx as nx
 import numpy as np
 import pytest
 import scipy.stats
 import torch
+from conftest import ROOT
 
-from book import families, questions
+from book import editions, families, questions, units
 
 ROWS = questions.load()
 FORMS = {
@@ -741,6 +743,53 @@ def test_papers_of_ten_terms_have_few_questions_in_common(root):
     assert np.mean(shared) < 0.4
     assert len(set.union(*papers)) > 35
     assert families.asked(0) != families.asked(1)
+
+
+def test_a_chinese_question_has_the_numbers_and_formulas_of_the_english_one():
+    """Those of today's English: what is not translated yet stands in English and says so."""
+    rows = zip(questions.bank(), questions.bank(words=editions.of_questions()), strict=True)
+    for here, there in ((a, b) for a, b in rows if a["lesson"]):
+        for part in ("ask", "answer"):
+            assert units.differing(here[part], there[part]) == [], here["id"]
+            assert not re.search(r"<\w+>", there[part]), here["id"]
+    moved = ROWS["path-factor"] | {"ask": "How many walks are there?"}
+    assert questions.fill(moved, {"n": 5}, {"other": "别的"})["ask"] == "How many walks are there?"
+
+
+@pytest.mark.parametrize("chapter", range(1, 8))
+def test_a_chinese_lesson_asks_where_its_english_page_does(chapter):
+    """In the section of the same number: the words that say where are English."""
+    (lesson,) = (ROOT / "chapters").glob(f"{chapter}-*/lesson.ipynb")
+    markdown = "\n\n".join(editions.cells(lesson, slides=False).values())
+    heads = [head[0] for head in examination.HEADING.finditer(markdown)]
+    for row in questions.bank(chapter=chapter):
+        if row["lesson"]:
+            words = questions.plain(row.get("near", row["quote"]))
+            number = examination.numbered_section(markdown, words)
+            if number is None:
+                assert not examination.words_in(markdown, words), row["id"]
+            else:
+                start = markdown.index(heads[number])
+                assert examination.words_in(markdown[start:], words), row["id"]
+
+
+def test_chinese_questions_come_back_on_chinese_pages(visit):
+    page = visit("chapters/zh/1-over-squashing/lesson.html")
+    shown = page.locator(".question-here details")
+    ids = {row["id"] for row in questions.bank(ROOT, 1) if row["lesson"]}
+    assert {shown.nth(k).get_attribute("data-question") for k in range(shown.count())} == ids
+    shown.first.locator("summary").click()
+    shown.first.get_by_text("我知道").click()
+    page.goto(page.url.replace("1-over-squashing", "2-causal-attention"))
+    page.evaluate("""() => {
+        const kept = "course-progress";
+        localStorage[kept] = localStorage[kept].replace(/"seen":\\d+/g, '"seen":0');
+    }""")
+    page.reload()
+    box = page.locator(".answer-cards")
+    box.wait_for()
+    assert re.search("[一-鿿]", box.locator(".question").inner_text())
+    assert not re.search(r"(?:[A-Za-z]{2,} ){3}", box.inner_text())
 
 
 def test_a_lesson_asks_its_four_where_they_matter_and_the_bank_shows_all(root, visit):

@@ -97,7 +97,8 @@ async function begin() {
   const { cards } = load();
   if (!lesson && !Object.keys(cards).length) return;
   const script = document.querySelector("script[src$='answers/cards.js']");
-  const questions = await (await fetch(new URL("questions.json", script.src))).json();
+  const file = document.documentElement.lang.startsWith("zh") ? "questions.zh.json" : "questions.json";
+  const questions = await (await fetch(new URL(file, script.src))).json();
   last?.append(exportButton(questions));
   const due = questions.filter(
     (each) => isDue(cards[each.id], each.chapter, lesson, Date.now()) && each.chapter !== lesson,

@@ -18,6 +18,7 @@ code that moved stand in English.
 import argparse
 import hashlib
 import io
+import itertools
 import json
 import posixpath
 import re
@@ -29,7 +30,7 @@ import nbformat
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
-from book import execution, units
+from book import execution, questions, units
 from book.pages import ROOT, pages
 from book.units import SAID, Entry
 from course import editions as edition
@@ -65,6 +66,7 @@ NAMED = "".join(
 FOLD = f'<details class="admonition hide above-input"><summary aria-label="显示或隐藏代码">{NAMED}</summary>'
 BEHIND = '<small class="behind">（本段依据较早的英文版，尚未更新）</small>'
 OPEN = '<small class="behind">（本段尚未译出，暂用英文）</small>'
+NOT_YET = "（尚未译出，暂用英文）"
 LINK = re.compile(r'(\]\(|(?:href|src)=")(?!https?:|#|/|data:)([^)"#]+)')
 LAGS = r'<small class="behind">[^<]*</small>'  # either of them
 
@@ -283,6 +285,15 @@ def words(table: Path) -> dict[str, str]:
     return edition.words(language(table), page_name(table))
 
 
+def of_questions() -> dict[str, str]:
+    """English to Chinese, for the questions that lessons ask and that come back; what is not
+    translated yet stays English and says so.
+    """
+    known = {e.text: e.other for e in units.read(HOME / "zh/questions.po") if e.other}
+    every = itertools.chain.from_iterable(questions.in_lessons().values())
+    return {text: known.get(text, f"{text}{NOT_YET}") for text in every}
+
+
 def texts(table: Path, cues: bool = False, marks: bool = False) -> dict[str, str]:
     """Return the cells of a page in the other language.
 
@@ -472,11 +483,13 @@ def drawn() -> str:
     ]
     files += [
         HOME / "zh/frame.po",
+        HOME / "zh/questions.po",
         ROOT / "_static/course.js",
         ROOT / "data/sources.csv",
         Path(__file__),
     ]
-    files += [ROOT / "sphinx_ext" / name for name in ("sourced.py", "chinese.py", "searching.js")]
+    names = ("sourced.py", "chinese.py", "examination.py", "searching.js")
+    files += [ROOT / "sphinx_ext" / name for name in names]
     heads = (next(iter(texts(path).values())) for path in HOME.rglob("*.zh.po"))
     return "".join(
         sorted(set(re.findall(r"[⺀-￯]", "".join([*(path.read_text() for path in files), *heads]))))
@@ -666,6 +679,10 @@ def main() -> None:
     chosen = [Path(name).resolve() for name in given.pages] or [
         page for page in pages() if tables(page)
     ]
+    if not given.pages:
+        for text, other in of_questions().items():
+            if other.endswith(NOT_YET):
+                print(f"chapters/zh/questions.po: {text} [not translated]")
     for source in chosen:
         if given.command == "update":
             update(source)

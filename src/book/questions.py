@@ -14,9 +14,10 @@ import random
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 
 import networkx as nx
 import numpy as np
@@ -33,6 +34,10 @@ takes its mark away. An answer that names a control, and the result of it that w
 up to the question's own, unless the question itself asks for controls."""
 CHAPTERS = range(1, 8)
 KINDS = ("compute", "explain", "control")
+WORDS = re.compile(
+    r"(?<!\\)\b[A-Za-z]{3,} |^[a-z]{3,}$"
+)  # of a drawn text: not those of TeX, no name
+NO_WORDS: Mapping[str, str] = MappingProxyType({})
 
 
 def tex(value: Fraction) -> str:
@@ -159,9 +164,15 @@ def plain(text: str) -> str:
     return re.sub(r"[\s$*{}]|\\n", "", text).lower()
 
 
-def fill(row: dict, drawn: dict) -> dict:
+def fill(row: dict, drawn: dict, words: Mapping[str, str] = NO_WORDS) -> dict:
     """Return a question with what was drawn for it: its texts, the numbers behind them, and the sum
     of its marks.
+
+    Args:
+        row: a row of the file.
+        drawn: what was drawn for it, by name.
+        words: texts in another language by their English, for the question, its answer and what is
+            put into them.
 
     Raises:
         ValueError: a text has a name in angle brackets that was neither drawn nor computed.
@@ -170,10 +181,14 @@ def fill(row: dict, drawn: dict) -> dict:
     for name, expression in row.get("let", {}).items():
         numbers[name] = eval(expression, KNOWN | numbers)
 
+    def value(name: re.Match) -> str:
+        found = numbers.get(name[1], name[0])
+        return spell(words.get(found, found))
+
     def replace(text: str) -> str:
-        before = None
+        text, before = words.get(text, text), None
         while before != text:  # a drawn text may have names of its own
-            before, text = text, re.sub(r"<(\w+)>", lambda m: spell(numbers.get(m[1], m[0])), text)
+            before, text = text, re.sub(r"<(\w+)>", value, text)
         if left := re.search(r"<\w+>", text):
             raise ValueError(f"{row['id']}: nothing is drawn or computed for {left[0]}")
         return text
@@ -189,10 +204,28 @@ def fill(row: dict, drawn: dict) -> dict:
     }
 
 
-def bank(root: Path = ROOT, chapter: int | None = None) -> list[dict]:
-    """Return the questions of a chapter, or all, as the bank shows them."""
+def bank(
+    root: Path = ROOT, chapter: int | None = None, words: Mapping[str, str] = NO_WORDS
+) -> list[dict]:
+    """Return the questions of a chapter, or all, as the bank shows them, or in other words."""
     rows = load(root).values()
-    return [fill(row, next(choices(row))) for row in rows if chapter in (None, row["chapter"])]
+    return [
+        fill(row, next(choices(row)), words) for row in rows if chapter in (None, row["chapter"])
+    ]
+
+
+def in_lessons(root: Path = ROOT) -> dict[str, list[str]]:
+    """Return what the questions of the lessons say, by their ids: what an edition translates."""
+    rows = [row for row in load(root).values() if row.get("lesson")]
+    put = {row["id"]: fill(row, next(choices(row)))["numbers"].values() for row in rows}
+    return {
+        row["id"]: [
+            row["ask"],
+            row["answer"],
+            *(text for text in put[row["id"]] if isinstance(text, str) and WORDS.search(text)),
+        ]
+        for row in rows
+    }
 
 
 def drawable(root: Path = ROOT, chapter: int | None = None) -> list[dict]:
