@@ -4,6 +4,7 @@ Importing this module sets Matplotlib's defaults. Figures are drawn on white; on
 `widget/picture.css` turns them.
 """
 
+import itertools
 import math
 import numbers
 from collections.abc import Iterable, Sequence
@@ -45,6 +46,15 @@ ENCODINGS = {
     "ALiBi": "#8F6B00",  # ochre: vermillion is for the token that is followed, and for what fails
     "APE": COLOURS["green"],
 }
+# Designs that chapters 6 and 7 compare, and graphs that chapters 1 and 2 compare.
+DESIGNS = {
+    "local RoPE, global NoPE": COLOURS["green"],
+    "local RoPE, global NoPE + scalable softmax": ENCODINGS["ALiBi"],
+    "NoPE, scalable softmax": COLOURS["vermillion"],
+    "NoPE, stick-breaking": COLOURS["purple"],
+}
+GRAPHS = {"causal attention": COLOURS["black"], "causal": COLOURS["black"]}
+NAMED = ENCODINGS | DESIGNS | GRAPHS
 # What keeps its line: of a number type, whatever its colour says; the fewer bits of a fraction, the
 # more is left out.
 TYPES = {"fp32": "-", "bf16": "--", "fp16": ":", "fewer bits": "-."}
@@ -136,6 +146,20 @@ def number(value: float, digits: int = 2) -> str:
     else:
         text = f"{mantissa} × 10{str(power).translate(_SUPERSCRIPTS)}"
     return text.replace("-", "−")
+
+
+def colours_of(names: Iterable[str]) -> list[str]:
+    """Choose a colour for each name: its own where it has one in `NAMED`, else those of the style
+    in turn that no other name of these has.
+
+    >>> wanted = [COLOURS[name] for name in ("vermillion", "blue", "black")]
+    >>> colours_of(["mean", "RoPE", "NoPE"]) == wanted
+    True
+    """
+    names = [require.text("names", name) for name in names]
+    others = [each for each in COLOURS.values() if each not in {NAMED.get(name) for name in names}]
+    rest = itertools.cycle(others or COLOURS.values())
+    return [NAMED.get(name) or next(rest) for name in names]
 
 
 def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes:
@@ -264,7 +288,7 @@ def lines(
         y: the y axis' name.
         log, height: as in `axes`.
         numbers: write each line's last value beside its name.
-        colours: one a column; by default those of the style, in turn.
+        colours: one a column; by default what `colours_of` gives their names.
         form: dots joined by a line, `"o-"`, or one of them, `"o"` or `"-"`.
 
     >>> frame = pd.DataFrame({"mean": [0.5, 0.1]}, index=pd.Index([1, 2], name="n ones"))
@@ -272,7 +296,8 @@ def lines(
     >>> ax.get_xlabel(), ax.texts[0].get_text()
     ('n ones', 'mean 0.10')
     """
-    ax, colours = _drawn(frame, y, log, height, colours), colours or list(COLOURS.values())
+    ax = _drawn(frame, y, log, height, colours)
+    colours = colours or colours_of(map(str, frame))
     require.flag("numbers", numbers)
     require.choice("form", form, ("o-", "o", "-"))
     for k, (name, column) in enumerate(frame.items()):
@@ -282,7 +307,7 @@ def lines(
             column,
             form.replace("-", TYPES.get(name, "-")),
             label=said,
-            color=colours[k % len(colours)],
+            color=colours[k],
         )
     label(ax)
     return ax
@@ -304,7 +329,7 @@ def dots(
         log: "" or "x".
         height: in inches; by default what the rows need.
         numbers: write each value at its dot.
-        colours: one a column; by default those of the style, in turn.
+        colours: one a column; by default what `colours_of` gives their names.
 
     >>> frame = pd.DataFrame({"hops": [0.4, 0.9]}, index=["path", "tree"])
     >>> ax = dots(frame, "rank correlation", numbers=True)
@@ -313,13 +338,11 @@ def dots(
     """
     require.choice("log", log, ("", "x"))
     rows = len(frame) if isinstance(frame, pd.DataFrame) else 1
-    ax, colours = (
-        _drawn(frame, "", log, 1.4 + 0.5 * rows if height is None else height, colours, x),
-        colours or list(COLOURS.values()),
-    )
+    ax = _drawn(frame, "", log, 1.4 + 0.5 * rows if height is None else height, colours, x)
+    colours = colours or colours_of(map(str, frame))
     require.flag("numbers", numbers)
     for k, (name, column) in enumerate(frame.items()):
-        colour = colours[k % len(colours)]
+        colour = colours[k]
         ax.plot(column, range(rows), "o", ms=10, label=f"{name}", color=colour)
         for place, value in enumerate(column if numbers else ()):
             ax.annotate(

@@ -134,7 +134,7 @@ def same_word(nodes: int = 64) -> tuple[Axes, str]:
     title = (
         f"First of {nodes}, 8 layers: causal {at['causal attention']:.0%}, path {at['path']:.0%}"
     )
-    hues = [style.NETWORKS["attention"], style.COLOURS["blue"]]
+    hues = [style.NAMED["causal attention"], style.COLOURS["blue"]]
     ax = style.lines(shares, "share of the first input", log="x", height=3.8, colours=hues)
     ax.set_title(title)
     ax.axhline(1 / nodes, ls=":", color=style.COLOURS["grey"])

@@ -95,7 +95,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
         height=3.0,
     )
     floor = -10  # powers of ten
-    colours = (GREEN, GREY, style.COLOURS["black"], style.COLOURS["purple"], RED)
+    colours = (GREEN, GREY, RED, style.COLOURS["purple"], style.NAMED["causal attention"])
     for (name, shares), colour in zip(found.items(), colours, strict=True):
         points = [
             (k * (1 - kept), share) for k, share in zip(layers, shares, strict=True) if share > 0

@@ -137,22 +137,20 @@ def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figu
     )
     ax.fill_between([KEPT, 1.02], KEPT, 1.02, color="#DCEBE2", lw=0)
     ax.plot(points[BOTH[0]], points[BOTH[1]], "o", ms=9, color=GREY)
-    ax.plot(*points.loc[BASELINE], "o", ms=13, color=BLUE)
+    ax.plot(*points.loc[BASELINE], "o", ms=13, color=style.NAMED[BASELINE])
     for name, at in {
         BASELINE: (52, 8),
         "NoPE": (-14, -8),
         "sliding window": (0, -26),
         RANDOM: (-16, -8),
     }.items():
-        tone, side = (
-            BLUE if name == BASELINE else GREY,
-            "left" if at[0] > 0 else "right" if at[0] else "center",
-        )
+        tone = style.NAMED.get(name, GREY)
+        side = "left" if at[0] > 0 else "right" if at[0] else "center"
         ax.annotate(
             name, points.loc[name], at, textcoords="offset points", size=15, color=tone, ha=side
         )
     for k, (name, x, y) in enumerate(corner.itertuples()):
-        tone = GREEN if name in both else PURPLE
+        tone = style.NAMED.get(name, GREEN if name in both else PURPLE)
         ax.plot(x, y, "o", ms=13, color=tone)
         arrow = {"arrowstyle": "-", "color": tone, "shrinkB": 7, "relpos": (1, 0.5)}
         ax.annotate(name, (x, y), (KEPT - 0.02, 1.07 + 0.055 * k), va="center", ha="right", size=15, color=tone, weight="bold", arrowprops=arrow)  # fmt: skip

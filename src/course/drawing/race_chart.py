@@ -14,7 +14,7 @@ from course.runs.protocol import CHANCE, LENGTHS
 from helpers import style
 from helpers.words import translated
 
-BLUE, RED, GREEN, PURPLE, _, GREY = style.COLOURS.values()
+_, RED, _, PURPLE, _, GREY = style.COLOURS.values()
 NAMES = {
     "retrieval": "retrieval",
     "last": "last copy",
@@ -46,14 +46,10 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
             f"<p>{translated('No entry has learned it.')}</p>"
         ), f"{NAMES[task]}: no entry has learned it."
     top = order[order > order.iloc[0] - 0.005].index
-    named = {
-        order.index[-1]: GREY,
-        top[0]: RED,
-        "NoPE": "currentColor",
-        MIXED: GREEN,
-        STICK: PURPLE,
-    }
-    named |= dict.fromkeys(mine, PURPLE) | {BASELINE: BLUE}
+    named = {order.index[-1]: GREY, top[0]: RED, "NoPE": "", MIXED: "", STICK: ""}
+    named |= dict.fromkeys(mine, PURPLE) | {BASELINE: ""}
+    own_colours = style.NAMED | {"NoPE": "currentColor"}  # black, or white in the dark
+    named = {name: own_colours.get(name, colour) for name, colour in named.items()}
     named = {name: colour for name, colour in named.items() if name in means.index}
     x, y = dict(zip(LENGTHS, (60, 228, 396, 564), strict=True)), lambda share: 410 - 350 * share
     more = {top[0]: f" {translated(f'and {len(top) - 1} more')}" if len(top) > 1 else ""}

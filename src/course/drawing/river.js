@@ -109,7 +109,7 @@ export const render = mount({
     return [
       { id: "columns", area: [river.x - step / 2, 0, river.w + step, bars.y + bars.h + 20], flat: true, drag: (px) => nearest(px) },
       {
-        id: "token", x: x(s.token - 1), y: river.y, r: 17, look: "blue", knob: 9, flat: true, label: "token whose ink is followed", part: "ink",
+        id: "token", x: x(s.token - 1), y: river.y, r: 17, look: "orange", knob: 9, flat: true, label: "token whose ink is followed", part: "ink",
         range: [s.token, 1, N], value: `token ${s.token}`, drag: (px) => nearest(px), key: (by, now) => ({ token: clamp(now.token + by, 1, N), poured: 9 }),
       },
       {
@@ -163,7 +163,7 @@ export const render = mount({
           const carried = weight * states[layer][j][j0] * shown;
           if (carried > 0.004)
             wet.push(
-              path(d, "blue", "ink", `style="stroke-width:${place(36 * carried) || 0.1};opacity:.62"`),
+              path(d, "orange", "ink", `style="stroke-width:${place(36 * carried) || 0.1};opacity:.62"`),
             );
         }
       }
@@ -173,7 +173,7 @@ export const render = mount({
         const share = layer === 0 || s.poured > layer - 0.5 ? row[j0] : 0;
         return (
           circle(x(i), y(layer), 3, "ffaint") +
-          (share > 0.002 ? circle(x(i), y(layer), 2 + 11 * Math.sqrt(share), "fblue", "ink") : "")
+          (share > 0.002 ? circle(x(i), y(layer), 2 + 11 * Math.sqrt(share), "forange", "ink") : "")
         );
       }),
     );
@@ -185,7 +185,7 @@ export const render = mount({
         bars.y + bars.h - (bars.h * share) / top,
         18,
         (bars.h * share) / top,
-        j === j0 ? "fblue" : j === 0 && s.sink > 0 ? "forange" : "fgrey",
+        j === j0 ? "forange" : j === 0 && s.sink > 0 ? "fblue" : "fgrey",
         j === 0 ? "first" : "last",
       ),
     );
@@ -196,7 +196,7 @@ export const render = mount({
         grid.y + i * size + 0.5,
         size - 1,
         size - 1,
-        `${on ? (j === j0 ? "fblue" : j === 0 && s.sink > 0 ? "forange half" : "fgrey half") : "faint"}`,
+        `${on ? (j === j0 ? "forange" : j === 0 && s.sink > 0 ? "fblue half" : "fgrey half") : "faint"}`,
         "mask",
       );
     });

@@ -9,6 +9,7 @@ import html
 import io
 import itertools
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import same_color
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.text import Text
@@ -27,7 +29,7 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from helpers import compute, words
-from helpers.style import _LINE_END, TYPES
+from helpers.style import _LINE_END, NAMED, TYPES
 from helpers.widget import _vector
 
 _MOST_ROWS = 15
@@ -146,9 +148,17 @@ def _ink(text: Text) -> Bbox:
     return box.padded(-air, -2) if text.get_rotation() % 180 else box.padded(-2, -air)
 
 
+def _miscoloured(label: str, colour) -> list[str]:
+    """Whether a name that keeps its colour, alone or with a number behind it, has another one."""
+    name = re.sub(r"\s+[−\d.,×⁻⁰¹²³⁴⁵⁶⁷⁸⁹%]+$", "", label.replace("\n", " "))
+    wrong = name in NAMED and not same_color(colour, NAMED[name])
+    return [f"{name} in another's colour"] if wrong else []
+
+
 def _faults(figure: Figure) -> list[str]:
     """What could not be read of a figure that is laid out: text beyond its edge, over text or
-    lines, points beyond the axes; and number types that are drawn in another's line.
+    lines, points beyond the axes; and what is drawn in another's line or colour: number types,
+    and names of `style.NAMED`.
     """
     texts = [*figure.texts]  # a title above all panels is among them
     faults = []
@@ -169,6 +179,7 @@ def _faults(figure: Figure) -> list[str]:
             faults += [
                 f"{kind} in another's line" for kind in kinds if look not in (TYPES[kind], "None")
             ]
+            faults += _miscoloured(line.get_label(), line.get_color())
             for box in map(_ink, legend):
                 if (
                     box.count_contains(way.vertices)
@@ -176,6 +187,9 @@ def _faults(figure: Figure) -> list[str]:
                     else way.intersects_bbox(box, filled=False)
                 ):
                     faults.append(f"{line.get_label()} through the legend")
+        for text in ax.texts:
+            if not same_color(text.get_color(), "black"):  # plain text says nothing by its colour
+                faults += _miscoloured(text.get_text(), text.get_color())
     boxes = [(text, _ink(text)) for text in texts if _seen(text)]
     wide, high = figure.bbox.size
     faults += [
