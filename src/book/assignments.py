@@ -194,9 +194,15 @@ WORKSHOP = {
 }
 
 
+# what a page says about its copy without solutions, which the copy itself need not say
+ABOUT_COPIES = re.compile(
+    r"(Solutions are folded here|The course's lines are folded).*?\(\[all copies\]\([^)]*\)\)\."
+)
+
+
 def stripped(text: str, folder: str) -> str:
-    """A page of steps without their lines: each has the names that its check wants, still empty;
-    links lead to handouts first.
+    """Take the lines out of a page of steps: each step keeps the names that its check wants, still
+    empty, and links lead to handouts first.
     """
     book, beside = json.loads(text), {f"{page}.ipynb": name for name, page in WORKSHOP.items()}
 
@@ -207,7 +213,14 @@ def stripped(text: str, folder: str) -> str:
     for cell in book["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = [
-                re.sub(r"\]\(([^):#]+\.(?:ipynb|md))", leads, line) for line in cell["source"]
+                re.sub(
+                    r"\]\(([^):#]+\.(?:ipynb|md))",
+                    leads,
+                    ABOUT_COPIES.sub("Write here: this copy has no solutions.", line).replace(
+                        "That copy, too, has", "It does have"
+                    ),
+                )
+                for line in cell["source"]
             ]
         if "step" in cell["metadata"].get("tags", []):
             text = "".join(cell["source"])
@@ -255,14 +268,31 @@ def without_solutions(root: Path, number: str) -> list[dict]:
     return [cells[0], start, *cells[1:]]
 
 
+def to_do(root: Path, part: dict) -> str:
+    """Say in one line what a part of an evening asks, and where to stop reading."""
+    if "do" in part:
+        return f"{part['do']}."
+    if "exercises" in part:
+        return f"Solve {' and '.join(f'exercise {each}' for each in part['exercises'])} below."
+    cells = json.loads((root / f"chapters/{part['page']}.ipynb").read_text())["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    title = re.search(r"^# (.+)$", text, re.M)[1]
+    if "sections" in part:
+        last = re.findall(r"^## (.+)$", text, re.M)[part["sections"] - 1]
+        return f"Read “{title}” on the site, up to the end of “{last}”."
+    steps = part.get("steps")
+    return f"Work through “{title}” below" + (f", steps 1 to {steps[-1]}." if steps else ".")
+
+
 def evening(root: Path, number: int) -> str:
-    """The notebook of one of the five evenings: its pages of steps without their lines, and its
-    exercises without solutions.
+    """Return the notebook of one of the five evenings: a list of what to do, its pages of steps
+    without their lines, and its exercises without solutions.
     """
     row = yaml.safe_load((root / "chapters/plans/evenings.yml").read_text())["five"][number - 1]
     book = json.loads((root / "chapters/0-build-it/build.ipynb").read_text())
     pages = {page: name for name, page in WORKSHOP.items()}
-    about = f"# Evening {number}: {row['name']}\n\nTonight you learn {row['learn']}. Read the parts of the lessons on the site, and write here."
+    about = f"# Evening {number}: {row['name']}\n\nTonight you learn {row['learn']}.\n\n"
+    about += "\n".join(f"{k}. {to_do(root, part)}" for k, part in enumerate(row["parts"], 1))
     title = {
         "cell_type": "markdown",
         "id": f"evening-{number}",
