@@ -1,6 +1,6 @@
-"""What stands beside the text on a wide page, and what stands at its foot.
+"""What stands beside the text on a wide page, what is as wide as both, and what stands at the foot.
 
-A short fold that stands alone becomes a note in the margin; longer ones, questions and options stay folded. The code of
+A table of many columns or long cells takes the margin, too. A short fold that stands alone becomes a note in the margin; longer ones, questions and options stay folded. The code of
 set-up, guess and figures goes into one fold at the foot, and each figure leads to its listing. On a page of a chapter the
 machine is a strip that says where one is.
 """
@@ -15,6 +15,11 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from course import drawing
 
+COLUMNS, ACROSS = (
+    5,
+    150,
+)  # a table with as many columns, or characters side by side, takes the margin, too
+WIDE = "full_width"  # what takes the margin: the theme folds the contents beside this class
 LONGEST, OPTION = 660, 260  # bytes of a note and of an option: 110 words, or as much in Chinese
 FOLD = re.compile(r"\s*<details><summary>(.*?)</summary>\s*$", re.S)
 NUMBER = re.compile(
@@ -23,6 +28,7 @@ NUMBER = re.compile(
 TABLE, ROW, CELL = (
     re.compile(form, re.S) for form in (r"<table.*?</table>", r"<tr.*?</tr>", r"<t[hd](?=[ >])")
 )
+OPENING, TAG = re.compile(r"<table[^>]*>"), re.compile(r"^[^>]*>|<.*?>", re.S)
 BESIDE = re.compile(
     "<figcaption(?=>)"
 )  # where one is seen the theme folds the contents, by this class
@@ -66,6 +72,32 @@ def numbered(table: re.Match) -> str:
     return ROW.sub(head, text)
 
 
+def widened(table: re.Match) -> str:
+    """A table of HTML that takes the margin, too, where its rows need it.
+
+    >>> widened(re.match(".*", "<table><tr><td>1</td><td>2</td><td>3</td><td>4</td><td>5</td></tr></table>"))[:26]
+    '<table class="full_width">'
+    """
+    rows = [[TAG.sub("", cell) for cell in CELL.split(row)[1:]] for row in ROW.findall(table[0])]
+    if not is_wide(rows):
+        return table[0]
+    opening = OPENING.match(table[0])[0]
+    marked = (
+        opening.replace('class="', f'class="{WIDE} ')
+        if 'class="' in opening
+        else opening.replace("<table", f'<table class="{WIDE}"')
+    )
+    return marked + table[0][len(opening) :]
+
+
+def is_wide(rows: list[list[str]]) -> bool:
+    """Whether a table has many columns, or what stands side by side is long: of each column its longest cell."""
+    across = sum(
+        max(map(len, column)) for column in itertools.zip_longest(*rows, fillvalue="") if column
+    )
+    return max(map(len, rows), default=0) >= COLUMNS or across > ACROSS
+
+
 def told(node: nodes.Node) -> str:
     return node.astext() if isinstance(node, nodes.raw) else ""
 
@@ -88,13 +120,20 @@ class Margins(SphinxPostTransform):
             len(list(self.document.findall(nodes.section))) > 1
         )  # else the theme's script finds none to fold
         for node in list(self.document.findall(nodes.raw)):
-            text = TABLE.sub(numbered, told(node))
+            text = TABLE.sub(widened, TABLE.sub(numbered, told(node)))
             if contents:
                 text = BESIDE.sub(r'\g<0> class="margin_caption"', text).replace(
                     '"explore-controls"', '"explore-controls margin_caption"'
                 )
             if text != told(node):
                 node.replace_self(raw(text))
+        for table in self.document.findall(nodes.table):
+            rows = [
+                [cell.astext() for cell in row.findall(nodes.entry)]
+                for row in table.findall(nodes.row)
+            ]
+            if is_wide(rows):
+                table["classes"].append(WIDE)
         cells(self.document)
         self.code()
 

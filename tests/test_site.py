@@ -222,6 +222,13 @@ def test_a_page_opened_on_a_phone_and_in_the_dark_is_so_from_the_beginning(visit
     assert page.evaluate(SCRIPTS["serious"], True) == []
 
 
+@pytest.mark.parametrize("name", ["answer", "scorecard", "7-the-race/lesson", "teaching"])
+def test_no_table_is_squeezed_beside_an_empty_margin(visit, name):
+    for width in (1280, 1440):
+        page = visit(f"chapters/{name}.html", viewport={"width": width, "height": 900})
+        assert page.evaluate(SCRIPTS["squeezed"]) == []
+
+
 def test_pages_are_light_and_carry_no_widget_machinery():
     for path in (ROOT / "_build/html/chapters").rglob("*.html"):
         text = path.read_text()
