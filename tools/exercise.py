@@ -2,7 +2,7 @@
 loudest token"`.
 
 It writes an exercise that works (return n + 1): cells, check, table of cases and mistakes, answers
-for the tests. All tests pass from the start; then change what it asks.
+and conditions for the tests. All tests pass from the start; then change what it asks.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 STATEMENT = """## {number} {title}
 
-{level}
+● easy, 5 minutes
 
 Return the integer after $n$. It matters because …"""
 STUB = '''def {name}(n):
@@ -76,6 +76,10 @@ n - 1 :: That comes before n.
 '''
 
 """
+CONDITIONS = """[exercises."{number}"]
+'the integer after' = 'That is n itself'
+
+"""
 ANSWERS = """["{number}"]
 right = '''
 lambda n: n + 1
@@ -101,12 +105,16 @@ def read_arguments(number: str, name: str, title: str, root: Path) -> tuple[str,
     Raises:
         ValueError: a number, a name or a title that an exercise cannot have.
     """
+    if not re.fullmatch(r"\d+\.\d+", number):
+        raise ValueError(f"NUMBER must be as 2.11, chapter and exercise, not {number!r}")
     chapter = number.split(".")[0]
     notebook = next(root.glob(f"chapters/{chapter}-*/exercises.ipynb"), None)
-    if notebook is None or not re.fullmatch(r"\d+\.\d+", number):
-        raise ValueError(f"NUMBER must be as 2.11, chapter and exercise, not {number!r}")
-    taken = re.findall(rf"^## {chapter}\.(\d+) ", "\n".join(map(source, cells(notebook))), re.M)
-    free = f"{chapter}.{max(map(int, taken)) + 1}"
+    if notebook is None:
+        raise ValueError(
+            f"NUMBER must begin with a chapter that has an exercises page, not {number!r}: "
+            f"there is no chapters/{chapter}-…/exercises.ipynb"
+        )
+    free = first_free(chapter, notebook)
     if number != free:
         raise ValueError(
             f"NUMBER must be {free}, the first that chapter {chapter} has not, not {number!r}"
@@ -118,20 +126,27 @@ def read_arguments(number: str, name: str, title: str, root: Path) -> tuple[str,
         or re.search(rf"\b{name}\b", check.read_text())
     ):
         raise ValueError(
-            f"NAME must be the name of a function that {check.name} does not use yet, not {name!r}"
+            f"NAME must be a Python name in small letters that {check.name} does not use yet, not "
+            f"{name!r}"
         )
     if not title.strip() or '"' in title:
         raise ValueError(f"TITLE must be a title without quotation marks, not {title!r}")
     return chapter, notebook
 
 
+def first_free(chapter: str, notebook: Path) -> str:
+    """Return the number of the next exercise of a chapter."""
+    taken = re.findall(rf"^## {chapter}\.(\d+) ", "\n".join(map(source, cells(notebook))), re.M)
+    return f"{chapter}.{max(map(int, taken)) + 1}"
+
+
 def cells(notebook: Path) -> list[dict]:
     return json.loads(notebook.read_text())["cells"]
 
 
-def new_cells(number: str, name: str, title: str, level: str) -> list[dict]:
+def new_cells(number: str, name: str, title: str) -> list[dict]:
     """Statement, stub, check, hints and folded solution."""
-    words = {"number": number, "name": name, "title": title, "level": level}
+    words = {"number": number, "name": name, "title": title}
     code = {"outputs": [], "execution_count": None}
     made = []
     for part, text, metadata in (
@@ -164,16 +179,14 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
         book["cells"][end - 1]
     ).startswith("## "):
         end -= 1  # the heading above the progress
-    levels = re.findall(r"^●+ \w+, \d+ minutes$", "\n".join(map(source, book["cells"])), re.M)
-    book["cells"][end:end] = new_cells(
-        **words, level=levels[-1]
-    )  # from easy to hard, so as hard as the last one
+    book["cells"][end:end] = new_cells(**words)
     notebook.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n")
     changed = [notebook]
     for path, text in (
         (f"src/course/chapter{chapter}/checks.py", CHECK),
         (f"src/course/exercises/chapter{chapter}.toml", TABLE),
         (f"tests/answers/chapter{chapter}.toml", ANSWERS),
+        ("tests/answers/conditions.toml", CONDITIONS),
     ):
         file = root / path
         blank = "\n\n\n" if file.suffix == ".py" else "\n\n"
@@ -185,8 +198,10 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
 
 
 def main(arguments: list[str]) -> None:
-    if len(arguments) != 3:
-        raise SystemExit('make exercise NUMBER=2.11 NAME=loudest TITLE="The loudest token"')
+    if not all(arguments) or len(arguments) != 3:
+        raise SystemExit(
+            'Give all three: make exercise NUMBER=2.11 NAME=loudest TITLE="The loudest token"'
+        )
     try:
         changed = begin(*arguments)
     except ValueError as error:

@@ -4,7 +4,8 @@ A chapter's checks are functions under `@exercise`. They return `Right` or raise
 which is an output and no error, so that "Run all" goes to the end.
 
 Ten a chapter, in `exercises.ipynb`, `course/chapterN/checks.py` and `course/exercises/chapterN.toml`, from easy to
-research (● easy, ●● moderate, ●●● demanding, ●●●● hard, ●●●●● research). Each has a statement with a line on why it
+research (● easy, ●● moderate, ●●● demanding, ●●●● hard, ●●●●● research); one that is added later stands behind them,
+whatever its level. Each has a statement with a line on why it
 matters, a stub with types and an example, a check as the last line of its cell, three hints (what to think of, which
 function, nearly the code), a solution in words, and a solution in a cell that opens with `# @title Solution`, binds
 no name but `solution`, ends in `checks.<name>.solution(solution)` and is folded on the site, on Colab and in
