@@ -211,6 +211,8 @@ class Claim(NamedTuple):
         )
 
 
+# what each row must say, if it is no row of parts; the head of this file explains them
+ASKED = ("statement", "ruler", "assumes", "would_change_if", "measured")
 CLAIMS: dict[str, Claim] = {}  # rows and parts of rows, by name; `course.scorecard` fills it
 EMBEDDED = "SmolLM2-135M"  # how claims call the embedded model
 
@@ -225,8 +227,8 @@ def read(table: Path, module: ModuleType) -> dict[str, Claim]:
     of the function.
 
     Raises:
-        ValueError: `shown` names no page and heading, a part is no claim of the table, or a row has
-            no rule, or a rule of the module no row.
+        ValueError: `shown` names no page and heading, a part is no claim of the table, a row lacks
+            one of `ASKED`, or a row has no rule, or a rule of the module no row.
     """
     claims_of = {}
     for name, row in tomllib.loads(table.read_text()).items():
@@ -238,6 +240,11 @@ def read(table: Path, module: ModuleType) -> dict[str, Claim]:
         if not row["parts"]:
             if name not in RULES or RULES[name].function.__module__ != module.__name__:
                 raise ValueError(f"{name} must have a rule in {module.__name__}, and there is none")
+            if missing := [key for key in ASKED if not row.get(key)]:
+                raise ValueError(
+                    f"{name} in {table.name} must have {', '.join(missing)}, which the head of "
+                    f"course/evidence/claims.py explains"
+                )
             function = RULES[name].function
             row["function"] = functools.partial(function, **wording) if wording else function
         claims_of[name] = Claim(name=name, **row)

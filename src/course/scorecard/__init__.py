@@ -491,9 +491,7 @@ OFF = 0.1  # of the true value, or of one where that is smaller: a metric that r
 
 def miscalibrated(claim: Claim) -> bool:
     """Return whether the claim's metric is far from the true value on a known case."""
-    return any(
-        abs(reads - truth) > OFF * max(1, abs(truth)) for _, truth, reads in _rulers()[claim.ruler]
-    )
+    return any(abs(reads - truth) > OFF * max(1, abs(truth)) for _, truth, reads in _cases(claim))
 
 
 def _held(seen: Mapping[str, str]) -> str:
@@ -576,6 +574,15 @@ def _rulers() -> dict[str, list[tuple[str, float, float]]]:
     }
 
 
+def _cases(claim: Claim) -> list[tuple[str, float, float]]:
+    """The cases of a claim's ruler.
+
+    Raises:
+        ValueError: data/rulers.csv has no such ruler.
+    """
+    return _rulers()[require.choice(f"ruler of {claim.name}", claim.ruler, _rulers())]
+
+
 def calibration(claim: Claim) -> str:
     """What the claim's ruler reads where the answer is known.
 
@@ -584,7 +591,7 @@ def calibration(claim: Claim) -> str:
     """
     read_ = (
         f"{case}: reads {_digits(reads)} where {_digits(truth)} is true"
-        for case, truth, reads in _rulers()[claim.ruler]
+        for case, truth, reads in _cases(claim)
     )
     return f"{claim.ruler}: {'; '.join(read_)}"
 
