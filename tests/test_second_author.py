@@ -13,8 +13,9 @@ import subprocess
 import sys
 
 import pytest
-from chapter import begin
+from chapter import begin, first_free
 from conftest import ROOT
+from exercise import first_free as free_exercise
 
 pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
 
@@ -88,18 +89,23 @@ def copied(root):
     return root
 
 
-def made(root, target, arguments):
-    """Run the tool of a make target with the arguments that the page names."""
-    values = [word.partition("=")[2] for word in shlex.split(arguments)]
-    return run(root, sys.executable, f"tools/{target}.py", *values)
+def made(root, target, arguments, number):
+    """Run the tool of a make target as the page does, with a number that is still free."""
+    _, *values = [word.partition("=")[2] for word in shlex.split(arguments)]
+    return run(root, sys.executable, f"tools/{target}.py", number, *values)
 
 
 def add_a_chapter(root):
-    made(root, "chapter", CHAPTER)
+    made(root, "chapter", CHAPTER, first_free(root))
 
 
 def add_an_exercise(root):
-    made(root, "exercise", EXERCISE)
+    made(
+        root,
+        "exercise",
+        EXERCISE,
+        free_exercise("2", next(root.glob("chapters/2-*/exercises.ipynb"))),
+    )
 
 
 def add_a_claim(root):
@@ -172,7 +178,8 @@ def test_a_documented_change_leaves_make_check_green(tmp_path, changes):
 def test_a_new_chapter_has_what_its_page_names(tmp_path):
     root = copied(tmp_path / "clone")
     add_a_chapter(root)
-    named = re.findall(r"`((?:src|tests|chapters)/[^`]+\.\w+)`", PAGE)
+    page = re.sub(r"(chapters?/?)8\b", rf"\g<1>{first_free()}", PAGE)
+    named = re.findall(r"`((?:src|tests|chapters)/[^`]+\.\w+)`", page)
     assert len(named) > 5
     assert [name for name in named if not (root / name).exists()] == []
 
@@ -181,8 +188,8 @@ def test_a_new_chapter_has_what_its_page_names(tmp_path):
     ("given", "why"),
     [
         (("3", "first-token", "T"), "NUMBER must be"),
-        (("8", "First", "T"), "NAME must be"),
-        (("8", "first-token", ' "'), "TITLE must be"),
+        ((first_free(), "First", "T"), "NAME must be"),
+        ((first_free(), "first-token", ' "'), "TITLE must be"),
     ],
 )
 def test_a_chapter_that_cannot_be_is_refused(given, why):

@@ -37,17 +37,20 @@ def page(text: str) -> dict:
     return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
 
+def first_free(root: Path = ROOT) -> str:
+    """Return the number of the next chapter."""
+    return str(1 + max(int(path.name[7:]) for path in (root / "src/course").glob("chapter*")))
+
+
 def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     """Write a chapter's files and name it where chapters are listed; the files that were written.
 
     Raises:
         ValueError: a number, a name or a title that a chapter cannot have.
     """
-    there = sorted(int(path.name[7:]) for path in (root / "src/course").glob("chapter*"))
-    if number != str(there[-1] + 1):
-        raise ValueError(
-            f"NUMBER must be {there[-1] + 1}, the first that no chapter has, not {number!r}"
-        )
+    free = first_free(root)
+    if number != free:
+        raise ValueError(f"NUMBER must be {free}, the first that no chapter has, not {number!r}")
     if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name):
         raise ValueError(
             f"NAME must be words in small letters with hyphens between, as first-token, not "
@@ -66,7 +69,8 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     )
     draft = json.dumps(page(filled("draft.md")), indent=1, ensure_ascii=False) + "\n"
     texts[root / f"chapters/{number}-{name}/draft.ipynb"] = draft
-    toc, card, last = root / "_toc.yml", root / "src/course/scorecard/__init__.py", there[-1]
+    toc, card = root / "_toc.yml", root / "src/course/scorecard/__init__.py"
+    last = int(number) - 1
     line = f'      - file: chapters/{number}-{name}/draft\n        title: "{number}. {title}"\n'
     texts[toc] = toc.read_text().replace(
         "  - caption: The book\n", f"{line}  - caption: The book\n", 1
@@ -80,9 +84,21 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     return sorted(texts)
 
 
-if __name__ == "__main__":
+def main(arguments: list[str]) -> None:
+    if not all(arguments) or len(arguments) != 3:
+        raise SystemExit(
+            f"Give all three: make chapter NUMBER={first_free()} NAME=first-token "
+            'TITLE="The first token"'
+        )
     try:
-        for path in begin(*sys.argv[1:4]):
-            print(path.relative_to(ROOT))
+        written = begin(*arguments)
     except ValueError as error:
         raise SystemExit(str(error)) from None
+    print("Written, and right as it stands:")
+    for path in written:
+        print(f"  {path.relative_to(ROOT)}")
+    print("Now `make sync` and `make check`; chapters/make-a-chapter.md says what to change next.")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
