@@ -5,8 +5,11 @@
     ids = probe.encode(model, "The cat sat on the mat. The cat")
     windowed = intervention.read(model, ids, mask=attention.window_mask(len(ids), 4))
 
-The page "Try it" does the same in a browser, on the graph that `book.export` writes; the tests hold
-them equal.
+Changes that last for a `with` block are in `helpers.probe`: `attention_knockout` hides a token from
+later ones, and `patch_queries_and_keys` replaces queries and keys.
+
+The page "Try it" does the same as `read` in a browser, on the graph that `book.export` writes; the
+tests hold them equal.
 """
 
 import contextlib
