@@ -9,8 +9,8 @@ trained on: for times, which are those of a layer times their number.
 
 Each measurement runs in a process of its own, whose peak memory the operating system tells.
 "logsumexp" is `head_scores`, "by rows" the same with a token hidden from nobody, which takes blocks
-of rows, and "forward" the model without any score. "all maps" holds every
-map (`output_attentions=True`), and "TransformerLens" and "nnsight", where they are installed, reduce
+of rows, and "forward" the model without any score. "all maps" holds every map
+(`output_attentions=True`), and "TransformerLens" and "nnsight", where they are installed, reduce
 each map as it comes, which is the best use of both. These run up to `--peer-to` tokens: at 8,192
 all maps need 72 GB. Seconds are of the processor, beside those of the clock: a busy machine counts
 only in the latter.
@@ -172,7 +172,9 @@ def apart(part: str, n: int, options: argparse.Namespace) -> dict:
 
 
 def installed_peers(n: int, peer_to: int) -> list[str]:
-    """Return the peers to run on n tokens: those that are installed, on texts that they can hold."""
+    """Return the peers to run on n tokens: those that are installed, on texts that they can
+    hold.
+    """
     if n > peer_to:
         return []
     return [name for name, module in PEERS.items() if importlib.util.find_spec(module)]
@@ -201,7 +203,8 @@ def main() -> None:
         print(json.dumps(measure(options.measure, n, options.probes, repeats, options.layers)))
         return
     print(
-        f"{models.DEFAULT}, {options.layers or 'all'} layers, {options.threads} threads, torch {torch.__version__}"
+        f"{models.DEFAULT}, {options.layers or 'all'} layers, {options.threads} threads, "
+        f"torch {torch.__version__}"
     )
     print("tokens part             clock s  processor s  peak GB")
     for n in options.lengths:

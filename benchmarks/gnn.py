@@ -158,7 +158,10 @@ def main() -> None:
         for kind in options.kinds:
             times = seconds(steps(kind, task, options.batch), options.repeats)
             here, there = map(statistics.median, times)
-            rates = f"{options.batch / here:12.0f} {options.batch / there:12.0f} {median_ratio(*times):6.1f}"
+            rates = (
+                f"{options.batch / here:12.0f} {options.batch / there:12.0f} "
+                f"{median_ratio(*times):6.1f}"
+            )
             print(f"{depth:5} {kind:5} {1e3 * here:7.1f} {1e3 * there:7.1f} {rates}", flush=True)
 
 

@@ -1,8 +1,9 @@
 """The language model in the page: size, seconds to a session, seconds a prompt with all maps;
 beside the native runtime and torch.
 
-python benchmarks/live.py                              three minutes on two idle cores; needs the built book and Chromium
-python benchmarks/live.py --out data/live_times.csv    the table that the page About shows
+python benchmarks/live.py                              three minutes on two idle cores; needs the
+built book and Chromium python benchmarks/live.py --out data/live_times.csv    the table that the
+page About shows
 
 All run on one thread, one after another, the fastest of three. Seconds are by the clock: a busy
 machine counts.
@@ -129,7 +130,10 @@ def measured() -> list[dict]:
 def head() -> list[str]:
     """Where the numbers come from, as the heads of all tables say it."""
     lock = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"]
-    versions = f"Python {platform.python_version()}, torch {torch.__version__}, onnxruntime {onnxruntime.__version__}"
+    versions = (
+        f"Python {platform.python_version()}, torch {torch.__version__}, onnxruntime "
+        f"{onnxruntime.__version__}"
+    )
     return [
         "The language model in the page, beside the native runtime and PyTorch in float32: the "
         "fastest of three, by the clock",

@@ -1,7 +1,8 @@
 """Train it here on a slow computer: seconds until retrieval is learned, and memory, at shares of
 one core, at 390 px.
 
-python benchmarks/phone.py --out data/page_slow.csv    the table that the page About shows; needs Chromium
+python benchmarks/phone.py --out data/page_slow.csv    the table that the page About shows; needs
+Chromium
 
 A browser's own throttle slows no worker. So every process of a browser of its own is stopped and
 let go on (SIGSTOP, SIGCONT) as often as all of them together have used more than their share of one

@@ -1,8 +1,8 @@
 """The smallest base for the contexts of data/rope_bases.csv: `rope.smallest_base` and the direct
 evaluation, in one run.
 
-python benchmarks/rope.py --threads 2                   every length to 1M, direct too (about ten minutes)
-python benchmarks/rope.py --threads 2 --longest 16384   a short run
+python benchmarks/rope.py --threads 2                   every length to 1M, direct too (about ten
+minutes) python benchmarks/rope.py --threads 2 --longest 16384   a short run
 
 "direct" computes every sum below the length at every base tried, vectorised, 2^13 distances at a
 time. "with exit" is the same, and leaves a base at the first chunk with a negative sum. Times are

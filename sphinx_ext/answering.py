@@ -1,9 +1,11 @@
-"""Exercises that are answered in the page: what `frontend/answers` needs, beside each page of exercises and in `answers/`.
+"""Exercises that are answered in the page: what `frontend/answers` needs, beside each page of
+exercises and in `answers/`.
 
-A page of exercises gets the list of its exercises (stub, check, whether a page can judge it) as JSON and the scripts; every
-page gets the rings of progress. At the end of a build `answers/` is written: the scripts, the course's files for Python in
-the page, and for each chapter the cases, results and mistakes, evaluated with real torch (`course.exercises.written`).
-Pyodide itself comes from the npm lock by way of `frontend/dist/pyodide`.
+A page of exercises gets the list of its exercises (stub, check, whether a page can judge it) as
+JSON and the scripts; every page gets the rings of progress. At the end of a build `answers/` is
+written: the scripts, the course's files for Python in the page, and for each chapter the cases,
+results and mistakes, evaluated with real torch (`course.exercises.written`). Pyodide itself comes
+from the npm lock by way of `frontend/dist/pyodide`.
 """
 
 import functools
@@ -40,18 +42,25 @@ LARGE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zi
 
 
 OPENED_AS_A_FILE = [  # scripts of a page do not run then: a plain one says how to serve the folder
-    f"""<script>if (location.protocol === "file:") document.querySelector("main article h1")?.insertAdjacentHTML("afterend",
+    f"""<script>if (location.protocol === "file:")
+document.querySelector("main article h1")?.insertAdjacentHTML("afterend",
 {json.dumps(f'<p class="answer-file">{words}</p>', ensure_ascii=False)});</script>"""
     for words in (
-        "Opened as a file, this page cannot check answers. Serve the folder: run <code>python -m http.server</code> in it "
+        "Opened as a file, this page cannot check answers. Serve the folder: "
+        "run <code>python -m http.server</code> in it "
         "and open http://localhost:8000.",
-        "以文件方式打开时，此页无法检查解答。请在该文件夹中运行 <code>python -m http.server</code>，然后打开 http://localhost:8000。",
+        (
+            "以文件方式打开时，此页无法检查解答。请在该文件夹中运行 "
+            "<code>python -m http.server</code>，然后打开 http://localhost:8000。"
+        ),
     )
 ]
 
 
 def written() -> ModuleType:
-    """Return the module that writes the data: it imports torch, and only the end of a build needs it."""
+    """Return the module that writes the data: it imports torch, and only the end of a build needs
+    it.
+    """
     return importlib.import_module("course.exercises.written")
 
 
@@ -70,7 +79,9 @@ def setup_cell(path: Path) -> str:
 
 
 def solutions(path: Path) -> dict[str, tuple]:
-    """Return the book's own answers to what is compared, by the name of the check, without the prediction."""
+    """Return the book's own answers to what is compared, by the name of the check, without the
+    prediction.
+    """
     names: dict = {}
     exec(setup_cell(path), names)
     found = {}
@@ -90,7 +101,9 @@ def solutions(path: Path) -> dict[str, tuple]:
 
 @functools.cache
 def listed(path: Path) -> list[dict]:
-    """Return each exercise of a page: its number and title, stub and check, whether a page can judge it, and why not."""
+    """Return each exercise of a page: its number and title, stub and check, whether a page can
+    judge it, and why not.
+    """
     chapter = path.parent.name[0]
     rows = tomllib.loads((ROOT / f"src/course/exercises/chapter{chapter}.toml").read_text())
     absent = tomllib.loads((ROOT / "src/course/exercises/page.toml").read_text())["absent"]
@@ -154,7 +167,9 @@ def version(files: dict[str, str]) -> str:
 
 
 def chapter_data(number: int, path: Path, of: str, kept: Path) -> str:
-    """Return a chapter's data as JSON, from where an earlier build kept it if nothing has changed."""
+    """Return a chapter's data as JSON, from where an earlier build kept it if nothing has
+    changed.
+    """
     note = kept / f"chapter{number}-{of}.json"
     if not note.exists():
         kept.mkdir(parents=True, exist_ok=True)
@@ -213,7 +228,9 @@ def pyodide_version() -> str:
 
 
 def megabytes(chapter: int) -> str:
-    """Return what the button says it loads, in MB as a site sends it: the large files hardly shrink but for the wasm."""
+    """Return what the button says it loads, in MB as a site sends it: the large files hardly shrink
+    but for the wasm.
+    """
     return "8" if chapter == 1 else "7"
 
 
@@ -235,7 +252,10 @@ def add_scripts(app, pagename, templatename, context, doctree) -> None:
     counts = json.dumps({number: len(listed(path)) for number, path in notebooks().items()})
     parts = [
         f'<link rel="stylesheet" href="{root}answers/answers.css">',
-        f'<script type="module" src="{root}answers/progress.js" data-root="{root or "./"}" data-counts=\'{counts}\'></script>',
+        (
+            f'<script type="module" src="{root}answers/progress.js" data-root="{root or "./"}" '
+            f"data-counts='{counts}'></script>"
+        ),
         f'<script type="module" src="{root}answers/copy.js"></script>',
     ]
     if page := EXERCISES.fullmatch(pagename):

@@ -1,9 +1,11 @@
-"""The book for a reader's assistant: `llms.txt`, each page as Markdown, a tutor's file for each chapter, and a page's own facts.
+"""The book for a reader's assistant: `llms.txt`, each page as Markdown, a tutor's file for each
+chapter, and a page's own facts.
 
-Each page has its Markdown beside its HTML (`lesson.md` beside `lesson.html`), with what its cells printed and without
-solutions; the page links it and has a button that copies it. `tutor/chapter3.md` has what a tutor needs for chapter 3: statements, stubs, hints in their order,
-the mistakes that the checks name, and last the solutions, with the rule not to give them before the third hint.
-Each page says in its head what it is about and how it is cited.
+Each page has its Markdown beside its HTML (`lesson.md` beside `lesson.html`), with what its cells
+printed and without solutions; the page links it and has a button that copies it.
+`tutor/chapter3.md` has what a tutor needs for chapter 3: statements, stubs, hints in their order,
+the mistakes that the checks name, and last the solutions, with the rule not to give them before the
+third hint. Each page says in its head what it is about and how it is cited.
 """
 
 import functools
@@ -23,16 +25,21 @@ from book import editions, execution, questions
 ROOT = answering.ROOT
 TITLE = "Connection Bottlenecks in Attention"
 SUMMARY = (
-    "An executable course on how attention loses information: over-squashing in graphs, causal attention and its sinks, "
-    "representational collapse, counting, RoPE frequencies and the Differential Transformer. Each claim is computed by a "
+    "An executable course on how attention loses information: "
+    "over-squashing in graphs, causal attention and its sinks, "
+    "representational collapse, counting, RoPE frequencies and the Differential Transformer. "
+    "Each claim is computed by a "
     "cell of its page, and what does not hold is said."
 )
 RULES = """You help one learner with these exercises. Follow these rules.
 
 1. Ask first what the learner has tried. Say what is right in it.
-2. Give hint 1, then hint 2, then hint 3, in this order, and only one at a time, when the learner asks or is stuck.
-3. Do not give the solution before the third hint was given and tried. Even then, ask whether the learner wants it.
-4. If the answer makes one of the named mistakes, say the mistake in the words below. Do not mend the code yourself.
+2. Give hint 1, then hint 2, then hint 3, in this order, and only one at a time, when the learner \
+asks or is stuck.
+3. Do not give the solution before the third hint was given and tried. Even then, ask \
+whether the learner wants it.
+4. If the answer makes one of the named mistakes, say the mistake in the words below. \
+Do not mend the code yourself.
 5. The check decides, not you: on the site (button *Check*), in JupyterLab or on Colab.
 6. An exercise with a prediction asks for the learner's own guess first. Do not give it away.
 """
@@ -40,7 +47,9 @@ LONGEST = 160  # characters of a description
 
 
 def source(path: Path, solutions: bool = False) -> str:
-    """Return a page as Markdown: a notebook's text and code, without its set-up cell and, unless wanted, its solutions."""
+    """Return a page as Markdown: a notebook's text and code, without its set-up cell and, unless
+    wanted, its solutions.
+    """
     if path.suffix != ".ipynb":
         return path.read_text()
     return of_cells(json.loads(path.read_text())["cells"], solutions)
@@ -67,7 +76,9 @@ def of_cells(cells: list[dict], solutions: bool = False) -> str:
 
 
 def in_words(output: dict) -> str:
-    """Return what a cell gave as Markdown: its text, and of a picture or a table its description and its rows."""
+    """Return what a cell gave as Markdown: its text, and of a picture or a table its description
+    and its rows.
+    """
     data = output.get("data", {})
     if "text/markdown" in data:
         return "".join(data["text/markdown"])
@@ -78,7 +89,8 @@ def in_words(output: dict) -> str:
 
 
 def described(page: str) -> list[str]:
-    """Return the alternative texts, captions and rows of a piece of HTML, a line each, in their order.
+    """Return the alternative texts, captions and rows of a piece of HTML, a line each, in their
+    order.
 
     >>> described('<img alt="A line."><table><tr><th>n</th><td>1</td></tr></table>')
     ['*Figure.* A line.', '| n | 1 |']
@@ -105,7 +117,8 @@ def bare(page: str) -> str:
 
 
 def made_by_the_build(text: str, name: str) -> str:
-    """Return Markdown with a link in the place of each directive that has no words of its own, and with the bank's questions.
+    """Return Markdown with a link in the place of each directive that has no words of its own, and
+    with the bank's questions.
 
     >>> made_by_the_build("```{times}\\n```", "about")
     '*This part is made when the book is built: see [the page](about.html).*'
@@ -120,7 +133,9 @@ def made_by_the_build(text: str, name: str) -> str:
 
 
 def markdown(name: str, path: Path, root: Path = ROOT) -> str:
-    """Return a page of the built book as Markdown, with what its cells gave; of a Chinese edition, its Chinese."""
+    """Return a page of the built book as Markdown, with what its cells gave; of a Chinese edition,
+    its Chinese.
+    """
     if name.startswith(lectures.HERE):
         table = editions.HOME / f"{name.removeprefix(lectures.HERE)}.zh.po"
         if editions.english(table).suffix == ".md":
@@ -140,7 +155,9 @@ def without_solution(text: str) -> str:
 
 
 def description(text: str) -> str:
-    """Return what a page is about, in at most so many characters: its question, else its first sentence of prose."""
+    """Return what a page is about, in at most so many characters: its question, else its first
+    sentence of prose.
+    """
     asked = re.search(r"^> \*\*(?:Question\.|问题。)\*\* (.+)$", text, re.M)
     if not asked:
         prose = [line for line in text.splitlines() if re.match(r"[A-Z一-鿿][^|`]{30,}", line)]
@@ -211,14 +228,20 @@ def llms(app) -> str:
         lines.append(f"- [{title}]({name}.md): {description(source(Path(app.env.doc2path(name))))}")
     lines += ["", "## For a tutor", ""]
     lines += [
-        f"- [Exercises of chapter {number}](tutor/chapter{number}.md): statements, hints in order, named mistakes, solutions last"
+        (
+            f"- [Exercises of chapter {number}](tutor/chapter{number}.md): "
+            "statements, hints in order, named mistakes, solutions last"
+        )
         for number in answering.notebooks()
     ]
     lines += [
         "",
         "## Data",
         "",
-        "- [claims.json](claims.json): each claim of the course with its rule, its numbers and its controls",
+        (
+            "- [claims.json](claims.json): each claim of the course with its rule, its numbers "
+            "and its controls"
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -261,7 +284,10 @@ def add_facts(app, pagename, templatename, context, doctree) -> None:
         "citation_language": "zh" if "/zh/" in pagename else "en",
     }
     head = "".join(f'<meta name="{name}" content="{value}">' for name, value in tags.items())
-    head += f'<meta property="og:title" content="{title}"><meta property="og:description" content="{about}">'
+    head += (
+        f'<meta property="og:title" content="{title}"><meta property="og:description" '
+        f'content="{about}">'
+    )
     head += '<meta property="og:type" content="article">'
     own = relative_uri(pagename, pagename)
     name = pagename.rpartition("/")[2]

@@ -1,4 +1,5 @@
-"""Style a blockquote by its bold first word: `> **Theorem 3.2 (Collapse).** …` becomes a theorem box.
+"""Style a blockquote by its bold first word: `> **Theorem 3.2 (Collapse).** …` becomes a theorem
+box.
 
 The notebooks keep to portable Markdown; `book.slides` does the same for the decks.
 """

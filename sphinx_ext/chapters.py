@@ -32,7 +32,9 @@ class Chapters(Directive):
         return [nodes.raw("", f'<div class="chapter-cards">{cards}</div>', format="html")]
 
     def card(self, path: Path, up: str) -> str:
-        """A card; `up` is the way to the English pages, from a page of editions that leads to editions where there are some."""
+        """A card; `up` is the way to the English pages, from a page of editions that leads to
+        editions where there are some.
+        """
         text, folder = markdown(path), path.parent.name
         title = re.search(r"^# (.+)$", text, re.M)[1]
         parts = [
@@ -45,12 +47,17 @@ class Chapters(Directive):
             return f"{up * (not part.with_suffix('.zh.po').exists())}{folder}/{part.stem}.html"
 
         links = " · ".join(
-            f'<a href="{there(part)}">{words.translated(SAID.get(name, name))}</a> {words.translated(f"{to_read(part)} min")}'
+            (
+                f'<a href="{there(part)}">{words.translated(SAID.get(name, name))}</a> '
+                f"{words.translated(f'{to_read(part)} min')}"
+            )
             for name, part in parts
         )
         return (
-            f'<article class="chapter-card"><h3><a href="{there(path)}">{folder[0]}. {html.escape(words.translated(title))}</a></h3>'
-            f'<p class="chapter-question">{words.translated(question(path))}</p>{drawing.emblem(folder, "zh" if up else "en")}'
+            f'<article class="chapter-card"><h3><a href="{there(path)}">{folder[0]}. '
+            f"{html.escape(words.translated(title))}</a></h3>"
+            f'<p class="chapter-question">{words.translated(question(path))}</p>'
+            f"{drawing.emblem(folder, 'zh' if up else 'en')}"
             f"<p><small>{links}</small></p></article>"
         )
 

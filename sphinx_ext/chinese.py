@@ -1,7 +1,9 @@
-"""What stands around a Chinese page, in Chinese: names of parts, buttons and their hints, contents, search, marks on links.
+"""What stands around a Chinese page, in Chinese: names of parts, buttons and their hints, contents,
+search, marks on links.
 
-They stand in `chapters/zh/frame.po` and come from several packages, some from lists made in Python; so the page that is written is searched for them: a text or
-an attribute that is one of these as a whole. The article has its own words, by its table: in it only whole phrases are looked for.
+They stand in `chapters/zh/frame.po` and come from several packages, some from lists made in Python;
+so the page that is written is searched for them: a text or an attribute that is one of these as a
+whole. The article has its own words, by its table: in it only whole phrases are looked for.
 """
 
 import posixpath
@@ -40,13 +42,16 @@ CHINESE_PART = re.compile(
 )
 FIRST_PART = re.compile(r'<p aria-level="2" class="caption" role="heading">')
 HOME = re.compile(
-    r'(<a class="(?:navbar-brand[^"]*|reference internal)" href=")([^"#]*)("[^>]*>)(\s*[^<]*?\s*)(?=<)'
+    r'(<a class="(?:navbar-brand[^"]*|reference internal)" '
+    r'href=")([^"#]*)("[^>]*>)(\s*[^<]*?\s*)(?=<)'
 )
 TITLE = "注意力中的连接瓶颈"
 ENGLISH = '<sup class="to-english" title="英文页面">英</sup>'
 LINK = re.compile(r'<a ([^>]*?)href="([^"#:]+\.html)(#[^"]*)?"([^>]*)>((?:(?!</a>).)*)</a>', re.S)
-OFFER = """<p id="offer-chinese" lang="zh-CN" hidden>这门课有<a href="zh/welcome.html" hreflang="zh-CN">中文版</a>。</p>
-<script>if (navigator.language?.toLowerCase().startsWith("zh")) document.getElementById("offer-chinese").hidden = false;</script>
+OFFER = """<p id="offer-chinese" lang="zh-CN" hidden>\
+这门课有<a href="zh/welcome.html" hreflang="zh-CN">中文版</a>。</p>
+<script>if (navigator.language?.toLowerCase().startsWith("zh"))
+document.getElementById("offer-chinese").hidden = false;</script>
 """
 
 
@@ -73,9 +78,11 @@ def of_one_language(page: str, name: str) -> str:
 
 
 def own_home(text: str, name: str) -> str:
-    """Return a piece of a Chinese page in which links to the English front page lead to the Chinese one.
+    """Return a piece of a Chinese page in which links to the English front page lead to the Chinese
+    one.
 
-    >>> own_home('<a class="reference internal" href="../welcome.html">The book</a>', "chapters/zh/try")
+    >>> link = '<a class="reference internal" href="../welcome.html">The book</a>'
+    >>> own_home(link, "chapters/zh/try")
     '<a class="reference internal" href="welcome.html">注意力中的连接瓶颈</a>'
     """
     folder = posixpath.dirname(name)
@@ -102,8 +109,10 @@ def searched_here(page: str, name: str) -> str:
 def marked(article: str, name: str) -> str:
     """Return the text of a Chinese page with a mark on each link that leads to an English page.
 
-    >>> marked('<a href="../scorecard.html#x">表</a><a href="try.html">试</a>', "chapters/zh/talk")
-    '<a href="../scorecard.html#x" hreflang="en">表<sup class="to-english" title="英文页面">英</sup></a><a href="try.html">试</a>'
+    >>> marked('<a href="../about.html">x</a>', "chapters/zh/talk")
+    '<a href="../about.html" hreflang="en">x<sup class="to-english" title="英文页面">英</sup></a>'
+    >>> marked('<a href="try.html">试</a>', "chapters/zh/talk")
+    '<a href="try.html">试</a>'
     """
     folder = posixpath.dirname(name)
 
@@ -120,7 +129,9 @@ def marked(article: str, name: str) -> str:
 
 
 def with_names(app):
-    """Write each page with the contents of its language, and Chinese pages with Chinese names, search and marks."""
+    """Write each page with the contents of its language, and Chinese pages with Chinese names,
+    search and marks.
+    """
     templates = getattr(app.builder, "templates", None)
     if templates is None:
         return
@@ -145,7 +156,9 @@ def search_page(app):
 
 
 def offer(app, pagename, templatename, context, doctree):
-    """Say on the front page, where one arrives from the site's root, that there is a Chinese edition: to a Chinese browser."""
+    """Say on the front page, where one arrives from the site's root, that there is a Chinese
+    edition: to a Chinese browser.
+    """
     if pagename == "chapters/welcome" and "chapters/zh/welcome" in app.env.found_docs:
         context["body"] = OFFER + context["body"]
 

@@ -1,4 +1,7 @@
-"""`{drawing} name`: a drawing on a page of the book. Each also stands alone in `drawings/<name>.html`, for a frame elsewhere."""
+"""`{drawing} name`: a drawing on a page of the book.
+
+Each also stands alone in `drawings/<name>.html`, for a frame elsewhere.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""The directive `{evening} five 1`: what an evening of a path asks, with computed minutes and its one handout.
+"""The directive `{evening} five 1`: what an evening of a path asks, with computed minutes and its
+one handout.
 
 The paths stand in `chapters/plans/evenings.yml`. `{evening} engineer 1` is the one of two hours.
 """
@@ -30,7 +31,9 @@ def text(path: Path) -> str:
 
 
 def minutes(root: Path, part: dict) -> int:
-    """Return how long a part takes: as it says itself, by its steps or exercises, or as computed from what is read."""
+    """Return how long a part takes: as it says itself, by its steps or exercises, or as computed
+    from what is read.
+    """
     if "do" in part:
         return part["minutes"]
     if "exercises" in part:
@@ -82,10 +85,16 @@ class Evening(Directive):
         rows = "".join(
             f"<li>{named(root, part)}: {minutes(root, part)} min</li>" for part in evening["parts"]
         )
-        said = f"<p>You learn {html.escape(evening['learn'])}. <strong>{total(root, evening)} minutes.</strong></p>"
+        said = (
+            f"<p>You learn {html.escape(evening['learn'])}. <strong>{total(root, evening)} "
+            "minutes.</strong></p>"
+        )
         if path == "five":
             file = f"evening-{number}.ipynb"
-            said += f'<p><a href="../teaching/{file}" download>Download the notebook of this evening</a> to write in.</p>'
+            said += (
+                f'<p><a href="../teaching/{file}" download>Download the notebook of this '
+                "evening</a> to write in.</p>"
+            )
         return [nodes.raw("", f'{said}<ol class="evening">{rows}</ol>', format="html")]
 
 
@@ -93,7 +102,9 @@ BEYOND = "Beyond the five evenings: what follows can wait."
 
 
 def ends(root: Path) -> dict[str, int]:
-    """Return by page how many of its sections the five evenings need; none of those that no evening names."""
+    """Return by page how many of its sections the five evenings need; none of those that no evening
+    names.
+    """
     parts = [
         part for evening in plan(root)["five"] for part in evening["parts"] if "sections" in part
     ]
@@ -101,7 +112,9 @@ def ends(root: Path) -> dict[str, int]:
 
 
 def mark(app, doctree, docname):
-    """Put a quiet line where the five evenings leave a lesson, and under the title of a lesson or lab that they leave out."""
+    """Put a quiet line where the five evenings leave a lesson, and under the title of a lesson or
+    lab that they leave out.
+    """
     if not re.fullmatch(r"chapters/\d-[^/]+/(lesson|sinks|lab)", docname):
         return
     whole = next(iter(doctree.findall(nodes.section)), None)

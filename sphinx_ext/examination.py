@@ -1,7 +1,8 @@
-"""The questions of `chapters/plans/questions.toml` on pages: `{questions} 3` shows a chapter's, and a lesson asks four.
+"""The questions of `chapters/plans/questions.toml` on pages: `{questions} 3` shows a chapter's, and
+a lesson asks four.
 
-Each of the four is asked at the end of the section on which its answer rests. `frontend/answers/cards.js` gives them their
-buttons and asks them again in later lessons.
+Each of the four is asked at the end of the section on which its answer rests.
+`frontend/answers/cards.js` gives them their buttons and asks them again in later lessons.
 
 `{questions} pool` says how many there are, and how many of them a term may draw.
 """
@@ -20,7 +21,8 @@ LESSON = re.compile(r"chapters/(zh/)?((\d)-[\w-]+)/lesson")
 HEADING = re.compile(r"^(#+) .+$", re.M)
 TITLE, CHINESE_TITLE = "Before you read on", "往下读之前"
 LAST = """<aside class="returning-questions"><p><strong>Questions that come back</strong></p>
-<p>This lesson asks {count} questions. Mark whether you knew the answers: each question comes back in the next lesson, in the
+<p>This lesson asks {count} questions. Mark whether you knew the answers: each question comes back \
+in the next lesson, in the
 one after it, and after a week. The dates stay in this browser.</p>
 <p><a href="../exam.html#chapter-{chapter}">More questions on this chapter</a></p></aside>"""
 CHINESE_LAST = """<aside class="returning-questions"><p><strong>会再来的问题</strong></p>
@@ -32,8 +34,10 @@ COUNTS = {3: "three", 4: "four", 5: "five"}
 def inline(text: str) -> str:
     r"""Write a line of Markdown as HTML: formulas, emphasis, code.
 
-    >>> inline("*So* $a_1 < b$ & `x`")
-    '<em>So</em> <span class="math notranslate nohighlight">\\(a_1 &lt; b\\)</span> &amp; <code>x</code>'
+    >>> inline("*So* & `x`")
+    '<em>So</em> &amp; <code>x</code>'
+    >>> inline("$a_1 < b$")
+    '<span class="math notranslate nohighlight">\\(a_1 &lt; b\\)</span>'
     """
 
     def plain(part: str) -> str:
@@ -42,7 +46,10 @@ def inline(text: str) -> str:
         return re.sub(r"`(.+?)`", r"<code>\1</code>", part)
 
     def formula(part: str) -> str:
-        return rf'<span class="math notranslate nohighlight">\({html.escape(part, quote=False)}\)</span>'
+        return (
+            r'<span class="math notranslate '
+            rf'nohighlight">\({html.escape(part, quote=False)}\)</span>'
+        )
 
     parts = text.split("$")
     return "".join(formula(part) if k % 2 else plain(part) for k, part in enumerate(parts))
@@ -52,7 +59,8 @@ def asked(question: dict, title: str = TITLE) -> str:
     """Return a question of a lesson over its folded answer; `data-question` is its id."""
     return (
         f'<aside class="question-here"><p><strong>{title}</strong></p>'
-        f'<details class="hint" data-question="{question["id"]}"><summary>{inline(question["ask"])}</summary>'
+        '<details class="hint" '
+        f'data-question="{question["id"]}"><summary>{inline(question["ask"])}</summary>'
         f"<p>{inline(question['answer'])}</p></details></aside>"
     )
 
@@ -101,9 +109,12 @@ def pool(root: Path) -> str:
     forms = sum(len([*questions.choices(row)]) for row in rows)
     least = min(len(questions.drawable(root, chapter)) for chapter in range(1, 8))
     return (
-        f"The bank has {len(every)} questions. An examination is drawn from the {len(rows)} of them that have numbers or "
-        f"names to draw, at least {least} a chapter; together they have {forms} forms. It takes one question of each "
-        f"chapter, and then more, at most two a chapter, until the marks are {questions.MINUTES // questions.A_MARK}."
+        f"The bank has {len(every)} questions. An examination is drawn from the {len(rows)} "
+        "of them that have numbers or "
+        f"names to draw, at least {least} a chapter; together they have {forms} forms. "
+        "It takes one question of each "
+        "chapter, and then more, at most two a chapter, until the marks are "
+        f"{questions.MINUTES // questions.A_MARK}."
     )
 
 
@@ -133,7 +144,9 @@ class Questions(Directive):
 
 
 def ask_in_the_lesson(app, doctree):
-    """Ask each question of a lesson at the end of the section with its words, in the language of the page."""
+    """Ask each question of a lesson at the end of the section with its words, in the language of
+    the page.
+    """
     found = LESSON.fullmatch(app.env.docname)
     sections = [node for node in doctree.children if isinstance(node, nodes.section)]
     if not found or not sections:

@@ -1,8 +1,9 @@
 """The frame of a page: what stands around its text. It comes after the text for the Tab key.
 
-The theme binds the menu and the contents to the first button of each kind. Its own header holds a first pair that nobody
-sees, so `templates/layout.html` leaves that header out. The sidebar follows the text in the page's source, because a
-reader who moves by Tab would else pass all its links on every page; `course.css` shows it at the left.
+The theme binds the menu and the contents to the first button of each kind. Its own header holds a
+first pair that nobody sees, so `templates/layout.html` leaves that header out. The sidebar follows
+the text in the page's source, because a reader who moves by Tab would else pass all its links on
+every page; `course.css` shows it at the left.
 """
 
 import re
@@ -12,7 +13,8 @@ HERE = "chapters/zh/"  # where the Chinese pages stand
 OPENING = '<dialog id="pst-primary-sidebar-modal">'
 TEXT, END = '<main id="main-content"', "</main>"
 HOME = re.compile(r'<ul class="nav bd-sidenav bd-sidenav__home-link">.*?</ul>', re.S)
-# the names of what the download button offers, by the suffix that the theme shows: in English and in Chinese
+# the names of what the download button offers, by the suffix that the theme shows: in English and
+# in Chinese
 OFFERED = {
     ".ipynb": ("Notebook", "笔记本"),
     ".zip": ("Notebooks", "笔记本"),
@@ -23,7 +25,8 @@ SKIP = ("Skip to the list of pages", "跳到页面列表")
 
 
 def sidebar_last(content: str) -> str:
-    """The page with its sidebar behind its text, and without the link there that repeats the one at its head.
+    """The page with its sidebar behind its text, and without the link there that repeats the one at
+    its head.
 
     Raises:
         ValueError: the theme writes its pages otherwise than expected here.
@@ -42,7 +45,9 @@ def framed(app, pagename, templatename, context, doctree):
 
 
 def offer(app, pagename, templatename, context, doctree):
-    """Say what the download button offers in words; the source of a page without code is of no use to a reader."""
+    """Say what the download button offers in words; the source of a page without code is of no use
+    to a reader.
+    """
     chinese = pagename.startswith(HERE)
     for group in context.get("header_buttons", []):
         if "buttons" not in group:

@@ -1,6 +1,8 @@
-"""The `{functions} module …` directive: the public functions of the package's modules, with signature, docstring and code.
+"""The `{functions} module …` directive: the public functions of the package's modules, with
+signature, docstring and code.
 
-Read from the source, not imported: the page needs no torch, and a docstring's shapes and equations stand as they are written.
+Read from the source, not imported: the page needs no torch, and a docstring's shapes and equations
+stand as they are written.
 """
 
 import ast
@@ -16,7 +18,9 @@ from pygments.lexers import PythonLexer
 
 
 def public(module: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
-    """Functions and classes with a docstring whose name has no underscore in front, in the order of the file."""
+    """Functions and classes with a docstring whose name has no underscore in front, in the order of
+    the file.
+    """
     found = [node for node in module.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     return [node for node in found if not node.name.startswith("_") and ast.get_docstring(node)]
 
@@ -26,7 +30,8 @@ def signature(node: ast.FunctionDef | ast.ClassDef) -> str:
         made = next(
             (f for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "__init__"), None
         )
-        return f"class {node.name}({', '.join(a.arg for a in made.args.args[1:] + made.args.kwonlyargs) if made else ''})"
+        arguments = made.args.args[1:] + made.args.kwonlyargs if made else []
+        return f"class {node.name}({', '.join(a.arg for a in arguments)})"
     given = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     return f"{node.name}({ast.unparse(node.args)}){given}"
 
@@ -53,9 +58,13 @@ def described(path: Path, name: str) -> list[nodes.Node]:
         )
         section += nodes.raw(
             "",
-            f'<div class="function" id="{title}.{node.name}"><p><code>{html.escape(signature(node))}</code><br>{words(first)}</p>'
+            f'<div class="function" id="{title}.{node.name}"><p>'
+            f"<code>{html.escape(signature(node))}</code><br>{words(first)}</p>"
             + (f"<pre>{html.escape(rest)}</pre>" if rest.strip() else "")
-            + f'<details><summary>code of {node.name}</summary><div class="highlight"><pre tabindex="0">{code}</pre></div></details></div>',
+            + (
+                f'<details><summary>code of {node.name}</summary><div class="highlight"><pre '
+                f'tabindex="0">{code}</pre></div></details></div>'
+            ),
             format="html",
         )
     return [section]

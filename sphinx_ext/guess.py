@@ -1,4 +1,6 @@
-"""The `{guess}` directive: a row of ones to be counted by the reader, and what five models answered, on one line."""
+"""The `{guess}` directive: a row of ones to be counted by the reader, and what five models
+answered, on one line.
+"""
 
 import html
 
@@ -14,8 +16,16 @@ SHAPES = {
     "s": "M-5.5 -5.5h11v11h-11z",
     "^": "M0 -7l7 12h-14z",
 }
+ASK = "How many ones are these? Your guess, without counting:"
+ANSWERED = "What five language models answered"
+RIGHT = "answers are right. The ones were written in three ways:"
+SOURCE = (
+    ". One answer each, as reported in the talk from which this course grew: an anecdote, "
+    "and a question."
+)
 SCRIPT = """<script>{
-const field = document.querySelector(".guess input"), mark = document.querySelector(".guess .yours");
+const field = document.querySelector(".guess input");
+const mark = document.querySelector(".guess .yours");
 field.addEventListener("change", () => {
   const at = Math.max(LEAST, Math.min(MOST, Number(field.value)));
   mark.toggleAttribute("hidden", !field.value);
@@ -37,7 +47,10 @@ def mark(way: str, x: float, y: float) -> str:
     from course.chapter4 import figures
 
     shape, colour, _ = figures.WRITTEN[way]
-    return f'<path class="mark" d="{SHAPES[shape]}" transform="translate({x:.0f} {y:.1f})" stroke="{colour}">'
+    return (
+        f'<path class="mark" d="{SHAPES[shape]}" transform="translate({x:.0f} {y:.1f})" '
+        f'stroke="{colour}">'
+    )
 
 
 def picture(table) -> str:
@@ -68,9 +81,12 @@ def picture(table) -> str:
     )
     return (
         f'<svg viewBox="0 0 {LEFT + WIDTH + 20} {high + 44}" role="img" aria-label="{label}">'
-        f'<line class="right" x1="{place(ONES):.0f}" x2="{place(ONES):.0f}" y1="{TOP - 12}" y2="{high}"/>'
-        f'<text class="right" x="{place(ONES):.0f}" y="16" text-anchor="middle">{words.translated(f"right: {ONES}")}</text>{"".join(marks)}{ticks}'
-        f'<g class="yours" hidden><line y1="{TOP - 12}" y2="{high}"/><text y="{high + 40}" text-anchor="middle"></text></g></svg>'
+        f'<line class="right" x1="{place(ONES):.0f}" x2="{place(ONES):.0f}" y1="{TOP - 12}" '
+        f'y2="{high}"/>'
+        f'<text class="right" x="{place(ONES):.0f}" y="16" '
+        f'text-anchor="middle">{words.translated(f"right: {ONES}")}</text>{"".join(marks)}{ticks}'
+        f'<g class="yours" hidden><line y1="{TOP - 12}" y2="{high}"/><text y="{high + 40}" '
+        'text-anchor="middle"></text></g></svg>'
     )
 
 
@@ -82,16 +98,19 @@ class Guess(Directive):
         answers = table.answer.dropna()
         right = int((answers == ONES).sum())
         legend = "; ".join(
-            f'<svg class="key" viewBox="-8 -8 16 16" aria-hidden="true">{mark(way, 0, 0)}</path></svg> {words.translated(text)}'
+            (
+                '<svg class="key" viewBox="-8 -8 16 16" '
+                f'aria-hidden="true">{mark(way, 0, 0)}</path></svg> {words.translated(text)}'
+            )
             for way, text in measures.WRITINGS.items()
         )
         text = (
             f'<div class="guess"><p class="ones">{"1" * ONES}</p>'
-            f"<p><label>{words.translated('How many ones are these? Your guess, without counting:')} "
+            f"<p><label>{words.translated(ASK)} "
             '<input type="number" min="1" max="999"></label></p>'
-            f"<details><summary>{words.translated('What five language models answered')}</summary>{picture(table)}<p>"
-            f"{words.translated(f'{right} of {len(answers)} answers are right. The ones were written in three ways:')} {legend}"
-            f"{words.translated('. One answer each, as reported in the talk from which this course grew: an anecdote, and a question.')}"
+            f"<details><summary>{words.translated(ANSWERED)}</summary>{picture(table)}<p>"
+            f"{words.translated(f'{right} of {len(answers)} {RIGHT}')} {legend}"
+            f"{words.translated(SOURCE)}"
             "</p></details></div>"
         )
         return [

@@ -1,7 +1,8 @@
-"""The icons that the pages show, as a font of a few kB: the theme's script holds 2,000 of them in 1.5 MB.
+"""The icons that the pages show, as a font of a few kB: the theme's script holds 2,000 of them in
+1.5 MB.
 
-The font is cut out of the theme's own, so that the same classes show the same icons. `templates/layout.html` leaves out
-the script, and with it an icon is a letter instead of an SVG.
+The font is cut out of the theme's own, so that the same classes show the same icons.
+`templates/layout.html` leaves out the script, and with it an icon is a letter instead of an SVG.
 """
 
 import base64
@@ -78,8 +79,10 @@ def style(site: Path) -> str:
         if chosen_by & classes:
             font = cut(static / f"vendor/fontawesome/webfonts/{file}.ttf", wanted)
             rules.append(
-                f'@font-face {{ font-family: "{family}"; font-weight: {weight}; font-display: block; '
-                f'src: url(data:font/woff;base64,{base64.b64encode(font).decode()}) format("woff"); }}\n'
+                f'@font-face {{ font-family: "{family}"; font-weight: {weight}; font-display: '
+                "block; "
+                f"src: url(data:font/woff;base64,{base64.b64encode(font).decode()}) "
+                f'format("woff"); }}\n'
             )
     return "".join(rules)
 

@@ -1,8 +1,10 @@
-"""The `{lectures}` directive: a table of the decks, from the notebooks' own metadata; and pages in two languages.
+"""The `{lectures}` directive: a table of the decks, from the notebooks' own metadata; and pages in
+two languages.
 
-A notebook is a lecture when its metadata says `"lecture": {"minutes": …}`. Of one that says `"spoken": true` the page has the
-words of its cues under each picture. A page of `chapters/zh` is written from the PO file beside its English page
-(`book.editions`); what directives say there is looked up in it. Each page leads to the other language in its head.
+A notebook is a lecture when its metadata says `"lecture": {"minutes": …}`. Of one that says
+`"spoken": true` the page has the words of its cues under each picture. A page of `chapters/zh` is
+written from the PO file beside its English page (`book.editions`); what directives say there is
+looked up in it. Each page leads to the other language in its head.
 """
 
 import json
@@ -29,8 +31,11 @@ class Lectures(Directive):
         self.state.document.settings.env.note_reread()
         root = Path(self.state.document.settings.env.srcdir)
         rows = "".join(
-            f'<tr><td>{item["chapter"][:1] or "The"} {item["path"].stem}</td><td><a href="../slides/{item["deck"]}" lang="{item["language"]}">{item["title"]}</a></td><td>{item["slides"]}</td>'
-            f'<td>{item["minutes"]} min</td><td><a href="../slides/{item["deck"]}?print-pdf">print</a></td></tr>'
+            f"<tr><td>{item['chapter'][:1] or 'The'} {item['path'].stem}</td><td><a "
+            f'href="../slides/{item["deck"]}" '
+            f'lang="{item["language"]}">{item["title"]}</a></td><td>{item["slides"]}</td>'
+            f"<td>{item['minutes']} min</td><td><a "
+            f'href="../slides/{item["deck"]}?print-pdf">print</a></td></tr>'
             for item in lectures(root)
         )
         head = "<tr><th>Chapter</th><th>Lecture</th><th>Slides</th><th>Length</th><th>PDF</th></tr>"
@@ -39,14 +44,22 @@ class Lectures(Directive):
 
 
 class Editions(Directive):
-    """The pages that are there in Chinese, and how far each of them follows the English of today."""
+    """The pages that are there in Chinese, and how far each of them follows the English of
+    today.
+    """
 
     def run(self):
         env = self.state.document.settings.env
         env.note_reread()
-        head = "<tr><th>Page</th><th>Paragraphs and captions translated</th><th>Follow an earlier version</th></tr>"
+        head = (
+            "<tr><th>Page</th><th>Paragraphs and captions translated</th><th>Follow an earlier "
+            "version</th></tr>"
+        )
         rows = "".join(
-            f'<tr><td><a href="zh/{name}.html" lang="zh-CN">{title}</a></td><td>{done} of {every}</td><td>{moved}</td></tr>'
+            (
+                f'<tr><td><a href="zh/{name}.html" lang="zh-CN">{title}</a></td><td>{done} of '
+                f"{every}</td><td>{moved}</td></tr>"
+            )
             for name, title, done, every, moved in editions.listed()
         )
         table = f'<table class="table"><thead>{head}</thead><tbody>{rows}</tbody></table>'
@@ -65,7 +78,9 @@ COPY_BUTTON = "复制到剪贴板成功失败！"  # what the theme's button say
 
 
 def everywhere(app):
-    """The characters that any page may show: names of the Chinese pages, and what leads to them; a search shows all of theirs."""
+    """The characters that any page may show: names of the Chinese pages, and what leads to them; a
+    search shows all of theirs.
+    """
     home = Path(app.srcdir) / "chapters"
     if app.builder.format == "html" and (home / "zh").exists():
         used = (
@@ -107,7 +122,9 @@ def in_two_languages(app, name, source):
 
 
 def editions_of(app, names):
-    """The notebooks of the editions that are read now, which are executed with the others, several at once."""
+    """The notebooks of the editions that are read now, which are executed with the others, several
+    at once.
+    """
     tables = [
         editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
         for name in names
@@ -127,7 +144,9 @@ def with_editions(app, config):
 
 
 def anchored(app, doctree):
-    """The headings of a Chinese page answer to the English ones, too: a link that leads to `#rope` leads there in its edition."""
+    """The headings of a Chinese page answer to the English ones, too: a link that leads to `#rope`
+    leads there in its edition.
+    """
     name = app.env.docname
     if not name.startswith(HERE):
         return
@@ -146,14 +165,18 @@ def anchored(app, doctree):
 
 
 def all_said(app, doctree):
-    """Tell what a Chinese page says in English because its table has no words for it: an edition may lag."""
+    """Tell what a Chinese page says in English because its table has no words for it: an edition
+    may lag.
+    """
     for text in words._missing:
         logging.getLogger(__name__).info("%s has no words for %r", app.env.docname, text)
     words.use(None)
 
 
 def language(app, name, template, context, doctree):
-    """A Chinese page says that it is one; each page leads to its edition, or to the other front page, in its head."""
+    """A Chinese page says that it is one; each page leads to its edition, or to the other front
+    page, in its head.
+    """
     here = name.startswith(HERE)
     other = name.replace(HERE, "chapters/") if here else name.replace("chapters/", HERE, 1)
     of_this = name != other and other in app.env.found_docs
@@ -165,10 +188,15 @@ def language(app, name, template, context, doctree):
         font = f"fonts/{'search' if name.endswith('search') else page if here else 'quoted'}"
         font = "../" * name.count("/") + font
         faces = "".join(
-            f'@font-face{{font-family:"Edition";font-weight:{weight};src:url("{font}-{weight[-3:]}.woff");{CHINESE}}}'
+            f'@font-face{{font-family:"Edition";font-weight:{weight};'
+            f'src:url("{font}-{weight[-3:]}.woff");{CHINESE}}}'
             for weight in ("100 400", "500 700")
         )
-        own = "body,input,.tooltip,main :is(figcaption,.talk-claim,.talk-foot){font-family:var(--pst-font-family-base-system)!important}article pre{white-space:pre-wrap}"
+        own = (
+            "body,input,.tooltip,main :is(figcaption,.talk-claim,.talk-foot)"
+            "{font-family:var(--pst-font-family-base-system)!important}"
+            "article pre{white-space:pre-wrap}"
+        )
         context["metatags"] = f"{context.get('metatags', '')}<style>{faces}{own}</style>"
     if here:
         context["language"] = "zh-CN"
@@ -184,7 +212,9 @@ def language(app, name, template, context, doctree):
 
 
 def download(app, name, template, context, doctree):
-    """The button of a Chinese page gives its notebook, which runs as the English one does, or its text."""
+    """The button of a Chinese page gives its notebook, which runs as the English one does, or its
+    text.
+    """
     if not name.startswith(HERE) or name not in app.env.found_docs:
         return
     table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
@@ -201,7 +231,9 @@ def download(app, name, template, context, doctree):
 
 
 def handout(app, name, template, context, doctree):
-    """The button of a page of steps gives the copy to write in first, and the notebook with its solutions second."""
+    """The button of a page of steps gives the copy to write in first, and the notebook with its
+    solutions second.
+    """
     english = name.replace(HERE, "chapters/", 1)
     given = {f"chapters/{page}": file for file, page in assignments.WORKSHOP.items()}.get(english)
     if given is None:
@@ -227,7 +259,9 @@ def handout(app, name, template, context, doctree):
 
 
 def outdated(app, env, added, changed, removed):
-    """The pages of `chapters/zh` whose English, table, outputs or frame is another one: Sphinx watches none of these."""
+    """The pages of `chapters/zh` whose English, table, outputs or frame is another one: Sphinx
+    watches none of these.
+    """
     before, env.edition_keys = getattr(env, "edition_keys", {}), {}
     here = sorted(name for name in env.found_docs if name.startswith(HERE))
     tables = [editions.HOME / f"{name.removeprefix(HERE)}.zh.po" for name in here]
@@ -245,7 +279,9 @@ def outdated(app, env, added, changed, removed):
 
 
 def decks(app, exception):
-    """Make the decks, too, in copies of this process: it has imported and read most of what they need."""
+    """Make the decks, too, in copies of this process: it has imported and read most of what they
+    need.
+    """
     if exception is None and app.builder.format == "html" and lectures(Path(app.srcdir)):
         from book import slides  # it imports the scorecard, which takes seconds
 

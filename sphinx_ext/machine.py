@@ -1,8 +1,10 @@
-"""The front page: `{machine}` is the drawing that stays while its text scrolls past, `{stop} 3 Title` the text of one stop
-with its still picture for print and for where scripts do not run, `{places}` the table of The answer in four columns.
+"""The front page: `{machine}` is the drawing that stays while its text scrolls past, `{stop} 3
+Title` the text of one stop with its still picture for print and for where scripts do not run,
+`{places}` the table of The answer in four columns.
 
-A stop is a piece of film: its option `film` has a state of the drawing for each sentence, `edges=path token=0.5 | edges=all`,
-and a state adds to those before it. `drawing/machine.js` plays them as the reader scrolls.
+A stop is a piece of film: its option `film` has a state of the drawing for each sentence,
+`edges=path token=0.5 | edges=all`, and a state adds to those before it. `drawing/machine.js` plays
+them as the reader scrolls.
 """
 
 import html
@@ -19,7 +21,8 @@ from helpers import words
 
 # the machine takes the whole width: the list of pages waits behind ☰
 WITHOUT_MENU = """<script>
-document.addEventListener("DOMContentLoaded", () => document.getElementById("pst-primary-sidebar")?.classList.add("pst-sidebar-hidden"));
+document.addEventListener("DOMContentLoaded", () =>
+  document.getElementById("pst-primary-sidebar")?.classList.add("pst-sidebar-hidden"));
 </script>"""
 COLUMNS = {"place": "Where", "reader": "Lost to whom", "helps": "What helps", "price": "Price"}
 
@@ -43,7 +46,10 @@ class Machine(Directive):
         held = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, held)
         figure = drawing.show("machine", language(self))._repr_html_()
-        opening = f'<div class="machine-page"><div class="machine-stays">{figure}</div><div class="machine-stops">'
+        opening = (
+            f'<div class="machine-page"><div class="machine-stays">{figure}</div><div '
+            'class="machine-stops">'
+        )
         return [raw(WITHOUT_MENU + opening), *held.children, raw("</div></div>")]
 
 
@@ -80,7 +86,9 @@ def _value(text: str) -> float | bool | str:
 
 
 def sentences(paragraph: nodes.paragraph) -> list[list[nodes.Node]]:
-    """Split a paragraph where a sentence ends outside bold text, links and formulas; the space stays with the one before."""
+    """Split a paragraph where a sentence ends outside bold text, links and formulas; the space
+    stays with the one before.
+    """
     spans: list[list[nodes.Node]] = [[]]
     for child in paragraph.children:
         if not isinstance(child, nodes.Text):
@@ -96,7 +104,8 @@ def sentences(paragraph: nodes.paragraph) -> list[list[nodes.Node]]:
 
 
 def filmed(paragraph: nodes.paragraph, states: list[dict]) -> None:
-    """Mark each sentence of a paragraph with its state; a translation may have more or fewer sentences.
+    """Mark each sentence of a paragraph with its state; a translation may have more or fewer
+    sentences.
 
     Raises:
         ValueError: there are no sentences.
@@ -123,7 +132,8 @@ class Stop(Directive):
         self.state.nested_parse(self.content, self.content_offset, held)
         if states := self.options.get("film"):
             filmed(next(held.findall(nodes.paragraph)), states)
-        still = f'<div class="machine-still">{drawing.picture("machine", number, True, language(self))}</div>'
+        picture = drawing.picture("machine", number, True, language(self))
+        still = f'<div class="machine-still">{picture}</div>'
         heading = f'<h2><a href="#stop-{number}">{number}</a> {html.escape(title)}</h2>'
         return [
             raw(f'<section id="stop-{number}"><div class="stop-text">{heading}'),
@@ -140,7 +150,10 @@ class Places(Directive):
             f'<th scope="col">{words.translated(name)}</th>' for name in COLUMNS.values()
         )
         rows = "".join(
-            f'<tr><th scope="row"><a href="#stop-{row.chapter}">{row.chapter}</a> {html.escape(words.translated(row.place))}</th>'
+            (
+                f'<tr><th scope="row"><a href="#stop-{row.chapter}">{row.chapter}</a> '
+                f"{html.escape(words.translated(row.place))}</th>"
+            )
             + "".join(
                 answer.cell(title, getattr(row, name)) for name, title in list(COLUMNS.items())[1:]
             )
@@ -149,7 +162,8 @@ class Places(Directive):
         )
         return [
             raw(
-                f'<table class="answer-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+                "<table "
+                f'class="answer-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
             )
         ]
 

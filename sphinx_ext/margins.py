@@ -1,8 +1,9 @@
 """What stands beside the text on a wide page, what is as wide as both, and what stands at the foot.
 
-A table of many columns or long cells takes the margin, too. A short fold that stands alone becomes a note in the margin; longer ones, questions and options stay folded. The code of
-set-up, guess and figures goes into one fold at the foot, and each figure leads to its listing. On a page of a chapter the
-machine is a strip that says where one is.
+A table of many columns or long cells takes the margin, too. A short fold that stands alone becomes
+a note in the margin; longer ones, questions and options stay folded. The code of set-up, guess and
+figures goes into one fold at the foot, and each figure leads to its listing. On a page of a chapter
+the machine is a strip that says where one is.
 """
 
 import itertools
@@ -52,8 +53,11 @@ def raw(text: str) -> nodes.raw:
 def numbered(table: re.Match) -> str:
     """A table that marks its numbers, and the heads above columns of them.
 
-    >>> numbered(re.match(".*", "<table><tr><th>n</th><th>a</th></tr><tr><td>x</td><td>1</td></tr></table>"))
-    '<table><tr><th>n</th><th data-number>a</th></tr><tr><td>x</td><td data-number>1</td></tr></table>'
+    >>> table = "<table><tr><th>n</th><th>a</th></tr><tr><td>x</td><td>1</td></tr></table>"
+    >>> for row in numbered(re.match(".*", table)).split("<tr>")[1:]:
+    ...     print(row)
+    <th>n</th><th data-number>a</th></tr>
+    <td>x</td><td data-number>1</td></tr></table>
     """
     text = NUMBER.sub(r"<td data-number\1", table[0])
     body = [CELL.split(row)[1:] for row in ROW.findall(text) if "<td" in row]
@@ -91,7 +95,9 @@ def widened(table: re.Match) -> str:
 
 
 def is_wide(rows: list[list[str]]) -> bool:
-    """Whether a table has many columns, or what stands side by side is long: of each column its longest cell."""
+    """Whether a table has many columns, or what stands side by side is long: of each column its
+    longest cell.
+    """
     across = sum(
         max(map(len, column)) for column in itertools.zip_longest(*rows, fillvalue="") if column
     )
@@ -110,9 +116,10 @@ class Margins(SphinxPostTransform):
         self.chinese = self.env.docname.startswith("chapters/zh/")
         self.code_said, self.stop_said, self.listing_said, self.its = SAID[self.chinese]
         sections = list(self.document.findall(nodes.section))
-        for section in (
-            sections if len(sections) > 1 and not self.env.docname.endswith("/exam") else ()
-        ):  # else the page has no contents, which a note folds; an examination keeps its answers folded
+        # a page with one section has no contents, which a note folds, and an examination keeps its
+        # answers folded
+        folds = len(sections) > 1 and not self.env.docname.endswith("/exam")
+        for section in sections if folds else ():
             notes(section, "hint" if self.env.docname.endswith("exercises") else "option")
         if stop := drawing.stop_of(Path(self.env.docname).parent.name):
             self.strip(stop)
@@ -138,7 +145,9 @@ class Margins(SphinxPostTransform):
         self.code()
 
     def strip(self, stop: int) -> None:
-        """The machine at the chapter's stop, small, with links to all of its stops on the front page."""
+        """The machine at the chapter's stop, small, with links to all of its stops on the front
+        page.
+        """
         language, front = "zh" * self.chinese or "en", f"chapters/{'zh/' * self.chinese}welcome"
         front = self.app.builder.get_relative_uri(self.env.docname, front)
         stops = "".join(
@@ -146,7 +155,8 @@ class Margins(SphinxPostTransform):
             for k in range(1, 8)
         )
         said = f"<p>{self.stop_said.format(stop)}<span>{stops}</span></p>"
-        whole = f'<div class="machine-strip">{drawing.picture("machine", stop, language=language)}{said}</div>'
+        picture = drawing.picture("machine", stop, language=language)
+        whole = f'<div class="machine-strip">{picture}{said}</div>'
         for node in list(self.document.findall(nodes.raw)):
             if MACHINE.search(text := told(node)):
                 node.replace_self(raw(MACHINE.sub(lambda _: whole, text)))
@@ -176,7 +186,9 @@ class Margins(SphinxPostTransform):
 
 
 def cells(document: nodes.document) -> None:
-    """The cells of an edition that hide their listing: HTML around it, as `book.editions` writes them, made what the English page has."""
+    """The cells of an edition that hide their listing: HTML around it, as `book.editions` writes
+    them, made what the English page has.
+    """
     for fold in [node for node in document.findall(nodes.raw) if told(node).startswith(HIDDEN)]:
         page, k = fold.parent, fold.parent.index(fold)
         ends = [told(node).strip() for node in page]
@@ -198,7 +210,9 @@ def cells(document: nodes.document) -> None:
 
 
 def notes(section: nodes.section, kind: str) -> None:
-    """Folds of a section: short ones that stand alone go into the margin; those in a row are of one kind, options or hints."""
+    """Folds of a section: short ones that stand alone go into the margin; those in a row are of one
+    kind, options or hints.
+    """
     folds = []
     for k, child in enumerate(section.children):
         if opening := FOLD.match(told(child)):

@@ -1,4 +1,6 @@
-"""Fill pages with the outputs of their notebooks, which `book.execution` runs; `{times}` lists how long each took."""
+"""Fill pages with the outputs of their notebooks, which `book.execution` runs; `{times}` lists how
+long each took.
+"""
 
 import zlib
 from pathlib import Path
@@ -55,9 +57,15 @@ class Times(Directive):
             f"<tr><td>{name}</td><td>{seconds:.0f} s</td><td>{on}</td></tr>"
             for name, seconds, on in rows
         )
-        note = f"{joblib.cpu_count()} CPU cores, {at_once()} notebooks at once: {sum(r[1] for r in rows) / 60:.1f} minutes"
+        note = (
+            f"{joblib.cpu_count()} CPU cores, {at_once()} notebooks at once: "
+            f"{sum(r[1] for r in rows) / 60:.1f} minutes"
+        )
         head = "<tr><th>Notebook</th><th>Time</th><th>Executed on</th></tr>"
-        table = f'<table class="table"><caption>{note}</caption><thead>{head}</thead><tbody>{cells}</tbody></table>'
+        table = (
+            f'<table class="table"><caption>{note}</caption>'
+            f"<thead>{head}</thead><tbody>{cells}</tbody></table>"
+        )
         return [nodes.raw("", table, format="html")]
 
 

@@ -1,4 +1,5 @@
-"""The `{reports}` directive: the committed report of a model, or the table of all of them, drawn from `data/reports/*.json`.
+"""The `{reports}` directive: the committed report of a model, or the table of all of them, drawn
+from `data/reports/*.json`.
 
 ```{reports} table
 ```

@@ -1,10 +1,14 @@
-"""Say in a sentence what does not work where JavaScript is off; `course.css` hides the controls that would be dead."""
+"""Say in a sentence what does not work where JavaScript is off; `course.css` hides the controls
+that would be dead.
+"""
 
 import re
 
 FORMULAS = "JavaScript is off: formulas stand as TeX."
 SENTENCES = {
-    r'<figure class="(?:explore|drawing)"[^>]*>': "JavaScript is off: this stands still, as it starts.",
+    r'<figure class="(?:explore|drawing)"[^>]*>': (
+        "JavaScript is off: this stands still, as it starts."
+    ),
     r'<figure class="atlas"[^>]*>': "JavaScript is off, which draws the maps here.",
     r'<div class="prediction" data-asks[^>]*>': "JavaScript is off: a guess is not kept.",
 }

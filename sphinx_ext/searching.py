@@ -1,4 +1,6 @@
-"""The search: its index without listings and with Chinese, lessons before pages for teachers, quotations from the text alone."""
+"""The search: its index without listings and with Chinese, lessons before pages for teachers,
+quotations from the text alone.
+"""
 
 import re
 from pathlib import Path
@@ -22,7 +24,9 @@ def without_listings(app):
 
 
 class WithChinese(SearchEnglish):
-    """Words, and of Chinese, which has no spaces, the pairs of neighbouring characters: any word is found by its own."""
+    """Words, and of Chinese, which has no spaces, the pairs of neighbouring characters: any word is
+    found by its own.
+    """
 
     def split(self, input):
         return [
@@ -32,7 +36,9 @@ class WithChinese(SearchEnglish):
 
 
 def where_it_is_used(app, name, template, context, doctree):
-    """The theme loads the index on every page, for results that come while one types, which are off: the search's page has it."""
+    """The theme loads the index on every page, for results that come while one types, which are
+    off: the search's page has it.
+    """
     tools = r'<script src="[^"]*(searchtools|language_data|searchindex)\.js"></script>\s*'
     context["without_search"] = lambda head: re.sub(tools, "", head)
 

@@ -1,12 +1,13 @@
-"""Drop the scripts of sphinx-thebe, which Jupyter Book always loads: they name another host and declare a name twice."""
+"""Drop the scripts of sphinx-thebe, which Jupyter Book always loads: they name another host and
+declare a name twice.
+"""
 
 
 def drop_thebe(app, pagename, templatename, context, doctree):
     def wanted(script):
-        return (
-            "thebe"
-            not in f"{getattr(script, 'filename', script)} {getattr(script, 'attributes', '')}".lower()
-        )
+        name = getattr(script, "filename", script)
+        attributes = getattr(script, "attributes", "")
+        return "thebe" not in f"{name} {attributes}".lower()
 
     context["script_files"] = [
         script for script in context.get("script_files", []) if wanted(script)

@@ -1,8 +1,10 @@
-"""Signs that the course's face has no shapes for, as two small fonts of a few kB: arrows, marks and signs of mathematics.
+"""Signs that the course's face has no shapes for, as two small fonts of a few kB: arrows, marks and
+signs of mathematics.
 
-The pages' face, Source Sans 3, is shipped in its Latin and Greek parts. A browser takes every other sign from the machine
-that it runs on, which may have none. What the built site uses is cut out of two fonts that the build has already: letters
-of the same face (`helpers/fonts`), and DejaVu Sans, which Matplotlib brings.
+The pages' face, Source Sans 3, is shipped in its Latin and Greek parts. A browser takes every other
+sign from the machine that it runs on, which may have none. What the built site uses is cut out of
+two fonts that the build has already: letters of the same face (`helpers/fonts`), and DejaVu Sans,
+which Matplotlib brings.
 """
 
 import html
@@ -32,7 +34,9 @@ WRITTEN = ("chapters", "slides", "live", "drawings")  # folders of the site whos
 
 
 def used(site: Path) -> set[int]:
-    """The signs beyond Latin that any page, deck or script of a built site can show; Chinese has fonts of its own."""
+    """The signs beyond Latin that any page, deck or script of a built site can show; Chinese has
+    fonts of its own.
+    """
     files = [
         path
         for name in WRITTEN

@@ -1,4 +1,5 @@
-"""The `{sources}` directive: what the source documents say, line by line, with the page that answers it (data/sources.csv).
+"""The `{sources}` directive: what the source documents say, line by line, with the page that
+answers it (data/sources.csv).
 
 On a Chinese page a Chinese quotation stands alone, and links lead to editions where there are some.
 """
@@ -39,13 +40,17 @@ PLACES = {  # in a place of a document, in the order in which they are replaced
 }
 STYLE = """
 .source-chosen{position:absolute;opacity:0}
-.source-filters label{display:inline-block;border:1px solid currentColor;border-radius:1em;padding:.1em .8em;margin:.2em;cursor:pointer}
+.source-filters label{display:inline-block;border:1px solid currentColor;border-radius:1em;
+padding:.1em .8em;margin:.2em;cursor:pointer}
 .source-filters input:checked+label{font-weight:700;text-decoration:underline}
 .source-filters input:focus-visible+label{outline:3px solid #d55e00}
-.source-row{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:0 1.2em;border-top:1px solid #8884;padding:.5em 0}
+.source-row{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:0 1.2em;
+border-top:1px solid #8884;padding:.5em 0}
 .source-row>*{min-width:0;overflow-wrap:anywhere}
-.source-row :is(p,q){margin:0}.source-row .source-place{grid-column:1/-1;font-size:.85em;opacity:.85}
-.source-chip{display:inline-block;padding:0 .5em;border:2px solid var(--tone);border-radius:1em;font-weight:700;color:inherit}
+.source-row :is(p,q){margin:0}
+.source-row .source-place{grid-column:1/-1;font-size:.85em;opacity:.85}
+.source-chip{display:inline-block;padding:0 .5em;border:2px solid var(--tone);border-radius:1em;
+font-weight:700;color:inherit}
 @media (max-width:700px){.source-row{grid-template-columns:minmax(0,1fr);gap:.3em}}
 """
 
@@ -82,7 +87,9 @@ def headings(page: str, lang: str) -> dict[str, str]:
 
 
 def link(where: str, lang: str) -> str:
-    """Return a link to a page and section, as `3-representational-collapse/lab#The model`, from chapters/ or chapters/zh/."""
+    """Return a link to a page and section, as `3-representational-collapse/lab#The model`, from
+    chapters/ or chapters/zh/.
+    """
     page, _, heading = where.partition("#")
     named = headings(page, lang)
     title = named.get(heading) or next(iter(named.values()))
@@ -97,7 +104,9 @@ def link(where: str, lang: str) -> str:
 
 
 def chip(name: str, lang: str) -> str:
-    """Return a claim's verdict as a link to its row of the scorecard; nothing where the claim is gone."""
+    """Return a claim's verdict as a link to its row of the scorecard; nothing where the claim is
+    gone.
+    """
     from course import scorecard
     from course.evidence.claims import CLAIMS
 
@@ -130,28 +139,37 @@ def entry(row, number: int, lang: str) -> str:
     fate = f"<strong>{words.translated(ANSWERED[row.answered])}</strong>"
     fate += (": " if lang == "en" else "：") + link(where, lang) if where else ""
     return (
-        f'<div class="source-row" id="source-{number}" data-document="{row.document}" data-answered="{row.answered}">'
-        f'<p class="source-place"><a href="#source-{number}">{number}</a> · {words.translated(DOCUMENTS[row.document])}{comma}{place(row, lang)}</p>'
+        f'<div class="source-row" id="source-{number}" data-document="{row.document}" '
+        f'data-answered="{row.answered}">'
+        f'<p class="source-place"><a href="#source-{number}">{number}</a> · '
+        f"{words.translated(DOCUMENTS[row.document])}{comma}{place(row, lang)}</p>"
         f"<div>{quoted}</div><div><p>{chip(row.claim, lang) if row.claim else ''}{fate}</p>"
         f"{f'<p>{html.escape(why)}</p>' if why else ''}</div></div>"
     )
 
 
 def choice(kind: str, values: dict[str, str], counts: dict[str, int]) -> str:
-    """Return buttons of which one is chosen, with the rule that hides all other rows: no script is needed."""
+    """Return buttons of which one is chosen, with the rule that hides all other rows: no script is
+    needed.
+    """
     buttons, rules = [], []
     for value, name in {"": "all", **values}.items():
         known = f"source-{kind}-{value.replace(' ', '-') or 'all'}"
         count = counts.get(value, 0) if value else sum(counts.values())
         buttons.append(
-            f'<input type="radio" class="source-chosen" name="source-{kind}" id="{known}"{"" if value else " checked"}>'
+            f'<input type="radio" class="source-chosen" name="source-{kind}" '
+            f'id="{known}"{"" if value else " checked"}>'
             f'<label for="{known}">{html.escape(words.translated(name))} ({count})</label>'
         )
         if value:
             rules.append(
-                f'.source-page:has(#{known}:checked) .source-row:not([data-{kind}="{value}"]){{display:none}}'
+                f".source-page:has(#{known}:checked) "
+                f'.source-row:not([data-{kind}="{value}"]){{display:none}}'
             )
-    return f'<div class="source-filters" role="radiogroup">{"".join(buttons)}</div><style>{"".join(rules)}</style>'
+    return (
+        '<div class="source-filters" '
+        f'role="radiogroup">{"".join(buttons)}</div><style>{"".join(rules)}</style>'
+    )
 
 
 class Sources(Directive):
@@ -164,12 +182,17 @@ class Sources(Directive):
             choice("answered", ANSWERED, table.answered.value_counts().to_dict()),
         ]
         listed = [entry(row, number, lang) for number, row in enumerate(table.itertuples(), 1)]
-        page = f'<div class="source-page"><style>{STYLE}</style>{"".join(filters)}{"".join(listed)}</div>'
+        page = (
+            "<div "
+            f'class="source-page"><style>{STYLE}</style>{"".join(filters)}{"".join(listed)}</div>'
+        )
         return [nodes.raw("", page, format="html")]
 
 
 def outdated(app, env, added, changed, removed):
-    """Read the page again where a verdict may have changed: when the scorecard is executed again."""
+    """Read the page again where a verdict may have changed: when the scorecard is executed
+    again.
+    """
     before, env.sources_key = getattr(env, "sources_key", ""), ""
     pages = [name for name in ("chapters/sources", "chapters/zh/sources") if name in env.found_docs]
     if pages:

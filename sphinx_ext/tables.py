@@ -1,4 +1,5 @@
-"""The `{data-table} name` directive: a table of `data/` as it is, under the first line of its head, with the rest folded below.
+"""The `{data-table} name` directive: a table of `data/` as it is, under the first line of its head,
+with the rest folded below.
 
 `{data-list}` is the list of all tables, from their heads: what, command, date, rows, licence.
 """
@@ -23,15 +24,21 @@ def shown(path: Path) -> str:
     names, *rows = csv.reader(line for line in lines if not line.startswith("#"))
     if not head or any(len(row) != len(names) for row in rows):
         raise ValueError(f"{path.name} must have a head and rows of one length")
+
+    def cell(text: str) -> str:
+        return f"<td>{html.escape(text)}</td>"
+
     top = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in names)
     body = "".join(
-        f'<tr><th scope="row">{html.escape(row[0])}</th>{"".join(f"<td>{html.escape(each)}</td>" for each in row[1:])}</tr>'
-        for row in rows
+        f'<tr><th scope="row">{html.escape(name)}</th>{"".join(map(cell, cells))}</tr>'
+        for name, *cells in rows
     )
     source = "<br>".join(html.escape(line) for line in head[1:])
     return (
-        f'<table class="table"><caption>{html.escape(head[0])}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
-        f"<details><summary>Where these numbers come from</summary><p><code>{source}</code></p></details>"
+        f'<table class="table"><caption>{html.escape(head[0])}</caption>'
+        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+        "<details><summary>Where these numbers come "
+        f"from</summary><p><code>{source}</code></p></details>"
     )
 
 
@@ -49,7 +56,9 @@ class DataTable(Directive):
 
 
 def listed(root: Path) -> str:
-    """All tables of `data/`, a row each, as HTML; what nobody ran here is under the licence of its source."""
+    """All tables of `data/`, a row each, as HTML; what nobody ran here is under the licence of its
+    source.
+    """
     rows = []
     for path in sorted((root / "data").rglob("*.csv")):
         lines = path.read_text().splitlines()
@@ -60,7 +69,10 @@ def listed(root: Path) -> str:
         ]
         dates = sorted(set(re.findall(r"\b20\d\d-\d\d-\d\d\b", " ".join(head[cut:]))))
         reported = path.parent.name == "reported"
-        made = f"<details><summary>{len(commands)} command{'s' * (len(commands) != 1)}</summary><code>{'<br>'.join(map(html.escape, commands))}</code></details>"
+        made = (
+            f"<details><summary>{len(commands)} command{'s' * (len(commands) != 1)}</summary>"
+            f"<code>{'<br>'.join(map(html.escape, commands))}</code></details>"
+        )
         cells = [
             f"<code>{path.relative_to(root / 'data')}</code>",
             html.escape(" ".join(head[:cut]) or f"columns: {lines[len(head)].replace(',', ', ')}"),
@@ -70,7 +82,8 @@ def listed(root: Path) -> str:
             "facts, cited" if reported else "CC BY 4.0",
         ]
         rows.append(
-            f'<tr><th scope="row">{cells[0]}</th>{"".join(f"<td>{each}</td>" for each in cells[1:])}</tr>'
+            "<tr><th "
+            f'scope="row">{cells[0]}</th>{"".join(f"<td>{each}</td>" for each in cells[1:])}</tr>'
         )
     top = "".join(
         f'<th scope="col">{each}</th>'

@@ -1,8 +1,11 @@
-"""Pages for those who teach: plans, and what students get wrong, both read from the decks, the exercises and their checks.
+"""Pages for those who teach: plans, and what students get wrong, both read from the decks, the
+exercises and their checks.
 
-`{plan} hour`: the rows of `chapters/plans/hour.yml` with the minutes that the decks say. `{shorter}`: by deck, which slides to
-leave out first, from `chapters/plans/shorter.yml`. `{terms}`: terms of twelve, ten and eight weeks, and their marks. `{mistakes} 3`: what the cues of
-chapter 3 say that listeners get wrong, and the sentences of its checks. `{athand} 3`: its minutes, and what runs live.
+`{plan} hour`: the rows of `chapters/plans/hour.yml` with the minutes that the decks say.
+`{shorter}`: by deck, which slides to leave out first, from `chapters/plans/shorter.yml`. `{terms}`:
+terms of twelve, ten and eight weeks, and their marks. `{mistakes} 3`: what the cues of chapter 3
+say that listeners get wrong, and the sentences of its checks. `{athand} 3`: its minutes, and what
+runs live.
 """
 
 import ast
@@ -23,7 +26,9 @@ from book.plans import PARTS, deck, decks, exercises, part, plan, shorter, slide
 
 
 def by_term(root: Path) -> str:
-    """The table of terms: what is left out, who is asked when, what moves, and what each part of the mark weighs."""
+    """The table of terms: what is left out, who is asked when, what moves, and what each part of
+    the mark weighs.
+    """
     made = [*terms(root).values()]
 
     def mark(each: dict, part: str) -> str:
@@ -51,13 +56,18 @@ def out(root: Path, name: str) -> str:
     """The slides of a deck that may be left out, as links, in their order."""
     path = part(root, name)
     return ", ".join(
-        f'{k}. <a href="{deck(path)}{each["place"]}">{html.escape(each["heading"])}</a> ({each["minutes"]:g})'
+        (
+            f'{k}. <a href="{deck(path)}{each["place"]}">{html.escape(each["heading"])}</a> '
+            f"({each['minutes']:g})"
+        )
         for k, each in enumerate(shorter(root, name), 1)
     )
 
 
 def by_deck(root: Path) -> str:
-    """The table of all decks: how long each takes, what to leave out first, how long it takes then."""
+    """The table of all decks: how long each takes, what to leave out first, how long it takes
+    then.
+    """
     rows = []
     for name in decks(root):
         path, least = part(root, name), shorter(root, name)[-1]["left"]
@@ -75,7 +85,9 @@ def linked(links: list[tuple[str, str]]) -> str:
 
 
 def shown(made: dict) -> str:
-    """The table of a plan for one sitting: when, how long, what, what they can do after it, what to leave out first."""
+    """The table of a plan for one sitting: when, how long, what, what they can do after it, what to
+    leave out first.
+    """
     at, rows = 0.0, []
     for each in made["rows"]:
         what = "<br>".join(filter(None, (linked(each["links"]), words(each["do"]))))
@@ -88,7 +100,10 @@ def shown(made: dict) -> str:
     )
     saved = sum(each["minutes"] for each in made["rows"] if each["drop"])
     left = made["minutes"] - saved
-    note = f"Short of time? Leave out what has a number in the last column, 1 first. Without all of these, and with the questions, it takes {left:g} minutes."
+    note = (
+        "Short of time? Leave out what has a number in the last column, 1 first. "
+        f"Without all of these, and with the questions, it takes {left:g} minutes."
+    )
     head = ("At", "Takes", "What", "After it they can", "Leave out")
     return f"<p>{words(made['for'])}</p>{table(head, rows, 'plan sitting')}<p>{note}</p>"
 
@@ -148,7 +163,9 @@ def value(node: ast.expr):
 
 
 def known(table: str) -> dict[str, tuple[str, list[str]]]:
-    """Title of each exercise of a chapter's table, and the mistakes that it names: of calls, and of predictions."""
+    """Title of each exercise of a chapter's table, and the mistakes that it names: of calls, and of
+    predictions.
+    """
     found = {}
     for row in tomllib.loads(table).values():
         if "number" in row:
@@ -164,9 +181,14 @@ def known(table: str) -> dict[str, tuple[str, list[str]]]:
 
 
 def mistakes(root: Path, chapter: str) -> str:
-    """What listeners get wrong by the cues of a chapter's decks, and what its checks know, folded."""
+    """What listeners get wrong by the cues of a chapter's decks, and what its checks know,
+    folded.
+    """
     items = [
-        f'<li>{words(slide["wrong"])} <small><a href="{deck(path)}{slide["place"]}">{html.escape(slide["heading"])}</a></small></li>'
+        (
+            f"<li>{words(slide['wrong'])} <small><a "
+            f'href="{deck(path)}{slide["place"]}">{html.escape(slide["heading"])}</a></small></li>'
+        )
         for path in (part(root, f"{chapter} lesson"), part(root, f"{chapter} lab"))
         for slide in slides(path)
         if slide["wrong"]
@@ -179,12 +201,16 @@ def mistakes(root: Path, chapter: str) -> str:
         if each[1]
     }
     rows = "".join(
-        f'<tr><th scope="row">{number} {html.escape(title)}</th><td>{"<br>".join(words(s) for s in said)}</td></tr>'
+        (
+            f'<tr><th scope="row">{number} '
+            f"{html.escape(title)}</th><td>{'<br>'.join(words(s) for s in said)}</td></tr>"
+        )
         for number, (title, said) in checks.items()
     )
     many = sum(len(said) for _, said in checks.values())
     return (
-        f"<details><summary>What listeners get wrong, slide by slide ({len(items)})</summary><ul>{''.join(items)}</ul></details>"
+        "<details><summary>What listeners get wrong, slide by slide "
+        f"({len(items)})</summary><ul>{''.join(items)}</ul></details>"
         f"<details><summary>Mistakes that the checks know ({many})</summary>"
         f'<table class="table">{rows}</table></details>'
     )
@@ -202,12 +228,17 @@ def sizes(root: Path, chapter: str) -> str:
         )
         where = f"{path.parent.name}/{kind}.html"
         said.append(f'<a href="{where}">{kind}</a> {minutes(path)} min, {many}')
-    room = f"<p><strong>Short of time?</strong> Leave out, in this order (minutes): {out(root, f'{chapter} lesson')}.</p>"
+    room = (
+        "<p><strong>Short of time?</strong> Leave out, in this order (minutes): "
+        f"{out(root, f'{chapter} lesson')}.</p>"
+    )
     return f"<p>{' · '.join(said)}</p>{room}"
 
 
 def stage(root: Path, chapter: str) -> str:
-    """What can be done live: the drawing of a chapter's lesson alone, and its lab's link with everything set."""
+    """What can be done live: the drawing of a chapter's lesson alone, and its lab's link with
+    everything set.
+    """
     sources = {
         kind: [
             "".join(c["source"])
@@ -229,7 +260,8 @@ def stage(root: Path, chapter: str) -> str:
             }
             address = f"../live/{page}.html#{urllib.parse.urlencode(written)}"
             said.append(
-                f'<a href="{html.escape(address)}">{html.escape(value(call.args[0]))}</a>, in the page'
+                f'<a href="{html.escape(address)}">{html.escape(value(call.args[0]))}</a>, in '
+                "the page"
             )
     return f"<p><strong>Live:</strong> {' · '.join(said)}.</p>"
 
@@ -249,7 +281,10 @@ class _Shown(Directive):
 class Plan(_Shown):
     def html(self, root: Path, name: str) -> str:
         shape = by_week(weeks(root, name)) if name == "term" else shown(plan(root, name))
-        return f'{shape}<p><a href="../teaching/{name}.csv" download>This plan as a table to edit (CSV)</a></p>'
+        return (
+            f'{shape}<p><a href="../teaching/{name}.csv" download>This plan as a table to edit '
+            "(CSV)</a></p>"
+        )
 
 
 class Terms(_Shown):

@@ -19,8 +19,10 @@ README = """The book works offline from a small server: in this folder run
 
     python -m http.server 8000 --bind 127.0.0.1
 
-and open http://127.0.0.1:8000. Opened as files, the pages can be read; exercises and search need the server.
-The weights of the live language model (100 MB) are not in this archive: *Try it* shows its stored run. The small models
+and open http://127.0.0.1:8000. Opened as files, the pages can be read; \
+exercises and search need the server.
+The weights of the live language model (100 MB) are not in this archive: *Try it* shows its \
+stored run. The small models
 of the course, and the page that trains one, work.
 """
 

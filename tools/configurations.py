@@ -1,10 +1,13 @@
-"""Write what the page "Read a config.json" ships: defaults of transformers' classes by model type, and smallest bases of RoPE.
+"""Write what the page "Read a config.json" ships: defaults of transformers' classes by model type,
+and smallest bases of RoPE.
 
     python tools/configurations.py families    src/course/report/families.json, in a few seconds
-    python tools/configurations.py bases       data/rope_smallest_bases.csv, in about five minutes on one core
+    python tools/configurations.py bases       data/rope_smallest_bases.csv, in about five minutes
+    on one core
 
-A family's entry has the fields that its class fills in when a file leaves them out, older names of fields, RoPE's settings
-and the cycle of its layers. `tests/test_configuration.py` holds each entry against the class.
+A family's entry has the fields that its class fills in when a file leaves them out, older names of
+fields, RoPE's settings and the cycle of its layers. `tests/test_configuration.py` holds each entry
+against the class.
 """
 
 import argparse
@@ -48,7 +51,12 @@ LIMITS = {
     "global_attn_every_n_layers": (1, 2_000),
     "conv_L_cache": (1, 10_000),
 }  # fmt: skip
-INTERVALS = ("sliding_window_pattern", "full_attention_interval", "global_attn_every_n_layers", "no_rope_layer_interval")  # fmt: skip
+INTERVALS = (
+    "sliding_window_pattern",
+    "full_attention_interval",
+    "global_attn_every_n_layers",
+    "no_rope_layer_interval",
+)
 FIELDS = (*LIMITS, "use_sliding_window")
 # by name: the value that code takes where it is missing, the least and the largest
 SCALING = (
@@ -64,24 +72,36 @@ SCALING = (
 ALIASES = {
     "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
     "d_model": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads",
-    "n_positions": "max_position_embeddings", "n_ctx": "max_position_embeddings",
-    "max_seq_len": "max_position_embeddings", "seq_length": "max_position_embeddings",
-    "model_max_length": "max_position_embeddings", "rotary_pct": "partial_rotary_factor",
-    "rotary_emb_base": "rope_theta", "sliding_window_size": "sliding_window", "num_kv_heads": "num_key_value_heads",
+    "n_positions": "max_position_embeddings", "n_ctx": "max_position_embeddings", "max_seq_len":
+    "max_position_embeddings", "seq_length": "max_position_embeddings", "model_max_length":
+    "max_position_embeddings", "rotary_pct": "partial_rotary_factor", "rotary_emb_base":
+    "rope_theta", "sliding_window_size": "sliding_window", "num_kv_heads": "num_key_value_heads",
     "_sliding_window_pattern": "sliding_window_pattern",
 }  # fmt: skip
 # families whose code rotates only the layers with a window, as no field of the file says
 ROTATE_IN_WINDOWS = ("afmoe", "cohere2", "exaone4", "exaone_moe", "flint", "kolibri1")
-POSITIONS = {"bloom": "alibi", "mpt": "alibi"} | dict.fromkeys(("gpt2", "gpt_neo", "gpt_bigcode", "opt", "biogpt"), "learned")  # fmt: skip
-MORE = {"gpt_neo": {"layers": ["full_attention", "sliding_attention"], "aliases": {"window_size": "sliding_window"}}}  # fmt: skip
+POSITIONS = {"bloom": "alibi", "mpt": "alibi"} | dict.fromkeys(
+    ("gpt2", "gpt_neo", "gpt_bigcode", "opt", "biogpt"), "learned"
+)
+MORE = {
+    "gpt_neo": {
+        "layers": ["full_attention", "sliding_attention"],
+        "aliases": {"window_size": "sliding_window"},
+    }
+}
 
 
 def families() -> dict[str, dict]:
-    """Return an entry for each model type that has a causal language model, or is the text part of another."""
+    """Return an entry for each model type that has a causal language model, or is the text part of
+    another.
+    """
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-    kinds = {*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *(k for k in CONFIG_MAPPING_NAMES if k.endswith("_text"))}  # fmt: skip
+    kinds = {
+        *MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        *(k for k in CONFIG_MAPPING_NAMES if k.endswith("_text")),
+    }
     found = {}
     for kind in sorted(kinds):
         try:
@@ -169,7 +189,11 @@ def _layers(made: type) -> dict[str, Any]:
     """Return the cycle in which a class lays out its layers, and the field that sets its length."""
     plain = made()
     listed = _kinds(made, num_hidden_layers=36)
-    if not listed or getattr(plain, "max_window_layers", None) is not None or getattr(plain, "attn_layer_period", None):  # fmt: skip
+    if (
+        not listed
+        or getattr(plain, "max_window_layers", None) is not None
+        or getattr(plain, "attn_layer_period", None)
+    ):
         return {}
     cycle = None
     for whole in (
@@ -217,7 +241,9 @@ LIMIT = 2**20
 
 
 def staircase(pairs: int) -> list[tuple[float, int]]:
-    """Return the bases of two digits that hold below more tokens than any smaller one, up to 1.1 · 10¹² or `LIMIT` tokens."""
+    """Return the bases of two digits that hold below more tokens than any smaller one, up to 1.1 ·
+    10¹² or `LIMIT` tokens.
+    """
     from helpers import rope
 
     best, found = 0, []
@@ -241,16 +267,27 @@ def write_bases() -> None:
     rows = [f"{pairs},{base:g},{holds}" for pairs in PAIRS for base, holds in staircase(pairs)]
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     head = [
-        "Bases of RoPE of two digits whose sums of cosines are nowhere negative below more tokens than with any smaller one of",
-        f"them, by the number of rotary pairs; holds_below: the first distance with a negative sum, or {LIMIT} where there is none below it",
+        (
+"Bases of RoPE of two digits whose sums of cosines are nowhere negative below more "
+"tokens than with any smaller one of"
+),
+        (
+"them, by the number of rotary pairs; holds_below: the first distance with a "
+f"negative sum, or {LIMIT} where there is none below it"
+),
         "command: python tools/configurations.py bases",
-        f"  {now}, seed none, 1 CPU core ({platform.machine()}), Python {platform.python_version()}, torch {torch.__version__}, {time.time() - start:.0f} s",
+        (
+f"  {now}, seed none, 1 CPU core ({platform.machine()}), Python "
+f"{platform.python_version()}, torch {torch.__version__}, {time.time() - start:.0f} s"
+),
     ]  # fmt: skip
-    TABLE.write_text("\n".join([*(f"# {line}" for line in head), "pairs,base,holds_below", *rows]) + "\n")  # fmt: skip
+    TABLE.write_text(
+        "\n".join([*(f"# {line}" for line in head), "pairs,base,holds_below", *rows]) + "\n"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("what", choices=["families", "bases"])
     {"families": write_families, "bases": write_bases}[parser.parse_args().what]()
 

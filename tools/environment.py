@@ -25,8 +25,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
 COLAB_PYTHON = "3.13"
-UV_NAMES = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS",
-            "trusted-host": "UV_INSECURE_HOST", "cert": "SSL_CERT_FILE"}  # fmt: skip
+UV_NAMES = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "trusted-host": "UV_INSECURE_HOST",
+    "cert": "SSL_CERT_FILE",
+}
 
 
 def says(*command: str | Path) -> str:
@@ -135,7 +140,8 @@ def book(backend: str) -> None:
 
 
 HEAD = """\
-# Every distribution that the book is built and tested with, for Python 3.11 to 3.14, but torch and what only its CUDA
+# Every distribution that the book is built and tested with, for Python 3.11 to 3.14, \
+but torch and what only its CUDA
 # build needs, which torch pins itself. `python tools/environment.py lock` writes this file.
 """
 TORCH = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+|uv)==")
@@ -148,8 +154,22 @@ def lock() -> None:
         SystemExit: they contradict each other, or nothing can be reached; what uv said is printed.
     """
     environment = {**uv_settings(says(sys.executable, "-m", "pip", "config", "list")), **os.environ}
-    command = [ROOT / ".venv/bin/uv", "pip", "compile", "-q", "requirements.txt", "pyproject.toml", "--all-extras",
-               "--universal", "-p", "3.11", "--no-header", "--no-annotate", "-o", "constraints.txt"]  # fmt: skip
+    command = [
+        ROOT / ".venv/bin/uv",
+        "pip",
+        "compile",
+        "-q",
+        "requirements.txt",
+        "pyproject.toml",
+        "--all-extras",
+        "--universal",
+        "-p",
+        "3.11",
+        "--no-header",
+        "--no-annotate",
+        "-o",
+        "constraints.txt",
+    ]
     if subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False
     ).returncode:

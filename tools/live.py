@@ -40,7 +40,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-from course.build import dependencies  # noqa: E402  what takes seconds to import waits until something has changed
+# what takes seconds to import waits until something has changed
+from course.build import dependencies  # noqa: E402
 
 PART = 8_000_000  # bytes: what an interrupted load loses at most
 OUT, SITE = ROOT / "_build/live", ROOT / "_build/html/live"
@@ -157,7 +158,10 @@ def small() -> dict:
     return found
 
 
-PROMPT = "<|im_start|>The quick brown fox jumps over the lazy dog. The quick brown fox jumps over the lazy"
+PROMPT = (
+    "<|im_start|>The quick brown fox jumps over the lazy dog. "
+    "The quick brown fox jumps over the lazy"
+)
 
 
 def stored(prompt: str = PROMPT) -> dict:
@@ -202,7 +206,9 @@ def seeds() -> dict[str, dict[str, list[list[float]]]]:
 
 
 def configurations() -> dict[str, dict]:
-    """What the page that reads a configuration needs: defaults by model type, sentences, bases of RoPE, known configurations."""
+    """What the page that reads a configuration needs: defaults by model type, sentences, bases of
+    RoPE, known configurations.
+    """
     report = ROOT / "src/course/report"
     bases: dict[str, list[list[float]]] = {}
     with (ROOT / "data/rope_smallest_bases.csv").open() as file:
@@ -229,7 +235,8 @@ def _written(part: str, ending: str, content: bytes) -> dict:
 
 SHRINK = """import { minify } from "terser";
 const given = JSON.parse(await new Response(process.stdin).text());
-for (const name in given) given[name] = (await minify(given[name], { module: true, compress: false })).code;
+for (const name in given)
+  given[name] = (await minify(given[name], { module: true, compress: false })).code;
 console.log(JSON.stringify(given));"""
 
 

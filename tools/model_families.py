@@ -1,8 +1,9 @@
 """Hold what the report says of a model against an oracle that knows no names, for every decoder of
 transformers.
 
-python tools/model_families.py --out data/model_families.csv     all families, about ten minutes on two idle cores
-python tools/model_families.py llama mamba falcon_h1             some, to the terminal
+python tools/model_families.py --out data/model_families.csv     all families, about ten minutes on
+two idle cores python tools/model_families.py llama mamba falcon_h1             some, to the
+terminal
 
 Each family is made tiny, with random weights: its configuration's default, shrunk. The oracle uses
 torch and transformers alone. It cuts attention and changes the first token; it finds the furthest
@@ -37,21 +38,25 @@ WINDOW, N, CONTEXT = 16, 48, 512
 # how a configuration is shrunk: a field that it has, and its value; the first names are those of
 # most families
 SMALL = {
-    "hidden_size": 64, "n_embd": 64, "d_model": 64, "dim": 64, "intermediate_size": 96, "ffn_dim": 96, "n_inner": 96,
-    "num_hidden_layers": 4, "n_layer": 4, "n_layers": 4, "num_attention_heads": 4, "n_head": 4, "n_heads": 4,
-    "num_key_value_heads": 2, "num_kv_heads": 2, "head_dim": 16, "max_position_embeddings": CONTEXT, "n_positions": CONTEXT,
-    "max_seq_len": CONTEXT, "sliding_window": WINDOW, "attention_chunk_size": WINDOW, "attention_window_size": WINDOW,
-    "num_local_experts": 4, "num_experts": 4, "n_routed_experts": 4, "moe_num_experts": 4, "num_experts_per_tok": 2,
-    "moe_k": 2, "moe_topk": 2, "n_group": 1, "topk_group": 1, "moe_intermediate_size": 32, "expert_ffn_hidden_size": 32,
-    "shared_expert_intermediate_size": 32, "first_k_dense_replace": 1, "q_lora_rank": 24, "kv_lora_rank": 16,
-    "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 16, "qk_head_dim": 16, "index_topk": 64,
-    "rotary_dim": 8, "query_pre_attn_scalar": 16, "word_embed_proj_dim": 64, "expert_layer_period": 2, "lru_width": 64,
-    "mamba_d_state": 8, "mamba_n_heads": 4, "mamba_d_head": 32, "mamba_d_ssm": 128, "mamba_n_groups": 1, "mamba_chunk_size": 8,
-    "mamba_dt_rank": 4, "ssm_state_size": 8, "mamba_num_heads": 4, "mamba_head_dim": 32, "n_groups": 1, "chunk_size": 8,
-    "state_size": 8, "num_heads": 4, "time_step_rank": 4, "expand": 2, "attention_hidden_size": 64, "conv_dim": 64,
-    "linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 16, "linear_value_head_dim": 16,
-    "vocab_size_per_layer_input": 257, "hidden_size_per_layer_input": 8, "num_kv_shared_layers": 0, "conv_L_cache": 3,
-    "max_window_layers": 2, "attn_layer_period": 2, "attn_layer_offset": 1, "global_attn_every_n_layers": 2,
+    "hidden_size": 64, "n_embd": 64, "d_model": 64, "dim": 64, "intermediate_size": 96, "ffn_dim":
+    96, "n_inner": 96, "num_hidden_layers": 4, "n_layer": 4, "n_layers": 4, "num_attention_heads":
+    4, "n_head": 4, "n_heads": 4, "num_key_value_heads": 2, "num_kv_heads": 2, "head_dim": 16,
+    "max_position_embeddings": CONTEXT, "n_positions": CONTEXT, "max_seq_len": CONTEXT,
+    "sliding_window": WINDOW, "attention_chunk_size": WINDOW, "attention_window_size": WINDOW,
+    "num_local_experts": 4, "num_experts": 4, "n_routed_experts": 4, "moe_num_experts": 4,
+    "num_experts_per_tok": 2, "moe_k": 2, "moe_topk": 2, "n_group": 1, "topk_group": 1,
+    "moe_intermediate_size": 32, "expert_ffn_hidden_size": 32, "shared_expert_intermediate_size":
+    32, "first_k_dense_replace": 1, "q_lora_rank": 24, "kv_lora_rank": 16, "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 8, "v_head_dim": 16, "qk_head_dim": 16, "index_topk": 64, "rotary_dim": 8,
+    "query_pre_attn_scalar": 16, "word_embed_proj_dim": 64, "expert_layer_period": 2, "lru_width":
+    64, "mamba_d_state": 8, "mamba_n_heads": 4, "mamba_d_head": 32, "mamba_d_ssm": 128,
+    "mamba_n_groups": 1, "mamba_chunk_size": 8, "mamba_dt_rank": 4, "ssm_state_size": 8,
+    "mamba_num_heads": 4, "mamba_head_dim": 32, "n_groups": 1, "chunk_size": 8, "state_size": 8,
+    "num_heads": 4, "time_step_rank": 4, "expand": 2, "attention_hidden_size": 64, "conv_dim": 64,
+    "linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 16,
+    "linear_value_head_dim": 16, "vocab_size_per_layer_input": 257, "hidden_size_per_layer_input":
+    8, "num_kv_shared_layers": 0, "conv_L_cache": 3, "max_window_layers": 2, "attn_layer_period": 2,
+    "attn_layer_offset": 1, "global_attn_every_n_layers": 2,
 }  # fmt: skip
 ATTENTION = ("attention", "the difference of two attention maps")
 SECTIONS = ("sinks", "hiding", "heads", "frequencies", "base")

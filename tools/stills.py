@@ -27,11 +27,15 @@ const { data, words, states } = JSON.parse(await new Response(process.stdin).tex
 speak(words);
 const drawn = states.map(({ width = 720, ...state }) => {
   const [start, h] = [{ ...spec.start(data), ...state }, spec.height(width)];
-  for (const { label, value, title } of spec.items(start, data, width, h)) [label, value, title].filter(Boolean).forEach((each) => said(`${each}`));
-  for (const { key, label, show } of spec.controls(data)) [label?.call ? label(start) : label, show?.(start[key], start)].filter(Boolean).forEach((each) => said(`${each}`));
+  const sayAll = (texts) => texts.filter(Boolean).forEach((text) => said(`${text}`));
+  for (const { label, value, title } of spec.items(start, data, width, h))
+    sayAll([label, value, title]);
+  for (const { key, label, show } of spec.controls(data))
+    sayAll([label?.call ? label(start) : label, show?.(start[key], start)]);
   return [h, spec.picture(start, data, width, h), tell(spec.sentence(start, data))];
 });
-for (const { options } of spec.controls(data)) (options ?? []).map((option) => [option].flat().at(-1)).filter(Boolean).forEach(said);
+for (const { options } of spec.controls(data))
+  (options ?? []).map((option) => [option].flat().at(-1)).filter(Boolean).forEach(said);
 Object.keys(spec.words).forEach(said);
 spec.notes?.(data).forEach(tell);
 process.stdout.write(JSON.stringify([drawn, [...missing]]));

@@ -168,7 +168,10 @@ def times() -> str:
             f"{s / 60:.1f} minutes" if (s := float(row[name])) > 90 else f"{s:.0f} s"
             for name in ("clock", "processor")
         )
-        where = f"{row['cores']} cores of {row['machine']}, load {row['load']} before the run, {row['on']}"
+        where = (
+            f"{row['cores']} cores of {row['machine']}, load {row['load']} before the run, "
+            f"{row['on']}"
+        )
         where += f", median of {row['runs']} runs" * (row["runs"] != "1")
         lines.append(f"| {row['what']} | {clock} | {cpu} | {where} |")
     return "\n".join(lines) + "\n"

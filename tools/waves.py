@@ -19,9 +19,8 @@ TASKS = {
 }
 SHOWN = (
     "RoPE", "ALiBi", "NoPE", "NoPE, stick-breaking", "sliding window", "local RoPE, global NoPE",
-    "local RoPE, global NoPE + scalable "
-    "softmax", "separators", "top 8 keys", "scalable softmax", "sparse (entmax "
-                                                               "1.5)", "differential", "differential, version 2", "gated attention",
+    "local RoPE, global NoPE + scalable " "softmax", "separators", "top 8 keys", "scalable softmax",
+    "sparse (entmax " "1.5)", "differential", "differential, version 2", "gated attention",
 )  # fmt: skip
 CELL = 0.8  # of an entry's runs must have learned a task, or it is not in its race
 FILE = ROOT / "src/course/drawing/numbers/waves.json"

@@ -1,10 +1,11 @@
 """Assignments of a term: handed out without solutions, marked by what a submission computes on
 cases that no page shows.
 
-python tools/assignments.py make _build/assignments             handouts, and the solutions in a folder of their own
-python tools/assignments.py mark 3 FOLDER --seed 2027           marks every notebook in a folder, and keeps what it ran
-python tools/assignments.py draw 2027 _build/term               an assignment and an examination that stand on no page
-python tools/assignments.py mark drawn FOLDER --seed 2027       marks that assignment
+python tools/assignments.py make _build/assignments             handouts, and the solutions in a
+folder of their own python tools/assignments.py mark 3 FOLDER --seed 2027           marks every
+notebook in a folder, and keeps what it ran python tools/assignments.py draw 2027 _build/term
+an assignment and an examination that stand on no page python tools/assignments.py mark drawn FOLDER
+--seed 2027       marks that assignment
 
 `chapters/plans/assignments.yml` says which exercises an assignment has, their points, and the
 cases; the seed makes their numbers new. Each submission runs in a process of its own, with a limit
@@ -408,7 +409,10 @@ def walls(room: str) -> list[str]:
         f"--ro-bind-try {each} {each}"
         for each in ("/usr", "/bin", "/lib", "/lib64", *sorted(python), str(CHILD))
     ]
-    made = "--unshare-all --die-with-parent --new-session --cap-drop ALL --proc /proc --dev /dev --tmpfs /tmp"
+    made = (
+        "--unshare-all --die-with-parent --new-session --cap-drop ALL --proc /proc --dev /dev "
+        "--tmpfs /tmp"
+    )
     folder = ["--size", str(ROOM), "--tmpfs", room] if sized() else ["--bind", room, room]
     return ["bwrap", *made.split(), *" ".join(seen).split(), *folder, "--chdir", room]
 
@@ -452,8 +456,9 @@ def run(
                 str(back.fileno()),
             ]
             process = subprocess.Popen(
-                command, cwd=room, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                start_new_session=True, env=clean | {"HOME": room}, pass_fds=[back.fileno()],
+                command, cwd=room, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, start_new_session=True, env=clean | {"HOME": room},
+                pass_fds=[back.fileno()],
             )  # fmt: skip
             reader = threading.Thread(
                 target=keep_first, args=(process.stdout, printed), daemon=True
@@ -685,7 +690,8 @@ def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROO
 
 
 DOOR = """
-No `bwrap` may make its walls here: submissions are shut in by Python's own events alone. That keeps mischief out, not
+No `bwrap` may make its walls here: submissions are shut in by Python's own events alone. \
+That keeps mischief out, not
 intent. Install bubblewrap, or run this in a container that holds nothing but this course.
 """
 

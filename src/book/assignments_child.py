@@ -79,7 +79,19 @@ def shut(room: str) -> None:
         "socket.",
         "pty.",
     )
-    listing = ("open", "os.listdir", "os.scandir", "os.remove", "os.rename", "os.mkdir", "os.chmod", "os.truncate", "os.symlink", "os.link", "shutil.")  # fmt: skip
+    listing = (
+        "open",
+        "os.listdir",
+        "os.scandir",
+        "os.remove",
+        "os.rename",
+        "os.mkdir",
+        "os.chmod",
+        "os.truncate",
+        "os.symlink",
+        "os.link",
+        "shutil.",
+    )
 
     written = 0
 
@@ -166,7 +178,9 @@ def read(text: str) -> ast.Module:
 
 
 def shell(space: dict) -> SimpleNamespace:
-    """Return a stand-in for the notebook's shell: magics do nothing, but a cell under `%%time` runs."""
+    """Return a stand-in for the notebook's shell: magics do nothing, but a cell under `%%time`
+    runs.
+    """
     runs = {"time", "timeit", "capture", "prun"}
     return SimpleNamespace(
         run_line_magic=lambda *_: None,

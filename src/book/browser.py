@@ -27,8 +27,8 @@ NAMES = (
 MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 WAIT = ["-o", "DPkg::Lock::Timeout=300"]  # seconds, while somebody else installs
 FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--no-first-run", "--font-render-hinting=none",
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run", "--font-render-hinting=none",
 ]  # fmt: skip
 
 

@@ -3,16 +3,20 @@
 `chapters/talk.zh.po` belongs to `chapters/talk.ipynb`; `book.units` says what its units are. An
 edition is a notebook of its own: the text, and the strings and comments of the code, in the other
 language, after a cell that has what functions of the course say and draw in it, too
-(`course.editions`). It is executed, the book shows it as `chapters/zh/talk`, and the page's button gives it.
+(`course.editions`). It is executed, the book shows it as `chapters/zh/talk`, and the page's button
+gives it.
 
 English may change first. A paragraph whose English moved keeps its old translation, and a paragraph
 without words stands in English; both are marked on the page, and its foot counts them. Strings of
 code that moved stand in English.
 
-    python tools/editions.py                       list what is to be done, and how much of each page is there
-    python tools/editions.py update PAGE [--run]   write or bring up to date the PO file of a page; loses no translation
-    python tools/editions.py reword PAGE [PHRASE]  keep the translation where only the wording changed: of the unit that has
-                                                   the phrase in its new English, else of all that moved
+    python tools/editions.py                       list what is to be done, and how much of each
+        page is there
+    python tools/editions.py update PAGE [--run]   write or bring up to date the PO file of a page;
+        loses no translation
+    python tools/editions.py reword PAGE [PHRASE]  keep the translation where only the wording
+                                                   changed: of the unit that has the phrase in its
+                                                   new English, else of all that moved
 """
 
 import argparse
@@ -63,7 +67,10 @@ LISTING = "````{code-block}"
 NAMED = "".join(
     f'<p class="{state} admonition-title">代码</p>' for state in ("collapsed", "expanded")
 )
-FOLD = f'<details class="admonition hide above-input"><summary aria-label="显示或隐藏代码">{NAMED}</summary>'
+FOLD = (
+    '<details class="admonition hide above-input">'
+    f'<summary aria-label="显示或隐藏代码">{NAMED}</summary>'
+)
 BEHIND = '<small class="behind">（本段依据较早的英文版，尚未更新）</small>'
 OPEN = '<small class="behind">（本段尚未译出，暂用英文）</small>'
 NOT_YET = "（尚未译出，暂用英文）"
@@ -213,8 +220,8 @@ def update(page: Path, more: list[str] = ()) -> Path:
 
 
 def reword(page: Path, phrases: list[str] = ()) -> list[str]:
-    """Keep the translation of units whose English changed its wording but not its meaning, and return
-    their English.
+    """Keep the translation of units whose English changed its wording but not its meaning, and
+    return their English.
 
     Args:
         page: the English page.
@@ -271,8 +278,8 @@ def stale(page: Path, table: Path) -> list[str]:
 
 
 def state(table: Path) -> tuple[int, int, int, str]:
-    """Return how many units of a page are translated, how many there are, how many have moved since,
-    and the commit of the translation.
+    """Return how many units of a page are translated, how many there are, how many have moved
+    since, and the commit of the translation.
     """
     free = optional(english(table))
     every = [e for e in current(table) if e.place not in free]
@@ -352,7 +359,8 @@ def played(page: str) -> str:
     """A page or a deck whose widgets say in Chinese what their buttons do: as they start, and when
     they are pressed.
 
-    >>> played('<button aria-label="Play: n">▶ Play</button><script>say(button, "■", "Stop")</script>')
+    >>> player = '<button aria-label="Play: n">▶ Play</button>'
+    >>> played(player + '<script>say(button, "■", "Stop")</script>')
     '<button aria-label="播放：n">▶ 播放</button><script>say(button, "■", "停")</script>'
     """
     return PLAYED.sub(lambda said: frame("player")[said[0]], page)
@@ -497,7 +505,9 @@ def drawn() -> str:
 
 
 def live(text: str) -> str:
-    """Return the scripts of `frontend/live` that a page loads, with the sentences that they fill."""
+    """Return the scripts of `frontend/live` that a page loads, with the sentences that they
+    fill.
+    """
     names = re.findall(r'src="[./]*live/(\w+\.js)"', text)
     files = [ROOT / "frontend/live" / name for name in names]
     if "reading.js" in names:
@@ -589,7 +599,10 @@ def note(table: Path) -> str:
     old = [f"{moved} 个依据较早的英文版"] * bool(moved) + [f"{every - done - moved} 个尚未译出"] * (
         every > done + moved
     )
-    return f"中文版：共 {every} 个单元，其中{'，'.join(old)}；正文中都已标明，代码和图里的暂用英文{of}。"
+    return (
+        f"中文版：共 {every} 个单元，其中{'，'.join(old)}；"
+        f"正文中都已标明，代码和图里的暂用英文{of}。"
+    )
 
 
 def listed() -> list[tuple[str, str, int, int, int]]:

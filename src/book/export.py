@@ -198,8 +198,8 @@ def language_model(source: str | Path) -> "onnx.ModelProto":
         states.append(x)
     states[-1] = _rms(g, x, tensors["output_norm.weight"].data, epsilon)
     asked = g("Gather", states[-1], "rows", axis=0)
-    g("MatMulNBits", asked, table, g("Reshape", scale, g.numbers(-1)), name="logits", domain=MICROSOFT,
-      K=width, N=vocabulary, bits=8, block_size=BLOCK)  # fmt: skip
+    g("MatMulNBits", asked, table, g("Reshape", scale, g.numbers(-1)), name="logits",
+      domain=MICROSOFT, K=width, N=vocabulary, bits=8, block_size=BLOCK)  # fmt: skip
     maps = g("Concat", g.numbers(layers, heads), g("Shape", "bias"), axis=0)
     g("Reshape", g("Concat", *attentions, axis=0), maps, name="attentions")
     g("Concat", *(g("Unsqueeze", state, g.numbers(0)) for state in states), name="states", axis=0)
@@ -211,8 +211,12 @@ def language_model(source: str | Path) -> "onnx.ModelProto":
         "rows": ("int64", ["r"]),
         **{k: ("float", v) for k, v in floats.items()},
     }
-    outputs = {"logits": ["r", vocabulary], "attentions": [layers, heads, "n", "t"], "states": [layers + 1, "n", width],
-               "present": [layers, 2, groups, 1, "t", size]}  # fmt: skip
+    outputs = {
+        "logits": ["r", vocabulary],
+        "attentions": [layers, heads, "n", "t"],
+        "states": [layers + 1, "n", width],
+        "present": [layers, 2, groups, 1, "t", size],
+    }
     return g.finished(
         inputs, outputs, f"{facts.get('general.name', path.stem)}, blocks of {path.name}"
     )

@@ -90,7 +90,10 @@ def parts(number: str, seed: int) -> dict:
         }
         return found | {key: row[key] for key in ("stub", "solution", "mistakes")}
     made = "def guess_{}(_=None):\n    reason = {}\n    return {}"
-    statement = f"## {name} The guess, before you run anything\n\n{row['guess']} One point for the option, one for the reason, whichever option you took."
+    statement = (
+        f"## {name} The guess, before you run anything\n\n{row['guess']} One point for the "
+        "option, one for the reason, whichever option you took."
+    )
     return {
         "statement": statement,
         "name": f"guess_{name}",

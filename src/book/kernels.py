@@ -25,9 +25,9 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.provisioning import LocalProvisioner
 
 IMPORTED = (
-    "torch", "transformers.models.llama.modeling_llama", "pandas.io.formats.style", "scipy.stats", "networkx",
-    "matplotlib.figure", "matplotlib.font_manager", "matplotlib.backends.backend_agg", "IPython", "ipykernel.kernelapp",
-    "ipykernel.debugger",
+    "torch", "transformers.models.llama.modeling_llama", "pandas.io.formats.style", "scipy.stats",
+    "networkx", "matplotlib.figure", "matplotlib.font_manager", "matplotlib.backends.backend_agg",
+    "IPython", "ipykernel.kernelapp", "ipykernel.debugger",
 )  # fmt: skip
 # as a kernel would set it before it imports Matplotlib
 INLINE = "module://matplotlib_inline.backend_inline"

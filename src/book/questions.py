@@ -4,8 +4,8 @@ as a paper of 60 minutes.
 The head of that file says what a question has. `bank()` gives all of them as the bank's page shows
 them, `paper(seed)` an examination with numbers of its own.
 
-python tools/questions.py             prints how many questions there are, by chapter, and how many of them can be drawn
-python tools/questions.py 2027        prints the paper of a seed and its key
+python tools/questions.py             prints how many questions there are, by chapter, and how many
+of them can be drawn python tools/questions.py 2027        prints the paper of a seed and its key
 """
 
 import itertools
@@ -28,9 +28,12 @@ from book.pages import ROOT
 FILE = "chapters/plans/questions.toml"
 MINUTES, A_MARK = 60, 2  # of a paper, and of a mark
 HOW = """\
-Each part is given whole or not at all, in any words that say it. A slip costs the part in which it is made. A value of
-another part that follows correctly from a slip that is written down earns its own mark. A sentence that contradicts a part
-takes its mark away. An answer that names a control, and the result of it that would refute the answer, earns one mark more,
+Each part is given whole or not at all, in any words that say it. A slip costs \
+the part in which it is made. A value of
+another part that follows correctly from a slip that is written down earns its own mark. \
+A sentence that contradicts a part
+takes its mark away. An answer that names a control, and the result of it \
+that would refute the answer, earns one mark more,
 up to the question's own, unless the question itself asks for controls."""
 CHAPTERS = range(1, 8)
 KINDS = ("compute", "explain", "control")
@@ -282,7 +285,10 @@ def paper(seed: int, root: Path = ROOT, chapters: Sequence[int] = CHAPTERS) -> d
     """Return the examination of a term and its key, by file name."""
     rows = drawn(seed, root, chapters)
     marks = sum(row["marks"] for row in rows)
-    head = f"# Examination\n\n{MINUTES} minutes, {marks} marks: a mark is {A_MARK} minutes. One sheet of notes and a calculator.\n"
+    head = (
+        f"# Examination\n\n{MINUTES} minutes, {marks} marks: a mark is {A_MARK} minutes. "
+        "One sheet of notes and a calculator.\n"
+    )
     text = {"examination.md": head, "key.md": f"# Key, seed {seed}\n\n{HOW}\n"}
     for k, row in enumerate(rows, 1):
         text["examination.md"] += f"\n**{k}** {row['ask']} *({row['marks']})*\n"

@@ -1,6 +1,7 @@
 """Compute how long a page takes to study, from what stands open on it.
 
-    python -m book.reading [PAGE …]     minutes of each page, or of each section of the pages that are named
+    python -m book.reading [PAGE …]     minutes of each page, or of each section of the pages that
+    are named
 
 The rates are for a graduate student who reads English as a second language and understands each
 step once. Adults read English prose at about 240 words a minute in their first language (Brysbaert,
@@ -9,7 +10,8 @@ leaves 90. A line of open code takes 12 seconds, a symbol or formula in a senten
 formula 30, a picture, table or printed output 45, and a control or a guess a minute.
 
 We set the rates once. Two reviews gave 289 minutes for lessons 1 to 6, and these rates give 290 for
-the same pages (single pages between 0.77 and 1.35 of theirs). No group of students was timed. What is folded is not counted, because most readers leave it closed.
+the same pages (single pages between 0.77 and 1.35 of theirs). No group of students was timed. What
+is folded is not counted, because most readers leave it closed.
 """
 
 import argparse

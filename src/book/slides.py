@@ -181,12 +181,16 @@ def parts(cue: str) -> list[tuple[str, str, str]]:
     """The parts of a cue, one after the other: class, label and text of each. A cue that is one
     speech has no labels.
 
-    >>> parts('Point at a row. Ask: "Who?"\\nThey get wrong: they sum columns.')
-    [('do', 'Do', 'Point at a row.'), ('ask', 'Ask', '"Who?"'), ('wrong', 'Wrong', 'they sum columns.')]
+    >>> parts('Point at a row. Ask: "Who?"')
+    [('do', 'Do', 'Point at a row.'), ('ask', 'Ask', '"Who?"')]
+    >>> parts("Point at a row.\\nThey get wrong: they sum columns.")
+    [('do', 'Do', 'Point at a row.'), ('wrong', 'Wrong', 'they sum columns.')]
     >>> parts("Good morning.")
     [('do', '', 'Good morning.')]
-    >>> parts("指着一行。问（举手）：“谁？”\\n易错：问题是：把列加了起来。")
-    [('do', '做', '指着一行。'), ('ask', '问（举手）', '“谁？”'), ('wrong', '易错', '问题是：把列加了起来。')]
+    >>> parts("指着一行。问（举手）：“谁？”")
+    [('do', '做', '指着一行。'), ('ask', '问（举手）', '“谁？”')]
+    >>> parts("指着一行。\\n易错：问题是：把列加了起来。")
+    [('do', '做', '指着一行。'), ('wrong', '易错', '问题是：把列加了起来。')]
     """
     found = [(PART.match(part), part) for part in NEXT.sub("\n", cue.strip()).split("\n")]
     do = ("做" if re.search("[一-鿿]", cue) else "Do") if any(named for named, _ in found) else ""
@@ -213,7 +217,10 @@ def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) ->
             f'<div class="{name}"><b>{label}</b><div>{typeset(text)}</div></div>'
             for name, label, text in parts(cue[2])
         )
-        cell.source = f'<div class="cue" data-seconds="{60 * minutes:g}"><p class="when">{when}</p>{blocks}</div>'
+        cell.source = (
+            f'<div class="cue" data-seconds="{60 * minutes:g}"><p '
+            f'class="when">{when}</p>{blocks}</div>'
+        )
         start += minutes
 
 
@@ -314,7 +321,10 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
             shown = row["show"] + last * "".join(
                 f"\n{number}. You can {they}." for number, they in can.items()
             )
-            cue = f"<!-- cue: {minutes:g} min\n{row['do']}{last * ' What is left is for questions.'}\n-->"
+            cue = (
+                f"<!-- cue: {minutes:g} "
+                f"min\n{row['do']}{last * ' What is left is for questions.'}\n-->"
+            )
             cells += [new(shown, metadata={"slideshow": {"slide_type": "slide"}}, id=f"row-{k}")]
             cells += [new(cue, metadata={"slideshow": {"slide_type": "notes"}}, id=f"cue-{k}")]
     return nbformat.v4.new_notebook(cells=cells)
@@ -373,7 +383,17 @@ def main(only: str = "") -> None:
         exclude_anchor_links=True,
     )
     found, address, hour = lectures(ROOT), repository(), ROOT / "chapters/plans/hour.yml"
-    found.append({"title": "One hour", "minutes": plan(ROOT, "hour")["minutes"], "path": hour, "chapter": "", "deck": "hour.html", "language": "en", "words": None})  # fmt: skip
+    found.append(
+        {
+            "title": "One hour",
+            "minutes": plan(ROOT, "hour")["minutes"],
+            "path": hour,
+            "chapter": "",
+            "deck": "hour.html",
+            "language": "en",
+            "words": None,
+        }
+    )
     chapters = sorted(p.name for p in (ROOT / "chapters").glob("[1-9]-*"))
     for old in {path.name for path in out.glob("*.html")} - {item["deck"] for item in found}:
         (out / old).unlink()

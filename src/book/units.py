@@ -188,7 +188,8 @@ def likeness(one: str, other: str) -> float:
     """Return how much two texts share, from 0 to 1: by characters where they are short, by words
     where they are long.
 
-    >>> round(likeness("The head attends to the first token.", "The head attends to the last token."), 1)
+    >>> first, last = (f"The head attends to the {place} token." for place in ("first", "last"))
+    >>> round(likeness(first, last), 1)
     0.9
     """
     if max(len(one), len(other)) > 80:
@@ -392,7 +393,8 @@ def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
         if found := pattern.fullmatch(text):
             values = dict(zip(named, found.groups(), strict=True))
             order = map(str, range(len(named)))
-            return english, re.sub(r"\{(\w*)\}", lambda hole: values[hole[1] or next(order)], other)  # noqa: B023
+            fill = lambda hole: values[hole[1] or next(order)]  # noqa: B023, E731
+            return english, re.sub(r"\{(\w*)\}", fill, other)
     return None
 
 
@@ -551,8 +553,10 @@ def differing(english: str, other: str) -> list[str]:
     """Return the formulas and numbers of an English text that its translation lacks; ones and zeros
     may be digits there.
 
-    >>> differing("At $n$ = 12, 3 of 4 fail.", "$n$ = 12 时，4 个里有 3 个失败。"), differing("12 fail", "13 个失败")
-    ([], ['12'])
+    >>> differing("At $n$ = 12, 3 of 4 fail.", "$n$ = 12 时，4 个里有 3 个失败。")
+    []
+    >>> differing("12 fail", "13 个失败")
+    ['12']
     """
     lacking = Counter(MATH.findall(english)) - Counter(MATH.findall(other))
     plain, there = (

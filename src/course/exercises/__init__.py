@@ -1,49 +1,56 @@
-"""What the checks behind the exercises share: run the learner's function, compare, name the mistake, show a verdict.
+"""What the checks behind the exercises share: run the learner's function, compare, name the
+mistake, show a verdict.
 
-A chapter's checks are functions under `@exercise`. They return `Right` or raise `Wrong`; the learner sees a `Verdict`,
-which is an output and no error, so that "Run all" goes to the end.
+A chapter's checks are functions under `@exercise`. They return `Right` or raise `Wrong`; the
+learner sees a `Verdict`, which is an output and no error, so that "Run all" goes to the end.
 
-Ten a chapter, in `exercises.ipynb`, `course/chapterN/checks.py` and `course/exercises/chapterN.toml`, from easy to
-research (● easy, ●● moderate, ●●● demanding, ●●●● hard, ●●●●● research); one that is added later stands behind them,
-whatever its level. Each has a statement with a line on why it
-matters, a stub with types and an example, a check as the last line of its cell, three hints (what to think of, which
-function, nearly the code), a solution in words, and a solution in a cell that opens with `# @title Solution`, binds
-no name but `solution`, ends in `checks.<name>.solution(solution)` and is folded on the site, on Colab and in
-JupyterLab. Two of the ten ask for a prediction. `checks.progress()` ends the page.
+Ten a chapter, in `exercises.ipynb`, `course/chapterN/checks.py` and
+`course/exercises/chapterN.toml`, from easy to research (● easy, ●● moderate, ●●● demanding, ●●●●
+hard, ●●●●● research); one that is added later stands behind them, whatever its level. Each has a
+statement with a line on why it matters, a stub with types and an example, a check as the last line
+of its cell, three hints (what to think of, which function, nearly the code), a solution in words,
+and a solution in a cell that opens with `# @title Solution`, binds no name but `solution`, ends in
+`checks.<name>.solution(solution)` and is folded on the site, on Colab and in JupyterLab. Two of the
+ten ask for a prediction. `checks.progress()` ends the page.
 
-A check is a function under `@exercise` that returns `Right(sentence, picture)` or raises `Wrong(sentence)`. The
-chapter's table, `src/course/exercises/chapterN.toml`, has its number and title under the function's name, and for
-`compare("name", answer, solution)`, which does most, the `call`, the `cases` and the `mistakes`: the text of a case
-is what the learner sees and can run, and a common mistake is a line, `expression :: sentence`, with the arguments and
-the solution as `right`. Both are evaluated among the names of the chapter's `checks.py`. A second function that an
+A check is a function under `@exercise` that returns `Right(sentence, picture)` or raises
+`Wrong(sentence)`. The chapter's table, `src/course/exercises/chapterN.toml`, has its number and
+title under the function's name, and for `compare("name", answer, solution)`, which does most, the
+`call`, the `cases` and the `mistakes`: the text of a case is what the learner sees and can run, and
+a common mistake is a line, `expression :: sentence`, with the arguments and the solution as
+`right`. Both are evaluated among the names of the chapter's `checks.py`. A second function that an
 exercise asks for has a table of its own, below.
 
-Where no line gives what the learner's function gives, `compare` looks for what holds between the results and the
-expected ones on every case (transposed, twice, divided by `n`, right but for the diagonal, no change with an
-argument; the table `relations.toml` beside the others). Where nothing of that holds, `exercises/repair.py` looks for one
-edit of the learner's own code that makes all cases right, and tells its place and kind, never the edit: only where
-the edited function also agrees with the solution on the row's `unseen`, calls on which nothing is judged, and no
-other edit mends it under another name; where all that do stand in one short expression, that is told, of two names both. Then it tells what the arguments of the wrong cases have in common. So a line is
-wanted where a sentence can say more than that: copy a refused answer into the table as it is. Give each a case that
-tells it from the others; a test runs every line and wants its own sentence back.
+Where no line gives what the learner's function gives, `compare` looks for what holds between the
+results and the expected ones on every case (transposed, twice, divided by `n`, right but for the
+diagonal, no change with an argument; the table `relations.toml` beside the others). Where nothing
+of that holds, `exercises/repair.py` looks for one edit of the learner's own code that makes all
+cases right, and tells its place and kind, never the edit: only where the edited function also
+agrees with the solution on the row's `unseen`, calls on which nothing is judged, and no other edit
+mends it under another name; where all that do stand in one short expression, that is told, of two
+names both. Then it tells what the arguments of the wrong cases have in common. So a line is wanted
+where a sentence can say more than that: copy a refused answer into the table as it is. Give each a
+case that tells it from the others; a test runs every line and wants its own sentence back.
 
-What a check of its own refuses stands in its table as `refused`, `condition :: sentence` a line, for `refuse("name",
-x=x)`: the first condition that holds among these names and the module's gives its sentence, in whose braces they
-stand, too. Where one check refuses at several places, or a sentence ends in one of several reasons, other rows of the
-table have them, `refuse("name", "rows", x=x)` and `reason("name", "rows", x=x)`, which returns the sentence.
+What a check of its own refuses stands in its table as `refused`, `condition :: sentence` a line,
+for `refuse("name", x=x)`: the first condition that holds among these names and the module's gives
+its sentence, in whose braces they stand, too. Where one check refuses at several places, or a
+sentence ends in one of several reasons, other rows of the table have them, `refuse("name", "rows",
+x=x)` and `reason("name", "rows", x=x)`, which returns the sentence.
 
-A prediction is asked for by `guesses` in the table, each with what is added once the function has answered, and
-`true`, the one that comes true: any is accepted, the first is kept, and the verdict sets it beside what the learner's
-function gives.
+A prediction is asked for by `guesses` in the table, each with what is added once the function has
+answered, and `true`, the one that comes true: any is accepted, the first is kept, and the verdict
+sets it beside what the learner's function gives.
 
-The clock of a check, `SECONDS` of the processor, runs for the learner's calls alone (`run`, or `clocked` for what is called
-otherwise), and never cuts an import in two; the search for a reason has a time of its own, after which it ends. What
-needs the model takes `checks.model()`, which says that it comes. A learner never sees an exception.
+The clock of a check, `SECONDS` of the processor, runs for the learner's calls alone (`run`, or
+`clocked` for what is called otherwise), and never cuts an import in two; the search for a reason
+has a time of its own, after which it ends. What needs the model takes `checks.model()`, which says
+that it comes. A learner never sees an exception.
 
-`tests/answers/chapterN.toml` holds, for each exercise, four right answers in other forms, and where the check has
-sentences of its own, a wrong answer for each: a line is what a learner writes between the check's brackets, without
-the prediction. It may use the names of the chapter's `checks.py`, too; a function that is no expression stands in
-`chapterN.py` beside it.
+`tests/answers/chapterN.toml` holds, for each exercise, four right answers in other forms, and where
+the check has sentences of its own, a wrong answer for each: a line is what a learner writes between
+the check's brackets, without the prediction. It may use the names of the chapter's `checks.py`,
+too; a function that is no expression stands in `chapterN.py` beside it.
 """
 
 import contextlib
@@ -82,15 +89,18 @@ from helpers import compute, models, show
 from helpers.words import translated
 
 HERE = Path(__file__).parent
-SECONDS = 20.0  # of the processor, for the learner's calls in one check: longer takes a loop that does not end
+# of the processor, for the learner's calls in one check: longer takes a loop that does not end
+SECONDS = 20.0
 SEARCH = 2.0  # such seconds for the whole search for a reason, which then simply ends
 LONG = 1.0  # seconds: a case that may take longer is not waited for once another one was wrong
-LAST = 0.2  # of them are left for what is said where no reason was found: on how many cases it is right
+# of them are left for what is said where no reason was found: on how many cases it is right
+LAST = 0.2
 ENDLESS = (
     "your code ran for {:.0f} seconds and was stopped: does a loop in it never end? "
     "Look at the condition that should end it, and at what changes in each round."
 )
-SLOW = "it was not finished after {:.0f} seconds, which says nothing against your answer."  # of a picture
+# of a picture
+SLOW = "it was not finished after {:.0f} seconds, which says nothing against your answer."
 PICTURES = True  # whether what a right answer gives is drawn: a page on the site draws none
 MOST_NUMBERS = 12  # a tensor with more is shown by its shape
 MOST_TO_COMPARE = 6  # of two with more the first entry that differs is shown
@@ -105,7 +115,9 @@ class Empty(Wrong):
 
 
 class Right(NamedTuple):
-    """What the learner's answer does, in a sentence, and what to draw with it (called once the check is through)."""
+    """What the learner's answer does, in a sentence, and what to draw with it (called once the
+    check is through).
+    """
 
     sentence: str
     picture: Callable[[], HTML] | None = None
@@ -119,11 +131,12 @@ class Case(NamedTuple):
 
 
 class Verdict:
-    """What a check shows: "Right" or "Not yet", with a sign, a colour and a sentence; true when right.
+    """What a check shows: "Right" or "Not yet", with a sign, a colour and a sentence; true when
+    right.
 
-    An answer that is still `empty` is no mistake: the verdict is grey and says what to do. One on the book's own answer
-    is `quiet`: it shows nothing where that passes, so that "Run all" gives nothing away; on the built page, where it
-    stands in a fold, it says all.
+    An answer that is still `empty` is no mistake: the verdict is grey and says what to do. One on
+    the book's own answer is `quiet`: it shows nothing where that passes, so that "Run all" gives
+    nothing away; on the built page, where it stands in a fold, it says all.
     """
 
     def __init__(
@@ -163,8 +176,14 @@ class Verdict:
             return ""
         if self.untried:
             return f'<p style="opacity:.75">{marked_up(repr(self))}</p>'
-        box = f"border-left:.3em solid {'#00805c' if self.right else '#d55e00'};padding:.4em .8em;margin:.3em 0"
-        shown = f'<div style="{box}" role="status"><strong>{self.mark}</strong> {marked_up(self.sentence)}</div>'
+        box = (
+            f"border-left:.3em solid {'#00805c' if self.right else '#d55e00'};padding:.4em "
+            ".8em;margin:.3em 0"
+        )
+        shown = (
+            f'<div style="{box}" role="status"><strong>{self.mark}</strong> '
+            f"{marked_up(self.sentence)}</div>"
+        )
         return shown + (self.picture.data if self.picture else "")
 
 
@@ -179,10 +198,14 @@ def marked_up(sentence: str) -> str:
 
 @dataclass(eq=False, repr=False)
 class Exercise:
-    """One check. Call it with the learner's answers; `solution` runs it on the book's and leaves no mark in `progress`.
+    """One check.
 
-    With `guesses` the first answer is a prediction: any of them is accepted, the first is kept in `guess`, and once the
-    function is right the verdict sets what it gives beside that guess, with the sentence that belongs to it.
+    Call it with the learner's answers; `solution` runs it on the book's and leaves no mark in
+    `progress`.
+
+    With `guesses` the first answer is a prediction: any of them is accepted, the first is kept in
+    `guess`, and once the function is right the verdict sets what it gives beside that guess, with
+    the sentence that belongs to it.
     """
 
     number: str
@@ -222,21 +245,28 @@ class Exercise:
                 if changed is None
                 else f"You say “{changed}” now. You first predicted"
             )
-            sentence = f"{said} “{guess}”. {sentence[:1].upper()}{sentence[1:]} {self.guesses[guess]}".strip()
+            sentence = (
+                f"{said} “{guess}”. {sentence[:1].upper()}{sentence[1:]} {self.guesses[guess]}"
+            ).strip()
         _clock.left = _clock.seconds
         try:
             picture = clocked(draw, SLOW) if draw and PICTURES else None
         except Wrong as wrong:
             sentence += f" No picture, though: {wrong}"
         except Exception as error:
-            sentence += f" No picture, though: on other values your function fails ({type(error).__name__}: {error})."
+            sentence += (
+                " No picture, though: on other values your function fails "
+                f"({type(error).__name__}: {error})."
+            )
         return Verdict(True, sentence, picture, quiet)
 
     def _predicted(self, answers: tuple, quiet: bool) -> tuple[str, tuple, str | None]:
-        """The guess that counts, the first, and the other answers; and the guess that stands there now, where it is another.
+        """The guess that counts, the first, and the other answers; and the guess that stands there
+        now, where it is another.
 
         Raises:
-            Wrong: there are too few answers or too many, or the prediction is none of those that are offered.
+            Wrong: there are too few answers or too many, or the prediction is none of those that
+                are offered.
         """
         wanted = ["prediction"] * bool(self.guesses) + list(
             inspect.signature(self.check).parameters
@@ -245,7 +275,8 @@ class Exercise:
         if len(answers) != len(wanted):
             call = f"checks.{self.check.__name__}({', '.join(wanted)})"
             raise Wrong(
-                f"the check is {call}: it takes {_many(len(wanted), 'answer', 'answers')}, not {len(answers)}."
+                f"the check is {call}: it takes {_many(len(wanted), 'answer', 'answers')}, "
+                f"not {len(answers)}."
             )
         if not self.guesses:
             return "", answers, None
@@ -261,14 +292,18 @@ class Exercise:
 
 
 def exercise(check: Callable[..., Right]) -> Exercise:
-    """Make an exercise of a check: the chapter's table has its number, title and guesses under the check's name."""
+    """Make an exercise of a check: the chapter's table has its number, title and guesses under the
+    check's name.
+    """
     row = tables(check.__globals__)[check.__name__]
     told = ("number", "title", "seconds", "guesses", "true")
     return Exercise(check=check, **{key: row[key] for key in told if key in row})
 
 
 def tables(names: Mapping[str, Any]) -> dict[str, dict]:
-    """What the exercises of the chapter that `names` belong to ask: calls, cases, mistakes, guesses."""
+    """What the exercises of the chapter that `names` belong to ask: calls, cases, mistakes,
+    guesses.
+    """
     room = Path(
         names["__file__"]
     ).parent  # a chapter's, or the workshop's, which stands among the tables
@@ -292,12 +327,17 @@ def _state(verdict: Verdict | None) -> str:
 
 
 def progress(values: Iterable[Any]) -> HTML:
-    """The exercises among the values of a chapter's module, which of them are right, and the next one to do."""
+    """The exercises among the values of a chapter's module, which of them are right, and the next
+    one to do.
+    """
     exercises = [each for each in values if isinstance(each, Exercise)]
     done = translated(f"{sum(bool(each.last) for each in exercises)} of {len(exercises)} right.")
     after = next((each for each in exercises if not each.last), None)
     rows = "".join(
-        f"<li>{translated(_state(each.last))} {html.escape(translated(f'{each.number} {each.title}'))}</li>"
+        (
+            f"<li>{translated(_state(each.last))} "
+            f"{html.escape(translated(f'{each.number} {each.title}'))}</li>"
+        )
         for each in exercises
     )
     following = translated(f"Next: {after.number} {after.title}." if after else "All done.")
@@ -305,7 +345,8 @@ def progress(values: Iterable[Any]) -> HTML:
     if guessed:
         following += " " + translated(f"Predicted at once: {sum(guessed)} of {len(guessed)}.")
     return HTML(
-        f'<p><strong>{done}</strong> {html.escape(following)}</p><ul style="list-style:none">{rows}</ul>'
+        f"<p><strong>{done}</strong> {html.escape(following)}</p><ul "
+        f'style="list-style:none">{rows}</ul>'
     )
 
 
@@ -318,7 +359,8 @@ def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tens
     """The answer in float64.
 
     Raises:
-        Wrong: it is not made of real numbers; the sentence begins with `call`, which must be of this kind.
+        Wrong: it is not made of real numbers; the sentence begins with `call`, which must be of
+            this kind.
     """
     try:
         listed = _floats(
@@ -345,7 +387,9 @@ def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tens
 
 
 def _floats(value: Any) -> Any:
-    """Fractions, numpy's whole numbers of any size and other numbers that torch does not know, as floats."""
+    """Fractions, numpy's whole numbers of any size and other numbers that torch does not know, as
+    floats.
+    """
     if isinstance(value, numbers.Real):
         return float(value)
     if str(getattr(value, "dtype", "")) == "object":
@@ -368,7 +412,8 @@ def model() -> models.LanguageModel:
         return models.default()
     except Exception as error:
         raise Wrong(
-            f"{models.DEFAULT} cannot be had ({error}). This is not your answer's fault: run the check again."
+            f"{models.DEFAULT} cannot be had ({error}). This is not your answer's fault: "
+            "run the check again."
         ) from None
 
 
@@ -382,7 +427,9 @@ def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:
 
 
 def given(names: Mapping[str, Any], name: str, rows: str = "cases") -> list[Case]:
-    """The cases of a chapter's table; in them `checks` is the chapter's module, as on the learner's page."""
+    """The cases of a chapter's table; in them `checks` is the chapter's module, as on the learner's
+    page.
+    """
     return cases(
         {**names, "checks": SimpleNamespace(**names)}, *tables(names)[name][rows].splitlines()
     )
@@ -398,7 +445,9 @@ def normal(*shape: int, seed: int) -> Tensor:
 
 
 class Tried(NamedTuple):
-    """What came of a case: the learner's result and the expected one, as they are and in float64; None where it failed."""
+    """What came of a case: the learner's result and the expected one, as they are and in float64;
+    None where it failed.
+    """
 
     case: Case
     got: Any
@@ -433,18 +482,23 @@ def compare(
     unseen: Sequence[Case] = (),
     **more: Any,
 ) -> Right:
-    """Compare the learner's function with the solution case by case; where they differ, look for what was mistaken.
+    """Compare the learner's function with the solution case by case; where they differ, look for
+    what was mistaken.
 
     Args:
         names: in which mistakes are evaluated, the module's `globals()`; `more` are added to them.
         signature: name and arguments, such as `"share(mask)"`.
-        mistakes: a line each, `expression :: sentence`. The expression has the arguments, and the solution as `right`.
-        unseen: cases on which nothing is judged: a repair of the learner's code has to be right there, too.
-        tolerance: relative to each entry, and a tenth of it to the largest; float32 answers get 1e-5.
+        mistakes: a line each, `expression :: sentence`. The expression has the arguments, and the
+            solution as `right`.
+        unseen: cases on which nothing is judged: a repair of the learner's code has to be right
+            there, too.
+        tolerance: relative to each entry, and a tenth of it to the largest; float32 answers get
+            1e-5.
 
     Raises:
-        Wrong: the first case that differs, with both results, and why: the mistake that gives the same on every case,
-            else the relation that holds between the results and the expected ones on every case.
+        Wrong: the first case that differs, with both results, and why: the mistake that gives the
+            same on every case, else the relation that holds between the results and the expected
+            ones on every case.
     """
     name, _, inside = signature.rstrip(")").partition("(")
     tried: list[Tried] = []
@@ -488,7 +542,8 @@ def _compared(call: str, case: Case, got: Any, wanted: Any, tolerance: float) ->
 def _rest(
     name: str, answer: Any, solution: Callable, given: Sequence[Case], tolerance: float
 ) -> list[Tried]:
-    """What comes of the cases behind the first that is wrong, the smallest first, as far as there is time for them.
+    """What comes of the cases behind the first that is wrong, the smallest first, as far as there
+    is time for them.
 
     They serve the reason alone: one long call of a wrong function is not waited for.
     """
@@ -515,7 +570,9 @@ def _rest(
 
 @contextlib.contextmanager
 def _looking(differs: str) -> Iterator[None]:
-    """Show a notebook what differs while the reason is looked for; the verdict then stands in its place."""
+    """Show a notebook what differs while the reason is looked for; the verdict then stands in its
+    place.
+    """
     shell = get_ipython()
     if getattr(shell, "kernel", None) is None or compute.building():
         yield
@@ -541,7 +598,9 @@ def _size(case: Case) -> float:
 def tabled(
     names: Mapping[str, Any], name: str, answer: Any, solution: Callable, **more: Any
 ) -> Right:
-    """`compare` as the chapter's table has it under this name: the call, its cases, the mistakes."""
+    """`compare` as the chapter's table has it under this name: the call, its cases, the
+    mistakes.
+    """
     row = tables(names)[name]
     more = {"tolerance": row["tolerance"]} | more if "tolerance" in row else more
     more |= {"unseen": given(names, name, "unseen")} if "unseen" in row else {}
@@ -551,9 +610,11 @@ def tabled(
 
 
 def reason(names: Mapping[str, Any], name: str, rows: str, /, **found: Any) -> str:
-    """The first sentence whose condition holds, of those rows that the chapter's table has under this name; or nothing.
+    """The first sentence whose condition holds, of those rows that the chapter's table has under
+    this name; or nothing.
 
-    A line each, `condition :: sentence`, read among the module's names and what was `found`, as are the sentence's braces.
+    A line each, `condition :: sentence`, read among the module's names and what was `found`, as are
+    the sentence's braces.
     """
     names = {**names, **found}
     for condition, sentence in _rows(tables(names)[name][rows]):
@@ -582,7 +643,8 @@ def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
     """The answer's result on copies of the arguments; `call` is how the learner would write it.
 
     Raises:
-        Wrong: it is no function, is empty, raises, changes an argument, or returns nothing, unless that is a result.
+        Wrong: it is no function, is empty, raises, changes an argument, or returns nothing, unless
+            that is a result.
     """
     name = call.partition("(")[0]
     filled(name, answer)
@@ -604,7 +666,8 @@ def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
         raise Wrong(f"{call} returned nothing. Is there a return statement?")
     if not all(map(_unchanged, arguments, mine)):
         raise Wrong(
-            f"{call} changes its argument: work on a copy, so that whoever called it can go on with theirs."
+            f"{call} changes its argument: work on a copy, so that whoever called it can go "
+            "on with theirs."
         )
     return result
 
@@ -702,7 +765,9 @@ def _rounded(value: Any) -> Any:
 
 
 def _differing(got: Any, wanted: Any, value: Tensor, target: Tensor) -> str:
-    """The NaN, the axis that is wrong, both results, or the first entry in which they differ, with the digits it takes."""
+    """The NaN, the axis that is wrong, both results, or the first entry in which they differ, with
+    the digits it takes.
+    """
     mine, theirs = shown(got), shown(wanted)
     if torch.isnan(value).any():
         return f"contains NaN: {mine}; expected {theirs}"
@@ -713,7 +778,10 @@ def _differing(got: Any, wanted: Any, value: Tensor, target: Tensor) -> str:
         k = next(
             k for k, (a, b) in enumerate(zip(value.shape, target.shape, strict=True)) if a != b
         )
-        return f"{wrong}. Axis {k} has {_many(value.shape[k], 'entry', 'entries')}, not {target.shape[k]}"
+        return (
+            f"{wrong}. Axis {k} has {_many(value.shape[k], 'entry', 'entries')}, not "
+            f"{target.shape[k]}"
+        )
     if mine != theirs and value.numel() <= MOST_TO_COMPARE:
         return f"is {mine}; expected {theirs}"
     far = ~torch.isclose(value, target, rtol=1e-5, atol=1e-9, equal_nan=True)
@@ -761,7 +829,9 @@ def _why(
     unseen: Any,
     end: float,
 ) -> str:
-    """The reason for what is wrong: the first that is found until `end` (of the thread's own clock), or nothing."""
+    """The reason for what is wrong: the first that is found until `end` (of the thread's own
+    clock), or nothing.
+    """
     result = functools.cache(lambda function, k: _made(function, tried[k].case.arguments))
 
     def left() -> float:
@@ -813,7 +883,9 @@ def _why(
 
 
 def _mistake(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """The sentence of the mistake that runs where the answer runs, and gives the same there; or nothing."""
+    """The sentence of the mistake that runs where the answer runs, and gives the same there; or
+    nothing.
+    """
     for function, sentence in mistaken:
         if all(_equal(tried[k].value, result(function, k), tolerance) for k in _wrong_first(tried)):
             return sentence
@@ -821,7 +893,8 @@ def _mistake(mistaken: list, tried: Sequence[Tried], tolerance: float, result: C
 
 
 def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """The sentence of the one mistake that gives the same on all cases but one, if on three wrong ones at least.
+    """The sentence of the one mistake that gives the same on all cases but one, if on three wrong
+    ones at least.
 
     A second slip that shows on a single case (0 log 0) hides the first otherwise.
     """
@@ -845,7 +918,9 @@ def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
 
 
 def _partly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """The sentence of the one mistake that gives the same on the first wrong case and on another one, where there are two slips."""
+    """The sentence of the one mistake that gives the same on the first wrong case and on another
+    one, where there are two slips.
+    """
     off = [k for k, each in enumerate(tried) if not each.right and each.value is not None]
     found = {}
     for function, sentence in mistaken:
@@ -859,7 +934,10 @@ def _partly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
     if len(found) != 1:
         return ""
     ((sentence, many),) = found.items()
-    return f"{sentence} (This alone explains {many} of {len(off)} wrong cases: there is a second slip.)"
+    return (
+        f"{sentence} (This alone explains {many} of {len(off)} wrong cases: "
+        "there is a second slip.)"
+    )
 
 
 def _wrong_first(tried: Sequence[Tried]) -> list[int]:
@@ -867,7 +945,9 @@ def _wrong_first(tried: Sequence[Tried]) -> list[int]:
 
 
 def _turned(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """Mistakes come in pairs: one of the table, and then another sign, a half, or an axis in another's place."""
+    """Mistakes come in pairs: one of the table, and then another sign, a half, or an axis in
+    another's place.
+    """
     for turn, words in _relations("turned", "t"):
         for function, sentence in mistaken:
             made = (_made(turn, (result(function, k),)) for k in _wrong_first(tried))
@@ -908,7 +988,10 @@ def _nan(answer: Callable, tried: Sequence[Tried]) -> str:
         _made(answer, first.case.arguments)
     line = found[0][:80] if found else ""
     return (
-        f"NaN first arises in your line “{line}”: is it 0 / 0, 0 times infinity, or infinity minus infinity?"
+        (
+            f"NaN first arises in your line “{line}”: is it 0 / 0, 0 times infinity, or infinity "
+            "minus infinity?"
+        )
         if line
         else ""
     )
@@ -921,7 +1004,9 @@ def _has_nan(tensor: Tensor) -> bool:
 
 @functools.cache
 def _relations(kind: str, parameters: str) -> list[tuple[Callable, str]]:
-    """What may hold between results and expected ones, of a kind: functions, each with its words."""
+    """What may hold between results and expected ones, of a kind: functions, each with its
+    words.
+    """
     names = {"torch": torch, "math": math, "equal": _equal}
     return _functions(_read(HERE / "relations.toml")[kind], parameters, names)
 
@@ -929,7 +1014,9 @@ def _relations(kind: str, parameters: str) -> list[tuple[Callable, str]]:
 def _relation(
     tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable
 ) -> str:
-    """What holds between the results and the expected ones on every case that runs, two at least."""
+    """What holds between the results and the expected ones on every case that runs, two at
+    least.
+    """
     ran = [each for each in tried if each.value is not None]
     if len(ran) < 2 or not all(each.value.numel() and each.target.numel() for each in ran):
         return ""
@@ -947,12 +1034,17 @@ def _relation(
         sorted(_values(x)) for x in zip(*((each.value, each.target) for each in ran), strict=True)
     )
     if not held and len(few) < min(3, len(wanted) - 2):
-        held = f"All that comes out, on every case, is {' and '.join(map(shown, few))}: is it cut off there, or compared?"
+        held = (
+            f"All that comes out, on every case, is {' and '.join(map(shown, few))}: "
+            "is it cut off there, or compared?"
+        )
     return held or _unused(tried, parameters, answer, solution)
 
 
 def _common(tried: Sequence[Tried], parameters: list[str]) -> str:
-    """What the arguments of the wrong cases have in common, or else those of the right ones: one thing, or nothing."""
+    """What the arguments of the wrong cases have in common, or else those of the right ones: one
+    thing, or nothing.
+    """
     wrong, right = (
         [each.case.arguments for each in tried if each.right is so] for so in (False, True)
     )
@@ -963,7 +1055,9 @@ def _common(tried: Sequence[Tried], parameters: list[str]) -> str:
 
 
 def _is_named(parameter: str) -> bool:
-    """Whether a statement has this argument; a table's call writes others with an underscore in front."""
+    """Whether a statement has this argument; a table's call writes others with an underscore in
+    front.
+    """
     return not parameter.startswith("_")
 
 
@@ -1032,7 +1126,10 @@ def _transformed(ran: Sequence[Tried]) -> str:
             if all(
                 _equal(each.value, x, each.allowed) and not x.isnan().all() for each, x in pairs
             ) and (len(_values(made)) >= fewest):
-                return f"On every case it is what is expected, {said}{'' if said.endswith('?') else '.'}"
+                return (
+                    "On every case it is what is expected, "
+                    f"{said}{'' if said.endswith('?') else '.'}"
+                )
     return ""
 
 
@@ -1042,7 +1139,9 @@ def _values(results: Iterable[Tensor]) -> set[float]:
 
 
 def _inverted(ran: Sequence[Tried]) -> str:
-    """What has still to be done with the results: what `_transformed` looks for, the other way round."""
+    """What has still to be done with the results: what `_transformed` looks for, the other way
+    round.
+    """
     for function, said in _relations("results", "t"):
         made = [_made(function, (each.value,)) for each in ran]
         if all(
@@ -1102,7 +1201,10 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
             if kind == "factor" and math.isclose(value, 1, rel_tol=1e-4):
                 continue
             if kind == "gap":
-                return f"On every case it is {abs(value):.6g} {'more' if value > 0 else 'less'} than what is expected."
+                return (
+                    f"On every case it is {abs(value):.6g} {'more' if value > 0 else 'less'} than "
+                    "what is expected."
+                )
             factors = ((constant(), said) for constant, said in _relations("factors", ""))
             said = next(
                 (said for x, said in factors if math.isclose(x, value, rel_tol=1e-5)),
@@ -1174,7 +1276,9 @@ def _region(off: Sequence[Tried]) -> str:
 def _unused(
     tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable
 ) -> str:
-    """The argument with which the result does not change, although it has to: each case with that of another, three times at least."""
+    """The argument with which the result does not change, although it has to: each case with that
+    of another, three times at least.
+    """
     for k, name in enumerate(parameters):
         if not _is_named(name):
             continue
@@ -1238,7 +1342,9 @@ def _unchanged(before: Any, after: Any) -> bool:
 
 
 def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
-    """Where in the learner's own code it happened, and whether that raised it, not what it calls."""
+    """Where in the learner's own code it happened, and whether that raised it, not what it
+    calls.
+    """
     code, frames = (
         getattr(inspect.unwrap(answer), "__code__", None),
         traceback.extract_tb(error.__traceback__),
@@ -1250,9 +1356,11 @@ def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
 
 
 def clocked(work: Callable[[], Any], late: str = ENDLESS) -> Any:
-    """What this gives, on the clock that all of the learner's calls in one check share: nothing else runs on it.
+    """What this gives, on the clock that all of the learner's calls in one check share: nothing
+    else runs on it.
 
-    Inside another `clocked`, as where a picture calls the learner's function, it runs on the clock that runs already.
+    Inside another `clocked`, as where a picture calls the learner's function, it runs on the clock
+    that runs already.
 
     Raises:
         Wrong: it ran out; `late` says what to do, with the seconds in its braces.

@@ -1,7 +1,9 @@
-"""Time limits on a learner's code, which may hold each other: one handler of the interrupt, and a stack of limits behind it.
+"""Time limits on a learner's code, which may hold each other: one handler of the interrupt, and a
+stack of limits behind it.
 
-A limit that runs out raises `Late` in the main thread. With one handler for all of them, a limit that rings while
-another one is being set up or taken down is never mistaken for a learner who stops the cell.
+A limit that runs out raises `Late` in the main thread. With one handler for all of them, a limit
+that rings while another one is being set up or taken down is never mistaken for a learner who stops
+the cell.
 """
 
 import _thread
@@ -16,11 +18,14 @@ from typing import Any
 
 PATIENCE = 6.0  # times as long by the clock on the wall, where others are busy on the processor
 TICK = 0.05  # seconds between two looks at the limits
-AGAIN = 1.0  # seconds until it rings once more: a bare `except` of a learner's may have caught the first
+# seconds until it rings once more: a bare `except` of a learner's may have caught the first
+AGAIN = 1.0
 
 
 class Limit:
-    """Seconds of the processor for one block, and at most `patience` times as many by the clock on the wall."""
+    """Seconds of the processor for one block, and at most `patience` times as many by the clock on
+    the wall.
+    """
 
     def __init__(self, seconds: float, patience: float):
         self.seconds, self.patience, self.done = seconds, patience, False
@@ -31,7 +36,9 @@ class Limit:
         self.began, self.ends = time.thread_time(), time.monotonic() + self.patience * self.seconds
 
     def left(self) -> float:
-        """Return the seconds until it has run out for certain, at the earliest (main thread only)."""
+        """Return the seconds until it has run out for certain, at the earliest (main thread
+        only).
+        """
         wall = self.ends - time.monotonic()
         if self.patience <= 1:
             return wall
@@ -107,10 +114,11 @@ class Clocks:
                     self.lock.wait(min(wait, TICK))
 
     def handle(self, sign: int, frame: FrameType | None) -> None:
-        """Raise `Late` for the outermost limit that has run out; a learner's own interrupt is passed on.
+        """Raise `Late` for the outermost limit that has run out; a learner's own interrupt is
+        passed on.
 
-        An import is never cut in two, which would leave a module without half of its names for the rest of the session:
-        limits that run out in one start again.
+        An import is never cut in two, which would leave a module without half of its names for the
+        rest of the session: limits that run out in one start again.
         """
         if not self.rang:
             signal.default_int_handler(sign, frame)
@@ -140,7 +148,8 @@ def limited(seconds: float, patience: float = 1) -> Iterator[Limit]:
     """Stop the block with `Late` when it takes longer, where it runs in the main thread.
 
     Args:
-        seconds: of the processor, whatever else is busy on it, where `patience` is above 1; else by the wall's clock.
+        seconds: of the processor, whatever else is busy on it, where `patience` is above 1; else by
+            the wall's clock.
         patience: up to so many times as many seconds by the wall's clock.
     """
     limit = Limit(seconds, patience)

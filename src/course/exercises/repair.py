@@ -1,7 +1,9 @@
-"""One edit of the learner's own code that makes it right: it tells where a slip is and of what kind, never the edit.
+"""One edit of the learner's own code that makes it right: it tells where a slip is and of what
+kind, never the edit.
 
-Nothing is guessed: each edited function is run. An edit is named only where no other one mends the function under
-another name. Where several do, and all stand in one short expression, that is told, and of what kind it is is not.
+Nothing is guessed: each edited function is run. An edit is named only where no other one mends the
+function under another name. Where several do, and all stand in one short expression, that is told,
+and of what kind it is is not.
 """
 
 import ast
@@ -23,11 +25,20 @@ from typing import Any, NamedTuple
 from course.exercises.clock import PATIENCE, Late, limited
 
 WORDS = tomllib.loads((Path(__file__).parent / "repairs.toml").read_text())
-LIKE = [
-    row.split() for row in WORDS["like"].splitlines()
-]  # functions that are taken for each other
-OPERATORS = {"Add": "Sub Mult", "Sub": "Add", "Mult": "Div Add MatMult", "Div": "Mult FloorDiv", "FloorDiv": "Div",
-             "Mod": "FloorDiv", "Pow": "Mult", "MatMult": "Mult", "BitAnd": "BitOr", "BitOr": "BitAnd"}  # fmt: skip
+# functions that are taken for each other
+LIKE = [row.split() for row in WORDS["like"].splitlines()]
+OPERATORS = {
+    "Add": "Sub Mult",
+    "Sub": "Add",
+    "Mult": "Div Add MatMult",
+    "Div": "Mult FloorDiv",
+    "FloorDiv": "Div",
+    "Mod": "FloorDiv",
+    "Pow": "Mult",
+    "MatMult": "Mult",
+    "BitAnd": "BitOr",
+    "BitOr": "BitAnd",
+}
 COMPARISONS = {
     "Lt": "LtE Gt GtE",
     "LtE": "Lt Gt GtE",
@@ -51,7 +62,9 @@ PLAIN = (ast.Add, ast.Mult)  # the order of their sides does not matter
 
 
 class Edit(NamedTuple):
-    """A kind, the node at which it is told, and how it is made and taken back: an attribute and its new value."""
+    """A kind, the node at which it is told, and how it is made and taken back: an attribute and its
+    new value.
+    """
 
     kind: str
     at: ast.AST
@@ -114,17 +127,21 @@ def _places(top: ast.AST) -> Iterator[tuple[Any, Any, ast.AST]]:
     """Each expression with what holds it: a node and a field, or a list and a place in it."""
     for owner in ast.walk(top):
         for field, value in ast.iter_fields(owner):
-            for held, at, node in [(owner, field, value)] if isinstance(value, ast.AST) else (
-                [(value, k, each) for k, each in enumerate(value)] if isinstance(value, list) else []
-            ):  # fmt: skip
+            if isinstance(value, list):
+                places = [(value, k, node) for k, node in enumerate(value)]
+            else:
+                places = [(owner, field, value)]
+            for holder, at, node in places:
                 if isinstance(node, ast.expr) and isinstance(
                     getattr(node, "ctx", ast.Load()), ast.Load
                 ):
-                    yield held, at, node
+                    yield holder, at, node
 
 
 def _exchanged(value: ast.expr, names: list[str]) -> Iterator[ast.expr]:
-    """An expression with two of its names exchanged, or two functions that are taken for each other."""
+    """An expression with two of its names exchanged, or two functions that are taken for each
+    other.
+    """
     used = {each.id for each in ast.walk(value) if isinstance(each, ast.Name)} & set(names)
     called = {_called(each) for each in ast.walk(value)}
     for one, other in itertools.chain(
@@ -167,7 +184,9 @@ def _called(node: ast.AST) -> str:
 
 
 def _counted(function: ast.AST) -> set[int]:
-    """The expressions that are places or numbers of rounds, where one is easily one off: ends, indices, results."""
+    """The expressions that are places or numbers of rounds, where one is easily one off: ends,
+    indices, results.
+    """
     found = []
     for node in ast.walk(function):
         match node:
@@ -257,7 +276,9 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
 
 
 def _bracketed(left: ast.expr, op: ast.operator, right: ast.expr) -> Iterator[ast.expr]:
-    """The same signs with other brackets: one side goes into the other, at any depth of that side's edge."""
+    """The same signs with other brackets: one side goes into the other, at any depth of that side's
+    edge.
+    """
     if isinstance(left, ast.BinOp):
         for inner in (ast.BinOp(left.right, op, right), *_bracketed(left.right, op, right)):
             yield ast.BinOp(left.left, left.op, inner)
@@ -360,7 +381,8 @@ def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
     """The learner's source, its tree, and the function in it.
 
     Raises:
-        OSError, SyntaxError, TypeError, StopIteration: there is no source, or it does not stand for itself.
+        OSError, SyntaxError, TypeError, StopIteration: there is no source, or it does not stand for
+            itself.
     """
     source = textwrap.dedent(inspect.getsource(answer))
     tree = ast.parse(source)
@@ -374,12 +396,15 @@ def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
 def repaired(
     answer: Callable, right: Callable[[Callable], bool], longest: float, seconds: float
 ) -> str:
-    """Where in the learner's function one slip stands, if one edit there makes it right; or nothing.
+    """Where in the learner's function one slip stands, if one edit there makes it right; or
+    nothing.
 
     Args:
-        right: whether a function is right, on the cases of the check and on inputs of which it has none.
+        right: whether a function is right, on the cases of the check and on inputs of which it has
+            none.
         longest: seconds for one edit, more than all cases take: an edit may make a loop endless.
-        seconds: for the whole search. One that is not through says nothing: another place might mend it as well.
+        seconds: for the whole search. One that is not through says nothing: another place might
+            mend it as well.
     """
     answer = inspect.unwrap(answer)
     try:
@@ -426,7 +451,9 @@ def repaired(
 
 
 def _told(source: str, function: Any, found: list[Edit]) -> str:
-    """The sentence for edits that carry one name, or stand in one short expression; nothing where they do not."""
+    """The sentence for edits that carry one name, or stand in one short expression; nothing where
+    they do not.
+    """
     found = [each for each in found if not any(_says_the_same(other, each) for other in found)]
     if not found:
         return ""
@@ -466,7 +493,9 @@ def _told(source: str, function: Any, found: list[Edit]) -> str:
 
 
 def _says_the_same(one: Edit, other: Edit) -> bool:
-    """Whether the one's name says what the other's says of the same slip, and better: a sign, or one too many."""
+    """Whether the one's name says what the other's says of the same slip, and better: a sign, or
+    one too many.
+    """
     nested = _holds(one.at, other.at) or _holds(other.at, one.at)
     return nested and any(
         {one.kind, other.kind} <= set(row) and row.index(one.kind) < row.index(other.kind)

@@ -1,9 +1,11 @@
-"""What an exercise in a page is compared with, written as data: cases, results, mistakes, evaluated with real torch.
+"""What an exercise in a page is compared with, written as data: cases, results, mistakes, evaluated
+with real torch.
 
-`chapter(3)` gives all of a chapter's exercises: for each table that the checks compare with, the cases with their
-arguments, the expected results, what each named mistake gives, the calls on which nothing is judged, and the results
-where one case has an argument of another (the engine asks for them to find an argument that is not used). Functions
-among the arguments stay as code. `course.exercises.page.desk` reads it without torch.
+`chapter(3)` gives all of a chapter's exercises: for each table that the checks compare with, the
+cases with their arguments, the expected results, what each named mistake gives, the calls on which
+nothing is judged, and the results where one case has an argument of another (the engine asks for
+them to find an argument that is not used). Functions among the arguments stay as code.
+`course.exercises.page.desk` reads it without torch.
 """
 
 import ast
@@ -29,12 +31,14 @@ from course import exercises as checks
 from helpers import graphs
 
 PLAIN = (bool, int, float, str, type(None))
-SHIPPED = [  # the course's files that a page has, beside those of `page` and the tables of the checks
-    "course/__init__.py", "course/evidence/significance.py", "course/exercises/__init__.py", "course/exercises/repair.py",
-    "course/maths/__init__.py", "course/maths/bounds.py", "course/maths/constructions.py", "course/maths/counting.py",
-    "course/maths/normalizers.py", "course/maths/rewiring.py", "course/maths/rope_scaling.py",
-    "course/training/gnn/task.py", "helpers/__init__.py", "helpers/attention.py", "helpers/collapse.py",
-    "helpers/compute.py", "helpers/differential.py", "helpers/graphs.py", "helpers/require.py", "helpers/rope.py",
+# the course's files that a page has, beside those of `page` and the tables of the checks
+SHIPPED = [
+    "course/__init__.py", "course/evidence/significance.py", "course/exercises/__init__.py",
+    "course/exercises/repair.py", "course/maths/__init__.py", "course/maths/bounds.py",
+    "course/maths/constructions.py", "course/maths/counting.py", "course/maths/normalizers.py",
+    "course/maths/rewiring.py", "course/maths/rope_scaling.py", "course/training/gnn/task.py",
+    "helpers/__init__.py", "helpers/attention.py", "helpers/collapse.py", "helpers/compute.py",
+    "helpers/differential.py", "helpers/graphs.py", "helpers/require.py", "helpers/rope.py",
     "helpers/words.py", *(f"course/chapter{k}/checks.py" for k in range(1, 7)),
 ]  # fmt: skip
 SOURCES = Path(__file__).parents[2]
@@ -168,12 +172,16 @@ def restore(module: ModuleType, notes: dict[str, Recorder]) -> None:
 
 
 def comparisons(exercise: checks.Exercise) -> int:
-    """Return how many functions the check of an exercise compares with the solution by the chapter's table."""
+    """Return how many functions the check of an exercise compares with the solution by the
+    chapter's table.
+    """
     return inspect.getsource(exercise.check).count(" compare(")
 
 
 def constants(module: ModuleType) -> dict[str, dict]:
-    """Return the constants of the modules that a chapter's checks name and a page does not have: numbers, texts, lists."""
+    """Return the constants of the modules that a chapter's checks name and a page does not have:
+    numbers, texts, lists.
+    """
     found = {}
     for each in vars(module).values():
         if (
@@ -210,7 +218,8 @@ def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
 
     Args:
         setup: the code that the exercises' page begins with, its imports.
-        answers: the book's own answers by the name of the exercise, with which its check is run once.
+        answers: the book's own answers by the name of the exercise, with which its check is run
+            once.
     """
     module = importlib.import_module(f"course.chapter{number}.checks")
     rows, tables, notes = checks.tables(vars(module)), {}, recording(module)

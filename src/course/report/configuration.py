@@ -1,9 +1,11 @@
-"""What a configuration alone says: which layer sees what, which rotates, and the numbers that follow for a text of n tokens.
+"""What a configuration alone says: which layer sees what, which rotates, and the numbers that
+follow for a text of n tokens.
 
-`python -m course.report config.json --out reports` writes them as a page (`configured.py`), without weights,
-and `frontend/live/configuration.js` computes the same in the reader's browser. `tests/test_configuration.py` holds
-the two equal number by number. Fields that a file leaves out are those of `families.json`, the defaults of transformers'
-classes by model type, which `tools/configurations.py` writes.
+`python -m course.report config.json --out reports` writes them as a page (`configured.py`), without
+weights, and `frontend/live/configuration.js` computes the same in the reader's browser.
+`tests/test_configuration.py` holds the two equal number by number. Fields that a file leaves out
+are those of `families.json`, the defaults of transformers' classes by model type, which
+`tools/configurations.py` writes.
 """
 
 import json
@@ -27,8 +29,9 @@ LARGEST = 2_000_000  # characters of a file
 ASKED = 100_000  # tokens, where the configuration names no context
 # a configuration of several models has the one that reads text under one of these names
 PARTS = ("text_config", "language_config", "llm_config")
-# by the number type's name in the file: bytes of a number, the course's name, and how far one weight counts
-# (`course.maths.counting.first_token_limit`; none where no text that is computed is longer)
+# by the number type's name in the file: bytes of a number, the course's name, and how far one
+# weight counts (`course.maths.counting.first_token_limit`; none where no text that is computed is
+# longer)
 FORMATS = {
     "bfloat16": (2, "bf16", 188),
     "float16": (2, "fp16", 1_463),
@@ -50,7 +53,9 @@ class Layer(NamedTuple):
 
 
 class Refused(ValueError):
-    """A configuration that cannot be read: `key` names the sentence in `WORDS`, and `slots` fill it."""
+    """A configuration that cannot be read: `key` names the sentence in `WORDS`, and `slots` fill
+    it.
+    """
 
     def __init__(self, key: str, **slots: object) -> None:
         super().__init__(WORDS["refused"][key]["en"].format(**slots))
@@ -105,7 +110,9 @@ def _no_constant(name: str) -> None:
 
 
 def _of_text(found: dict) -> dict:
-    """Return the part of a configuration that reads text; other files of a model's folder are refused by name."""
+    """Return the part of a configuration that reads text; other files of a model's folder are
+    refused by name.
+    """
     if "model_type" not in found and "num_hidden_layers" not in found:
         if "weight_map" in found:
             raise Refused("index")
@@ -122,10 +129,12 @@ def completed(config: Mapping[str, Any]) -> dict:
     """Return a configuration with the fields of its model type that the file leaves out.
 
     Args:
-        config: the object in the file; older names of a field (n_embd) become today's (hidden_size).
+        config: the object in the file; older names of a field (n_embd) become today's
+            (hidden_size).
 
     Raises:
-        ValueError: layers, width or heads are missing and the type is unknown, or a value is not what it must be.
+        ValueError: layers, width or heads are missing and the type is unknown, or a value is not
+            what it must be.
     """
     kind = config.get("model_type")
     family = FAMILIES["families"].get(kind, {}) if isinstance(kind, str) else {}
@@ -177,7 +186,10 @@ def _kinds(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
         raise Refused("layout", kind=str(found["model_type"]))
     period, offset = found.get("attn_layer_period"), found.get("attn_layer_offset")
     if period:
-        return ["full_attention" if k % period == (offset or 0) else "linear_attention" for k in range(count)]  # fmt: skip
+        return [
+            "full_attention" if k % period == (offset or 0) else "linear_attention"
+            for k in range(count)
+        ]
     if isinstance(indices := found.get("attn_layer_indices"), list):
         return ["full_attention" if k in indices else "linear_attention" for k in range(count)]
     cycle = family.get("layers")
@@ -187,7 +199,9 @@ def _kinds(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
         return [cycle[k % len(cycle)] for k in range(count)]
     window = found.get("sliding_window") and found.get("use_sliding_window") is not False
     first = int(found.get("max_window_layers") or 0)
-    return ["sliding_attention" if window and k >= first else "full_attention" for k in range(count)]  # fmt: skip
+    return [
+        "sliding_attention" if window and k >= first else "full_attention" for k in range(count)
+    ]
 
 
 def _unrotated(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[int] | None:
@@ -234,7 +248,9 @@ def _nested(settings: object) -> bool:
 
 
 def _legacy(config: Mapping[str, Any], found: dict[str, dict]) -> dict[str, dict]:
-    """Put older fields in the place of a family's settings by kind: local base, global base, scaling of the global one."""
+    """Put older fields in the place of a family's settings by kind: local base, global base,
+    scaling of the global one.
+    """
     local, base = config.get("rope_local_base_freq"), config.get("rope_theta")
     for kind, theta in (("sliding_attention", local), ("full_attention", base)):
         if kind in found and theta is not None:
@@ -288,7 +304,9 @@ def layers(config: Mapping[str, Any]) -> list[Layer]:
         mixes = _mixes(kind)
         rotates = mixes.startswith("attention") and _group(config, kind) is not None
         rotates = rotates and not (unrotated and not unrotated[k])
-        if config.get("model_type") in FAMILIES["rotate_in_windows"] and config.get("sliding_window"):  # fmt: skip
+        if config.get("model_type") in FAMILIES["rotate_in_windows"] and config.get(
+            "sliding_window"
+        ):
             rotates = rotates and sees is not None
         found.append(Layer(mixes, sees, rotates, chunked, kind))
     return found
@@ -331,7 +349,9 @@ def frequencies(config: Mapping[str, Any], group: str, tokens: int) -> list[floa
     kind, base, factor = rope["type"], rope["base"], rope["factor"] or 1.0
     width = rotary_width(config, group)
     context = config.get("max_position_embeddings") or ASKED
-    original = rope["original_max_position_embeddings"] or config.get("original_max_position_embeddings")  # fmt: skip
+    original = rope["original_max_position_embeddings"] or config.get(
+        "original_max_position_embeddings"
+    )
     if kind == "dynamic" and width > 2:
         grown = factor * max(tokens, context) / context - (factor - 1)
         base *= grown ** (width / (width - 2))
@@ -348,7 +368,11 @@ def frequencies(config: Mapping[str, Any], group: str, tokens: int) -> list[floa
     if kind == "longrope":
         name = "long_factor" if tokens > (original or context) else "short_factor"
         by = rope[name]
-        if not isinstance(by, list) or len(by) != len(theta) or not all(_number(f, 1e-9, 1e9) for f in by):  # fmt: skip
+        if (
+            not isinstance(by, list)
+            or len(by) != len(theta)
+            or not all(_number(f, 1e-9, 1e9) for f in by)
+        ):
             raise Refused("factors", pairs=len(theta), name=name)
         return [each / f for each, f in zip(theta, by, strict=True)]
     return theta
@@ -373,9 +397,14 @@ def _llama3(theta: float, rope: Mapping[str, Any], factor: float, original: floa
     return kept * theta + (1 - kept) * theta / factor
 
 
-def _yarn(theta: list[float], rope: Mapping[str, Any], factor: float, original: float, width: int) -> list[float]:  # fmt: skip
+def _yarn(
+    theta: list[float], rope: Mapping[str, Any], factor: float, original: float, width: int
+) -> list[float]:
     """Return frequencies as released code scales them: a ramp over the pairs' numbers."""
-    ends = [width * math.log(original / (turns * math.tau)) / (2 * math.log(rope["base"])) for turns in (rope["beta_fast"], rope["beta_slow"])]  # fmt: skip
+    ends = [
+        width * math.log(original / (turns * math.tau)) / (2 * math.log(rope["base"]))
+        for turns in (rope["beta_fast"], rope["beta_slow"])
+    ]
     low, high = (math.floor(ends[0]), math.ceil(ends[1])) if rope["truncate"] else ends
     low, high = max(low, 0), min(high, width - 1)
     high = high + 0.001 if low == high else high
@@ -387,7 +416,8 @@ def _yarn(theta: list[float], rope: Mapping[str, Any], factor: float, original: 
 
 
 def first_negative(theta: list[float], limit: int) -> int:
-    """Find the first distance below `limit` at which the sum of cosines is negative; 0 where there is none.
+    """Find the first distance below `limit` at which the sum of cosines is negative; 0 where there
+    is none.
 
     >>> first_negative([10_000 ** (-i / 64) for i in range(64)], 4096)
     1707
@@ -408,7 +438,8 @@ def _first_negative(theta: tuple[float, ...], limit: int) -> int:
 
 
 def smallest_base(pairs: int, limit: int) -> float:
-    """Return the smallest tabled base of two digits whose sums of cosines are nowhere negative below `limit`; 0 if none is.
+    """Return the smallest tabled base of two digits whose sums of cosines are nowhere negative
+    below `limit`; 0 if none is.
 
     >>> smallest_base(64, 4096)
     29000.0
@@ -419,7 +450,9 @@ def smallest_base(pairs: int, limit: int) -> float:
 
 @cache
 def _bases() -> dict[int, list[tuple[float, int]]]:
-    """Return for each number of pairs the bases of two digits that hold below more tokens than any smaller one."""
+    """Return for each number of pairs the bases of two digits that hold below more tokens than any
+    smaller one.
+    """
     found: dict[int, list[tuple[float, int]]] = {}
     for row in data.table("rope_smallest_bases").itertuples():
         found.setdefault(int(row.pairs), []).append((float(row.base), int(row.holds_below)))
@@ -427,7 +460,8 @@ def _bases() -> dict[int, list[tuple[float, int]]]:
 
 
 def arrivals(config: Mapping[str, Any], tokens: int) -> list[int]:
-    """Return how far the first token can have come after each layer: positions from 0 to tokens − 1.
+    """Return how far the first token can have come after each layer: positions from 0 to tokens −
+    1.
 
     >>> arrivals(known("mistral-7b-v0.1"), 10_000)[:3]
     [4095, 8190, 9999]
@@ -446,7 +480,9 @@ def arrivals(config: Mapping[str, Any], tokens: int) -> list[int]:
 
 
 def layers_to_reach(config: Mapping[str, Any], tokens: int) -> int | None:
-    """Return the first layer after which the first of so many tokens can have reached the last one; None if there is none."""
+    """Return the first layer after which the first of so many tokens can have reached the last one;
+    None if there is none.
+    """
     for count, place in enumerate(arrivals(config, tokens), 1):
         if place >= tokens - 1:
             return count
@@ -485,13 +521,16 @@ def context_of(config: Mapping[str, Any]) -> int | None:
 
 
 def number_type(config: Mapping[str, Any]) -> tuple[int, str, int | None, bool]:
-    """Return bytes of a number, its type's name, how far one weight counts in it, and whether the file names it."""
+    """Return bytes of a number, its type's name, how far one weight counts in it, and whether the
+    file names it.
+    """
     name = str(config.get("dtype") or config.get("torch_dtype") or "").removeprefix("torch.")
     return (*FORMATS.get(name, FORMATS["bfloat16"]), name in FORMATS)
 
 
 def facts(config: Mapping[str, Any], tokens: int | None = None) -> dict:
-    """Return all numbers that follow from a configuration for a text of so many tokens, or of its whole context.
+    """Return all numbers that follow from a configuration for a text of so many tokens, or of its
+    whole context.
 
     Raises:
         ValueError: `tokens` is not from 2 to `TOKENS`, or a field that is needed is missing.
@@ -503,7 +542,11 @@ def facts(config: Mapping[str, Any], tokens: int | None = None) -> dict:
     n = min(context or ASKED, TOKENS) if tokens is None else tokens
     if not _number(n, 2, TOKENS, whole=True):
         raise Refused("tokens", most=TOKENS)
-    each, places, (size, kind, counts, said) = layers(config), arrivals(config, n), number_type(config)  # fmt: skip
+    each, places, (size, kind, counts, said) = (
+        layers(config),
+        arrivals(config, n),
+        number_type(config),
+    )
     seen = [min(n, x.window or n) for x in each if x.mixes.startswith("attention")]
     reached = layers_to_reach(config, n) or 0
     own = [x for x in each[: _keeping(config)] if x.mixes.startswith("attention")]
@@ -572,7 +615,9 @@ def _turning(config: Mapping[str, Any], group: str, each: list[Layer], n: int) -
 
 @cache
 def names() -> dict[str, dict]:
-    """Return the well-known configurations of `data/configurations` by name: title, source, and the file's fields."""
+    """Return the well-known configurations of `data/configurations` by name: title, source, and the
+    file's fields.
+    """
     paths = sorted((data.folder() / "configurations").glob("*.json"))
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
@@ -580,8 +625,8 @@ def names() -> dict[str, dict]:
 def known(name: str) -> dict:
     """Return one of the well-known configurations, completed.
 
-    >>> layers_to_reach(known("mistral-7b-v0.1"), 32_768), layers_to_reach(known("llama-2-7b"), 32_768)
-    (9, 1)
+    >>> [layers_to_reach(known(name), 32_768) for name in ("mistral-7b-v0.1", "llama-2-7b")]
+    [9, 1]
     """
     if name not in names():
         raise ValueError(f"name must be one of {', '.join(names())}, not {name!r}")

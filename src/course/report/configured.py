@@ -1,7 +1,8 @@
-"""The sentences and the page of a configuration: `python -m course.report config.json --out reports`.
+"""The sentences and the page of a configuration: `python -m course.report config.json --out
+reports`.
 
-`rows` turns the numbers of `configuration.facts` into sentences of `sentences.json`, in English or Chinese; the page in the
-browser (`frontend/live/configuration.js`) fills the same sentences.
+`rows` turns the numbers of `configuration.facts` into sentences of `sentences.json`, in English or
+Chinese; the page in the browser (`frontend/live/configuration.js`) fills the same sentences.
 """
 
 import json
@@ -22,7 +23,9 @@ MARKS = {"breaks": "▲ ", "late": "● ", "open": "? ", "holds": "✓ ", "note"
 
 
 class Row(NamedTuple):
-    """What follows: a name, whether it breaks, holds, is late, open or a note, the sentence, its formula and chapter."""
+    """What follows: a name, whether it breaks, holds, is late, open or a note, the sentence, its
+    formula and chapter.
+    """
 
     key: str
     name: str
@@ -33,7 +36,8 @@ class Row(NamedTuple):
 
 
 def say(value: float | str) -> str:
-    """Return a number in at most three digits if it is no whole number, with commas; a text as it is.
+    """Return a number in at most three digits if it is no whole number, with commas; a text as it
+    is.
 
     >>> say(131072), say(0.3125), say(5_063_255.79), say(500_000.0)
     ('131,072', '0.313', '5,063,256', '500,000')
@@ -72,7 +76,9 @@ class Writer:
 
     def add(self, key: str, state: str, text: str) -> None:
         row = WORDS["rows"][key]
-        self.found.append(Row(key, row["name"][self.language], state, text, row["formula"], row["chapter"]))  # fmt: skip
+        self.found.append(
+            Row(key, row["name"][self.language], state, text, row["formula"], row["chapter"])
+        )
 
     def rows(self) -> list[Row]:
         """Return all rows."""
@@ -112,7 +118,13 @@ class Writer:
             if not each["layers"]:
                 continue
             who = self.part(each["kind"]) if each["kind"] in WORDS["parts"] else ""
-            slots = {"who": who, "base": each["base"], "pairs": each["pairs"], "limit": each["limit"], "type": each["type"]}  # fmt: skip
+            slots = {
+                "who": who,
+                "base": each["base"],
+                "pairs": each["pairs"],
+                "limit": each["limit"],
+                "type": each["type"],
+            }
             if not each["known"]:
                 self.add("base", "open", self.fill("base", "open", **slots))
                 continue
@@ -128,7 +140,9 @@ class Writer:
                 text += self.fill("base", "none", **slots)
             self.add("base", state, text)
             slots |= {"slow": each["slow"], "zero": each["still"], "period": each["period"] or 0.0}
-            self.add("pairs", "note", self.fill("pairs", "still" if each["still"] else "note", **slots))  # fmt: skip
+            self.add(
+                "pairs", "note", self.fill("pairs", "still" if each["still"] else "note", **slots)
+            )
         if not any(each["layers"] for each in self.facts["rope"]):
             state = self.facts["position"] or "none"
             text = self.fill("positions", state, context=self.facts["context"] or 0)
@@ -147,7 +161,9 @@ class Writer:
         if facts["span"]:
             state = "breaks" if facts["counts"] and facts["span"] > facts["counts"] else "holds"
             counts = facts["counts"] or configuration.TOKENS
-            text = self.fill("rounding", state, format=facts["format"], counts=counts, span=facts["span"])  # fmt: skip
+            text = self.fill(
+                "rounding", state, format=facts["format"], counts=counts, span=facts["span"]
+            )
             text += "" if facts["format_said"] else self.fill("rounding", "assumed")
             self.add("rounding", state, text)
         if facts["lead"] is not None:
@@ -156,7 +172,12 @@ class Writer:
             if window and 2 < window < facts["span"]:
                 text += self.fill("shares", "window", window=window, smaller=math.log(window - 1))
             self.add("shares", "open", text)
-        slots = {"size": size(facts["cache"]), "each": size(facts["cache_each"]), "n": n, "bytes": facts["bytes"]}  # fmt: skip
+        slots = {
+            "size": size(facts["cache"]),
+            "each": size(facts["cache_each"]),
+            "n": n,
+            "bytes": facts["bytes"],
+        }
         state = "latent" if facts["latent"] else "note"
         self.add("cache", "note", self.fill("cache", state, width=facts["latent"], **slots))
 
@@ -165,7 +186,9 @@ class Writer:
         for mixes, window, rotates, chunked, kind in facts["layers"]:
             if mixes == "attention":
                 name = "chunk" if chunked else "window" if window else "all"
-                said = self.part(name, window=window or 0) + self.part("rotates" if rotates else "still")  # fmt: skip
+                said = self.part(name, window=window or 0) + self.part(
+                    "rotates" if rotates else "still"
+                )
                 if kind not in KNOWN_KINDS and kind not in unknown:
                     unknown.append(kind)
             else:
@@ -174,7 +197,9 @@ class Writer:
             counts[said] = counts.get(said, 0) + 1
         kinds = self.part("between").join(f"{count} × {said}" for said, count in counts.items())
         state = "unknown" if unknown else "note"
-        self.add("layers", "note", self.fill("layers", state, kinds=kinds, names=", ".join(unknown)))  # fmt: skip
+        self.add(
+            "layers", "note", self.fill("layers", state, kinds=kinds, names=", ".join(unknown))
+        )
         if facts["local"]:
             self.add("design", "note", self.fill("design", "note", window=facts["window"] or 0))
         state = "has" if facts["kind"] == "diffllama" else "note"
@@ -187,7 +212,8 @@ KNOWN_KINDS = ("full_attention", "sliding_attention", "chunked_attention", "atte
 def rows(config: Mapping, tokens: int | None = None, language: str = "en") -> list[Row]:
     """Return what follows of a configuration for a text of so many tokens, or of its whole context.
 
-    >>> [row.key for row in rows(configuration.known("llama-2-7b"), 100_000) if row.state == "breaks"]
+    >>> table = rows(configuration.known("llama-2-7b"), 100_000)
+    >>> [row.key for row in table if row.state == "breaks"]
     ['length', 'base', 'capacity', 'rounding']
     """
     return Writer(configuration.facts(config, tokens), language).rows()
@@ -201,11 +227,14 @@ def short(found: list[Row], tokens: int, language: str = "en") -> str:
     return text.format(n=say(tokens), count=len(names), names=between.join(names))
 
 
-def run(name: str, where: Path, say_line: Callable[[str], None], tokens: int | None = None) -> tuple[Path, Path]:  # fmt: skip
+def run(
+    name: str, where: Path, say_line: Callable[[str], None], tokens: int | None = None
+) -> tuple[Path, Path]:
     """Write the page and the JSON of a configuration into a folder, and tell its rows.
 
     Raises:
-        ValueError: the file is no configuration, the length is out of bounds, or another file is in the way.
+        ValueError: the file is no configuration, the length is out of bounds, or another file is in
+            the way.
     """
     config, path = configuration.read(name), Path(name).expanduser()
     title = str(config.get("_name_or_path") or config.get("model_type") or path.parent.name)
@@ -235,7 +264,9 @@ def html(title: str, found: list[Row], summary: str) -> str:
         for row in found
     ]
     body = Markup("<p>{}</p>").format(summary)
-    body += page.HTML.table(["what follows", "formula", "where"], table, "What the configuration says")  # fmt: skip
+    body += page.HTML.table(["what follows", "formula", "where"], table, (
+"What the configuration says"
+))  # fmt: skip
     unknown = Markup("").join(Markup("<li>{}</li>").format(each) for each in WORDS["unknown"]["en"])
     body += Markup("<h2>What it cannot say</h2><ul>{}</ul>").format(unknown)
     return page.HTML.document(f"{title}: its configuration", body, page.STYLE).lstrip()

@@ -1,6 +1,8 @@
-"""What a report says of its numbers: a function a section, named as in `sections.toml`, from these numbers alone.
+"""What a report says of its numbers: a function a section, named as in `sections.toml`, from these
+numbers alone.
 
-Each draws the figure and gives the values that the section's row names, and the case, whose line stands under "In short".
+Each draws the figure and gives the values that the section's row names, and the case, whose line
+stands under "In short".
 """
 
 import math
@@ -28,7 +30,9 @@ SINK_TEXTS = {"natural": "text", "random": "random", "repeated": "repeated"}
 
 
 class Seen(NamedTuple):
-    """A figure of a section's numbers, the case that they are, and the values that its row of the table names."""
+    """A figure of a section's numbers, the case that they are, and the values that its row of the
+    table names.
+    """
 
     figure: Any  # of Matplotlib
     alt: str
@@ -70,11 +74,11 @@ def sinks(numbers: Numbers, name: str) -> Seen:
     giant = numbers["giant"] or {}
     times, others = giant.get("times"), numbers.get("otherwise")
     return Seen(ax, alt, "note" if times is not None and times > 50 else "fine", {
-        "sinks": first["sink heads"], "score": first["mean sink score"], "bare": bare["sink heads"], "uniform": uniform,
-        "layers": _of_layers(numbers), "opened": numbers.get("opened") or None,
+        "sinks": first["sink heads"], "score": first["mean sink score"], "bare": bare["sink heads"],
+        "uniform": uniform, "layers": _of_layers(numbers), "opened": numbers.get("opened") or None,
         "unopened": None if numbers.get("opened", "as before") else "Nothing opens the text",
-        "otherwise": None if others is None else ", ".join(f"{share:.0%} ({way})" for way, share in others.items()),
-        "values": numbers["values"], "heir": giant.get("heir"), "times": times,
+        "otherwise": None if others is None else ", ".join(f"{share:.0%} ({way})" for way, share in
+        others.items()), "values": numbers["values"], "heir": giant.get("heir"), "times": times,
     })  # fmt: skip
 
 
@@ -85,10 +89,11 @@ def heard(numbers: Numbers, name: str) -> Seen:
     rollout, mask = ranks.get("rollout"), ranks.get("mask alone")
     case = "fine, alone" if rollout is None else "note" if rollout <= mask else "fine"
     return Seen(ax, alt, case, {
-        "count": len(norms), "probes": numbers["probes"], "share": float(norms[0] / norms.sum()), "equal": 1 / len(norms),
-        "why_no_rollout": numbers["why_no_rollout"] if rollout is None else None,
-        "rolled": None if rollout is None else numbers["rollout"][0], "kept": numbers.get("kept", 0.5),
-        "rollout": rollout, "mask": mask, "with_values": ranks.get("norm-based rollout"),
+        "count": len(norms), "probes": numbers["probes"], "share": float(norms[0] / norms.sum()),
+        "equal": 1 / len(norms), "why_no_rollout": numbers["why_no_rollout"] if rollout is None else
+        None, "rolled": None if rollout is None else numbers["rollout"][0], "kept":
+        numbers.get("kept", 0.5), "rollout": rollout, "mask": mask, "with_values":
+        ranks.get("norm-based rollout"),
     })  # fmt: skip
 
 
@@ -121,16 +126,19 @@ def precision(numbers: Numbers, name: str) -> Seen:
         right[kind], first = part["late"]["right one of all"], part["first_wrong"]
         wrong.append(first or math.inf)
         told.append(
-            f"in {kind} a state is nearest to its own prompt's, among all {count + 1}, in {right[kind]:.0%} of the cases from "
+            f"in {kind} a state is nearest to its own prompt's, among all {count + 1}, in "
+            f"{right[kind]:.0%} of the cases from "
             f"n = {start} on, "
             + (f"and first not at n = {first}" if first else "and always before")
         )
     blurred = [kind for kind, share in right.items() if share < 0.99]
     out = [kind for kind, part in types.items() if "why" in part]
     return Seen(ax, alt, "trouble, range" if out else "trouble" if blurred else "fine", {
-        "most": float(signal.max()), "late": float(signal[start - 1 :].median()), "types": "; ".join(told), "bf16": None, "fp16": None, **right,
-        "first": types["bf16"].get("first_wrong"), "out": " and ".join(out), "blurred": " and ".join(blurred), "worst": min(wrong),
-        "taken": 1 - min(right[kind] for kind in blurred) if blurred else None, "start": start, "count": count,
+        "most": float(signal.max()), "late": float(signal[start - 1 :].median()), "types":
+        "; ".join(told), "bf16": None, "fp16": None, **right, "first":
+        types["bf16"].get("first_wrong"), "out": " and ".join(out), "blurred":
+        " and ".join(blurred), "worst": min(wrong), "taken": 1 - min(right[kind] for kind in
+        blurred) if blurred else None, "start": start, "count": count,
     })  # fmt: skip
 
 
@@ -180,17 +188,33 @@ def copying(numbers: Numbers, name: str) -> Seen:
         for place in right
     }
     places = "; ".join(
-        f"the {place} digit: right both with a 0 and with a 1 at {', '.join(there) or 'none of these lengths'}"
+        (
+            f"the {place} digit: right both with a 0 and with a 1 at "
+            f"{', '.join(there) or 'none of these lengths'}"
+        )
         for place, there in held.items()
     )
     effects = {key: float((zero - one)[-1]) for key, (zero, one) in margins.items()}
     shortest, longest = numbers.get("trained_on", (None, None))
-    return Seen(ax, alt, "trouble, never" if not any(able.values()) else "trouble" if fails else "fine", {
-        "lengths": ", ".join(map(str, digits)), "places": _upper(places), "begin": digits[0], "end": digits[-1],
-        "last": effects["last", "last"], "last_unasked": effects["last", "first"], "first": effects["first", "first"],
-        "first_unasked": effects["first", "last"], "shortest": shortest, "longest": longest, "fails": "; ".join(fails),
+    if not any(able.values()):
+        state = "trouble, never"
+    else:
+        state = "trouble" if fails else "fine"
+    slots = {
+        "lengths": ", ".join(map(str, digits)),
+        "places": _upper(places),
+        "begin": digits[0],
+        "end": digits[-1],
+        "last": effects["last", "last"],
+        "last_unasked": effects["last", "first"],
+        "first": effects["first", "first"],
+        "first_unasked": effects["first", "last"],
+        "shortest": shortest,
+        "longest": longest,
+        "fails": "; ".join(fails),
         **{f"{place}_to": _longest(digits, right[place]) for place in ("first", "last")},
-    })  # fmt: skip
+    }
+    return Seen(ax, alt, state, slots)
 
 
 def _longest(lengths: Sequence[int], right: Iterable[bool]) -> int:
@@ -221,17 +245,19 @@ def counting(numbers: Numbers, name: str) -> Seen:
     ax, alt = figures4.asked_errors(table, "ones", best, name)
     rows = table[table.line == best]
     ax.set_title(
-        f"{int((rows.error == 0).sum())} of {len(rows)} right, {int(rows.answer.isna().sum())} no number"
+        f"{int((rows.error == 0).sum())} of {len(rows)} right, "
+        f"{int(rows.answer.isna().sum())} no number"
     )
     short, given = table[table.length <= 10], int(table.answer.notna().sum())
     right, few = int((short.error == 0).sum()), len(short)
     return Seen(ax, alt, "trouble" if right < few / 2 else "fine", {
-        "questions": len(table), "shortest": table.length.min(), "longest": table.length.max(), "given": given,
-        "right": int((table.error == 0).sum()), "few_right": right, "few": few, "few_share": right / few if few else None,
-        "nearer": int((table.error < (table["count"] - asked.GUESS).abs()).sum()), "guess": asked.GUESS,
-        "picture": asked.LINES[best], "template": "" if numbers["template"] else " (no chat template)",
-        "right_to": max((int(n) for n, rows in table.groupby("length") if (rows.error == 0).any()), default=0),
-        "numbers": given / len(table),
+        "questions": len(table), "shortest": table.length.min(), "longest": table.length.max(),
+        "given": given, "right": int((table.error == 0).sum()), "few_right": right, "few": few,
+        "few_share": right / few if few else None, "nearer": int((table.error < (table["count"] -
+        asked.GUESS).abs()).sum()), "guess": asked.GUESS, "picture": asked.LINES[best], "template":
+        "" if numbers["template"] else " (no chat template)", "right_to": max((int(n) for n, rows in
+        table.groupby("length") if (rows.error == 0).any()), default=0), "numbers": given /
+        len(table),
     })  # fmt: skip
 
 
@@ -252,8 +278,9 @@ def _trained_to_count(numbers: Numbers) -> Seen:
     listed = ", ".join(f"{share:.0%} at {n}" for n, share in right.items())
     alt = f"Share of right counts by the number of letters: {listed}. Trained on {low} to {high}."
     return Seen(ax, alt, "trouble" if inside < 0.9 else "note" if beyond < 0.9 else "fine", {
-        "low": low, "high": high, "strings": trained.STRINGS, "most": numbers["most"], "listed": listed,
-        "inside": inside, "beyond": beyond, "right_to": float(right.index[right == 1].max()) if (right == 1).any() else 0.0,
+        "low": low, "high": high, "strings": trained.STRINGS, "most": numbers["most"], "listed":
+        listed, "inside": inside, "beyond": beyond, "right_to": float(right.index[right == 1].max())
+        if (right == 1).any() else 0.0,
     })  # fmt: skip
 
 
@@ -274,8 +301,9 @@ def heads(numbers: Numbers, name: str) -> Seen:
         int((chosen & (measures5.slashes_at(where, drawn) > attention.HEAD_SCORE_THRESHOLD)).sum()),
     )
     return Seen(ax, alt, "fine" if total else "note", {
-        "tokens": numbers["tokens"], "own": own, "before": before, "heads": chosen.numel(), "layers": _of_layers(numbers),
-        "total": total, "stay": stay, "kept": stay / total if total else None, "furthest": found.slashes.shape[-1] - 1,
+        "tokens": numbers["tokens"], "own": own, "before": before, "heads": chosen.numel(),
+        "layers": _of_layers(numbers), "total": total, "stay": stay, "kept": stay / total if total
+        else None, "furthest": found.slashes.shape[-1] - 1,
     })  # fmt: skip
 
 
@@ -285,8 +313,8 @@ def frequencies(numbers: Numbers, name: str) -> Seen:
     asking, asked_for = _quarters(queries), _quarters(keys)
     rank = numbers["rank"] or {}
     return Seen(ax, alt, "note" if max(abs(x - 1) for x in asking) < 0.05 else "fine", {
-        "fastest": asking[0], "slowest": asking[3], "fastest_keys": asked_for[0], "slowest_keys": asked_for[3],
-        "turn": 2 * math.pi / numbers["slowest"] if numbers["slowest"] else math.inf,
+        "fastest": asking[0], "slowest": asking[3], "fastest_keys": asked_for[0], "slowest_keys":
+        asked_for[3], "turn": 2 * math.pi / numbers["slowest"] if numbers["slowest"] else math.inf,
         "slash": rank.get("slash heads"), "other": rank.get("other heads"),
     })  # fmt: skip
 
@@ -307,12 +335,12 @@ def silenced(numbers: Numbers, name: str) -> Seen:
     worst = max(added, key=added.get)
     places = {place: each["fastest"] for place, each in (numbers["where"] or {}).items()}
     return Seen(ax, alt, "note" if added[worst] < 0.05 else "fine", {
-        "tokens": numbers["tokens"], "plain": numbers["plain"], **added, "most": drawn[-1],
-        "added": ", ".join(f"{number(value)} ({what})" for what, value in added.items()),
-        "often": "once" if len(drawn) == 1 else f"{len(drawn)} times", "worst": worst, "cost": added[worst],
-        "control": number(drawn[0]) if len(drawn) == 1 else f"{number(drawn[0])} to {number(drawn[-1])}",
-        "inside": places.get("inside"), "outside": places.get("outside"), "as_many": places.get("control"),
-        "heads": numbers["heads"]["inside"],
+        "tokens": numbers["tokens"], "plain": numbers["plain"], **added, "most": drawn[-1], "added":
+        ", ".join(f"{number(value)} ({what})" for what, value in added.items()), "often": "once" if
+        len(drawn) == 1 else f"{len(drawn)} times", "worst": worst, "cost": added[worst], "control":
+        number(drawn[0]) if len(drawn) == 1 else f"{number(drawn[0])} to {number(drawn[-1])}",
+        "inside": places.get("inside"), "outside": places.get("outside"), "as_many":
+        places.get("control"), "heads": numbers["heads"]["inside"],
     })  # fmt: skip
 
 
@@ -320,9 +348,12 @@ def base(numbers: Numbers, name: str) -> Seen:
     kinds = numbers["kinds"]
     ax, alt = figures5.context_sums(kinds)
     sums = [
-        f"{kind + ': ' if len(kinds) > 1 else ''}the sum of cos(Δθ) over {each['pairs']} pairs "
-        + (f"is first negative at distance {each['first_negative']:,}, and at {_share(each['negative'])} of the distances"
-           if each["first_negative"] else "is nowhere negative") + f" below {each['limit']:,} tokens"
+        f"{kind + ': ' if len(kinds) > 1 else ''}the sum of cos(Δθ) over {each['pairs']} pairs " +
+        ((
+f"is first negative at distance {each['first_negative']:,}, and at "
+f"{_share(each['negative'])} of the distances"
+)
+        if each["first_negative"] else "is nowhere negative") + f" below {each['limit']:,} tokens"
         for kind, each in kinds.items()
     ]  # fmt: skip
     first = next(
@@ -331,9 +362,11 @@ def base(numbers: Numbers, name: str) -> Seen:
     turned, layers = numbers.get("turned", (0, 0))
     case = ("note" if first else "fine") + ", window" * bool(numbers.get("window"))
     return Seen(ax, alt, case, {
-        "sums": _upper("; ".join(sums)), "turned": turned if turned < layers else None, "layers": layers,
-        "context": numbers["context"], "tokens": numbers["context"], "window": numbers.get("window"), "base": numbers["base"], "first": first,
-        "bound": numbers["bound"] if numbers["base"] and not numbers.get("window") else None, "negative": max(each["negative"] for each in kinds.values()),
+        "sums": _upper("; ".join(sums)), "turned": turned if turned < layers else None, "layers":
+        layers, "context": numbers["context"], "tokens": numbers["context"], "window":
+        numbers.get("window"), "base": numbers["base"], "first": first, "bound": numbers["bound"] if
+        numbers["base"] and not numbers.get("window") else None, "negative": max(each["negative"]
+        for each in kinds.values()),
     })  # fmt: skip
 
 
@@ -354,11 +387,15 @@ def outliers(numbers: Numbers, name: str) -> Seen:
     ax = style.lines(frame, "largest entry over the median", "y")
     ax.set_title(f"An entry {number(float(states.max()))} times the median")
     style.whole_ticks(ax)
-    alt = f"Largest entry over the median: {number(float(states.max()))} after layer {int(states.argmax())}; without the first token at most {number(float(without.max()))}, after layer {int(without.argmax())}."
+    alt = (
+        f"Largest entry over the median: {number(float(states.max()))} after layer "
+        f"{int(states.argmax())}; without the first token at most {number(float(without.max()))}, "
+        f"after layer {int(without.argmax())}."
+    )
     whole, losses = numbers["plain"], numbers["losses"]
     eight, spared, four = (losses[bits] - whole for bits in ("8", "8, first token exact", "4"))
     case = "fine" if eight <= 0.1 else "trouble, first" if spared < eight / 2 else "trouble"
     return Seen(ax, alt, case, {
-        "tokens": numbers["tokens"], "largest": float(states.max()), "without": float(without.max()), "plain": whole,
-        "eight": eight, "spared": spared, "four": four,
+        "tokens": numbers["tokens"], "largest": float(states.max()), "without":
+        float(without.max()), "plain": whole, "eight": eight, "spared": spared, "four": four,
     })  # fmt: skip

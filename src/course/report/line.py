@@ -21,7 +21,11 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="python -m course.report", description="The course's measures on any decoder."
     )
-    which = "a hub id, a folder, the embedded default by its name, a checkpoint of the course (copying, counting, …, or a .safetensors file), my-decoder.safetensors, or a config.json alone"
+    which = (
+        "a hub id, a folder, the embedded default by its name, a checkpoint of the course "
+        "(copying, counting, …, or a .safetensors file), my-decoder.safetensors, or a config.json "
+        "alone"
+    )
     found.add_argument("models", nargs="+", metavar="MODEL", help=which)
     where = (
         "the folder for pages and JSON; a report that was stopped goes on, one that is there grows"
@@ -30,7 +34,10 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument(
         "--compare", action="store_true", help="one more page with all models side by side"
     )
-    place = "cuda, cpu, mps, or auto: the layers shared out over all devices; the best there is if left out"
+    place = (
+        "cuda, cpu, mps, or auto: the layers shared out over all devices; "
+        "the best there is if left out"
+    )
     found.add_argument("--device", help=place)
     found.add_argument(
         "--dtype",
@@ -54,7 +61,9 @@ def _say(said: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure the models and write their pages; whatever is wrong ends it with one sentence and status 2."""
+    """Measure the models and write their pages; whatever is wrong ends it with one sentence and
+    status 2.
+    """
     line = parser()
     given = line.parse_args(arguments)
     try:
@@ -73,7 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(given: argparse.Namespace) -> list[Path]:
-    """The JSON of each model's report; of several, those that are there already are not made again."""
+    """The JSON of each model's report; of several, those that are there already are not made
+    again.
+    """
     if len(given.models) > page.MOST and given.compare:
         raise ValueError(f"--compare takes at most {page.MOST} models, not {len(given.models)}")
     require.integer("--threads", given.threads, 1, MOST)

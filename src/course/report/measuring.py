@@ -1,7 +1,8 @@
-"""What a report measures: a function a section, named as in `sections.toml`, from a model and a plan to numbers.
+"""What a report measures: a function a section, named as in `sections.toml`, from a model and a
+plan to numbers.
 
-They use the measures of the labs, so that with the full plan the numbers are theirs. What does not apply to a model is a
-ValueError, whose sentence the report shows.
+They use the measures of the labs, so that with the full plan the numbers are theirs. What does not
+apply to a model is a ValueError, whose sentence the report shows.
 """
 
 from collections.abc import Callable, Sequence
@@ -242,7 +243,8 @@ def frequencies(subject: Subject, plan: Plan) -> Numbers:
     subject.needs(plan.prose)
     model, theta = subject.model, _rotating(subject)
     ids = prose(model, plan.prose)
-    # which heads look at a place is read off the model itself: a window or a soft cap is not in the queries and keys
+    # which heads look at a place is read off the model itself: a window or a soft cap is not in the
+    # queries and keys
     slashes = probe.head_scores(model, ids, offsets=EVERY_PLACE).slash
     found = measures5.heads(model, ids)._replace(slashes=slashes)
     ranks = (
@@ -270,7 +272,8 @@ def _rotating(subject: Subject) -> Tensor:
     theta, kinds = probe.rotary_frequencies(subject.model), probe.layers(subject.model)
     if any(each.latent for each in kinds):
         raise ValueError(
-            "its queries and keys come of a latent state, and this measure takes those of single heads"
+            "its queries and keys come of a latent state, and this measure takes those of "
+            "single heads"
         )
     if any(each.mixes != "attention" for each in kinds):
         raise ValueError(
@@ -281,7 +284,10 @@ def _rotating(subject: Subject) -> Tensor:
         raise ValueError("its queries and keys cannot be seen where they are turned")
     if share < 1:
         width = round(turned / share)
-        raise ValueError(f"rotary positions rotate {turned} of {width} dimensions of a head, but this measure needs all of them")  # fmt: skip
+        raise ValueError(
+f"rotary positions rotate {turned} of {width} dimensions of a head, but this measure "
+"needs all of them"
+)  # fmt: skip
     return theta
 
 
@@ -300,7 +306,9 @@ def silenced(subject: Subject, plan: Plan) -> Numbers:
             data.table("silenced_pairs").query("threshold == 0.15"),
             "data/silenced_pairs.csv",
         )
-    else:  # loss added by each quarter in heads that look at a place, in the others, and in as many of these
+    else:
+        # loss added by each quarter in heads that look at a place, in the others, and in as many
+        # of these
         seen = measures5.Heads(slashes=probe.head_scores(model, ids, offsets=EVERY_PLACE).slash)
         if not bool(measures5.silenced_heads(seen, 0.15, "inside").any()):
             return found | {"where": None, "heads": {"inside": 0}, "from": None}
@@ -342,7 +350,9 @@ def base(subject: Subject, plan: Plan) -> Numbers:
 
 
 def _furthest(layers: Sequence[Any], theta: Tensor) -> int:
-    """The widest window of the layers that turn by these frequencies: no two tokens further apart meet there."""
+    """The widest window of the layers that turn by these frequencies: no two tokens further apart
+    meet there.
+    """
     own = [each for each in layers if each.theta is not None and torch.equal(each.theta, theta)]
     windows = [each.window for each in own]
     return 1 << 20 if not own or None in windows else max(windows)

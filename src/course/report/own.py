@@ -1,7 +1,8 @@
-"""The report of a decoder of one's own: the file of "Build it" or of "Train it here", eight measurements, beside the course's own.
+"""The report of a decoder of one's own: the file of "Build it" or of "Train it here", eight
+measurements, beside the course's own.
 
-They are those of "A page of your own", measured anew from the file; the eighth, its row in the race, is read from the notes
-beside it, since a row is training.
+They are those of "A page of your own", measured anew from the file; the eighth, its row in the
+race, is read from the notes beside it, since a row is training.
 """
 
 import datetime
@@ -44,7 +45,8 @@ def alone(names: Sequence[str], options: object) -> None:
     """
     if options and any(map(takes, names)):
         raise ValueError(
-            f"{WHAT} is measured in one way, in fp32 on the CPU, beside the course's own: leave out --device, --dtype, --plan, --only "
+            f"{WHAT} is measured in one way, in fp32 on the CPU, beside the course's own: "
+            "leave out --device, --dtype, --plan, --only "
             "and --compare"
         )
 
@@ -53,7 +55,8 @@ def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]
     """Measure the decoder and write its page and its JSON into the folder.
 
     Raises:
-        ValueError: the file is no decoder of "Build it", its notes are none, or another report is in the way.
+        ValueError: the file is no decoder of "Build it", its notes are none, or another report is
+            in the way.
         OSError: the folder cannot be written.
     """
     path, start = Path(name).expanduser(), time.perf_counter()
@@ -116,8 +119,10 @@ def html(made: dict) -> str:
         else " Its row in the race is not there: the workshop makes it."
     )
     caption = (
-        f"By chapter, 0 being Build it; {made['parameters']:,} parameters in {made['layers']} layers. One run beside one run, in the "
-        f"race beside a mean of fifteen: a difference is a question, and the chapter's page says how to ask it again.{missing}"
+        f"By chapter, 0 being Build it; {made['parameters']:,} parameters in {made['layers']} "
+        "layers. One run beside one run, in the "
+        "race beside a mean of fifteen: a difference is a question, and the chapter's page "
+        f"says how to ask it again.{missing}"
     )
     rows = [
         (name, [f"{value:.2f}" for value in pair])
@@ -128,7 +133,8 @@ def html(made: dict) -> str:
         for each in made["sentences"].items()
     )
     how = Markup(
-        "<h2>How it was made</h2><p><code>python -m course.report {}</code> ({}), {}, {:.0f} s; {}.</p>"
+        "<h2>How it was made</h2><p><code>python -m course.report {}</code> ({}), {}, {:.0f} "
+        "s; {}.</p>"
     ).format(
         made["file"],
         made["sha256"][:6],

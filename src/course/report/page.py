@@ -1,6 +1,7 @@
 """A report as one page: everything inside, light and dark, to be printed; or as a part of the book.
 
-A page is drawn from reports' JSON alone, and takes one model or several side by side. Its HTML stands in `page.jinja`.
+A page is drawn from reports' JSON alone, and takes one model or several side by side. Its HTML
+stands in `page.jinja`.
 """
 
 import itertools
@@ -30,7 +31,8 @@ SIGNS = {  # what needs a look first
     None: ("–", "not measured"),
 }
 CHAPTERS = {
-    2: "Causal attention", 3: "Representational collapse", 4: "Counting", 5: "RoPE frequencies", 6: "The Differential Transformer",
+    2: "Causal attention", 3: "Representational collapse", 4: "Counting", 5: "RoPE frequencies", 6:
+    "The Differential Transformer",
 }  # fmt: skip
 MOST = 12  # models on one page
 MINUS = re.compile(r"(?<![\w.])-(?=\d)")
@@ -58,7 +60,8 @@ def html(reports: Sequence[dict], book: str | None = None) -> str:
 
     Args:
         reports: as `store.read` gives them, at most `MOST`.
-        book: address of the course's site, for links to its chapters; the one in the package's metadata when None.
+        book: address of the course's site, for links to its chapters; the one in the package's
+            metadata when None.
     """
     if not 1 <= len(reports) <= MOST:
         raise ValueError(f"reports must be one to {MOST}, not {len(reports)}")
@@ -72,7 +75,9 @@ def html(reports: Sequence[dict], book: str | None = None) -> str:
 
 
 def inside(part: str) -> str:
-    """A part of a report as it stands in a page of the book: with its style, under the book's own headings."""
+    """A part of a report as it stands in a page of the book: with its style, under the book's own
+    headings.
+    """
     lower = (
         str(part)
         .replace("<h3", "<h4")
@@ -94,7 +99,9 @@ def _book() -> str:
 
 
 def body(reports: Sequence[dict], book: str) -> str:
-    """What stands under the page's title; links lead to chapters at the address `book`, and nowhere where it is empty."""
+    """What stands under the page's title; links lead to chapters at the address `book`, and nowhere
+    where it is empty.
+    """
     reports = told_apart(reports)
     there = [
         each
@@ -148,24 +155,27 @@ def _course(reports: Sequence[dict]) -> Markup | str:
     for ax in figure.axes[len(rows) :]:
         ax.remove()
     order = ", ".join(f"{k} {each['model']['name']}" for k, each in enumerate(reports, 1))
-    alt = f"{len(rows)} headline numbers that change over {len(reports)} checkpoints of {first['model']['architecture']}."
+    alt = (
+        f"{len(rows)} headline numbers that change over {len(reports)} checkpoints of "
+        f"{first['model']['architecture']}."
+    )
     caption = f"The headline numbers that differ, in the order of the columns: {order}."
     return HTML.figure("Over the checkpoints", Markup(widget.image(figure, alt)), caption)
 
 
 def _facts(reports: Sequence[dict]) -> list[tuple[str, list[str]]]:
     rows = {
-        "architecture": lambda m: f"{m['architecture']}",
-        "parameters": lambda m: number(m["parameters"]),
-        "layers, heads (groups)": lambda m: f"{m['layers']}, {m['heads']} ({m['groups']})" if m["heads"] else f"{m['layers']}, none",
-        "what mixes tokens": lambda m: m.get("mixes", "attention"),
-        "width, context": lambda m: f"{number(m['width'])}, {number(m['context']) if m['context'] else 'no limit given'}",
-        "first token": _opened,
-        "chat template": lambda m: "yes" if m["chat_template"] else "no: prompts are given as they are",
-        "fifty ones": lambda m: "50 tokens, one a digit" if m.get("tokens_of_50_ones") == 50
-        else f"{m['tokens_of_50_ones']} tokens: digits are not one token each" if m.get("tokens_of_50_ones")
-        else "not among its tokens",
-        "number type": lambda m: m["dtype"] + (" (weights of a 4-bit file)" if m.get("unpacked_4_bit") else ""),
+        "architecture": lambda m: f"{m['architecture']}", "parameters": lambda m:
+        number(m["parameters"]), "layers, heads (groups)": lambda m:
+        f"{m['layers']}, {m['heads']} ({m['groups']})" if m["heads"] else f"{m['layers']}, none",
+        "what mixes tokens": lambda m: m.get("mixes", "attention"), "width, context": lambda m:
+        f"{number(m['width'])}, {number(m['context']) if m['context'] else 'no limit given'}",
+        "first token": _opened, "chat template": lambda m: "yes" if m["chat_template"] else
+        "no: prompts are given as they are", "fifty ones": lambda m: "50 tokens, one a digit" if
+        m.get("tokens_of_50_ones") == 50 else
+        f"{m['tokens_of_50_ones']} tokens: digits are not one token each" if
+        m.get("tokens_of_50_ones") else "not among its tokens", "number type": lambda m: m["dtype"]
+        + (" (weights of a 4-bit file)" if m.get("unpacked_4_bit") else ""),
     }  # fmt: skip
     cells = [(name, [show(each["model"]) for each in reports]) for name, show in rows.items()]
     return [
@@ -193,8 +203,9 @@ def in_short(report: dict) -> list[tuple[str, dict]]:
 
 
 def _section(section: Section, reports: Sequence[dict]) -> tuple[Section, list[tuple], list]:
-    """The section; for each model its name, its part of the report, and what that tells with its picture, if it is there;
-    and the headline numbers side by side."""
+    """The section; for each model its name, its part of the report, and what that tells with its
+    picture, if it is there; and the headline numbers side by side.
+    """
     told: list[tuple[str, dict | None, Told | None, Markup | None]] = []
     for report in reports:
         name, found = report["model"]["name"], report["sections"].get(section.name)
@@ -218,7 +229,9 @@ def _value(value: float | None) -> str:
 
 
 def comparison(reports: Sequence[dict]) -> str:
-    """The headline numbers of all reports in one table, a row each, with what needs a look marked."""
+    """The headline numbers of all reports in one table, a row each, with what needs a look
+    marked.
+    """
     reports = told_apart(reports)
     rows: list[tuple[str, list[str]]] = [("plan", [each["settings"]["plan"] for each in reports])]
     for name, section in SECTIONS.items():

@@ -1,8 +1,9 @@
 """What a claim needs of a model before its verdict means anything.
 
-A model in which nothing happens agrees with every claim that nothing happens. So a verdict is asked for only where the
-model has learnt something, has what the claim speaks of, and has enough layers; and a claim that agrees is asked once
-more with the numbers of nothing. Where one of these fails, the verdict is "this model cannot decide", with the reason.
+A model in which nothing happens agrees with every claim that nothing happens. So a verdict is asked
+for only where the model has learnt something, has what the claim speaks of, and has enough layers;
+and a claim that agrees is asked once more with the numbers of nothing. Where one of these fails,
+the verdict is "this model cannot decide", with the reason.
 """
 
 import functools
@@ -30,7 +31,9 @@ def loss_on_prose(subject: Subject) -> float:
 
 @functools.cache
 def heads_with_a_sink(subject: Subject) -> float:
-    """Return the share of heads whose sink score on 64 tokens of prose is above the course's threshold."""
+    """Return the share of heads whose sink score on 64 tokens of prose is above the course's
+    threshold.
+    """
     tokens = prose(subject.model, min(64, subject.context))
     return float(
         (probe.head_scores(subject.model, tokens).sink > attention.HEAD_SCORE_THRESHOLD)
@@ -51,7 +54,10 @@ def unable(need: "Need", subject: Subject) -> str | None:
     if not need.untrained:
         loss, guess = loss_on_prose(subject), math.log(subject.config.vocab_size)
         if loss > LEARNT * guess:
-            return f"the model has not learnt: its loss on prose is {loss:.1f} nats, and a guess among all tokens costs {guess:.1f}"
+            return (
+                f"the model has not learnt: its loss on prose is {loss:.1f} nats, and a guess "
+                f"among all tokens costs {guess:.1f}"
+            )
     if need.sinks:
         share = heads_with_a_sink(subject)
         if share < SINKS:
@@ -60,11 +66,13 @@ def unable(need: "Need", subject: Subject) -> str | None:
 
 
 def agrees_with_nothing(name: str, verdict: str, of_nothing: dict[str, str]) -> str | None:
-    """Return why a claim that holds says nothing: of its null, with the numbers of this model, it says the same.
+    """Return why a claim that holds says nothing: of its null, with the numbers of this model, it
+    says the same.
 
-    >>> agrees_with_nothing("first_token_is_a_sink", "holds", {"uniform attention: no head": "holds"})
+    >>> name = "uniform attention: no head"
+    >>> agrees_with_nothing("first_token_is_a_sink", "holds", {name: "holds"})
     'the rule says the same of nothing (uniform attention: no head)'
-    >>> agrees_with_nothing("first_token_is_a_sink", "holds", {"uniform attention: no head": "does not hold here"})
+    >>> agrees_with_nothing("first_token_is_a_sink", "holds", {name: "does not hold here"})
     """
     rule = CLAIMS[name].rule
     if verdict not in AGREES or rule.nothing is None:

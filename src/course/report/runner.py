@@ -1,4 +1,6 @@
-"""Running a report: each section kept as it is done, memory that runs out met with a smaller piece."""
+"""Running a report: each section kept as it is done, memory that runs out met with a smaller
+piece.
+"""
 
 import datetime
 import hashlib
@@ -57,22 +59,26 @@ def run(
 ) -> Files:
     """Measure a model and write its report: one page and one JSON in the folder `out`.
 
-    A report that was stopped goes on where it stopped: each section is kept as it is done. A report that is there grows: its
-    sections are kept or measured anew; of other weights, plan, number type or versions, one of its own stands beside it.
+    A report that was stopped goes on where it stopped: each section is kept as it is done. A report
+    that is there grows: its sections are kept or measured anew; of other weights, plan, number type
+    or versions, one of its own stands beside it.
 
     Args:
-        name: a hub id, a folder, or the embedded default, as `models.load` takes it; or a checkpoint of the course, by its
-            name or by its .safetensors file; or the .safetensors file of a decoder of one's own, which has one plan; or a
-            config.json, of which the page says what follows without weights.
+        name: a hub id, a folder, or the embedded default, as `models.load` takes it; or a
+            checkpoint of the course, by its name or by its .safetensors file; or the .safetensors
+            file of a decoder of one's own, which has one plan; or a config.json, of which the page
+            says what follows without weights.
         device, dtype: as `models.load` takes them.
-        plan: a name of `PLANS`, which says lengths, texts and claims; None is the last, with the labs' settings.
+        plan: a name of `PLANS`, which says lengths, texts and claims; None is the last, with the
+            labs' settings.
         sections: names of `SECTIONS`; None is all.
         again: also the sections that are there already.
         tokens: the length of the text, for a config.json alone; None is its context.
         say: is told what is done, a line each.
 
     Raises:
-        ValueError: the model cannot be used, an argument is wrong, or another file is in the way; the message says what to do.
+        ValueError: the model cannot be used, an argument is wrong, or another file is in the way;
+            the message says what to do.
         OSError: network, hub or disk refuse.
     """
     names = [
@@ -115,7 +121,8 @@ def run(
     done = {each: found for each in names if (found := stored(parts / f"{each}.json"))}
     left = [each for each in names if each not in done]
     say(
-        f"{subject.short}: {subject.parameters:,} parameters, plan {chosen.name!r}, {len(left)} of {len(names)} sections to do"
+        f"{subject.short}: {subject.parameters:,} parameters, plan {chosen.name!r}, "
+        f"{len(left)} of {len(names)} sections to do"
     )
     how = {"command": _command(subject, names, dtype, device, plan), "on": made["model"]["device"]}
     how["on"] += f", {torch.get_num_threads()} thread" + (
@@ -236,7 +243,10 @@ def _measured(section: Section, subject: Subject, plan: Plan) -> dict:
             if not compute.is_out_of_memory(error):
                 return found | {"status": FAILED, "why": failed(error)}
             compute.empty_cache()
-    why = "the memory does not hold even the shortest lengths: choose a smaller dtype, or --device auto"
+    why = (
+        "the memory does not hold even the shortest lengths: choose a smaller dtype, or --device "
+        "auto"
+    )
     return found | {"status": SHORT_OF_MEMORY, "why": why}
 
 
@@ -246,11 +256,16 @@ def failed(error: Exception) -> str:
     >>> failed(AttributeError("no v_proj"))
     'it could not be measured, AttributeError: no v_proj (a fault of the course: please report it)'
     """
-    return f"it could not be measured, {type(error).__name__}: {sentence(error)[:200]} (a fault of the course: please report it)"
+    return (
+        f"it could not be measured, {type(error).__name__}: {sentence(error)[:200]} (a fault of "
+        "the course: please report it)"
+    )
 
 
 def refusal(error: ValueError) -> str:
-    """Why something does not apply to a model: the course's own sentence, or that it is the model's code that says so."""
+    """Why something does not apply to a model: the course's own sentence, or that it is the model's
+    code that says so.
+    """
     raised = traceback.extract_tb(error.__traceback__)[-1:]
     own = all({"course", "helpers", "tests"} & {*Path(each.filename).parts} for each in raised)
     return (
@@ -266,7 +281,10 @@ def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
     if not free and need.tokens > plan.claims:
         return "left out by this plan"
     if subject.trained:
-        return "this is about language models, and the model is a checkpoint of the course, which has the tokens of its task"
+        return (
+            "this is about language models, and the model is a checkpoint of the course, which "
+            "has the tokens of its task"
+        )
     if need.longest > subject.context:
         return (
             f"this takes a text of {need.longest:,} tokens, and the context is {subject.context:,}"
@@ -274,12 +292,18 @@ def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
     if CLAIMS[name].chapter == 5 and (why := subject.hides):
         return why
     if need.exact and subject.dtype not in ("fp32", "fp64"):
-        return f"this takes exact states, and the model is in {subject.dtype}: its rounding would be measured"
+        return (
+            f"this takes exact states, and the model is in {subject.dtype}: "
+            "its rounding would be measured"
+        )
     if need.copy and not free:
         needed = subject.parameters * need.copy
         here = subject.model.model.device if need.exact else torch.device("cpu")
         if needed > free_memory(here):
-            return f"this takes another copy of the model, {needed / 1e9:.1f} GB of memory, and there is less"
+            return (
+                f"this takes another copy of the model, {needed / 1e9:.1f} GB of memory, and "
+                "there is less"
+            )
     return None
 
 

@@ -1,7 +1,9 @@
-"""The sections of a report: rows of `sections.toml`, each with a function that measures and one that tells.
+"""The sections of a report: rows of `sections.toml`, each with a function that measures and one
+that tells.
 
-`measure(subject, plan)` gives numbers that JSON can hold, and `tell(numbers, name)` needs these alone, so a page can be
-drawn from a file. Words stand in the table, and say no more than was measured.
+`measure(subject, plan)` gives numbers that JSON can hold, and `tell(numbers, name)` needs these
+alone, so a page can be drawn from a file. Words stand in the table, and say no more than was
+measured.
 """
 
 import functools
@@ -79,7 +81,9 @@ def plain(value: Any, digits: int = 6) -> Any:
 
 
 class Words(string.Formatter):
-    """Format of the table: a number as the course prints it, or with so many digits; "−" before a format, a true minus."""
+    """Format of the table: a number as the course prints it, or with so many digits; "−" before a
+    format, a true minus.
+    """
 
     def format_field(self, value: Any, spec: str) -> str:
         if spec.startswith("−"):

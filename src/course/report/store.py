@@ -28,7 +28,8 @@ def check(report: Any) -> dict:
     except jsonschema.ValidationError as error:
         where = "/".join(map(str, error.absolute_path)) or "the whole"
         raise ValueError(
-            f"report must fit the schema of course/report/schema.json, but {where}: {error.message[:200]}"
+            f"report must fit the schema of course/report/schema.json, but {where}: "
+            f"{error.message[:200]}"
         ) from None
     return report
 
@@ -72,8 +73,10 @@ def slug(name: str) -> str:
 
 
 def marks(report: dict) -> list[tuple[str, str]]:
-    """On what the measurements of a report depend, each in whole and as it is written: weights as loaded, plan, number type,
-    seed and versions. Reports of the same marks are one: sections of one are added to the other."""
+    """On what the measurements of a report depend, each in whole and as it is written: weights as
+    loaded, plan, number type, seed and versions. Reports of the same marks are one: sections of one
+    are added to the other.
+    """
     model, settings = report["model"], report["settings"]
     found = [("".join(model[key] for key in HASHES), model["weights_sha256"][:6])]
     found += [(str(settings[key]), str(settings[key])) for key in ("plan", "dtype", "seed")]
@@ -104,7 +107,8 @@ def beside(folder: Path, model: str) -> dict[Path, dict]:
 
 
 def place(folder: Path, report: dict) -> tuple[Path, dict | None]:
-    """The JSON to which sections of such a report belong, and what is there: none but its own is written over.
+    """The JSON to which sections of such a report belong, and what is there: none but its own is
+    written over.
 
     Raises:
         ValueError: something that is no report stands in the way.

@@ -37,11 +37,9 @@ class Plan(NamedTuple):
 
 PLANS = (
     Plan("short", (0,), 8, 1, 128, (6, 22, 50), (5, 50), (3, 10), ("begun",), 128, 1, 1_200),
-    Plan("middle", (0, 20), 16, 3, 256, (6, 22, 50, 102), (5, 20, 50, 100), (3, 5, 10), ("begun",), 256, 3, 6_000),
-    Plan(
-        "full", (0, 20, 40), 30, 7, 512, (6, 22, 50, 102, 202), (5, 10, 20, 50, 100, 300), (3, 5, 10, 50, 100),
-        ("own", "begun"), 256, 3, 10**9,
-    ),
+    Plan("middle", (0, 20), 16, 3, 256, (6, 22, 50, 102), (5, 20, 50, 100), (3, 5, 10), ("begun",),
+    256, 3, 6_000), Plan( "full", (0, 20, 40), 30, 7, 512, (6, 22, 50, 102, 202), (5, 10, 20, 50,
+    100, 300), (3, 5, 10, 50, 100), ("own", "begun"), 256, 3, 10**9, ),
 )  # fmt: skip
 
 
@@ -50,10 +48,12 @@ LONGEST = 120  # bytes of a model's name, which names its files
 
 
 class Subject:
-    """A loaded model with what a section may ask: its name, its context, and copies of it in other number types.
+    """A loaded model with what a section may ask: its name, its context, and copies of it in other
+    number types.
 
     Args:
-        name: as `models.load` takes it; or a checkpoint of the course, by its name or by its .safetensors file.
+        name: as `models.load` takes it; or a checkpoint of the course, by its name or by its
+            .safetensors file.
         dtype, device: as `models.load` takes them.
 
     Raises:
@@ -114,12 +114,16 @@ class Subject:
 
     @property
     def readable(self) -> int:
-        """The most tokens that it can be asked to read: a checkpoint of the course is there to be read beyond its training."""
+        """The most tokens that it can be asked to read: a checkpoint of the course is there to be
+        read beyond its training.
+        """
         return self.context if self.trained is None else 10**9
 
     @property
     def hides(self) -> str | None:
-        """Why attention over 256 tokens is not the softmax of turned queries and keys alone, if it is not."""
+        """Why attention over 256 tokens is not the softmax of turned queries and keys alone, if it
+        is not.
+        """
         layers = probe.layers(self.model)
         windows = [each.window for each in layers if each.window and each.window < MAPS]
         if windows:
@@ -141,7 +145,10 @@ class Subject:
             said = ("latent " if each.latent else "") + each.mixes
             if each.layout:
                 part = "" if each.share == 1 else f" in {each.share:.0%} of a head"
-                said += f", turned{part}, pairs {'half a head apart' if each.layout == 'half' else 'side by side'}"
+                said += (
+                    f", turned{part}, pairs "
+                    f"{'half a head apart' if each.layout == 'half' else 'side by side'}"
+                )
             elif each.read:
                 said += ", not turned"
             said += f", a window of {each.window:,}" if each.window else ""
@@ -153,7 +160,9 @@ class Subject:
         )
 
     def _finite(self) -> None:
-        """Nothing, where weights and logits are finite; notes where a reading of its attention gives other logits."""
+        """Nothing, where weights and logits are finite; notes where a reading of its attention
+        gives other logits.
+        """
         for name, weight in self.model.model.named_parameters():
             if not weight.is_meta and not bool(torch.isfinite(weight).all()):
                 raise ValueError(
@@ -174,7 +183,10 @@ class Subject:
             return
         off = float((read - own).abs().max() / own.std())
         if off > max(1e-3, 32 * torch.finfo(self.model.model.dtype).eps):
-            self.unread = f"read head by head, {self.short} gives logits that are {off:.1g} of their spread off its own"
+            self.unread = (
+                f"read head by head, {self.short} gives logits that are {off:.1g} of their spread "
+                "off its own"
+            )
 
     def needs(self, tokens: int) -> None:
         """Nothing, where a text of so many tokens can be read."""
@@ -202,7 +214,8 @@ class Subject:
         )
         if needed > free:
             raise ValueError(
-                f"a copy in {dtype} takes {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} are free"
+                f"a copy in {dtype} takes {needed / 1e9:.1f} GB of memory, and "
+                f"{free / 1e9:.1f} are free"
             )
         other = self._load(dtype)
         try:
@@ -212,7 +225,9 @@ class Subject:
             gc.collect()
 
     def facts(self) -> dict[str, Any]:
-        """Name, size, shape, tokenizer, configuration and hashes, as the report's JSON holds them."""
+        """Name, size, shape, tokenizer, configuration and hashes, as the report's JSON holds
+        them.
+        """
         config, network = self.config, self.model.model
         tokenizer = self.model.tokenizer
         heads = int(getattr(config, "num_attention_heads", None) or 0)
@@ -257,7 +272,9 @@ class Subject:
         }
 
     def weights(self) -> str:
-        """A hash of the weights as loaded: names, shapes and a sum and a sum of squares of each, in float64."""
+        """A hash of the weights as loaded: names, shapes and a sum and a sum of squares of each, in
+        float64.
+        """
         digest = hashlib.sha256()
         for name, weight in self.model.model.named_parameters():
             if weight.is_meta:  # on the disk, for want of memory
@@ -297,7 +314,8 @@ def free_memory(device: torch.device) -> int:
 
 @contextlib.contextmanager
 def watched() -> Iterator[dict[str, int]]:
-    """The most memory in bytes that the process held inside the block, and that of the accelerator where there is one.
+    """The most memory in bytes that the process held inside the block, and that of the accelerator
+    where there is one.
 
     Outside of Linux the most of the whole process so far.
 

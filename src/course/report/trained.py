@@ -1,6 +1,8 @@
-"""A checkpoint of the course as a report reads it: its weights in a GPT-NeoX, which is the same decoder, and its tokens.
+"""A checkpoint of the course as a report reads it: its weights in a GPT-NeoX, which is the same
+decoder, and its tokens.
 
-Its vocabulary is that of its task, so it can be asked what it was trained for, and its states can be read; not more.
+Its vocabulary is that of its task, so it can be asked what it was trained for, and its states can
+be read; not more.
 """
 
 import dataclasses
@@ -24,7 +26,8 @@ STRINGS = 20  # asked at each length
 
 
 def checkpoint(name: str) -> Trained | None:
-    """The checkpoint that a name or the path of a .safetensors file stands for; None if it stands for another model.
+    """The checkpoint that a name or the path of a .safetensors file stands for; None if it stands
+    for another model.
 
     >>> checkpoint("copying").task.lengths, checkpoint("org/copying")
     ((1, 16), None)
@@ -36,7 +39,9 @@ def checkpoint(name: str) -> Trained | None:
 
 
 class Tokens:
-    """What of a tokenizer the measures use: a text is cut into the tokens of a task's questions, and nothing else is."""
+    """What of a tokenizer the measures use: a text is cut into the tokens of a task's questions,
+    and nothing else is.
+    """
 
     chat_template = None
     eos_token_id = None
@@ -58,7 +63,8 @@ class Tokens:
         for piece in pieces:
             if piece[2] is not None:
                 raise ValueError(
-                    f"this takes a text with {piece[2]!r}, which is none of the {len(self)} tokens of {self.name}"
+                    f"this takes a text with {piece[2]!r}, which is none of the {len(self)} "
+                    f"tokens of {self.name}"
                 )
         return {"input_ids": [self.vocabulary.index(piece[0]) for piece in pieces]}
 
@@ -69,7 +75,8 @@ class Tokens:
 def language_model(
     trained: Trained, name: str, dtype: str = "fp32", device: str | None = None
 ) -> LanguageModel:
-    """The decoder with its weights in a GPT-NeoX: the same sums, in what the measures of language models can read.
+    """The decoder with its weights in a GPT-NeoX: the same sums, in what the measures of language
+    models can read.
 
     Raises:
         ValueError: positions other than RoPE or none, a window, or no norms.
@@ -78,15 +85,18 @@ def language_model(
     turns = {"RoPE": card.get("turning", 1.0), "NoPE": 0.0}.get(card.get("encoding", "NoPE"))
     if turns not in (0.0, 1.0) or card.get("window") is not None or not card.get("norm", True):
         raise ValueError(
-            f"{name} must have RoPE or no positions, no window, and norms: a report reads no other checkpoint"
+            f"{name} must have RoPE or no positions, no window, and norms: "
+            "a report reads no other checkpoint"
         )
     ours, blocks = trained.model, list(trained.model.blocks)
     width, heads = ours.head.in_features, blocks[0].heads
     config = GPTNeoXConfig(
-        vocab_size=len(trained.task.vocabulary), hidden_size=width, num_hidden_layers=len(blocks), num_attention_heads=heads,
-        intermediate_size=blocks[0].mlp[0].out_features, hidden_act="gelu", use_parallel_residual=False, attention_bias=False,
-        max_position_embeddings=trained.task.lengths[1] + 2, bos_token_id=1, eos_token_id=None, pad_token_id=0,
-        rope_parameters={"rope_type": "default", "rope_theta": card.get("base", 1e4), "partial_rotary_factor": turns},
+        vocab_size=len(trained.task.vocabulary), hidden_size=width, num_hidden_layers=len(blocks),
+        num_attention_heads=heads, intermediate_size=blocks[0].mlp[0].out_features,
+        hidden_act="gelu", use_parallel_residual=False, attention_bias=False,
+        max_position_embeddings=trained.task.lengths[1] + 2, bos_token_id=1, eos_token_id=None,
+        pad_token_id=0, rope_parameters={"rope_type": "default", "rope_theta": card.get("base",
+        1e4), "partial_rotary_factor": turns},
     )  # fmt: skip
     weights = {
         "gpt_neox.embed_in.weight": ours.embedding.weight,
@@ -121,7 +131,9 @@ def language_model(
 def copying_margins(
     model: LanguageModel, task: tasks.Copying, lengths: Sequence[int]
 ) -> dict[tuple[str, str], tuple[Float[Tensor, " lengths"], Float[Tensor, " lengths"]]]:
-    """As `collapse.copying_margins`, asked in the words of the task: ones but for a digit at the first or last place."""
+    """As `collapse.copying_margins`, asked in the words of the task: ones but for a digit at the
+    first or last place.
+    """
     zero, one = (task.vocabulary.index(digit) for digit in "01")
     margins: dict[tuple[str, str], tuple] = {}
     for place, asked in itertools.product(tasks.PLACES, tasks.PLACES):

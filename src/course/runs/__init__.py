@@ -1,1 +1,3 @@
-"""What wrote a table of `data/`: one module a subject, one line each, which goes on where it stopped."""
+"""What wrote a table of `data/`: one module a subject, one line each, which goes on where it
+stopped.
+"""

@@ -1,7 +1,9 @@
-"""Fill a table of `data/`: `python -m course.runs race` makes the runs of `data/race.csv` that are not there yet.
+"""Fill a table of `data/`: `python -m course.runs race` makes the runs of `data/race.csv` that are
+not there yet.
 
-Each setting of a row is an option of its own name, which chooses among the runs of the table. Where the table has none
-with all of the chosen values, they take the place of its own: `race --task last --entry NoPE --seed 20 21`.
+Each setting of a row is an option of its own name, which chooses among the runs of the table. Where
+the table has none with all of the chosen values, they take the place of its own: `race --task last
+--entry NoPE --seed 20 21`.
 """
 
 import argparse
@@ -21,7 +23,8 @@ TABLES = tomllib.loads((Path(__file__).parent / "tables.toml").read_text(encodin
 
 
 def table(name: str) -> dict:
-    """An entry of `tables.toml`, with what it does not say itself taken from the one that it is `like`.
+    """An entry of `tables.toml`, with what it does not say itself taken from the one that it is
+    `like`.
 
     >>> table("race_counting")["together"]
     'seed'
@@ -37,7 +40,9 @@ def named(place: str) -> object:
 
 
 def grids(entry: Mapping) -> list[dict[str, list[sweep.Value]]]:
-    """The values of each setting: a table's runs are the products of each of these; one that is written whole has none."""
+    """The values of each setting: a table's runs are the products of each of these; one that is
+    written whole has none.
+    """
     settings, changes = entry.get("settings", {}), entry.get("changes", [{}])
     if "from" in settings:
         settings, changes = {}, named(settings["from"])
@@ -52,7 +57,9 @@ def _values(value: sweep.Value | list | dict) -> list[sweep.Value]:
 
 
 def products(own: Sequence[Mapping], first: str | None = None) -> list[sweep.Setting]:
-    """All settings of some grids, each once; those with the same value of `first` stand together."""
+    """All settings of some grids, each once; those with the same value of `first` stand
+    together.
+    """
     cells = list(
         {tuple(cell.items()): cell for grid in own for cell in sweep.grid(**grid)}.values()
     )
@@ -61,7 +68,9 @@ def products(own: Sequence[Mapping], first: str | None = None) -> list[sweep.Set
 
 
 def asked(entry: Mapping, chosen: Mapping[str, list[sweep.Value]]) -> list[sweep.Setting]:
-    """The settings of a table that have the chosen values, or all with these values in place of its own."""
+    """The settings of a table that have the chosen values, or all with these values in place of its
+    own.
+    """
     own, first = grids(entry), entry.get("first")
     found = [
         cell for cell in products(own, first) if all(cell[name] in chosen[name] for name in chosen)
@@ -72,7 +81,9 @@ def asked(entry: Mapping, chosen: Mapping[str, list[sweep.Value]]) -> list[sweep
 
 
 def options(parser: argparse.ArgumentParser, own: Sequence[Mapping]) -> None:
-    """Give a command line an option for each setting of some grids, of the type that its values have there."""
+    """Give a command line an option for each setting of some grids, of the type that its values
+    have there.
+    """
     for name in own[0]:
         values = list(dict.fromkeys(value for grid in own for value in grid[name]))
         plain = len({type(value) for value in values}) == 1 and not isinstance(values[0], bool)

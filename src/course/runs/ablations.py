@@ -1,7 +1,8 @@
-"""Table 6 of Ye et al. (2025) in the race's decoders: heads, the norm of the heads and its gain, where lambda starts.
+"""Table 6 of Ye et al. (2025) in the race's decoders: heads, the norm of the heads and its gain,
+where lambda starts.
 
-Decisions, written down before the runs: the race's criterion, budget, seeds, margin and test; Holm's correction over
-the rows; each row against the one that differs in one thing (`AGAINST`).
+Decisions, written down before the runs: the race's criterion, budget, seeds, margin and test;
+Holm's correction over the rows; each row against the one that differs in one thing (`AGAINST`).
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,9 @@ class Normed(Block):
 
 
 def changed(**inner: object) -> Entry:
-    """Return an entry with differential attention, with these settings of `DifferentialAttention` changed."""
+    """Return an entry with differential attention, with these settings of `DifferentialAttention`
+    changed.
+    """
     return Entry(block=partial(Differential, inner=inner))
 
 
@@ -66,7 +69,9 @@ def table() -> pd.DataFrame:
 
 
 def judged(rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Each row against its own reference, as `comparison.compare` does, with the median steps to the criterion."""
+    """Each row against its own reference, as `comparison.compare` does, with the median steps to
+    the criterion.
+    """
     rows = table() if rows is None else rows
     found = comparison.compare(rows, against=AGAINST).set_index("entry")
     return found.assign(steps=rows.groupby("entry").steps.median()).loc[list(ROWS)]

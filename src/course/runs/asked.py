@@ -1,4 +1,6 @@
-"""A language model is asked to count: the paper's four tasks and three strategies; `data/counting_smollm2.csv`."""
+"""A language model is asked to count: the paper's four tasks and three strategies;
+`data/counting_smollm2.csv`.
+"""
 
 import functools
 import re
@@ -13,11 +15,12 @@ from helpers import compute, data, models
 from helpers.models import LanguageModel
 
 LENGTHS = (3, 5, 10, 50, 100)
-# tokens that an answer may have: for 100 items the steps in the form of the worked examples take about 360, and a string
-# that is written back 100
+# tokens that an answer may have: for 100 items the steps in the form of the worked examples take
+# about 360, and a string that is written back 100
 NEW = {"no CoT": 160, "CoT zero-shot": 400, "CoT few-shot": 400}
 NEW_BEGUN = 128
-BEGUN = "The final answer to your maths question is:"  # the answer line, begun for a model that does not write it
+# the answer line, begun for a model that does not write it
+BEGUN = "The final answer to your maths question is:"
 LINES = {
     "own": "the model writes the answer line",
     "begun": "the answer line is begun for the model",
@@ -29,10 +32,12 @@ GUESS = 100  # the baseline: whoever always says 100
 def write(
     model: LanguageModel, prompts: Sequence[str], new: int, begun: str = "", together: int = 3
 ) -> list[str]:
-    """What the model answers to each prompt, greedily, in at most `new` tokens: batches with a key-value cache.
+    """What the model answers to each prompt, greedily, in at most `new` tokens: batches with a
+    key-value cache.
 
-    Prompts are padded on the left, and a model with a chat template gets them as a user's turn. `begun` is put at the
-    beginning of each answer, and "…" at the end of one that was cut off: a number that is cut off is none.
+    Prompts are padded on the left, and a model with a chat template gets them as a user's turn.
+    `begun` is put at the beginning of each answer, and "…" at the end of one that was cut off: a
+    number that is cut off is none.
     """
     tokenizer, network = model.tokenizer, model.model
     chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
@@ -55,8 +60,9 @@ def write(
             ids = torch.tensor([[ends[0]] * (longest - len(row)) + row for row in part])
             seen = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in part])
             out = network.generate(
-                ids.to(network.device), attention_mask=seen.to(network.device), max_new_tokens=new, do_sample=False,
-                eos_token_id=ends, pad_token_id=ends[0], temperature=None, top_p=None, top_k=None,
+                ids.to(network.device), attention_mask=seen.to(network.device), max_new_tokens=new,
+                do_sample=False, eos_token_id=ends, pad_token_id=ends[0], temperature=None,
+                top_p=None, top_k=None,
             )  # fmt: skip
             for row in out[:, longest:].cpu():
                 whole = bool(torch.isin(row, torch.tensor(ends)).any())
@@ -76,10 +82,11 @@ def ask(
     lengths: Sequence[int] = LENGTHS,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """One question for each length: the right count, the parsed answer (missing where there is none) and the text.
+    """One question for each length: the right count, the parsed answer (missing where there is
+    none) and the text.
 
-    `cut` is true where the text was cut off before an answer. Where `line` is "begun" the answer line is begun for the
-    model, which has but to write the number.
+    `cut` is true where the text was cut off before an answer. Where `line` is "begun" the answer
+    line is begun for the model, which has but to write the number.
     """
     begun, new = ("", NEW[strategy]) if line == "own" else (BEGUN, NEW_BEGUN)
     samples = [counting.make(task, n, seed) for n in lengths]
@@ -94,7 +101,9 @@ def ask(
 
 
 def run(model: str, task: str, strategy: str, line: str, seed: int) -> sweep.Setting:
-    """One row of the table: what a model answered at each of `LENGTHS`, and what was cut off before an answer."""
+    """One row of the table: what a model answered at each of `LENGTHS`, and what was cut off before
+    an answer.
+    """
     found = ask(_loaded(model), task, strategy, line, seed=seed)
     answers = [None if pd.isna(answer) else int(answer) for answer in found.answer]
     cut = [int(each) for each in found.cut]
@@ -113,7 +122,9 @@ def _loaded(name: str) -> LanguageModel:
 
 
 def long(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with a row for each answer: task, strategy, length, seed, the right count, the answer, its error, cut."""
+    """The table with a row for each answer: task, strategy, length, seed, the right count, the
+    answer, its error, cut.
+    """
     rows = []
     for row in table.to_dict("records"):
         for n in LENGTHS:
@@ -140,9 +151,11 @@ def questions(
 
 
 def asked_of(model: LanguageModel | None = None) -> pd.DataFrame:
-    """The answers of a model as `long` gives them: the committed table's for the embedded model, which None stands for.
+    """The answers of a model as `long` gives them: the committed table's for the embedded model,
+    which None stands for.
 
-    Another model is asked each task without examples, with its own answer line and with one that is begun for it.
+    Another model is asked each task without examples, with its own answer line and with one that is
+    begun for it.
     """
     if model is None or model.name == models.DEFAULT:
         return long(data.table("counting_smollm2"))
@@ -153,7 +166,9 @@ def asked_of(model: LanguageModel | None = None) -> pd.DataFrame:
 
 
 def from_examples(answers: pd.DataFrame) -> tuple[int, int]:
-    """Of the numbers given after worked examples, those that are the answer of one of the examples, and all of them."""
+    """Of the numbers given after worked examples, those that are the answer of one of the examples,
+    and all of them.
+    """
     given = answers[answers.strategy == "CoT few-shot"].dropna(subset="answer")
     shown = {
         task: {int(x) for x in re.findall(rf"{BEGUN} (\d+)", text)}
@@ -163,7 +178,9 @@ def from_examples(answers: pd.DataFrame) -> tuple[int, int]:
 
 
 def without_examples(answers: pd.DataFrame) -> tuple[int, int, int]:
-    """Of the numbers given without worked examples: the string written back, multiples of ten, and all of them."""
+    """Of the numbers given without worked examples: the string written back, multiples of ten, and
+    all of them.
+    """
     given = answers[answers.strategy != "CoT few-shot"].dropna(subset="answer")
     strings = [
         counting.make(row.task, row.length, int(row.seed)).sequence for row in given.itertuples()

@@ -1,4 +1,6 @@
-"""The race's table and its statistics: entries compared seed by seed, and verdicts by the protocol's rules."""
+"""The race's table and its statistics: entries compared seed by seed, and verdicts by the
+protocol's rules.
+"""
 
 import hashlib
 import math
@@ -32,12 +34,16 @@ from helpers import data, require, style
 
 
 def table() -> pd.DataFrame:
-    """The runs of `data/race.csv`, with the mean score and the mean log odds at the longer lengths."""
+    """The runs of `data/race.csv`, with the mean score and the mean log odds at the longer
+    lengths.
+    """
     return with_longer(data.table("race"))
 
 
 def own_entries(folder: str | Path = ".") -> pd.DataFrame | None:
-    """Rows of `race.enter` that were kept as `my-*.json` in a folder, for the pictures; None where there are none."""
+    """Rows of `race.enter` that were kept as `my-*.json` in a folder, for the pictures; None where
+    there are none.
+    """
     found = [
         pd.read_json(path)
         for path in sorted(Path(folder).glob("my-*.json"))
@@ -47,7 +53,8 @@ def own_entries(folder: str | Path = ".") -> pd.DataFrame | None:
 
 
 def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
-    """With columns `longer` and `odds`: the mean score, and the mean log odds of a right answer, beyond the trained length.
+    """With columns `longer` and `odds`: the mean score, and the mean log odds of a right answer,
+    beyond the trained length.
 
     Log odds of k right of n: log((k + 1/2) / (n - k + 1/2)), finite where all are right.
     """
@@ -75,7 +82,8 @@ def verdict(gap: Sequence[float], p: float, room: float = math.inf) -> str:
     Args:
         room: how far the reference is from an entry that makes no mistake.
 
-    >>> verdict([2.0, 2.1, 1.9], 0.01), verdict([0.1, 0.0, 0.1], 0.5), verdict([3.0, -2.0, 1.0], 0.9)
+    >>> runs = [2.0, 2.1, 1.9], [0.1, 0.0, 0.1], [3.0, -2.0, 1.0]
+    >>> tuple(map(verdict, runs, (0.01, 0.5, 0.9)))
     ('better', 'equal within 1.25', 'not told apart')
     >>> verdict([0.1, 0.0, 0.1], 0.5, room=0.1)
     'no room'
@@ -97,7 +105,8 @@ def able(rows: pd.DataFrame) -> pd.Series:
 def compare(
     rows: pd.DataFrame, column: str = "odds", against: str | Mapping[str, str] | None = BASELINE
 ) -> pd.DataFrame:
-    """Every entry against one, task by task, paired over the seeds that learned with both; Holm's correction in a task.
+    """Every entry against one, task by task, paired over the seeds that learned with both; Holm's
+    correction in a task.
 
     Args:
         rows: as `table` gives them.
@@ -105,8 +114,10 @@ def compare(
         against: an entry, a mapping from each entry to its own, or None for the reference of each.
 
     Returns:
-        a row for each entry and task: seeds that learned and seeds in all; mean, low, high (95 % interval) of those that
-        learned, in the share right; gap of the column and its own 90 % interval, which the rule for "equal" asks; p
+        a row for each entry and task: seeds that learned and seeds in all; mean, low, high (95 %
+            interval) of those that
+        learned, in the share right; gap of the column and its own 90 % interval, which the rule for
+        "equal" asks; p
         (corrected); verdict, one of `VERDICTS`, or "baseline", "control" or "outside".
 
     Raises:
@@ -188,14 +199,20 @@ def _interval(names: str, values: Sequence[float], confidence: float = 0.95) -> 
 
 
 def successes(rows: pd.DataFrame) -> pd.DataFrame:
-    """For each remedy and task the two questions: is it right there, and is it better than what it is made of?
+    """For each remedy and task the two questions: is it right there, and is it better than what it
+    is made of?
 
     Returns:
-        a row for each entry and task that was run: verdict against RoPE (rope) and against the decoder without the one
-        ingredient (verdict); share right at the longest length with its 95 % interval (right, low, high), and the best
-        head's; kept: learned and right in `KEPT`; success: kept by attention that keeps to the answer, which is known
-        for the tasks of `LOOKED` alone; to: the longest length kept (`reach`); opens: a success that is better than the
-        decoder without the ingredient, or keeps the task to a longer length. A page asks it of one table many times: it is
+        a row for each entry and task that was run: verdict against RoPE (rope) and against the
+            decoder without the one
+        ingredient (verdict); share right at the longest length with its 95 % interval (right, low,
+        high), and the best
+        head's; kept: learned and right in `KEPT`; success: kept by attention that keeps to the
+        answer, which is known
+        for the tasks of `LOOKED` alone; to: the longest length kept (`reach`); opens: a success
+        that is better than the
+        decoder without the ingredient, or keeps the task to a longer length. A page asks it of one
+            table many times: it is
         answered once.
     """
     key = (*rows.columns, hashlib.sha256(pd.util.hash_pandas_object(rows).to_numpy()).digest())
@@ -237,10 +254,11 @@ def _further() -> pd.DataFrame:
 
 
 def reach(rows: pd.DataFrame, entry: str, task: str) -> int:
-    """Return the longest tested length up to which the runs that learned are right in `KEPT` of the answers, on average.
+    """Return the longest tested length up to which the runs that learned are right in `KEPT` of the
+    answers, on average.
 
-    Lengths beyond the longest of `LENGTHS` come from `data/race_far.csv`, for the entries that it has. 0 means that an entry
-    is not right even at the trained length.
+    Lengths beyond the longest of `LENGTHS` come from `data/race_far.csv`, for the entries that it
+    has. 0 means that an entry is not right even at the trained length.
     """
     reached = 0
     for table, lengths in ((rows, LENGTHS), (_further(), FAR)):
@@ -253,7 +271,8 @@ def reach(rows: pd.DataFrame, entry: str, task: str) -> int:
 
 
 def stays(values: Sequence[float]) -> str:
-    """Whether runs stay right, by the protocol: in the mean and at the low end of its 95 % interval, or in the mean alone.
+    """Whether runs stay right, by the protocol: in the mean and at the low end of its 95 %
+    interval, or in the mean alone.
 
     >>> stays([0.99, 1.0, 0.98]), stays([0.8, 1.0, 0.95]), stays([0.5, 0.9])
     ('stays right', 'at the bound', 'falls')
@@ -263,16 +282,22 @@ def stays(values: Sequence[float]) -> str:
 
 
 def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
-    """Summarise the cells of `data/race_plateau.csv` at a learning rate: right at the first touch, and after all steps.
+    """Summarise the cells of `data/race_plateau.csv` at a learning rate: right at the first touch,
+    and after all steps.
 
-    Both stops are told of one population, the runs that touched the criterion. A run that never learned says nothing of
-    what a design keeps, and would make a cell that only rises look as if it fell.
+    Both stops are told of one population, the runs that touched the criterion. A run that never
+    learned says nothing of what a design keeps, and would make a cell that only rises look as if it
+    fell.
 
     Returns:
-        by task and entry: runs, how many touched the criterion (learned) and after how many steps on average; price, the
-        mean steps with all of the budget for a run that has not; state: "plateau", "still rising" or "not told", at the
-        trained length and at the longest of `LENGTHS`, by the last two thirds of the steps; stays: `stays` after all
-        steps, at the longest length that was asked; first_n and score_n of the runs that learned, none where not all of
+        by task and entry: runs, how many touched the criterion (learned) and after how many steps
+            on average; price, the
+        mean steps with all of the budget for a run that has not; state: "plateau", "still rising"
+        or "not told", at the
+        trained length and at the longest of `LENGTHS`, by the last two thirds of the steps; stays:
+        `stays` after all
+        steps, at the longest length that was asked; first_n and score_n of the runs that learned,
+        none where not all of
         these were asked: means.
 
     >>> plateaus().loc[("recall", "NoPE, stick-breaking"), ["runs", "learned"]].tolist()
@@ -297,7 +322,9 @@ def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
 
 
 def _state(runs: pd.DataFrame) -> str:
-    """Whether right answers still rise over the last two thirds of the steps, at the trained length or beyond."""
+    """Whether right answers still rise over the last two thirds of the steps, at the trained length
+    or beyond.
+    """
     moves = [
         (runs[f"{at}_5"] + runs[f"{at}_6"] - runs[f"{at}_3"] - runs[f"{at}_4"]) / 2
         for at in ("inside", "out")
@@ -317,11 +344,14 @@ def all_kept(rows: pd.DataFrame, tasks: Sequence[str] = LOOKED) -> list[str]:
 
 
 def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """The two noises of the differential entries at retrieval, in layer 1, whose first map looks at the answer most in all.
+    """The two noises of the differential entries at retrieval, in layer 1, whose first map looks at
+    the answer most in all.
 
     Returns:
-        a row an entry that learned: the layer; cosine, what it needs, the share of heads and questions that have it, what
-        the subtraction multiplies by: the noise (left), the answer, and signal over noise (gain) with its 95 % interval
+        a row an entry that learned: the layer; cosine, what it needs, the share of heads and
+            questions that have it, what
+        the subtraction multiplies by: the noise (left), the answer, and signal over noise (gain)
+            with its 95 % interval
         over seeds (low, high): means over seeds.
     """
     rows = table() if rows is None else rows
@@ -341,9 +371,11 @@ def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
 def rank_correlation(
     rows: pd.DataFrame, task: str = "retrieval", share: str = "answer", without: Sequence[str] = ()
 ) -> tuple[float, float]:
-    """Spearman's, over the remedies, of a share ("answer" or "noise") and the score at the longest length; and its p value.
+    """Spearman's, over the remedies, of a share ("answer" or "noise") and the score at the longest
+    length; and its p value.
 
-    The p value takes the entries for independent, and most of them are changes of one baseline: it is too small.
+    The p value takes the entries for independent, and most of them are changes of one baseline: it
+    is too small.
 
     Raises:
         ValueError: share is neither of the two.
@@ -356,7 +388,9 @@ def rank_correlation(
 
 
 def _looked_at(rows: pd.DataFrame, task: str, share: str) -> pd.DataFrame:
-    """The runs of remedies that learned a task: entry, a share of the attention, and right at the longest length."""
+    """The runs of remedies that learned a task: entry, a share of the attention, and right at the
+    longest length.
+    """
     here = rows[(rows.task == task) & rows.entry.isin(REMEDIES) & (rows.learned == 1)]
     return here[["entry", f"{share}_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].set_axis(
         ["entry", "share", "right"], axis=1
@@ -366,9 +400,11 @@ def _looked_at(rows: pd.DataFrame, task: str, share: str) -> pd.DataFrame:
 def shuffled_correlations(
     rows: pd.DataFrame, task: str = "retrieval", share: str = "answer", draws: int = 200
 ) -> tuple[float, float]:
-    """Return the median and the 95% quantile of `rank_correlation` where runs are shuffled over the remedies.
+    """Return the median and the 95% quantile of `rank_correlation` where runs are shuffled over the
+    remedies.
 
-    In such groups no remedy differs from another. Whatever correlation their means have is one of runs.
+    In such groups no remedy differs from another. Whatever correlation their means have is one of
+    runs.
     """
     runs, generator, found = _looked_at(rows, task, share), np.random.default_rng(0), []
     for _ in range(draws):
@@ -384,7 +420,9 @@ def shuffled_correlations(
 def correlation_of_runs(
     rows: pd.DataFrame, task: str = "retrieval", share: str = "answer"
 ) -> tuple[float, float, float]:
-    """Return the rank correlation over the seeds of one remedy: the mean over remedies, with its 95% interval."""
+    """Return the rank correlation over the seeds of one remedy: the mean over remedies, with its
+    95% interval.
+    """
     runs = _looked_at(rows, task, share).groupby("entry").filter(lambda part: len(part) >= 5)
     each = [
         significance.rank_correlation(part.share, part.right)[0]
@@ -401,7 +439,9 @@ def learned(rows: pd.DataFrame, task: str) -> pd.DataFrame:
 
 
 def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
-    """How the shares go with accuracy at the longest length: on the answer, without the two best entries, on noise."""
+    """How the shares go with accuracy at the longest length: on the answer, without the two best
+    entries, on noise.
+    """
     best = learned(rows, task).groupby("entry")[f"score_{LENGTHS[-1]}"]
     two = best.mean().nlargest(2).index
     found = {
@@ -415,7 +455,9 @@ def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
 
 
 def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
-    """For each hypothesis and task: "holds" with the entries that open it, "does not hold here", or "not decided"."""
+    """For each hypothesis and task: "holds" with the entries that open it, "does not hold here", or
+    "not decided".
+    """
     won = successes(rows).set_index(["task", "entry"])
     tasks = [task for task in LOOKED if task in set(rows.task)]
     return {
@@ -443,7 +485,8 @@ def _held(won: pd.DataFrame, task: str, names: list[str]) -> str:
 
 
 def all_positions_seen(rows: pd.DataFrame) -> pd.DataFrame:
-    """Retrieval of decoders trained to 16 pairs and to 128: what is left when all positions have been seen.
+    """Retrieval of decoders trained to 16 pairs and to 128: what is left when all positions have
+    been seen.
 
     Returns:
         by entry: right at 128 and the best head's share there, trained to 16 and to 128.

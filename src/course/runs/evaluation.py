@@ -1,4 +1,6 @@
-"""What the race measures of a trained decoder: right answers, attention, outliers, rank and distance."""
+"""What the race measures of a trained decoder: right answers, attention, outliers, rank and
+distance.
+"""
 
 from collections.abc import Iterator
 
@@ -23,9 +25,11 @@ def score(model: Decoder, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) 
 def _shares(
     model: Decoder, task: str, ids: Tensor, targets: Tensor
 ) -> Iterator[Float[Tensor, "2 questions h"]]:
-    """For each layer the shares of the attention on answer and on noise, |weight| over the row's sum of |weights|.
+    """For each layer the shares of the attention on answer and on noise, |weight| over the row's
+    sum of |weights|.
 
-    Signed maps make the normalisation necessary; it hides how much a row that sums to less than 1 leaves out.
+    Signed maps make the normalisation necessary; it hides how much a row that sums to less than 1
+    leaves out.
     """
     roles_of, asked = torch.stack(roles(task, ids, targets)), targets != UNASKED
     maps = model.attention(ids).abs()
@@ -39,7 +43,9 @@ def _shares(
 def masses(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> tuple[float, float]:
-    """Shares of the attention on answer and on noise: mean over questions and heads, in the layer that gives the answer most."""
+    """Shares of the attention on answer and on noise: mean over questions and heads, in the layer
+    that gives the answer most.
+    """
     return tuple(max(layer.mean((1, 2)).tolist() for layer in _shares(model, task, ids, targets)))
 
 
@@ -47,10 +53,12 @@ def masses(
 def best_heads(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> tuple[float, ...]:
-    """The answer's share, as in `masses`, in the head that gives it most, question by question: heads may share them out.
+    """The answer's share, as in `masses`, in the head that gives it most, question by question:
+    heads may share them out.
 
     Returns:
-        mean over questions, share of the questions with a head above `SHARP`, and the largest mean of one head for all
+        mean over questions, share of the questions with a head above `SHARP`, and the largest mean
+        of one head for all
         questions, in the layer where the first of them is largest.
     """
     found = []
@@ -66,14 +74,20 @@ def best_heads(
 def two_noises(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> dict[str, float]:
-    """Do the noises a and b of a differential layer's two maps agree, and does subtracting help? Of all heads of a layer.
+    """Do the noises a and b of a differential layer's two maps agree, and does subtracting help?
 
-    With noises of any sizes |a - lambda b| is below |a| where their cosine is above (|b| / |a|) lambda / 2.
+    Of all heads of a layer.
+
+    With noises of any sizes |a - lambda b| is below |a| where their cosine is above (|b| / |a|)
+    lambda / 2.
 
     Returns:
-        for each layer: the mean cosine, what it must be above (`needed`), the share of heads and questions where it is
-        (`agree`), the mean of |a - lambda b| over the mean of |a| (`left`), by what signal over noise is multiplied, the
-        signal being the mean weight on the answer (`gain`), and that weight in the first map (`signal`).
+        for each layer: the mean cosine, what it must be above (`needed`), the share of heads and
+            questions where it is
+        (`agree`), the mean of |a - lambda b| over the mean of |a| (`left`), by what signal over
+        noise is multiplied, the
+        signal being the mean weight on the answer (`gain`), and that weight in the first map
+        (`signal`).
     """
     answer, keys = roles(task, ids, targets)
     noise = keys.any(-1)  # where a question has noise
@@ -112,15 +126,20 @@ NOISE_READERS = ("weights", "output", "varying")
 def noise_readers(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"], layer: int = 1
 ) -> dict[str, float]:
-    """By what subtracting the second map multiplies signal over noise, read in the weights and in a head's output.
+    """By what subtracting the second map multiplies signal over noise, read in the weights and in a
+    head's output.
 
-    The norm of the weights is what values feel that are independent of each other. A head adds up weight times value,
-    and tokens that are alike have alike values, so that their noise may cancel in the sum.
+    The norm of the weights is what values feel that are independent of each other. A head adds up
+    weight times value, and tokens that are alike have alike values, so that their noise may cancel
+    in the sum.
 
     Returns:
-        "weights": as `gain` of `two_noises`. "output": signal and noise are the norms of the answer's and of the noise's
-        part of the head's output (before its norm), the mean over questions and heads. "varying": the same, with the
-        noise's part taken less its mean over questions, which is the same for every question and could be learned away.
+        "weights": as `gain` of `two_noises`. "output": signal and noise are the norms of the
+        answer's and of the noise's
+        part of the head's output (before its norm), the mean over questions and heads. "varying":
+        the same, with the
+        noise's part taken less its mean over questions, which is the same for every question and
+        could be learned away.
     """
     answer, keys = roles(task, ids, targets)
     noise = keys.any(-1)
@@ -156,7 +175,9 @@ def noise_readers(
 
 @torch.no_grad()
 def quantisation_error(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
-    """Relative change of the logits when all that enters a linear layer is rounded to `BITS` bits."""
+    """Relative change of the logits when all that enters a linear layer is rounded to `BITS`
+    bits.
+    """
     exact = model(ids)
     with few_bits((each for each in model.modules() if isinstance(each, nn.Linear)), BITS):
         rough = model(ids)
@@ -173,7 +194,9 @@ def effective_rank(states: Float[Tensor, "b n d"]) -> float:
 
 @torch.no_grad()
 def last_token_distance(model: Decoder, entry: Entry, task: str, n: int, seed: int) -> float:
-    """L1 distance of the last states of n tokens and of n + 1, the last one repeated: mean of 32 strings."""
+    """L1 distance of the last states of n tokens and of n + 1, the last one repeated: mean of 32
+    strings.
+    """
     ids, _ = TASKS[task](n, 32)(torch.Generator().manual_seed(seed))
     ids = ids[:, :n] if task == "retrieval" else ids[:, : n + 1]  # without the question
     pair = ids, torch.cat([ids, ids[:, -1:]], 1)
@@ -203,7 +226,9 @@ def tests_of(entry: Entry, task: str, seed: int) -> dict[int, Batch]:
 
 
 def look(model: Decoder, entry: Entry, task: str, seed: int) -> dict[str, float | None]:
-    """What the table says of a trained model: scores, and where attention is looked at all the rest."""
+    """What the table says of a trained model: scores, and where attention is looked at all the
+    rest.
+    """
     tests = tests_of(entry, task, seed)
     found: dict[str, float | None] = {"parameters": sum(p.numel() for p in model.parameters())}
     found |= {f"score_{n}": score(model, *test) for n, test in tests.items()}

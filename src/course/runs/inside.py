@@ -1,5 +1,7 @@
-"""Counting within the lengths of training: what fails where nothing is new? The runs behind `data/counting_inside.csv`,
-`counting_edge.csv`, `counting_asked.csv`, `counting_written.csv` and `counting_symbols.csv`.
+"""Counting within the lengths of training: what fails where nothing is new?
+
+The runs behind `data/counting_inside.csv`, `counting_edge.csv`, `counting_asked.csv`,
+`counting_written.csv` and `counting_symbols.csv`.
 """
 
 import copy
@@ -31,7 +33,8 @@ def task(
 def read(
     model: Decoder, drawn: RunningCount, seed: int = 10**6
 ) -> tuple[Bool[Tensor, "b n"], Float[Tensor, "b n"]]:
-    """Fresh strings, every place: whether the answer is right, and the logit of the right answer minus the next largest.
+    """Fresh strings, every place: whether the answer is right, and the logit of the right answer
+    minus the next largest.
 
     Places that are not asked about count as right and have margin NaN.
     """
@@ -52,10 +55,12 @@ def read(
 def separation(
     known: Float[Tensor, "m d"], rounded: Float[Tensor, "m d"], labels: Int[Tensor, " m"]
 ) -> dict[str, float]:
-    """How far the states of neighbouring counts are apart, in the upper half of the counts, relative to a state's size.
+    """How far the states of neighbouring counts are apart, in the upper half of the counts,
+    relative to a state's size.
 
     Returns:
-        "gap": distance of the mean states of c and c + 1; "spread": deviation of the states along it, over the gap;
+        "gap": distance of the mean states of c and c + 1; "spread": deviation of the states along
+        it, over the gap;
         "rounding": the same of what bf16 changes in them. Medians over c.
     """
     size, rows = float(known.norm(dim=1).mean()), []
@@ -75,7 +80,9 @@ def separation(
 
 
 def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder on strings of up to `longest` letters; look at it within these lengths, and just beyond."""
+    """Train one decoder on strings of up to `longest` letters; look at it within these lengths, and
+    just beyond.
+    """
     drawn = task(longest)
     torch.manual_seed(seed)
     model = Decoder(len(drawn.vocabulary), width, 4, 2, encoding=encoding)
@@ -130,13 +137,16 @@ def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep
     }
 
 
-# The edge, the supervision, the width -----------------------------------------------------------------------
+# The edge, the supervision, the width
+# -----------------------------------------------------------------------
 
 BEFORE = (0, 1, 2, 4, 8, 16)  # letters before the longest string, at which the edge is tested
 
 
 def edge_run(encoding: str, longest: int, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder as `run` does, with any number of steps; how often it is right at the last places."""
+    """Train one decoder as `run` does, with any number of steps; how often it is right at the last
+    places.
+    """
     drawn = task(longest)
     torch.manual_seed(seed)
     model = Decoder(len(drawn.vocabulary), 64, 4, 2, encoding=encoding)
@@ -151,7 +161,9 @@ ASKED = ("every letter", "the end")
 
 
 def asked_run(encoding: str, asked: str, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder on strings of 1 to `LONGEST` letters that is asked after every letter, or at the end alone."""
+    """Train one decoder on strings of 1 to `LONGEST` letters that is asked after every letter, or
+    at the end alone.
+    """
     ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
     model = trained.decoder("counting", trained.COUNTING, encoding, 1e4, 0, seed)
     drawn = trained.COUNTING if asked == "every letter" else ends
@@ -167,7 +179,9 @@ WRITES = "every letter, and reads its answers"
 
 
 def written(ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> Batch:
-    """A batch of `RunningCount` with the count behind each letter but the last: `<s> y 1 x 1 y`, asked at the letters."""
+    """A batch of `RunningCount` with the count behind each letter but the last: `<s> y 1 x 1 y`,
+    asked at the letters.
+    """
     read = torch.stack([ids[:, 1:], targets[:, 1:]], 2).flatten(1)[:, :-1]
     asked = torch.stack(
         [targets[:, 1:], torch.full_like(targets[:, 1:], training.UNASKED)], 2
@@ -177,7 +191,9 @@ def written(ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> Batch:
 
 @torch.no_grad()
 def writes(model: Decoder, ids: Int[Tensor, "b n"]) -> Int[Tensor, " b"]:
-    """The token for the last letter, where the decoder is given the letters and reads its own answers behind them."""
+    """The token for the last letter, where the decoder is given the letters and reads its own
+    answers behind them.
+    """
     text = ids[:, :1]
     for letter in ids[:, 1:].T:
         text = torch.cat([text, letter[:, None]], 1)
@@ -187,7 +203,9 @@ def writes(model: Decoder, ids: Int[Tensor, "b n"]) -> Int[Tensor, " b"]:
 
 
 def written_run(encoding: str, window: int, asked: str, steps: int, seed: int) -> sweep.Setting:
-    """Train one counter that is asked at the end, after every letter, or writes its running count; test it far beyond."""
+    """Train one counter that is asked at the end, after every letter, or writes its running count;
+    test it far beyond.
+    """
     ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
     ways = {
         "the end": ends,
@@ -230,10 +248,13 @@ LETTERS, MOST = (
 
 
 def histograms(symbols: int, size: int = trained.BATCH) -> Callable[[torch.Generator], Batch]:
-    """How often has this symbol come so far? Asked at every place of `LETTERS` symbols, up to a count of `MOST`.
+    """How often has this symbol come so far?
 
-    A string's symbols have unequal shares, exp(2 z) with z normal, so that large counts come with every vocabulary.
-    Tokens: 0 begins the string, 1 to `symbols` are the symbols, then come the counts 1 to `MOST`.
+    Asked at every place of `LETTERS` symbols, up to a count of `MOST`.
+
+    A string's symbols have unequal shares, exp(2 z) with z normal, so that large counts come with
+    every vocabulary. Tokens: 0 begins the string, 1 to `symbols` are the symbols, then come the
+    counts 1 to `MOST`.
     """
 
     def drawn(generator: torch.Generator) -> Batch:
@@ -250,7 +271,9 @@ def histograms(symbols: int, size: int = trained.BATCH) -> Callable[[torch.Gener
 
 
 def symbols_run(symbols: int, width: int, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder without positions to count each of several symbols; how often it is right, by count."""
+    """Train one decoder without positions to count each of several symbols; how often it is right,
+    by count.
+    """
     drawn = histograms(symbols)
     often = drawn(torch.Generator().manual_seed(10**7))[1]
     for part in range(1, 16):

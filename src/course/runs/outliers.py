@@ -1,4 +1,6 @@
-"""Outliers, and activations in few bits: what enters a model's linear layers, rounded with one scale a tensor."""
+"""Outliers, and activations in few bits: what enters a model's linear layers, rounded with one
+scale a tensor.
+"""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,7 +23,9 @@ def rounded(x: Tensor, bits: int) -> Tensor:
 
 @contextmanager
 def few_bits(layers: Iterable[nn.Module], bits: int, spare_first: bool = False) -> Iterator[None]:
-    """All that enters these layers is `rounded`, or all but the first token of each sequence, which then sets no scale."""
+    """All that enters these layers is `rounded`, or all but the first token of each sequence, which
+    then sets no scale.
+    """
 
     def change(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor]:
         x = inputs[0]

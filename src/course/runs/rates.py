@@ -1,7 +1,7 @@
 """The benchmark at three learning rates: what each cell says at each rate, and at its best one.
 
-The rules stand in `protocol.py` (RATES), written down before the runs. The best rate of a cell is chosen on the trained
-length only, so that the scores at longer lengths stay a test.
+The rules stand in `protocol.py` (RATES), written down before the runs. The best rate of a cell is
+chosen on the trained length only, so that the scores at longer lengths stay a test.
 """
 
 import math
@@ -17,18 +17,22 @@ LONGEST = f"score_{LENGTHS[-1]}"
 
 
 def by_rate() -> pd.DataFrame:
-    """Return the cells of `data/race_plateau.csv`, by task, entry and rate, with the columns of `comparison.plateaus`."""
+    """Return the cells of `data/race_plateau.csv`, by task, entry and rate, with the columns of
+    `comparison.plateaus`.
+    """
     rates = sorted(data.table("race_plateau").rate.unique())
     cells = pd.concat({rate: comparison.plateaus(rate) for rate in rates}, names=["rate"])
     return cells.reorder_levels(["task", "entry", "rate"]).sort_index()
 
 
 def best(cells: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return each task's and entry's cell at its best rate, with the columns `rate` and `rates` (how many were run).
+    """Return each task's and entry's cell at its best rate, with the columns `rate` and `rates`
+    (how many were run).
 
-    The best rate has the largest fraction of runs that learned, then the fewest steps to the first touch, where a run
-    that has not learned counts all of its steps. A cell with fewer than `ENOUGH_RATES` rates of `ENOUGH_SEEDS` seeds is
-    left out: what is said of it holds at one learning rate.
+    The best rate has the largest fraction of runs that learned, then the fewest steps to the first
+    touch, where a run that has not learned counts all of its steps. A cell with fewer than
+    `ENOUGH_RATES` rates of `ENOUGH_SEEDS` seeds is left out: what is said of it holds at one
+    learning rate.
 
     Args:
         cells: as `by_rate` gives them.
@@ -42,10 +46,12 @@ def best(cells: pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def learns(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
-    """Say whether an entry learns a task, by the protocol: at its best rate, at none of all rates, or not known.
+    """Say whether an entry learns a task, by the protocol: at its best rate, at none of all rates,
+    or not known.
 
     Returns:
-        "learns", "does not learn" (all of `RATES` were run), or "not learned at" with the rates that were run.
+        "learns", "does not learn" (all of `RATES` were run), or "not learned at" with the rates
+        that were run.
     """
     cells = by_rate() if cells is None else cells
     here = cells.loc[(task, entry)]
@@ -57,10 +63,12 @@ def learns(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
 
 
 def order(task: str, entry: str, other: str, cells: pd.DataFrame | None = None) -> str:
-    """Say whether an entry is more often right at the longest length than another, at each rate that both ran.
+    """Say whether an entry is more often right at the longest length than another, at each rate
+    that both ran.
 
     Returns:
-        "stands at every rate", "hangs on the rate", or "not told apart", by the protocol; "not run" without two rates.
+        "stands at every rate", "hangs on the rate", or "not told apart", by the protocol; "not run"
+        without two rates.
     """
     cells = by_rate() if cells is None else cells
     right = cells[LONGEST].sort_index()
@@ -74,7 +82,9 @@ def order(task: str, entry: str, other: str, cells: pd.DataFrame | None = None) 
 
 
 def goes_far(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
-    """Say whether an entry is right in `KEPT` at the longest length at its best rate: "yes", "no", or at which stop only."""
+    """Say whether an entry is right in `KEPT` at the longest length at its best rate: "yes", "no",
+    or at which stop only.
+    """
     cell = best(cells).loc[(task, entry)]
     touch, end = (bool(cell[f"{when}_{LENGTHS[-1]}"] >= KEPT) for when in ("first", "score"))
     if touch == end:
@@ -83,10 +93,12 @@ def goes_far(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
 
 
 def price() -> pd.DataFrame:
-    """Return what it takes to learn retrieval with so many pairs, at each rate and at the better one.
+    """Return what it takes to learn retrieval with so many pairs, at each rate and at the better
+    one.
 
     Returns:
-        by entry and trained length (128 pairs from `data/race_seen.csv`, too): at each rate "steps at" (the mean of the runs that learned, none without one) and
+        by entry and trained length (128 pairs from `data/race_seen.csv`, too): at each rate "steps
+        at" (the mean of the runs that learned, none without one) and
         "learned at" ("2 of 3"); rate, the better one by the rule of `best`, none where one was
         run; used, the one that steps and learned are of.
     """

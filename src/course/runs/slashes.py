@@ -1,5 +1,5 @@
-"""A slash learned from nothing: decoders of one layer that copy, the runs behind `data/slash_emergence.csv` and
-`data/slash_common.csv`.
+"""A slash learned from nothing: decoders of one layer that copy, the runs behind
+`data/slash_emergence.csv` and `data/slash_common.csv`.
 """
 
 from functools import partial
@@ -24,7 +24,8 @@ QUARTERS = {
 SPECTRA = ("RoPE", "0.75-RoPE", "0.25-RoPE", *QUARTERS, "NoPE")
 # where one vector is added before training: to all embeddings, or to the layer norm's bias
 PARTS = ("embeddings", "norm")
-SHORT_BASE = 100.0  # with it the slowest quarter turns by one radian over the task's 32 tokens, with 10,000 by 0.03
+# with it the slowest quarter turns by one radian over the task's 32 tokens, with 10,000 by 0.03
+SHORT_BASE = 100.0
 
 
 def band(number: int, pairs: int) -> list[int]:
@@ -49,8 +50,8 @@ def copying(
 ) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
     """Tokens, and as targets the token `offset` places back.
 
-    "skewed" tokens are drawn with weights 1/rank from the half of the vocabulary that training sees, "uniform" ones
-    with equal weights from it, "unseen" ones from the other half.
+    "skewed" tokens are drawn with weights 1/rank from the half of the vocabulary that training
+    sees, "uniform" ones with equal weights from it, "unseen" ones from the other half.
     """
     seen = TASK["seen"]
     if kind == "skewed":
@@ -67,7 +68,9 @@ def copying(
 
 
 def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) -> Decoder:
-    """A decoder of one layer and two heads with one of the `SPECTRA`; all embeddings share `shared_vector`."""
+    """A decoder of one layer and two heads with one of the `SPECTRA`; all embeddings share
+    `shared_vector`.
+    """
     require.choice("spectrum", spectrum, SPECTRA)
     torch.manual_seed(seed)
     share = float(spectrum.split("-")[0]) if spectrum[0] == "0" else 1.0
@@ -86,7 +89,9 @@ def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) ->
 
 
 def shared_vector(seed: int, strength: float) -> Float[Tensor, " d"]:
-    """`strength` times a Gaussian vector: at 1 it is as long as what tells the tokens of `shallow` apart."""
+    """`strength` times a Gaussian vector: at 1 it is as long as what tells the tokens of `shallow`
+    apart.
+    """
     return strength * torch.randn(64, generator=torch.Generator().manual_seed(1000 + seed))
 
 
@@ -115,7 +120,8 @@ def projected(decoder: Decoder, head: int, kind: str) -> dict[str, Float[Tensor,
 
 
 def in_common(x: Float[Tensor, "n d"]) -> float:
-    """The share of the squared lengths that is one vector, the mean: 1 where all are equal, 0 where they cancel.
+    """The share of the squared lengths that is one vector, the mean: 1 where all are equal, 0 where
+    they cancel.
 
     >>> in_common(torch.tensor([[1.0, 1.0], [1.0, -1.0]]))
     0.5
@@ -161,9 +167,11 @@ def emergence(
 def common(
     part: str, strength: float, spectrum: str, offset: int, seed: int, steps: int
 ) -> dict[str, float]:
-    """Train one shallow decoder with a vector of some strength in one of the `PARTS`; its attention on tokens never seen.
+    """Train one shallow decoder with a vector of some strength in one of the `PARTS`; its attention
+    on tokens never seen.
 
-    "without" is after the vector is taken away again: from the embeddings of these tokens, or from the layer norm.
+    "without" is after the vector is taken away again: from the embeddings of these tokens, or from
+    the layer norm.
     """
     require.choice("part", part, PARTS)
     decoder, vector = (

@@ -1,9 +1,9 @@
 """Runs over a table of settings: one row a run, appended whole or not at all, never run twice.
 
-The results are a CSV file whose head (lines that begin with `# `) states the commands that made it, their
-seeds, versions, machines and times. A run that was killed is started again by the same call: rows that are
-there stay, and the table ends the same. Budgets belong into the settings, in steps or epochs; every row
-also says how many seconds it took.
+The results are a CSV file whose head (lines that begin with `# `) states the commands that made it,
+their seeds, versions, machines and times. A run that was killed is started again by the same call:
+rows that are there stay, and the table ends the same. Budgets belong into the settings, in steps or
+epochs; every row also says how many seconds it took.
 """
 
 import contextlib
@@ -86,31 +86,35 @@ def run(
     threads: int = 1,
     together: str | None = None,
 ) -> pd.DataFrame:
-    """Call `function(**setting)` for each setting that has no row in the table `out` yet, and return the table.
+    """Call `function(**setting)` for each setting that has no row in the table `out` yet, and
+    return the table.
 
-    A row holds the setting, what the function returned and the seconds it took. Rows stand in the order of
-    the settings, whatever the order in which they end. A run that fails does not stop the others: its error
-    is raised after them. Several commands may fill one table, one after another or side by side.
+    A row holds the setting, what the function returned and the seconds it took. Rows stand in the
+    order of the settings, whatever the order in which they end. A run that fails does not stop the
+    others: its error is raised after them. Several commands may fill one table, one after another
+    or side by side.
 
     Args:
         settings: names and values of the function's arguments, all with the same names.
         command: what to type to run this again, for the head; as typed, if it is not given.
         notes: lines for the top of the head.
         jobs: processes on this machine.
-        dask: address of a Dask scheduler ("tcp://host:8786") whose workers run the rows instead; a worker
-            runs one row at a time, so give each one thread.
+        dask: address of a Dask scheduler ("tcp://host:8786") whose workers run the rows instead; a
+            worker runs one row at a time, so give each one thread.
         threads: CPU threads of torch for each run.
-        together: runs that differ in this argument alone are one call, which gets a list of its values and returns as
-            many rows; the seconds are shared out evenly.
+        together: runs that differ in this argument alone are one call, which gets a list of its
+            values and returns as many rows; the seconds are shared out evenly.
 
     Raises:
-        ValueError: no settings, unequal or repeated ones, a value that is no text or finite number, a table
-            with other columns, or an argument out of range.
-        OSError: the disk is full, or the processes are killed again and again; finished rows are kept.
+        ValueError: no settings, unequal or repeated ones, a value that is no text or finite number,
+            a table with other columns, or an argument out of range.
+        OSError: the disk is full, or the processes are killed again and again; finished rows are
+            kept.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     table = run(lambda n: {"square": n * n}, grid(n=[2, 3]), folder + "/squares.csv", command="none")
+    ...     path = folder + "/squares.csv"
+    ...     table = run(lambda n: {"square": n * n}, grid(n=[2, 3]), path, command="none")
     >>> table[["n", "square"]].values.tolist()
     [[2, 4], [3, 9]]
     """
@@ -126,7 +130,8 @@ def run(
         require.integer(name, value, 1, MOST)
     if (dask is not None and require.text("dask", dask)) and ("://" not in dask or jobs > 1):
         raise ValueError(
-            f"dask must be the address of a running scheduler, as tcp://host:8786, with jobs 1, not {dask!r}, {jobs}"
+            "dask must be the address of a running scheduler, as tcp://host:8786, with jobs "
+            f"1, not {dask!r}, {jobs}"
         )
     _check(require.function("function", function), settings)
     out, keys = _place(out), [_as_text(setting) for setting in settings]
@@ -174,7 +179,8 @@ def read(out: str | Path) -> Table:
     for number, row in enumerate(rows, 1):
         if None in row or None in row.values():
             raise ValueError(
-                f"out must be a whole table, but row {number} of {out} has too many or too few values"
+                f"out must be a whole table, but row {number} of {out} has too many or too "
+                "few values"
             )
     if lines and not rows:
         raise ValueError(f"out must be a table, and {out} holds no row: it is left as it is")
@@ -214,7 +220,9 @@ def _place(out: str | Path) -> Path:
 
 
 def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None:
-    """Nothing, where these are rows of such settings, each once (it would count twice in every mean), and numbers are decimal."""
+    """Nothing, where these are rows of such settings, each once (it would count twice in every
+    mean), and numbers are decimal.
+    """
     if rows and list(rows[0])[: len(names)] != names:
         raise ValueError(
             f"out must be a table of {names}, but the columns of {out} are {list(rows[0])}"
@@ -224,12 +232,14 @@ def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None
         for name, value in row.items():
             if re.fullmatch(r"[+-]?0[xX][0-9a-fA-F]+", value):
                 raise ValueError(
-                    f"out must hold decimal numbers, but {name} in row {number} of {out} is {value!r}"
+                    f"out must hold decimal numbers, but {name} in row {number} of {out} is "
+                    f"{value!r}"
                 )
         there = first.setdefault(tuple(row[name] for name in names), number)
         if there < number:
             raise ValueError(
-                f"out must hold each setting once, but rows {there} and {number} of {out} are of one"
+                f"out must hold each setting once, but rows {there} and {number} of {out} are "
+                "of one"
             )
 
 
@@ -328,7 +338,9 @@ def _machine() -> str:
 
 @contextlib.contextmanager
 def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, type[Exception]]]:
-    """Processes of this machine or of a Dask cluster, and the error that tells that they were killed."""
+    """Processes of this machine or of a Dask cluster, and the error that tells that they were
+    killed.
+    """
     try:
         if not dask:
             from joblib.externals.loky import ProcessPoolExecutor
@@ -354,7 +366,9 @@ def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, type[Excep
 def _at_once(
     call: _Call, groups: list[list[Setting]], jobs: int, dask: str | None
 ) -> Iterator[list[_Run]]:
-    """The runs of each call as they end; if one is killed, what is missing starts again, unless nothing ended in between."""
+    """The runs of each call as they end; if one is killed, what is missing starts again, unless
+    nothing ended in between.
+    """
     while groups:
         before, futures = len(groups), {}
         with _workers(min(jobs, len(groups)), dask) as (pool, killed):
@@ -397,7 +411,9 @@ def _append(
 def _with_command(
     head: list[str], command: str, machine: str, keys: list[dict], there: int
 ) -> list[str]:
-    """The head with this command; below it the machine, if it is new, and how many rows are there while some are missing."""
+    """The head with this command; below it the machine, if it is new, and how many rows are there
+    while some are missing.
+    """
     start = head.index(command) if command in head else len(head)
     end = next((k for k in range(start + 1, len(head)) if not head[k].startswith("  ")), len(head))
     own = [line for line in head[start + 1 : end] if not re.fullmatch(r"  \d+ of \d+ rows", line)]

@@ -1,5 +1,5 @@
-"""Small decoders that learn to count and to copy, and where they break: the runs behind `data/counting_trained.csv`
-and `data/copying_trained.csv`, and the checkpoints of the lab.
+"""Small decoders that learn to count and to copy, and where they break: the runs behind
+`data/counting_trained.csv` and `data/copying_trained.csv`, and the checkpoints of the lab.
 """
 
 import platform
@@ -82,7 +82,8 @@ def decoder(
     )
 
 
-# Reading the states ---------------------------------------------------------------------------------------
+# Reading the states
+# ---------------------------------------------------------------------------------------
 
 
 @torch.no_grad()
@@ -101,7 +102,9 @@ def linear_probe(
     penalty: float = 1e-3,
     iterations: int = 100,
 ) -> Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]:
-    """A linear read-out fitted to states and their labels, by multinomial regression: it names the label of a state."""
+    """A linear read-out fitted to states and their labels, by multinomial regression: it names the
+    label of a state.
+    """
     middle, spread = known.mean(0), known.std(0).clamp(min=1e-6)
     layer = nn.Linear(known.shape[1], int(labels.max()) + 1)
     nn.init.zeros_(layer.weight)
@@ -136,7 +139,8 @@ def shuffled(labels: Int[Tensor, " m"], seed: int) -> Int[Tensor, " m"]:
     return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
 
 
-# Counting ------------------------------------------------------------------------------------------------
+# Counting
+# ------------------------------------------------------------------------------------------------
 
 
 def train(
@@ -163,7 +167,9 @@ def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tenso
 
 
 def errors(model: Decoder, task: Counting, n: int, count: int = 128) -> Int[Tensor, " count"]:
-    """|answer - number of y| for strings of n letters, every count up to `task.most` equally often; none answered is 0."""
+    """|answer - number of y| for strings of n letters, every count up to `task.most` equally often;
+    none answered is 0.
+    """
     drawn, right = _questions(task, n, count, 1_000)
     return (answers(model, task, drawn).clamp(min=0) - right).abs()
 
@@ -174,7 +180,9 @@ def share_right(model: Decoder, task: Counting, n: int, count: int = 256) -> flo
 
 
 def one_number(n: int, most: int = LONGEST) -> float:
-    """How often always naming one number is right where every count up to n, at most `most`, is equally likely."""
+    """How often always naming one number is right where every count up to n, at most `most`, is
+    equally likely.
+    """
     return 1 / (min(n, most) + 1)
 
 
@@ -186,7 +194,9 @@ def _questions(
 
 
 def noticed(model: Decoder, task: Counting, n: int, place: int) -> float:
-    """Return how often the answer rises by exactly one when we change the letter at `place` from x to y."""
+    """Return how often the answer rises by exactly one when we change the letter at `place` from x
+    to y.
+    """
     strings, counts = _questions(task, n, 128, 2_000)
     drawn = [
         string for string, y in zip(strings, counts.tolist(), strict=True) if y < task.most - 1
@@ -206,7 +216,9 @@ class Seen(NamedTuple):
 
 
 def seen(model: Decoder, task: Counting, lengths: Sequence[int], count: int, seed: int) -> Seen:
-    """The last states of `count` strings of each length, every count equally often; a seed draws the same strings."""
+    """The last states of `count` strings of each length, every count equally often; a seed draws
+    the same strings.
+    """
     parts = []
     for n in lengths:
         strings, counts = _questions(task, n, count, seed + n)
@@ -217,9 +229,11 @@ def seen(model: Decoder, task: Counting, lengths: Sequence[int], count: int, see
 def least_squares(
     known: Float[Tensor, "m d"], labels: Int[Tensor, " m"], penalty: float = 0.0
 ) -> tuple[Float[Tensor, " d"], Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]]:
-    """A linear read-out of a count, fitted in fp64: its weights, and what it names, rounded to a whole number.
+    """A linear read-out of a count, fitted in fp64: its weights, and what it names, rounded to a
+    whole number.
 
-    Minimises the mean squared error plus `penalty` times the weights' squares, of coordinates with mean 0 and spread 1.
+    Minimises the mean squared error plus `penalty` times the weights' squares, of coordinates with
+    mean 0 and spread 1.
     """
     known, middle, spread = (
         known.double(),
@@ -245,10 +259,12 @@ ASKED_BEYOND = (20, 24)  # lengths beyond the training at which the readouts are
 def from_training_lengths(
     model: Decoder, task: RunningCount, penalties: Sequence[float], known: int, new: int
 ) -> list[dict[str, float]]:
-    """Fit a linear readout to counts of 1 to `LONGEST` letters only, the lengths of training, and test it beyond them.
+    """Fit a linear readout to counts of 1 to `LONGEST` letters only, the lengths of training, and
+    test it beyond them.
 
     Returns:
-        for each penalty: "within", how often it is right on other strings of these lengths, by which the penalty is
+        for each penalty: "within", how often it is right on other strings of these lengths, by
+            which the penalty is
         chosen; "from_16_n", how often it names the count of n letters.
     """
     lengths = range(1, LONGEST + 1)
@@ -282,14 +298,16 @@ def readers_run(
     known: int = 400,
     new: int = 256,
 ) -> list[dict[str, float | None]]:
-    """Return how often linear readouts name the count of 20 letters, a row a penalty, beside the decoder's own answer.
+    """Return how often linear readouts name the count of 20 letters, a row a penalty, beside the
+    decoder's own answer.
 
-    Two readouts differ in the lengths of the strings whose counts they are told. One is told the counts of `known`
-    strings of each length of `BEYOND` but 20: "trained", "untrained" (the last states of the decoder and of the one it
-    began as); "_bf16": those states rounded; "ratio": of the share of y alone; "shuffled": of wrong counts of the trained
-    states; "shuffled_untrained". "multinomial" runs 2,000 iterations. Of least squares on the trained states also `used`.
-    The other is told no more than the decoder was, counts of 1 to `LONGEST` letters: see `from_training_lengths`.
-    "own_n": how often the decoder's own head names the count of n letters.
+    Two readouts differ in the lengths of the strings whose counts they are told. One is told the
+    counts of `known` strings of each length of `BEYOND` but 20: "trained", "untrained" (the last
+    states of the decoder and of the one it began as); "_bf16": those states rounded; "ratio": of
+    the share of y alone; "shuffled": of wrong counts of the trained states; "shuffled_untrained".
+    "multinomial" runs 2,000 iterations. Of least squares on the trained states also `used`. The
+    other is told no more than the decoder was, counts of 1 to `LONGEST` letters: see
+    `from_training_lengths`. "own_n": how often the decoder's own head names the count of n letters.
 
     Raises:
         ValueError: unknown reader.
@@ -344,12 +362,13 @@ def used(
 ) -> dict[str, float]:
     """Does the decoder use what a read-out reads, and does the read-out see what the decoder uses?
 
-    in_head: the share of the read-out's squared length in the space that its head's rows for the numbers span (from their
-    mean), of which alone the answer hangs; random_in_head: the 95 % quantile of the same for 1,000 random directions. How
-    often the answer rises by exactly one when the last state moves: up_readout: by the shortest step that adds one to
-    the read-out; up_random: as far, at random; up_along: by the difference of neighbouring counts' mean states;
-    up_without: by that less what the read-out sees of it. read_own: how often the read-out rises by exactly one when the
-    state moves as far as `up_along` along the head's rows of the answer and the next.
+    in_head: the share of the read-out's squared length in the space that its head's rows for the
+    numbers span (from their mean), of which alone the answer hangs; random_in_head: the 95 %
+    quantile of the same for 1,000 random directions. How often the answer rises by exactly one when
+    the last state moves: up_readout: by the shortest step that adds one to the read-out; up_random:
+    as far, at random; up_along: by the difference of neighbouring counts' mean states; up_without:
+    by that less what the read-out sees of it. read_own: how often the read-out rises by exactly one
+    when the state moves as far as `up_along` along the head's rows of the answer and the next.
     """
     first, generator = task.vocabulary.index("0"), torch.Generator().manual_seed(0)
     rows = model.head.weight[first : first + task.most + 1].detach().double()
@@ -389,11 +408,14 @@ def used(
 
 @torch.no_grad()
 def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) -> dict[str, float]:
-    """Does the answer follow, where the state is moved to that of one y more? How often it rises by exactly one.
+    """Does the answer follow, where the state is moved to that of one y more?
 
-    "along": the last state is moved by the difference of the mean states of its count and the next, taken from other
-    strings (of `BEYOND`; of 9 to 16 letters, where the test is within the training); "against": by the opposite;
-    "random": as far, in a random direction; "own": as far, along the head's own rows of its answer and the next number.
+    How often it rises by exactly one.
+
+    "along": the last state is moved by the difference of the mean states of its count and the next,
+    taken from other strings (of `BEYOND`; of 9 to 16 letters, where the test is within the
+    training); "against": by the opposite; "random": as far, in a random direction; "own": as far,
+    along the head's own rows of its answer and the next number.
     """
     first, generator = task.vocabulary.index("0"), torch.Generator().manual_seed(0)
 
@@ -427,7 +449,9 @@ def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) 
 def count_run(
     encoding: str, base: float, window: int, tokens: str, seed: int, steps: int
 ) -> sweep.Setting:
-    """Train one decoder to count; test it inside and beyond the lengths of training, and read its states."""
+    """Train one decoder to count; test it inside and beyond the lengths of training, and read its
+    states.
+    """
     task = replace(COUNTING, tokens=tokens)
     model = decoder("counting", task, encoding, base, window, seed)
     losses, found = train(model, task, steps, seed), {}
@@ -451,14 +475,18 @@ def count_run(
 
 
 def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
-    """Train one decoder to count; how often it is right beyond the training, and whether its answer follows its state."""
+    """Train one decoder to count; how often it is right beyond the training, and whether its answer
+    follows its state.
+    """
     model = _counters(encoding, seed, steps)["trained"]
     found = {f"right_{n}": share_right(model, COUNTING, n) for n in PROBED} | moved(model, COUNTING)
     return {name: round(value, 4) for name, value in found.items()}
 
 
 def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder to count, with commas or without, and test it on all lengths of training and just beyond."""
+    """Train one decoder to count, with commas or without, and test it on all lengths of training
+    and just beyond.
+    """
     task = replace(COUNTING, tokens=tokens)
     model = decoder("counting", task, encoding, 1e4, 0, seed)
     train(model, task, steps, seed)
@@ -474,7 +502,8 @@ FEWER = (
 )  # steps in which a decoder with commas reads as many tokens
 
 
-# Copying -------------------------------------------------------------------------------------------------
+# Copying
+# -------------------------------------------------------------------------------------------------
 
 
 def turn(lengths: Sequence[int], margin: Float[Tensor, " lengths"]) -> int:
@@ -488,10 +517,12 @@ def turn(lengths: Sequence[int], margin: Float[Tensor, " lengths"]) -> int:
 
 
 def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sweep.Setting:
-    """Train a copier and read its states on random strings: its answers, read-outs of the digit asked for, and controls.
+    """Train a copier and read its states on random strings: its answers, read-outs of the digit
+    asked for, and controls.
 
-    "probe": the better of a multinomial and a least-squares read-out; "untrained": the same before training; "shuffled":
-    fitted to shuffled digits; "majority": whoever names the more frequent digit.
+    "probe": the better of a multinomial and a least-squares read-out; "untrained": the same before
+    training; "shuffled": fitted to shuffled digits; "majority": whoever names the more frequent
+    digit.
     """
     models = {
         name: decoder("copying", COPYING, encoding, 1e4, 0, seed) for name in ("untrained", "probe")
@@ -531,7 +562,9 @@ def _either(known: Tensor, labels: Tensor, new: Tensor, right: Tensor) -> float:
 
 
 def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> sweep.Setting:
-    """Train one decoder to copy; find the lengths at which its answers turn, and what the representations are then."""
+    """Train one decoder to copy; find the lengths at which its answers turn, and what the
+    representations are then.
+    """
     model = decoder("copying", COPYING, encoding, base, window, seed)
     losses = training.fit(model, COPYING, steps=steps, seed=seed)
     trained = Trained(model, COPYING, {})
@@ -561,7 +594,8 @@ def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> 
     }
 
 
-# What the tables say ------------------------------------------------------------------------------------
+# What the tables say
+# ------------------------------------------------------------------------------------
 
 
 GROUPS = {
@@ -573,7 +607,9 @@ GROUPS = {
 
 
 def chosen_runs(table: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
-    """The rows for each member of one of `GROUPS`, all else as in the plain decoder: RoPE, base 10,000, characters."""
+    """The rows for each member of one of `GROUPS`, all else as in the plain decoder: RoPE, base
+    10,000, characters.
+    """
     column, members = GROUPS[group]
     found = {}
     for member in members:
@@ -588,7 +624,9 @@ def chosen_runs(table: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
 
 
 class Gap(NamedTuple):
-    """What commas change, seed by seed: the mean of accuracy with minus without, and its 95 % interval."""
+    """What commas change, seed by seed: the mean of accuracy with minus without, and its 95 %
+    interval.
+    """
 
     mean: float
     low: float
@@ -597,7 +635,8 @@ class Gap(NamedTuple):
 
 
 def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside") -> Gap:
-    """Accuracy with commas minus without, at "equal steps" or "equal tokens"; `where` is a column of the table.
+    """Accuracy with commas minus without, at "equal steps" or "equal tokens"; `where` is a column
+    of the table.
 
     Raises:
         ValueError: the table has fewer than two seeds with both.
@@ -608,7 +647,8 @@ def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside
     gaps = (rows[(rows.tokens == "separated") & (rows.steps == wanted)][where] - plain).dropna()
     if len(gaps) < 2:
         raise ValueError(
-            f"table must have two seeds or more with and without commas for {encoding}, not {len(gaps)}"
+            f"table must have two seeds or more with and without commas for {encoding}, not "
+            f"{len(gaps)}"
         )
     return Gap(*significance.interval(gaps), len(gaps))
 
@@ -623,7 +663,8 @@ def comma_gaps(table: pd.DataFrame) -> dict[str, Gap]:
     return {", ".join(pair): commas(table, *pair) for pair in pairs}
 
 
-# Command line --------------------------------------------------------------------------------------------
+# Command line
+# --------------------------------------------------------------------------------------------
 
 CHECKPOINTS = {
     "counting": ("counting", COUNTING, {"encoding": "RoPE"}, STEPS["counting"]),
@@ -660,10 +701,17 @@ def make_checkpoints(folder: Path, seed: int = 0) -> None:
         inside = training.accuracy(model, replace(task, size=256), count=4)
         checkpoints.save(
             folder / f"{name}.safetensors", model, task, arguments,
-            what=f"A decoder of the course's own, trained for the toy task {kind}; nothing else was in its training.",
-            trained={"steps": steps, "seed": seed, "optimiser": rates, "last loss": round(losses[-1], 5)},
-            results={"accuracy at the lengths of training": inside} | results,
-            limits=f"Strings of 1 to {LONGEST} letters; on longer ones it breaks, which is what it is for.",
+            what=(
+f"A decoder of the course's own, trained for the toy task {kind}; "
+"nothing else was in its training."
+),
+            trained={"steps": steps, "seed": seed, "optimiser": rates, "last loss":
+            round(losses[-1], 5)}, results={"accuracy at the lengths of training": inside} |
+            results,
+            limits=(
+f"Strings of 1 to {LONGEST} letters; on longer ones it breaks, which is what it "
+"is for."
+),
             command="python -m course.runs checkpoints",
             made_with=f"Python {platform.python_version()}, torch {torch.__version__}",
             licence="as the course's code",

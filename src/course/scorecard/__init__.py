@@ -1,4 +1,6 @@
-"""The scorecard gathers the claims of all chapters, measures each once, and shows them with their verdicts."""
+"""The scorecard gathers the claims of all chapters, measures each once, and shows them with their
+verdicts.
+"""
 
 import functools
 import json
@@ -89,19 +91,23 @@ def claims(chapter: int | None = None) -> list[Claim]:
     ]
     if not chosen:
         raise ValueError(
-            f"chapter must be one of {sorted({each.chapter for each in CLAIMS.values()})}, not {chapter!r}"
+            f"chapter must be one of {sorted({each.chapter for each in CLAIMS.values()})}, "
+            f"not {chapter!r}"
         )
     return chosen
 
 
 def rows() -> list[Claim]:
-    """The rows of the scorecard: claims of a set-up of their own, and rows that gather those of one set-up as parts."""
+    """The rows of the scorecard: claims of a set-up of their own, and rows that gather those of one
+    set-up as parts.
+    """
     inside = {part for each in CLAIMS.values() for part in each.parts}
     return [each for name, each in CLAIMS.items() if name not in inside]
 
 
 def measure(claim: Claim) -> Found:
-    """What the claim's function gives; in the source tree measured once, and again when what it depends on changes.
+    """What the claim's function gives; in the source tree measured once, and again when what it
+    depends on changes.
 
     A row of parts has the verdict that follows from theirs.
     """
@@ -131,7 +137,8 @@ def measure(claim: Claim) -> Found:
 
 
 def badge(name: str) -> Badge:
-    """What stands beside a claim on other pages: its verdict, sign and colour, and the address of its row.
+    """What stands beside a claim on other pages: its verdict, sign and colour, and the address of
+    its row.
 
     >>> badge("width_bound").address.endswith("#width_bound")
     True
@@ -168,7 +175,8 @@ def _seconds(claim: Claim) -> float | None:
 
 @functools.cache
 def quotations() -> dict[str, tuple[str, str]]:
-    """Return the words of the talk, or of its author's note, by claim: in Chinese with the slide, and in English.
+    """Return the words of the talk, or of its author's note, by claim: in Chinese with the slide,
+    and in English.
 
     They come from data/sources.csv: of a claim the row that the claim's own section answers.
     """
@@ -190,7 +198,9 @@ def _key(chapter: str, pins: str) -> str:
 
 
 def summary() -> HTML:
-    """How many claims have which verdict, as a picture, and chips that choose verdict and chapter without a kernel."""
+    """How many claims have which verdict, as a picture, and chips that choose verdict and chapter
+    without a kernel.
+    """
     listed = [(kind(each), each.chapter, measure(each).verdict) for each in rows()]
     kinds, chapters, verdicts = (Counter(column) for column in zip(*listed, strict=True))
     bars = [
@@ -210,7 +220,9 @@ def summary() -> HTML:
 
 
 def kind(claim: Claim) -> str:
-    """One of `KINDS`: what a measurement could refute is counted apart from what is proved or defined."""
+    """One of `KINDS`: what a measurement could refute is counted apart from what is proved or
+    defined.
+    """
     return (
         "theorem"
         if claim.theorem
@@ -260,7 +272,8 @@ def papers() -> HTML:
         )
     every = json.dumps(records(), ensure_ascii=False).replace("</", "<\\/")
     return HTML(
-        f'<div class="card-papers">{"".join(parts)}</div><script type="application/json" id="claims">{every}</script>'
+        f'<div class="card-papers">{"".join(parts)}</div><script type="application/json" '
+        f'id="claims">{every}</script>'
     )
 
 
@@ -329,7 +342,9 @@ def _controlled() -> dict[str, dict[str, str]]:
 
 
 def evidence(claim: Claim) -> str:
-    """Return the kind of evidence of a claim, one of `REFUSED`, from `data/controls.csv` or from the arguments of its function."""
+    """Return the kind of evidence of a claim, one of `REFUSED`, from `data/controls.csv` or from
+    the arguments of its function.
+    """
     given = _controlled().get(claim.name, {}).get("evidence")
     if given:
         return given
@@ -390,12 +405,20 @@ def unasked(claim: Claim) -> dict[str, str]:
     return {model: why for model, (verdict, why) in asked.items() if not verdict}
 
 
-YES_OR_NO = "no threshold decided: what the rule asks here is a yes or a no, and no number says how near it was"
-PARTS = "holds if each part does; with a correction if most do, in whole or in part, and none fails; fails with a part that fails"
+YES_OR_NO = (
+    "no threshold decided: what the rule asks here is a yes or a no, and no number says how near "
+    "it was"
+)
+PARTS = (
+    "holds if each part does; with a correction if most do, in whole or in part, and none fails; "
+    "fails with a part that fails"
+)
 
 
 def _row(claim: Claim, measured: Found) -> Markup:
-    """A row on one line, with what was measured folded; its parts stand in it, each with a line of its own."""
+    """A row on one line, with what was measured folded; its parts stand in it, each with a line of
+    its own.
+    """
     inner = Markup("").join(_row(CLAIMS[part], measure(CLAIMS[part])) for part in claim.parts)
     place = "part" if any(claim.name in each.parts for each in CLAIMS.values()) else "row"
     short, turned = _short(claim, measured), turns.of(claim.name)
@@ -405,7 +428,9 @@ def _row(claim: Claim, measured: Found) -> Markup:
 
 
 def _facts(claim: Claim, measured: Found) -> dict[str, str]:
-    """Return what an opened row shows, by name: correction, measurement in short, what it survived, and where to look."""
+    """Return what an opened row shows, by name: correction, measurement in short, what it survived,
+    and where to look.
+    """
     facts = {}
     if measured.words:
         facts["Correction" if measured.verdict == CORRECTED else "Why"] = printed(measured.words)
@@ -439,7 +464,8 @@ def brief(told: str, most: int = MOST_WORDS) -> str:
 
 
 def _more(claim: Claim, measured: Found) -> dict[str, str]:
-    """Return what an opened row shows on request: all that was measured, the rule, and each control that did not behave.
+    """Return what an opened row shows on request: all that was measured, the rule, and each control
+    that did not behave.
 
     Everything else (all null controls, the calibration) is in `claims.json`.
     """
@@ -486,7 +512,8 @@ def _minutes(claim: Claim) -> str:
     return f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
 
 
-OFF = 0.1  # of the true value, or of one where that is smaller: a metric that reads further off is shown
+# of the true value, or of one where that is smaller: a metric that reads further off is shown
+OFF = 0.1
 
 
 def miscalibrated(claim: Claim) -> bool:
@@ -497,8 +524,10 @@ def miscalibrated(claim: Claim) -> bool:
 def _held(seen: Mapping[str, str]) -> str:
     """How many models say what.
 
-    >>> _held({"a": HOLDS, "b": HOLDS, "c": FAILS}), _held({"a": UNABLE})
-    ('of 3 models: holds in 2, does not hold here in 1', 'of 1 model: this model cannot decide in 1')
+    >>> _held({"a": HOLDS, "b": HOLDS, "c": FAILS})
+    'of 3 models: holds in 2, does not hold here in 1'
+    >>> _held({"a": UNABLE})
+    'of 1 model: this model cannot decide in 1'
     """
     counts = Counter(seen.values())
     said = ", ".join(f"{verdict} in {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
@@ -508,8 +537,9 @@ def _held(seen: Mapping[str, str]) -> str:
 def _short(claim: Claim, found: Found) -> str:
     """Return the one number on a row's line.
 
-    The reported one and the measured one where there are both, the cases that agree where cases are asked, else what
-    was found beside the threshold that decided; "" where the rule asks for a yes or a no.
+    The reported one and the measured one where there are both, the cases that agree where cases are
+    asked, else what was found beside the threshold that decided; "" where the rule asks for a yes
+    or a no.
     """
     pairs = [pair for pair in found.numbers.values() if None not in pair]
     if pairs:
@@ -522,7 +552,9 @@ def _short(claim: Claim, found: Found) -> str:
 
 
 def _deciding(found: Found) -> str:
-    """Return what was compared in the condition that decided: the case nearest to its threshold, and the threshold."""
+    """Return what was compared in the condition that decided: the case nearest to its threshold,
+    and the threshold.
+    """
     asked = [one for one in found.compared if one[0] not in (AGREE, OTHERWISE)]
     agreed = next((values for half, _, _, values in found.compared if half == AGREE), None)
     if agreed:
@@ -542,7 +574,9 @@ def _deciding(found: Found) -> str:
 
 
 def of_nothing(claim: Claim, found: Found) -> str:
-    """What the claim's rule says of nothing, in words: each verdict with its nulls, and why one may hold."""
+    """What the claim's rule says of nothing, in words: each verdict with its nulls, and why one may
+    hold.
+    """
     nothing = {words: verdict for words, verdict in found.nulls.items() if words != SHORTER}
     said = [
         f"{verdict}: {', '.join(words for words in nothing if nothing[words] == verdict)}"
@@ -559,14 +593,18 @@ def of_nothing(claim: Claim, found: Found) -> str:
 
 @functools.cache
 def twins() -> dict[str, tuple[str, str]]:
-    """Of the claims about language models, what the rule says of the embedded one's untrained twin, and what was measured."""
+    """Of the claims about language models, what the rule says of the embedded one's untrained twin,
+    and what was measured.
+    """
     rows = data.table("twins").query("scale == 'own'")
     return {row.claim: (row.verdict, row.measured) for row in rows.itertuples()}
 
 
 @functools.cache
 def _rulers() -> dict[str, list[tuple[str, float, float]]]:
-    """By ruler of data/rulers.csv its cases: what each is, what is true, and what the ruler reads."""
+    """By ruler of data/rulers.csv its cases: what each is, what is true, and what the ruler
+    reads.
+    """
     rows = data.table("rulers")
     return {
         name: [*part[["case", "truth", "reads"]].itertuples(index=False)]
@@ -597,7 +635,9 @@ def calibration(claim: Claim) -> str:
 
 
 def _line(half: str, asked: str, mark: float, values: Sequence[float], width: int = 260) -> Markup:
-    """One threshold and what was compared with it, the side that agrees drawn thick; evidence on the other side of the mark tips this half of the rule."""
+    """One threshold and what was compared with it, the side that agrees drawn thick; evidence on
+    the other side of the mark tips this half of the rule.
+    """
     low, high = min(*values, mark), max(*values, mark)
     room = (high - low or abs(mark) or 1) * 0.12
 
@@ -623,7 +663,9 @@ def _digits(value: float | None) -> str:
 
 
 def section(claim: Claim) -> str:
-    """The address of the section that shows a claim: a page of the site while the book is built, else the notebook."""
+    """The address of the section that shows a claim: a page of the site while the book is built,
+    else the notebook.
+    """
     page, _, heading = claim.shown.partition("#")
     return (
         f"{page}.html#{slug(heading)}"
@@ -633,7 +675,9 @@ def section(claim: Claim) -> str:
 
 
 def colab(claim: Claim) -> str:
-    """Where Colab opens the claim's page, at its section; "" in a copy of the course that names no repository."""
+    """Where Colab opens the claim's page, at its section; "" in a copy of the course that names no
+    repository.
+    """
     root = dependencies.tables().parent
     config, notebook = (
         root / "_config.yml",
@@ -666,7 +710,8 @@ def slug(heading: str) -> str:
 
 
 def printed(text: str) -> str:
-    """A sentence in which programs wrote numbers, with these as `number` writes them: a true minus, powers of ten.
+    """A sentence in which programs wrote numbers, with these as `number` writes them: a true minus,
+    powers of ten.
 
     >>> printed("gap -0.3, at most 2e-15, in 24-bit floats")
     'gap −0.3, at most 2 × 10⁻¹⁵, in 24-bit floats'

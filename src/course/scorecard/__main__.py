@@ -1,4 +1,6 @@
-"""`python -m course.scorecard NAME …` measures claims anew and prints what they found; without a name, it lists them."""
+"""`python -m course.scorecard NAME …` measures claims anew and prints what they found; without a
+name, it lists them.
+"""
 
 import argparse
 
@@ -21,7 +23,8 @@ for name in given or sorted(CLAIMS):
     for part in (CLAIMS[name].parts or [name]) if given else ():
         claim, found = CLAIMS[part], CLAIMS[part].measure()
         print(
-            f"{claim.statement}\n{scorecard.LOOKS[found.verdict][0]} {found.verdict}: {found.measured}"
+            f"{claim.statement}\n{scorecard.LOOKS[found.verdict][0]} {found.verdict}: "
+            f"{found.measured}"
         )
         print(
             f"{found.words}\n" * bool(found.words)

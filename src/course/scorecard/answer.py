@@ -1,4 +1,6 @@
-"""What the chapters say together: where something is lost, what helps, at what price, and the claims that show it."""
+"""What the chapters say together: where something is lost, what helps, at what price, and the
+claims that show it.
+"""
 
 import html
 import tomllib
@@ -26,7 +28,8 @@ class Bottleneck(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What a reader should take along from a claim, and the verdict for which the sentences were written.
+    """What a reader should take along from a claim, and the verdict for which the sentences were
+    written.
 
     Attributes:
         headline: the finding in one short sentence.
@@ -45,13 +48,18 @@ FINDINGS = tuple(Finding(**row) for row in _TABLE["findings"])
 
 
 def table() -> HTML:
-    """The six places, a row each: what is lost, what helps, what it costs, and the claims that show it."""
+    """The six places, a row each: what is lost, what helps, what it costs, and the claims that show
+    it.
+    """
     names = ("Where", "Lost to whom", "What it limits", "It gets worse", "What helps", "Price")
     head = "".join(f'<th scope="col">{words.translated(name)}</th>' for name in names)
     rows = "".join(
         f'<tr><th scope="row">{each.chapter}. {html.escape(words.translated(each.place))}</th>'
         + "".join(cell(name, text) for name, text in zip(names[1:], each[2:7], strict=True))
-        + f'</tr><tr class="answer-evidence"><td colspan="6">{" · ".join(map(_judged, each.evidence))}</td></tr>'
+        + (
+            '</tr><tr class="answer-evidence"><td '
+            f'colspan="6">{" · ".join(map(_judged, each.evidence))}</td></tr>'
+        )
         for each in BOTTLENECKS
     )
     return HTML(
@@ -65,12 +73,16 @@ def cell(name: str, text: str) -> str:
 
 
 def findings() -> HTML:
-    """The findings one after the other: headline, sentence, and the claim that was judged, whose verdict leads to what was measured."""
+    """The findings one after the other: headline, sentence, and the claim that was judged, whose
+    verdict leads to what was measured.
+    """
     return HTML(f"<ol>{''.join(map(_item, FINDINGS))}</ol>")
 
 
 def _item(finding: Finding) -> str:
-    """One finding; where the verdict has become another than the one it was written for, the claim's own statement."""
+    """One finding; where the verdict has become another than the one it was written for, the
+    claim's own statement.
+    """
     verdict = scorecard.badge(finding.claim).verdict
     claim = CLAIMS[finding.claim]
     measured = scorecard.measure(claim)
@@ -80,15 +92,23 @@ def _item(finding: Finding) -> str:
         sentence = finding.sentence.format(*(found for _, found in measured.numbers.values()))
     where = f"{claim.shown.partition('#')[0]}.{'html' if compute.building() else 'ipynb'}"
     return (
-        f"<li><p><b>{html.escape(words.translated(f'{headline}.'))}</b> {html.escape(words.translated(sentence))}<br>"
-        f'<small>{_judged(finding.claim)} · <a href="{where}">{words.translated(f"Chapter {claim.chapter}")}</a></small></p>'
+        f"<li><p><b>{html.escape(words.translated(f'{headline}.'))}</b> "
+        f"{html.escape(words.translated(sentence))}<br>"
+        f"<small>{_judged(finding.claim)} · <a "
+        f'href="{where}">{words.translated(f"Chapter {claim.chapter}")}</a></small></p>'
         f"<details><summary>{words.translated('What was measured')}</summary>"
-        f"<p>{html.escape(words.translated(scorecard.printed(measured.measured)))}</p></details></li>"
+        f"<p>{html.escape(words.translated(scorecard.printed(measured.measured)))}</p>"
+        "</details></li>"
     )
 
 
 def _judged(name: str) -> str:
-    """A claim's sentence behind its mark, which stands beside no other sentence; its verdict leads to the claim's row."""
+    """A claim's sentence behind its mark, which stands beside no other sentence; its verdict leads
+    to the claim's row.
+    """
     verdict, sign, colour, address = scorecard.badge(name)
     says = html.escape(words.translated(f"{CLAIMS[name].statement}: "))
-    return f'<strong style="color:{colour}">{sign}</strong> {says}<a href="{address}">{words.translated(verdict)}</a>'
+    return (
+        f'<strong style="color:{colour}">{sign}</strong> {says}<a '
+        f'href="{address}">{words.translated(verdict)}</a>'
+    )

@@ -1,11 +1,13 @@
-"""What the rulers of the claims read where the answer is known: `python -m course.runs rulers` fills data/rulers.csv.
+"""What the rulers of the claims read where the answer is known: `python -m course.runs rulers`
+fills data/rulers.csv.
 
-The last of all nulls stands beside them: what each rule about a language model says of the same network with random
-weights, its untrained twin (data/twins.csv).
+The last of all nulls stands beside them: what each rule about a language model says of the same
+network with random weights, its untrained twin (data/twins.csv).
 
-A ruler is tried on cases whose answer follows from how they were made: own input first for a read-out, uniform attention
-for a score, a network whose share is known, identical states, labels at random, an untrained network. A case is a
-function that returns what the ruler reads, and a line above it that says of which ruler, what it is, and what is true.
+A ruler is tried on cases whose answer follows from how they were made: own input first for a
+read-out, uniform attention for a score, a network whose share is known, identical states, labels at
+random, an untrained network. A case is a function that returns what the ruler reads, and a line
+above it that says of which ruler, what it is, and what is true.
 """
 
 import functools
@@ -65,7 +67,8 @@ def read(ruler: str, case: str) -> dict[str, float]:
     return {"truth": truth, "reads": round(float(function()), 6)}
 
 
-# Graphs and trees ----------------------------------------------------------------------------------------
+# Graphs and trees
+# ----------------------------------------------------------------------------------------
 
 PATH = nx.path_graph(9)
 
@@ -139,7 +142,8 @@ def _() -> float:
     return causal.compare_connections(1, 0.0)["worst heard"]["causal attention"]
 
 
-# Share kept, sensitivity, sinks --------------------------------------------------------------------------
+# Share kept, sensitivity, sinks
+# --------------------------------------------------------------------------
 
 for _kept in (0.5, 0.75, 0.9):
 
@@ -230,7 +234,8 @@ def _() -> float:
     return causal.hiding(read_, tokens).loss - causal.hiding(read_, tokens, None, causal.LATE).loss
 
 
-# States and types ----------------------------------------------------------------------------------------
+# States and types
+# ----------------------------------------------------------------------------------------
 
 
 @known("distance of states", "the same prompt twice", 0.0)
@@ -264,7 +269,9 @@ def _() -> float:
 
 
 def _walk(error: float) -> float:
-    """Right of two where exact states lie a step apart on a line, and errors have this many times its length."""
+    """Right of two where exact states lie a step apart on a line, and errors have this many times
+    its length.
+    """
     exact = torch.arange(400.0)[:, None] * torch.ones(1, 64) / 8
     noise = torch.randn(exact.shape, generator=torch.Generator().manual_seed(0))
     return rounding.resolution(exact, exact + error * noise).pair.double().mean()
@@ -305,11 +312,14 @@ def _() -> float:
     return counts.hidden_letters()[1]
 
 
-# Read-outs and decoders ----------------------------------------------------------------------------------
+# Read-outs and decoders
+# ----------------------------------------------------------------------------------
 
 
 def _read_out(direction: float, shuffle: bool = False) -> float:
-    """A linear read-out of 8 labels from states of width 32 that hold them along planted directions, or none."""
+    """A linear read-out of 8 labels from states of width 32 that hold them along planted
+    directions, or none.
+    """
     draw = torch.Generator().manual_seed(0)
     labels = torch.randint(0, 8, (4096,), generator=draw)
     states = direction * torch.eye(32)[labels] + torch.randn(4096, 32, generator=draw)
@@ -376,7 +386,8 @@ def _() -> float:
     )
 
 
-# Positions -----------------------------------------------------------------------------------------------
+# Positions
+# ------------------------------------------------------------------------------------------------
 
 
 @known("slash score", "uniform attention over 256 tokens, one back", 0.0)
@@ -447,7 +458,8 @@ def _() -> float:
     return (turned @ turned.T).item() / (x @ x.T).item()
 
 
-# Maps ----------------------------------------------------------------------------------------------------
+# Maps
+# ------------------------------------------------------------------------------------------------
 
 
 @known("noise of a difference", "two equal maps, all of it subtracted", 0.0)
@@ -472,9 +484,12 @@ def _() -> float:
 
 CASES += cases()
 
-# The untrained twin --------------------------------------------------------------------------------------
+# The untrained twin
+# --------------------------------------------------------------------------------------
 
-SPARED = {  # 60,000 tokens written by a network that names no number; a model loaded anew by its name, in another type
+# 60,000 tokens written by a network that names no number; a model loaded anew by its name, in
+# another type
+SPARED = {
     "guesses_are_round",
     "low_precision_is_worse",
     "direction_of_rounding_decides",
@@ -499,7 +514,9 @@ TWINS = [
 
 @functools.cache
 def _twin(scale: str) -> models.LanguageModel:
-    """The embedded model's random-weights baseline: what was measured of it is kept from one row to the next."""
+    """The embedded model's random-weights baseline: what was measured of it is kept from one row to
+    the next.
+    """
     return (
         causal.untrained()
         if scale == "own"
@@ -508,7 +525,8 @@ def _twin(scale: str) -> models.LanguageModel:
 
 
 def twin(claim: str, scale: str) -> dict[str, str]:
-    """Return what a claim's rule says of the embedded model's random-weights baseline, and what was measured there.
+    """Return what a claim's rule says of the embedded model's random-weights baseline, and what was
+    measured there.
 
     Args:
         claim: the name of a claim about language models.

@@ -1,4 +1,6 @@
-"""What the talk's notebook shows beside the figures of the chapters: a claim with its verdict, and the sources."""
+"""What the talk's notebook shows beside the figures of the chapters: a claim with its verdict, and
+the sources.
+"""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -14,16 +16,21 @@ from course.scorecard.answer import BOTTLENECKS
 from helpers import widget, words
 
 QUOTED = ""  # in the place of a claim's words: as its source wrote them
-ROOM = 4.05  # inches: above a caption and four lines its ticks are still 20 pixels on a slide of 1280 x 720
+# inches: above a caption and four lines its ticks are still 20 pixels on a slide of 1280 x 720
+ROOM = 4.05
 STYLE = (
     ".talk-claim{margin:.35em 0;font-size:max(22px,.8em);line-height:1.3}"
-    ".talk-chip{display:inline-block;padding:0 .5em;border:2px solid var(--tone);border-radius:1em;font-weight:700;"
+    ".talk-chip{display:inline-block;padding:0 .5em;border:2px solid "
+    "var(--tone);border-radius:1em;font-weight:700;"
     "text-decoration:none;color:inherit;white-space:nowrap}"
-    ".talk-remark{border-left:6px solid #767676;padding-left:.5em}.talk-correction{border-color:#d55e00}"
+    ".talk-remark{border-left:6px solid "
+    "#767676;padding-left:.5em}.talk-correction{border-color:#d55e00}"
     '@font-face{font-family:"talk original";src:url("../slides/talk.zh-400.woff")}'
-    '.talk-claim [lang=zh]{font-family:"Source Sans 3","Letters","talk original","Signs",sans-serif;opacity:.85}'
+    '.talk-claim [lang=zh]{font-family:"Source Sans 3","Letters","talk '
+    'original","Signs",sans-serif;opacity:.85}'
     ".talk-foot{margin-top:.35em;font-size:max(20px,.68em);opacity:.85}.talk-foot a{color:inherit}"
-    ".talk-places{border-collapse:collapse}.talk-places :is(th,td){text-align:left;padding:.25em .6em}"
+    ".talk-places{border-collapse:collapse}.talk-places "
+    ":is(th,td){text-align:left;padding:.25em .6em}"
 )
 
 
@@ -38,12 +45,13 @@ def figure(drawn: tuple[Figure | Axes, str], caption: str = "", alt: str = "") -
 
 
 def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
-    """Claims as the talk makes them, each with its verdict as a chip that leads to its row of the scorecard.
+    """Claims as the talk makes them, each with its verdict as a chip that leads to its row of the
+    scorecard.
 
     Args:
-        rows: by the name of a claim its words, or a pair of its words and a remark: where the claim fails, or holds
-            in part, the remark is marked as the correction. `QUOTED` in the place of the words quotes the talk, or
-            its author's note, with the Chinese original.
+        rows: by the name of a claim its words, or a pair of its words and a remark: where the claim
+            fails, or holds in part, the remark is marked as the correction. `QUOTED` in the place
+            of the words quotes the talk, or its author's note, with the Chinese original.
         sources: what the slide rests on, for its foot.
     """
     lines = []
@@ -53,7 +61,8 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
         corrects = verdict in (FAILS, CORRECTED)
         said = _quoted(name) if text == QUOTED else html.escape(words.translated(text))
         chip = (
-            f'<a class="talk-chip" data-claim="{name}" data-verdict="{verdict}" style="--tone:{colour}" '
+            f'<a class="talk-chip" data-claim="{name}" data-verdict="{verdict}" '
+            f'style="--tone:{colour}" '
             f'href="{address}">{sign} {html.escape(words.translated(verdict))}</a>'
         )
         if remark:
@@ -73,7 +82,9 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
 
 
 def _quoted(name: str) -> str:
-    """A claim as its source wrote it: in English with the original, in another language the original alone."""
+    """A claim as its source wrote it: in English with the original, in another language the
+    original alone.
+    """
     original, english = scorecard.quotations()[name]
     original, place = (
         original.rsplit(" ", 1) if original.endswith("(note)") else original.rsplit(" (slide", 1)
@@ -102,10 +113,12 @@ def places() -> HTML:
         for text in ("Where", "What helps")
     )
     rows = "".join(
-        f'<tr class="{"fragment" if k else "at-once"}"><th scope="row">{each.chapter}. {html.escape(words.translated(each.place))}</th>'
+        f'<tr class="{"fragment" if k else "at-once"}"><th scope="row">{each.chapter}. '
+        f"{html.escape(words.translated(each.place))}</th>"
         f"<td>{html.escape(words.translated(each.helps))}</td></tr>"
         for k, each in enumerate(BOTTLENECKS)
     )
     return HTML(
-        f'<style>{STYLE}</style><table class="talk-places"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+        f"<style>{STYLE}</style><table "
+        f'class="talk-places"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     )

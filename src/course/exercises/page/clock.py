@@ -1,7 +1,8 @@
 """Time limits on a learner's code where there are no threads: `course.exercises.clock` for a page.
 
-Python tells at each jump and each call (`sys.monitoring`) that it goes on; a limit that has run out then raises `Late`.
-Work within one call of a built-in function is not cut: the page ends the worker after a while.
+Python tells at each jump and each call (`sys.monitoring`) that it goes on; a limit that has run out
+then raises `Late`. Work within one call of a built-in function is not cut: the page ends the worker
+after a while.
 """
 
 import contextlib
@@ -12,7 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 PATIENCE = 6.0  # as in a notebook: here all seconds are those of the clock on the wall
-AGAIN = 1.0  # seconds until it rings once more: a bare `except` of a learner's may have caught the first
+# seconds until it rings once more: a bare `except` of a learner's may have caught the first
+AGAIN = 1.0
 TOOL = 4  # a number that no debugger has
 
 

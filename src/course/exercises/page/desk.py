@@ -1,9 +1,11 @@
-"""The Python side of an exercise in a page: run a learner's answer through the check that a notebook runs.
+"""The Python side of an exercise in a page: run a learner's answer through the check that a
+notebook runs.
 
-The page has Python's standard library, the stand-in for torch beside this file, and the course's own files: the
-checks of a chapter and what they import. Cases, expected results and mistakes come as data, evaluated with real torch
-(`course.exercises.written`). A module that is not there (NumPy, matplotlib, the language model) is stood in for by an
-`Absent` one, which may be imported and named; to call something of it raises `NotHere`.
+The page has Python's standard library, the stand-in for torch beside this file, and the course's
+own files: the checks of a chapter and what they import. Cases, expected results and mistakes come
+as data, evaluated with real torch (`course.exercises.written`). A module that is not there (NumPy,
+matplotlib, the language model) is stood in for by an `Absent` one, which may be imported and named;
+to call something of it raises `NotHere`.
 """
 
 import builtins
@@ -46,7 +48,10 @@ HOMES = {
 
 
 class NotHere(BaseException):
-    """Something that the page does not have. No `except Exception` of a check or of a learner keeps it."""
+    """Something that the page does not have.
+
+    No `except Exception` of a check or of a learner keeps it.
+    """
 
 
 class AbsentClass(type):
@@ -101,7 +106,9 @@ class Absent(types.ModuleType):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Makes `Absent` modules of what the page does not have: packages that many know, and parts of the course."""
+    """Makes `Absent` modules of what the page does not have: packages that many know, and parts of
+    the course.
+    """
 
     outside = (
         "numpy",
@@ -168,7 +175,9 @@ def decoded(value: Any, names: dict) -> Any:
 
 
 def key(value: Any) -> Any:
-    """Return what tells one argument from another: numbers in it, or the object itself where it is a function."""
+    """Return what tells one argument from another: numbers in it, or the object itself where it is
+    a function.
+    """
     if isinstance(value, torch.Tensor):
         return str(value.dtype), tuple(value.shape), tuple(map(repr, value.flat()))
     if isinstance(value, list | tuple):

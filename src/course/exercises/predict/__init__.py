@@ -1,6 +1,8 @@
-"""A guess before the page that answers it: asked at the head, kept, and shown again at the foot beside the answer.
+"""A guess before the page that answers it: asked at the head, kept, and shown again at the foot
+beside the answer.
 
-On a built page the browser keeps the guess; with a kernel the kernel does. A guess is never marked right or wrong.
+On a built page the browser keeps the guess; with a kernel the kernel does. A guess is never marked
+right or wrong.
 """
 
 import html
@@ -21,7 +23,9 @@ STAYS = "It stays in your browser, and stands beside the answer at the foot of t
 
 
 class Asked(NamedTuple):
-    """A question, its options (a number is asked for where there are none), and the unit of the number."""
+    """A question, its options (a number is asked for where there are none), and the unit of the
+    number.
+    """
 
     question: str
     options: tuple[str, ...]
@@ -39,12 +43,15 @@ class Question:
         self.key, self.asked = key, asked
 
     def page(self) -> str:
-        """The question as HTML, with the script that keeps the guess; no id, so that two builds are equal."""
+        """The question as HTML, with the script that keeps the guess; no id, so that two builds are
+        equal.
+        """
         question, options, unit = self.asked
         key, question = html.escape(self.key, quote=True), html.escape(words.translated(question))
         if options:
             rows = "".join(
-                f'<label><input type="radio" name="prediction-{key}" value="{html.escape(option, quote=True)}" '
+                f'<label><input type="radio" name="prediction-{key}" '
+                f'value="{html.escape(option, quote=True)}" '
                 f'autocomplete="off"> {html.escape(words.translated(option))}</label>'
                 for option in options
             )
@@ -53,8 +60,10 @@ class Question:
             field = '<input type="number" step="any" autocomplete="off">'
             inner = f"<label>{question} {field} {html.escape(unit)}</label>"
         return (
-            f'<div class="prediction" data-asks="{key}"><strong>{words.translated(FIRST)}</strong> {inner}'
-            f'<p class="prediction-kept" aria-live="polite" hidden>{words.translated(STAYS)}</p></div><script>{SCRIPT}</script>'
+            '<div class="prediction" '
+            f'data-asks="{key}"><strong>{words.translated(FIRST)}</strong> {inner}'
+            '<p class="prediction-kept" aria-live="polite" '
+            f"hidden>{words.translated(STAYS)}</p></div><script>{SCRIPT}</script>"
         )
 
     def live(self) -> ipywidgets.VBox:
@@ -76,7 +85,8 @@ class Question:
 
 
 def ask(key: str, question: str, options: Sequence[str] = (), unit: str = "") -> Question:
-    """Ask for a guess and keep it under `key`: one of the options, or a number where there are none.
+    """Ask for a guess and keep it under `key`: one of the options, or a number where there are
+    none.
 
     Raises:
         ValueError: the key or the question is empty, or there is just one option.
@@ -95,7 +105,8 @@ def ask(key: str, question: str, options: Sequence[str] = (), unit: str = "") ->
 
 
 def answer(key: str, found: str, because: str) -> HTML:
-    """The guess kept under `key` beside what was found, and a sentence that says why; without a guess the question alone.
+    """The guess kept under `key` beside what was found, and a sentence that says why; without a
+    guess the question alone.
 
     Raises:
         ValueError: nothing was asked under this key.
@@ -106,7 +117,8 @@ def answer(key: str, found: str, because: str) -> HTML:
     """
     if key not in _asked:
         raise ValueError(
-            f"key must be one that was asked for above ({', '.join(_asked) or 'none yet'}), not {key!r}"
+            f"key must be one that was asked for above ({', '.join(_asked) or 'none yet'}), "
+            f"not {key!r}"
         )
     question, options, unit = _asked[key]
     unit = f" {words.translated(unit)}" if unit else ""
@@ -122,7 +134,10 @@ def answer(key: str, found: str, because: str) -> HTML:
     )
     script = f"<script>{SCRIPT}</script>" if compute.building() else ""
     return HTML(
-        f'<div class="prediction" data-answers="{html.escape(key, quote=True)}" data-unit="{html.escape(unit, quote=True)}" data-says="{said}">'
-        f"<p><strong {mine}>{words.translated('Your guess, again.')} </strong>{html.escape(words.translated(question))}</p>"
-        f"<p><span {mine}>{guessed}</span>{found}{html.escape(words.translated(because))}</p></div>{script}"
+        f'<div class="prediction" data-answers="{html.escape(key, quote=True)}" '
+        f'data-unit="{html.escape(unit, quote=True)}" data-says="{said}">'
+        f"<p><strong {mine}>{words.translated('Your guess, again.')} "
+        f"</strong>{html.escape(words.translated(question))}</p>"
+        "<p><span "
+        f"{mine}>{guessed}</span>{found}{html.escape(words.translated(because))}</p></div>{script}"
     )

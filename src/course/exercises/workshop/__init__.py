@@ -1,7 +1,9 @@
-"""Checks of the decoder that a reader builds: each step an exercise, with the mistakes that are made at it by name.
+"""Checks of the decoder that a reader builds: each step an exercise, with the mistakes that are
+made at it by name.
 
-The parts that are right stand here, too, each with a `mistake`: one word for what is done in place of what is asked.
-`course/exercises/workshop.toml` says what each mistake is called; a learner's part that gives the same is told so.
+The parts that are right stand here, too, each with a `mistake`: one word for what is done in place
+of what is asked. `course/exercises/workshop.toml` says what each mistake is called; a learner's
+part that gives the same is told so.
 """
 
 import copy
@@ -67,7 +69,8 @@ def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
     for key, each in vars(model).items():
         if isinstance(each, list) and any(isinstance(part, nn.Module) for part in each):
             raise Wrong(
-                f"{name} keeps modules in a list, `{key}`, where PyTorch finds no weights: `nn.ModuleList`."
+                f"{name} keeps modules in a list, `{key}`, where PyTorch finds no weights: "
+                "`nn.ModuleList`."
             )
     mine, theirs = (
         {key: tuple(x.shape) for key, x in each.state_dict().items()} for each in (model, like)
@@ -89,7 +92,8 @@ def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
 
 
 class Made:
-    """A function of the cases made of a learner's class or function: an error in it is told with the learner's own line.
+    """A function of the cases made of a learner's class or function: an error in it is told with
+    the learner's own line.
 
     A function is repaired where `again` makes the same of an edited one.
     """
@@ -138,12 +142,15 @@ def _against(
 
 
 def by_place(x: Tensor) -> Tensor:
-    """A turn that shows: every token is stretched by its place, and every entry of a head by its number."""
+    """A turn that shows: every token is stretched by its place, and every entry of a head by its
+    number.
+    """
     place, entry = torch.arange(x.shape[-2]), torch.arange(x.shape[-1])
     return x * (1 + place[:, None]) * (1 + entry / 8)
 
 
-# Build it ----------------------------------------------------------------------------------------------
+# Build it
+# ----------------------------------------------------------------------------------------------
 
 
 @exercise
@@ -206,7 +213,9 @@ def _numbers(values: Tensor) -> str:
 
 
 def _drawn_map(answer: Callable) -> HTML:
-    """Draw the learner's weights on a row of 20 tokens, with queries and keys of the course's trained decoder."""
+    """Draw the learner's weights on a row of 20 tokens, with queries and keys of the course's
+    trained decoder.
+    """
     model, ids = parts.read(parts.COURSE), rows(16, 5, 1)[0]
     with torch.no_grad():
         block, x = model.blocks[0], model.embed(ids)
@@ -229,8 +238,10 @@ def _drawn_map(answer: Callable) -> HTML:
             )
         )
     found = (
-        f"Your attend, with queries and keys of a trained decoder: head {head + 1} of its first block. A frame marks the "
-        f"pair that answers a question; the four questions give it {_numbers(given[head])} here, and "
+        "Your attend, with queries and keys of a trained decoder: "
+        f"head {head + 1} of its first block. A frame marks the "
+        f"pair that answers a question; the four questions give it {_numbers(given[head])} "
+        "here, and "
         f"{_numbers(given.amax(0))} in the best of the four heads."
     )
     return show(ax, alt=found, caption=found)
@@ -278,7 +289,8 @@ def block(answer: Any) -> Right:
     calm, busy = made(x), run("Block()(x)", Made(lambda: made.train()(x), answer.forward))
     refuse("block", "training", same=_close(busy, calm))
     return Right(
-        "weights, values and output are those of the package's block, with a turn, a window and another map, too."
+        "weights, values and output are those of the package's block, with a turn, a window "
+        "and another map, too."
     )
 
 
@@ -323,7 +335,9 @@ GAIN = 20.0  # so that what comes back is larger than 1, where people cut gradie
 
 
 class Watched(nn.Module):
-    """A decoder with one table, for the loop: it notes what it is shown, what comes back to it, and who steps."""
+    """A decoder with one table, for the loop: it notes what it is shown, what comes back to it, and
+    who steps.
+    """
 
     def __init__(self):
         super().__init__()
@@ -345,7 +359,9 @@ class Watched(nn.Module):
         self.gradients.append(self.now)
 
     def stepping(self, optimiser: torch.optim.Optimizer, *_: Any) -> None:
-        """Note an optimiser that is about to step, and whether its gradient is still the one that came back."""
+        """Note an optimiser that is about to step, and whether its gradient is still the one that
+        came back.
+        """
         if optimiser not in self.optimisers:
             self.optimisers.append(optimiser)
         gradient, last = self.table.weight.grad, self.gradients[-1:]
@@ -485,7 +501,9 @@ def _close(one: Tensor, other: Tensor) -> bool:
 
 
 def _share(share: Callable) -> None:
-    """`right` on models whose share is known: right at the first so many questions, and nowhere else."""
+    """`right` on models whose share is known: right at the first so many questions, and nowhere
+    else.
+    """
 
     class Knows(nn.Module):
         def __init__(self, many: int):
@@ -510,8 +528,9 @@ def _share(share: Callable) -> None:
             shown = twice[-1]
             again = shown is not None and _same(twice[:1], twice[1:])
             refuse(
-                "right", "refused", call=call, again=again, value=value, wanted=many / QUESTIONS, n=n, count=count, shown=shown, near=_near,
-                drawn=rows(n, 0, count)[0], questions=QUESTIONS, asked_wrong=not _near(value, many / QUESTIONS),
+                "right", "refused", call=call, again=again, value=value, wanted=many / QUESTIONS,
+                n=n, count=count, shown=shown, near=_near, drawn=rows(n, 0, count)[0],
+                questions=QUESTIONS, asked_wrong=not _near(value, many / QUESTIONS),
             )  # fmt: skip
 
 
@@ -528,13 +547,15 @@ def _learned(name: str, model: Any) -> float:
     found = share_right(model, 16)
     if found < 0.9:
         raise Wrong(
-            f"{name} is right at 16 in {found:.2f}, and 0.9 is asked for. Do all checks above say right? Then train it "
+            f"{name} is right at 16 in {found:.2f}, and 0.9 is asked for. "
+            "Do all checks above say right? Then train it "
             "longer, `steps=800`, or with another seed before it, `torch.manual_seed(1)`."
         )
     return found
 
 
-# Break it ----------------------------------------------------------------------------------------------
+# Break it
+# ----------------------------------------------------------------------------------------------
 
 
 OTHER_ROWS = ("no norm", "state", "first", "sum", "best", "weights")
@@ -542,7 +563,9 @@ OTHER_ROWS = ("no norm", "state", "first", "sum", "best", "weights")
 
 @functools.lru_cache(64)
 def _jacobian(model: nn.Module, ids: tuple[int, ...], mistake: str) -> Tensor:
-    """What is asked for by each entry of each embedding; the search for a mistake asks for one many times."""
+    """What is asked for by each entry of each embedding; the search for a mistake asks for one many
+    times.
+    """
 
     def last(x: Tensor) -> Tensor:
         for each in model.blocks:
@@ -604,7 +627,8 @@ def heard(answer: Any, model: Any) -> Right:
     loud, place = _heard(model, ids), int(NEEDLE.answers(ids)[0, -1])
     others = (loud[:16].sum() - loud[place]) / 15
     return Right(
-        f"these are the Jacobian's norms. In your decoder the answer's pair has {loud[place]:.2f}, the other fifteen "
+        "these are the Jacobian's norms. In your decoder the answer's pair has "
+        f"{loud[place]:.2f}, the other fifteen "
         f"{others:.2f} each."
     )
 
@@ -638,9 +662,11 @@ def scattered(answer: Any) -> Right:
 
 @torch.no_grad()
 def attention_on_answer(model: nn.Module, ids: Tensor) -> Tensor:
-    """Return what each question attends to its answer, in the head that gives most: (blocks, rows, questions).
+    """Return what each question attends to its answer, in the head that gives most: (blocks, rows,
+    questions).
 
-    "The head that gives most" is one of its own block, so whoever wants one number takes the largest over blocks.
+    "The head that gives most" is one of its own block, so whoever wants one number takes the
+    largest over blocks.
     """
     place, x, blocks = NEEDLE.answers(ids)[:, None, -QUESTIONS:, None], model.embed(ids), []
     for block in model.blocks:
@@ -660,7 +686,13 @@ def _sharp(model: nn.Module, ids: Tensor, mistake: str = "") -> float:
         heads = {"mean head": share.mean(1), "sum": share.sum(1), "first head": share[:, 0]}.get(
             mistake, share.amax(1)
         )
-        best.append({"best question": heads.max(), "one head": share.mean((0, 2)).max(), "last question": heads[:, -1].mean()}.get(mistake, heads.mean()))  # fmt: skip
+        best.append(
+            {
+                "best question": heads.max(),
+                "one head": share.mean((0, 2)).max(),
+                "last question": heads[:, -1].mean(),
+            }.get(mistake, heads.mean())
+        )
         x = each(x)
     return float(
         {"below": best[0], "above": best[-1], "mean layer": sum(best) / len(best)}.get(
@@ -695,7 +727,8 @@ def sharp(answer: Any) -> Right:
             if sentence:
                 raise Wrong(sentence)
             return Right(
-                "the share of the answer: its best head, on average over questions, in its best layer."
+                "the share of the answer: its best head, on average over questions, in its "
+                "best layer."
             )
     n, value, target = max(
         ((n, value, _sharp(model, ids)) for (_, n), (model, ids, value) in found.items()),
@@ -704,7 +737,8 @@ def sharp(answer: Any) -> Right:
     raise Wrong(f"sharp(model, {n}) is {value:.4f} for a decoder where {target:.4f} is expected.")
 
 
-# Mend it -----------------------------------------------------------------------------------------------
+# Mend it
+# -----------------------------------------------------------------------------------------------
 
 THETA = rope.frequencies(8, 1e4).float()
 
@@ -792,7 +826,9 @@ def _layered(settings: dict, mistake: str = "", turn: Callable = _turned) -> nn.
 
 @exercise
 def layered(answer: Any, mixed: Any, roped: Any) -> Right:
-    """The logits of the decoder with a window below, with ours for its weights; then what its training gave."""
+    """The logits of the decoder with a window below, with ours for its weights; then what its
+    training gave.
+    """
     filled("layered", answer)
     like = drawn(_layered({}), 3)
     given = [
@@ -809,7 +845,10 @@ def layered(answer: Any, mixed: Any, roped: Any) -> Right:
     _learned("mixed", mixed)
     _learned("roped", roped)
     shares = [share_right(model, 64) for model in (mixed, roped)]
-    sentence = f"the window is below and the upper layer has no places. Right at 64: {shares[0]:.2f}, with RoPE in both {shares[1]:.2f}."
+    sentence = (
+        "the window is below and the upper layer has no places. Right at 64: "
+        f"{shares[0]:.2f}, with RoPE in both {shares[1]:.2f}."
+    )
     return Right(
         sentence
         if shares[0] > shares[1]
@@ -831,8 +870,9 @@ def _scaled(logits: Tensor, mistake: str = "") -> Tensor:
     )
     ln = n.log()
     factor = {
-        "no 16": ln, "ratio": n / 16, "inverse": torch.tensor(16.0).log() / ln, "root": (ln / torch.tensor(16.0).log()).sqrt(),
-        "divided": 16 / n, "one more": (n + 1).log() / torch.tensor(17.0).log(),
+        "no 16": ln, "ratio": n / 16, "inverse": torch.tensor(16.0).log() / ln, "root": (ln /
+        torch.tensor(16.0).log()).sqrt(), "divided": 16 / n, "one more": (n + 1).log() /
+        torch.tensor(17.0).log(),
     }.get(mistake, ln / torch.tensor(16.0).log())  # fmt: skip
     if mistake == "infinite":
         return (logits * factor).softmax(-1)
@@ -867,8 +907,9 @@ def scaled(answer: Any) -> Right:
 def _difference(logits: Tensor, mistake: str = "") -> Tensor:
     A = logits if mistake == "no softmax" else logits.softmax(-1)
     other = {
-        "behind": A.roll(-1, 1), "rows": A.roll(1, 0), "queries": A.roll(1, 2), "keys": A.roll(1, 3),
-        "mean": A.mean(1, keepdim=True), "no neighbour": torch.cat([0 * A[:, :1], A[:, :-1]], 1), "itself": A,
+        "behind": A.roll(-1, 1), "rows": A.roll(1, 0), "queries": A.roll(1, 2), "keys": A.roll(1,
+        3), "mean": A.mean(1, keepdim=True), "no neighbour": torch.cat([0 * A[:, :1], A[:, :-1]],
+        1), "itself": A,
     }.get(mistake, A.roll(1, 1))  # fmt: skip
     if mistake == "logits":
         return (
@@ -899,7 +940,8 @@ def difference(answer: Any) -> Right:
     return Right("each head gives away half of the map before it.")
 
 
-# Now yours ---------------------------------------------------------------------------------------------
+# Now yours
+# ---------------------------------------------------------------------------------------------
 
 
 def _steps(seen: Tensor) -> Tensor:
@@ -926,7 +968,15 @@ def together(answer: Any) -> Right:
     return _against("together", answer, _together, checks.given(globals(), "together"))
 
 
-def _held_out(X: Tensor, y: Tensor, fit: int = 0, test: int = 1, step: int = 2, one: float = 1.0, near: Callable = torch.round) -> Tensor:  # fmt: skip
+def _held_out(
+    X: Tensor,
+    y: Tensor,
+    fit: int = 0,
+    test: int = 1,
+    step: int = 2,
+    one: float = 1.0,
+    near: Callable = torch.round,
+) -> Tensor:
     A = torch.cat([X, torch.full((len(X), 1), one)], 1)
     w = torch.linalg.lstsq(A[fit::step], y[fit::step, None], driver="gelsd").solution
     return (near(A @ w)[test::step, 0] == y[test::step]).double().mean()

@@ -1,4 +1,6 @@
-"""What the pages "Now yours" measure, of any decoder that `parts.mine` reads, in one call; `tests/test_workshop.py` holds the two equal."""
+"""What the pages "Now yours" measure, of any decoder that `parts.mine` reads, in one call;
+`tests/test_workshop.py` holds the two equal.
+"""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,5 @@
-"""The decoder of "Build it", as that page's own lines have it: for the workshop, and for who has none of their own.
+"""The decoder of "Build it", as that page's own lines have it: for the workshop, and for who has
+none of their own.
 
 A `mistake` is one word for what is done in place of what is asked: the checks know a mistake by it.
 """
@@ -203,7 +204,8 @@ def train(model: nn.Module, steps: int = 400, seed: int = 0) -> nn.Module:
 def exchanged(
     model: Decoder, turn: Callable | None = None, where: bool = True, **settings: Any
 ) -> Decoder:
-    """A copy with the same weights whose blocks turn and weigh otherwise, and as they did in what is not given.
+    """A copy with the same weights whose blocks turn and weigh otherwise, and as they did in what
+    is not given.
 
     Without its places, a table or a turn, where `where` is false.
     """
@@ -227,11 +229,14 @@ def untrained(model: Decoder, seed: int = 0) -> Decoder:
     return made
 
 
-# One's own decoder, from page to page ------------------------------------------------------------------
+# One's own decoder, from page to page
+# ------------------------------------------------------------------
 
 
 def shelf() -> Path:
-    """Where a reader's decoder is kept: on Colab the mounted drive, else the folder above the notebook's."""
+    """Where a reader's decoder is kept: on Colab the mounted drive, else the folder above the
+    notebook's.
+    """
     drive, here = Path("/content/drive/MyDrive"), Path.cwd()
     if compute.building():  # the book's pages leave nothing in its sources
         return Path(tempfile.gettempdir())
@@ -239,7 +244,8 @@ def shelf() -> Path:
 
 
 def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path:
-    """Write a decoder's weights to one file, `my-decoder.safetensors` on the shelf unless a path is given, and say where.
+    """Write a decoder's weights to one file, `my-decoder.safetensors` on the shelf unless a path is
+    given, and say where.
 
     Raises:
         ValueError: the model is no module, or path does not end in .safetensors.
@@ -260,12 +266,14 @@ def _named(path: Path) -> str:
 
 
 def note(chapter: str, sentence: str, **numbers: float) -> None:
-    """Keep a chapter's sentence on one's own decoder, and its numbers, in `my-notes.json` beside it.
+    """Keep a chapter's sentence on one's own decoder, and its numbers, in `my-notes.json` beside
+    it.
 
     Beside each number that the course's own decoder has, too, it prints that one.
 
     Raises:
-        ValueError: chapter or sentence is no text, a number is not finite, or the file holds something else.
+        ValueError: chapter or sentence is no text, a number is not finite, or the file holds
+            something else.
     """
     require.text("chapter", chapter, empty=False)
     require.text("sentence", sentence, empty=False)
@@ -296,7 +304,8 @@ def unfinished(sentence: str) -> bool:
 
 
 def notes(path: Path | None = None) -> dict[str, dict]:
-    """What a file of notes holds, by chapter: the course's own where no path is given; nothing where there is no file.
+    """What a file of notes holds, by chapter: the course's own where no path is given; nothing
+    where there is no file.
 
     Raises:
         ValueError: the file holds something else.
@@ -324,10 +333,12 @@ def _object(what: str, text: str | bytes) -> dict:
 
 
 def mine(path: Path | str | None = None) -> Decoder:
-    """The reader's own decoder from the file that `keep` wrote; where there is none, the course's own. It says which.
+    """The reader's own decoder from the file that `keep` wrote; where there is none, the course's
+    own. It says which.
 
     Raises:
-        ValueError: there is no file at the path that is given, it is damaged, or it holds no decoder of this page.
+        ValueError: there is no file at the path that is given, it is damaged, or it holds no
+            decoder of this page.
     """
     if (
         path is not None
@@ -347,12 +358,15 @@ def _turned(x: Tensor) -> Tensor:
 
 
 def _of_the_page(design: dict, layer: int) -> dict[str, Any]:
-    """Settings of a block of a decoder that the page "Train it here" saved; none where a file says nothing of itself."""
+    """Settings of a block of a decoder that the page "Train it here" saved; none where a file says
+    nothing of itself.
+    """
     for name, each in design.items():
         known = DESIGN[require.choice("what its design names", name, DESIGN)]
         if each not in known:
             raise ValueError(
-                f"the {name} in its design must be one of {', '.join(map(str, known))}, not {require.brief(each)}; parts that Build it has not "
+                f"the {name} in its design must be one of {', '.join(map(str, known))}, not "
+                f"{require.brief(each)}; parts that Build it has not "
                 "are read by course.runs.entries.kept"
             )
     positions, weights = design.get("positions", "learned"), design.get("map", "softmax")
@@ -381,7 +395,8 @@ def read(path: Path) -> Decoder:
         )
         if shape not in ((45, 32), (46, 32)):
             raise ValueError(
-                f"its embedding.weight has shape {shape}, and these pages ask one of 45 tokens and width 32; a checkpoint of the "
+                f"its embedding.weight has shape {shape}, and these pages ask one of 45 "
+                "tokens and width 32; a checkpoint of the "
                 f"course is read with its card, {path.stem}.json"
             )
         blocks = {name.split(".")[1] for name in weights if name.startswith("blocks.")}
@@ -400,7 +415,8 @@ def read(path: Path) -> Decoder:
         then = require.number('"16" in its "right"', said.get("16", found), 0, 1)
         if abs(found - then) > 0.15:
             raise ValueError(
-                f"it was right in {then:.2f} at 16 pairs, and read with the parts of these pages it is in {found:.2f}: it has "
+                f"it was right in {then:.2f} at 16 pairs, and read with the parts of these "
+                f"pages it is in {found:.2f}: it has "
                 "another number of heads, a window, or other positions"
             )
     except (SafetensorError, ValueError) as error:
@@ -421,7 +437,10 @@ def make() -> None:
     COURSE.parent.mkdir(exist_ok=True)
     facts = {
         "command": "python -m course.exercises.workshop",
-        "what": "the decoder of Build it: two blocks of four heads, width 32, learned places; 400 steps, seed 0",
+        "what": (
+            "the decoder of Build it: two blocks of four heads, width 32, learned places; "
+            "400 steps, seed 0"
+        ),
         "right": json.dumps({n: round(right(model, n), 3) for n in (16, 64)}),
         "torch": torch.__version__,
         "seconds": f"{time.time() - began:.0f}",

@@ -1,8 +1,10 @@
-"""A small torch in pure Python, for exercises that run in a page: the names that the course's tasks need, and no more.
+"""A small torch in pure Python, for exercises that run in a page: the names that the course's tasks
+need, and no more.
 
-It computes on Python lists and rounds each result to its number type as torch does. It has no gradients (but for
-`torch.autograd.functional.jacobian`, by differences), no modules, no devices and no NumPy. A name that it lacks raises
-`NotInThisPage`, which says so. tests/test_page_torch.py holds it against torch, function by function.
+It computes on Python lists and rounds each result to its number type as torch does. It has no
+gradients (but for `torch.autograd.functional.jacobian`, by differences), no modules, no devices and
+no NumPy. A name that it lacks raises `NotInThisPage`, which says so. tests/test_page_torch.py holds
+it against torch, function by function.
 """
 
 import math
@@ -112,6 +114,6 @@ from torch import autograd, func, linalg, nn, overrides, random, special  # noqa
 
 erf, erfc = operations.erf, operations.erfc
 __all__ = [
-    "Size", "Tensor", "autograd", "bfloat16", "complex64", "device", "func", "int8", "linalg", "nn", "numbers", "overrides",
-    "random", "special", "tensor",
+    "Size", "Tensor", "autograd", "bfloat16", "complex64", "device", "func", "int8", "linalg", "nn",
+    "numbers", "overrides", "random", "special", "tensor",
 ]  # fmt: skip

@@ -34,18 +34,22 @@ class Orthogonal(NamedTuple):
 def real_matrix(A: Tensor, name: str, square: bool = False) -> None:
     if A.dtype.kind < 2:
         raise RuntimeError(
-            f"{name}: Expected a floating point or complex tensor as input. Got {operations.nice(A)}"
+            f"{name}: Expected a floating point or complex tensor as input. "
+            f"Got {operations.nice(A)}"
         )
     if A.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     if square and A.shape[-1] != A.shape[-2]:
         raise RuntimeError(
-            f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
+            f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by "
+            f"{A.shape[-1]} matrices"
         )
 
 
 def each_matrix(A: Tensor, work: Any) -> list:
-    """Return what the work gives for each matrix of a batch, as lists of rows, one list for each part of its result."""
+    """Return what the work gives for each matrix of a batch, as lists of rows, one list for each
+    part of its result.
+    """
     rows = A.reshape(-1, *A.shape[-2:]).tolist()
     return list(zip(*map(work, rows), strict=True))
 
@@ -91,7 +95,9 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 
 def singular(matrix: list[list[float]]) -> tuple[list, list, list]:
-    """Return U, the singular values, the largest first, and V transposed: the columns are rotated until orthogonal."""
+    """Return U, the singular values, the largest first, and V transposed: the columns are rotated
+    until orthogonal.
+    """
     tall = len(matrix) >= len(matrix[0])
     columns = [list(c) for c in (zip(*matrix, strict=True) if tall else matrix)]
     n = len(columns)
@@ -211,7 +217,8 @@ def inv(A: Tensor) -> Tensor:
         )
         if det == 0:
             raise LinAlgError(
-                "linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular."
+                "linalg.inv: The diagonal element 1 is zero, the inversion could not be "
+                "completed because the input matrix is singular."
             )
         return (found,)
 
@@ -264,7 +271,8 @@ def qr(A: Tensor, mode: str = "reduced") -> Orthogonal:
 def matrix_power(A: Tensor, n: int) -> Tensor:
     if A.shape[-1] != A.shape[-2]:
         raise RuntimeError(
-            f"linalg.matrix_power: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
+            "linalg.matrix_power: A must be batches of square matrices, but they are "
+            f"{A.shape[-2]} by {A.shape[-1]} matrices"
         )
     if n < 0:
         return matrix_power(inv(A), -n)

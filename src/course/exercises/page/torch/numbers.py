@@ -14,7 +14,9 @@ class NotInThisPage(AttributeError):
 
 
 class dtype:
-    """A number type: its name, its kind (0 bool, 1 integer, 2 real, 3 complex) and its rank within the kind."""
+    """A number type: its name, its kind (0 bool, 1 integer, 2 real, 3 complex) and its rank within
+    the kind.
+    """
 
     def __init__(self, name: str, kind: int, rank: int):
         self.name, self.kind, self.rank = name, kind, rank
@@ -137,7 +139,9 @@ def power(a: float, b: float) -> float:
 
 
 def guarded(function: Callable, over: float = math.nan, wrong: float = math.nan) -> Callable:
-    """The function of a float; `over` where the result is too large, `wrong` where Python's has no value."""
+    """The function of a float; `over` where the result is too large, `wrong` where Python's has no
+    value.
+    """
 
     def safe(x: float) -> float:
         try:

@@ -50,7 +50,9 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tens
 
 
 def from_numpy(array: Any) -> Tensor:
-    """Return nested lists in float64: the page has no NumPy, and what would give an array gives lists."""
+    """Return nested lists in float64: the page has no NumPy, and what would give an array gives
+    lists.
+    """
     return tensor(array, float64)
 
 
@@ -64,7 +66,8 @@ def filled_with(value: float) -> tuple[Callable, Callable]:
     def make(*size: Any, dtype: dtype | None = None, **_: Any) -> Tensor:
         if builtins.any(s < 0 for s in sizes(size)):
             raise RuntimeError(
-                f"Trying to create tensor with negative dimension {builtins.min(sizes(size))}: {sizes(size)}"
+                "Trying to create tensor with negative dimension "
+                f"{builtins.min(sizes(size))}: {sizes(size)}"
             )
         return full(sizes(size), value, dtype or float32)
 
@@ -417,7 +420,8 @@ def real_only(x: Tensor, name: str) -> None:
     if x.dtype.kind < 2:
         names = {int64: "Long", numbers.bool_: "Bool", numbers.int32: "Int"}
         raise RuntimeError(
-            f"{name}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            f"{name}(): could not infer output dtype. Input dtype must be either a floating "
+            "point or complex dtype. "
             f"Got: {names.get(x.dtype, x.dtype)}"
         )
 
@@ -535,7 +539,8 @@ def extreme(place: Callable, elementwise: Callable, name: str) -> Callable:
             return elementwise(input, dim)
         if not input.numel():
             raise RuntimeError(
-                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
+                "Specify the reduction dim with the 'dim' argument."
             )
         if dim is None:
             return reduced(input, None, False, lambda v: v[place(v)])
@@ -813,7 +818,8 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
             numbers.bfloat16: "c10::BFloat16",
         }
         raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {names.get(a.dtype)} != {names.get(b.dtype)}"
+            "expected m1 and m2 to have the same dtype, but got: "
+            f"{names.get(a.dtype)} != {names.get(b.dtype)}"
         )
     if not a.ndim or not b.ndim:
         raise RuntimeError(
@@ -822,7 +828,9 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     if a.ndim == 1 and b.ndim == 1:
         if len(a) != len(b):
             raise RuntimeError(
-                f"inconsistent tensor size, expected tensor [{len(a)}] and src [{len(b)}] to have the same number of elements, but got {len(a)} and {len(b)} elements respectively"
+                f"inconsistent tensor size, expected tensor [{len(a)}] and src [{len(b)}] to "
+                f"have the same number of elements, but got {len(a)} and {len(b)} elements "
+                "respectively"
             )
         return finished(
             Tensor(rounded([dot_product(a.flat(), b.flat())], a.dtype), [], a.dtype), a, b
@@ -836,7 +844,8 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         if a.ndim == 2 and b.ndim == 2:
             raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{k} and {k2}x{m})")
         raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: [{a.shape[0]}, {k}] but got: [{b.shape[0]}, {k2}]."
+            "Expected size for first two dimensions of batch2 tensor to be: "
+            f"[{a.shape[0]}, {k}] but got: [{b.shape[0]}, {k2}]."
         )
     batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
     left, right = a.expand([*batch, n, k]).flat(), b.transpose(-1, -2).expand([*batch, m, k]).flat()
@@ -989,7 +998,8 @@ def cdist(one: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Tensor:
     if input.dtype.kind < 2:
         raise RuntimeError(
-            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {'Long' if input.dtype == int64 else input.dtype}"
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. "
+            f"Got {'Long' if input.dtype == int64 else input.dtype}"
         )
     p = 2.0 if p in ("fro", None) else float(p)
 
@@ -1050,7 +1060,8 @@ def stack(tensors: Sequence, dim: int = 0) -> Tensor:
             )
         if x.shape != parts[0].shape:
             raise RuntimeError(
-                f"stack expects each tensor to be equal size, but got {list(parts[0].shape)} at entry 0 and {list(x.shape)} at entry {k}"
+                f"stack expects each tensor to be equal size, but got {list(parts[0].shape)} "
+                f"at entry 0 and {list(x.shape)} at entry {k}"
             )
     return joined([x.unsqueeze(dim) for x in parts], dim)
 
@@ -1257,8 +1268,8 @@ for _name, _function in METHODS.items():
     if not hasattr(Tensor, _name) or _name in ("round",):
         setattr(Tensor, _name, _function)
 IN_PLACE = [
-    *numbers.UNARY, *numbers.SAME_TYPE, "add", "sub", "mul", "div", "pow", "clamp", "masked_fill", "tril", "triu", "cumsum",
-    "nan_to_num", "remainder",
+    *numbers.UNARY, *numbers.SAME_TYPE, "add", "sub", "mul", "div", "pow", "clamp", "masked_fill",
+    "tril", "triu", "cumsum", "nan_to_num", "remainder",
 ]  # fmt: skip
 for _name in IN_PLACE:
     setattr(
@@ -1273,8 +1284,9 @@ def _conversion(to: dtype) -> Callable:
 
 
 for _name, _to in (
-    ("double", float64), ("float", float32), ("half", numbers.float16), ("bfloat16", numbers.bfloat16), ("long", int64),
-    ("int", numbers.int32), ("short", numbers.int16), ("bool", numbers.bool_), ("cdouble", numbers.complex128),
+    ("double", float64), ("float", float32), ("half", numbers.float16), ("bfloat16",
+    numbers.bfloat16), ("long", int64), ("int", numbers.int32), ("short", numbers.int16), ("bool",
+    numbers.bool_), ("cdouble", numbers.complex128),
 ):  # fmt: skip
     setattr(Tensor, _name, _conversion(_to))
 
@@ -1287,9 +1299,10 @@ def _missing(self: Tensor, name: str) -> None:
 
 Tensor.__getattr__ = _missing
 SHAPES = (
-    "flatten", "unflatten", "permute", "transpose", "movedim", "unsqueeze", "squeeze", "reshape", "unbind", "select", "narrow",
-    "split", "chunk", "diagonal", "index_select", "gather", "nonzero", "masked_select", "repeat_interleave", "tile", "ravel",
-    "t", "swapaxes", "clone", "is_complex", "is_floating_point",
+    "flatten", "unflatten", "permute", "transpose", "movedim", "unsqueeze", "squeeze", "reshape",
+    "unbind", "select", "narrow", "split", "chunk", "diagonal", "index_select", "gather", "nonzero",
+    "masked_select", "repeat_interleave", "tile", "ravel", "t", "swapaxes", "clone", "is_complex",
+    "is_floating_point",
 )  # fmt: skip
 for _name in SHAPES:
     globals()[_name] = getattr(Tensor, _name)

@@ -1,4 +1,6 @@
-"""A tensor on a flat Python list: shapes, views, broadcasting, indices and reductions as torch has them."""
+"""A tensor on a flat Python list: shapes, views, broadcasting, indices and reductions as torch has
+them.
+"""
 
 import itertools
 import math
@@ -33,7 +35,9 @@ def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 class Tensor:
-    """Numbers of one type in a list, with a shape and steps through the list: a view shares the list."""
+    """Numbers of one type in a list, with a shape and steps through the list: a view shares the
+    list.
+    """
 
     __slots__ = ("dtype", "grad", "offset", "shape", "steps", "storage")
     __hash__ = object.__hash__
@@ -164,7 +168,8 @@ class Tensor:
         shape = inferred(sizes(shape), self.numel())
         if not self.is_contiguous():
             raise RuntimeError(
-                "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+                "view size is not compatible with input tensor's size and stride (at least "
+                "one dimension spans "
                 "across two contiguous subspaces). Use .reshape(...) instead."
             )
         return self.view_of(shape, contiguous(shape))
@@ -237,8 +242,10 @@ class Tensor:
         for k, (size, want) in enumerate(zip(own, wanted, strict=True)):
             if size not in (1, want):
                 raise RuntimeError(
-                    f"The expanded size of the tensor ({want}) must match the existing size ({size}) at non-singleton "
-                    f"dimension {k}.  Target sizes: {list(shape)}.  Tensor sizes: {list(self.shape)}"
+                    f"The expanded size of the tensor ({want}) must match the existing size "
+                    f"({size}) at non-singleton "
+                    f"dimension {k}.  Target sizes: {list(shape)}.  Tensor sizes: "
+                    f"{list(self.shape)}"
                 )
         return self.view_of(
             wanted, [0 if size == 1 else step for size, step in zip(own, steps, strict=True)]
@@ -402,7 +409,8 @@ class Tensor:
             return f"[{', '.join(map(listed, x))}]" if isinstance(x, list) else said(x)
 
         plain = (float32, int64, numbers.bool_)
-        return f"tensor({listed(self.tolist())}{'' if self.dtype in plain else f', dtype={self.dtype}'})"
+        dtype = "" if self.dtype in plain else f", dtype={self.dtype}"
+        return f"tensor({listed(self.tolist())}{dtype})"
 
     def __deepcopy__(self, memo: dict) -> "Tensor":
         return self.clone()
@@ -512,7 +520,8 @@ def axis(x: Tensor, dim: int, more: int = 0) -> int:
     count = max(x.ndim + more, 1)
     if not -count <= dim < count:
         raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})"
+            f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but "
+            f"got {dim})"
         )
     return dim % count
 
@@ -532,7 +541,9 @@ def kind_of(value: Any) -> dtype:
 
 
 def result_type(*values: Any) -> dtype:
-    """Return the number type of a result: axes count before tensors without, and these before numbers, within a kind."""
+    """Return the number type of a result: axes count before tensors without, and these before
+    numbers, within a kind.
+    """
     ranks: list[dtype | None] = [None, None, None]
     for each in values:
         place = (0 if each.shape else 1) if isinstance(each, Tensor) else 2
@@ -599,7 +610,8 @@ def read(data: Any) -> tuple[list, list[int]]:
         for values, shape in parts:
             if shape != inner:
                 raise ValueError(
-                    f"expected sequence of length {inner[0] if inner else 0} at dim 1 (got {shape[0] if shape else len(values)})"
+                    f"expected sequence of length {inner[0] if inner else 0} at dim 1 (got "
+                    f"{shape[0] if shape else len(values)})"
                 )
         return [x for values, _ in parts for x in values], [len(parts), *inner]
     if data is not None and hasattr(data, "__float__") and not isinstance(data, str):
@@ -613,7 +625,9 @@ def read(data: Any) -> tuple[list, list[int]]:
 
 
 def taken(x: Tensor, index: Any) -> tuple[Tensor, dict | None]:
-    """Return the view that integers and slices give, and the axes in which entries are still to be chosen."""
+    """Return the view that integers and slices give, and the axes in which entries are still to be
+    chosen.
+    """
     parts = list(index) if isinstance(index, tuple) else [index]
     parts = [tensor(p) if isinstance(p, list | range) else p for p in parts]
     used = sum(
@@ -643,7 +657,8 @@ def taken(x: Tensor, index: Any) -> tuple[Tensor, dict | None]:
                     and not len(chosen)
                 ):
                     raise IndexError(
-                        f"The shape of the mask {list(part.shape)} at index 0 does not match the shape of the indexed tensor {list(x.shape)} at index 0"
+                        f"The shape of the mask {list(part.shape)} at index 0 does not match "
+                        f"the shape of the indexed tensor {list(x.shape)} at index 0"
                     )
                 chosen[len(shape)] = each
                 shape.append(x.shape[k]), steps.append(x.steps[k])
@@ -671,7 +686,9 @@ def taken(x: Tensor, index: Any) -> tuple[Tensor, dict | None]:
 
 
 def chosen_entries(x: Tensor, chosen: dict[int, Tensor]) -> Tensor:
-    """Return the entries that index tensors choose along these axes: their shapes are broadcast to one."""
+    """Return the entries that index tensors choose along these axes: their shapes are broadcast to
+    one.
+    """
     shape = broadcast_shape(*(each.shape for each in chosen.values()))
     lists = []
     for k, each in chosen.items():
@@ -723,7 +740,8 @@ def broadcast_shape(*shapes: Sequence[int]) -> list[int]:
         for k, (one, other) in enumerate(zip(a, b, strict=True)):
             if one != other and 1 not in (one, other):
                 raise RuntimeError(
-                    f"The size of tensor a ({one}) must match the size of tensor b ({other}) at non-singleton dimension {k}"
+                    f"The size of tensor a ({one}) must match the size of tensor b ({other}) "
+                    f"at non-singleton dimension {k}"
                 )
         found = [other if one == 1 else one for one, other in zip(a, b, strict=True)]
     return found
@@ -746,7 +764,9 @@ def unary(x: Any, function: Callable, to_float: bool = False, to: dtype | None =
 
 
 def worked_in(x: Any, own: dtype) -> Any:
-    """Return an operand in the type in which an operation is computed: float32 for the smaller ones."""
+    """Return an operand in the type in which an operation is computed: float32 for the smaller
+    ones.
+    """
     if own.kind != 2 or own == float64:
         return x
     if isinstance(x, Tensor):
@@ -784,7 +804,8 @@ def binary(
     return finished(Tensor(rounded(values, to or own), shape, to or own), a, b)
 
 
-OPERATIONS = {  # name: function of two numbers, whether the result is real for integers too, the type of the result
+# name: function of two numbers, whether the result is real for integers too, the type of the result
+OPERATIONS = {
     "add": (operator.add, False, None),
     "sub": (operator.sub, False, None),
     "mul": (operator.mul, False, None),
@@ -815,12 +836,14 @@ def in_place(x: Tensor, result: Tensor) -> Tensor:
     """
     if result.shape != x.shape:
         raise RuntimeError(
-            f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(result.shape)}"
+            f"output with shape {list(x.shape)} doesn't match the broadcast shape "
+            f"{list(result.shape)}"
         )
     if result.dtype.kind > x.dtype.kind:
         names = {numbers.bool_: "Bool", int64: "Long", float32: "Float", float64: "Double"}
         raise RuntimeError(
-            f"result type {names.get(result.dtype, result.dtype)} can't be cast to the desired output type {names.get(x.dtype, x.dtype)}"
+            f"result type {names.get(result.dtype, result.dtype)} can't be cast to the "
+            f"desired output type {names.get(x.dtype, x.dtype)}"
         )
     return x.put(result.flat())
 
@@ -864,7 +887,9 @@ Tensor.__invert__ = lambda self: unary(
 
 
 def lines(x: Tensor, dims: Sequence[int]) -> tuple[list[list], list[int]]:
-    """Return the lists of entries along these axes, one for each place in the others, and the shape of the others."""
+    """Return the lists of entries along these axes, one for each place in the others, and the shape
+    of the others.
+    """
     kept = [k for k in range(x.ndim) if k not in dims]
     length = math.prod(x.shape[k] for k in dims)
     values = (x.permute([*kept, *dims]) if x.ndim else x).flat()
@@ -889,7 +914,9 @@ def reduced(
 def mapped(
     x: Tensor, dim: int, function: Callable, to: dtype | None = None, length: int | None = None
 ) -> Tensor:
-    """Return a tensor in which each list of entries along an axis is replaced by the list that the function gives."""
+    """Return a tensor in which each list of entries along an axis is replaced by the list that the
+    function gives.
+    """
     if not x.shape:
         return mapped(x.reshape(1), 0, function, to).reshape(())
     k, own = axis(x, dim), to or x.dtype
@@ -918,7 +945,9 @@ def joined(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
         for j in range(x.ndim):
             if j != k and x.shape[j] != parts[0].shape[j]:
                 raise RuntimeError(
-                    f"Sizes of tensors must match except in dimension {k}. Expected size {parts[0].shape[j]} but got size {x.shape[j]} for tensor number {parts.index(x) if False else 1} in the list."
+                    f"Sizes of tensors must match except in dimension {k}. "
+                    f"Expected size {parts[0].shape[j]} but got size {x.shape[j]} for tensor "
+                    f"number {parts.index(x) if False else 1} in the list."
                 )
     moved = [x.movedim(k, 0).flat() for x in parts]
     shape = [sum(x.shape[k] for x in parts), *(s for j, s in enumerate(parts[0].shape) if j != k)]

@@ -1,4 +1,6 @@
-"""The Jacobian by central differences of two widths: exact to about ten digits for smooth functions in float64."""
+"""The Jacobian by central differences of two widths: exact to about ten digits for smooth functions
+in float64.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +15,9 @@ STEP = 2e-3
 def jacobian(
     func: Callable, inputs: Any, create_graph: bool = False, vectorize: bool = False, **_: Any
 ) -> Tensor:
-    """Return the derivatives of all entries of a result (the first axes) by all entries of a tensor (the last axes)."""
+    """Return the derivatives of all entries of a result (the first axes) by all entries of a tensor
+    (the last axes).
+    """
     if not isinstance(inputs, Tensor):
         raise NotInThisPage("the Jacobian with respect to several tensors")
     x = inputs.to(float64)

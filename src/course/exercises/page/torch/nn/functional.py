@@ -35,7 +35,9 @@ __all__ = [
 def pad(
     input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
 ) -> Tensor:
-    """Entries before and after those of the last axes, in pairs from the last axis on; negative numbers cut off."""
+    """Entries before and after those of the last axes, in pairs from the last axis on; negative
+    numbers cut off.
+    """
     if mode != "constant":
         raise NotInThisPage("padding in another mode than “constant”")
     for k in range(len(pad) // 2):
