@@ -163,10 +163,10 @@ class Verdict:
         if self.quiet:
             return ""
         if self.untried:
-            here = compute.building()
+            building = compute.building()
             return (
                 translated("The check runs in the notebook, on your answer.")
-                if here
+                if building
                 else f"○ {self.sentence}"
             )
         return f"{self.mark} {self.sentence}"
@@ -225,7 +225,7 @@ class Exercise:
         return self.last
 
     def solution(self, *answers: Any) -> Verdict:
-        """The verdict on the book's answer, without a mark in `progress`."""
+        """Return the verdict on the book's answer, without a mark in `progress`."""
         return self._verdict(answers, quiet=True)
 
     def _verdict(self, answers: tuple, quiet: bool = False) -> Verdict:
@@ -240,13 +240,13 @@ class Exercise:
             what = f"the check could not read this answer ({type(error).__name__}: {error})."
             return Verdict(False, f"{what} Is it what the statement asks for?")
         if guess:
-            said = (
+            lead = (
                 "You predicted"
                 if changed is None
                 else f"You say “{changed}” now. You first predicted"
             )
             sentence = (
-                f"{said} “{guess}”. {sentence[:1].upper()}{sentence[1:]} {self.guesses[guess]}"
+                f"{lead} “{guess}”. {sentence[:1].upper()}{sentence[1:]} {self.guesses[guess]}"
             ).strip()
         _clock.left = _clock.seconds
         try:
@@ -261,26 +261,24 @@ class Exercise:
         return Verdict(True, sentence, picture, quiet)
 
     def _predicted(self, answers: tuple, quiet: bool) -> tuple[str, tuple, str | None]:
-        """The guess that counts, the first, and the other answers; and the guess that stands there
-        now, where it is another.
+        """Return the guess that counts, which is the first, the other answers, and the guess that
+        stands there now, if it is another one.
 
         Raises:
             Wrong: there are too few answers or too many, or the prediction is none of those that
                 are offered.
         """
-        wanted = ["prediction"] * bool(self.guesses) + list(
-            inspect.signature(self.check).parameters
-        )
-        wanted = [self.check.__name__ if each == "answer" else each for each in wanted]
-        if len(answers) != len(wanted):
-            call = f"checks.{self.check.__name__}({', '.join(wanted)})"
+        names = ["prediction"] * bool(self.guesses) + list(inspect.signature(self.check).parameters)
+        names = [self.check.__name__ if name == "answer" else name for name in names]
+        if len(answers) != len(names):
+            call = f"checks.{self.check.__name__}({', '.join(names)})"
             raise Wrong(
-                f"the check is {call}: it takes {_many(len(wanted), 'answer', 'answers')}, "
+                f"the check is {call}: it takes {_many(len(names), 'answer', 'answers')}, "
                 f"not {len(answers)}."
             )
         if not self.guesses:
             return "", answers, None
-        guess = now = choice(
+        guess = latest = choice(
             "prediction",
             answers[0],
             self.guesses,
@@ -288,7 +286,7 @@ class Exercise:
         )
         if not quiet:
             self.guess = guess = self.guess or guess
-        return guess, answers[1:], now if now != guess else None
+        return guess, answers[1:], latest if latest != guess else None
 
 
 def exercise(check: Callable[..., Right]) -> Exercise:
@@ -296,14 +294,12 @@ def exercise(check: Callable[..., Right]) -> Exercise:
     check's name.
     """
     row = tables(check.__globals__)[check.__name__]
-    told = ("number", "title", "seconds", "guesses", "true")
-    return Exercise(check=check, **{key: row[key] for key in told if key in row})
+    keys = ("number", "title", "seconds", "guesses", "true")
+    return Exercise(check=check, **{key: row[key] for key in keys if key in row})
 
 
 def tables(names: Mapping[str, Any]) -> dict[str, dict]:
-    """What the exercises of the chapter that `names` belong to ask: calls, cases, mistakes,
-    guesses.
-    """
+    """Read the exercises of the chapter that `names` belong to: calls, cases, mistakes, guesses."""
     room = Path(
         names["__file__"]
     ).parent  # a chapter's, or the workshop's, which stands among the tables
@@ -327,21 +323,21 @@ def _state(verdict: Verdict | None) -> str:
 
 
 def progress(values: Iterable[Any]) -> HTML:
-    """The exercises among the values of a chapter's module, which of them are right, and the next
-    one to do.
-    """
-    exercises = [each for each in values if isinstance(each, Exercise)]
-    done = translated(f"{sum(bool(each.last) for each in exercises)} of {len(exercises)} right.")
-    after = next((each for each in exercises if not each.last), None)
+    """List the exercises of a chapter's module, which of them are right, and the next one to do."""
+    exercises = [exercise for exercise in values if isinstance(exercise, Exercise)]
+    done = translated(
+        f"{sum(bool(exercise.last) for exercise in exercises)} of {len(exercises)} right."
+    )
+    after = next((exercise for exercise in exercises if not exercise.last), None)
     rows = "".join(
         (
-            f"<li>{translated(_state(each.last))} "
-            f"{html.escape(translated(f'{each.number} {each.title}'))}</li>"
+            f"<li>{translated(_state(exercise.last))} "
+            f"{html.escape(translated(f'{exercise.number} {exercise.title}'))}</li>"
         )
-        for each in exercises
+        for exercise in exercises
     )
     following = translated(f"Next: {after.number} {after.title}." if after else "All done.")
-    guessed = [each.guess == each.true for each in exercises if each.guess]
+    guessed = [exercise.guess == exercise.true for exercise in exercises if exercise.guess]
     if guessed:
         following += " " + translated(f"Predicted at once: {sum(guessed)} of {len(guessed)}.")
     return HTML(
@@ -351,12 +347,12 @@ def progress(values: Iterable[Any]) -> HTML:
 
 
 def drawn(figure: Figure | Artist, finding: str, caption: str = "With your answer. ") -> HTML:
-    """A picture of the learner's answer, with its finding."""
+    """Show a picture of the learner's answer, with its finding."""
     return show(figure, alt=finding, caption=f"{caption}{finding}")
 
 
 def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tensor:
-    """The answer in float64.
+    """Return the answer in float64.
 
     Raises:
         Wrong: it is not made of real numbers; the sentence begins with `call`, which must be of
@@ -366,7 +362,7 @@ def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tens
         listed = _floats(
             answer
         )  # float64 from the start: float32 would round whole numbers beyond 2**24
-        found = torch.as_tensor(
+        values = torch.as_tensor(
             listed, dtype=torch.float64 if isinstance(listed, float | list) else None
         ).detach()
     except (TypeError, ValueError, RuntimeError, OverflowError):
@@ -381,13 +377,13 @@ def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tens
             else ""
         )
         raise Wrong(f"{call} must {kind}, not {shown(answer)}.{ragged}") from None
-    if found.is_complex() and bool(found.imag.any()):
-        raise Wrong(f"{call} must be real, not complex: {shown(found)}.")
-    return (found.real if found.is_complex() else found).double()
+    if values.is_complex() and bool(values.imag.any()):
+        raise Wrong(f"{call} must be real, not complex: {shown(values)}.")
+    return (values.real if values.is_complex() else values).double()
 
 
 def _floats(value: Any) -> Any:
-    """Fractions, numpy's whole numbers of any size and other numbers that torch does not know, as
+    """Convert fractions, numpy's integers of any size and other numbers that torch does not know to
     floats.
     """
     if isinstance(value, numbers.Real):
@@ -401,7 +397,9 @@ def _floats(value: Any) -> Any:
 
 @functools.cache
 def model() -> models.LanguageModel:
-    """The embedded model; a notebook is told that it comes, once, since nothing else takes as long.
+    """Load the embedded model.
+
+    A notebook says once that it comes, since nothing else takes as long.
 
     Raises:
         Wrong: it could not be had, which is not the learner's mistake.
@@ -427,8 +425,9 @@ def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:
 
 
 def given(names: Mapping[str, Any], name: str, rows: str = "cases") -> list[Case]:
-    """The cases of a chapter's table; in them `checks` is the chapter's module, as on the learner's
-    page.
+    """Read the cases of a chapter's table.
+
+    In them `checks` is the chapter's module, as on the learner's page.
     """
     return cases(
         {**names, "checks": SimpleNamespace(**names)}, *tables(names)[name][rows].splitlines()
@@ -436,7 +435,8 @@ def given(names: Mapping[str, Any], name: str, rows: str = "cases") -> list[Case
 
 
 def normal(*shape: int, seed: int) -> Tensor:
-    """Standard normal numbers in float64, the same at every call: what checks feed to an answer.
+    """Return standard normal numbers in float64, the same at every call: what checks feed to an
+    answer.
 
     >>> normal(2, 3, seed=0).shape
     torch.Size([2, 3])
@@ -459,7 +459,7 @@ class Tried(NamedTuple):
 
     @property
     def right(self) -> bool:
-        """Whether the result is as expected; a whole number of any size to its last digit."""
+        """Return whether the result is as expected; an integer of any size to its last digit."""
         if not _equal(self.value, self.target, self.allowed):
             return False
         whole = self.target.isfinite().all() and torch.equal(self.target, self.target.round())
@@ -517,37 +517,36 @@ def compare(
             if written
             else _functions(mistakes, inside, {**names, "right": solution, **more})
         )
-        parameters = [each.strip() for each in inside.split(",")]
+        parameters = [part.strip() for part in inside.split(",")]
         why = _why(mistaken, tried, max(tolerance, 1e-5), parameters, answer, solution, unseen, end)
     raise Wrong(f"{differs} {why}".strip())
 
 
 def _try(name: str, answer: Any, solution: Callable, case: Case, tolerance: float) -> Tried:
-    """What comes of a case.
+    """Run the learner's function and the solution on a case.
 
     Raises:
         Wrong: the answer fails on it.
     """
     call, began = f"{name}({case.text})", time.thread_time()
-    wanted = solution(*_copied(case.arguments))
+    expected = solution(*_copied(case.arguments))
     got = run(call, answer, *case.arguments)
-    return _compared(call, case, got, wanted, tolerance)._replace(took=time.thread_time() - began)
+    return _compared(call, case, got, expected, tolerance)._replace(took=time.thread_time() - began)
 
 
-def _compared(call: str, case: Case, got: Any, wanted: Any, tolerance: float) -> Tried:
+def _compared(call: str, case: Case, got: Any, expected: Any, tolerance: float) -> Tried:
     allowed = max(tolerance, 1e-5) if "float32" in str(getattr(got, "dtype", "")) else tolerance
-    return Tried(case, got, wanted, _numbers(call, got), _numbers(call, wanted), allowed)
+    return Tried(case, got, expected, _numbers(call, got), _numbers(call, expected), allowed)
 
 
 def _rest(
-    name: str, answer: Any, solution: Callable, given: Sequence[Case], tolerance: float
+    name: str, answer: Any, solution: Callable, remaining: Sequence[Case], tolerance: float
 ) -> list[Tried]:
-    """What comes of the cases behind the first that is wrong, the smallest first, as far as there
-    is time for them.
+    """Try the cases behind the first that is wrong, the smallest first, as far as there is time.
 
     They serve the reason alone: one long call of a wrong function is not waited for.
     """
-    waiting, tried, spent = sorted(given, key=_size), [], 0.0
+    waiting, tried, spent = sorted(remaining, key=_size), [], 0.0
     while waiting and spent < SEARCH / 2:
         case, began, limit = waiting.pop(0), time.thread_time(), None
         try:
@@ -577,9 +576,9 @@ def _looking(differs: str) -> Iterator[None]:
     if getattr(shell, "kernel", None) is None or compute.building():
         yield
         return
-    found = Verdict(False, differs)
-    found.sentence += f" {translated('Looking for the slip …')}"
-    shown = display(found, display_id=True)
+    verdict = Verdict(False, differs)
+    verdict.sentence += f" {translated('Looking for the slip …')}"
+    shown = display(verdict, display_id=True)
     try:
         yield
     finally:
@@ -587,18 +586,18 @@ def _looking(differs: str) -> Iterator[None]:
 
 
 def _size(case: Case) -> float:
-    """How much there is to compute with these arguments, up to a factor."""
+    """Estimate how much there is to compute with these arguments, up to a factor."""
     sizes = (
         abs(x) if isinstance(x, numbers.Real) else x.numel() if isinstance(x, Tensor) else 1
         for x in case.arguments
     )
-    return math.prod(max(float(each), 1.0) for each in sizes)
+    return math.prod(max(float(size), 1.0) for size in sizes)
 
 
 def tabled(
     names: Mapping[str, Any], name: str, answer: Any, solution: Callable, **more: Any
 ) -> Right:
-    """`compare` as the chapter's table has it under this name: the call, its cases, the
+    """Run `compare` as the chapter's table has it under this name: the call, its cases, the
     mistakes.
     """
     row = tables(names)[name]
@@ -610,8 +609,8 @@ def tabled(
 
 
 def reason(names: Mapping[str, Any], name: str, rows: str, /, **found: Any) -> str:
-    """The first sentence whose condition holds, of those rows that the chapter's table has under
-    this name; or nothing.
+    """Return the first sentence whose condition holds, among the rows that the chapter's table has
+    under this name; or "".
 
     A line each, `condition :: sentence`, read among the module's names and what was `found`, as are
     the sentence's braces.
@@ -624,7 +623,7 @@ def reason(names: Mapping[str, Any], name: str, rows: str, /, **found: Any) -> s
 
 
 def refuse(names: Mapping[str, Any], name: str, rows: str = "refused", /, **found: Any) -> None:
-    """Nothing, where none of the conditions of these rows holds.
+    """Raise `Wrong` if one of the conditions of these rows holds.
 
     Raises:
         Wrong: with the sentence of the first that does.
@@ -634,13 +633,14 @@ def refuse(names: Mapping[str, Any], name: str, rows: str = "refused", /, **foun
 
 
 def filled(name: str, answer: Any, todo: str = "fill it in, then run this cell again") -> None:
-    """Nothing, where an answer was filled in."""
+    """Raise `Empty` if an answer was not filled in."""
     if answer is ...:
         raise Empty(f"{name} is still empty: {todo}.")
 
 
 def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
-    """The answer's result on copies of the arguments; `call` is how the learner would write it.
+    """Return the answer's result on copies of the arguments; `call` is how the learner would write
+    it.
 
     Raises:
         Wrong: it is no function, is empty, raises, changes an argument, or returns nothing, unless
@@ -673,7 +673,7 @@ def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
 
 
 def number(name: str, answer: Any) -> float:
-    """The answer as a finite number."""
+    """Return the answer as a finite number."""
     filled(name, answer)
     try:
         value = float(answer if not isinstance(answer, str) else "no number")
@@ -685,7 +685,7 @@ def number(name: str, answer: Any) -> float:
 
 
 def choice(name: str, answer: Any, options: Iterable[str], *todo: str) -> str:
-    """The answer, which is one of these.
+    """Return the answer, which is one of the options.
 
     Raises:
         Wrong: it is empty, or none of them.
@@ -701,7 +701,7 @@ def _listed(options: Iterable[str]) -> str:
 
 
 def edges(name: str, answer: Any, count: int) -> list[tuple]:
-    """The answer as `count` pairs of nodes, from whatever container it comes in."""
+    """Return the answer as `count` pairs of nodes, from whatever container it comes in."""
     filled(name, answer)
     what, theirs = (
         ("a pair of nodes", answer[0]) if count == 1 else (f"{count} pairs of nodes", answer)
@@ -717,12 +717,12 @@ def edges(name: str, answer: Any, count: int) -> list[tuple]:
 
 
 def edge(name: str, answer: Any) -> tuple:
-    """The answer as one pair of nodes, from whatever container it comes in."""
+    """Return the answer as one pair of nodes, from whatever container it comes in."""
     return edges(name, answer if answer is ... else [answer], 1)[0]
 
 
 def shown(value: Any) -> str:
-    """A value as a learner can read it: numbers to six digits, small tensors whole."""
+    """Write a value as a learner can read it: numbers to six digits, small tensors whole."""
     if isinstance(value, numbers.Real) and not isinstance(value, bool | int):
         return f"{float(value):.6g}"
     if hasattr(value, "tolist") and "object" not in str(getattr(value, "dtype", "object")):
@@ -764,11 +764,11 @@ def _rounded(value: Any) -> Any:
     return [_rounded(x) for x in value] if isinstance(value, list) else float(f"{value:.6g}")
 
 
-def _differing(got: Any, wanted: Any, value: Tensor, target: Tensor) -> str:
-    """The NaN, the axis that is wrong, both results, or the first entry in which they differ, with
-    the digits it takes.
+def _differing(got: Any, expected: Any, value: Tensor, target: Tensor) -> str:
+    """Describe how a result differs: NaN, the axis that is wrong, both results, or the first entry
+    in which they differ, with the digits it takes.
     """
-    mine, theirs = shown(got), shown(wanted)
+    mine, theirs = shown(got), shown(expected)
     if torch.isnan(value).any():
         return f"contains NaN: {mine}; expected {theirs}"
     if value.shape != target.shape:
@@ -793,26 +793,28 @@ def _differing(got: Any, wanted: Any, value: Tensor, target: Tensor) -> str:
 
 
 def _rows(text: str) -> list[tuple[str, str]]:
-    """The lines of a table, `expression :: words`, each in its two parts."""
+    """Split the lines of a table, `expression :: words`, each into its two parts."""
     return [
-        (made, words)
-        for made, _, words in (row.strip().partition(" :: ") for row in text.splitlines())
-        if made
+        (expression, words)
+        for expression, _, words in (row.strip().partition(" :: ") for row in text.splitlines())
+        if expression
     ]
 
 
 def _functions(
     mistakes: str, parameters: str, names: Mapping[str, Any]
 ) -> list[tuple[Callable, str]]:
-    """The mistakes of a table as functions, each with its sentence."""
+    """Build the mistakes of a table as functions, each with its sentence."""
     return [
-        (eval(f"lambda {parameters}: {made}", dict(names)), sentence)
-        for made, sentence in _rows(mistakes)
+        (eval(f"lambda {parameters}: {expression}", dict(names)), sentence)
+        for expression, sentence in _rows(mistakes)
     ]
 
 
 def _made(function: Callable, arguments: tuple) -> Tensor | None:
-    """What a function gives for copies of the arguments, in float64; None where it fails."""
+    """Compute what a function gives for copies of the arguments, in float64; None where it
+    fails.
+    """
     try:
         return _numbers("", function(*_copied(arguments)))
     except Exception:
@@ -829,8 +831,8 @@ def _why(
     unseen: Any,
     end: float,
 ) -> str:
-    """The reason for what is wrong: the first that is found until `end` (of the thread's own
-    clock), or nothing.
+    """Return the reason for what is wrong: the first that is found until `end` (of the thread's own
+    clock), or "".
     """
     result = functools.cache(lambda function, k: _made(function, tried[k].case.arguments))
 
@@ -843,37 +845,43 @@ def _why(
         return ""
 
     def mends(function: Callable) -> bool:
-        """Whether it is right on all cases, the wrong ones first, and where no check looks."""
+        """Return whether it is right on all cases, the wrong ones first, and where no check
+        looks.
+        """
         order = [tried[k] for k in _wrong_first(tried)]
         if not all(
-            each._replace(value=_made(function, each.case.arguments)).right for each in order
+            outcome._replace(value=_made(function, outcome.case.arguments)).right
+            for outcome in order
         ):
             return False
-        wanted = ((each, _made(solution, each.arguments)) for each in unseen)
+        expected = ((case, _made(solution, case.arguments)) for case in unseen)
         return all(
-            _equal(_made(function, each.arguments), target, tolerance) for each, target in wanted
+            _equal(_made(function, case.arguments), target, tolerance) for case, target in expected
         )
 
     def elsewhere() -> Iterator[Tried]:
-        for each in unseen:
-            value, target = (_made(function, each.arguments) for function in (answer, solution))
-            yield Tried(each, None, None, value, target, tried[0].allowed)
+        for case in unseen:
+            value, target = (_made(function, case.arguments) for function in (answer, solution))
+            yield Tried(case, None, None, value, target, tried[0].allowed)
 
     def slip() -> str:
-        own, again = getattr(answer, "own", answer), getattr(answer, "again", lambda edited: edited)
-        longest = 0.2 + 5 * sum(each.took for each in tried)
-        return repair.repaired(own, lambda edited: mends(again(edited)), longest, left())
+        original, again = (
+            getattr(answer, "own", answer),
+            getattr(answer, "again", lambda edited: edited),
+        )
+        longest = 0.2 + 5 * sum(outcome.took for outcome in tried)
+        return repair.repaired(original, lambda edited: mends(again(edited)), longest, left())
 
-    found = within(
+    cause = within(
         left(),
         lambda: _mistake(mistaken, tried, tolerance, result),
         lambda: _nan(answer, tried),
         lambda: _relation(tried, parameters, answer, solution),
         lambda: _turned(mistaken, tried, tolerance, result),
     )
-    if not found and unseen and left():
-        found = within(left(), slip)
-    return found or within(
+    if not cause and unseen and left():
+        cause = within(left(), slip)
+    return cause or within(
         end - time.thread_time(),
         lambda: _nearly(mistaken, tried, tolerance, result),
         lambda: _partly(mistaken, tried, tolerance, result),
@@ -883,8 +891,8 @@ def _why(
 
 
 def _mistake(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """The sentence of the mistake that runs where the answer runs, and gives the same there; or
-    nothing.
+    """Return the sentence of the mistake that runs where the answer runs and gives the same there,
+    or "".
     """
     for function, sentence in mistaken:
         if all(_equal(tried[k].value, result(function, k), tolerance) for k in _wrong_first(tried)):
@@ -893,36 +901,38 @@ def _mistake(mistaken: list, tried: Sequence[Tried], tolerance: float, result: C
 
 
 def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """The sentence of the one mistake that gives the same on all cases but one, if on three wrong
-    ones at least.
+    """Return the sentence of the one mistake that gives the same on all cases but one, and on at
+    least three wrong ones.
 
     A second slip that shows on a single case (0 log 0) hides the first otherwise.
     """
-    found = {}
+    explained = {}
     for function, sentence in mistaken:
-        same = [_equal(each.value, result(function, k), tolerance) for k, each in enumerate(tried)]
+        same = [
+            _equal(outcome.value, result(function, k), tolerance) for k, outcome in enumerate(tried)
+        ]
         off = [
-            each
-            for each, so in zip(tried, same, strict=True)
-            if so and not each.right and each.value is not None
+            outcome
+            for outcome, so in zip(tried, same, strict=True)
+            if so and not outcome.right and outcome.value is not None
         ]
         if (
             same.count(False) == 1
             and len(off) > 2
             and not all(_equal(x.value, off[0].value, tolerance) for x in off)
         ):
-            found[sentence] = tried[same.index(False)].case.text
+            explained[sentence] = tried[same.index(False)].case.text
     return " ".join(
-        f"{said} (So it is on all cases but {text}.)" for said, text in found.items()
-    ) * (len(found) == 1)
+        f"{words} (So it is on all cases but {text}.)" for words, text in explained.items()
+    ) * (len(explained) == 1)
 
 
 def _partly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """The sentence of the one mistake that gives the same on the first wrong case and on another
-    one, where there are two slips.
+    """Return the sentence of the one mistake that gives the same on the first wrong case and on
+    another one, where there are two slips.
     """
-    off = [k for k, each in enumerate(tried) if not each.right and each.value is not None]
-    found = {}
+    off = [k for k, outcome in enumerate(tried) if not outcome.right and outcome.value is not None]
+    explained = {}
     for function, sentence in mistaken:
         if not off or not _equal(tried[off[0]].value, result(function, off[0]), tolerance):
             continue
@@ -930,10 +940,10 @@ def _partly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
         if len(same) > 1 and not all(
             _equal(tried[k].value, tried[same[0]].value, tolerance) for k in same
         ):
-            found[sentence] = len(same)
-    if len(found) != 1:
+            explained[sentence] = len(same)
+    if len(explained) != 1:
         return ""
-    ((sentence, many),) = found.items()
+    ((sentence, many),) = explained.items()
     return (
         f"{sentence} (This alone explains {many} of {len(off)} wrong cases: "
         "there is a second slip.)"
@@ -945,48 +955,48 @@ def _wrong_first(tried: Sequence[Tried]) -> list[int]:
 
 
 def _turned(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """Mistakes come in pairs: one of the table, and then another sign, a half, or an axis in
+    """Try pairs of mistakes: one of the table, and then another sign, a half, or an axis in
     another's place.
     """
     for turn, words in _relations("turned", "t"):
         for function, sentence in mistaken:
-            made = (_made(turn, (result(function, k),)) for k in _wrong_first(tried))
+            results = (_made(turn, (result(function, k),)) for k in _wrong_first(tried))
             if all(
                 _equal(tried[k].value, x, tolerance)
-                for k, x in zip(_wrong_first(tried), made, strict=True)
+                for k, x in zip(_wrong_first(tried), results, strict=True)
             ):
-                told = _values(each.value for each in tried if each.value is not None)
-                return f"{sentence} {words}" if len(told) > 2 else ""
+                values = _values(outcome.value for outcome in tried if outcome.value is not None)
+                return f"{sentence} {words}" if len(values) > 2 else ""
     return ""
 
 
 def _nan(answer: Callable, tried: Sequence[Tried]) -> str:
-    """The learner's line in which a number first becomes NaN, where none is expected."""
-    first = next(each for each in tried if not each.right)
+    """Find the learner's line in which a number first becomes NaN, where none is expected."""
+    first = next(outcome for outcome in tried if not outcome.right)
     if first.value is None or not first.value.isnan().any() or first.target.isnan().any():
         return ""
-    found, file = (
+    lines, file = (
         [],
         getattr(getattr(inspect.unwrap(answer), "__code__", None), "co_filename", None),
     )
 
     class Watch(TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
-            given = [x for x in args if isinstance(x, Tensor)]
-            fresh = bool(given) and not any(
-                map(_has_nan, given)
+            tensors = [x for x in args if isinstance(x, Tensor)]
+            fresh = bool(tensors) and not any(
+                map(_has_nan, tensors)
             )  # memory that nothing was written to has any number
             result = function(*args, **(kwargs or {}))
-            if fresh and not found and isinstance(result, Tensor) and _has_nan(result):
+            if fresh and not lines and isinstance(result, Tensor) and _has_nan(result):
                 frame = sys._getframe(1)
                 while frame and frame.f_code.co_filename != file:
                     frame = frame.f_back
-                found.append(linecache.getline(file, frame.f_lineno).strip() if frame else "")
+                lines.append(linecache.getline(file, frame.f_lineno).strip() if frame else "")
             return result
 
     with Watch():
         _made(answer, first.case.arguments)
-    line = found[0][:80] if found else ""
+    line = lines[0][:80] if lines else ""
     return (
         (
             f"NaN first arises in your line “{line}”: is it 0 / 0, 0 times infinity, or infinity "
@@ -1004,7 +1014,7 @@ def _has_nan(tensor: Tensor) -> bool:
 
 @functools.cache
 def _relations(kind: str, parameters: str) -> list[tuple[Callable, str]]:
-    """What may hold between results and expected ones, of a kind: functions, each with its
+    """Read what may hold between results and expected ones, of a kind: functions, each with its
     words.
     """
     names = {"torch": torch, "math": math, "equal": _equal}
@@ -1014,78 +1024,82 @@ def _relations(kind: str, parameters: str) -> list[tuple[Callable, str]]:
 def _relation(
     tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable
 ) -> str:
-    """What holds between the results and the expected ones on every case that runs, two at
-    least.
+    """Find what holds between the results and the expected ones on every case that runs, at least
+    two.
     """
-    ran = [each for each in tried if each.value is not None]
-    if len(ran) < 2 or not all(each.value.numel() and each.target.numel() for each in ran):
+    ran = [outcome for outcome in tried if outcome.value is not None]
+    if len(ran) < 2 or not all(outcome.value.numel() and outcome.target.numel() for outcome in ran):
         return ""
-    same = all(_equal(each.value, ran[0].value, 1e-9) for each in ran)
+    same = all(_equal(outcome.value, ran[0].value, 1e-9) for outcome in ran)
     if len(ran) > 2 and same and not ran[0].value.isnan().any():
         named = " or ".join(f"`{name}`" for name in parameters if _is_named(name))
         return f"It is the same on every case: your result does not change with {named}."
-    off = [each for each in ran if not each.right]
-    held = (
+    off = [outcome for outcome in ran if not outcome.right]
+    sentence = (
         (_transformed(ran) or _scaled(ran, parameters) or _region(off) or _inverted(ran))
         if len(off) > 1
         else ""
     )
-    few, wanted = (
-        sorted(_values(x)) for x in zip(*((each.value, each.target) for each in ran), strict=True)
+    few, expected = (
+        sorted(_values(x))
+        for x in zip(*((outcome.value, outcome.target) for outcome in ran), strict=True)
     )
-    if not held and len(few) < min(3, len(wanted) - 2):
-        held = (
+    if not sentence and len(few) < min(3, len(expected) - 2):
+        sentence = (
             f"All that comes out, on every case, is {' and '.join(map(shown, few))}: "
             "is it cut off there, or compared?"
         )
-    return held or _unused(tried, parameters, answer, solution)
+    return sentence or _unused(tried, parameters, answer, solution)
 
 
 def _common(tried: Sequence[Tried], parameters: list[str]) -> str:
-    """What the arguments of the wrong cases have in common, or else those of the right ones: one
-    thing, or nothing.
+    """Find the one thing that the arguments of the wrong cases have in common, or else those of the
+    right ones.
     """
     wrong, right = (
-        [each.case.arguments for each in tried if each.right is so] for so in (False, True)
+        [outcome.case.arguments for outcome in tried if outcome.right is so] for so in (False, True)
     )
-    if found := _apart(wrong, right, parameters):
-        return f"Wrong only where {found}, right wherever not."
-    found = _apart(right, wrong, parameters)
-    return f"Right only where {found}, wrong wherever not." if found else ""
+    if condition := _apart(wrong, right, parameters):
+        return f"Wrong only where {condition}, right wherever not."
+    condition = _apart(right, wrong, parameters)
+    return f"Right only where {condition}, wrong wherever not." if condition else ""
 
 
 def _is_named(parameter: str) -> bool:
-    """Whether a statement has this argument; a table's call writes others with an underscore in
-    front.
+    """Return whether a statement has this argument; a table's call writes others with a leading
+    underscore.
     """
     return not parameter.startswith("_")
 
 
 def _apart(those: Sequence[tuple], others: Sequence[tuple], parameters: list[str]) -> str:
-    """The one thing that is true of all those arguments and of none of the others, two at least."""
+    """Find the one thing that is true of all those arguments and of none of the others (at least
+    two).
+    """
     if not those or len(others) < 2:
         return ""
-    found = []
+    conditions = []
     for table, many in (("one", 1), ("two", 2)):
         places = [k for k, name in enumerate(parameters) if _is_named(name)]
-        for (holds, said), at in itertools.product(
+        for (holds, words), at in itertools.product(
             _relations(table, "x, y"[: 3 * many - 2]), itertools.combinations(places, many)
         ):
             so = [
-                [_true(holds, [each[k] for k in at]) for each in group] for group in (those, others)
+                [_true(holds, [arguments[k] for k in at]) for arguments in group]
+                for group in (those, others)
             ]
             if all(so[0]) and not any(so[1]):
-                found.append(said.format(*(f"`{parameters[k]}`" for k in at)))
-    for k, name in enumerate([] if found else parameters):
+                conditions.append(words.format(*(f"`{parameters[k]}`" for k in at)))
+    for k, name in enumerate([] if conditions else parameters):
         if not _is_named(name):
             continue
-        low, high = ([each[k] for each in group] for group in (those, others))
+        low, high = ([arguments[k] for arguments in group] for group in (those, others))
         if min(len(those), len(others)) > 2 and all(
             isinstance(x, numbers.Real) for x in low + high
         ):
-            found += [f"`{name}` is {min(low):g} or more"] if min(low) > max(high) else []
-            found += [f"`{name}` is {max(low):g} or less"] if max(low) < min(high) else []
-    return found[0] if len(found) == 1 else ""
+            conditions += [f"`{name}` is {min(low):g} or more"] if min(low) > max(high) else []
+            conditions += [f"`{name}` is {max(low):g} or less"] if max(low) < min(high) else []
+    return conditions[0] if len(conditions) == 1 else ""
 
 
 def _true(holds: Callable, arguments: list) -> bool:
@@ -1096,21 +1110,25 @@ def _true(holds: Callable, arguments: list) -> bool:
 
 
 def _little(tried: Sequence[Tried]) -> str:
-    """How near the results are, what else is true of all, or how many are right."""
-    ran = [each for each in tried if each.value is not None]
+    """Say how near the results are, what else is true of all, or how many are right."""
+    ran = [outcome for outcome in tried if outcome.value is not None]
     if len(ran) < 2 or not all(
-        each.value.shape == each.target.shape and each.value.numel() for each in ran
+        outcome.value.shape == outcome.target.shape and outcome.value.numel() for outcome in ran
     ):
         return ""
-    off = [each for each in ran if not each.right]
-    kinds = ("near", "alike")[: len(off)] if len(_values(each.value for each in ran)) > 2 else ()
-    for holds, said in (row for kind in kinds for row in _relations(kind, "v, t")):
-        if all(holds(each.value, each.target) for each in ran):
-            return said
+    off = [outcome for outcome in ran if not outcome.right]
+    kinds = (
+        ("near", "alike")[: len(off)] if len(_values(outcome.value for outcome in ran)) > 2 else ()
+    )
+    for holds, words in (row for kind in kinds for row in _relations(kind, "v, t")):
+        if all(holds(outcome.value, outcome.target) for outcome in ran):
+            return words
     far = max(
         float(((x.value - x.target).abs() / x.target.abs().clamp(min=1e-12)).max()) for x in off
     )
-    if far < 0.01 and not all(torch.equal(each.target, each.target.round()) for each in ran):
+    if far < 0.01 and not all(
+        torch.equal(outcome.target, outcome.target.round()) for outcome in ran
+    ):
         return f"It is near, {100 * far:.2g}% off at most."
     return f"Right on {len(ran) - len(off)} of {len(ran)} cases." if len(ran) > len(off) else ""
 
@@ -1120,68 +1138,73 @@ def _transformed(ran: Sequence[Tried]) -> str:
         ("results", 2),
         ("rounded", 3),
     ):  # one number on all cases says nothing of it
-        for function, said in _relations(kind, "t"):
-            made = [_made(function, (each.target,)) for each in ran]
-            pairs = zip(ran, made, strict=True)
+        for function, words in _relations(kind, "t"):
+            results = [_made(function, (outcome.target,)) for outcome in ran]
+            pairs = zip(ran, results, strict=True)
             if all(
-                _equal(each.value, x, each.allowed) and not x.isnan().all() for each, x in pairs
-            ) and (len(_values(made)) >= fewest):
+                _equal(outcome.value, x, outcome.allowed) and not x.isnan().all()
+                for outcome, x in pairs
+            ) and (len(_values(results)) >= fewest):
                 return (
                     "On every case it is what is expected, "
-                    f"{said}{'' if said.endswith('?') else '.'}"
+                    f"{words}{'' if words.endswith('?') else '.'}"
                 )
     return ""
 
 
 def _values(results: Iterable[Tensor]) -> set[float]:
-    """The different numbers in these, up to rounding noise."""
-    return {float(f"{x:.9g}") for each in results for x in each.flatten().tolist()}
+    """Return the different numbers in these, up to rounding noise."""
+    return {float(f"{x:.9g}") for result in results for x in result.flatten().tolist()}
 
 
 def _inverted(ran: Sequence[Tried]) -> str:
-    """What has still to be done with the results: what `_transformed` looks for, the other way
+    """Find what has still to be done with the results: what `_transformed` looks for, the other way
     round.
     """
-    for function, said in _relations("results", "t"):
-        made = [_made(function, (each.value,)) for each in ran]
+    for function, words in _relations("results", "t"):
+        results = [_made(function, (outcome.value,)) for outcome in ran]
         if all(
-            _equal(x, each.target, each.allowed) for each, x in zip(ran, made, strict=True)
-        ) and (len(_values(each.target for each in ran)) > 1):
-            return f"On every case your result, {said.rstrip('?')}, is what is expected."
+            _equal(x, outcome.target, outcome.allowed)
+            for outcome, x in zip(ran, results, strict=True)
+        ) and (len(_values(outcome.target for outcome in ran)) > 1):
+            return f"On every case your result, {words.rstrip('?')}, is what is expected."
     return ""
 
 
 def _sizes(argument: Any) -> dict[str, float]:
-    """The numbers that an argument brings, under the words for them; `{}` stands for its name."""
+    """Return the numbers that an argument brings, under the words for them; `{}` stands for its
+    name.
+    """
     if isinstance(argument, numbers.Real):
         return {} if isinstance(argument, bool) else {"`{}`": argument}
-    found = {}
+    sizes = {}
     with contextlib.suppress(TypeError):
-        found["the length of `{}`"] = len(argument)
+        sizes["the length of `{}`"] = len(argument)
     if isinstance(argument, Tensor) and argument.ndim > 1:
-        found |= {
+        sizes |= {
             "the last size of `{}`": argument.shape[-1],
             "the second size of `{}`": argument.shape[1],
         }
-    return found
+    return sizes
 
 
 def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
-    """A constant factor, gap or power, or one that an argument gives."""
+    """Find a constant factor, gap or power, or one that an argument gives."""
     if any(
-        each.value.shape != each.target.shape or not each.value.isfinite().all() for each in ran
+        outcome.value.shape != outcome.target.shape or not outcome.value.isfinite().all()
+        for outcome in ran
     ):
         return ""
     sizes = [
         {
             text.format(of.format(name)): size(number)
-            for name, argument in zip(parameters, each.case.arguments, strict=False)
+            for name, argument in zip(parameters, outcome.case.arguments, strict=False)
             if _is_named(name)
             for of, number in _sizes(argument).items()
             for size, text in _relations("sizes", "x")
             if number > 1 or (number > 0 and "logarithm" not in text)
         }
-        for each in ran
+        for outcome in ran
     ]
     for kind, by, words in (
         (
@@ -1191,7 +1214,10 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
         ),
         ("gap", _gap, {"plus": lambda size: size, "minus": lambda size: -size}),
     ):
-        pairs = [(by(each.value, each.target), size) for each, size in zip(ran, sizes, strict=True)]
+        pairs = [
+            (by(outcome.value, outcome.target), size)
+            for outcome, size in zip(ran, sizes, strict=True)
+        ]
         pairs = [(x, size) for x, size in pairs if x is not None]
         known = [x for x, _ in pairs]
         if len(known) < 2 or any(map(math.isnan, known)):
@@ -1205,18 +1231,18 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
                     f"On every case it is {abs(value):.6g} {'more' if value > 0 else 'less'} than "
                     "what is expected."
                 )
-            factors = ((constant(), said) for constant, said in _relations("factors", ""))
-            said = next(
-                (said for x, said in factors if math.isclose(x, value, rel_tol=1e-5)),
+            factors = ((constant(), label) for constant, label in _relations("factors", ""))
+            label = next(
+                (label for x, label in factors if math.isclose(x, value, rel_tol=1e-5)),
                 f"{value:.6g} times",
             )
-            return f"On every case it is {said} what is expected."
-        for text, (word, made) in itertools.product(
+            return f"On every case it is {label} what is expected."
+        for text, (word, apply) in itertools.product(
             pairs[0][1] if len(known) > 2 else (), words.items()
         ):
             values = [size.get(text, math.nan) for _, size in pairs]
             if max(values) - min(values) > 1e-9 and all(
-                math.isclose(x, made(v), rel_tol=1e-5, abs_tol=1e-9)
+                math.isclose(x, apply(v), rel_tol=1e-5, abs_tol=1e-9)
                 for x, v in zip(known, values, strict=True)
             ):
                 return f"On every case it is what is expected {word} {text}."
@@ -1224,7 +1250,7 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
 
 
 def _factor(value: Tensor, target: Tensor) -> float | None:
-    """The one factor between them; None where both are 0, NaN where there is none."""
+    """Return the one factor between them; None where both are 0, NaN where there is none."""
     if not target.any():
         return math.nan if value.any() else None
     factor = float((value * target).sum() / target.square().sum())
@@ -1241,22 +1267,24 @@ def _gap(value: Tensor, target: Tensor) -> float:
 
 
 def _region(off: Sequence[Tried]) -> str:
-    """Where the results are wrong, if they are right in all other places."""
-    if any(each.value.shape != each.target.shape or each.value.numel() < 2 for each in off):
+    """Say where the results are wrong, if they are right in all other places."""
+    if any(
+        outcome.value.shape != outcome.target.shape or outcome.value.numel() < 2 for outcome in off
+    ):
         return ""
     wrong = [
-        ~torch.isclose(each.value, each.target, rtol=1e-5, atol=1e-7, equal_nan=True)
-        for each in off
+        ~torch.isclose(outcome.value, outcome.target, rtol=1e-5, atol=1e-7, equal_nan=True)
+        for outcome in off
     ]
     if all(x.ndim > 1 for x in wrong):
         axes = [
             (torch.arange(x.shape[-2])[:, None], torch.arange(x.shape[-1]), *x.shape[-2:])
             for x in wrong
         ]
-        for region, said in _relations("regions", "i, j, n, m"):
-            inside = [region(*each) for each in axes]
+        for region, ordinal in _relations("regions", "i, j, n, m"):
+            inside = [region(*indices) for indices in axes]
             if all(not (x & ~y).any() and not y.all() for x, y in zip(wrong, inside, strict=True)):
-                return f"Only {said} is wrong; all else is right, on every case."
+                return f"Only {ordinal} is wrong; all else is right, on every case."
     if all(x.ndim == 1 and not x.all() for x in wrong):
         places, last = [x.nonzero().flatten().tolist() for x in wrong], [len(x) - 1 for x in wrong]
         if places[0] and all(p == places[0] for p in places) and len(set(last)) == 1:
@@ -1267,39 +1295,43 @@ def _region(off: Sequence[Tried]) -> str:
                 else f"entry {end} (from 0) is"
             )
             return f"Only {named} wrong, on every case."
-        for said, at in (("first", [0] * len(last)), ("last", last)):
+        for ordinal, at in (("first", [0] * len(last)), ("last", last)):
             if places == [[place] for place in at]:
-                return f"Only the {said} entry is wrong, on every case."
+                return f"Only the {ordinal} entry is wrong, on every case."
     return ""
 
 
 def _unused(
     tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable
 ) -> str:
-    """The argument with which the result does not change, although it has to: each case with that
-    of another, three times at least.
+    """Find an argument with which the result does not change, although it has to: try each case
+    with that argument of another case, at least three times.
     """
     for k, name in enumerate(parameters):
         if not _is_named(name):
             continue
         pairs = [
-            (one, other.case.arguments[k])
-            for one, other in itertools.permutations(tried, 2)
-            if _alike(one.case.arguments[k], other.case.arguments[k]) and one.value is not None
+            (first, second.case.arguments[k])
+            for first, second in itertools.permutations(tried, 2)
+            if _alike(first.case.arguments[k], second.case.arguments[k]) and first.value is not None
         ]
         stayed = []  # of the cases in which the result has to change
-        for one, other in pairs[:24]:
-            arguments = (*one.case.arguments[:k], other, *one.case.arguments[k + 1 :])
+        for outcome, replacement in pairs[:24]:
+            arguments = (*outcome.case.arguments[:k], replacement, *outcome.case.arguments[k + 1 :])
             value, target = (_made(function, arguments) for function in (answer, solution))
-            if value is not None and target is not None and not _equal(target, one.target, 1e-5):
-                stayed.append(_equal(value, one.value, 1e-9))
+            if (
+                value is not None
+                and target is not None
+                and not _equal(target, outcome.target, 1e-5)
+            ):
+                stayed.append(_equal(value, outcome.value, 1e-9))
         if len(stayed) > 2 and all(stayed):
             return f"Your result does not change with `{name}`, and it has to."
     return ""
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two arguments differ, and the one can stand for the other."""
+    """Return whether two arguments differ and the one can stand for the other."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return one.shape == other.shape and not torch.equal(one, other)
     return (
@@ -1314,7 +1346,7 @@ def _numbers(call: str, value: Any) -> Tensor:
 
 
 def _equal(value: Tensor | None, target: Tensor | None, tolerance: float) -> bool:
-    """Whether these are the same numbers; None stands for a failure."""
+    """Return whether these are the same numbers; None stands for a failure."""
     if value is None or target is None or value.shape != target.shape:
         return value is target
     scale = float(target.nan_to_num(0, 0, 0).abs().max()) if target.numel() else 0.0
@@ -1342,22 +1374,22 @@ def _unchanged(before: Any, after: Any) -> bool:
 
 
 def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
-    """Where in the learner's own code it happened, and whether that raised it, not what it
+    """Find where in the learner's own code it happened, and whether that raised it, not what it
     calls.
     """
     code, frames = (
         getattr(inspect.unwrap(answer), "__code__", None),
         traceback.extract_tb(error.__traceback__),
     )
-    own = [frame for frame in frames if code and frame.filename == code.co_filename]
-    line = own[-1].line if own else ""
+    learner_frames = [frame for frame in frames if code and frame.filename == code.co_filename]
+    line = learner_frames[-1].line if learner_frames else ""
     where = f" — in your line “{line[:80]}{'…' if len(line) > 80 else ''}”." if line else "."
-    return where, bool(own) and own[-1] is frames[-1]
+    return where, bool(learner_frames) and learner_frames[-1] is frames[-1]
 
 
 def clocked(work: Callable[[], Any], late: str = ENDLESS) -> Any:
-    """What this gives, on the clock that all of the learner's calls in one check share: nothing
-    else runs on it.
+    """Run work on the clock that all of the learner's calls in one check share: nothing else runs
+    on it.
 
     Inside another `clocked`, as where a picture calls the learner's function, it runs on the clock
     that runs already.

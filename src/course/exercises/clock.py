@@ -32,7 +32,7 @@ class Limit:
         self.start()
 
     def start(self) -> None:
-        """Begin to count, or begin again."""
+        """Start to count, or start again."""
         self.began, self.ends = time.thread_time(), time.monotonic() + self.patience * self.seconds
 
     def left(self) -> float:
@@ -85,7 +85,9 @@ class Clocks:
         self.changing = False
 
     def ring(self, after: float | None = None) -> None:
-        """Ring in so many seconds, by default when the first limit may have run out."""
+        """Let the alarm go off after so many seconds, by default when the first limit may have run
+        out.
+        """
         if after is None:
             after = min(
                 (limit.left() for limit in self.limits if not limit.done), default=float("inf")
@@ -129,8 +131,8 @@ class Clocks:
         elif self.changing:
             self.ring(TICK)
         elif any(
-            "importlib._bootstrap" in each.f_code.co_filename
-            for each, _ in traceback.walk_stack(frame)
+            "importlib._bootstrap" in caller.f_code.co_filename
+            for caller, _ in traceback.walk_stack(frame)
         ):
             for limit in late:
                 limit.start()

@@ -74,7 +74,7 @@ class Edit(NamedTuple):
 
 
 def _edits(function: ast.FunctionDef | ast.Lambda) -> Iterator[Edit]:
-    """All edits of a function's body, the plainest first."""
+    """Yield all edits of a function's body, the plainest first."""
     names = sorted(
         {
             n.id
@@ -82,7 +82,7 @@ def _edits(function: ast.FunctionDef | ast.Lambda) -> Iterator[Edit]:
             if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         }
     )
-    names += [each.arg for each in function.args.args]
+    names += [argument.arg for argument in function.args.args]
     body = function.body if isinstance(function.body, list) else [function.body]
     nodes = [(owner, field, node) for top in body for owner, field, node in _places(top)]
     if isinstance(function, ast.Lambda):
@@ -94,7 +94,7 @@ def _edits(function: ast.FunctionDef | ast.Lambda) -> Iterator[Edit]:
         if isinstance(getattr(n, "op", 0), ast.Pow) or _called(n) in ("factorial", "comb")
     ]
     huge = {
-        id(each) for n in grows for each in ast.walk(n)
+        id(part) for n in grows for part in ast.walk(n)
     }  # two to the power of another whole number may never end
     for owner, field, node in nodes:
         for kind, new in _expressions(node, names, id(node) in counted):
@@ -124,7 +124,7 @@ def _edits(function: ast.FunctionDef | ast.Lambda) -> Iterator[Edit]:
 
 
 def _places(top: ast.AST) -> Iterator[tuple[Any, Any, ast.AST]]:
-    """Each expression with what holds it: a node and a field, or a list and a place in it."""
+    """Yield each expression with what holds it: a node and a field, or a list and a place in it."""
     for owner in ast.walk(top):
         for field, value in ast.iter_fields(owner):
             if isinstance(value, list):
@@ -139,19 +139,19 @@ def _places(top: ast.AST) -> Iterator[tuple[Any, Any, ast.AST]]:
 
 
 def _exchanged(value: ast.expr, names: list[str]) -> Iterator[ast.expr]:
-    """An expression with two of its names exchanged, or two functions that are taken for each
+    """Yield an expression with two of its names exchanged, or two functions that are taken for each
     other.
     """
-    used = {each.id for each in ast.walk(value) if isinstance(each, ast.Name)} & set(names)
-    called = {_called(each) for each in ast.walk(value)}
-    for one, other in itertools.chain(
+    used = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)} & set(names)
+    called = {_called(node) for node in ast.walk(value)}
+    for first, second in itertools.chain(
         itertools.combinations(sorted(used), 2),
         (pair for row in LIKE for pair in itertools.combinations(sorted(called & set(row)), 2)),
     ):
-        new, turned = copy.deepcopy(value), {one: other, other: one}
-        for each in ast.walk(new):
-            for field in {"id", "attr"} & set(each._fields):
-                setattr(each, field, turned.get(getattr(each, field), getattr(each, field)))
+        new, turned = copy.deepcopy(value), {first: second, second: first}
+        for node in ast.walk(new):
+            for field in {"id", "attr"} & set(node._fields):
+                setattr(node, field, turned.get(getattr(node, field), getattr(node, field)))
         yield new
 
 
@@ -164,7 +164,7 @@ def _number(value: float) -> ast.expr:
 
 
 def _whole(node: ast.AST) -> int | None:
-    """A whole number as it stands in the code, or nothing."""
+    """Return an integer as it stands in the code, or None."""
     if (
         isinstance(node, ast.UnaryOp)
         and isinstance(node.op, ast.USub)
@@ -175,7 +175,7 @@ def _whole(node: ast.AST) -> int | None:
 
 
 def _called(node: ast.AST) -> str:
-    """The name of the function that a call calls."""
+    """Return the name of the function that a call calls."""
     return (
         getattr(node.func, "attr", getattr(node.func, "id", ""))
         if isinstance(node, ast.Call)
@@ -184,53 +184,60 @@ def _called(node: ast.AST) -> str:
 
 
 def _counted(function: ast.AST) -> set[int]:
-    """The expressions that are places or numbers of rounds, where one is easily one off: ends,
-    indices, results.
+    """Collect the expressions that are places or numbers of rounds, where one is easily one off:
+    ends, indices, results.
     """
-    found = []
+    counted = []
     for node in ast.walk(function):
         match node:
             case ast.Slice(lower, upper):
-                found += [lower, upper]
+                counted += [lower, upper]
             case ast.Subscript(_, place) | ast.Return(place) | ast.Compare(_, _, [place]):
-                found += place.elts if isinstance(place, ast.Tuple) else [place]
+                counted += place.elts if isinstance(place, ast.Tuple) else [place]
             case ast.Call(_, given) if _called(node) in WORDS["counts"].split():
-                found += given
-    return {id(each) for each in found if each is not None}
+                counted += given
+    return {id(node) for node in counted if node is not None}
 
 
 def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tuple[str, ast.expr]]:
-    """What may stand in an expression's place, each with the kind of slip that it would mend."""
+    """Yield what may stand in an expression's place, each with the kind of slip that it would
+    mend.
+    """
     value = _whole(node)
     if value is not None:
-        for other in dict.fromkeys((value - 1, value + 1, -value, 2 * value, value // 2, 0, 1, -1)):
-            if other != value:
-                yield "number", _number(other)
+        for number in dict.fromkeys(
+            (value - 1, value + 1, -value, 2 * value, value // 2, 0, 1, -1)
+        ):
+            if number != value:
+                yield "number", _number(number)
     match node:
         case ast.BinOp(left, op, right):
-            for other in OPERATORS.get(type(op).__name__, "").split():
-                yield "operator", ast.BinOp(left, _named(other), right)
+            for op_name in OPERATORS.get(type(op).__name__, "").split():
+                yield "operator", ast.BinOp(left, _named(op_name), right)
             if not isinstance(op, PLAIN):
                 yield "order", ast.BinOp(right, op, left)
             floats = any(
-                isinstance(each, ast.Div) for each in ast.walk(right)
+                isinstance(part, ast.Div) for part in ast.walk(right)
             )  # whole powers of whole numbers never end
             if isinstance(op, ast.Mult) and (floats or 1 < (_whole(right) or 0) < 5):
                 yield "operator", ast.BinOp(left, ast.Pow(), right)
             yield from (("brackets", new) for new in _bracketed(left, op, right))
-            for side, other in ((left, lambda x: (x, op, right)), (right, lambda x: (left, op, x))):
+            for side, joined in (
+                (left, lambda x: (x, op, right)),
+                (right, lambda x: (left, op, x)),
+            ):
                 if isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute):
                     method = ast.Attribute(
-                        ast.BinOp(*other(side.func.value)), side.func.attr, ast.Load()
+                        ast.BinOp(*joined(side.func.value)), side.func.attr, ast.Load()
                     )
                     yield "brackets", ast.Call(method, side.args, side.keywords)
                 if isinstance(side, ast.Call) and len(side.args) == 1:
                     yield (
                         "brackets",
-                        ast.Call(side.func, [ast.BinOp(*other(side.args[0]))], side.keywords),
+                        ast.Call(side.func, [ast.BinOp(*joined(side.args[0]))], side.keywords),
                     )
                 if isinstance(side, ast.UnaryOp):
-                    yield "brackets", ast.UnaryOp(side.op, ast.BinOp(*other(side.operand)))
+                    yield "brackets", ast.UnaryOp(side.op, ast.BinOp(*joined(side.operand)))
             yield "much", left
             yield "much", right
         case ast.BoolOp(op, values):
@@ -240,8 +247,8 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
         case ast.UnaryOp(_, operand):
             yield "not", operand
         case ast.Compare(left, [op], [right]):
-            for other in COMPARISONS.get(type(op).__name__, "").split():
-                yield "comparison", ast.Compare(left, [_named(other)], [right])
+            for op_name in COMPARISONS.get(type(op).__name__, "").split():
+                yield "comparison", ast.Compare(left, [_named(op_name)], [right])
         case ast.IfExp(test, body, orelse):
             yield "branches", ast.IfExp(test, orelse, body)
             yield "much", body
@@ -252,7 +259,11 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
         case ast.Tuple([first, second, *rest]):
             yield "order", ast.Tuple([second, first, *rest], ast.Load())
         case ast.Name(name):
-            yield from (("name", ast.Name(other, ast.Load())) for other in names if other != name)
+            yield from (
+                ("name", ast.Name(candidate, ast.Load()))
+                for candidate in names
+                if candidate != name
+            )
         case ast.Call():
             yield from _calls(node)
     if counted and not isinstance(node, ast.Slice | ast.Constant | ast.Starred | ast.Tuple):
@@ -276,8 +287,8 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
 
 
 def _bracketed(left: ast.expr, op: ast.operator, right: ast.expr) -> Iterator[ast.expr]:
-    """The same signs with other brackets: one side goes into the other, at any depth of that side's
-    edge.
+    """Yield the same signs with other brackets: one side goes into the other, at any depth of that
+    side's edge.
     """
     if isinstance(left, ast.BinOp):
         for inner in (ast.BinOp(left.right, op, right), *_bracketed(left.right, op, right)):
@@ -310,21 +321,24 @@ def _calls(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
         yield "argument", ast.Call(func, given[:-1], named)
     for k in range(len(given) - 1):
         yield "order", ast.Call(func, [*given[:k], given[k + 1], given[k], *given[k + 2 :]], named)
-    for k, each in enumerate(named):
+    for k, keyword in enumerate(named):
         yield "argument", ast.Call(func, given, named[:k] + named[k + 1 :])
-        if each.arg in ("min", "max"):
-            other = ast.keyword("max" if each.arg == "min" else "min", each.value)
-            yield "function", ast.Call(func, given, [*named[:k], other, *named[k + 1 :]])
+        if keyword.arg in ("min", "max"):
+            opposite = ast.keyword("max" if keyword.arg == "min" else "min", keyword.value)
+            yield "function", ast.Call(func, given, [*named[:k], opposite, *named[k + 1 :]])
     called = _called(node)
-    for other in (each for row in LIKE if called in row for each in row if each != called):
+    for substitute in (word for row in LIKE if called in row for word in row if word != called):
         if isinstance(func, ast.Attribute):
-            yield "function", ast.Call(ast.Attribute(func.value, other, ast.Load()), given, named)
-        if hasattr(builtins, other):
-            yield "function", ast.Call(ast.Name(other, ast.Load()), given, named)
+            yield (
+                "function",
+                ast.Call(ast.Attribute(func.value, substitute, ast.Load()), given, named),
+            )
+        if hasattr(builtins, substitute):
+            yield "function", ast.Call(ast.Name(substitute, ast.Load()), given, named)
     if called in WORDS["reduces"].split():
         keep = (
             []
-            if any(each.arg == "keepdim" for each in named)
+            if any(keyword.arg == "keepdim" for keyword in named)
             else [ast.keyword("keepdim", ast.Constant(True))]
         )
         for axis in [given] if given else [[_number(-1)], [_number(0)]]:
@@ -363,11 +377,11 @@ def _lines(lines: list[ast.stmt]) -> Iterator[tuple[str, ast.AST, list]]:
                 [*before, ast.AugAssign(line.targets[0], ast.Add(), line.value), *after],
             )
         if isinstance(line, ast.AugAssign):
-            for other in OPERATORS.get(type(line.op).__name__, "").split():
+            for sign in OPERATORS.get(type(line.op).__name__, "").split():
                 yield (
                     "operator",
                     line,
-                    [*before, ast.AugAssign(line.target, _named(other), line.value), *after],
+                    [*before, ast.AugAssign(line.target, _named(sign), line.value), *after],
                 )
         if (
             after
@@ -378,7 +392,7 @@ def _lines(lines: list[ast.stmt]) -> Iterator[tuple[str, ast.AST, list]]:
 
 
 def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
-    """The learner's source, its tree, and the function in it.
+    """Return the learner's source, its tree, and the function in it.
 
     Raises:
         OSError, SyntaxError, TypeError, StopIteration: there is no source, or it does not stand for
@@ -387,7 +401,7 @@ def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
     source = textwrap.dedent(inspect.getsource(answer))
     tree = ast.parse(source)
     kind = ast.Lambda if answer.__name__ == "<lambda>" else ast.FunctionDef
-    functions = [each for each in ast.walk(tree) if isinstance(each, kind)]
+    functions = [node for node in ast.walk(tree) if isinstance(node, kind)]
     if kind is ast.Lambda and len(functions) != 1:
         raise TypeError("which of the functions in this line it is cannot be told")
     return source, tree, functions[0]
@@ -396,8 +410,8 @@ def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
 def repaired(
     answer: Callable, right: Callable[[Callable], bool], longest: float, seconds: float
 ) -> str:
-    """Where in the learner's function one slip stands, if one edit there makes it right; or
-    nothing.
+    """Find where in the learner's function one slip stands, if one edit there makes it right; or
+    return "".
 
     Args:
         right: whether a function is right, on the cases of the check and on inputs of which it has
@@ -415,7 +429,7 @@ def repaired(
         tree = ast.Module([ast.Assign([ast.Name("edited", ast.Store())], function)], [])
     name = "edited" if isinstance(function, ast.Lambda) else function.name
     closed = inspect.getclosurevars(answer).nonlocals
-    began, found = time.thread_time(), []
+    began, repairs = time.thread_time(), []
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         for edit in _edits(function):
@@ -439,7 +453,7 @@ def repaired(
                 with limited(longest, PATIENCE) as limit:
                     exec(code, names)
                     if right(names[name]):
-                        found.append(edit)
+                        repairs.append(edit)
             except Exception:
                 pass
             except Late as late:
@@ -447,41 +461,41 @@ def repaired(
                     raise
             finally:
                 put(edit.field, old)
-    return _told(source, function, found)
+    return _told(source, function, repairs)
 
 
-def _told(source: str, function: Any, found: list[Edit]) -> str:
-    """The sentence for edits that carry one name, or stand in one short expression; nothing where
+def _told(source: str, function: Any, edits: list[Edit]) -> str:
+    """Write the sentence for edits that carry one name, or stand in one short expression; "" where
     they do not.
     """
-    found = [each for each in found if not any(_says_the_same(other, each) for other in found)]
-    if not found:
+    edits = [edit for edit in edits if not any(_says_the_same(rival, edit) for rival in edits)]
+    if not edits:
         return ""
-    kinds = {each.kind for each in found}
-    at = max((each.at for each in found), key=_span_length)
-    held = all(_holds(at, each.at) for each in found)
-    if not held:
+    kinds = {edit.kind for edit in edits}
+    at = max((edit.at for edit in edits), key=_span_length)
+    inside = all(_holds(at, edit.at) for edit in edits)
+    if not inside:
         around = [
             node
             for node in ast.walk(function)
             if isinstance(node, ast.expr) and node is not function
         ]
-        around = [node for node in around if all(_holds(node, each.at) for each in found)]
+        around = [node for node in around if all(_holds(node, edit.at) for edit in edits)]
         if not around:
             return ""
         at = min(around, key=_span_length)
     text = " ".join((ast.get_source_segment(source, at) or "").split())
     whole = " ".join((ast.get_source_segment(source, function) or "").split())
-    kind = kinds.pop() if held and len(kinds) == 1 else "several"
+    kind = kinds.pop() if inside and len(kinds) == 1 else "several"
     if not text or isinstance(at, ast.For | ast.While | ast.FunctionDef):
         return ""
-    told = WORDS["kinds"][kind]
+    sentence = WORDS["kinds"][kind]
     if kind == "several":
-        named = [WORDS["which"][each] for each in sorted(kinds) if each in WORDS["which"]]
+        named = [WORDS["which"][kind] for kind in sorted(kinds) if kind in WORDS["which"]]
         which = len(named) == len(kinds) == 2
         if len(text) > 90 or (not which and len(text) > 0.6 * (len(whole) - whole.find(":"))):
             return ""
-        told = WORDS["either"].format(*named) if which else told
+        sentence = WORDS["either"].format(*named) if which else sentence
     line = source.splitlines()[at.lineno - 1].strip()
     where = (
         f" It stands in your line “{line[:80]}{'…' * (len(line) > 80)}”."
@@ -489,12 +503,12 @@ def _told(source: str, function: Any, found: list[Edit]) -> str:
         else ""
     )
     text = f"{text[:80]}…" if len(text) > 80 else text
-    return f"{told.format(text)}{where} {WORDS['known']}"
+    return f"{sentence.format(text)}{where} {WORDS['known']}"
 
 
 def _says_the_same(one: Edit, other: Edit) -> bool:
-    """Whether the one's name says what the other's says of the same slip, and better: a sign, or
-    one too many.
+    """Return whether the one's name says what the other's says of the same slip, and better: a
+    sign, or one too many.
     """
     nested = _holds(one.at, other.at) or _holds(other.at, one.at)
     return nested and any(

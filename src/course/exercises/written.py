@@ -90,10 +90,10 @@ def arguments(case: checks.Case) -> list:
     return [encoded(x, code) for x, code in zip(case.arguments, codes, strict=True)]
 
 
-def tried(function: Callable, given: tuple) -> Any:
+def tried(function: Callable, arguments: tuple) -> Any:
     """Return a function's encoded result; where it fails, the sign for that."""
     try:
-        return encoded(function(*checks._copied(given)))
+        return encoded(function(*checks._copied(arguments)))
     except Exception:
         return {"failed": True}
 
@@ -114,11 +114,11 @@ def table(
     inside = row["call"].rstrip(")").partition("(")[2]
     mistaken = checks._functions(row["mistakes"], inside, {**names, "right": solution, **more})
     swaps = []
-    for (one, a), (other, b) in itertools.permutations(enumerate(cases), 2):
+    for (first, a), (second, b) in itertools.permutations(enumerate(cases), 2):
         for k in range(len(a.arguments)):
             if checks._alike(a.arguments[k], b.arguments[k]):
                 moved = (*a.arguments[:k], b.arguments[k], *a.arguments[k + 1 :])
-                swaps.append([one, k, other, tried(solution, moved)])
+                swaps.append([first, k, second, tried(solution, moved)])
     return {
         "call": row["call"],
         "tolerance": row.get("tolerance", 1e-6),
@@ -145,9 +145,9 @@ class Recorder:
         self.function, self.results = function, {}
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        found = self.function(*given, **named)
-        self.results[json.dumps([given, named])] = encoded(found)
-        return found
+        result = self.function(*given, **named)
+        self.results[json.dumps([given, named])] = encoded(result)
+        return result
 
 
 def recording(module: ModuleType) -> dict[str, Recorder]:
@@ -182,17 +182,17 @@ def constants(module: ModuleType) -> dict[str, dict]:
     """Return the constants of the modules that a chapter's checks name and a page does not have:
     numbers, texts, lists.
     """
-    found = {}
-    for each in vars(module).values():
+    plain = {}
+    for part in vars(module).values():
         if (
-            isinstance(each, ModuleType)
-            and each.__name__.partition(".")[0] in ("course", "helpers")
-            and not shipped(each.__name__)
+            isinstance(part, ModuleType)
+            and part.__name__.partition(".")[0] in ("course", "helpers")
+            and not shipped(part.__name__)
         ):
-            found[each.__name__] = {
-                name: encoded(x) for name, x in vars(each).items() if name.isupper() and is_plain(x)
+            plain[part.__name__] = {
+                name: encoded(x) for name, x in vars(part).items() if name.isupper() and is_plain(x)
             }
-    return found
+    return plain
 
 
 def is_plain(value: Any) -> bool:
@@ -246,12 +246,12 @@ def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
         for name, row in rows.items():
             if "cases" in row:
                 checks.given(vars(module), name)  # its random numbers are noted
-        for name, given in answers.items():
+        for name, arguments in answers.items():
             exercise = getattr(module, name)
             left[0] = comparisons(exercise)
             if left[0]:
                 with contextlib.suppress(Enough):
-                    exercise.check(*given)
+                    exercise.check(*arguments)
     finally:
         module.compare, checks.tabled = compare, original
         restore(module, notes)
@@ -262,20 +262,20 @@ def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
         "setup": setup,
         "needs": ["networkx"] if number == 1 else [],
         "tables": tables,
-        "recorded": {name: each.results for name, each in notes.items()},
+        "recorded": {name: recorder.results for name, recorder in notes.items()},
     }
 
 
 def files() -> dict[str, str]:
     """Return what the worker of a page unpacks: the path of each file and its text."""
-    own = SOURCES / "course/exercises"
-    found = {name: (SOURCES / name).read_text() for name in SHIPPED}
-    found |= {
-        f"course/exercises/{path.name}": path.read_text() for path in sorted(own.glob("*.toml"))
+    folder = SOURCES / "course/exercises"
+    texts = {name: (SOURCES / name).read_text() for name in SHIPPED}
+    texts |= {
+        f"course/exercises/{path.name}": path.read_text() for path in sorted(folder.glob("*.toml"))
     }
-    found |= {
-        path.relative_to(own / "page").as_posix(): path.read_text()
-        for path in sorted((own / "page").glob("**/*.py"))
+    texts |= {
+        path.relative_to(folder / "page").as_posix(): path.read_text()
+        for path in sorted((folder / "page").glob("**/*.py"))
     }
-    found["course/exercises/clock.py"] = found.pop("clock.py")
-    return found
+    texts["course/exercises/clock.py"] = texts.pop("clock.py")
+    return texts

@@ -70,14 +70,14 @@ def rest() -> None:
 
 def ask(*_: Any) -> None:
     """Raise `Late` for the outermost limit that has run out; an import is never cut in two."""
-    now = time.perf_counter()
+    time_now = time.perf_counter()
     for limit in limits:
-        if now > limit.ends:
+        if time_now > limit.ends:
             if any(
                 "importlib._bootstrap" in frame.f_code.co_filename
                 for frame, _ in traceback.walk_stack(None)
             ):
                 limit.start()
             else:
-                limit.ends = now + AGAIN
+                limit.ends = time_now + AGAIN
                 raise Late(limit)

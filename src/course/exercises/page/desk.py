@@ -82,11 +82,11 @@ class Absent(types.ModuleType):
         if spec and spec.loader:  # the page has this part of it
             return importlib.import_module(inside)
         if name in self.classes or (name[:1].isupper() and not name.isupper()):
-            found = AbsentClass(name, (), {"__module__": self.__name__})
+            absent = AbsentClass(name, (), {"__module__": self.__name__})
         else:
-            found = Absent(f"{self.__name__}.{name}")
-        setattr(self, name, found)
-        return found
+            absent = Absent(f"{self.__name__}.{name}")
+        setattr(self, name, absent)
+        return absent
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         raise NotHere(self.__name__)
@@ -127,18 +127,20 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name.partition(".")[0] not in (*self.outside, *self.course):
             return None
-        found = importlib.machinery.PathFinder.find_spec(name, path)
-        if found and found.loader:
+        found_spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if found_spec and found_spec.loader:
             return None
         spec = importlib.machinery.ModuleSpec(name, self, is_package=True)
-        spec.submodule_search_locations = list(found.submodule_search_locations) if found else []
+        spec.submodule_search_locations = (
+            list(found_spec.submodule_search_locations) if found_spec else []
+        )
         return spec
 
     def create_module(self, spec: Any) -> types.ModuleType:
         return Absent(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Leave it empty."""
+        """Leave the module empty."""
 
 
 sys.meta_path.insert(0, Finder())
@@ -153,25 +155,27 @@ def decoded(value: Any, names: dict) -> Any:
         return [decoded(x, names) for x in value]
     if not isinstance(value, dict):
         return value
-    (kind, held), *_ = value.items()
+    (kind, content), *_ = value.items()
     if kind == "tensor":
-        name, shape, numbers = held
+        name, shape, numbers = content
         type_ = torch.bool if name == "bool" else getattr(torch, name)
         return torch.tensor(numbers, dtype=type_).reshape(shape)
     if kind == "tuple":
-        return tuple(decoded(x, names) for x in held)
+        return tuple(decoded(x, names) for x in content)
     if kind == "dtype":
-        return getattr(torch, held)
+        return getattr(torch, content)
     if kind == "graph":
         import networkx as nx
 
         graph = nx.Graph()
-        graph.add_nodes_from(decoded(held[0], names))
-        graph.add_edges_from((decoded(u, names), decoded(v, names), more) for u, v, more in held[1])
+        graph.add_nodes_from(decoded(content[0], names))
+        graph.add_edges_from(
+            (decoded(u, names), decoded(v, names), more) for u, v, more in content[1]
+        )
         return graph
     if kind == "code":
-        return eval(held, names)
-    return {decoded(name, names): decoded(x, names) for name, x in held}
+        return eval(content, names)
+    return {decoded(name, names): decoded(x, names) for name, x in content}
 
 
 def key(value: Any) -> Any:
@@ -213,10 +217,10 @@ class Failed:
 
 def failing(results: dict) -> Callable:
     def mistaken(*arguments: Any) -> Any:
-        found = results[key(arguments)]
-        if found is Failed:
+        result = results[key(arguments)]
+        if result is Failed:
             raise ValueError("this mistake fails here")
-        return copied(found)
+        return copied(result)
 
     return mistaken
 
@@ -226,36 +230,36 @@ def read(value: Any, names: dict) -> Any:
 
 
 def tabled(names: dict, name: str, answer: Any, solution: Callable, **more: Any) -> Any:
-    """`course.exercises.tabled` on results that were written with real torch."""
+    """Run `course.exercises.tabled` on results that were written with real torch."""
     from course import exercises as checks
 
     row = DATA["tables"][name]
     names = {**names, "checks": types.SimpleNamespace(**names)}
     cases, unseen = (
         [
-            (checks.Case(text, decoded({"tuple": held}, names)), read(wanted, names))
-            for text, held, wanted in row[kind]
+            (checks.Case(text, decoded({"tuple": arguments}, names)), read(target, names))
+            for text, arguments, target in row[kind]
         ]
         for kind in ("cases", "unseen")
     )
-    right = {key(case.arguments): wanted for case, wanted in [*cases, *unseen]}
-    for one, k, other, wanted in row["swaps"]:
+    right = {key(case.arguments): target for case, target in [*cases, *unseen]}
+    for one, k, swapped, target in row["swaps"]:
         arguments = list(cases[one][0].arguments)
-        arguments[k] = cases[other][0].arguments[k]
-        right[key(tuple(arguments))] = read(wanted, names)
+        arguments[k] = cases[swapped][0].arguments[k]
+        right[key(tuple(arguments))] = read(target, names)
     mistaken = []
     for sentence, results in row["mistakes"]:
-        held = {
+        recorded_results = {
             key(case.arguments): read(x, names) for (case, _), x in zip(cases, results, strict=True)
         }
-        mistaken.append((failing(held), sentence))
+        mistaken.append((failing(recorded_results), sentence))
     STATE.name = name
-    found = checks.compare(
+    verdict = checks.compare(
         names, row["call"], answer, Written(name, right), [case for case, _ in cases], mistaken,
         tolerance=more.get("tolerance", row["tolerance"]), unseen=[case for case, _ in unseen],
     )  # fmt: skip
-    STATE.agreed = found.sentence
-    return found
+    STATE.agreed = verdict.sentence
+    return verdict
 
 
 # one check
@@ -283,9 +287,9 @@ def begin(data: str, tell: Callable[[str], None] | None = None) -> None:
     checks.SECONDS, checks.SEARCH, checks.PICTURES = SECONDS, SEARCH, False
     checks.normal = recorded("normal", checks.normal)
     checks._looking = looking
-    for module, held in DATA["constants"].items():
+    for module, values in DATA["constants"].items():
         vars(importlib.import_module(module)).update(
-            {key: decoded(x, {}) for key, x in held.items()}
+            {key: decoded(x, {}) for key, x in values.items()}
         )
     for module, home in HOMES.items():
         vars(importlib.import_module(module)).update(vars(importlib.import_module(home)))
@@ -304,7 +308,7 @@ class Matrix(list):
 
 
 def adjacency(graph: Any, weight: Any = "weight", **_: Any) -> Matrix:
-    """`networkx.to_numpy_array` without NumPy."""
+    """Compute `networkx.to_numpy_array` without NumPy."""
     order = list(graph)
 
     def entry(u: Any, v: Any) -> float:
@@ -334,7 +338,7 @@ def normalized_laplacian(graph: Any, nodelist: Any = None, weight: Any = "weight
 def resistance_distance(
     graph: Any, nodeA: Any = None, nodeB: Any = None, weight: Any = None, **_: Any
 ) -> float:
-    """`networkx.resistance_distance` between two nodes, without SciPy."""
+    """Compute `networkx.resistance_distance` between two nodes, without SciPy."""
     if nodeA is None or nodeB is None or weight is not None:
         raise NotHere("scipy")
     inverse = torch.linalg.pinv(torch.tensor(laplacian(graph, weight=None), dtype=torch.float64))
@@ -380,12 +384,12 @@ class Binomial(NamedTuple):
 
 
 def recorded(name: str, original: Callable) -> Callable:
-    """A function whose results were written down; others it gives as the stand-in does."""
-    held = DATA.get("recorded", {}).get(name, {})
+    """Return a function whose results were written down; others it gives as the stand-in does."""
+    results = DATA.get("recorded", {}).get(name, {})
 
     def look(*arguments: Any, **named: Any) -> Any:
-        wanted = json.dumps([arguments, named])
-        return decoded(held[wanted], {}) if wanted in held else original(*arguments, **named)
+        call = json.dumps([arguments, named])
+        return decoded(results[call], {}) if call in results else original(*arguments, **named)
 
     return look
 
@@ -466,7 +470,7 @@ TOO_MUCH = (
 
 
 def elsewhere(absent: NotHere) -> tuple[str, str]:
-    """The verdict where the check needs something else: right as far as it came, or none."""
+    """Return the verdict where the check needs something else: right as far as it came, or none."""
     if STATE.agreed and DATA["further"].get(STATE.number):
         return "right", f"{STATE.agreed} {DATA['further'][STATE.number]}"
     what = NAMES.get(
@@ -476,7 +480,7 @@ def elsewhere(absent: NotHere) -> tuple[str, str]:
 
 
 def said(error: Exception, file: str) -> str:
-    """What went wrong outside the check, and in which line."""
+    """Say what went wrong outside the check, and in which line."""
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(error.__traceback__)

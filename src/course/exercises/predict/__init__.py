@@ -43,8 +43,8 @@ class Question:
         self.key, self.asked = key, asked
 
     def page(self) -> str:
-        """The question as HTML, with the script that keeps the guess; no id, so that two builds are
-        equal.
+        """Write the question as HTML, with the script that keeps the guess; no id, so that two
+        builds are equal.
         """
         question, options, unit = self.asked
         key, question = html.escape(self.key, quote=True), html.escape(words.translated(question))
@@ -67,14 +67,14 @@ class Question:
         )
 
     def live(self) -> ipywidgets.VBox:
-        """The question as ipywidgets; what is chosen is kept in the kernel."""
+        """Build the question as ipywidgets; what is chosen is kept in the kernel."""
         wide = ipywidgets.Layout(width="max-content", max_width="100%")
-        given = _guesses.get(self.key)
+        guess = _guesses.get(self.key)
         if self.asked.options:
-            box = ipywidgets.RadioButtons(options=self.asked.options, value=given, layout=wide)
+            box = ipywidgets.RadioButtons(options=self.asked.options, value=guess, layout=wide)
         else:
             box = ipywidgets.Text(
-                value=given or "", placeholder=self.asked.unit, continuous_update=False
+                value=guess or "", placeholder=self.asked.unit, continuous_update=False
             )
         box.observe(lambda change: _guesses.update({self.key: change["new"] or ""}), names="value")
         text = f"<strong>{FIRST}</strong> {html.escape(self.asked.question)}"
@@ -105,8 +105,8 @@ def ask(key: str, question: str, options: Sequence[str] = (), unit: str = "") ->
 
 
 def answer(key: str, found: str, because: str) -> HTML:
-    """The guess kept under `key` beside what was found, and a sentence that says why; without a
-    guess the question alone.
+    """Show the guess kept under `key` beside what was found, and a sentence that says why; without
+    a guess the question alone.
 
     Raises:
         ValueError: nothing was asked under this key.
@@ -122,12 +122,12 @@ def answer(key: str, found: str, because: str) -> HTML:
         )
     question, options, unit = _asked[key]
     unit = f" {words.translated(unit)}" if unit else ""
-    given = f"{_guesses[key]}{unit}" if _guesses.get(key) else ""
-    said = html.escape(
+    guess_text = f"{_guesses[key]}{unit}" if _guesses.get(key) else ""
+    option_words = html.escape(
         json.dumps({name: words.translated(name) for name in options}, ensure_ascii=False)
     )
-    mine = f'class="prediction-mine"{"" if given else " hidden"}'
-    guess = f'<strong class="prediction-guess">{html.escape(given)}</strong>'
+    mine = f'class="prediction-mine"{"" if guess_text else " hidden"}'
+    guess = f'<strong class="prediction-guess">{html.escape(guess_text)}</strong>'
     guessed = guess.join(words.translated("Guessed: @. ").split("@"))
     found = words.translated("Found: #. ").replace(
         "#", f"<strong>{html.escape(words.translated(found))}</strong>"
@@ -135,7 +135,7 @@ def answer(key: str, found: str, because: str) -> HTML:
     script = f"<script>{SCRIPT}</script>" if compute.building() else ""
     return HTML(
         f'<div class="prediction" data-answers="{html.escape(key, quote=True)}" '
-        f'data-unit="{html.escape(unit, quote=True)}" data-says="{said}">'
+        f'data-unit="{html.escape(unit, quote=True)}" data-says="{option_words}">'
         f"<p><strong {mine}>{words.translated('Your guess, again.')} "
         f"</strong>{html.escape(words.translated(question))}</p>"
         "<p><span "

@@ -45,45 +45,51 @@ def _normal(*shape: int, seed: int = 0) -> Tensor:
 
 
 def drawn(model: nn.Module, seed: int = 0) -> nn.Module:
-    """The same module with weights drawn large enough that every part shows, its norms too."""
-    made, generator = copy.deepcopy(model), torch.Generator().manual_seed(seed)
+    """Return the same module with weights drawn large enough that every part shows, its norms
+    too.
+    """
+    noisy, generator = copy.deepcopy(model), torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for name, each in sorted(made.named_parameters()):
-            noise = torch.randn(each.shape, generator=generator)
-            each.copy_(
+        for name, weights in sorted(noisy.named_parameters()):
+            noise = torch.randn(weights.shape, generator=generator)
+            weights.copy_(
                 1 + noise / 2
                 if "norm" in name and name.endswith("weight")
-                else noise / each.shape[-1] ** 0.5
+                else noise / weights.shape[-1] ** 0.5
             )
-    return made
+    return noisy
 
 
 def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
-    """A learner's module with the weights of ours.
+    """Load our weights into a learner's module.
 
     Raises:
         Wrong: it is no module, or has other weights.
     """
     if not isinstance(model, nn.Module):
         raise Wrong(f"{name} must be an `nn.Module`, not {checks.shown(model)}.")
-    for key, each in vars(model).items():
-        if isinstance(each, list) and any(isinstance(part, nn.Module) for part in each):
+    for key, value in vars(model).items():
+        if isinstance(value, list) and any(isinstance(part, nn.Module) for part in value):
             raise Wrong(
                 f"{name} keeps modules in a list, `{key}`, where PyTorch finds no weights: "
                 "`nn.ModuleList`."
             )
     mine, theirs = (
-        {key: tuple(x.shape) for key, x in each.state_dict().items()} for each in (model, like)
+        {key: tuple(x.shape) for key, x in module.state_dict().items()} for module in (model, like)
     )
-    other, missing = sorted(set(mine) - set(theirs)), sorted(set(theirs) - set(mine))
-    said = [f"{name} has weights that are not asked for: {', '.join(other)}."] if other else []
-    said += (
+    unexpected, missing = sorted(set(mine) - set(theirs)), sorted(set(theirs) - set(mine))
+    complaints = (
+        [(f"{name} has weights that are not asked for: {', '.join(unexpected)}.")]
+        if unexpected
+        else []
+    )
+    complaints += (
         [f"{name} has no {', '.join(missing)}: the check loads weights by these names."]
         if missing
         else []
     )
-    if said:
-        raise Wrong(" ".join(said))
+    if complaints:
+        raise Wrong(" ".join(complaints))
     for key, shape in theirs.items():
         if mine[key] != shape:
             raise Wrong(f"{name} has {key} of shape {mine[key]}, and {shape} is asked for.")
@@ -98,13 +104,13 @@ class Made:
     A function is repaired where `again` makes the same of an edited one.
     """
 
-    def __init__(self, act: Callable, own: Any, again: Callable | None = None):
+    def __init__(self, act: Callable, original: Any, again: Callable | None = None):
         self.act, self.__code__ = (
             act,
-            getattr(inspect.unwrap(own) if own else own, "__code__", None),
+            getattr(inspect.unwrap(original) if original else original, "__code__", None),
         )
         if again:
-            self.own, self.again = own, again
+            self.own, self.again = original, again
 
     def __call__(self, *arguments: Any) -> Any:
         return self.act(*arguments)
@@ -126,7 +132,7 @@ def _against(
     *unseen: Case,
     like: Any = None,
 ) -> Right:
-    """`compare`, whose mistakes find in `like` what ours computes with."""
+    """Run `compare` with mistakes that find in `like` what ours computes with."""
     row = checks.tables(globals())[name]
     return compare(
         globals(),
@@ -142,8 +148,8 @@ def _against(
 
 
 def by_place(x: Tensor) -> Tensor:
-    """A turn that shows: every token is stretched by its place, and every entry of a head by its
-    number.
+    """Stretch every token by its place and every entry of a head by its number: a turn that
+    shows.
     """
     place, entry = torch.arange(x.shape[-2]), torch.arange(x.shape[-1])
     return x * (1 + place[:, None]) * (1 + entry / 8)
@@ -155,21 +161,21 @@ def by_place(x: Tensor) -> Tensor:
 
 @exercise
 def embedding(ids: Any, table: Any, head: Any, logits: Any, loss: Any) -> Right:
-    """Embedding and head, and the loss of the first batch."""
-    for name, each in (("embedding", table), ("head", head), ("logits", logits), ("loss", loss)):
-        filled(name, each)
+    """Check embedding and head, and the loss of the first batch."""
+    for name, part in (("embedding", table), ("head", head), ("logits", logits), ("loss", loss)):
+        filled(name, part)
     refuse("embedding", "parts", table=table, head=head)
-    found, value = (
+    predicted, value = (
         checks.tensor("logits", logits),
         checks.number("loss", getattr(loss, "detach", lambda: loss)()),
     )
-    refuse("embedding", "shapes", logits=found)
-    wanted = head(table(ids)).detach().double()
-    refuse("embedding", "numbers", logits=found, wanted=wanted, ids=ids)
-    flat, asked = wanted.flatten(0, 1), _answers(ids).flatten()
-    right = float(functional.cross_entropy(flat, asked))
+    refuse("embedding", "shapes", logits=predicted)
+    expected = head(table(ids)).detach().double()
+    refuse("embedding", "numbers", logits=predicted, wanted=expected, ids=ids)
+    flat, answers = expected.flatten(0, 1), _answers(ids).flatten()
+    right = float(functional.cross_entropy(flat, answers))
     if not _near(value, right):
-        refuse("embedding", "losses", loss=value, right=right, flat=flat, asked=asked, near=_near)
+        refuse("embedding", "losses", loss=value, right=right, flat=flat, asked=answers, near=_near)
     refuse("embedding", "start", loss=value, table=table, head=head)
     return Right(f"45 tokens in, 45 numbers out, and a loss of {value:.2f}: log 45 is 3.81.")
 
@@ -184,7 +190,7 @@ def _pairs(*shape: int, **settings: Any) -> tuple:
 
 @exercise
 def attend(softmax: Any, answer: Any) -> Right:
-    """Causal weights, with a window and with another map."""
+    """Check causal weights, with a window and with another map."""
     logits = _normal(2, 3, 4, 5)
     mine = checks.tensor("softmax(logits)", run("softmax(logits)", softmax, logits))
     large = checks.tensor("softmax(logits)", run("softmax(1000 * logits)", softmax, 1_000 * logits))
@@ -192,7 +198,7 @@ def attend(softmax: Any, answer: Any) -> Right:
         "attend", "softmaxes", gives=lambda x: _close(mine, x), logits=logits.double(), large=large
     )
     filled("attend", answer)
-    given = [
+    cases = [
         Case("q, k", _pairs(2, 4, 9, 8)),
         Case("q, k", _pairs(1, 4, 5, 2)),
         Case("q, k, window=3", _pairs(2, 4, 9, 8, window=3)),
@@ -201,11 +207,13 @@ def attend(softmax: Any, answer: Any) -> Right:
         Case("q, k, weigh=torch.sigmoid", _pairs(2, 4, 9, 8, weigh=torch.sigmoid)),
         Case("q, k, weigh=torch.isneginf", _pairs(1, 2, 6, 4, weigh=torch.isneginf)),
     ]
-    again = lambda own: lambda q, k, settings: own(q, k, **settings)  # noqa: E731
+    again = lambda original: lambda q, k, settings: original(q, k, **settings)  # noqa: E731
     unseen = Case("q, k", _pairs(1, 3, 7, 6)), Case("q, k, window=4", _pairs(2, 2, 8, 4, window=4))
-    _against("attend", Made(again(answer), answer, again), _attend, given, *unseen)
-    said = "the weights are softmax's, causal, and those of a window and of another `weigh`, too."
-    return Right(said, lambda: _drawn_map(answer))
+    _against("attend", Made(again(answer), answer, again), _attend, cases, *unseen)
+    sentence = (
+        "the weights are softmax's, causal, and those of a window and of another `weigh`, too."
+    )
+    return Right(sentence, lambda: _drawn_map(answer))
 
 
 def _numbers(values: Tensor) -> str:
@@ -222,8 +230,8 @@ def _drawn_map(answer: Callable) -> HTML:
         q, k, _ = block.qkv(block.norm1(x)).unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
     weights = checks.tensor("attend(q, k)", run("attend(q, k)", answer, q, k))[0]
     place = NEEDLE.answers(ids)[0, -QUESTIONS:]
-    given = weights[:, torch.arange(16, 20), place]  # by head and question
-    head = int(given.mean(1).argmax())
+    attention = weights[:, torch.arange(16, 20), place]  # by head and question
+    head = int(attention.mean(1).argmax())
     names = NEEDLE.text(ids[0]).split()
     ax = Figure(figsize=(7.0, 6.4)).subplots()
     ax.imshow(weights[head], cmap="Blues", vmin=0, vmax=1)
@@ -237,14 +245,14 @@ def _drawn_map(answer: Callable) -> HTML:
                 (column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=style.COLOURS["vermillion"]
             )
         )
-    found = (
+    finding = (
         "Your attend, with queries and keys of a trained decoder: "
         f"head {head + 1} of its first block. A frame marks the "
-        f"pair that answers a question; the four questions give it {_numbers(given[head])} "
+        f"pair that answers a question; the four questions give it {_numbers(attention[head])} "
         "here, and "
-        f"{_numbers(given.amax(0))} in the best of the four heads."
+        f"{_numbers(attention.amax(0))} in the best of the four heads."
     )
-    return show(ax, alt=found, caption=found)
+    return show(ax, alt=finding, caption=finding)
 
 
 BLOCKS = {
@@ -257,11 +265,11 @@ BLOCKS = {
 
 @exercise
 def block(answer: Any) -> Right:
-    """Weights, values and output of a block with the weights of ours."""
+    """Check weights, values and output of a block with the weights of ours."""
     _class("Block", answer)
     like = drawn(Block())
-    made, x = _loaded("Block()", answer(), like), _normal(2, 5, 32, seed=4)
-    refuse("block", mlp=made.mlp, like=like, x=x)
+    module, x = _loaded("Block()", answer(), like), _normal(2, 5, 32, seed=4)
+    refuse("block", mlp=module.mlp, like=like, x=x)
 
     def mine(settings: dict) -> nn.Module:
         return _loaded("Block()", answer(**settings), like)
@@ -269,24 +277,28 @@ def block(answer: Any) -> Right:
     def theirs(settings: dict, mistake: str) -> nn.Module:
         return _loaded("Block()", Block(mistake=mistake, **settings), like)
 
-    given = [Case(text, (_normal(2, 9, 32, seed=3), settings)) for text, settings in BLOCKS.items()]
-    given.append(Case("", (_normal(3, 4, 32, seed=5), {})))
+    cases = [Case(text, (_normal(2, 9, 32, seed=3), settings)) for text, settings in BLOCKS.items()]
+    cases.append(Case("", (_normal(3, 4, 32, seed=5), {})))
     for k, name in enumerate(("weights", "values")):
-        own = Made(
+        answered = Made(
             lambda x, settings, k=k: _two(mine(settings).weights(x))[k],
             getattr(answer, "weights", None),
         )
         _against(
             name,
-            own,
+            answered,
             lambda x, settings, mistake="", k=k: theirs(settings, mistake).weights(x)[k],
-            given,
+            cases,
         )
-    own = Made(lambda x, settings: mine(settings)(x), answer.forward)
+    answered = Made(lambda x, settings: mine(settings)(x), answer.forward)
     _against(
-        "block", own, lambda x, settings, mistake="": theirs(settings, mistake)(x), given, like=like
+        "block",
+        answered,
+        lambda x, settings, mistake="": theirs(settings, mistake)(x),
+        cases,
+        like=like,
     )
-    calm, busy = made(x), run("Block()(x)", Made(lambda: made.train()(x), answer.forward))
+    calm, busy = module(x), run("Block()(x)", Made(lambda: module.train()(x), answer.forward))
     refuse("block", "training", same=_close(busy, calm))
     return Right(
         "weights, values and output are those of the package's block, with a turn, a window "
@@ -294,40 +306,40 @@ def block(answer: Any) -> Right:
     )
 
 
-def _two(found: Any) -> tuple:
-    if not isinstance(found, tuple | list) or len(found) != 2:
+def _two(pair: Any) -> tuple:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise Wrong("weights(x) must return two tensors, the weights and the values.")
-    return found
+    return pair
 
 
 @exercise
 def decoder(places: Any, answer: Any) -> Right:
-    """Places, what goes into the first block, and the logits."""
+    """Check positions, what goes into the first block, and the logits."""
     _class("Places", places)
     _class("Decoder", answer)
     like = drawn(Places(), 1)
     table = Made(lambda n: _loaded("Places()", places(), like)(n), places.forward)
     _against("places", table, lambda n: like(n), [Case(f"{n}", (n,)) for n in (1, 7, 100)])
-    made = {
+    makers = {
         "": lambda kind: kind(Block(), Block()),
         "where=Places()": lambda kind: kind(Block(), Block(), where=Places()),
         "tokens=50": lambda kind: kind(Block(), tokens=50),
     }
-    likes = {text: drawn(make(Decoder), 2) for text, make in made.items()}
-    given = [
+    likes = {text: drawn(make(Decoder), 2) for text, make in makers.items()}
+    cases = [
         Case(f"{text or 'blocks'}, {n} pairs", (text, rows(n, count=3)[0]))
-        for text in made
+        for text in makers
         for n in (4, 9)
     ]
 
     def mine(text: str) -> nn.Module:
-        return _loaded(f"Decoder({text})", made[text](answer), likes[text])
+        return _loaded(f"Decoder({text})", makers[text](answer), likes[text])
 
     embed = Made(lambda text, ids: mine(text).embed(ids), getattr(answer, "embed", None))
-    _against("embed", embed, lambda text, ids: likes[text].embed(ids), given, like=likes)
+    _against("embed", embed, lambda text, ids: likes[text].embed(ids), cases, like=likes)
     whole = Made(lambda text, ids: mine(text)(ids), answer.forward)
-    _against("decoder", whole, lambda text, ids: likes[text](ids), given, like=likes)
-    count = sum(each.numel() for each in mine("where=Places()").parameters())
+    _against("decoder", whole, lambda text, ids: likes[text](ids), cases, like=likes)
+    count = sum(weights.numel() for weights in mine("where=Places()").parameters())
     return Right(f"{count:,} parameters, all of them yours.")
 
 
@@ -359,7 +371,7 @@ class Watched(nn.Module):
         self.gradients.append(self.now)
 
     def stepping(self, optimiser: torch.optim.Optimizer, *_: Any) -> None:
-        """Note an optimiser that is about to step, and whether its gradient is still the one that
+        """Record an optimiser that is about to step, and whether its gradient is still the one that
         came back.
         """
         if optimiser not in self.optimisers:
@@ -376,15 +388,16 @@ class Watched(nn.Module):
         self.seen.append(ids.clone())
         logits = GAIN * self.table(ids)
         if logits.requires_grad:
-            seen = logits.detach()
-            logits.register_hook(lambda gradient: self.back.append((seen, gradient)))
+            scores = logits.detach()
+            logits.register_hook(lambda gradient: self.back.append((scores, gradient)))
         return logits
 
 
 def _trained(
     train: Callable, steps: int, seed: int = 0, world: int = 0
 ) -> tuple[Watched, Any, Tensor, Tensor]:
-    """A watched model after so many steps, what `train` returned, and its table before and after.
+    """Train a watched model for so many steps; return it, what `train` returned, and its table
+    before and after.
 
     Args:
         world: seed of all that is drawn without a generator.
@@ -395,24 +408,24 @@ def _trained(
     watching = register_optimizer_step_pre_hook(model.stepping)
     try:
         call = f"train(model, steps={steps}, seed={seed})"
-        found = run(call, Made(lambda: train(model, steps=steps, seed=seed), train))
+        returned = run(call, Made(lambda: train(model, steps=steps, seed=seed), train))
     finally:
         watching.remove()
-    return model, found, before, model.table.weight.detach()
+    return model, returned, before, model.table.weight.detach()
 
 
 def _stepped(before: Tensor, gradients: list[Tensor]) -> Tensor:
     """Return what AdamW makes of a weight by these gradients, at the rate that is asked for."""
     weight = nn.Parameter(before.clone())
     optimiser = torch.optim.AdamW([weight], lr=5e-3, weight_decay=0.0)
-    for each in gradients:
-        weight.grad = each.clone()
+    for gradient in gradients:
+        weight.grad = gradient.clone()
         optimiser.step()
     return weight.detach()
 
 
 def _answers(ids: Tensor) -> Tensor:
-    """The targets of rows, read off the rows themselves."""
+    """Read the targets of rows off the rows themselves."""
     place = NEEDLE.answers(ids)
     value = 1 + (ids.gather(1, place.clamp(min=0)) - 13) % 4
     return torch.where(place >= 0, value, -100)
@@ -420,41 +433,41 @@ def _answers(ids: Tensor) -> Tensor:
 
 @exercise
 def training(train: Any, share: Any) -> Right:
-    """The loop: what it draws, its loss and its steps; and the share of right answers."""
+    """Check the loop: what it draws, its loss and its steps; and the share of right answers."""
     filled("train", train)
     filled("right", share)
-    model, found, before, after = _trained(train, 1)
+    model, returned, before, after = _trained(train, 1)
     refuse(
         "training",
         "returned",
-        found=found,
+        found=returned,
         model=model,
         steps=len(model.seen),
         back=len(model.back),
     )
     (ids,), (logits, gradient) = model.seen, model.back[0]
     targets = _answers(ids)
-    asked = targets != -100
-    wanted = (
+    is_asked = targets != -100
+    expected = (
         (logits.softmax(-1) - functional.one_hot(targets.clamp(min=0), 45))
-        * asked[..., None]
-        / asked.sum()
+        * is_asked[..., None]
+        / is_asked.sum()
     )
-    idle = torch.ones(45, dtype=torch.bool).scatter(0, ids[asked], False)
+    idle = torch.ones(45, dtype=torch.bool).scatter(0, ids[is_asked], False)
     moved = (after - before).abs()
-    told = {
+    names = {
         "gradient": gradient,
-        "wanted": wanted,
-        "asked": asked,
+        "wanted": expected,
+        "asked": is_asked,
         "logits": logits,
         "targets": targets,
         "ids": ids,
     }
-    if not _close(gradient, wanted):
-        refuse("training", "loss", **told, near=_close)
+    if not _close(gradient, expected):
+        refuse("training", "loss", **names, near=_close)
     refuse("training", "step", moved=float(moved.max()), idle=float(moved[idle].max()))
     model, _, before, after = _trained(train, 4)
-    kinds = {type(each).__name__ for each in model.optimisers}
+    kinds = {type(optimiser).__name__ for optimiser in model.optimisers}
     off = float((after - _stepped(before, model.gradients)).abs().max())
     refuse(
         "training",
@@ -466,16 +479,19 @@ def training(train: Any, share: Any) -> Right:
         off=off,
     )
     model, *_ = _trained(train, 150)
-    again, other = _trained(train, 20, world=1)[0].seen, _trained(train, 20, seed=1)[0].seen
-    lengths = {each.shape[1] - QUESTIONS for each in model.seen}
-    count = {len(each) for each in model.seen}
+    again, with_other_seed = (
+        _trained(train, 20, world=1)[0].seen,
+        _trained(train, 20, seed=1)[0].seen,
+    )
+    lengths = {ids.shape[1] - QUESTIONS for ids in model.seen}
+    count = {len(ids) for ids in model.seen}
     drew = {
         "lengths": lengths,
         "count": count,
         "repeats": _repeats(model.seen[:60]),
         "first": model.seen[:20],
         "again": again,
-        "other": other,
+        "other": with_other_seed,
         "same": _same,
     }
     refuse("training", "rows", **drew, steps=len(model.seen), kept=model.kept)
@@ -501,7 +517,7 @@ def _close(one: Tensor, other: Tensor) -> bool:
 
 
 def _share(share: Callable) -> None:
-    """`right` on models whose share is known: right at the first so many questions, and nowhere
+    """Run `right` on models whose share is known: right at the first so many questions, and nowhere
     else.
     """
 
@@ -512,9 +528,9 @@ def _share(share: Callable) -> None:
 
         def forward(self, ids: Tensor) -> Tensor:
             self.seen.append(ids)
-            said = _answers(ids).clamp(min=0)
-            said[:, ids.shape[1] - QUESTIONS + self.many :] = 0
-            return functional.one_hot(said, 45).float()
+            answers = _answers(ids).clamp(min=0)
+            answers[:, ids.shape[1] - QUESTIONS + self.many :] = 0
+            return functional.one_hot(answers, 45).float()
 
     for many in (0, 1, 3, QUESTIONS):
         for n, count in ((8, 64), (20, 64), (8, 10)):
@@ -522,9 +538,9 @@ def _share(share: Callable) -> None:
             model, twice = Knows(many), []
             for world in range(2):
                 torch.manual_seed(world)
-                found = run(call, Made(lambda m=model, n=n, c=count: share(m, n, rows=c), share))
+                returned = run(call, Made(lambda m=model, n=n, c=count: share(m, n, rows=c), share))
                 twice.append(model.seen[-1] if model.seen else None)
-            value = checks.number(call, found)
+            value = checks.number(call, returned)
             shown = twice[-1]
             again = shown is not None and _same(twice[:1], twice[1:])
             refuse(
@@ -536,7 +552,7 @@ def _share(share: Callable) -> None:
 
 @exercise
 def works(model: Any) -> Right:
-    """A decoder that answers at the length it was trained at."""
+    """Check that a decoder answers at the length it was trained at."""
     return Right(f"right at 16: {_learned('first', model):.2f}. It answers.")
 
 
@@ -544,14 +560,14 @@ def _learned(name: str, model: Any) -> float:
     filled(name, model)
     if not isinstance(model, nn.Module):
         raise Wrong(f"{name} must be a decoder, not {checks.shown(model)}.")
-    found = share_right(model, 16)
-    if found < 0.9:
+    accuracy = share_right(model, 16)
+    if accuracy < 0.9:
         raise Wrong(
-            f"{name} is right at 16 in {found:.2f}, and 0.9 is asked for. "
+            f"{name} is right at 16 in {accuracy:.2f}, and 0.9 is asked for. "
             "Do all checks above say right? Then train it "
             "longer, `steps=800`, or with another seed before it, `torch.manual_seed(1)`."
         )
-    return found
+    return accuracy
 
 
 # Break it
@@ -563,13 +579,13 @@ OTHER_ROWS = ("no norm", "state", "first", "sum", "best", "weights")
 
 @functools.lru_cache(64)
 def _jacobian(model: nn.Module, ids: tuple[int, ...], mistake: str) -> Tensor:
-    """What is asked for by each entry of each embedding; the search for a mistake asks for one many
-    times.
+    """Compute what is asked for by each entry of each embedding; the search for a mistake asks for
+    one many times.
     """
 
     def last(x: Tensor) -> Tensor:
-        for each in model.blocks:
-            x = each(x)
+        for block in model.blocks:
+            x = block(x)
         x = x if mistake == "no norm" else model.norm(x)
         row = (x if mistake == "state" else model.head(x))[0, 0 if mistake == "first" else -1]
         return {"sum": row.sum()[None], "best": row.max()[None], "weights": row.softmax(-1)}.get(
@@ -582,11 +598,11 @@ def _jacobian(model: nn.Module, ids: tuple[int, ...], mistake: str) -> Tensor:
 def _heard(model: nn.Module, ids: Tensor, mistake: str = "") -> Tensor:
     if mistake.startswith("attention"):
         x = model.embed(ids)
-        kept = []
-        for each in model.blocks:
-            kept.append(each.weights(x)[0][0, :, -1].mean(0))
-            x = each(x)
-        return kept[0] if mistake.endswith("below") else kept[-1]
+        attention = []
+        for block in model.blocks:
+            attention.append(block.weights(x)[0][0, :, -1].mean(0))
+            x = block(x)
+        return attention[0] if mistake.endswith("below") else attention[-1]
 
     J = _jacobian(model, tuple(ids[0].tolist()), mistake if mistake in OTHER_ROWS else "")
     return {
@@ -601,27 +617,27 @@ def _heard(model: nn.Module, ids: Tensor, mistake: str = "") -> Tensor:
 
 
 def _decoders() -> list[nn.Module]:
-    made = [
+    models = [
         Decoder(Block(), Block()),
         Decoder(Block(), Block(), where=Places()),
         Decoder(Block(), Block(), Block()),
     ]
-    made = [drawn(model, k).eval() for k, model in enumerate(made)]
+    models = [drawn(model, k).eval() for k, model in enumerate(models)]
     with torch.no_grad():
-        for model, sharpest in zip(made, (0, 1, 1), strict=True):
+        for model, sharpest in zip(models, (0, 1, 1), strict=True):
             model.blocks[sharpest].qkv.weight.mul_(3)
-    return made
+    return models
 
 
 @exercise
 def heard(answer: Any, model: Any) -> Right:
-    """The Jacobian's norms of three decoders, then whom the learner's own hears."""
-    given = [
-        Case("model, ids", (each, rows(n, k, 1)[0]))
-        for k, (each, n) in enumerate(zip(_decoders()[:2], (5, 4), strict=True))
+    """Check the Jacobian's norms of three decoders, then say whom the learner's own hears."""
+    cases = [
+        Case("model, ids", (model_, rows(n, k, 1)[0]))
+        for k, (model_, n) in enumerate(zip(_decoders()[:2], (5, 4), strict=True))
     ]
     filled("heard", answer)
-    _against("heard", Made(answer, answer), _heard, given)
+    _against("heard", Made(answer, answer), _heard, cases)
     _learned("mine", model)
     ids = rows(16, 5, 1)[0]
     loud, place = _heard(model, ids), int(NEEDLE.answers(ids)[0, -1])
@@ -635,22 +651,22 @@ def heard(answer: Any, model: Any) -> Right:
 
 @exercise
 def scattered(answer: Any) -> Right:
-    """Which places are drawn in training, and which are taken afterwards."""
+    """Check which places are drawn in training, and which are taken afterwards."""
     _class("Scattered", answer)
     like = Places()
     with torch.no_grad():
         like.table.weight.copy_(torch.arange(160.0)[:, None].expand(160, 32))
-    made = _loaded("Scattered()", answer(), like)
+    module = _loaded("Scattered()", answer(), like)
 
     def places(n: int) -> Tensor:
-        found = checks.tensor(
-            f"Scattered()({n})", run(f"Scattered()({n})", Made(lambda: made(n), answer.forward))
+        vectors = checks.tensor(
+            f"Scattered()({n})", run(f"Scattered()({n})", Made(lambda: module(n), answer.forward))
         )
-        refuse("scattered", "shapes", shape=tuple(found.shape), n=n)
-        return found[:, 0]
+        refuse("scattered", "shapes", shape=tuple(vectors.shape), n=n)
+        return vectors[:, 0]
 
     after = {n: places(n) for n in (20, 68, 132)}
-    made.train()
+    module.train()
     drawn_ = [places(20) for _ in range(40)]
     refuse("scattered", "drawn", drawn=drawn_, all=torch.stack(drawn_))
     even = {n: torch.linspace(0, 159, n).double() for n in after}
@@ -680,8 +696,8 @@ def attention_on_answer(model: nn.Module, ids: Tensor) -> Tensor:
 @torch.no_grad()
 def _sharp(model: nn.Module, ids: Tensor, mistake: str = "") -> float:
     place, x, best = NEEDLE.answers(ids)[:, None, :, None], model.embed(ids), []
-    for each in model.blocks:
-        share = each.weights(x)[0].gather(-1, place.clamp(min=0).expand(-1, 4, -1, -1))[..., 0]
+    for block in model.blocks:
+        share = block.weights(x)[0].gather(-1, place.clamp(min=0).expand(-1, 4, -1, -1))[..., 0]
         share = share if mistake == "all tokens" else share[:, :, -QUESTIONS:]
         heads = {"mean head": share.mean(1), "sum": share.sum(1), "first head": share[:, 0]}.get(
             mistake, share.amax(1)
@@ -693,7 +709,7 @@ def _sharp(model: nn.Module, ids: Tensor, mistake: str = "") -> float:
                 "last question": heads[:, -1].mean(),
             }.get(mistake, heads.mean())
         )
-        x = each(x)
+        x = block(x)
     return float(
         {"below": best[0], "above": best[-1], "mean layer": sum(best) / len(best)}.get(
             mistake, max(best)
@@ -703,10 +719,10 @@ def _sharp(model: nn.Module, ids: Tensor, mistake: str = "") -> float:
 
 @exercise
 def sharp(answer: Any) -> Right:
-    """How much of a question's attention is on its answer, in three decoders."""
+    """Check how much of a question's attention is on its answer, in three decoders."""
     filled("sharp", answer)
     row = checks.tables(globals())["sharp"]
-    found = {}
+    measured = {}
     for k, model in enumerate(_decoders()):
         for n in (8, 24):
             shown: list[Tensor] = []
@@ -718,11 +734,11 @@ def sharp(answer: Any) -> Right:
             )
             handle.remove()
             refuse("sharp", "rows", shown=shown, n=n)
-            found[k, n] = (model, shown[-1], value)
+            measured[k, n] = (model, shown[-1], value)
     for mistake, sentence in [("", ""), *checks._rows(row["slips"])]:
         if all(
             abs(value - _sharp(model, ids, mistake.strip())) < 1e-4
-            for model, ids, value in found.values()
+            for model, ids, value in measured.values()
         ):
             if sentence:
                 raise Wrong(sentence)
@@ -731,7 +747,7 @@ def sharp(answer: Any) -> Right:
                 "best layer."
             )
     n, value, target = max(
-        ((n, value, _sharp(model, ids)) for (_, n), (model, ids, value) in found.items()),
+        ((n, value, _sharp(model, ids)) for (_, n), (model, ids, value) in measured.items()),
         key=lambda x: abs(x[1] - x[2]),
     )
     raise Wrong(f"sharp(model, {n}) is {value:.4f} for a decoder where {target:.4f} is expected.")
@@ -777,19 +793,19 @@ def _turned(x: Tensor, mistake: str = "") -> Tensor:
 
 @exercise
 def turned(theta: Any, answer: Any) -> Right:
-    """The four angles, and the turn by them."""
+    """Check the four angles, and the turn by them."""
     filled("theta", theta)
-    found = checks.tensor("theta", theta)
-    if not _close(found, THETA.double()):
+    angles = checks.tensor("theta", theta)
+    if not _close(angles, THETA.double()):
         refuse(
             "turned",
             "angles",
-            theta=found,
+            theta=angles,
             right=THETA.double(),
-            near=lambda x: _close(found, x.double()),
+            near=lambda x: _close(angles, x.double()),
         )
     filled("turned", answer)
-    given = [
+    cases = [
         Case(text, (_normal(*shape, seed=k),))
         for k, (text, shape) in enumerate(
             {"x": (1, 4, 30, 8), "y": (2, 4, 5, 8), "one": (1, 4, 1, 8)}.items()
@@ -797,9 +813,9 @@ def turned(theta: Any, answer: Any) -> Right:
     ]
     _against(
         "turned",
-        Made(answer, answer, lambda own: own),
+        Made(answer, answer, lambda original: original),
         _turned,
-        given,
+        cases,
         Case("x", (_normal(1, 4, 7, 8),)),
     )
     return Right("pair k turns by its own angle a token, as in the package.")
@@ -826,22 +842,24 @@ def _layered(settings: dict, mistake: str = "", turn: Callable = _turned) -> nn.
 
 @exercise
 def layered(answer: Any, mixed: Any, roped: Any) -> Right:
-    """The logits of the decoder with a window below, with ours for its weights; then what its
-    training gave.
+    """Check the logits of the decoder with a window below, with ours for its weights; then say what
+    its training gave.
     """
     filled("layered", answer)
     like = drawn(_layered({}), 3)
-    given = [
+    cases = [
         Case(text, (rows(n, count=2)[0], settings))
         for n in (6, 30)
         for text, settings in {"": {}, "weigh=torch.sigmoid": {"weigh": torch.sigmoid}}.items()
     ]
-    own = Made(lambda ids, settings: _loaded("layered()", answer(**settings), like)(ids), answer)
+    answered = Made(
+        lambda ids, settings: _loaded("layered()", answer(**settings), like)(ids), answer
+    )
 
     def theirs(ids: Tensor, settings: dict, mistake: str = "") -> Tensor:
         return _loaded("layered()", _layered(settings, mistake), like)(ids)
 
-    _against("layered", own, theirs, given)
+    _against("layered", answered, theirs, cases)
     _learned("mixed", mixed)
     _learned("roped", roped)
     shares = [share_right(model, 64) for model in (mixed, roped)]
@@ -870,10 +888,13 @@ def _scaled(logits: Tensor, mistake: str = "") -> Tensor:
     )
     ln = n.log()
     factor = {
-        "no 16": ln, "ratio": n / 16, "inverse": torch.tensor(16.0).log() / ln, "root": (ln /
-        torch.tensor(16.0).log()).sqrt(), "divided": 16 / n, "one more": (n + 1).log() /
-        torch.tensor(17.0).log(),
-    }.get(mistake, ln / torch.tensor(16.0).log())  # fmt: skip
+        "no 16": ln,
+        "ratio": n / 16,
+        "inverse": torch.tensor(16.0).log() / ln,
+        "root": (ln / torch.tensor(16.0).log()).sqrt(),
+        "divided": 16 / n,
+        "one more": (n + 1).log() / torch.tensor(17.0).log(),
+    }.get(mistake, ln / torch.tensor(16.0).log())
     if mistake == "infinite":
         return (logits * factor).softmax(-1)
     if mistake == "weights":
@@ -887,17 +908,17 @@ def _scaled(logits: Tensor, mistake: str = "") -> Tensor:
 
 @exercise
 def scaled(answer: Any) -> Right:
-    """Scalable softmax, held against the package's row by row."""
-    given = [
+    """Check scalable softmax, held against the package's row by row."""
+    cases = [
         Case("logits", (_logits(1, 40, 1),)),
         Case("logits", (_logits(2, 5, 2),)),
         Case("logits", (_logits(1, 16, 3),)),
     ]
     filled("scaled", answer)
-    _against("scaled", answer, _scaled, given, Case("logits", (_logits(2, 9, 7),)))
-    row = given[0].arguments[0][0, 0, 19, :20]
+    _against("scaled", answer, _scaled, cases, Case("logits", (_logits(2, 9, 7),)))
+    row = cases[0].arguments[0][0, 0, 19, :20]
     assert torch.allclose(
-        _scaled(given[0].arguments[0])[0, 0, 19, :20],
+        _scaled(cases[0].arguments[0])[0, 0, 19, :20],
         normalizers.scalable_softmax(row, 1 / torch.tensor(16.0).log().item()),
         atol=1e-5,
     )
@@ -906,35 +927,39 @@ def scaled(answer: Any) -> Right:
 
 def _difference(logits: Tensor, mistake: str = "") -> Tensor:
     A = logits if mistake == "no softmax" else logits.softmax(-1)
-    other = {
-        "behind": A.roll(-1, 1), "rows": A.roll(1, 0), "queries": A.roll(1, 2), "keys": A.roll(1,
-        3), "mean": A.mean(1, keepdim=True), "no neighbour": torch.cat([0 * A[:, :1], A[:, :-1]],
-        1), "itself": A,
-    }.get(mistake, A.roll(1, 1))  # fmt: skip
+    subtracted = {
+        "behind": A.roll(-1, 1),
+        "rows": A.roll(1, 0),
+        "queries": A.roll(1, 2),
+        "keys": A.roll(1, 3),
+        "mean": A.mean(1, keepdim=True),
+        "no neighbour": torch.cat([0 * A[:, :1], A[:, :-1]], 1),
+        "itself": A,
+    }.get(mistake, A.roll(1, 1))
     if mistake == "logits":
         return (
             logits.masked_fill(logits.isneginf(), -1e9)
             - 0.5 * logits.masked_fill(logits.isneginf(), 0).roll(1, 1)
         ).softmax(-1)
-    made = A - {"whole": 1.0, "plus": -0.5}.get(mistake, 0.5) * other
+    difference_ = A - {"whole": 1.0, "plus": -0.5}.get(mistake, 0.5) * subtracted
     return {
-        "half first": lambda: 0.5 * A - other,
-        "divided": lambda: made / made.sum(-1, keepdim=True),
-        "positive": made.relu,
-    }.get(mistake, lambda: made)()
+        "half first": lambda: 0.5 * A - subtracted,
+        "divided": lambda: difference_ / difference_.sum(-1, keepdim=True),
+        "positive": difference_.relu,
+    }.get(mistake, lambda: difference_)()
 
 
 @exercise
 def difference(answer: Any) -> Right:
-    """The difference of two heads' maps."""
-    given = [
+    """Check the difference of two heads' maps."""
+    cases = [
         Case("logits", (_logits(2, 9, 4),)),
         Case("logits", (_logits(1, 6, 5),)),
         Case("logits", (_logits(3, 3, 6),)),
     ]
     filled("difference", answer)
-    _against("difference", answer, _difference, given, Case("logits", (_logits(2, 5, 7),)))
-    logits = given[1].arguments[0]
+    _against("difference", answer, _difference, cases, Case("logits", (_logits(2, 5, 7),)))
+    logits = cases[1].arguments[0]
     one = differential.difference(logits[0, 1, -1], logits[0, 0, -1], lam=0.5)
     assert torch.allclose(_difference(logits)[0, 1, -1], one, atol=1e-5)
     return Right("each head gives away half of the map before it.")
@@ -945,16 +970,16 @@ def difference(answer: Any) -> Right:
 
 
 def _steps(seen: Tensor) -> Tensor:
-    heard, found = torch.arange(len(seen)) == len(seen) - 1, torch.full((len(seen),), torch.inf)
+    heard, layers = torch.arange(len(seen)) == len(seen) - 1, torch.full((len(seen),), torch.inf)
     for step in range(len(seen)):
-        found[heard & found.isinf()] = step
+        layers[heard & layers.isinf()] = step
         heard = heard | seen[heard].any(0)
-    return found
+    return layers
 
 
 @exercise
 def steps(answer: Any) -> Right:
-    """How many layers a message takes through a mask."""
+    """Check how many layers a message takes through a mask."""
     return _against("steps", answer, _steps, checks.given(globals(), "steps"))
 
 
@@ -964,7 +989,7 @@ def _together(one: Tensor, other: Tensor, dtype: torch.dtype = torch.bfloat16) -
 
 @exercise
 def together(answer: Any) -> Right:
-    """Whether two vectors are one in bf16."""
+    """Check whether two vectors are one in bf16."""
     return _against("together", answer, _together, checks.given(globals(), "together"))
 
 
@@ -989,23 +1014,23 @@ def counted(n: int, d: int, seed: int) -> tuple[Tensor, Tensor]:
 
 @exercise
 def held_out(answer: Any) -> Right:
-    """A linear read-out, tried on what it was not fitted on."""
+    """Check a linear readout, tried on what it was not fitted on."""
     return _against("held_out", answer, _held_out, checks.given(globals(), "held_out"))
 
 
 def _spare(model: nn.Module, pair: int, mistake: str = "") -> nn.Module:
-    made = copy.deepcopy(model)
+    spared = copy.deepcopy(model)
     out = {"neighbours": [2 * pair, 2 * pair + 1], "half": [pair], "from one": [pair - 1, pair + 3]}
-    for each in made.blocks[: 1 if mistake == "first block" else None]:
-        rows_ = each.qkv.weight.data.view(3, 4, 8, 32)
+    for block in spared.blocks[: 1 if mistake == "first block" else None]:
+        rows_ = block.qkv.weight.data.view(3, 4, 8, 32)
         for k in (0, 2) if mistake == "values too" else (2,) if mistake == "values" else (0,):
             rows_[k, : 1 if mistake == "first head" else 4, out.get(mistake, [pair, pair + 4])] = 0
-    return made
+    return spared
 
 
 @exercise
 def spare(answer: Any) -> Right:
-    """The logits of a decoder without one pair of every score."""
+    """Check the logits of a decoder without one pair of every score."""
     filled("spare", answer)
     whole = drawn(Decoder(Block(_turned), Block(_turned)), 1).eval()
 
@@ -1034,5 +1059,5 @@ def noisy_weights(rows_: int, heads: int, n: int, seed: int) -> tuple[Tensor, Te
 
 @exercise
 def agree(answer: Any) -> Right:
-    """The cosines of the noise of pairs of heads."""
+    """Check the cosines of the noise of pairs of heads."""
     return _against("agree", answer, _agree, checks.given(globals(), "agree"))

@@ -22,18 +22,19 @@ PLACED = 150  # the longest that a table of places has room for
 
 
 def measured(model: Decoder) -> dict[str, dict[str, float]]:
-    """By chapter, 0 (Build it) to 6, the numbers that `parts.note` keeps there, by the same names.
+    """Return the numbers that `parts.note` keeps, by chapter, 0 (Build it) to 6, under the same
+    names.
 
     The decoder of chapter 5 is trained 50 steps further, from a copy.
     """
     with torch.no_grad():
-        found = {
-            str(k): each(model)
-            for k, each in enumerate((_answers, _arriving, _hearing, _parted, _counting))
+        numbers = {
+            str(k): measure(model)
+            for k, measure in enumerate((_answers, _arriving, _hearing, _parted, _counting))
         }
-    found["5"] = _sparing(model)
+    numbers["5"] = _sparing(model)
     with torch.no_grad():
-        return found | {"6": _agreeing(model)}
+        return numbers | {"6": _agreeing(model)}
 
 
 def _seeded(seed: int) -> torch.Generator:
@@ -100,7 +101,7 @@ def _parted(model: Decoder) -> dict[str, float]:
 
 def _counting(model: Decoder) -> dict[str, float]:
     torch.manual_seed(0)
-    made, g, drawn = {"mine": model, "nothing learned": untrained(model)}, _seeded(0), []
+    models, g, drawn = {"mine": model, "nothing learned": untrained(model)}, _seeded(0), []
     for n in range(8, 17):
         many = torch.randint(n + 1, (100, 1), generator=g)
         first = torch.rand(100, n, generator=g).argsort(1) < many
@@ -118,15 +119,15 @@ def _counting(model: Decoder) -> dict[str, float]:
             *(_mean(y[::2][k] == y[1::2]) for k in near),
         )
 
-    found = {}
-    for name, of in made.items():
+    accuracies = {}
+    for name, of in models.items():
         layers = range(1, len(of.blocks) + 1)
         states = [
             torch.cat([_below(of, ids, k)[:, -1].double() for ids, _ in drawn])[order]
             for k in layers
         ]
-        found[name] = best(states)
-    return found | {
+        accuracies[name] = best(states)
+    return accuracies | {
         "only the fraction": best([torch.cat([first.mean(1) for _, first in drawn])[order, None]])
     }
 
@@ -138,14 +139,16 @@ def _sparing(model: Decoder) -> dict[str, float]:
         model, turn=lambda x: rope.rotate(x, torch.arange(x.shape[-2]), theta), where=False
     )
     roped = train(turning.requires_grad_(), steps=50)
-    found = {"all rotate, at 64": right(roped, 64)}
-    found["worst pair taken out, at 64"] = min(right(_spare(roped, pair), 64) for pair in range(4))
+    accuracies = {"all rotate, at 64": right(roped, 64)}
+    accuracies["worst pair taken out, at 64"] = min(
+        right(_spare(roped, pair), 64) for pair in range(4)
+    )
     still = []
     for pair in range(4):
-        kept, theta[pair] = float(theta[pair]), 0.0
+        angle, theta[pair] = float(theta[pair]), 0.0
         still.append(right(roped, 64))
-        theta[pair] = kept
-    return found | {"best pair not rotated, at 64": max(still)}
+        theta[pair] = angle
+    return accuracies | {"best pair not rotated, at 64": max(still)}
 
 
 def _agreeing(model: Decoder) -> dict[str, float]:
@@ -157,12 +160,12 @@ def _agreeing(model: Decoder) -> dict[str, float]:
         )
         heads, at = A.shape[1], place.roll(1)[:, None, None].expand(-1, A.shape[1], 1)
         apart = _agree(torch.cat([A, A.roll(1, 0).scatter(-1, at, 0.0)], 1), place)[:heads, heads:]
-        other = ~torch.eye(heads).bool()
-        return _mean(_agree(A, place)[other]), _mean(apart[other])
+        is_other_head = ~torch.eye(heads).bool()
+        return _mean(_agree(A, place)[is_other_head]), _mean(apart[is_other_head])
 
-    own, strange = cosines(len(model.blocks) - 1)
+    same_row, strange = cosines(len(model.blocks) - 1)
     return {
-        "cosine, last block": own,
+        "cosine, last block": same_row,
         "with another row": strange,
         "cosine, first block": cosines(0)[0],
     }

@@ -35,32 +35,32 @@ DESIGN = {
 
 
 def softmax(logits: Tensor) -> Tensor:
-    """The weights of logits, over the last axis."""
+    """Return the weights of logits, over the last axis."""
     return logits.softmax(-1)
 
 
 def batch(n: int, generator: torch.Generator, rows: int = 32) -> tuple[Tensor, Tensor]:
-    """Rows of n pairs and four questions, and their targets, as the page's own lines draw them."""
+    """Draw rows of n pairs and four questions, and their targets, as the page's own lines do."""
     order = torch.rand(rows, 8, generator=generator).argsort(1)
-    wanted, others = order[:, :4], order[:, 4:]
+    asked_keys, others = order[:, :4], order[:, 4:]
     key = others.gather(1, torch.randint(4, (rows, n), generator=generator))
     place = torch.rand(rows, n, generator=generator).argsort(1)[:, :4]
-    key = key.scatter(1, place, wanted)
+    key = key.scatter(1, place, asked_keys)
     value = torch.randint(4, (rows, n), generator=generator)
-    ids = torch.cat([13 + 4 * key + value, 5 + wanted], 1)
+    ids = torch.cat([13 + 4 * key + value, 5 + asked_keys], 1)
     targets = torch.full_like(ids, -100)
     targets[:, -4:] = 1 + value.gather(1, place)
     return ids, targets
 
 
 def rows(n: int, seed: int = 0, count: int = 32) -> tuple[Tensor, Tensor]:
-    """The rows and targets that this seed gives."""
+    """Return the rows and targets that this seed gives."""
     return batch(n, torch.Generator().manual_seed(seed), count)
 
 
 @torch.no_grad()
 def right(model: nn.Module, n: int, rows: int = 64) -> float:
-    """The share of right answers on rows of n pairs that training has not drawn."""
+    """Return the share of right answers on rows of n pairs that training has not drawn."""
     ids, targets = batch(n, torch.Generator().manual_seed(10**6 + n), rows)
     return float((model(ids).argmax(-1) == targets)[targets != -100].double().mean())
 
@@ -120,7 +120,7 @@ class Block(nn.Module):
         elif mistake == "entries":
             q, k, v = parts.unflatten(-1, (3, 8, 4)).permute(2, 0, 4, 1, 3)
         elif mistake == "rows":
-            q, k, v = (each.reshape(len(x), 4, -1, 8) for each in parts.chunk(3, -1))
+            q, k, v = (part.reshape(len(x), 4, -1, 8) for part in parts.chunk(3, -1))
         else:
             q, k, v = parts.unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
         q, k, v = {"kqv": (k, q, v), "vqk": (k, v, q), "qvk": (q, v, k)}.get(mistake, (q, k, v))
@@ -131,8 +131,8 @@ class Block(nn.Module):
         )
         v = turn(v) if mistake == "values too" else v
         settings = {
-            name: each
-            for name, each in self.settings.items()
+            name: setting
+            for name, setting in self.settings.items()
             if mistake not in ("no settings", f"no {name}")
         }
         return attended(q, k, settings), v
@@ -183,12 +183,12 @@ class Decoder(nn.Module):
 def attend(
     q: Tensor, k: Tensor, weigh: Callable[[Tensor], Tensor] = softmax, window: int | None = None
 ) -> Tensor:
-    """Causal weights (rows, heads, n, n) of queries and keys (rows, heads, n, d)."""
+    """Return causal weights (rows, heads, n, n) of queries and keys (rows, heads, n, d)."""
     return attended(q, k, {"weigh": weigh, "window": window})
 
 
 def train(model: nn.Module, steps: int = 400, seed: int = 0) -> nn.Module:
-    """The page's loop: rows of 4 to 16 pairs, AdamW at a rate of 0.005."""
+    """Run the page's loop: rows of 4 to 16 pairs, AdamW at a rate of 0.005."""
     generator = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3, weight_decay=0.0)
     for _ in range(steps):
@@ -204,29 +204,29 @@ def train(model: nn.Module, steps: int = 400, seed: int = 0) -> nn.Module:
 def exchanged(
     model: Decoder, turn: Callable | None = None, where: bool = True, **settings: Any
 ) -> Decoder:
-    """A copy with the same weights whose blocks turn and weigh otherwise, and as they did in what
-    is not given.
+    """Return a copy with the same weights whose blocks turn and weigh otherwise, and as they did in
+    what is not given.
 
     Without its places, a table or a turn, where `where` is false.
     """
-    made = copy.deepcopy(model)
-    for block in made.blocks:
+    changed = copy.deepcopy(model)
+    for block in changed.blocks:
         block.turn, block.settings = (
             turn or (block.turn if where else None),
             block.settings | settings,
         )
-    made.where = made.where if where else None
-    return made.eval()
+    changed.where = changed.where if where else None
+    return changed.eval()
 
 
 def untrained(model: Decoder, seed: int = 0) -> Decoder:
     """Return the same parts with new weights, drawn as PyTorch draws them from a seed."""
-    made = copy.deepcopy(model)
+    fresh = copy.deepcopy(model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(require.seed(seed))
-        for each in made.modules():
-            getattr(each, "reset_parameters", lambda: None)()
-    return made
+        for module in fresh.modules():
+            getattr(module, "reset_parameters", lambda: None)()
+    return fresh
 
 
 # One's own decoder, from page to page
@@ -234,13 +234,13 @@ def untrained(model: Decoder, seed: int = 0) -> Decoder:
 
 
 def shelf() -> Path:
-    """Where a reader's decoder is kept: on Colab the mounted drive, else the folder above the
-    notebook's.
+    """Return where a reader's decoder is kept: on Colab the mounted drive, else the folder above
+    the notebook's.
     """
-    drive, here = Path("/content/drive/MyDrive"), Path.cwd()
+    drive, folder = Path("/content/drive/MyDrive"), Path.cwd()
     if compute.building():  # the book's pages leave nothing in its sources
         return Path(tempfile.gettempdir())
-    return drive if drive.is_dir() else here if here.name == "content" else here.parent
+    return drive if drive.is_dir() else folder if folder.name == "content" else folder.parent
 
 
 def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path:
@@ -255,13 +255,17 @@ def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path
     path = files.weights(shelf() / FILE if path is None else path)
     if "right" not in facts:  # so that `mine` sees where it has other parts than these pages know
         facts["right"] = json.dumps({"16": round(right(model, 16), 3)})
-    save_file({name: each.contiguous() for name, each in model.state_dict().items()}, path, facts)
+    save_file(
+        {name: weights.contiguous() for name, weights in model.state_dict().items()}, path, facts
+    )
     print(translated(f"Kept in {_named(path)}."))
     return path
 
 
 def _named(path: Path) -> str:
-    """Where a file lies, as a reader is told; the book's pages have no place of their own."""
+    """Name the place of a file as a reader is told it; the book's pages have no place of their
+    own.
+    """
     return path.name if compute.building() else str(path)
 
 
@@ -279,23 +283,25 @@ def note(chapter: str, sentence: str, **numbers: float) -> None:
     require.text("sentence", sentence, empty=False)
     path, numbers = (
         shelf() / NOTES,
-        {name: round(require.number(name, each), 3) for name, each in numbers.items()},
+        {name: round(require.number(name, number), 3) for name, number in numbers.items()},
     )
-    kept = notes(path)
-    kept[chapter] = {"sentence": sentence, **numbers}
-    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    for name, each in notes().get(chapter, {}).items() if numbers else ():
+    saved = notes(path)
+    saved[chapter] = {"sentence": sentence, **numbers}
+    path.write_text(json.dumps(saved, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    for name, number in notes().get(chapter, {}).items() if numbers else ():
         if name in numbers:
-            own = translated(f"the course's own {each:.2f}")
-            print(f"{numbers[name]:.2f}   {own}   {translated(name)}")
-    said = translated(
-        "Kept, and not finished yet." if unfinished(sentence) else f"Kept, with {len(kept)} in all."
+            reference = translated(f"the course's own {number:.2f}")
+            print(f"{numbers[name]:.2f}   {reference}   {translated(name)}")
+    confirmation = translated(
+        "Kept, and not finished yet."
+        if unfinished(sentence)
+        else (f"Kept, with {len(saved)} in all.")
     )
-    print(f"{said} ({_named(path)})")
+    print(f"{confirmation} ({_named(path)})")
 
 
 def unfinished(sentence: str) -> bool:
-    """Whether a sentence has a gap left: three dots, their one sign, or a line to write on.
+    """Return whether a sentence has a gap left: three dots, their one sign, or a line to write on.
 
     >>> unfinished("Mine loses a prompt first to …, at n = 8."), unfinished("It hears itself.")
     (True, False)
@@ -304,8 +310,8 @@ def unfinished(sentence: str) -> bool:
 
 
 def notes(path: Path | None = None) -> dict[str, dict]:
-    """What a file of notes holds, by chapter: the course's own where no path is given; nothing
-    where there is no file.
+    """Read a file of notes, by chapter: the course's own where no path is given; nothing where
+    there is no file.
 
     Raises:
         ValueError: the file holds something else.
@@ -314,27 +320,27 @@ def notes(path: Path | None = None) -> dict[str, dict]:
     path = path or data.folder() / "workshop/notes.json"
     if path.is_dir():
         raise ValueError(f"{path.name} must be a file, not a folder")
-    kept = _object(path.name, path.read_bytes() if read else "{}")
-    for chapter, row in kept.items():
-        for name, each in require.instance(
+    saved = _object(path.name, path.read_bytes() if read else "{}")
+    for chapter, row in saved.items():
+        for name, value in require.instance(
             f"{path.name}, chapter {chapter},", row, dict, "an object"
         ).items():
             what = f"{path.name}, chapter {chapter}, {name!r}"
-            require.text(what, each) if name == "sentence" else require.number(what, each)
-    return kept
+            require.text(what, value) if name == "sentence" else require.number(what, value)
+    return saved
 
 
 def _object(what: str, text: str | bytes) -> dict:
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError):
-        found = text
-    return require.instance(what, found, dict, "an object of JSON, in braces")
+        parsed = text
+    return require.instance(what, parsed, dict, "an object of JSON, in braces")
 
 
 def mine(path: Path | str | None = None) -> Decoder:
-    """The reader's own decoder from the file that `keep` wrote; where there is none, the course's
-    own. It says which.
+    """Read the reader's own decoder from the file that `keep` wrote; where there is none, the
+    course's own. It says which.
 
     Raises:
         ValueError: there is no file at the path that is given, it is damaged, or it holds no
@@ -346,10 +352,10 @@ def mine(path: Path | str | None = None) -> Decoder:
     ):
         raise ValueError(f"path must be a file that is there, not {str(path)!r}")
     path = Path(path or shelf() / FILE)
-    own = path.is_file() and not compute.building()
-    model = read(path if own else COURSE)
+    is_own = path.is_file() and not compute.building()
+    model = read(path if is_own else COURSE)
     missing = f"The course's own decoder: there is no {FILE} here yet; “Build it” makes one."
-    print(translated("Your own decoder." if own else missing))
+    print(translated("Your own decoder." if is_own else missing))
     return model
 
 
@@ -358,27 +364,27 @@ def _turned(x: Tensor) -> Tensor:
 
 
 def _of_the_page(design: dict, layer: int) -> dict[str, Any]:
-    """Settings of a block of a decoder that the page "Train it here" saved; none where a file says
-    nothing of itself.
+    """Return the settings of a block of a decoder that the page "Train it here" saved; none where a
+    file says nothing of itself.
     """
-    for name, each in design.items():
+    for name, value in design.items():
         known = DESIGN[require.choice("what its design names", name, DESIGN)]
-        if each not in known:
+        if value not in known:
             raise ValueError(
                 f"the {name} in its design must be one of {', '.join(map(str, known))}, not "
-                f"{require.brief(each)}; parts that Build it has not "
+                f"{require.brief(value)}; parts that Build it has not "
                 "are read by course.runs.entries.kept"
             )
     positions, weights = design.get("positions", "learned"), design.get("map", "softmax")
     mixed = positions == "mixed"
-    found = {"turn": _turned} if positions == "RoPE" or (mixed and layer == 0) else {}
+    settings = {"turn": _turned} if positions == "RoPE" or (mixed and layer == 0) else {}
     if weights == "stick" and not (mixed and layer == 0):
-        found["weigh"] = normalizers.stick_breaking
-    return found | ({"window": 8} if design.get("window") and layer == 0 else {})
+        settings["weigh"] = normalizers.stick_breaking
+    return settings | ({"window": 8} if design.get("window") and layer == 0 else {})
 
 
 def read(path: Path) -> Decoder:
-    """The decoder in a file that `keep` or the page "Train it here" wrote.
+    """Read the decoder in a file that `keep` or the page "Train it here" wrote.
 
     Raises:
         ValueError: the file is damaged, or holds no decoder of these pages.
@@ -387,7 +393,7 @@ def read(path: Path) -> Decoder:
         weights = load_file(path)
         with safe_open(path, "pt") as file:
             facts = file.metadata() or {}
-        design, said = (
+        design, measured = (
             _object(f'its "{name}"', facts.get(name, "{}")) for name in ("design", "right")
         )
         shape = (
@@ -401,22 +407,22 @@ def read(path: Path) -> Decoder:
             )
         blocks = {name.split(".")[1] for name in weights if name.startswith("blocks.")}
         where = Places() if "where.table.weight" in weights else None
-        made = (Block(**_of_the_page(design, k)) for k in range(len(blocks) or 1))
-        model = Decoder(*made, where=where, tokens=shape[0]).eval()
-        for name, each in model.state_dict().items():
+        blocks_ = (Block(**_of_the_page(design, k)) for k in range(len(blocks) or 1))
+        model = Decoder(*blocks_, where=where, tokens=shape[0]).eval()
+        for name, tensor in model.state_dict().items():
             if name not in weights:
                 raise ValueError(f"its {name} is missing")
-            require.tensor(f"its {name}", weights[name].float(), " ".join(map(str, each.shape)))
+            require.tensor(f"its {name}", weights[name].float(), " ".join(map(str, tensor.shape)))
         if more := weights.keys() - model.state_dict():
             raise ValueError(f"its {min(more)} is no part of such a decoder")
         model.load_state_dict(weights)
         require.tensor("what it answers", model(rows(16)[0]).detach(), "rows n tokens")
-        found = right(model, 16)
-        then = require.number('"16" in its "right"', said.get("16", found), 0, 1)
-        if abs(found - then) > 0.15:
+        accuracy = right(model, 16)
+        then = require.number('"16" in its "right"', measured.get("16", accuracy), 0, 1)
+        if abs(accuracy - then) > 0.15:
             raise ValueError(
                 f"it was right in {then:.2f} at 16 pairs, and read with the parts of these "
-                f"pages it is in {found:.2f}: it has "
+                f"pages it is in {accuracy:.2f}: it has "
                 "another number of heads, a window, or other positions"
             )
     except (SafetensorError, ValueError) as error:

@@ -60,7 +60,7 @@ OutOfMemoryError = MemoryError
 
 
 def set_num_threads(count: int) -> None:
-    """Do nothing: there is one thread."""
+    """Ignore the number of threads: there is one."""
 
 
 def get_default_dtype() -> dtype:

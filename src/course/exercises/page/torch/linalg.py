@@ -55,8 +55,8 @@ def each_matrix(A: Tensor, work: Any) -> list:
 
 
 def batch(values: Sequence, like: Tensor) -> Tensor:
-    made = tensor(list(values), dtype=float64)
-    return made.reshape([*like.shape[:-2], *made.shape[1:]]).to(like.dtype)
+    stacked = tensor(list(values), dtype=float64)
+    return stacked.reshape([*like.shape[:-2], *stacked.shape[1:]]).to(like.dtype)
 
 
 def symmetric_eigen(matrix: list[list[float]]) -> tuple[list, list]:
@@ -106,9 +106,9 @@ def singular(matrix: list[list[float]]) -> tuple[list, list, list]:
         turned = False
         for p in range(n):
             for q in range(p + 1, n):
-                one, other = columns[p], columns[q]
-                alpha, beta = sum(x * x for x in one), sum(x * x for x in other)
-                gamma = sum(x * y for x, y in zip(one, other, strict=True))
+                first, second = columns[p], columns[q]
+                alpha, beta = sum(x * x for x in first), sum(x * x for x in second)
+                gamma = sum(x * y for x, y in zip(first, second, strict=True))
                 if abs(gamma) <= 1e-15 * math.sqrt(alpha * beta) or gamma == 0:
                     continue
                 turned = True
@@ -125,12 +125,12 @@ def singular(matrix: list[list[float]]) -> tuple[list, list, list]:
             break
     sizes = [math.sqrt(sum(x * x for x in c)) for c in columns]
     order = sorted(range(n), key=lambda k: -sizes[k])
-    found = [sizes[k] for k in order]
+    values = [sizes[k] for k in order]
     u = completed(
         [[x / sizes[k] for x in columns[k]] if sizes[k] > 1e-300 else None for k in order]
     )
     turned_v = [v[k] for k in order]
-    return (transposed(u), found, turned_v) if tall else (transposed(turned_v), found, u)
+    return (transposed(u), values, turned_v) if tall else (transposed(turned_v), values, u)
 
 
 def transposed(rows: list) -> list:
@@ -144,9 +144,9 @@ def completed(rows: list) -> list:
     for k, row in enumerate(rows):
         while row is None:
             candidate = next(units)
-            for other in filter(None, rows):
-                part = sum(x * y for x, y in zip(candidate, other, strict=True))
-                candidate = [x - part * y for x, y in zip(candidate, other, strict=True)]
+            for known in filter(None, rows):
+                part = sum(x * y for x, y in zip(candidate, known, strict=True))
+                candidate = [x - part * y for x, y in zip(candidate, known, strict=True)]
             size = math.sqrt(sum(x * x for x in candidate))
             row = rows[k] = [x / size for x in candidate] if size > 1e-6 else None
     return rows
@@ -199,20 +199,20 @@ def solve(A: Tensor, B: Tensor) -> Tensor:
     if A.ndim > 2:
         raise NotInThisPage("torch.linalg.solve of batches")
     vector = B.ndim == 1
-    found, det = eliminated(A.tolist(), (B.unsqueeze(1) if vector else B).tolist())
+    solution, det = eliminated(A.tolist(), (B.unsqueeze(1) if vector else B).tolist())
     if det == 0:
         raise LinAlgError(
             "torch.linalg.solve: The solver failed because the input matrix is singular."
         )
-    made = tensor(found, dtype=float64).to(A.dtype)
-    return finished(made.squeeze(1) if vector else made, A, B)
+    result = tensor(solution, dtype=float64).to(A.dtype)
+    return finished(result.squeeze(1) if vector else result, A, B)
 
 
 def inv(A: Tensor) -> Tensor:
     real_matrix(A, "linalg.inv", True)
 
     def work(rows: list) -> tuple[list]:
-        found, det = eliminated(
+        inverse, det = eliminated(
             rows, [[float(i == j) for j in range(len(rows))] for i in range(len(rows))]
         )
         if det == 0:
@@ -220,7 +220,7 @@ def inv(A: Tensor) -> Tensor:
                 "linalg.inv: The diagonal element 1 is zero, the inversion could not be "
                 "completed because the input matrix is singular."
             )
-        return (found,)
+        return (inverse,)
 
     return finished(batch(each_matrix(A, work)[0], A), A)
 
@@ -239,7 +239,7 @@ def lstsq(A: Tensor, B: Tensor) -> Any:
 
 
 def qr(A: Tensor, mode: str = "reduced") -> Orthogonal:
-    """Orthogonal columns by Householder's reflections, with the signs that LAPACK gives."""
+    """Compute orthogonal columns by Householder's reflections, with the signs that LAPACK gives."""
     real_matrix(A, "linalg.qr")
 
     def work(rows: list) -> tuple[list, list]:
@@ -276,24 +276,24 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
         )
     if n < 0:
         return matrix_power(inv(A), -n)
-    found = operations.eye(A.shape[-1], dtype=A.dtype).expand(A.shape).clone()
+    power = operations.eye(A.shape[-1], dtype=A.dtype).expand(A.shape).clone()
     square = A
     while n:
         if n & 1:
-            found = found @ square
+            power = power @ square
         n >>= 1
         square = square @ square if n else square
-    return found
+    return power
 
 
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     parts = list(tensors)
     if len(parts) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(parts)}")
-    found = parts[0]
-    for each in parts[1:]:
-        found = found @ each
-    return found
+    product = parts[0]
+    for factor in parts[1:]:
+        product = product @ factor
+    return product
 
 
 def vector_norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False) -> Tensor:

@@ -53,7 +53,7 @@ def promoted(one: dtype, other: dtype) -> dtype:
     """Return the type that holds numbers of both types, as torch chooses it."""
     if {one, other} == {float16, bfloat16}:
         return float32
-    return max(one, other, key=lambda each: (each.kind, each.rank))
+    return max(one, other, key=lambda number_type: (number_type.kind, number_type.rank))
 
 
 def to_half(x: float) -> float:
@@ -74,7 +74,7 @@ def to_bfloat(x: float) -> float:
 
 
 def wrapped(x: float, bits: int) -> int:
-    """An integer of so many bits; what is too large begins again from below, as in C."""
+    """Return an integer of so many bits; what is too large begins again from below, as in C."""
     half = 1 << bits - 1
     if isinstance(x, float) and not math.isfinite(x):
         return -half
@@ -124,23 +124,23 @@ def remainder(a: float, b: float) -> float:
 
 
 def power(a: float, b: float) -> float:
-    """a to the power of b; of integers without end, by squaring within 64 bits."""
+    """Return a to the power of b; of integers without end, by squaring within 64 bits."""
     if isinstance(a, int) and isinstance(b, int):
         return pow(a, b, 1 << 64) if b >= 0 else int(abs(a) == 1) * (a if b % 2 else 1)
     try:
-        found = a**b
+        value = a**b
     except ZeroDivisionError:
         odd = b == int(b) and int(b) % 2 == 1
         return math.copysign(math.inf, a) if odd else math.inf
     except OverflowError:
         odd = a < 0 and b == int(b) and int(b) % 2 == 1
         return -math.inf if odd else math.inf
-    return math.nan if isinstance(found, complex) and not isinstance(a, complex) else found
+    return math.nan if isinstance(value, complex) and not isinstance(a, complex) else value
 
 
 def guarded(function: Callable, over: float = math.nan, wrong: float = math.nan) -> Callable:
-    """The function of a float; `over` where the result is too large, `wrong` where Python's has no
-    value.
+    """Wrap a function of a float: `over` where the result is too large, `wrong` where Python's has
+    no value.
     """
 
     def safe(x: float) -> float:
@@ -181,7 +181,9 @@ def gelu(x: float) -> float:
 
 
 def to_integer(function: Callable) -> Callable:
-    """A rounding function that leaves NaN and infinity alone and keeps the sign of zero."""
+    """Wrap a rounding function so that it leaves NaN and infinity alone and keeps the sign of
+    zero.
+    """
     return lambda x: (
         x if isinstance(x, int) else math.copysign(function(x), x) if math.isfinite(x) else x
     )

@@ -58,8 +58,8 @@ def from_numpy(array: Any) -> Tensor:
 
 def full(size: Sequence[int], fill_value: Any, dtype: dtype | None = None, **_: Any) -> Tensor:
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    made = tensor(value, dtype)
-    return Tensor(made.storage * math.prod(sizes([size])), sizes([size]), made.dtype)
+    entry = tensor(value, dtype)
+    return Tensor(entry.storage * math.prod(sizes([size])), sizes([size]), entry.dtype)
 
 
 def filled_with(value: float) -> tuple[Callable, Callable]:
@@ -118,17 +118,17 @@ def arange(
     count = math.ceil((end - start) / step)
     if count < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    own = dtype or (
+    dtype_ = dtype or (
         int64 if builtins.all(isinstance(x, int) for x in (start, end, step)) else float32
     )
-    return Tensor(rounded([start + k * step for k in range(count)], own), [count], own)
+    return Tensor(rounded([start + k * step for k in range(count)], dtype_), [count], dtype_)
 
 
 def linspace(start: float, end: float, steps: int, dtype: dtype | None = None, **_: Any) -> Tensor:
-    own, gap = dtype or float32, (end - start) / builtins.max(steps - 1, 1)
+    dtype_, gap = dtype or float32, (end - start) / builtins.max(steps - 1, 1)
     half = steps // 2  # torch counts from both ends
     values = [start + k * gap if k < half else end - (steps - 1 - k) * gap for k in range(steps)]
-    return Tensor(rounded(values if steps != 1 else [start], own), [steps], own)
+    return Tensor(rounded(values if steps != 1 else [start], dtype_), [steps], dtype_)
 
 
 def logspace(
@@ -141,8 +141,8 @@ def logspace(
 
 
 def eye(n: int, m: int | None = None, dtype: dtype | None = None, **_: Any) -> Tensor:
-    m, own = n if m is None else m, dtype or float32
-    return Tensor(rounded([i == j for i in range(n) for j in range(m)], own), [n, m], own)
+    m, dtype_ = n if m is None else m, dtype or float32
+    return Tensor(rounded([i == j for i in range(n) for j in range(m)], dtype_), [n, m], dtype_)
 
 
 def complex_(real: Tensor, imag: Tensor) -> Tensor:
@@ -356,13 +356,13 @@ def nan_to_num(
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     if input is None:
         return condition.nonzero(as_tuple=True)
-    own = result_type(input, other)
+    dtype_ = result_type(input, other)
     parts = [x if isinstance(x, Tensor) else tensor(x) for x in (condition, input, other)]
     shape = broadcast_shape(*(x.shape for x in parts))
     values = [
         a if so else b for so, a, b in zip(*(x.expand(shape).flat() for x in parts), strict=True)
     ]
-    return finished(Tensor(rounded(values, own), shape, own), condition, input, other)
+    return finished(Tensor(rounded(values, dtype_), shape, dtype_), condition, input, other)
 
 
 Tensor.where = lambda self, condition, other: where(condition, self, other)
@@ -582,7 +582,9 @@ def aminmax(input: Tensor) -> tuple:
 
 
 def ordered(values: Sequence, descending: bool = False) -> list[int]:
-    """Places from the smallest value to the largest, NaN last, equal ones in their order."""
+    """Return the places from the smallest value to the largest, NaN last, equal ones in their
+    order.
+    """
     return (
         sorted(range(len(values)), key=lambda k: (values[k] != values[k], values[k]), reverse=False)
         if not descending
@@ -606,13 +608,13 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
 
 @method
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
-    found = sort(input, dim, descending=largest)
-    return Found(*(each.narrow(dim, 0, k) for each in found))
+    in_order = sort(input, dim, descending=largest)
+    return Found(*(part.narrow(dim, 0, k) for part in in_order))
 
 
 @method
 def kthvalue(input: Tensor, k: int, dim: int = -1) -> Found:
-    return Found(*(each.select(dim, k - 1) for each in sort(input, dim)))
+    return Found(*(part.select(dim, k - 1) for part in sort(input, dim)))
 
 
 @method
@@ -649,22 +651,22 @@ def quantile(input: Tensor, q: float, dim: int | None = None, keepdim: bool = Fa
 @method
 def unique(input: Tensor, sorted: bool = True, return_counts: bool = False) -> Any:
     values = sort(input.flatten()).values.flat()
-    kept = [k for k, x in enumerate(values) if k == 0 or x != values[k - 1]]
-    found = Tensor([values[k] for k in kept], [len(kept)], input.dtype)
-    counts = [b - a for a, b in itertools.pairwise([*kept, len(values)])]
-    return (found, Tensor(counts, [len(counts)], int64)) if return_counts else found
+    first_places = [k for k, x in enumerate(values) if k == 0 or x != values[k - 1]]
+    values_once = Tensor([values[k] for k in first_places], [len(first_places)], input.dtype)
+    counts = [b - a for a, b in itertools.pairwise([*first_places, len(values)])]
+    return (values_once, Tensor(counts, [len(counts)], int64)) if return_counts else values_once
 
 
 @method
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     values = input.flat()
-    given = weights.flat() if weights is not None else [1] * len(values)
+    weight_of = weights.flat() if weights is not None else [1] * len(values)
     counts = [0] * (1 + values[largest_place(values)] if values else 0)
     counts += [0] * (minlength - len(counts))
-    for value, weight in zip(values, given, strict=True):
+    for value, weight in zip(values, weight_of, strict=True):
         counts[value] += weight
-    own = int64 if weights is None else float64
-    return Tensor(rounded(counts, own), [len(counts)], own)
+    dtype_ = int64 if weights is None else float64
+    return Tensor(rounded(counts, dtype_), [len(counts)], dtype_)
 
 
 def searchsorted(sorted_sequence: Tensor, values: Any, right: bool = False) -> Tensor:
@@ -890,7 +892,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """Sum of products over all letters that the result does not have."""
+    """Sum products over all letters that the result does not have."""
     operands = (
         operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
     )
@@ -903,19 +905,19 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         right = "".join(sorted(x for x in set(letters) if letters.count(x) == 1))
     sizes_of = {
         x: size
-        for term, each in zip(terms, operands, strict=True)
-        for x, size in zip(term, each.shape, strict=True)
+        for term, operand in zip(terms, operands, strict=True)
+        for x, size in zip(term, operand.shape, strict=True)
     }
     order = right + "".join(dict.fromkeys(x for x in letters if x not in right))
-    found = None
-    for term, each in zip(terms, operands, strict=True):
+    product = None
+    for term, operand in zip(terms, operands, strict=True):
         steps = [0] * len(order)
-        for x, step in zip(term, each.steps, strict=True):
+        for x, step in zip(term, operand.steps, strict=True):
             steps[order.index(x)] += step
-        spread_out = each.view_of([sizes_of[x] for x in order], steps)
-        found = spread_out if found is None else found * spread_out
+        spread_out = operand.view_of([sizes_of[x] for x in order], steps)
+        product = spread_out if product is None else product * spread_out
     summed = list(range(len(right), len(order)))
-    return sum(found, summed) if summed else found.clone()
+    return sum(product, summed) if summed else product.clone()
 
 
 def triangle(keep: Callable) -> Callable:
@@ -963,9 +965,9 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 @method
 def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
     size = input.shape[-1] + math.fabs(offset).__trunc__()
-    made = full([*input.shape[:-1], size, size], 0, input.dtype)
-    made.diagonal(offset, -2, -1).put(input.flat())
-    return made
+    matrix = full([*input.shape[:-1], size, size], 0, input.dtype)
+    matrix.diagonal(offset, -2, -1).put(input.flat())
+    return matrix
 
 
 @method
@@ -977,14 +979,14 @@ def cov(input: Tensor, *, correction: int = 1) -> Tensor:
     input = input.to(float32) if input.dtype.kind < 2 else input
     rows = input if input.ndim > 1 else input.unsqueeze(0)
     apart = rows - mean(rows, 1, keepdim=True)
-    found = matmul(apart, apart.T) / (rows.shape[1] - correction)
-    return found if input.ndim > 1 else found.squeeze()
+    covariance = matmul(apart, apart.T) / (rows.shape[1] - correction)
+    return covariance if input.ndim > 1 else covariance.squeeze()
 
 
 def corrcoef(input: Tensor) -> Tensor:
-    found = cov(input)
-    deviations = globals()["sqrt"](found.diagonal())
-    return found / outer(deviations, deviations)
+    covariance = cov(input)
+    deviations = globals()["sqrt"](covariance.diagonal())
+    return covariance / outer(deviations, deviations)
 
 
 METHODS |= {"cov": cov, "corrcoef": corrcoef}
@@ -1081,11 +1083,11 @@ def column_stack(tensors: Sequence) -> Tensor:
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple:
     tensors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
     shape = [len(x) for x in tensors]
-    found = tuple(
+    grids = tuple(
         x.reshape([len(x) if j == k else 1 for j in range(len(shape))]).expand(shape)
         for k, x in enumerate(tensors)
     )
-    return tuple(x.transpose(0, 1) for x in found) if indexing == "xy" else found
+    return tuple(x.transpose(0, 1) for x in grids) if indexing == "xy" else grids
 
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:
@@ -1093,7 +1095,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 
 def combinations(input: Tensor, r: int = 2) -> Tensor:
-    return stack([stack(each) for each in itertools.combinations(list(input), r)])
+    return stack([stack(chosen) for chosen in itertools.combinations(list(input), r)])
 
 
 def broadcast_to(input: Tensor, shape: Sequence[int]) -> Tensor:
@@ -1151,7 +1153,7 @@ def numel(input: Tensor) -> int:
 def vmap(function: Callable, in_dims: Any = 0, out_dims: int = 0) -> Callable:
     if in_dims != 0 or out_dims != 0:
         raise NotInThisPage("vmap over other axes than the first")
-    return lambda *given: stack([function(*each) for each in zip(*given, strict=True)])
+    return lambda *given: stack([function(*arguments) for arguments in zip(*given, strict=True)])
 
 
 # complex numbers
@@ -1168,17 +1170,17 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
 
 def view_as_complex(input: Tensor) -> Tensor:
     values = input.flat()
-    own = numbers.complex128 if input.dtype == float64 else numbers.complex64
+    dtype_ = numbers.complex128 if input.dtype == float64 else numbers.complex64
     return Tensor(
         [complex(a, b) for a, b in zip(values[::2], values[1::2], strict=True)],
         input.shape[:-1],
-        own,
+        dtype_,
     )
 
 
 def view_as_real(input: Tensor) -> Tensor:
-    own = float64 if input.dtype == numbers.complex128 else float32
-    return Tensor([x for z in input.flat() for x in (z.real, z.imag)], [*input.shape, 2], own)
+    dtype_ = float64 if input.dtype == numbers.complex128 else float32
+    return Tensor([x for z in input.flat() for x in (z.real, z.imag)], [*input.shape, 2], dtype_)
 
 
 def angle(input: Tensor) -> Tensor:

@@ -68,10 +68,10 @@ class Tensor:
         """Return the places of all entries in the list, in the order of rows."""
         if self.steps == contiguous(self.shape):
             return range(self.offset, self.offset + math.prod(self.shape))
-        found = [self.offset]
+        places = [self.offset]
         for size, step in zip(self.shape, self.steps, strict=True):
-            found = [at + k * step for at in found for k in range(size)]
-        return found
+            places = [at + k * step for at in places for k in range(size)]
+        return places
 
     def flat(self) -> list:
         """Return all entries as a list of its own."""
@@ -159,8 +159,8 @@ class Tensor:
 
     def reshape(self, *shape: Any) -> "Tensor":
         shape = inferred(sizes(shape), self.numel())
-        made = self if self.is_contiguous() else self.clone()
-        return made.view_of(shape, contiguous(shape))
+        source = self if self.is_contiguous() else self.clone()
+        return source.view_of(shape, contiguous(shape))
 
     def view(self, *shape: Any) -> "Tensor":
         if len(shape) == 1 and isinstance(shape[0], dtype):
@@ -201,9 +201,9 @@ class Tensor:
 
     def transpose(self, dim0: int, dim1: int) -> "Tensor":
         order = list(range(self.ndim))
-        one, other = axis(self, dim0), axis(self, dim1)
+        first, second = axis(self, dim0), axis(self, dim1)
         if order:
-            order[one], order[other] = order[other], order[one]
+            order[first], order[second] = order[second], order[first]
         return self.permute(order)
 
     swapaxes = transpose
@@ -231,15 +231,15 @@ class Tensor:
             if dim is None
             else [axis(self, k) for k in ([dim] if isinstance(dim, int) else dim)]
         )
-        kept = [k for k in range(self.ndim) if k not in dims or self.shape[k] != 1]
-        return self.view_of([self.shape[k] for k in kept], [self.steps[k] for k in kept])
+        dims_left = [k for k in range(self.ndim) if k not in dims or self.shape[k] != 1]
+        return self.view_of([self.shape[k] for k in dims_left], [self.steps[k] for k in dims_left])
 
     def expand(self, *shape: Any) -> "Tensor":
         shape = sizes(shape)
         more = len(shape) - self.ndim
-        own, steps = [1] * more + list(self.shape), [0] * more + list(self.steps)
-        wanted = [size if want == -1 else want for size, want in zip(own, shape, strict=True)]
-        for k, (size, want) in enumerate(zip(own, wanted, strict=True)):
+        lengths, steps = [1] * more + list(self.shape), [0] * more + list(self.steps)
+        target = [size if want == -1 else want for size, want in zip(lengths, shape, strict=True)]
+        for k, (size, want) in enumerate(zip(lengths, target, strict=True)):
             if size not in (1, want):
                 raise RuntimeError(
                     f"The expanded size of the tensor ({want}) must match the existing size "
@@ -248,7 +248,7 @@ class Tensor:
                     f"{list(self.shape)}"
                 )
         return self.view_of(
-            wanted, [0 if size == 1 else step for size, step in zip(own, steps, strict=True)]
+            target, [0 if size == 1 else step for size, step in zip(lengths, steps, strict=True)]
         )
 
     def expand_as(self, other: "Tensor") -> "Tensor":
@@ -256,10 +256,10 @@ class Tensor:
 
     def repeat(self, *times: Any) -> "Tensor":
         times = sizes(times)
-        found = self.reshape([1] * (len(times) - self.ndim) + list(self.shape))
+        repeated = self.reshape([1] * (len(times) - self.ndim) + list(self.shape))
         for k, count in enumerate(times):
-            found = joined([found] * count, k) if count != 1 else found
-        return found.clone()
+            repeated = joined([repeated] * count, k) if count != 1 else repeated
+        return repeated.clone()
 
     def repeat_interleave(self, count: int, dim: int | None = None) -> "Tensor":
         flat = self.flatten() if dim is None else self
@@ -300,15 +300,15 @@ class Tensor:
         return self.split(-(-self.shape[axis(self, dim)] // chunks), dim)
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> "Tensor":
-        one, other = axis(self, dim1), axis(self, dim2)
-        rows, columns = self.shape[one], self.shape[other]
+        first, second = axis(self, dim1), axis(self, dim2)
+        rows, columns = self.shape[first], self.shape[second]
         length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
         start = self.offset + (
-            offset * self.steps[other] if offset >= 0 else -offset * self.steps[one]
+            offset * self.steps[second] if offset >= 0 else -offset * self.steps[first]
         )
-        kept = [k for k in range(self.ndim) if k not in (one, other)]
-        steps = [self.steps[k] for k in kept] + [self.steps[one] + self.steps[other]]
-        return self.view_of([self.shape[k] for k in kept] + [length], steps, start)
+        dims_left = [k for k in range(self.ndim) if k not in (first, second)]
+        steps = [self.steps[k] for k in dims_left] + [self.steps[first] + self.steps[second]]
+        return self.view_of([self.shape[k] for k in dims_left] + [length], steps, start)
 
     def unfold(self, dimension: int, size: int, step: int) -> "Tensor":
         k = axis(self, dimension)
@@ -320,15 +320,15 @@ class Tensor:
     # type
 
     def to(self, *target: Any, **more: Any) -> "Tensor":
-        wanted = more.get("dtype") or next(
+        new_type = more.get("dtype") or next(
             (getattr(x, "dtype", x) for x in target if isinstance(x, dtype | Tensor)), self.dtype
         )
-        if wanted == self.dtype:
+        if new_type == self.dtype:
             return self
         values = self.flat()
-        if self.dtype.kind == 3 and wanted.kind < 3:
+        if self.dtype.kind == 3 and new_type.kind < 3:
             values = [x.real for x in values]
-        return Tensor(rounded(values, wanted), self.shape, wanted)
+        return Tensor(rounded(values, new_type), self.shape, new_type)
 
     type = to
 
@@ -421,21 +421,19 @@ class Tensor:
     # indices
 
     def __getitem__(self, index: Any) -> "Tensor":
-        found, chosen = taken(self, index)
-        return found if chosen is None else chosen_entries(found, chosen)
+        view, chosen = taken(self, index)
+        return view if chosen is None else chosen_entries(view, chosen)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        found, chosen = taken(self, index)
+        view, chosen = taken(self, index)
         if chosen is not None:
             where = chosen_entries(
-                Tensor(
-                    list(range(len(self.storage))), found.shape, int64, found.steps, found.offset
-                ),
+                Tensor(list(range(len(self.storage))), view.shape, int64, view.steps, view.offset),
                 chosen,
             )
             places, shape = where.flat(), where.shape
         else:
-            places, shape = found.places(), found.shape
+            places, shape = view.places(), view.shape
         value = value if isinstance(value, Tensor) else tensor(value)
         while value.ndim > len(shape) and value.shape[0] == 1:
             value = value[0]
@@ -446,15 +444,15 @@ class Tensor:
         return self[(slice(None),) * axis(self, dim) + (index,)]
 
     def gather(self, dim: int, index: "Tensor") -> "Tensor":
-        k, found = axis(self, dim), []
+        k, entries = axis(self, dim), []
         for at, chosen in zip(
             itertools.product(*map(range, index.shape)), index.flat(), strict=True
         ):
             place = self.offset + sum(
                 step * (chosen if j == k else at[j]) for j, step in enumerate(self.steps)
             )
-            found.append(self.storage[place])
-        return Tensor(found, index.shape, self.dtype)
+            entries.append(self.storage[place])
+        return Tensor(entries, index.shape, self.dtype)
 
     def nonzero(self, as_tuple: bool = False) -> Any:
         places = [
@@ -503,9 +501,9 @@ def inferred(shape: Sequence[int], count: int) -> list[int]:
     """
     shape = list(shape)
     if -1 in shape:
-        rest = -math.prod(shape)
-        if rest and count % rest == 0:
-            shape[shape.index(-1)] = count // rest
+        missing = -math.prod(shape)
+        if missing and count % missing == 0:
+            shape[shape.index(-1)] = count // missing
     if math.prod(shape) != count or -1 in shape:
         raise RuntimeError(f"shape '{shape}' is invalid for input of size {count}")
     return shape
@@ -545,19 +543,19 @@ def result_type(*values: Any) -> dtype:
     numbers, within a kind.
     """
     ranks: list[dtype | None] = [None, None, None]
-    for each in values:
-        place = (0 if each.shape else 1) if isinstance(each, Tensor) else 2
-        own = each.dtype if isinstance(each, Tensor) else kind_of(each)
-        ranks[place] = own if ranks[place] is None else promoted(ranks[place], own)
-    found = None
-    for own in ranks:
-        if own is None:
+    for value in values:
+        place = (0 if value.shape else 1) if isinstance(value, Tensor) else 2
+        rank_type = value.dtype if isinstance(value, Tensor) else kind_of(value)
+        ranks[place] = rank_type if ranks[place] is None else promoted(ranks[place], rank_type)
+    common = None
+    for rank_type in ranks:
+        if rank_type is None:
             continue
-        if found is None:
-            found = own
-        elif own.kind > found.kind:
-            found = numbers.complex128 if own.kind == 3 and found == float64 else own
-    return found
+        if common is None:
+            common = rank_type
+        elif rank_type.kind > common.kind:
+            common = numbers.complex128 if rank_type.kind == 3 and common == float64 else rank_type
+    return common
 
 
 def number(value: Any) -> Any:
@@ -583,8 +581,8 @@ def tensor(
     if dtype is None:
         dtype = float32 if not values else None
         for value in values:
-            own = value.dtype if isinstance(value, Tensor) else kind_of(value)
-            dtype = own if dtype is None else promoted(dtype, own)
+            value_type = value.dtype if isinstance(value, Tensor) else kind_of(value)
+            dtype = value_type if dtype is None else promoted(dtype, value_type)
     values = [x.item() if isinstance(x, Tensor) else x for x in values]
     if dtype == int64 and any(isinstance(x, int) and not -(2**63) <= x < 2**63 for x in values):
         raise RuntimeError("Overflow when unpacking long long")
@@ -605,7 +603,7 @@ def read(data: Any) -> tuple[list, list[int]]:
     if isinstance(data, bool | int | float | complex):
         return [data], []
     if isinstance(data, list | tuple | range):
-        parts = [read(each) for each in data]
+        parts = [read(part) for part in data]
         inner = parts[0][1] if parts else []
         for values, shape in parts:
             if shape != inner:
@@ -638,19 +636,19 @@ def taken(x: Tensor, index: Any) -> tuple[Tensor, dict | None]:
     )
     if used > x.ndim:
         raise IndexError(f"too many indices for tensor of dimension {x.ndim}")
-    rest = [slice(None)] * (x.ndim - used)
+    whole_axes = [slice(None)] * (x.ndim - used)
     if any(p is Ellipsis for p in parts):
         k = next(k for k, p in enumerate(parts) if p is Ellipsis)
-        parts[k : k + 1] = rest
+        parts[k : k + 1] = whole_axes
     else:
-        parts += rest
+        parts += whole_axes
     shape, steps, offset, chosen, k = [], [], x.offset, {}, 0
     for part in parts:
         if part is None:
             shape.append(1), steps.append(1)
             continue
         if isinstance(part, Tensor) and (part.shape or part.dtype.kind == 0):
-            for each in part.nonzero(as_tuple=True) if part.dtype.kind == 0 else [part]:
+            for places in part.nonzero(as_tuple=True) if part.dtype.kind == 0 else [part]:
                 if (
                     part.dtype.kind == 0
                     and tuple(part.shape) != tuple(x.shape[k : k + part.ndim])
@@ -660,7 +658,7 @@ def taken(x: Tensor, index: Any) -> tuple[Tensor, dict | None]:
                         f"The shape of the mask {list(part.shape)} at index 0 does not match "
                         f"the shape of the indexed tensor {list(x.shape)} at index 0"
                     )
-                chosen[len(shape)] = each
+                chosen[len(shape)] = places
                 shape.append(x.shape[k]), steps.append(x.steps[k])
                 k += 1
             continue
@@ -689,27 +687,27 @@ def chosen_entries(x: Tensor, chosen: dict[int, Tensor]) -> Tensor:
     """Return the entries that index tensors choose along these axes: their shapes are broadcast to
     one.
     """
-    shape = broadcast_shape(*(each.shape for each in chosen.values()))
+    shape = broadcast_shape(*(index.shape for index in chosen.values()))
     lists = []
-    for k, each in chosen.items():
-        values, size = each.expand(shape).flat(), x.shape[k]
+    for k, index in chosen.items():
+        values, size = index.expand(shape).flat(), x.shape[k]
         for at in values:
             if not -size <= at < size:
                 raise IndexError(
                     f"index {int(at)} is out of bounds for dimension {k} with size {size}"
                 )
         lists.append([int(at) % size * x.steps[k] for at in values])
-    steps = [sum(each) for each in zip(*lists, strict=True)]
-    kept = [k for k in range(x.ndim) if k not in chosen]
+    steps = [sum(offsets) for offsets in zip(*lists, strict=True)]
+    axes_left = [k for k in range(x.ndim) if k not in chosen]
     axes = list(chosen)
     front = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
-    before, after = [k for k in kept if k < front], [k for k in kept if k >= front]
+    before, after = [k for k in axes_left if k < front], [k for k in axes_left if k >= front]
 
     def places(start: int, over: list[int]) -> list[int]:
-        found = [start]
+        reached = [start]
         for k in over:
-            found = [at + j * x.steps[k] for at in found for j in range(x.shape[k])]
-        return found
+            reached = [at + j * x.steps[k] for at in reached for j in range(x.shape[k])]
+        return reached
 
     values = [
         x.storage[at]
@@ -731,20 +729,20 @@ def broadcast_shape(*shapes: Sequence[int]) -> list[int]:
     Raises:
         RuntimeError: there is none.
     """
-    found: list[int] = []
+    common: list[int] = []
     for shape in shapes:
         a, b = (
-            [1] * (len(shape) - len(found)) + found,
-            [1] * (len(found) - len(shape)) + list(shape),
+            [1] * (len(shape) - len(common)) + common,
+            [1] * (len(common) - len(shape)) + list(shape),
         )
-        for k, (one, other) in enumerate(zip(a, b, strict=True)):
-            if one != other and 1 not in (one, other):
+        for k, (first, second) in enumerate(zip(a, b, strict=True)):
+            if first != second and 1 not in (first, second):
                 raise RuntimeError(
-                    f"The size of tensor a ({one}) must match the size of tensor b ({other}) "
+                    f"The size of tensor a ({first}) must match the size of tensor b ({second}) "
                     f"at non-singleton dimension {k}"
                 )
-        found = [other if one == 1 else one for one, other in zip(a, b, strict=True)]
-    return found
+        common = [second if first == 1 else first for first, second in zip(a, b, strict=True)]
+    return common
 
 
 def finished(result: Any, *given: Any) -> Any:
@@ -756,11 +754,11 @@ def finished(result: Any, *given: Any) -> Any:
 
 def unary(x: Any, function: Callable, to_float: bool = False, to: dtype | None = None) -> Tensor:
     x = x if isinstance(x, Tensor) else tensor(x)
-    own = to or (float32 if to_float and x.dtype.kind < 2 else x.dtype)
+    dtype_ = to or (float32 if to_float and x.dtype.kind < 2 else x.dtype)
     values = [
         function(v) for v in (map(float, x.flat()) if to_float and x.dtype.kind < 3 else x.flat())
     ]
-    return finished(Tensor(rounded(values, own), x.shape, own), x)
+    return finished(Tensor(rounded(values, dtype_), x.shape, dtype_), x)
 
 
 def worked_in(x: Any, own: dtype) -> Any:
@@ -784,24 +782,24 @@ def binary(
         or a is None
         or b is None
     ):
-        other = b if isinstance(a, Tensor) else a
-        raise TypeError(f"unsupported operand type(s): 'Tensor' and '{type(other).__name__}'")
+        second = b if isinstance(a, Tensor) else a
+        raise TypeError(f"unsupported operand type(s): 'Tensor' and '{type(second).__name__}'")
     a, b = (x if isinstance(x, Tensor) else number(x) for x in (a, b))
-    own = result_type(a, b)
-    if floats and own.kind < 2:
-        own = float32
-    a, b = (worked_in(x, own) for x in (a, b))
+    dtype_ = result_type(a, b)
+    if floats and dtype_.kind < 2:
+        dtype_ = float32
+    a, b = (worked_in(x, dtype_) for x in (a, b))
     if not isinstance(b, Tensor):
         shape, values = a.shape, [function(x, b) for x in a.flat()]
     elif not isinstance(a, Tensor):
         shape, values = b.shape, [function(a, y) for y in b.flat()]
     else:
         shape = a.shape if a.shape == b.shape else broadcast_shape(a.shape, b.shape)
-        one, other = (
+        one, second = (
             x.flat() if list(x.shape) == list(shape) else x.expand(shape).flat() for x in (a, b)
         )
-        values = list(map(function, one, other))
-    return finished(Tensor(rounded(values, to or own), shape, to or own), a, b)
+        values = list(map(function, one, second))
+    return finished(Tensor(rounded(values, to or dtype_), shape, to or dtype_), a, b)
 
 
 # name: function of two numbers, whether the result is real for integers too, the type of the result
@@ -890,11 +888,13 @@ def lines(x: Tensor, dims: Sequence[int]) -> tuple[list[list], list[int]]:
     """Return the lists of entries along these axes, one for each place in the others, and the shape
     of the others.
     """
-    kept = [k for k in range(x.ndim) if k not in dims]
+    axes_left = [k for k in range(x.ndim) if k not in dims]
     length = math.prod(x.shape[k] for k in dims)
-    values = (x.permute([*kept, *dims]) if x.ndim else x).flat()
-    count = math.prod(x.shape[k] for k in kept)
-    return [values[k * length : (k + 1) * length] for k in range(count)], [x.shape[k] for k in kept]
+    values = (x.permute([*axes_left, *dims]) if x.ndim else x).flat()
+    count = math.prod(x.shape[k] for k in axes_left)
+    return [values[k * length : (k + 1) * length] for k in range(count)], [
+        x.shape[k] for k in axes_left
+    ]
 
 
 def reduced(
@@ -904,11 +904,11 @@ def reduced(
     x = x if isinstance(x, Tensor) else tensor(x)
     dims = dims_of(x, dim)
     rows, shape = lines(x, dims)
-    own = to or x.dtype
-    found = Tensor(rounded(map(function, rows), own), shape, own)
+    dtype_ = to or x.dtype
+    result = Tensor(rounded(map(function, rows), dtype_), shape, dtype_)
     if keepdim:
-        found = found.reshape([1 if k in dims else size for k, size in enumerate(x.shape)])
-    return finished(found, x)
+        result = result.reshape([1 if k in dims else size for k, size in enumerate(x.shape)])
+    return finished(result, x)
 
 
 def mapped(
@@ -919,12 +919,12 @@ def mapped(
     """
     if not x.shape:
         return mapped(x.reshape(1), 0, function, to).reshape(())
-    k, own = axis(x, dim), to or x.dtype
+    k, dtype_ = axis(x, dim), to or x.dtype
     rows, shape = lines(x, [k])
     rows = [function(row) for row in rows]
     length = len(rows[0]) if rows else length if length is not None else x.shape[k]
-    made = Tensor(rounded([v for row in rows for v in row], own), [*shape, length], own)
-    return finished(made.movedim(-1, k) if x.ndim > 1 else made, x)
+    result = Tensor(rounded([v for row in rows for v in row], dtype_), [*shape, length], dtype_)
+    return finished(result.movedim(-1, k) if x.ndim > 1 else result, x)
 
 
 def joined(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
@@ -932,7 +932,7 @@ def joined(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
     parts = list(tensors)
     if not parts:
         raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
-    own = result_type(*parts)
+    dtype_ = result_type(*parts)
     parts = [x for x in parts if tuple(x.shape) != (0,)] or parts[:1]
     if any(not x.shape for x in parts):
         raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
@@ -951,8 +951,8 @@ def joined(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
                 )
     moved = [x.movedim(k, 0).flat() for x in parts]
     shape = [sum(x.shape[k] for x in parts), *(s for j, s in enumerate(parts[0].shape) if j != k)]
-    made = Tensor(rounded([v for values in moved for v in values], own), shape, own)
-    return finished(made.movedim(0, k), *parts)
+    result = Tensor(rounded([v for values in moved for v in values], dtype_), shape, dtype_)
+    return finished(result.movedim(0, k), *parts)
 
 
 class Found(NamedTuple):

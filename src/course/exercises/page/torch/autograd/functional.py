@@ -26,8 +26,8 @@ def jacobian(
         one, two = (slope(func, x, k, step) for step in (STEP, STEP / 2))
         columns.append((4 * two - one) / 3)
     shape = columns[0].shape
-    found = operations.stack([each.flatten() for each in columns], -1)
-    return found.reshape(*shape, *x.shape).to(inputs.dtype)
+    derivatives = operations.stack([column.flatten() for column in columns], -1)
+    return derivatives.reshape(*shape, *x.shape).to(inputs.dtype)
 
 
 def slope(func: Callable, x: Tensor, k: int, step: float) -> Tensor:

@@ -35,16 +35,16 @@ __all__ = [
 def pad(
     input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
 ) -> Tensor:
-    """Entries before and after those of the last axes, in pairs from the last axis on; negative
+    """Add entries before and after those of the last axes, in pairs from the last axis on; negative
     numbers cut off.
     """
     if mode != "constant":
         raise NotInThisPage("padding in another mode than “constant”")
     for k in range(len(pad) // 2):
         before, after, dim = pad[2 * k], pad[2 * k + 1], input.ndim - 1 - k
-        own = [value or 0] if input.dtype.kind else [bool(value)]
+        filling = [value or 0] if input.dtype.kind else [bool(value)]
 
-        def longer(v: list, before: int = before, after: int = after, own: list = own) -> list:
+        def longer(v: list, before: int = before, after: int = after, own: list = filling) -> list:
             v = own * before + v if before > 0 else v[-before:]
             return v + own * after if after > 0 else v[: len(v) + after]
 
@@ -71,14 +71,14 @@ def rms_norm(
     eps: float | None = None,
 ) -> Tensor:
     dims = list(range(-len(normalized_shape), 0))
-    found = (
+    normed = (
         input
         * (
             input.square().mean(dims, keepdim=True)
             + (1.1920928955078125e-07 if eps is None else eps)
         ).rsqrt()
     )
-    return found if weight is None else found * weight
+    return normed if weight is None else normed * weight
 
 
 def layer_norm(
@@ -90,9 +90,9 @@ def layer_norm(
 ) -> Tensor:
     dims = list(range(-len(normalized_shape), 0))
     apart = input - input.mean(dims, keepdim=True)
-    found = apart * (apart.square().mean(dims, keepdim=True) + eps).rsqrt()
-    found = found if weight is None else found * weight
-    return found if bias is None else found + bias
+    normed = apart * (apart.square().mean(dims, keepdim=True) + eps).rsqrt()
+    normed = normed if weight is None else normed * weight
+    return normed if bias is None else normed + bias
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -101,8 +101,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    found = input @ weight.mT
-    return found if bias is None else found + bias
+    result = input @ weight.mT
+    return result if bias is None else result + bias
 
 
 def embedding(input: Tensor, weight: Tensor) -> Tensor:
@@ -110,8 +110,8 @@ def embedding(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def cross_entropy(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    found = -log_softmax(input, -1).gather(-1, target.unsqueeze(-1)).squeeze(-1)
-    return found.mean() if reduction == "mean" else found.sum() if reduction == "sum" else found
+    losses = -log_softmax(input, -1).gather(-1, target.unsqueeze(-1)).squeeze(-1)
+    return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses
 
 
 def mse_loss(input: Tensor, target: Tensor) -> Tensor:
