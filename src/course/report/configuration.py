@@ -97,32 +97,32 @@ def parsed(text: str) -> dict:
     if len(text) > LARGEST:
         raise Refused("large", most=LARGEST)
     try:
-        found = json.loads(text, parse_constant=_no_constant)
+        config = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise Refused("json") from None
-    if not isinstance(found, dict):
+    if not isinstance(config, dict):
         raise Refused("object")
-    return completed(_of_text(found))
+    return completed(_of_text(config))
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def _of_text(found: dict) -> dict:
+def _of_text(config: dict) -> dict:
     """Return the part of a configuration that reads text; other files of a model's folder are
     refused by name.
     """
-    if "model_type" not in found and "num_hidden_layers" not in found:
-        if "weight_map" in found:
+    if "model_type" not in config and "num_hidden_layers" not in config:
+        if "weight_map" in config:
             raise Refused("index")
-        if "tokenizer_class" in found or "added_tokens" in found:
+        if "tokenizer_class" in config or "added_tokens" in config:
             raise Refused("tokenizer")
     for name in PARTS:
-        if isinstance(found.get(name), dict):
-            outer = {k: found[k] for k in ("dtype", "torch_dtype", "_name_or_path") if k in found}
-            return outer | found[name]
-    return found
+        if isinstance(config.get(name), dict):
+            outer = {k: config[k] for k in ("dtype", "torch_dtype", "_name_or_path") if k in config}
+            return outer | config[name]
+    return config
 
 
 def completed(config: Mapping[str, Any]) -> dict:
@@ -140,26 +140,26 @@ def completed(config: Mapping[str, Any]) -> dict:
     family = FAMILIES["families"].get(kind, {}) if isinstance(kind, str) else {}
     if config.get("is_encoder_decoder") is True or family.get("encoder"):
         raise Refused("encoder", kind=str(kind))
-    found = dict(config)
+    filled = dict(config)
     for old, new in {**FAMILIES["aliases"], **family.get("aliases", {})}.items():
-        if found.get(new) is None and config.get(old) is not None:
-            found[new] = config[old]
-    said = dict(found)
+        if filled.get(new) is None and config.get(old) is not None:
+            filled[new] = config[old]
+    stated = dict(filled)
     for name, value in family.get("defaults", {}).items():
-        if name not in found or (found[name] is None and name in NEEDED):
-            found[name] = value
+        if name not in filled or (filled[name] is None and name in NEEDED):
+            filled[name] = value
     for name in NEEDED:
-        if found.get(name) is None:
+        if filled.get(name) is None:
             raise Refused("missing", name=name, kind=kind if isinstance(kind, str) else "?")
     for name, (least, most) in LIMITS.items():
-        if found.get(name) is not None and not _number(found[name], least, most, whole=True):
+        if filled.get(name) is not None and not _number(filled[name], least, most, whole=True):
             raise Refused("number", name=name, least=least, most=most)
-    if not found.get("head_dim") and found["hidden_size"] < found["num_attention_heads"]:
+    if not filled.get("head_dim") and filled["hidden_size"] < filled["num_attention_heads"]:
         raise Refused("divided")
-    found["rope"] = _rope(said, family)
-    found["layer_types"] = _kinds(found, family)
-    found["no_rope_layers"] = _unrotated(found, family)
-    return found
+    filled["rope"] = _rope(stated, family)
+    filled["layer_types"] = _kinds(filled, family)
+    filled["no_rope_layers"] = _unrotated(filled, family)
+    return filled
 
 
 def _number(value: object, least: float, most: float, whole: bool = False) -> bool:
@@ -168,14 +168,14 @@ def _number(value: object, least: float, most: float, whole: bool = False) -> bo
     return least <= value <= most and (not whole or value == int(value))
 
 
-def _kinds(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
+def _kinds(config: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
     """Return the kind of each layer, from the file's list or by the rule of its family."""
-    count = int(found["num_hidden_layers"])
+    count = int(config["num_hidden_layers"])
     for name in ("layer_types", "layers_block_type", "block_types"):
-        listed = found.get(name)
+        listed = config.get(name)
         if listed is None:
             continue
-        if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+        if not isinstance(listed, list) or not all(isinstance(kind, str) for kind in listed):
             raise Refused("kinds")
         if name == "block_types" and listed:
             listed = listed * -(-count // len(listed))
@@ -183,33 +183,33 @@ def _kinds(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
             raise Refused("types", layers=count, have=len(listed))
         return listed[:count]
     if family.get("irregular"):
-        raise Refused("layout", kind=str(found["model_type"]))
-    period, offset = found.get("attn_layer_period"), found.get("attn_layer_offset")
+        raise Refused("layout", kind=str(config["model_type"]))
+    period, offset = config.get("attn_layer_period"), config.get("attn_layer_offset")
     if period:
         return [
             "full_attention" if k % period == (offset or 0) else "linear_attention"
             for k in range(count)
         ]
-    if isinstance(indices := found.get("attn_layer_indices"), list):
+    if isinstance(indices := config.get("attn_layer_indices"), list):
         return ["full_attention" if k in indices else "linear_attention" for k in range(count)]
     cycle = family.get("layers")
-    if family.get("interval") and (every := found.get(family["interval"])):
+    if family.get("interval") and (every := config.get(family["interval"])):
         cycle = [cycle[0]] * (int(every) - 1) + ["full_attention"]
     if cycle:
         return [cycle[k % len(cycle)] for k in range(count)]
-    window = found.get("sliding_window") and found.get("use_sliding_window") is not False
-    first = int(found.get("max_window_layers") or 0)
+    window = config.get("sliding_window") and config.get("use_sliding_window") is not False
+    first = int(config.get("max_window_layers") or 0)
     return [
         "sliding_attention" if window and k >= first else "full_attention" for k in range(count)
     ]
 
 
-def _unrotated(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[int] | None:
+def _unrotated(config: Mapping[str, Any], family: Mapping[str, Any]) -> list[int] | None:
     """Return 0 for each layer that the file leaves without rotary positions, else 1."""
-    listed, count = found.get("no_rope_layers"), int(found["num_hidden_layers"])
+    listed, count = config.get("no_rope_layers"), int(config["num_hidden_layers"])
     if isinstance(listed, list) and len(listed) >= count:
-        return [int(bool(each)) for each in listed[:count]]
-    every = found.get("no_rope_layer_interval")
+        return [int(bool(flag)) for flag in listed[:count]]
+    every = config.get("no_rope_layer_interval")
     if every and family.get("unrotated"):
         return [int((k + 1) % int(every) != 0) for k in range(count)]
     return None
@@ -223,41 +223,45 @@ def _rope(config: Mapping[str, Any], family: Mapping[str, Any]) -> dict[str, dic
     for name in ("rope_parameters", "rope_scaling"):
         if config.get(name) is not None and not isinstance(config[name], Mapping):
             raise Refused("rope")
-    given = config.get("rope_parameters")
-    nested = given if _nested(given) else plain if not given and _nested(plain) else None
+    parameters = config.get("rope_parameters")
+    nested = (
+        parameters if _nested(parameters) else plain if not parameters and _nested(plain) else None
+    )
     if nested is not None:
-        found = {kind: dict(each) for kind, each in nested.items() if each is not None}
-        if not given:
-            found = _legacy(config, found)
+        by_kind = {
+            kind: dict(settings) for kind, settings in nested.items() if settings is not None
+        }
+        if not parameters:
+            by_kind = _legacy(config, by_kind)
     else:
-        scaling = given or config.get("rope_scaling") or {}
+        scaling = parameters or config.get("rope_scaling") or {}
         flat = {} if plain is None or _nested(plain) else plain
-        if given or "rope_scaling" in config:  # then the family's own scaling does not count
+        if parameters or "rope_scaling" in config:  # then the family's own scaling does not count
             flat = {k: flat[k] for k in ("rope_theta", "partial_rotary_factor") if k in flat}
         for name in ("rope_theta", "partial_rotary_factor"):
             if config.get(name) is not None:
                 flat = flat | {name: config[name]}
-        found = {"": flat | dict(scaling)} if flat.get("rope_theta") or scaling else {}
-    return {kind: _settings(each, config) for kind, each in found.items()}
+        by_kind = {"": flat | dict(scaling)} if flat.get("rope_theta") or scaling else {}
+    return {kind: _settings(settings, config) for kind, settings in by_kind.items()}
 
 
 def _nested(settings: object) -> bool:
     return isinstance(settings, Mapping) and any(
-        isinstance(each, Mapping) for each in settings.values()
+        isinstance(part, Mapping) for part in settings.values()
     )
 
 
-def _legacy(config: Mapping[str, Any], found: dict[str, dict]) -> dict[str, dict]:
+def _legacy(config: Mapping[str, Any], by_kind: dict[str, dict]) -> dict[str, dict]:
     """Put older fields in the place of a family's settings by kind: local base, global base,
     scaling of the global one.
     """
     local, base = config.get("rope_local_base_freq"), config.get("rope_theta")
     for kind, theta in (("sliding_attention", local), ("full_attention", base)):
-        if kind in found and theta is not None:
-            found[kind]["rope_theta"] = theta
-    if isinstance(config.get("rope_scaling"), Mapping) and "full_attention" in found:
-        found["full_attention"] |= config["rope_scaling"]
-    return found
+        if kind in by_kind and theta is not None:
+            by_kind[kind]["rope_theta"] = theta
+    if isinstance(config.get("rope_scaling"), Mapping) and "full_attention" in by_kind:
+        by_kind["full_attention"] |= config["rope_scaling"]
+    return by_kind
 
 
 def _settings(settings: Mapping[str, Any], config: Mapping[str, Any]) -> dict:
@@ -267,7 +271,7 @@ def _settings(settings: Mapping[str, Any], config: Mapping[str, Any]) -> dict:
     base = settings.get("rope_theta", 10_000)
     if not _number(base, 1.000001, 1e15):
         raise Refused("base")
-    found = {"type": kind, "base": float(base)}
+    checked = {"type": kind, "base": float(base)}
     for name, plain, least, most in FAMILIES["scaling"]:
         value = settings.get(name)
         value = config.get(name) if value is None and name in FAMILIES["outside"] else value
@@ -276,11 +280,11 @@ def _settings(settings: Mapping[str, Any], config: Mapping[str, Any]) -> dict:
             raise Refused("scaling", name=name, least=least, most=most)
         if value is not None and not _number(value, least, most):
             raise Refused("scaling", name=name, least=least, most=most)
-        found[name] = value
-    found["truncate"] = settings.get("truncate") is not False
+        checked[name] = value
+    checked["truncate"] = settings.get("truncate") is not False
     for name in ("short_factor", "long_factor"):
-        found[name] = settings.get(name)
-    return found
+        checked[name] = settings.get(name)
+    return checked
 
 
 def layers(config: Mapping[str, Any]) -> list[Layer]:
@@ -292,7 +296,7 @@ def layers(config: Mapping[str, Any]) -> list[Layer]:
     """
     windows = config.get("use_sliding_window") is not False
     unrotated = config["no_rope_layers"]
-    found = []
+    kinds = []
     for k, kind in enumerate(config["layer_types"]):
         sees, chunked = None, "chunked" in kind
         if "sliding" in kind and windows:
@@ -308,8 +312,8 @@ def layers(config: Mapping[str, Any]) -> list[Layer]:
             "sliding_window"
         ):
             rotates = rotates and sees is not None
-        found.append(Layer(mixes, sees, rotates, chunked, kind))
-    return found
+        kinds.append(Layer(mixes, sees, rotates, chunked, kind))
+    return kinds
 
 
 def _size(config: Mapping[str, Any], name: str) -> int:
@@ -357,12 +361,12 @@ def frequencies(config: Mapping[str, Any], group: str, tokens: int) -> list[floa
         base *= grown ** (width / (width - 2))
     theta = [base ** (-2 * i / width) for i in range(width // 2)]
     if kind == "linear":
-        return [each / factor for each in theta]
+        return [angle / factor for angle in theta]
     if kind == "proportional":
         turning = int(rope["partial_rotary_factor"] * width // 2)
-        return [each / factor if i < turning else 0.0 for i, each in enumerate(theta)]
+        return [angle / factor if i < turning else 0.0 for i, angle in enumerate(theta)]
     if kind == "llama3":
-        return [_llama3(each, rope, factor, original or context) for each in theta]
+        return [_llama3(angle, rope, factor, original or context) for angle in theta]
     if kind == "yarn":
         return _yarn(theta, rope, factor, original or context, width)
     if kind == "longrope":
@@ -374,7 +378,7 @@ def frequencies(config: Mapping[str, Any], group: str, tokens: int) -> list[floa
             or not all(_number(f, 1e-9, 1e9) for f in by)
         ):
             raise Refused("factors", pairs=len(theta), name=name)
-        return [each / f for each, f in zip(theta, by, strict=True)]
+        return [angle / f for angle, f in zip(theta, by, strict=True)]
     return theta
 
 
@@ -393,8 +397,8 @@ def _llama3(theta: float, rope: Mapping[str, Any], factor: float, original: floa
     low, high = rope["low_freq_factor"], rope["high_freq_factor"]
     if high <= low:
         raise Refused("scaling", name="high_freq_factor", least=low, most=1_000_000_000)
-    kept = min(1.0, max(0.0, (original * theta / math.tau - low) / (high - low)))
-    return kept * theta + (1 - kept) * theta / factor
+    unscaled = min(1.0, max(0.0, (original * theta / math.tau - low) / (high - low)))
+    return unscaled * theta + (1 - unscaled) * theta / factor
 
 
 def _yarn(
@@ -408,11 +412,11 @@ def _yarn(
     low, high = (math.floor(ends[0]), math.ceil(ends[1])) if rope["truncate"] else ends
     low, high = max(low, 0), min(high, width - 1)
     high = high + 0.001 if low == high else high
-    found = []
-    for i, each in enumerate(theta):
+    scaled = []
+    for i, angle in enumerate(theta):
         moved = min(1.0, max(0.0, (i - low) / (high - low)))
-        found.append(each / factor * moved + each * (1 - moved))
-    return found
+        scaled.append(angle / factor * moved + angle * (1 - moved))
+    return scaled
 
 
 def first_negative(theta: list[float], limit: int) -> int:
@@ -453,10 +457,10 @@ def _bases() -> dict[int, list[tuple[float, int]]]:
     """Return for each number of pairs the bases of two digits that hold below more tokens than any
     smaller one.
     """
-    found: dict[int, list[tuple[float, int]]] = {}
+    bases: dict[int, list[tuple[float, int]]] = {}
     for row in data.table("rope_smallest_bases").itertuples():
-        found.setdefault(int(row.pairs), []).append((float(row.base), int(row.holds_below)))
-    return found
+        bases.setdefault(int(row.pairs), []).append((float(row.base), int(row.holds_below)))
+    return bases
 
 
 def arrivals(config: Mapping[str, Any], tokens: int) -> list[int]:
@@ -466,7 +470,7 @@ def arrivals(config: Mapping[str, Any], tokens: int) -> list[int]:
     >>> arrivals(known("mistral-7b-v0.1"), 10_000)[:3]
     [4095, 8190, 9999]
     """
-    place, found = 0, []
+    place, places = 0, []
     for layer in layers(config):
         if layer.window is None:
             place = tokens - 1
@@ -475,8 +479,8 @@ def arrivals(config: Mapping[str, Any], tokens: int) -> list[int]:
         else:
             place += layer.window - 1
         place = min(place, tokens - 1)
-        found.append(place)
-    return found
+        places.append(place)
+    return places
 
 
 def layers_to_reach(config: Mapping[str, Any], tokens: int) -> int | None:
@@ -501,11 +505,11 @@ def cache_width(config: Mapping[str, Any], kind: str = "") -> int:
 
 def cache_bytes(config: Mapping[str, Any], tokens: int, size: int = 2) -> int:
     """Return the bytes of keys and values of so many tokens, `size` bytes a number."""
-    own = layers(config)[: _keeping(config)]
+    keeping = layers(config)[: _keeping(config)]
     return size * sum(
-        cache_width(config, each.kind) * min(tokens, each.window or tokens)
-        for each in own
-        if each.mixes.startswith("attention")
+        cache_width(config, layer.kind) * min(tokens, layer.window or tokens)
+        for layer in keeping
+        if layer.mixes.startswith("attention")
     )
 
 
@@ -516,8 +520,8 @@ def _keeping(config: Mapping[str, Any]) -> int:
 
 def context_of(config: Mapping[str, Any]) -> int | None:
     """Return the context that a configuration names."""
-    found = config.get("max_position_embeddings")
-    return int(found) if found else None
+    context = config.get("max_position_embeddings")
+    return int(context) if context else None
 
 
 def number_type(config: Mapping[str, Any]) -> tuple[int, str, int | None, bool]:
@@ -542,32 +546,32 @@ def facts(config: Mapping[str, Any], tokens: int | None = None) -> dict:
     n = min(context or ASKED, TOKENS) if tokens is None else tokens
     if not _number(n, 2, TOKENS, whole=True):
         raise Refused("tokens", most=TOKENS)
-    each, places, (size, kind, counts, said) = (
+    stack, places, (size, kind, counts, kind_said) = (
         layers(config),
         arrivals(config, n),
         number_type(config),
     )
-    seen = [min(n, x.window or n) for x in each if x.mixes.startswith("attention")]
+    spans = [min(n, x.window or n) for x in stack if x.mixes.startswith("attention")]
     reached = layers_to_reach(config, n) or 0
-    own = [x for x in each[: _keeping(config)] if x.mixes.startswith("attention")]
-    growing = [x for x in own if (x.window or n + 1) > n]
-    near = any(x.rotates and x.window for x in each)
-    far = any(x.mixes == "attention" and not x.window and not x.rotates for x in each)
+    keeping = [x for x in stack[: _keeping(config)] if x.mixes.startswith("attention")]
+    growing = [x for x in keeping if (x.window or n + 1) > n]
+    near = any(x.rotates and x.window for x in stack)
+    far = any(x.mixes == "attention" and not x.window and not x.rotates for x in stack)
     vocabulary = config.get("vocab_size")
-    windows = [x.window for x in each if x.window and x.mixes.startswith("attention")]
+    windows = [x.window for x in stack if x.window and x.mixes.startswith("attention")]
     return {
         "kind": str(config.get("model_type") or ""),
         "tokens": n,
         "context": context,
         "original": _original(config),
-        "layers": [list(x) for x in each],
+        "layers": [list(x) for x in stack],
         "arrives": places,
         "reached": reached,
-        "sees_all": sum(x.window is None and x.mixes.startswith("attention") for x in each),
-        "states": sum(not x.mixes.startswith("attention") and x.window is None for x in each),
-        "rope": [_turning(config, group, each, n) for group in config["rope"]],
+        "sees_all": sum(x.window is None and x.mixes.startswith("attention") for x in stack),
+        "states": sum(not x.mixes.startswith("attention") and x.window is None for x in stack),
+        "rope": [_turning(config, group, stack, n) for group in config["rope"]],
         "format": kind,
-        "format_said": said,
+        "format_said": kind_said,
         "bytes": size,
         "counts": counts,
         "cache": cache_bytes(config, n, size),
@@ -575,9 +579,9 @@ def facts(config: Mapping[str, Any], tokens: int | None = None) -> dict:
         "latent": cache_width(config) if config.get("kv_lora_rank") else 0,
         "bits": 8 * size * int(config["hidden_size"]),
         "bits_each": math.log2(vocabulary) if vocabulary and vocabulary > 1 else None,
-        "span": max(seen, default=0),
+        "span": max(spans, default=0),
         "window": min(windows, default=None),
-        "lead": math.log(max(seen) - 1) if max(seen, default=0) > 1 else None,
+        "lead": math.log(max(spans) - 1) if max(spans, default=0) > 1 else None,
         "local": near and far,
         "position": FAMILIES["families"].get(config.get("model_type"), {}).get("position", ""),
     }
@@ -585,15 +589,15 @@ def facts(config: Mapping[str, Any], tokens: int | None = None) -> dict:
 
 def _original(config: Mapping[str, Any]) -> int | None:
     """Return the context before positions were stretched, where the file names one."""
-    found = [each["original_max_position_embeddings"] for each in config["rope"].values()]
-    found.append(config.get("original_max_position_embeddings"))
-    return next((int(each) for each in found if each), None)
+    contexts = [rope["original_max_position_embeddings"] for rope in config["rope"].values()]
+    contexts.append(config.get("original_max_position_embeddings"))
+    return next((int(context) for context in contexts if context), None)
 
 
-def _turning(config: Mapping[str, Any], group: str, each: list[Layer], n: int) -> dict:
+def _turning(config: Mapping[str, Any], group: str, stack: list[Layer], n: int) -> dict:
     """Return what RoPE's settings of a kind of layer give within what these layers see."""
     rope = config["rope"][group]
-    mine = [x for x in each if x.rotates and _group(config, x.kind) == group]
+    mine = [x for x in stack if x.rotates and _group(config, x.kind) == group]
     limit = max((min(n, x.window or n) for x in mine), default=0)
     theta, known = frequencies(config, group, n), rope["type"] in SCALINGS
     turning = [x for x in theta if x > 0]

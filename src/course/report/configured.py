@@ -106,44 +106,51 @@ class Writer:
         state = "breaks" if not reached else "holds" if reached == 1 else "late"
         furthest = facts["arrives"][-1]
         text = self.fill(
-            "reach", state, n=n, layers=count, all=facts["sees_all"], reached=reached,
-            left=count - reached + 1, furthest=furthest + 1, span=furthest,
-        )  # fmt: skip
+            "reach",
+            state,
+            n=n,
+            layers=count,
+            all=facts["sees_all"],
+            reached=reached,
+            left=count - reached + 1,
+            furthest=furthest + 1,
+            span=furthest,
+        )
         if facts["states"]:
             text += self.fill("reach", "state", states=facts["states"])
         self.add("reach", state, text)
 
     def _base(self) -> None:
-        for each in self.facts["rope"]:
-            if not each["layers"]:
+        for rope in self.facts["rope"]:
+            if not rope["layers"]:
                 continue
-            who = self.part(each["kind"]) if each["kind"] in WORDS["parts"] else ""
+            who = self.part(rope["kind"]) if rope["kind"] in WORDS["parts"] else ""
             slots = {
                 "who": who,
-                "base": each["base"],
-                "pairs": each["pairs"],
-                "limit": each["limit"],
-                "type": each["type"],
+                "base": rope["base"],
+                "pairs": rope["pairs"],
+                "limit": rope["limit"],
+                "type": rope["type"],
             }
-            if not each["known"]:
+            if not rope["known"]:
                 self.add("base", "open", self.fill("base", "open", **slots))
                 continue
-            scaled = each["type"] != "default"
+            scaled = rope["type"] != "default"
             slots["scaling"] = self.fill("base", "scaled", **slots) if scaled else ""
-            state = "breaks" if each["first_negative"] else "holds"
-            text = self.fill("base", state, **slots, first=each["first_negative"])
-            if each["smallest_base"]:
-                text += self.fill("base", "least", least=each["smallest_base"])
-                if each["first_negative"] and each["base"] >= each["smallest_base"] and not scaled:
+            state = "breaks" if rope["first_negative"] else "holds"
+            text = self.fill("base", state, **slots, first=rope["first_negative"])
+            if rope["smallest_base"]:
+                text += self.fill("base", "least", least=rope["smallest_base"])
+                if rope["first_negative"] and rope["base"] >= rope["smallest_base"] and not scaled:
                     text += self.fill("base", "gap")
             else:
                 text += self.fill("base", "none", **slots)
             self.add("base", state, text)
-            slots |= {"slow": each["slow"], "zero": each["still"], "period": each["period"] or 0.0}
+            slots |= {"slow": rope["slow"], "zero": rope["still"], "period": rope["period"] or 0.0}
             self.add(
-                "pairs", "note", self.fill("pairs", "still" if each["still"] else "note", **slots)
+                "pairs", "note", self.fill("pairs", "still" if rope["still"] else "note", **slots)
             )
-        if not any(each["layers"] for each in self.facts["rope"]):
+        if not any(rope["layers"] for rope in self.facts["rope"]):
             state = self.facts["position"] or "none"
             text = self.fill("positions", state, context=self.facts["context"] or 0)
             self.add("positions", "note", text)
@@ -186,16 +193,18 @@ class Writer:
         for mixes, window, rotates, chunked, kind in facts["layers"]:
             if mixes == "attention":
                 name = "chunk" if chunked else "window" if window else "all"
-                said = self.part(name, window=window or 0) + self.part(
+                description = self.part(name, window=window or 0) + self.part(
                     "rotates" if rotates else "still"
                 )
                 if kind not in KNOWN_KINDS and kind not in unknown:
                     unknown.append(kind)
             else:
                 both = "both" if mixes.startswith("attention") else "state"
-                said = self.part("conv", window=window) if window else self.part(both)
-            counts[said] = counts.get(said, 0) + 1
-        kinds = self.part("between").join(f"{count} × {said}" for said, count in counts.items())
+                description = self.part("conv", window=window) if window else self.part(both)
+            counts[description] = counts.get(description, 0) + 1
+        kinds = self.part("between").join(
+            (f"{count} × {description}") for description, count in counts.items()
+        )
         state = "unknown" if unknown else "note"
         self.add(
             "layers", "note", self.fill("layers", state, kinds=kinds, names=", ".join(unknown))
@@ -219,9 +228,9 @@ def rows(config: Mapping, tokens: int | None = None, language: str = "en") -> li
     return Writer(configuration.facts(config, tokens), language).rows()
 
 
-def short(found: list[Row], tokens: int, language: str = "en") -> str:
+def short(table: list[Row], tokens: int, language: str = "en") -> str:
     """Return one sentence with the names of what breaks."""
-    names = list(dict.fromkeys(row.name for row in found if row.state == "breaks"))
+    names = list(dict.fromkeys(row.name for row in table if row.state == "breaks"))
     text = WORDS["short"]["breaks" if names else "holds"][language]
     between = "、" if language == "zh" else ", "
     return text.format(n=say(tokens), count=len(names), names=between.join(names))
@@ -239,34 +248,36 @@ def run(
     config, path = configuration.read(name), Path(name).expanduser()
     title = str(config.get("_name_or_path") or config.get("model_type") or path.parent.name)
     facts = configuration.facts(config, tokens)
-    found = Writer(facts).rows()
+    table = Writer(facts).rows()
     stem = store.slug(f"{title} configuration")
     files = [writable(where / f"{stem}.{kind}") for kind in ("html", "json")]
-    summary = short(found, facts["tokens"])
-    for line in (summary, *(f"{MARKS[row.state]}{row.name}: {row.text}" for row in found)):
+    summary = short(table, facts["tokens"])
+    for line in (summary, *(f"{MARKS[row.state]}{row.name}: {row.text}" for row in table)):
         say_line(line)
-    made = {
+    report = {
         "what": "a configuration",
         "name": title,
         "facts": facts,
-        "rows": [row._asdict() for row in found],
+        "rows": [row._asdict() for row in table],
         "unknown": WORDS["unknown"]["en"],
     }
-    write(files[1], json.dumps(made, indent=1, ensure_ascii=False) + "\n", "rows")
-    write(files[0], html(title, found, summary), "rows")
+    write(files[1], json.dumps(report, indent=1, ensure_ascii=False) + "\n", "rows")
+    write(files[0], html(title, table, summary), "rows")
     return files[0], files[1]
 
 
-def html(title: str, found: list[Row], summary: str) -> str:
+def html(title: str, findings: list[Row], summary: str) -> str:
     """Return the page of a configuration."""
     table = [
         (row.name, [MARKS[row.state] + row.text, row.formula, f"chapter {row.chapter}"])
-        for row in found
+        for row in findings
     ]
     body = Markup("<p>{}</p>").format(summary)
-    body += page.HTML.table(["what follows", "formula", "where"], table, (
-"What the configuration says"
-))  # fmt: skip
-    unknown = Markup("").join(Markup("<li>{}</li>").format(each) for each in WORDS["unknown"]["en"])
+    body += page.HTML.table(
+        ["what follows", "formula", "where"], table, "What the configuration says"
+    )
+    unknown = Markup("").join(
+        Markup("<li>{}</li>").format(point) for point in WORDS["unknown"]["en"]
+    )
     body += Markup("<h2>What it cannot say</h2><ul>{}</ul>").format(unknown)
     return page.HTML.document(f"{title}: its configuration", body, page.STYLE).lstrip()

@@ -41,12 +41,14 @@ class Seen(NamedTuple):
 
 
 def known(values: list) -> Tensor:
-    """A list of numbers as a tensor again, what is none of them as NaN."""
+    """Convert a list of numbers to a tensor again; what is none of them becomes NaN."""
     return torch.tensor([math.nan if v is None else v for v in values], dtype=torch.float64)
 
 
 def _of_layers(numbers: Numbers) -> str:
-    """Words for a restriction to the layers that have attention, where others have none."""
+    """Write the words for a restriction to the layers that have attention, where others have
+    none.
+    """
     some, every = numbers.get("attending", (0, 0))
     return (
         f" of the {some} layers with attention ({every - some} have none)" if some < every else ""
@@ -67,19 +69,32 @@ def sinks(numbers: Numbers, name: str) -> Seen:
         next(
             row
             for row in numbers["table"]
-            if (row["text"], row["first token"]) == ("natural", there)
+            if (row["text"], row["first token"]) == ("natural", answer)
         )
-        for there in ("yes", "no")
+        for answer in ("yes", "no")
     )
     giant = numbers["giant"] or {}
     times, others = giant.get("times"), numbers.get("otherwise")
-    return Seen(ax, alt, "note" if times is not None and times > 50 else "fine", {
-        "sinks": first["sink heads"], "score": first["mean sink score"], "bare": bare["sink heads"],
-        "uniform": uniform, "layers": _of_layers(numbers), "opened": numbers.get("opened") or None,
-        "unopened": None if numbers.get("opened", "as before") else "Nothing opens the text",
-        "otherwise": None if others is None else ", ".join(f"{share:.0%} ({way})" for way, share in
-        others.items()), "values": numbers["values"], "heir": giant.get("heir"), "times": times,
-    })  # fmt: skip
+    return Seen(
+        ax,
+        alt,
+        "note" if times is not None and times > 50 else "fine",
+        {
+            "sinks": first["sink heads"],
+            "score": first["mean sink score"],
+            "bare": bare["sink heads"],
+            "uniform": uniform,
+            "layers": _of_layers(numbers),
+            "opened": numbers.get("opened") or None,
+            "unopened": None if numbers.get("opened", "as before") else "Nothing opens the text",
+            "otherwise": None
+            if others is None
+            else ", ".join(f"{share:.0%} ({way})" for way, share in others.items()),
+            "values": numbers["values"],
+            "heir": giant.get("heir"),
+            "times": times,
+        },
+    )
 
 
 def heard(numbers: Numbers, name: str) -> Seen:
@@ -88,13 +103,23 @@ def heard(numbers: Numbers, name: str) -> Seen:
     ax.get_legend().remove()
     rollout, mask = ranks.get("rollout"), ranks.get("mask alone")
     case = "fine, alone" if rollout is None else "note" if rollout <= mask else "fine"
-    return Seen(ax, alt, case, {
-        "count": len(norms), "probes": numbers["probes"], "share": float(norms[0] / norms.sum()),
-        "equal": 1 / len(norms), "why_no_rollout": numbers["why_no_rollout"] if rollout is None else
-        None, "rolled": None if rollout is None else numbers["rollout"][0], "kept":
-        numbers.get("kept", 0.5), "rollout": rollout, "mask": mask, "with_values":
-        ranks.get("norm-based rollout"),
-    })  # fmt: skip
+    return Seen(
+        ax,
+        alt,
+        case,
+        {
+            "count": len(norms),
+            "probes": numbers["probes"],
+            "share": float(norms[0] / norms.sum()),
+            "equal": 1 / len(norms),
+            "why_no_rollout": numbers["why_no_rollout"] if rollout is None else None,
+            "rolled": None if rollout is None else numbers["rollout"][0],
+            "kept": numbers.get("kept", 0.5),
+            "rollout": rollout,
+            "mask": mask,
+            "with_values": ranks.get("norm-based rollout"),
+        },
+    )
 
 
 def hiding(numbers: Numbers, name: str) -> Seen:
@@ -105,12 +130,22 @@ def hiding(numbers: Numbers, name: str) -> Seen:
         measures2.hidden_from(table, *which)["loss"] - whole
         for which in ((1, 25), (1, 1), (control, 25))
     ]
-    late, early, beside = (float(each.mean()) for each in added)
+    late, early, beside = (float(added_loss.mean()) for added_loss in added)
     texts = f"{len(added[0])} {'text' if len(added[0]) == 1 else 'texts'}"
-    return Seen(ax, alt, "note" if late > 0.5 and late > 5 * added[2].max() else "fine", {
-        "late": late, "early": early, "beside": beside, "control": control, "texts": texts,
-        "length": measures2.LENGTH, "after": measures2.AFTER,
-    })  # fmt: skip
+    return Seen(
+        ax,
+        alt,
+        "note" if late > 0.5 and late > 5 * added[2].max() else "fine",
+        {
+            "late": late,
+            "early": early,
+            "beside": beside,
+            "control": control,
+            "texts": texts,
+            "length": measures2.LENGTH,
+            "after": measures2.AFTER,
+        },
+    )
 
 
 def precision(numbers: Numbers, name: str) -> Seen:
@@ -118,14 +153,14 @@ def precision(numbers: Numbers, name: str) -> Seen:
     shown = next(kind for kind, part in types.items() if "floor" in part)
     ax, alt = figures3.falling(name, signal, known(types[shown]["floor"]), shown)
     count, start = len(signal), min(400, (len(signal) + 1) * 4 // 5)
-    told, right, wrong = [], {}, []
+    sentences, right, wrong = [], {}, []
     for kind, part in types.items():
         if "why" in part:
-            told.append(f"{kind}: {part['why']}")
+            sentences.append(f"{kind}: {part['why']}")
             continue
         right[kind], first = part["late"]["right one of all"], part["first_wrong"]
         wrong.append(first or math.inf)
-        told.append(
+        sentences.append(
             f"in {kind} a state is nearest to its own prompt's, among all {count + 1}, in "
             f"{right[kind]:.0%} of the cases from "
             f"n = {start} on, "
@@ -133,13 +168,26 @@ def precision(numbers: Numbers, name: str) -> Seen:
         )
     blurred = [kind for kind, share in right.items() if share < 0.99]
     out = [kind for kind, part in types.items() if "why" in part]
-    return Seen(ax, alt, "trouble, range" if out else "trouble" if blurred else "fine", {
-        "most": float(signal.max()), "late": float(signal[start - 1 :].median()), "types":
-        "; ".join(told), "bf16": None, "fp16": None, **right, "first":
-        types["bf16"].get("first_wrong"), "out": " and ".join(out), "blurred":
-        " and ".join(blurred), "worst": min(wrong), "taken": 1 - min(right[kind] for kind in
-        blurred) if blurred else None, "start": start, "count": count,
-    })  # fmt: skip
+    return Seen(
+        ax,
+        alt,
+        "trouble, range" if out else "trouble" if blurred else "fine",
+        {
+            "most": float(signal.max()),
+            "late": float(signal[start - 1 :].median()),
+            "types": "; ".join(sentences),
+            "bf16": None,
+            "fp16": None,
+            **right,
+            "first": types["bf16"].get("first_wrong"),
+            "out": " and ".join(out),
+            "blurred": " and ".join(blurred),
+            "worst": min(wrong),
+            "taken": 1 - min(right[kind] for kind in blurred) if blurred else None,
+            "start": start,
+            "count": count,
+        },
+    )
 
 
 def commas(numbers: Numbers, name: str) -> Seen:
@@ -160,9 +208,17 @@ def commas(numbers: Numbers, name: str) -> Seen:
         + ", ".join(f"{text} {share:.0%}" for text, share in left.items())
     )
     cured = ", cured" * (left["commas"] > 0.5)
-    return Seen(ax, alt, f"note{cured}" if left["ones"] < 0.5 else "fine", {
-        "end": grid[-1], "lost": 1 - left["ones"], "commas_lose": 1 - left["commas"], **left,
-    })  # fmt: skip
+    return Seen(
+        ax,
+        alt,
+        f"note{cured}" if left["ones"] < 0.5 else "fine",
+        {
+            "end": grid[-1],
+            "lost": 1 - left["ones"],
+            "commas_lose": 1 - left["commas"],
+            **left,
+        },
+    )
 
 
 def copying(numbers: Numbers, name: str) -> Seen:
@@ -183,16 +239,16 @@ def copying(numbers: Numbers, name: str) -> Seen:
         f"the {place} digit from {n} digits on" for place, n in lost.items() if able[place] and n
     ]
     fails += [f"the {place} digit at {digits[0]} already" for place in able if not able[place]]
-    held = {
+    right_at = {
         place: [str(n) for n, yes in zip(digits, right[place], strict=True) if yes]
         for place in right
     }
     places = "; ".join(
         (
             f"the {place} digit: right both with a 0 and with a 1 at "
-            f"{', '.join(there) or 'none of these lengths'}"
+            f"{', '.join(lengths) or 'none of these lengths'}"
         )
-        for place, there in held.items()
+        for place, lengths in right_at.items()
     )
     effects = {key: float((zero - one)[-1]) for key, (zero, one) in margins.items()}
     shortest, longest = numbers.get("trained_on", (None, None))
@@ -218,7 +274,7 @@ def copying(numbers: Numbers, name: str) -> Seen:
 
 
 def _longest(lengths: Sequence[int], right: Iterable[bool]) -> int:
-    """The length up to which all are right, 0 where the first is wrong."""
+    """Return the length up to which all are right, 0 where the first is wrong."""
     longest = 0
     for n, yes in zip(lengths, right, strict=True):
         if not yes:
@@ -248,25 +304,40 @@ def counting(numbers: Numbers, name: str) -> Seen:
         f"{int((rows.error == 0).sum())} of {len(rows)} right, "
         f"{int(rows.answer.isna().sum())} no number"
     )
-    short, given = table[table.length <= 10], int(table.answer.notna().sum())
+    short, numbers_given = table[table.length <= 10], int(table.answer.notna().sum())
     right, few = int((short.error == 0).sum()), len(short)
-    return Seen(ax, alt, "trouble" if right < few / 2 else "fine", {
-        "questions": len(table), "shortest": table.length.min(), "longest": table.length.max(),
-        "given": given, "right": int((table.error == 0).sum()), "few_right": right, "few": few,
-        "few_share": right / few if few else None, "nearer": int((table.error < (table["count"] -
-        asked.GUESS).abs()).sum()), "guess": asked.GUESS, "picture": asked.LINES[best], "template":
-        "" if numbers["template"] else " (no chat template)", "right_to": max((int(n) for n, rows in
-        table.groupby("length") if (rows.error == 0).any()), default=0), "numbers": given /
-        len(table),
-    })  # fmt: skip
+    return Seen(
+        ax,
+        alt,
+        "trouble" if right < few / 2 else "fine",
+        {
+            "questions": len(table),
+            "shortest": table.length.min(),
+            "longest": table.length.max(),
+            "given": numbers_given,
+            "right": int((table.error == 0).sum()),
+            "few_right": right,
+            "few": few,
+            "few_share": right / few if few else None,
+            "nearer": int((table.error < (table["count"] - asked.GUESS).abs()).sum()),
+            "guess": asked.GUESS,
+            "picture": asked.LINES[best],
+            "template": "" if numbers["template"] else " (no chat template)",
+            "right_to": max(
+                (int(n) for n, rows in table.groupby("length") if (rows.error == 0).any()),
+                default=0,
+            ),
+            "numbers": numbers_given / len(table),
+        },
+    )
 
 
 def _trained_to_count(numbers: Numbers) -> Seen:
-    """What a decoder that was trained to count makes of strings of other lengths."""
+    """Show what a decoder that was trained to count makes of strings of other lengths."""
     table, (low, high) = pd.DataFrame(numbers["rows"]), numbers["trained_on"]
     right = (table["answer"] == table["count"]).groupby(table["length"]).mean()
     inside, beyond = (
-        float(right[there].mean()) for there in (right.index <= high, right.index > high)
+        float(right[rows].mean()) for rows in (right.index <= high, right.index > high)
     )
     title = f"Right at {low} to {high} letters: {inside:.0%}, beyond: {beyond:.0%}"
     ax = style.axes(title, "letters", "share of right counts", log="x", height=4.2)
@@ -277,34 +348,55 @@ def _trained_to_count(numbers: Numbers) -> Seen:
     ax.legend()
     listed = ", ".join(f"{share:.0%} at {n}" for n, share in right.items())
     alt = f"Share of right counts by the number of letters: {listed}. Trained on {low} to {high}."
-    return Seen(ax, alt, "trouble" if inside < 0.9 else "note" if beyond < 0.9 else "fine", {
-        "low": low, "high": high, "strings": trained.STRINGS, "most": numbers["most"], "listed":
-        listed, "inside": inside, "beyond": beyond, "right_to": float(right.index[right == 1].max())
-        if (right == 1).any() else 0.0,
-    })  # fmt: skip
+    return Seen(
+        ax,
+        alt,
+        "trouble" if inside < 0.9 else "note" if beyond < 0.9 else "fine",
+        {
+            "low": low,
+            "high": high,
+            "strings": trained.STRINGS,
+            "most": numbers["most"],
+            "listed": listed,
+            "inside": inside,
+            "beyond": beyond,
+            "right_to": float(right.index[right == 1].max()) if (right == 1).any() else 0.0,
+        },
+    )
 
 
 def heads(numbers: Numbers, name: str) -> Seen:
-    found, drawn = (
+    seen_heads, drawn = (
         measures5.Heads(slashes=torch.tensor(numbers["slashes"][k]))
         for k in ("prose", "random tokens")
     )
-    ax, alt = figures5.special_heads(found)
+    ax, alt = figures5.special_heads(seen_heads)
     ax.axhline(attention.HEAD_SCORE_THRESHOLD, color=figures5.GREY, lw=1, ls="--")
-    own, before = (
-        int((found.slashes[..., k] > attention.HEAD_SCORE_THRESHOLD).sum()) for k in (0, 1)
+    to_itself, before = (
+        int((seen_heads.slashes[..., k] > attention.HEAD_SCORE_THRESHOLD).sum()) for k in (0, 1)
     )
-    best, where = found.slashes.max(-1)
+    best, where = seen_heads.slashes.max(-1)
     chosen = best > attention.HEAD_SCORE_THRESHOLD
     total, stay = (
         int(chosen.sum()),
         int((chosen & (measures5.slashes_at(where, drawn) > attention.HEAD_SCORE_THRESHOLD)).sum()),
     )
-    return Seen(ax, alt, "fine" if total else "note", {
-        "tokens": numbers["tokens"], "own": own, "before": before, "heads": chosen.numel(),
-        "layers": _of_layers(numbers), "total": total, "stay": stay, "kept": stay / total if total
-        else None, "furthest": found.slashes.shape[-1] - 1,
-    })  # fmt: skip
+    return Seen(
+        ax,
+        alt,
+        "fine" if total else "note",
+        {
+            "tokens": numbers["tokens"],
+            "own": to_itself,
+            "before": before,
+            "heads": chosen.numel(),
+            "layers": _of_layers(numbers),
+            "total": total,
+            "stay": stay,
+            "kept": stay / total if total else None,
+            "furthest": seen_heads.slashes.shape[-1] - 1,
+        },
+    )
 
 
 def frequencies(numbers: Numbers, name: str) -> Seen:
@@ -312,15 +404,24 @@ def frequencies(numbers: Numbers, name: str) -> Seen:
     ax, alt = figures5.usage("queries", measures5.Heads(queries[:, None], keys[:, None]))
     asking, asked_for = _quarters(queries), _quarters(keys)
     rank = numbers["rank"] or {}
-    return Seen(ax, alt, "note" if max(abs(x - 1) for x in asking) < 0.05 else "fine", {
-        "fastest": asking[0], "slowest": asking[3], "fastest_keys": asked_for[0], "slowest_keys":
-        asked_for[3], "turn": 2 * math.pi / numbers["slowest"] if numbers["slowest"] else math.inf,
-        "slash": rank.get("slash heads"), "other": rank.get("other heads"),
-    })  # fmt: skip
+    return Seen(
+        ax,
+        alt,
+        "note" if max(abs(x - 1) for x in asking) < 0.05 else "fine",
+        {
+            "fastest": asking[0],
+            "slowest": asking[3],
+            "fastest_keys": asked_for[0],
+            "slowest_keys": asked_for[3],
+            "turn": 2 * math.pi / numbers["slowest"] if numbers["slowest"] else math.inf,
+            "slash": rank.get("slash heads"),
+            "other": rank.get("other heads"),
+        },
+    )
 
 
 def _quarters(norms: Tensor) -> list[float]:
-    """Mean norm in each quarter of the pairs, where the mean of a layer is 1."""
+    """Average the norm in each quarter of the pairs, where the mean of a layer is 1."""
     share = norms / norms.mean(-1, keepdim=True)
     return [
         float(share[:, measures5.band(k, share.shape[1])].mean()) for k in range(measures5.BANDS)
@@ -333,45 +434,84 @@ def silenced(numbers: Numbers, name: str) -> Seen:
     added = {what: value for what, value in every.items() if not what.startswith("random")}
     drawn = sorted(value for what, value in every.items() if what.startswith("random"))
     worst = max(added, key=added.get)
-    places = {place: each["fastest"] for place, each in (numbers["where"] or {}).items()}
-    return Seen(ax, alt, "note" if added[worst] < 0.05 else "fine", {
-        "tokens": numbers["tokens"], "plain": numbers["plain"], **added, "most": drawn[-1], "added":
-        ", ".join(f"{number(value)} ({what})" for what, value in added.items()), "often": "once" if
-        len(drawn) == 1 else f"{len(drawn)} times", "worst": worst, "cost": added[worst], "control":
-        number(drawn[0]) if len(drawn) == 1 else f"{number(drawn[0])} to {number(drawn[-1])}",
-        "inside": places.get("inside"), "outside": places.get("outside"), "as_many":
-        places.get("control"), "heads": numbers["heads"]["inside"],
-    })  # fmt: skip
+    places = {
+        place: numbers_of_place["fastest"]
+        for place, numbers_of_place in (numbers["where"] or {}).items()
+    }
+    return Seen(
+        ax,
+        alt,
+        "note" if added[worst] < 0.05 else "fine",
+        {
+            "tokens": numbers["tokens"],
+            "plain": numbers["plain"],
+            **added,
+            "most": drawn[-1],
+            "added": ", ".join(f"{number(value)} ({what})" for what, value in added.items()),
+            "often": "once" if len(drawn) == 1 else f"{len(drawn)} times",
+            "worst": worst,
+            "cost": added[worst],
+            "control": number(drawn[0])
+            if len(drawn) == 1
+            else f"{number(drawn[0])} to {number(drawn[-1])}",
+            "inside": places.get("inside"),
+            "outside": places.get("outside"),
+            "as_many": places.get("control"),
+            "heads": numbers["heads"]["inside"],
+        },
+    )
 
 
 def base(numbers: Numbers, name: str) -> Seen:
     kinds = numbers["kinds"]
     ax, alt = figures5.context_sums(kinds)
     sums = [
-        f"{kind + ': ' if len(kinds) > 1 else ''}the sum of cos(Δθ) over {each['pairs']} pairs " +
-        ((
-f"is first negative at distance {each['first_negative']:,}, and at "
-f"{_share(each['negative'])} of the distances"
-)
-        if each["first_negative"] else "is nowhere negative") + f" below {each['limit']:,} tokens"
-        for kind, each in kinds.items()
-    ]  # fmt: skip
+        (
+            f"{kind + ': ' if len(kinds) > 1 else ''}the sum of cos(Δθ) over "
+            f"{sums_of_kind['pairs']} pairs "
+        )
+        + (
+            (
+                f"is first negative at distance {sums_of_kind['first_negative']:,}, and at "
+                f"{_share(sums_of_kind['negative'])} of the distances"
+            )
+            if sums_of_kind["first_negative"]
+            else "is nowhere negative"
+        )
+        + f" below {sums_of_kind['limit']:,} tokens"
+        for kind, sums_of_kind in kinds.items()
+    ]
     first = next(
-        (each["first_negative"] for each in kinds.values() if each["first_negative"]), None
+        (
+            sums_of_kind["first_negative"]
+            for sums_of_kind in kinds.values()
+            if sums_of_kind["first_negative"]
+        ),
+        None,
     )
     turned, layers = numbers.get("turned", (0, 0))
     case = ("note" if first else "fine") + ", window" * bool(numbers.get("window"))
-    return Seen(ax, alt, case, {
-        "sums": _upper("; ".join(sums)), "turned": turned if turned < layers else None, "layers":
-        layers, "context": numbers["context"], "tokens": numbers["context"], "window":
-        numbers.get("window"), "base": numbers["base"], "first": first, "bound": numbers["bound"] if
-        numbers["base"] and not numbers.get("window") else None, "negative": max(each["negative"]
-        for each in kinds.values()),
-    })  # fmt: skip
+    return Seen(
+        ax,
+        alt,
+        case,
+        {
+            "sums": _upper("; ".join(sums)),
+            "turned": turned if turned < layers else None,
+            "layers": layers,
+            "context": numbers["context"],
+            "tokens": numbers["context"],
+            "window": numbers.get("window"),
+            "base": numbers["base"],
+            "first": first,
+            "bound": numbers["bound"] if numbers["base"] and not numbers.get("window") else None,
+            "negative": max(sums_of_kind["negative"] for sums_of_kind in kinds.values()),
+        },
+    )
 
 
 def _share(share: float) -> str:
-    """A share in words: small ones with two digits.
+    """Write a share in words: small ones with two digits.
 
     >>> _share(0.614), _share(0.00123)
     ('61%', '0.12%')
@@ -395,7 +535,17 @@ def outliers(numbers: Numbers, name: str) -> Seen:
     whole, losses = numbers["plain"], numbers["losses"]
     eight, spared, four = (losses[bits] - whole for bits in ("8", "8, first token exact", "4"))
     case = "fine" if eight <= 0.1 else "trouble, first" if spared < eight / 2 else "trouble"
-    return Seen(ax, alt, case, {
-        "tokens": numbers["tokens"], "largest": float(states.max()), "without":
-        float(without.max()), "plain": whole, "eight": eight, "spared": spared, "four": four,
-    })  # fmt: skip
+    return Seen(
+        ax,
+        alt,
+        case,
+        {
+            "tokens": numbers["tokens"],
+            "largest": float(states.max()),
+            "without": float(without.max()),
+            "plain": whole,
+            "eight": eight,
+            "spared": spared,
+            "four": four,
+        },
+    )

@@ -17,8 +17,8 @@ MOST = 1_024  # CPU threads
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command line takes."""
-    found = argparse.ArgumentParser(
+    """Build the parser of the command line."""
+    line = argparse.ArgumentParser(
         prog="python -m course.report", description="The course's measures on any decoder."
     )
     which = (
@@ -26,38 +26,38 @@ def parser() -> argparse.ArgumentParser:
         "(copying, counting, …, or a .safetensors file), my-decoder.safetensors, or a config.json "
         "alone"
     )
-    found.add_argument("models", nargs="+", metavar="MODEL", help=which)
+    line.add_argument("models", nargs="+", metavar="MODEL", help=which)
     where = (
         "the folder for pages and JSON; a report that was stopped goes on, one that is there grows"
     )
-    found.add_argument("--out", type=Path, required=True, metavar="DIR", help=where)
-    found.add_argument(
+    line.add_argument("--out", type=Path, required=True, metavar="DIR", help=where)
+    line.add_argument(
         "--compare", action="store_true", help="one more page with all models side by side"
     )
     place = (
         "cuda, cpu, mps, or auto: the layers shared out over all devices; "
         "the best there is if left out"
     )
-    found.add_argument("--device", help=place)
-    found.add_argument(
+    line.add_argument("--device", help=place)
+    line.add_argument(
         "--dtype",
         default="fp32",
         choices=["fp32", "fp16", "bf16", "fp64"],
         help="number type of the weights",
     )
     lengths = "shorter lengths, fewer texts and claims than the labs'"
-    found.add_argument("--plan", choices=[each.name for each in PLANS], help=lengths)
+    line.add_argument("--plan", choices=[plan.name for plan in PLANS], help=lengths)
     some = f"some of: {', '.join(SECTIONS)}"
-    found.add_argument("--only", nargs="+", choices=list(SECTIONS), metavar="SECTION", help=some)
+    line.add_argument("--only", nargs="+", choices=list(SECTIONS), metavar="SECTION", help=some)
     length = "the length of the text, for a config.json alone; its context if left out"
-    found.add_argument("--tokens", type=int, metavar="N", help=length)
+    line.add_argument("--tokens", type=int, metavar="N", help=length)
     threads = "CPU threads; as many as there are cores if left out"
-    found.add_argument("--threads", type=int, default=os.cpu_count() or 1, help=threads)
-    return found
+    line.add_argument("--threads", type=int, default=os.cpu_count() or 1, help=threads)
+    return line
 
 
-def _say(said: str) -> None:
-    print(said, file=sys.stderr, flush=True)
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -65,43 +65,48 @@ def main(arguments: Sequence[str] | None = None) -> None:
     status 2.
     """
     line = parser()
-    given = line.parse_args(arguments)
+    options = line.parse_args(arguments)
     try:
-        made = _run(given)
-        if given.compare:
-            target = given.out / f"{store.COMPARED}.html"
-            files.write(target, page.html([store.read(each) for each in made]), "sections")
-            _say(f"{target}: {len(made)} models")
+        reports = _run(options)
+        if options.compare:
+            target = options.out / f"{store.COMPARED}.html"
+            files.write(target, page.html([store.read(path) for path in reports]), "sections")
+            _say(f"{target}: {len(reports)} models")
     except (ValueError, OSError) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         if isinstance(error, OSError) and error.filename:
-            said = f"{said} ({error.filename})"
-        line.exit(2, f"{line.prog}: {said.splitlines()[0]}\n")
+            message = f"{message} ({error.filename})"
+        line.exit(2, f"{line.prog}: {message.splitlines()[0]}\n")
     except KeyboardInterrupt:
         line.exit(130, f"{line.prog}: stopped; the same command goes on where it was\n")
 
 
-def _run(given: argparse.Namespace) -> list[Path]:
-    """The JSON of each model's report; of several, those that are there already are not made
-    again.
+def _run(arguments: argparse.Namespace) -> list[Path]:
+    """Measure each model and return the JSON of its report; of several models, those that are there
+    already are not made again.
     """
-    if len(given.models) > page.MOST and given.compare:
-        raise ValueError(f"--compare takes at most {page.MOST} models, not {len(given.models)}")
-    require.integer("--threads", given.threads, 1, MOST)
-    names = list(dict.fromkeys(given.models))
+    if len(arguments.models) > page.MOST and arguments.compare:
+        raise ValueError(f"--compare takes at most {page.MOST} models, not {len(arguments.models)}")
+    require.integer("--threads", arguments.threads, 1, MOST)
+    names = list(dict.fromkeys(arguments.models))
     own.alone(
-        names, given.compare or given.device or given.dtype != "fp32" or given.plan or given.only
+        names,
+        arguments.compare
+        or arguments.device
+        or arguments.dtype != "fp32"
+        or arguments.plan
+        or arguments.only,
     )
     options = {
-        "device": given.device,
-        "dtype": given.dtype,
-        "plan": given.plan,
-        "sections": given.only,
-        "tokens": given.tokens,
+        "device": arguments.device,
+        "dtype": arguments.dtype,
+        "plan": arguments.plan,
+        "sections": arguments.only,
+        "tokens": arguments.tokens,
     }
-    with threads(given.threads):
-        made = [
-            runner.run(name, given.out, **options, again=len(names) == 1, say=_say).numbers
+    with threads(arguments.threads):
+        reports = [
+            runner.run(name, arguments.out, **options, again=len(names) == 1, say=_say).numbers
             for name in names
         ]
-    return list(dict.fromkeys(made))
+    return list(dict.fromkeys(reports))

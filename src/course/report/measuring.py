@@ -34,8 +34,8 @@ def sinks(subject: Subject, plan: Plan) -> Numbers:
     model = subject.model
     texts = {"natural": True, "random": True, "repeated": False}
     scores = {
-        k: probe.head_scores(model, measures2.sequence(model, k, 64, own)).sink
-        for k, own in texts.items()
+        k: probe.head_scores(model, measures2.sequence(model, k, 64, opened)).sink
+        for k, opened in texts.items()
     }
     values, why = _or_why(
         lambda: measures2.value_ratios(model, measures2.texts(model, measures2.TOKENS)["harbour"])
@@ -56,7 +56,9 @@ def sinks(subject: Subject, plan: Plan) -> Numbers:
 
 
 def _or_why(call: Callable[[], Any]) -> tuple[Any, str | None]:
-    """What a call gives, or the sentence that says why it does not apply to this model."""
+    """Call it, and return the result, or the sentence that says why it does not apply to this
+    model.
+    """
     try:
         return call(), None
     except ValueError as error:
@@ -64,13 +66,15 @@ def _or_why(call: Callable[[], Any]) -> tuple[Any, str | None]:
 
 
 def _attending(model: LanguageModel) -> list[int]:
-    """How many layers have attention, and how many there are."""
+    """Count the layers that have attention, and all layers."""
     layers = probe.layers(model)
-    return [sum(each.mixes.startswith("attention") for each in layers), len(layers)]
+    return [sum(layer.mixes.startswith("attention") for layer in layers), len(layers)]
 
 
 def _sinks_by_opening(model: LanguageModel) -> Numbers:
-    """What opens a text, and the share of heads with a sink where another token does, or none."""
+    """Say what opens a text, and measure the share of heads with a sink where another token does,
+    or none.
+    """
     front, text = probe.opening(model).tokens, probe.encode(model, measures2.TEXT)
     others = {}
     for way, ids in probe.opening(model).ways.items():
@@ -89,11 +93,11 @@ def heard(subject: Subject, plan: Plan) -> Numbers:
     model, probes = subject.model, min(plan.probes, subject.config.hidden_size)
     tokens = measures2.texts(model, measures2.TOKENS)["harbour"]
     norms, errors = probe.sensitivity(model, tokens, probes)
-    kept, _ = measures2.share_kept(
+    residual, _ = measures2.share_kept(
         norms.clamp(min=1e-12), len(probe.layers(model))
     )  # fits uniform attention
-    found, why = _or_why(lambda: measures2.influences(model, tokens, kept))
-    stand_ins = found or {}
+    influences, why = _or_why(lambda: measures2.influences(model, tokens, residual))
+    stand_ins = influences or {}
     return {
         "norms": norms,
         "errors": errors,
@@ -103,7 +107,7 @@ def heard(subject: Subject, plan: Plan) -> Numbers:
             name: significance.rank_correlation(row, norms)[0] for name, row in stand_ins.items()
         },
         "rollout": stand_ins.get("rollout"),
-        "kept": kept,
+        "kept": residual,
         "why_no_rollout": why,
     }
 
@@ -117,10 +121,10 @@ def hiding(subject: Subject, plan: Plan) -> Numbers:
     if source or names == measures2.NAMES:  # the claims ask for all of it, too
         return {"rows": measures2.hiding_table(subject.model).to_dict("records"), "from": source}
     rows = [
-        each | measures2.hiding_in(**each, model=subject.model)
-        for each in measures2.HIDDEN
-        if each["text"] in names
-        and (each["token"], each["since"])
+        cell | measures2.hiding_in(**cell, model=subject.model)
+        for cell in measures2.HIDDEN
+        if cell["text"] in names
+        and (cell["token"], cell["since"])
         in [(0, 1), (1, 1), (1, 9), (1, 25), (measures2.CONTROL, 25)]
     ]
     return {"rows": rows, "from": source}
@@ -132,25 +136,25 @@ def precision(subject: Subject, plan: Plan) -> Numbers:
     with subject.copy("fp32") as exact:
         ids = measures3.ones(exact, n)
         states = probe.last_representations(exact, ids).float().cpu()
-    found: Numbers = {"tokens": n, "types": {}}
+    numbers_of_types: Numbers = {"tokens": n, "types": {}}
     for kind in ("bf16", "fp16"):
         with subject.copy(kind) as coarse:
             rounded = probe.last_representations(coarse, ids).float().cpu()
         if not bool(rounded.isfinite().all()):
-            found["types"][kind] = {"why": "the states leave the range of the type"}
+            numbers_of_types["types"][kind] = {"why": "the states leave the range of the type"}
             continue
         part = measures3.resolution(states, rounded)
         wrong = (~part.nearest[1:]).nonzero().flatten()
-        found["types"][kind] = {
+        numbers_of_types["types"][kind] = {
             "floor": part.floor[1:],
             "nearest": part.nearest[1:].double().mean(),
             "first_wrong": int(wrong[0]) + 1 if len(wrong) else None,
             "late": measures3.resolution_from(part, min(400, len(part.signal) * 4 // 5)),
         }
-        found["signal"] = part.signal[1:]
-    if "signal" not in found:
+        numbers_of_types["signal"] = part.signal[1:]
+    if "signal" not in numbers_of_types:
         raise ValueError("the states leave the range of both dtypes")
-    return found
+    return numbers_of_types
 
 
 def commas(subject: Subject, plan: Plan) -> Numbers:
@@ -246,15 +250,15 @@ def frequencies(subject: Subject, plan: Plan) -> Numbers:
     # which heads look at a place is read off the model itself: a window or a soft cap is not in the
     # queries and keys
     slashes = probe.head_scores(model, ids, offsets=EVERY_PLACE).slash
-    found = measures5.heads(model, ids)._replace(slashes=slashes)
+    heads = measures5.heads(model, ids)._replace(slashes=slashes)
     ranks = (
-        measures5.rank_table(found)
+        measures5.rank_table(heads)
         if bool((slashes > attention.HEAD_SCORE_THRESHOLD).any())
         else None
     )
     return {
-        "queries": found.queries.mean(1),
-        "keys": found.keys.mean(1),
+        "queries": heads.queries.mean(1),
+        "keys": heads.keys.mean(1),
         "fastest": theta[0],
         "slowest": theta[-1],
         "rank": None
@@ -264,18 +268,18 @@ def frequencies(subject: Subject, plan: Plan) -> Numbers:
 
 
 def _rotating(subject: Subject) -> Tensor:
-    """The model's rotary frequencies, where one set turns whole heads in all layers.
+    """Return the model's rotary frequencies, where one set turns whole heads in all layers.
 
     Raises:
         ValueError: there are none, several, or they turn a part of each head.
     """
     theta, kinds = probe.rotary_frequencies(subject.model), probe.layers(subject.model)
-    if any(each.latent for each in kinds):
+    if any(layer.latent for layer in kinds):
         raise ValueError(
             "its queries and keys come of a latent state, and this measure takes those of "
             "single heads"
         )
-    if any(each.mixes != "attention" for each in kinds):
+    if any(layer.mixes != "attention" for layer in kinds):
         raise ValueError(
             f"{probe.mixed_otherwise(subject.model)}, and this measure takes attention"
         )
@@ -285,9 +289,9 @@ def _rotating(subject: Subject) -> Tensor:
     if share < 1:
         width = round(turned / share)
         raise ValueError(
-f"rotary positions rotate {turned} of {width} dimensions of a head, but this measure "
-"needs all of them"
-)  # fmt: skip
+            f"rotary positions rotate {turned} of {width} dimensions of a head, but this measure "
+            "needs all of them"
+        )
     return theta
 
 
@@ -296,7 +300,7 @@ def silenced(subject: Subject, plan: Plan) -> Numbers:
     model = subject.model
     _rotating(subject)
     ids, bands = prose(model, plan.prose), list(measures5.BAND_NAMES)
-    found = {
+    numbers = {
         "plain": probe.loss(model, ids),
         "losses": measures5.ablations(model, ids, plan.controls),
         "tokens": plan.prose,
@@ -309,25 +313,25 @@ def silenced(subject: Subject, plan: Plan) -> Numbers:
     else:
         # loss added by each quarter in heads that look at a place, in the others, and in as many
         # of these
-        seen = measures5.Heads(slashes=probe.head_scores(model, ids, offsets=EVERY_PLACE).slash)
-        if not bool(measures5.silenced_heads(seen, 0.15, "inside").any()):
-            return found | {"where": None, "heads": {"inside": 0}, "from": None}
+        heads_ = measures5.Heads(slashes=probe.head_scores(model, ids, offsets=EVERY_PLACE).slash)
+        if not bool(measures5.silenced_heads(heads_, 0.15, "inside").any()):
+            return numbers | {"where": None, "heads": {"inside": 0}, "from": None}
         cells = [
             (where, start) for where in measures5.PLACES for start in measures5.TEXTS[: plan.texts]
         ]
         rows = [
-            {"where": where, **measures5.silenced_in(model, seen, start, 0.15, where, controls=0)}
+            {"where": where, **measures5.silenced_in(model, heads_, start, 0.15, where, controls=0)}
             for where, start in cells
         ]
         rows, source = pd.DataFrame(rows), None
     places = rows.groupby("where")
     where, heads = places[bands].mean().T.to_dict(), places.heads.first().to_dict()
-    return found | {"where": where, "heads": heads, "from": source}
+    return numbers | {"where": where, "heads": heads, "from": source}
 
 
 def base(subject: Subject, plan: Plan) -> Numbers:
     layers = probe.layers(subject.model)
-    turned = sum(each.theta is not None for each in layers)
+    turned = sum(layer.theta is not None for layer in layers)
     if not turned:
         raise ValueError("the model has no rotary positions")
     kinds = {}
@@ -337,7 +341,7 @@ def base(subject: Subject, plan: Plan) -> Numbers:
         kinds[kind] = measures5.sums_over_context(theta, limit) | more
     settings = getattr(subject.config, "rope_parameters", None) or {}
     published = data.table("reported/rope_base_bound").set_index("context").published
-    limits = [each["limit"] for each in kinds.values()]
+    limits = [layer["limit"] for layer in kinds.values()]
     return {
         "kinds": kinds,
         "base": settings.get("rope_theta") or getattr(subject.config, "rope_theta", None),
@@ -350,12 +354,14 @@ def base(subject: Subject, plan: Plan) -> Numbers:
 
 
 def _furthest(layers: Sequence[Any], theta: Tensor) -> int:
-    """The widest window of the layers that turn by these frequencies: no two tokens further apart
-    meet there.
+    """Return the widest window of the layers that turn by these frequencies: no two tokens further
+    apart meet there.
     """
-    own = [each for each in layers if each.theta is not None and torch.equal(each.theta, theta)]
-    windows = [each.window for each in own]
-    return 1 << 20 if not own or None in windows else max(windows)
+    turning = [
+        layer for layer in layers if layer.theta is not None and torch.equal(layer.theta, theta)
+    ]
+    windows = [layer.window for layer in turning]
+    return 1 << 20 if not turning or None in windows else max(windows)
 
 
 def outliers(subject: Subject, plan: Plan) -> Numbers:

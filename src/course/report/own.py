@@ -27,7 +27,9 @@ WHAT = "a decoder of one's own"
 
 
 def takes(name: str) -> bool:
-    """Whether a name is a file of weights without the card that a checkpoint of the course has."""
+    """Return whether a name is a file of weights without the card that a checkpoint of the course
+    has.
+    """
     path = Path(name).expanduser()
     card = path.with_suffix(".json")
     return (
@@ -38,7 +40,7 @@ def takes(name: str) -> bool:
 
 
 def alone(names: Sequence[str], options: object) -> None:
-    """Nothing, where no name is a decoder of one's own, or no option is set.
+    """Refuse options where a name is a decoder of one's own.
 
     Raises:
         ValueError: one is, and its report has no choice of them.
@@ -61,7 +63,7 @@ def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]
     """
     path, start = Path(name).expanduser(), time.perf_counter()
     model, digest = parts.read(path), hashlib.sha256(path.read_bytes()).hexdigest()
-    kept, ours = parts.notes(path.parent / parts.NOTES), parts.notes()
+    notes, ours = parts.notes(path.parent / parts.NOTES), parts.notes()
     for tag in ("", f"-{digest[:6]}"):
         files = [
             writable(where / f"{store.slug(path.stem)}{tag}.{kind}") for kind in ("html", "json")
@@ -72,40 +74,41 @@ def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]
         raise ValueError(f"{files[1].name} is another report: choose another --out")
     race = comparison.table().query("entry == 'NoPE'").groupby("task").score_128.mean()
     ours["7"] = {f"{task} at 128": float(race[task]) for task in ("retrieval", "last")}
-    row = {key: value for key, value in kept.get("7", {}).items() if key in ours["7"]}
-    found = measured(model) | ({"7": row} if row else {})
-    made = {
+    row = {key: value for key, value in notes.get("7", {}).items() if key in ours["7"]}
+    numbers = measured(model) | ({"7": row} if row else {})
+    report = {
         "what": WHAT,
         "file": path.name,
         "sha256": digest,
-        "parameters": sum(each.numel() for each in model.parameters()),
+        "parameters": sum(weight.numel() for weight in model.parameters()),
         "layers": len(model.blocks),
         "made": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "seconds": round(time.perf_counter() - start, 1),
         "versions": versions(),
         "measured": {
-            chapter: {key: round(value, 3) for key, value in each.items()}
-            for chapter, each in found.items()
+            chapter: {key: round(value, 3) for key, value in values.items()}
+            for chapter, values in numbers.items()
         },
         "course": {
-            chapter: {key: ours[chapter][key] for key in each} for chapter, each in found.items()
+            chapter: {key: ours[chapter][key] for key in values}
+            for chapter, values in numbers.items()
         },
         "sentences": {
-            chapter: each["sentence"]
-            for chapter, each in sorted(kept.items())
-            if "sentence" in each
+            chapter: note["sentence"]
+            for chapter, note in sorted(notes.items())
+            if "sentence" in note
         },
     }
-    write(files[1], json.dumps(made, indent=1, ensure_ascii=False) + "\n", "sections")
-    write(files[0], html(made), "sections")
-    say(f"{files[0]}: {len(found)} of 8 measurements, {made['seconds']:.0f} s")
+    write(files[1], json.dumps(report, indent=1, ensure_ascii=False) + "\n", "sections")
+    write(files[0], html(report), "sections")
+    say(f"{files[0]}: {len(numbers)} of 8 measurements, {report['seconds']:.0f} s")
     return files[0], files[1]
 
 
-def html(made: dict) -> str:
-    """The page of a decoder's JSON."""
-    names = [(chapter, key) for chapter, each in made["measured"].items() for key in each]
-    pairs = [[made[of][chapter][key] for of in ("measured", "course")] for chapter, key in names]
+def html(report: dict) -> str:
+    """Write the page of a decoder's JSON."""
+    names = [(chapter, key) for chapter, values in report["measured"].items() for key in values]
+    pairs = [[report[of][chapter][key] for of in ("measured", "course")] for chapter, key in names]
     frame = pd.DataFrame(
         pairs, [f"{chapter}  {key}" for chapter, key in names], ["this one", "the course's own"]
     )
@@ -115,11 +118,11 @@ def html(made: dict) -> str:
     )
     missing = (
         ""
-        if "7" in made["measured"]
+        if "7" in report["measured"]
         else " Its row in the race is not there: the workshop makes it."
     )
     caption = (
-        f"By chapter, 0 being Build it; {made['parameters']:,} parameters in {made['layers']} "
+        f"By chapter, 0 being Build it; {report['parameters']:,} parameters in {report['layers']} "
         "layers. One run beside one run, in the "
         "race beside a mean of fifteen: a difference is a question, and the chapter's page "
         f"says how to ask it again.{missing}"
@@ -128,22 +131,22 @@ def html(made: dict) -> str:
         (name, [f"{value:.2f}" for value in pair])
         for name, pair in zip(frame.index, pairs, strict=True)
     ]
-    said = Markup("").join(
-        Markup("<p>{}. {}{}</p>").format(*each, " (Not finished.)" * parts.unfinished(each[1]))
-        for each in made["sentences"].items()
+    sentences = Markup("").join(
+        Markup("<p>{}. {}{}</p>").format(*note, " (Not finished.)" * parts.unfinished(note[1]))
+        for note in report["sentences"].items()
     )
     how = Markup(
         "<h2>How it was made</h2><p><code>python -m course.report {}</code> ({}), {}, {:.0f} "
         "s; {}.</p>"
     ).format(
-        made["file"],
-        made["sha256"][:6],
-        made["made"],
-        made["seconds"],
-        ", ".join(f"{name} {each}" for name, each in made["versions"].items()),
+        report["file"],
+        report["sha256"][:6],
+        report["made"],
+        report["seconds"],
+        ", ".join(f"{name} {version}" for name, version in report["versions"].items()),
     )
     body = page.HTML.figure(
-        f"{len(made['measured'])} of eight measurements", Markup(drawn), caption
+        f"{len(report['measured'])} of eight measurements", Markup(drawn), caption
     ) + page.HTML.table(list(frame), rows, "The numbers")
-    body += (Markup("<h2>What was said of it</h2>") + said if said else Markup("")) + how
-    return page.HTML.document(f"{made['file']}: {WHAT}", body, page.STYLE).lstrip()
+    body += (Markup("<h2>What was said of it</h2>") + sentences if sentences else Markup("")) + how
+    return page.HTML.document(f"{report['file']}: {WHAT}", body, page.STYLE).lstrip()

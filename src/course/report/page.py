@@ -31,24 +31,27 @@ SIGNS = {  # what needs a look first
     None: ("–", "not measured"),
 }
 CHAPTERS = {
-    2: "Causal attention", 3: "Representational collapse", 4: "Counting", 5: "RoPE frequencies", 6:
-    "The Differential Transformer",
-}  # fmt: skip
+    2: "Causal attention",
+    3: "Representational collapse",
+    4: "Counting",
+    5: "RoPE frequencies",
+    6: "The Differential Transformer",
+}
 MOST = 12  # models on one page
 MINUS = re.compile(r"(?<![\w.])-(?=\d)")
 
 
 def _runs(report: dict) -> list[tuple[str, str, list[dict]]]:
-    """The commands that measured a report's sections, on what, and which."""
-    found: dict[tuple[str, str], list[dict]] = {}
+    """Group a report's sections by the command that measured them and by the machine it ran on."""
+    by_command: dict[tuple[str, str], list[dict]] = {}
     for section in report["sections"].values():
-        found.setdefault((section["command"], section["on"]), []).append(section)
-    return [(*how, sections) for how, sections in found.items()]
+        by_command.setdefault((section["command"], section["on"]), []).append(section)
+    return [(*how, sections) for how, sections in by_command.items()]
 
 
 HTML = template(
     FOLDER / "page.jinja",
-    {"slug": scorecard.slug, "minus": lambda said: MINUS.sub("−", said), "runs": _runs},
+    {"slug": scorecard.slug, "minus": lambda text: MINUS.sub("−", text), "runs": _runs},
     signs=SIGNS,
     titles=CHAPTERS,
     looks=scorecard.LOOKS,
@@ -56,7 +59,7 @@ HTML = template(
 
 
 def html(reports: Sequence[dict], book: str | None = None) -> str:
-    """The page of one model, or of several, the first one being what it is about.
+    """Write the page of one model, or of several, the first one being what it is about.
 
     Args:
         reports: as `store.read` gives them, at most `MOST`.
@@ -65,7 +68,7 @@ def html(reports: Sequence[dict], book: str | None = None) -> str:
     """
     if not 1 <= len(reports) <= MOST:
         raise ValueError(f"reports must be one to {MOST}, not {len(reports)}")
-    names = list(dict.fromkeys(each["model"]["name"] for each in reports))
+    names = list(dict.fromkeys(report["model"]["name"] for report in reports))
     title = (
         f"{names[0]}: what the course measures"
         if {*names[1:]} <= {models.DEFAULT}
@@ -75,8 +78,8 @@ def html(reports: Sequence[dict], book: str | None = None) -> str:
 
 
 def inside(part: str) -> str:
-    """A part of a report as it stands in a page of the book: with its style, under the book's own
-    headings.
+    """Write a part of a report as it stands in a page of the book: with its style, under the book's
+    own headings.
     """
     lower = (
         str(part)
@@ -89,54 +92,56 @@ def inside(part: str) -> str:
 
 
 def _book() -> str:
-    """The address of the course's site that the installed package names, or nothing."""
+    """Return the address of the course's site that the installed package names, or ""."""
     try:
         urls = metadata.metadata("connection-bottlenecks").get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
         return ""
-    named = dict(each.split(", ", 1) for each in urls)
+    named = dict(url.split(", ", 1) for url in urls)
     return f"{named['Documentation'].rstrip('/')}/chapters" if "Documentation" in named else ""
 
 
 def body(reports: Sequence[dict], book: str) -> str:
-    """What stands under the page's title; links lead to chapters at the address `book`, and nowhere
-    where it is empty.
+    """Write what stands under the page's title; links lead to chapters at the address `book`, and
+    nowhere where it is empty.
     """
     reports = told_apart(reports)
-    there = [
-        each
-        for name, each in SECTIONS.items()
+    present = [
+        section
+        for name, section in SECTIONS.items()
         if any(name in report["sections"] for report in reports)
     ]
     chapters = [
-        (chapter, [_section(each, reports) for each in sections])
-        for chapter, sections in itertools.groupby(there, key=lambda each: each.chapter)
+        (chapter, [_section(section, reports) for section in sections])
+        for chapter, sections in itertools.groupby(present, key=lambda section: section.chapter)
     ]
-    short = [(each, in_short(each)) for each in reports]
+    short = [(report, in_short(report)) for report in reports]
     return HTML.body(reports, _facts(reports), short, chapters, book, _course(reports))
 
 
 def told_apart(reports: Sequence[dict]) -> list[dict]:
-    """The reports with names that differ: those of one name say what tells each from the others."""
-    found = []
+    """Give the reports names that differ: those of one name say what tells each from the others."""
+    renamed = []
     for report in reports:
         model = report["model"]
-        same = [other for other in reports if other["model"]["name"] == model["name"]]
-        found.append(
+        same = [rival for rival in reports if rival["model"]["name"] == model["name"]]
+        renamed.append(
             report | {"model": model | {"name": ", ".join([model["name"], *apart(report, same)])}}
         )
-    return found
+    return renamed
 
 
 def _course(reports: Sequence[dict]) -> Markup | str:
-    """The headline numbers over checkpoints of one configuration; nothing where these are none."""
+    """Draw the headline numbers over checkpoints of one configuration; nothing where these are
+    none.
+    """
     first, rows = reports[0], []
-    if len({each["model"]["configuration_sha256"] for each in reports}) > 1:
+    if len({report["model"]["configuration_sha256"] for report in reports}) > 1:
         return ""
-    if len({each["model"]["weights_sha256"] for each in reports}) < max(3, len(reports)):
+    if len({report["model"]["weights_sha256"] for report in reports}) < max(3, len(reports)):
         return ""
     for name in SECTIONS:
-        headlines = [each["sections"].get(name, {}).get("headline", {}) for each in reports]
+        headlines = [report["sections"].get(name, {}).get("headline", {}) for report in reports]
         known = [label for label in dict.fromkeys(itertools.chain(*headlines))]
         lines = {label: [headline.get(label) for headline in headlines] for label in known}
         rows += [(label, line) for label, line in lines.items() if len({*line} - {None}) > 1]
@@ -154,7 +159,7 @@ def _course(reports: Sequence[dict]) -> Markup | str:
         ax.tick_params(labelsize=9)
     for ax in figure.axes[len(rows) :]:
         ax.remove()
-    order = ", ".join(f"{k} {each['model']['name']}" for k, each in enumerate(reports, 1))
+    order = ", ".join(f"{k} {report['model']['name']}" for k, report in enumerate(reports, 1))
     alt = (
         f"{len(rows)} headline numbers that change over {len(reports)} checkpoints of "
         f"{first['model']['architecture']}."
@@ -165,59 +170,78 @@ def _course(reports: Sequence[dict]) -> Markup | str:
 
 def _facts(reports: Sequence[dict]) -> list[tuple[str, list[str]]]:
     rows = {
-        "architecture": lambda m: f"{m['architecture']}", "parameters": lambda m:
-        number(m["parameters"]), "layers, heads (groups)": lambda m:
-        f"{m['layers']}, {m['heads']} ({m['groups']})" if m["heads"] else f"{m['layers']}, none",
-        "what mixes tokens": lambda m: m.get("mixes", "attention"), "width, context": lambda m:
-        f"{number(m['width'])}, {number(m['context']) if m['context'] else 'no limit given'}",
-        "first token": _opened, "chat template": lambda m: "yes" if m["chat_template"] else
-        "no: prompts are given as they are", "fifty ones": lambda m: "50 tokens, one a digit" if
-        m.get("tokens_of_50_ones") == 50 else
-        f"{m['tokens_of_50_ones']} tokens: digits are not one token each" if
-        m.get("tokens_of_50_ones") else "not among its tokens", "number type": lambda m: m["dtype"]
-        + (" (weights of a 4-bit file)" if m.get("unpacked_4_bit") else ""),
-    }  # fmt: skip
-    cells = [(name, [show(each["model"]) for each in reports]) for name, show in rows.items()]
+        "architecture": lambda m: f"{m['architecture']}",
+        "parameters": lambda m: number(m["parameters"]),
+        "layers, heads (groups)": lambda m: (
+            f"{m['layers']}, {m['heads']} ({m['groups']})" if m["heads"] else f"{m['layers']}, none"
+        ),
+        "what mixes tokens": lambda m: m.get("mixes", "attention"),
+        "width, context": lambda m: (
+            f"{number(m['width'])}, {number(m['context']) if m['context'] else 'no limit given'}"
+        ),
+        "first token": _opened,
+        "chat template": lambda m: (
+            "yes" if m["chat_template"] else "no: prompts are given as they are"
+        ),
+        "fifty ones": lambda m: (
+            "50 tokens, one a digit"
+            if m.get("tokens_of_50_ones") == 50
+            else f"{m['tokens_of_50_ones']} tokens: digits are not one token each"
+            if m.get("tokens_of_50_ones")
+            else "not among its tokens"
+        ),
+        "number type": lambda m: (
+            m["dtype"] + (" (weights of a 4-bit file)" if m.get("unpacked_4_bit") else "")
+        ),
+    }
+    cells = [(name, [show(report["model"]) for report in reports]) for name, show in rows.items()]
     return [
         *cells,
-        ("measured", [f"{each['settings']['plan']} plan, {each['made']}" for each in reports]),
+        (
+            "measured",
+            [(f"{report['settings']['plan']} plan, {report['made']}") for report in reports],
+        ),
     ]
 
 
 def _opened(model: Mapping) -> str:
-    """What stands in front of each text, why, and the losses that decided it."""
+    """Say what stands in front of each text, why, and the losses that decided it."""
     first = model["first_token"] if model["first_token"] is not None else "none"
-    found = model.get("opening", {"how": "", "losses": {}})
-    losses = ", ".join(f"{loss:.2f} ({way})" for way, loss in found["losses"].items())
+    opening = model.get("opening", {"how": "", "losses": {}})
+    losses = ", ".join(f"{loss:.2f} ({way})" for way, loss in opening["losses"].items())
     return (
         first
-        + (f": {found['how']}" if found["how"] else "")
+        + (f": {opening['how']}" if opening["how"] else "")
         + (f"; nats a token of prose: {losses}" if losses else "")
     )
 
 
 def in_short(report: dict) -> list[tuple[str, dict]]:
-    """The sections by name, what needs a look first."""
+    """Sort the sections by name, what needs a look first."""
     order = list(SIGNS)
     return sorted(report["sections"].items(), key=lambda item: order.index(item[1].get("level")))
 
 
 def _section(section: Section, reports: Sequence[dict]) -> tuple[Section, list[tuple], list]:
-    """The section; for each model its name, its part of the report, and what that tells with its
-    picture, if it is there; and the headline numbers side by side.
+    """Return the section; for each model its name, its part of the report, and what that tells with
+    its picture, if it is there; and the headline numbers side by side.
     """
-    told: list[tuple[str, dict | None, Told | None, Markup | None]] = []
+    parts: list[tuple[str, dict | None, Told | None, Markup | None]] = []
     for report in reports:
-        name, found = report["model"]["name"], report["sections"].get(section.name)
+        name, measured = report["model"]["name"], report["sections"].get(section.name)
         part = (
-            section.tell(found["numbers"], name) if found and found["numbers"] is not None else None
+            section.tell(measured["numbers"], name)
+            if measured and measured["numbers"] is not None
+            else None
         )
-        told.append((name, found, part, part and Markup(widget.image(part.figure, part.alt))))
-    return section, told, _beside([part.headline if part else {} for *_, part, _ in told])
+        parts.append((name, measured, part, part and Markup(widget.image(part.figure, part.alt))))
+    return section, parts, _beside([part.headline if part else {} for *_, part, _ in parts])
 
 
 def _beside(headlines: Sequence[Mapping]) -> list[tuple[str, list[str]]]:
-    """The headline numbers of several models: a row for each label that one of them has."""
+    """Put the headline numbers of several models into rows, one for each label that one of them
+    has.
+    """
     labels = dict.fromkeys(label for headline in headlines for label in headline)
     return [(label, [_value(headline.get(label)) for headline in headlines]) for label in labels]
 
@@ -229,13 +253,17 @@ def _value(value: float | None) -> str:
 
 
 def comparison(reports: Sequence[dict]) -> str:
-    """The headline numbers of all reports in one table, a row each, with what needs a look
+    """Write the headline numbers of all reports in one table, a row each, with what needs a look
     marked.
     """
     reports = told_apart(reports)
-    rows: list[tuple[str, list[str]]] = [("plan", [each["settings"]["plan"] for each in reports])]
+    rows: list[tuple[str, list[str]]] = [
+        ("plan", [report["settings"]["plan"] for report in reports])
+    ]
     for name, section in SECTIONS.items():
-        parts = [each["sections"].get(name) or {} for each in reports]
+        parts = [report["sections"].get(name) or {} for report in reports]
         rows.append((section.title, [HTML.sign(part.get("level")) for part in parts]))
         rows += _beside([part.get("headline", {}) for part in parts])
-    return HTML.table([each["model"]["name"] for each in reports], rows, "The models side by side")
+    return HTML.table(
+        [report["model"]["name"] for report in reports], rows, "The models side by side"
+    )

@@ -82,10 +82,10 @@ def run(
         OSError: network, hub or disk refuse.
     """
     names = [
-        require.choice("the name in sections", each, list(SECTIONS))
-        for each in sections or SECTIONS
+        require.choice("the name in sections", section, list(SECTIONS))
+        for section in sections or SECTIONS
     ]
-    plans = {each.name: each for each in PLANS}
+    plans = {section.name: section for section in PLANS}
     chosen = PLANS[-1] if plan is None else plans[require.choice("plan", plan, list(plans))]
     where = folder(out)
     if tokens is not None and not configuration.takes(name):
@@ -98,49 +98,54 @@ def run(
     start = time.perf_counter()
     subject = Subject(name, dtype, device)
     settings = {"plan": chosen.name, "dtype": dtype, "seed": SEED}
-    made: dict[str, Any] = {
+    report_head: dict[str, Any] = {
         "format": FORMAT,
         "model": subject.facts(),
         "settings": settings,
         "versions": versions(),
     }
-    numbers, there = store.place(where, made)
+    numbers, earlier = store.place(where, report_head)
     files = Files(writable(where / f"{slug(subject.short)}.html"), numbers)
-    known = there["sections"] if there else {}
+    known = earlier["sections"] if earlier else {}
     if not again and files.page.exists() and {*names} <= {*known}:
         return files
     of = [
-        made["format"],
-        *(made["model"][each] for each in HASHES),
+        report_head["format"],
+        *(report_head["model"][section] for section in HASHES),
         chosen,
         settings,
-        made["versions"],
+        report_head["versions"],
     ]
     key = hashlib.sha256(json.dumps(of, sort_keys=True).encode()).hexdigest()
     parts = where / f".{slug(subject.short)}-{key[:12]}.parts"
-    done = {each: found for each in names if (found := stored(parts / f"{each}.json"))}
-    left = [each for each in names if each not in done]
+    done = {section: part for section in names if (part := stored(parts / f"{section}.json"))}
+    left = [section for section in names if section not in done]
     say(
         f"{subject.short}: {subject.parameters:,} parameters, plan {chosen.name!r}, "
         f"{len(left)} of {len(names)} sections to do"
     )
-    how = {"command": _command(subject, names, dtype, device, plan), "on": made["model"]["device"]}
+    how = {
+        "command": _command(subject, names, dtype, device, plan),
+        "on": report_head["model"]["device"],
+    }
     how["on"] += f", {torch.get_num_threads()} thread" + (
         "s" if torch.get_num_threads() > 1 else ""
     )
-    for count, each in enumerate(left, len(done) + 1):
-        say(f"[{count}/{len(names)}] {SECTIONS[each].title}")
-        done[each] = _section(SECTIONS[each], subject, chosen) | how | {"made": _now()}
+    for count, section in enumerate(left, len(done) + 1):
+        say(f"[{count}/{len(names)}] {SECTIONS[section].title}")
+        done[section] = _section(SECTIONS[section], subject, chosen) | how | {"made": _now()}
         parts.mkdir(exist_ok=True)
-        write(parts / f"{each}.json", json.dumps(done[each]), "sections")
-    loading = round(time.perf_counter() - start - sum(done[each]["seconds"] for each in left), 1)
+        write(parts / f"{section}.json", json.dumps(done[section]), "sections")
+    loading = round(
+        time.perf_counter() - start - sum(done[section]["seconds"] for section in left), 1
+    )
     both = known | done
-    report = made | {
+    report = report_head | {
         "made": _now(),
-        "seconds": round(sum(each["seconds"] for each in both.values()), 1),
+        "seconds": round(sum(section["seconds"] for section in both.values()), 1),
         "load_and_estimate_seconds": loading,
-        "peak_bytes": max(each["bytes"] for each in both.values()),
-        "sections": {each: both[each] for each in SECTIONS if each in both},
+        "peak_bytes": max(section["bytes"] for section in both.values()),
+        "sections": {section: both[section] for section in SECTIONS if section in both},
     }
     write(files.numbers, json.dumps(check(report), indent=1, ensure_ascii=False) + "\n", "sections")
     write(files.page, page.html(_shown(where, report)), "sections")
@@ -154,41 +159,45 @@ def _now() -> str:
 
 
 def _shown(where: Path, report: dict) -> list[dict]:
-    """A report, those beside it that have its model's name, and the embedded default's."""
+    """Return a report, those beside it that have its model's name, and the embedded default's."""
     name = report["model"]["name"]
-    found = [
+    shown = [
         report,
-        *(other for other in store.beside(where, name).values() if store.apart(other, [report])),
+        *(
+            report_
+            for report_ in store.beside(where, name).values()
+            if store.apart(report_, [report])
+        ),
     ]
     default = (
         []
         if name == models.DEFAULT
-        else [each for each in committed() if each["model"]["name"] == models.DEFAULT]
+        else [report_ for report_ in committed() if report_["model"]["name"] == models.DEFAULT]
     )
-    return found[: BESIDE - len(default)] + default
+    return shown[: BESIDE - len(default)] + default
 
 
 def folder(out: str | Path) -> Path:
-    """The folder for reports, made if it is not there.
+    """Make the folder for reports, if it is not there.
 
     Raises:
         ValueError: it is a file.
         OSError: it cannot be made or written.
     """
     require.instance("out", out, str | Path, "a path")
-    found = Path(out).expanduser()
-    if found.exists() and not found.is_dir():
+    path = Path(out).expanduser()
+    if path.exists() and not path.is_dir():
         raise ValueError(f"out must be a folder, and {str(out)!r} is a file")
     try:
         doing = "made"
-        found.mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
         doing = "written"
-        with tempfile.TemporaryFile(dir=found):
+        with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
         why = f"the folder {str(out)!r} cannot be {doing} ({error.strerror}): choose another --out"
         raise OSError(error.errno, why) from None
-    return found
+    return path
 
 
 def _command(
@@ -196,62 +205,64 @@ def _command(
 ) -> str:
     options = [("device", device, None), ("plan", plan, None), ("dtype", dtype, "fp32")]
     options.append(("only", " ".join(names), " ".join(SECTIONS)))
-    given = [f"--{name} {value}" for name, value, usual in options if value != usual]
-    return " ".join(["python -m course.report", subject.named, *given])
+    flags = [f"--{name} {value}" for name, value, usual in options if value != usual]
+    return " ".join(["python -m course.report", subject.named, *flags])
 
 
 def _section(section: Section, subject: Subject, plan: Plan) -> dict:
-    """A section's numbers, its verdicts, seconds and memory; or why there are none."""
+    """Measure a section: its numbers, its verdicts, seconds and memory; or why there are none."""
     start, work = time.perf_counter(), time.process_time()
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "chapter": section.chapter,
         "title": section.title,
         "shown": section.shown,
     }
     with watched() as peak:
-        found |= _measured(section, subject, plan)
-        found["claims"] = [
+        result |= _measured(section, subject, plan)
+        result["claims"] = [
             _verdict(name, need, subject, plan) for name, need in section.claims.items()
         ]
-    if found["numbers"] is not None:
+    if result["numbers"] is not None:
         try:
-            told = section.tell(found["numbers"], subject.short)
-            found |= {
-                "sentence": told.sentence,
-                "headline": told.headline,
-                "level": told.level,
-                "short": told.short,
+            tale = section.tell(result["numbers"], subject.short)
+            result |= {
+                "sentence": tale.sentence,
+                "headline": tale.headline,
+                "level": tale.level,
+                "short": tale.short,
             }
         except Exception as error:
-            found |= {"status": FAILED, "why": failed(error), "numbers": None}
+            result |= {"status": FAILED, "why": failed(error), "numbers": None}
     spent, work = time.perf_counter() - start, time.process_time() - work
-    return found | peak | {"seconds": round(spent, 2), "processor_seconds": round(work, 2)}
+    return result | peak | {"seconds": round(spent, 2), "processor_seconds": round(work, 2)}
 
 
 def _measured(section: Section, subject: Subject, plan: Plan) -> dict:
-    """A section's numbers, of shorter lengths where the memory runs out; or why there are none."""
-    for now in reversed(PLANS[: PLANS.index(plan) + 1]):
+    """Measure a section's numbers, of shorter lengths where the memory runs out; or say why there
+    are none.
+    """
+    for shorter in reversed(PLANS[: PLANS.index(plan) + 1]):
         seeded()
-        found = {"plan": now.name, "why": None, "numbers": None}
+        result = {"plan": shorter.name, "why": None, "numbers": None}
         try:
             if subject.unread and section.maps:
                 raise ValueError(subject.unread)
-            return found | {"status": MEASURED, "numbers": section.measure(subject, now)}
+            return result | {"status": MEASURED, "numbers": section.measure(subject, shorter)}
         except ValueError as error:
-            return found | {"status": REFUSED, "why": refusal(error)}
+            return result | {"status": REFUSED, "why": refusal(error)}
         except Exception as error:  # whatever an architecture that nobody tried may raise
             if not compute.is_out_of_memory(error):
-                return found | {"status": FAILED, "why": failed(error)}
+                return result | {"status": FAILED, "why": failed(error)}
             compute.empty_cache()
     why = (
         "the memory does not hold even the shortest lengths: choose a smaller dtype, or --device "
         "auto"
     )
-    return found | {"status": SHORT_OF_MEMORY, "why": why}
+    return result | {"status": SHORT_OF_MEMORY, "why": why}
 
 
 def failed(error: Exception) -> str:
-    """What stands on the page for an error that nobody foresaw.
+    """Write what stands on the page for an error that nobody foresaw.
 
     >>> failed(AttributeError("no v_proj"))
     'it could not be measured, AttributeError: no v_proj (a fault of the course: please report it)'
@@ -263,20 +274,22 @@ def failed(error: Exception) -> str:
 
 
 def refusal(error: ValueError) -> str:
-    """Why something does not apply to a model: the course's own sentence, or that it is the model's
-    code that says so.
+    """Say why something does not apply to a model: the course's own sentence, or that it is the
+    model's code that says so.
     """
     raised = traceback.extract_tb(error.__traceback__)[-1:]
-    own = all({"course", "helpers", "tests"} & {*Path(each.filename).parts} for each in raised)
+    is_ours = all(
+        {"course", "helpers", "tests"} & {*Path(frame.filename).parts} for frame in raised
+    )
     return (
         sentence(error)
-        if own
+        if is_ours
         else f"the model's code in transformers does not do this ({sentence(error)})"
     )
 
 
 def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
-    """Why a claim is not measured on this model, or None."""
+    """Return why a claim is not measured on this model, or None."""
     free = subject.committed and need.committed
     if not free and need.tokens > plan.claims:
         return "left out by this plan"
@@ -298,8 +311,8 @@ def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
         )
     if need.copy and not free:
         needed = subject.parameters * need.copy
-        here = subject.model.model.device if need.exact else torch.device("cpu")
-        if needed > free_memory(here):
+        device = subject.model.model.device if need.exact else torch.device("cpu")
+        if needed > free_memory(device):
             return (
                 f"this takes another copy of the model, {needed / 1e9:.1f} GB of memory, and "
                 "there is less"
@@ -308,9 +321,9 @@ def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
 
 
 def _verdict(name: str, need: Need, subject: Subject, plan: Plan) -> dict:
-    """A claim of the course about language models, measured on this one; or why it was not."""
+    """Measure a claim of the course about language models on this one; or say why it was not."""
     claim = CLAIMS[name]
-    found = {
+    result = {
         "name": name,
         "statement": claim.statement,
         "source": claim.source.name,
@@ -322,7 +335,7 @@ def _verdict(name: str, need: Need, subject: Subject, plan: Plan) -> dict:
         seeded()
         try:
             if reason := preconditions.unable(need, subject):
-                return found | {"verdict": UNABLE, "measured": reason, "why": None}
+                return result | {"verdict": UNABLE, "measured": reason, "why": None}
             measured = claim.measure(subject.model)
             reason = (
                 None
@@ -330,22 +343,26 @@ def _verdict(name: str, need: Need, subject: Subject, plan: Plan) -> dict:
                 else preconditions.agrees_with_nothing(name, measured.verdict, measured.nulls)
             )
             if reason:
-                return found | {
+                return result | {
                     "verdict": UNABLE,
                     "measured": f"{measured.measured}; {reason}",
                     "why": None,
                 }
-            return found | {"verdict": measured.verdict, "measured": measured.measured, "why": None}
+            return result | {
+                "verdict": measured.verdict,
+                "measured": measured.measured,
+                "why": None,
+            }
         except ValueError as error:
             why = refusal(error)
         except Exception as error:
             short = "the memory does not hold the lengths that this takes"
             why = short if compute.is_out_of_memory(error) else failed(error)
-    return found | {"verdict": None, "measured": None, "why": why}
+    return result | {"verdict": None, "measured": None, "why": why}
 
 
 def spoken(spent: float) -> str:
-    """A time in words.
+    """Write a time in words.
 
     >>> spoken(12.3), spoken(200)
     ('12 s', '3 min 20 s')

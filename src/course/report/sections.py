@@ -63,7 +63,8 @@ class Section(NamedTuple):
 
 
 def plain(value: Any, digits: int = 6) -> Any:
-    """What JSON can hold: tensors as lists of numbers of so many digits, what is no number as None.
+    """Convert to what JSON can hold: tensors as lists of numbers of so many digits, what is no
+    number as None.
 
     >>> plain({"x": [1 / 3, math.nan]})
     {'x': [0.333333, None]}
@@ -93,18 +94,18 @@ class Words(string.Formatter):
         return format(value, spec)
 
     def joined(self, parts: Sequence[str], values: Numbers) -> str:
-        """The parts one after another, without those that name a value that is not there.
+        """Join the parts, without those that name a value that is not there.
 
         >>> Words().joined(["{a:.0%} of {b}", ", {c} more"], {"a": 0.25, "b": 1.5, "c": None})
         '25% of 1.5'
         """
         names = [[name for _, name, *_ in self.parse(part) if name] for part in parts]
-        there = [
+        present = [
             part
             for part, named in zip(parts, names, strict=True)
             if all(values[name] is not None for name in named)
         ]
-        return "".join(self.vformat(part, (), values) for part in there)
+        return "".join(self.vformat(part, (), values) for part in present)
 
 
 def _measured(name: str, digits: int, subject: Subject, plan: Plan) -> Numbers:

@@ -18,7 +18,7 @@ SCHEMA = json.loads((Path(__file__).parent / "schema.json").read_text())
 
 
 def check(report: Any) -> dict:
-    """The report, if it is one.
+    """Return the report, if it is one.
 
     Raises:
         ValueError: it does not fit the schema (`SCHEMA`); the message says where.
@@ -35,7 +35,7 @@ def check(report: Any) -> dict:
 
 
 def read(path: str | Path) -> dict:
-    """A report's JSON, checked.
+    """Read a report's JSON and check it.
 
     Raises:
         ValueError: there is no such file, or it is no report.
@@ -44,79 +44,79 @@ def read(path: str | Path) -> dict:
     if not path.is_file():
         raise ValueError(f"path must be the JSON of a report; there is no file {str(path)!r}")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        report = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         raise ValueError(f"path must be the JSON of a report; {path.name} is no JSON") from None
     try:
-        return check(found)
+        return check(report)
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from None
 
 
 def committed() -> list[dict]:
-    """The reports that come with the course (`data/reports`), the embedded default's first."""
-    found = [read(path) for path in sorted((data.folder() / "reports").glob("*.json"))]
-    return sorted(found, key=lambda each: each["model"]["name"] != models.DEFAULT)
+    """Read the reports that come with the course (`data/reports`), the embedded default's first."""
+    reports = [read(path) for path in sorted((data.folder() / "reports").glob("*.json"))]
+    return sorted(reports, key=lambda report: report["model"]["name"] != models.DEFAULT)
 
 
 COMPARED = "compare"  # the page of several models, whose name no model's page has
 
 
 def slug(name: str) -> str:
-    """A name as part of a file's name.
+    """Write a name as part of a file's name.
 
     >>> slug("Qwen2.5 7B/Instruct"), slug("中文模型"), slug("Compare")
     ('qwen2.5-7b-instruct', '中文模型', 'compare-model')
     """
-    found = re.sub(r"[^\w.]+|_+", "-", name.lower()).strip("-.") or "model"
-    return f"{found}-model" if found == COMPARED else found
+    name_ = re.sub(r"[^\w.]+|_+", "-", name.lower()).strip("-.") or "model"
+    return f"{name_}-model" if name_ == COMPARED else name_
 
 
 def marks(report: dict) -> list[tuple[str, str]]:
-    """On what the measurements of a report depend, each in whole and as it is written: weights as
-    loaded, plan, number type, seed and versions. Reports of the same marks are one: sections of one
-    are added to the other.
+    """Return on what the measurements of a report depend, each in whole and as it is written:
+    weights as loaded, plan, number type, seed and versions. Reports of the same marks are one:
+    sections of one are added to the other.
     """
     model, settings = report["model"], report["settings"]
-    found = [("".join(model[key] for key in HASHES), model["weights_sha256"][:6])]
-    found += [(str(settings[key]), str(settings[key])) for key in ("plan", "dtype", "seed")]
-    return found + [
+    pairs = [("".join(model[key] for key in HASHES), model["weights_sha256"][:6])]
+    pairs += [(str(settings[key]), str(settings[key])) for key in ("plan", "dtype", "seed")]
+    return pairs + [
         (f"{name} {version}", f"{name} {version}")
         for name, version in sorted(report["versions"].items())
     ]
 
 
 def apart(report: dict, others: Sequence[dict]) -> list[str]:
-    """What tells a report from the others, as it is written."""
+    """Return what tells a report from the others, as it is written."""
     return [
         shown
         for mark, shown in marks(report)
-        if any((mark, shown) not in marks(other) for other in others)
+        if any((mark, shown) not in marks(rival) for rival in others)
     ]
 
 
 def beside(folder: Path, model: str) -> dict[Path, dict]:
-    """The reports in a folder that are of models of this name, the newest first."""
-    found = {}
+    """Read the reports in a folder that are of models of this name, the newest first."""
+    reports = {}
     for path in folder.glob(f"{slug(model)}*.json"):
         with contextlib.suppress(ValueError):  # another file
             report = read(path)
             if slug(report["model"]["name"]) == slug(model):
-                found[path] = report
-    return dict(sorted(found.items(), key=lambda item: (item[1]["made"], item[0]), reverse=True))
+                reports[path] = report
+    return dict(sorted(reports.items(), key=lambda item: (item[1]["made"], item[0]), reverse=True))
 
 
 def place(folder: Path, report: dict) -> tuple[Path, dict | None]:
-    """The JSON to which sections of such a report belong, and what is there: none but its own is
-    written over.
+    """Return the JSON to which sections of such a report belong, and what is there: none but its
+    own is written over.
 
     Raises:
         ValueError: something that is no report stands in the way.
     """
     first = files.writable(folder / f"{slug(report['model']['name'])}.json")
-    for path, there in beside(folder, report["model"]["name"]).items():
-        if not apart(report, [there]):
-            return path, there
+    for path, present in beside(folder, report["model"]["name"]).items():
+        if not apart(report, [present]):
+            return path, present
     if not first.exists():
         return first, None
     path = first.with_name(f"{first.stem}-{slug(' '.join(apart(report, [read(first)])))}.json")

@@ -37,10 +37,35 @@ class Plan(NamedTuple):
 
 PLANS = (
     Plan("short", (0,), 8, 1, 128, (6, 22, 50), (5, 50), (3, 10), ("begun",), 128, 1, 1_200),
-    Plan("middle", (0, 20), 16, 3, 256, (6, 22, 50, 102), (5, 20, 50, 100), (3, 5, 10), ("begun",),
-    256, 3, 6_000), Plan( "full", (0, 20, 40), 30, 7, 512, (6, 22, 50, 102, 202), (5, 10, 20, 50,
-    100, 300), (3, 5, 10, 50, 100), ("own", "begun"), 256, 3, 10**9, ),
-)  # fmt: skip
+    Plan(
+        "middle",
+        (0, 20),
+        16,
+        3,
+        256,
+        (6, 22, 50, 102),
+        (5, 20, 50, 100),
+        (3, 5, 10),
+        ("begun",),
+        256,
+        3,
+        6_000,
+    ),
+    Plan(
+        "full",
+        (0, 20, 40),
+        30,
+        7,
+        512,
+        (6, 22, 50, 102, 202),
+        (5, 10, 20, 50, 100, 300),
+        (3, 5, 10, 50, 100),
+        ("own", "begun"),
+        256,
+        3,
+        10**9,
+    ),
+)
 
 
 MAPS = 256  # tokens of the maps that chapter 5 reads off queries and keys
@@ -91,41 +116,41 @@ class Subject:
 
     @property
     def short(self) -> str:
-        """The model's name as the pages write it."""
+        """Return the model's name as the pages write it."""
         return self.model.short
 
     @property
     def named(self) -> str:
-        """The model as it was asked for, without the folders of this machine."""
+        """Return the model as it was asked for, without the folders of this machine."""
         return self.short if Path(self.asked).expanduser().exists() else self.asked
 
     @property
     def committed(self) -> bool:
-        """Whether the tables of the course are about just this model in this number type."""
+        """Return whether the tables of the course are about just this model in this number type."""
         return self.model.name == models.DEFAULT and self.dtype == "fp32"
 
     @property
     def context(self) -> int:
-        """The most tokens that the model was made for."""
-        found = getattr(self.config, "max_position_embeddings", None) or getattr(
+        """Return the most tokens that the model was made for."""
+        most = getattr(self.config, "max_position_embeddings", None) or getattr(
             self.config, "n_positions", None
         )
-        return int(found or 10**9)
+        return int(most or 10**9)
 
     @property
     def readable(self) -> int:
-        """The most tokens that it can be asked to read: a checkpoint of the course is there to be
-        read beyond its training.
+        """Return the most tokens that it can be asked to read: a checkpoint of the course is there
+        to be read beyond its training.
         """
         return self.context if self.trained is None else 10**9
 
     @property
     def hides(self) -> str | None:
-        """Why attention over 256 tokens is not the softmax of turned queries and keys alone, if it
-        is not.
+        """Say why attention over 256 tokens is not the softmax of turned queries and keys alone, if
+        it is not.
         """
         layers = probe.layers(self.model)
-        windows = [each.window for each in layers if each.window and each.window < MAPS]
+        windows = [layer.window for layer in layers if layer.window and layer.window < MAPS]
         if windows:
             some = (
                 "its layers see"
@@ -133,34 +158,35 @@ class Subject:
                 else f"{len(windows)} of its {len(layers)} layers see"
             )
             return f"{some} a window of {min(windows)} tokens, and this takes maps of {MAPS}"
-        if any(each.softcap for each in layers):
+        if any(layer.softcap for layer in layers):
             return "its logits have a soft cap, and this reads them off queries and keys"
         return None
 
     @property
     def mixes(self) -> str:
-        """What mixes the tokens of its layers, in words."""
+        """Say in words what mixes the tokens of its layers."""
         counts: dict[str, int] = {}
-        for each in probe.layers(self.model):
-            said = ("latent " if each.latent else "") + each.mixes
-            if each.layout:
-                part = "" if each.share == 1 else f" in {each.share:.0%} of a head"
-                said += (
+        for layer in probe.layers(self.model):
+            description = ("latent " if layer.latent else "") + layer.mixes
+            if layer.layout:
+                part = "" if layer.share == 1 else f" in {layer.share:.0%} of a head"
+                description += (
                     f", turned{part}, pairs "
-                    f"{'half a head apart' if each.layout == 'half' else 'side by side'}"
+                    f"{'half a head apart' if layer.layout == 'half' else 'side by side'}"
                 )
-            elif each.read:
-                said += ", not turned"
-            said += f", a window of {each.window:,}" if each.window else ""
-            said += ", learned sinks" if each.sinks else ""
-            said += ", a soft cap" if each.softcap else ""
-            counts[said] = counts.get(said, 0) + 1
+            elif layer.read:
+                description += ", not turned"
+            description += f", a window of {layer.window:,}" if layer.window else ""
+            description += ", learned sinks" if layer.sinks else ""
+            description += ", a soft cap" if layer.softcap else ""
+            counts[description] = counts.get(description, 0) + 1
         return "; ".join(
-            f"{count} × {said}" if len(counts) > 1 else said for said, count in counts.items()
+            f"{count} × {description}" if len(counts) > 1 else description
+            for description, count in counts.items()
         )
 
     def _finite(self) -> None:
-        """Nothing, where weights and logits are finite; notes where a reading of its attention
+        """Refuse weights and logits that are not finite; note where a reading of its attention
         gives other logits.
         """
         for name, weight in self.model.model.named_parameters():
@@ -178,10 +204,10 @@ class Subject:
                 f"the logits of {self.short} in {self.dtype} are not finite: choose another dtype"
             )
         try:
-            own, read = logits[0].float().cpu(), intervention.read(self.model, ids[0]).logits
+            whole, by_head = logits[0].float().cpu(), intervention.read(self.model, ids[0]).logits
         except Exception:  # each section that takes maps says why it cannot
             return
-        off = float((read - own).abs().max() / own.std())
+        off = float((by_head - whole).abs().max() / whole.std())
         if off > max(1e-3, 32 * torch.finfo(self.model.model.dtype).eps):
             self.unread = (
                 f"read head by head, {self.short} gives logits that are {off:.1g} of their spread "
@@ -189,14 +215,14 @@ class Subject:
             )
 
     def needs(self, tokens: int) -> None:
-        """Nothing, where a text of so many tokens can be read."""
+        """Refuse a text of so many tokens where it cannot be read."""
         if tokens > self.readable:
             raise ValueError(
                 f"this takes a text of {tokens:,} tokens, and the context is {self.context:,}"
             )
 
     def within(self, lengths: tuple[int, ...], around: int = 0) -> list[int]:
-        """Those lengths that fit the context together with so many tokens around them."""
+        """Return those lengths that fit the context together with so many tokens around them."""
         fit = [n for n in lengths if n + around <= self.readable]
         if not fit:
             self.needs(lengths[0] + around)
@@ -204,7 +230,7 @@ class Subject:
 
     @contextlib.contextmanager
     def copy(self, dtype: str) -> Iterator[LanguageModel]:
-        """The same model in another number type, loaded for the block alone."""
+        """Load the same model in another number type, for the block alone."""
         if dtype == self.dtype:
             yield self.model
             return
@@ -217,11 +243,11 @@ class Subject:
                 f"a copy in {dtype} takes {needed / 1e9:.1f} GB of memory, and "
                 f"{free / 1e9:.1f} are free"
             )
-        other = self._load(dtype)
+        converted = self._load(dtype)
         try:
-            yield other
+            yield converted
         finally:
-            del other
+            del converted
             gc.collect()
 
     def facts(self) -> dict[str, Any]:
@@ -272,7 +298,7 @@ class Subject:
         }
 
     def weights(self) -> str:
-        """A hash of the weights as loaded: names, shapes and a sum and a sum of squares of each, in
+        """Hash the weights as loaded: names, shapes and a sum and a sum of squares of each, in
         float64.
         """
         digest = hashlib.sha256()
@@ -287,7 +313,7 @@ class Subject:
 
 
 def sentence(error: BaseException) -> str:
-    """The first line of an error.
+    """Return the first line of an error.
 
     >>> sentence(ValueError("one\\ntwo"))
     'one'
@@ -296,7 +322,7 @@ def sentence(error: BaseException) -> str:
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes that are free where the model is.
+    """Return the bytes that are free where the model is.
 
     >>> free_memory(torch.device("cpu")) > 0
     True
@@ -314,8 +340,8 @@ def free_memory(device: torch.device) -> int:
 
 @contextlib.contextmanager
 def watched() -> Iterator[dict[str, int]]:
-    """The most memory in bytes that the process held inside the block, and that of the accelerator
-    where there is one.
+    """Measure the most memory in bytes that the process held inside the block, and that of the
+    accelerator where there is one.
 
     Outside of Linux the most of the whole process so far.
 
@@ -324,26 +350,26 @@ def watched() -> Iterator[dict[str, int]]:
     >>> peak["process_bytes"] > 0
     True
     """
-    found: dict[str, int] = {}
+    peaks: dict[str, int] = {}
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
-    yield found
+    yield peaks
     try:
         peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-        found["process_bytes"] = 1024 * int(peak[1])
+        peaks["process_bytes"] = 1024 * int(peak[1])
     except (OSError, TypeError):
         import resource
 
-        found["process_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found["bytes"] = (torch.cuda.is_available() and torch.cuda.max_memory_allocated()) or found[
+        peaks["process_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peaks["bytes"] = (torch.cuda.is_available() and torch.cuda.max_memory_allocated()) or peaks[
         "process_bytes"
     ]
 
 
 def versions() -> dict[str, str]:
-    """Of what the numbers depend on.
+    """Return the versions of what the numbers depend on.
 
     >>> sorted(versions())
     ['numpy', 'python', 'torch', 'transformers']
@@ -362,7 +388,7 @@ def versions() -> dict[str, str]:
 
 
 def prose(model: LanguageModel, tokens: int) -> torch.Tensor:
-    """So many tokens of the course's prose, what opens the model's texts included.
+    """Return so many tokens of the course's prose, what opens the model's texts included.
 
     Raises:
         ValueError: the tokenizer makes too few of it.
@@ -377,7 +403,7 @@ SEED = 0  # of all that is drawn
 
 
 def seeded() -> None:
-    """Begin a section with the report's seed.
+    """Start a section with the report's seed.
 
     >>> seeded()
     """

@@ -26,16 +26,16 @@ STRINGS = 20  # asked at each length
 
 
 def checkpoint(name: str) -> Trained | None:
-    """The checkpoint that a name or the path of a .safetensors file stands for; None if it stands
-    for another model.
+    """Return the checkpoint that a name or the path of a .safetensors file stands for; None if it
+    stands for another model.
 
     >>> checkpoint("copying").task.lengths, checkpoint("org/copying")
     ((1, 16), None)
     """
-    here = Path(name).expanduser()
-    if here.is_dir() or not (name in checkpoints.names() or here.suffix == ".safetensors"):
+    path = Path(name).expanduser()
+    if path.is_dir() or not (name in checkpoints.names() or path.suffix == ".safetensors"):
         return None
-    return checkpoints.load(name if name in checkpoints.names() else here)
+    return checkpoints.load(name if name in checkpoints.names() else path)
 
 
 class Tokens:
@@ -52,8 +52,8 @@ class Tokens:
         answers = (
             {str(k) for k in range(task.most + 1)} if isinstance(task, tasks.Counting) else set()
         )
-        asked = sorted(set(self.vocabulary) - answers, key=len, reverse=True)
-        self.cut = re.compile("|".join(map(re.escape, asked)) + r"|(\s+)|(.)")
+        symbols = sorted(set(self.vocabulary) - answers, key=len, reverse=True)
+        self.cut = re.compile("|".join(map(re.escape, symbols)) + r"|(\s+)|(.)")
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -75,8 +75,8 @@ class Tokens:
 def language_model(
     trained: Trained, name: str, dtype: str = "fp32", device: str | None = None
 ) -> LanguageModel:
-    """The decoder with its weights in a GPT-NeoX: the same sums, in what the measures of language
-    models can read.
+    """Load the decoder with its weights into a GPT-NeoX: the same sums, in what the measures of
+    language models can read.
 
     Raises:
         ValueError: positions other than RoPE or none, a window, or no norms.
@@ -91,13 +91,24 @@ def language_model(
     ours, blocks = trained.model, list(trained.model.blocks)
     width, heads = ours.head.in_features, blocks[0].heads
     config = GPTNeoXConfig(
-        vocab_size=len(trained.task.vocabulary), hidden_size=width, num_hidden_layers=len(blocks),
-        num_attention_heads=heads, intermediate_size=blocks[0].mlp[0].out_features,
-        hidden_act="gelu", use_parallel_residual=False, attention_bias=False,
-        max_position_embeddings=trained.task.lengths[1] + 2, bos_token_id=1, eos_token_id=None,
-        pad_token_id=0, rope_parameters={"rope_type": "default", "rope_theta": card.get("base",
-        1e4), "partial_rotary_factor": turns},
-    )  # fmt: skip
+        vocab_size=len(trained.task.vocabulary),
+        hidden_size=width,
+        num_hidden_layers=len(blocks),
+        num_attention_heads=heads,
+        intermediate_size=blocks[0].mlp[0].out_features,
+        hidden_act="gelu",
+        use_parallel_residual=False,
+        attention_bias=False,
+        max_position_embeddings=trained.task.lengths[1] + 2,
+        bos_token_id=1,
+        eos_token_id=None,
+        pad_token_id=0,
+        rope_parameters={
+            "rope_type": "default",
+            "rope_theta": card.get("base", 1e4),
+            "partial_rotary_factor": turns,
+        },
+    )
     weights = {
         "gpt_neox.embed_in.weight": ours.embedding.weight,
         "lm_head.weight": ours.head.weight,
@@ -114,9 +125,11 @@ def language_model(
             "attention.dense.weight": block.out.weight,
         }
         for theirs, module in (
-            ("input_layernorm", block.norm1), ("post_attention_layernorm", block.norm2),
-            ("mlp.dense_h_to_4h", block.mlp[0]), ("mlp.dense_4h_to_h", block.mlp[2]),
-        ):  # fmt: skip
+            ("input_layernorm", block.norm1),
+            ("post_attention_layernorm", block.norm2),
+            ("mlp.dense_h_to_4h", block.mlp[0]),
+            ("mlp.dense_4h_to_h", block.mlp[2]),
+        ):
             parts |= {f"{theirs}.{part}": getattr(module, part) for part in ("weight", "bias")}
         weights |= {f"gpt_neox.layers.{k}.{part}": value for part, value in parts.items()}
     network = GPTNeoXForCausalLM._from_config(
@@ -131,42 +144,48 @@ def language_model(
 def copying_margins(
     model: LanguageModel, task: tasks.Copying, lengths: Sequence[int]
 ) -> dict[tuple[str, str], tuple[Float[Tensor, " lengths"], Float[Tensor, " lengths"]]]:
-    """As `collapse.copying_margins`, asked in the words of the task: ones but for a digit at the
-    first or last place.
+    """Measure as `collapse.copying_margins`, asked in the words of the task: ones but for a digit
+    at the first or last place.
     """
     zero, one = (task.vocabulary.index(digit) for digit in "01")
     margins: dict[tuple[str, str], tuple] = {}
-    for place, asked in itertools.product(tasks.PLACES, tasks.PLACES):
+    for place, question in itertools.product(tasks.PLACES, tasks.PLACES):
         rows = []
         for digit in "01":
             strings = [
                 digit + "1" * (n - 1) if place == "first" else "1" * (n - 1) + digit
                 for n in lengths
             ]
-            logits = [_last(model, task.encode([string], [asked])[0]) for string in strings]
+            logits = [_last(model, task.encode([string], [question])[0]) for string in strings]
             rows.append(
-                torch.stack([each[0, zero] - each[0, one] for each in logits]).float().cpu()
+                torch.stack([logit[0, zero] - logit[0, one] for logit in logits]).float().cpu()
             )
-        margins[place, asked] = (rows[0], rows[1])
+        margins[place, question] = (rows[0], rows[1])
     return margins
 
 
 def answers(model: LanguageModel, task: tasks.Counting, lengths: Sequence[int]) -> list[dict]:
-    """What is answered to `STRINGS` strings of each length, drawn as in training: a row each."""
+    """Answer `STRINGS` strings of each length, drawn as in training: a row each."""
     rows = []
     for n in lengths:
-        asked = dataclasses.replace(task, lengths=(n, n), size=STRINGS)
-        tokens, targets = asked.encode(asked.strings(torch.Generator().manual_seed(n)))
-        said = _last(model, tokens).argmax(-1).tolist()
-        for right, told in zip(targets[targets != training.UNASKED].tolist(), said, strict=True):
-            right, told = task.vocabulary[right], task.vocabulary[told]
+        questions = dataclasses.replace(task, lengths=(n, n), size=STRINGS)
+        tokens, targets = questions.encode(questions.strings(torch.Generator().manual_seed(n)))
+        predicted = _last(model, tokens).argmax(-1).tolist()
+        for right, answered in zip(
+            targets[targets != training.UNASKED].tolist(), predicted, strict=True
+        ):
+            right, answered = task.vocabulary[right], task.vocabulary[answered]
             rows.append(
-                {"length": n, "count": int(right), "answer": int(told) if told.isdigit() else None}
+                {
+                    "length": n,
+                    "count": int(right),
+                    "answer": int(answered) if answered.isdigit() else None,
+                }
             )
     return rows
 
 
 @torch.inference_mode()
 def _last(model: LanguageModel, tokens: Tensor) -> Float[Tensor, "b v"]:
-    """The logits after questions of one length."""
+    """Return the logits after questions of one length."""
     return model.model(tokens.to(model.model.device), use_cache=False).logits[:, -1]
