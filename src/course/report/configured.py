@@ -203,7 +203,7 @@ class Writer:
                 description = self.part("conv", window=window) if window else self.part(both)
             counts[description] = counts.get(description, 0) + 1
         kinds = self.part("between").join(
-            (f"{count} × {description}") for description, count in counts.items()
+            f"{count} × {description}" for description, count in counts.items()
         )
         state = "unknown" if unknown else "note"
         self.add(

@@ -85,39 +85,40 @@ class Badge(NamedTuple):
 
 
 def claims(chapter: int | None = None) -> list[Claim]:
-    """The claims that are measured, of a chapter or all: rows without parts, and parts of rows."""
+    """Return the claims that are measured, of a chapter or all: rows without parts, and parts of
+    rows.
+    """
     chosen = [
-        each for each in CLAIMS.values() if not each.parts and chapter in (None, each.chapter)
+        claim for claim in CLAIMS.values() if not claim.parts and chapter in (None, claim.chapter)
     ]
     if not chosen:
         raise ValueError(
-            f"chapter must be one of {sorted({each.chapter for each in CLAIMS.values()})}, "
+            f"chapter must be one of {sorted({claim.chapter for claim in CLAIMS.values()})}, "
             f"not {chapter!r}"
         )
     return chosen
 
 
 def rows() -> list[Claim]:
-    """The rows of the scorecard: claims of a set-up of their own, and rows that gather those of one
-    set-up as parts.
+    """Return the rows of the scorecard: claims of a set-up of their own, and rows that gather those
+    of one set-up as parts.
     """
-    inside = {part for each in CLAIMS.values() for part in each.parts}
-    return [each for name, each in CLAIMS.items() if name not in inside]
+    inside = {part for claim in CLAIMS.values() for part in claim.parts}
+    return [claim for name, claim in CLAIMS.items() if name not in inside]
 
 
 def measure(claim: Claim) -> Found:
-    """What the claim's function gives; in the source tree measured once, and again when what it
-    depends on changes.
+    """Run the claim's function; in the source tree once, and again when what it depends on changes.
 
     A row of parts has the verdict that follows from theirs.
     """
     if claim.parts:
         verdicts = {part: measure(CLAIMS[part]).verdict for part in claim.parts}
         counts = Counter(verdicts.values())
-        said = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v])
+        tally = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v])
         missing = "; ".join(CLAIMS[part].statement for part, v in verdicts.items() if v != HOLDS)
         words = f"not whole: {missing}" if missing else ""
-        return Found(f"{len(verdicts)} parts: {said}", together(verdicts.values()), words=words)
+        return Found(f"{len(verdicts)} parts: {tally}", together(verdicts.values()), words=words)
     place = _kept(claim)
     if place is None:
         return claim.measure()
@@ -137,8 +138,8 @@ def measure(claim: Claim) -> Found:
 
 
 def badge(name: str) -> Badge:
-    """What stands beside a claim on other pages: its verdict, sign and colour, and the address of
-    its row.
+    """Return what is shown beside a claim on other pages: its verdict, sign and colour, and the
+    address of its row.
 
     >>> badge("width_bound").address.endswith("#width_bound")
     True
@@ -151,7 +152,7 @@ def badge(name: str) -> Badge:
 
 
 def _kept(claim: Claim) -> Path | None:
-    """Where the measurement of a claim is kept: in the source tree only."""
+    """Return where the measurement of a claim is kept: in the source tree only."""
     root = dependencies.tables().parent
     if not (root / "constraints.txt").is_file():
         return None
@@ -166,7 +167,7 @@ def _kept(claim: Claim) -> Path | None:
 
 
 def _seconds(claim: Claim) -> float | None:
-    """How long the kept measurement took, where it is kept."""
+    """Return how long the kept measurement took, where it is kept."""
     if claim.parts:
         return sum(_seconds(CLAIMS[part]) or 0 for part in claim.parts) or None
     place = _kept(claim)
@@ -180,28 +181,30 @@ def quotations() -> dict[str, tuple[str, str]]:
 
     They come from data/sources.csv: of a claim the row that the claim's own section answers.
     """
-    found = {}
+    quoted = {}
     for row in data.table("sources").fillna("").itertuples():
         claim = CLAIMS.get(row.claim)
         source = {"talk": TALK, "note": NOTE}.get(row.document)
-        own = claim is not None and (claim.source is source or claim.name in READ_INTO_THE_TALK)
-        if source and own and not row.where and row.claim not in found:
+        is_asked_for = claim is not None and (
+            claim.source is source or claim.name in READ_INTO_THE_TALK
+        )
+        if source and is_asked_for and not row.where and row.claim not in quoted:
             place = row.place.partition(",")[0] if row.document == "talk" else "note"
-            found[row.claim] = (f"“{row.quotation}” ({place})", f"“{row.english}”")
-    return found
+            quoted[row.claim] = (f"“{row.quotation}” ({place})", f"“{row.english}”")
+    return quoted
 
 
 @functools.cache
 def _key(chapter: str, pins: str) -> str:
-    """What the measurements of a chapter's claims depend on: read once, since it takes long."""
+    """Read what the measurements of a chapter's claims depend on: once, since it takes long."""
     return dependencies.key(f"from {chapter} import claims", pins, dependencies.machine())
 
 
 def summary() -> HTML:
-    """How many claims have which verdict, as a picture, and chips that choose verdict and chapter
-    without a kernel.
+    """Show how many claims have which verdict, as a picture, and chips that choose verdict and
+    chapter without a kernel.
     """
-    listed = [(kind(each), each.chapter, measure(each).verdict) for each in rows()]
+    listed = [(kind(claim), claim.chapter, measure(claim).verdict) for claim in rows()]
     kinds, chapters, verdicts = (Counter(column) for column in zip(*listed, strict=True))
     bars = [
         _bar(name, Counter(v for key_, _, v in listed if key_ == key))
@@ -220,8 +223,8 @@ def summary() -> HTML:
 
 
 def kind(claim: Claim) -> str:
-    """One of `KINDS`: what a measurement could refute is counted apart from what is proved or
-    defined.
+    """Return one of `KINDS`: what a measurement could refute is counted apart from what is proved
+    or defined.
     """
     return (
         "theorem"
@@ -235,37 +238,38 @@ def kind(claim: Claim) -> str:
 
 
 def _bar(name: str, count: Counter) -> tuple[str, list[tuple[str, int]]]:
-    """What a bar of the summary is made of: all of it in words, and its parts.
+    """Return what a bar of the summary is made of: all of it in words, and its parts.
 
     >>> _bar("reading{s}: what is read into it", Counter({"holds": 1}))[0]
     '1 reading: what is read into it: holds 1'
     """
-    there = [(v, count[v]) for v in VERDICTS if count[v]]
-    said = name.format(s="s" * (count.total() != 1))
-    return f"{count.total()} {said}: {', '.join(f'{v} {n}' for v, n in there)}", there
+    present = [(v, count[v]) for v in VERDICTS if count[v]]
+    label = name.format(s="s" * (count.total() != 1))
+    return f"{count.total()} {label}: {', '.join(f'{v} {n}' for v, n in present)}", present
 
 
 def papers() -> HTML:
-    """All claims by paper, a line each with the rest folded: what does not hold comes first.
+    """List all claims by paper, a line each with the rest folded: what does not hold comes first.
 
     Claims that nothing here decides are a list at the end, under the paper of none.
     """
     groups: dict[str, list[Claim]] = {}
-    for each in rows():
-        name = f"This course, chapter {each.chapter}" if each.own else each.source.name
-        groups.setdefault(UNDECIDED if measure(each).verdict in OPEN_VERDICTS else name, []).append(
-            each
-        )
+    for claim in rows():
+        name = f"This course, chapter {claim.chapter}" if claim.own else claim.source.name
+        groups.setdefault(
+            UNDECIDED if measure(claim).verdict in OPEN_VERDICTS else name, []
+        ).append(claim)
     if UNDECIDED in groups:
         groups[UNDECIDED] = groups.pop(UNDECIDED)  # last
     order = [FAILS, CORRECTED, HOLDS, UNFIT, UNABLE, OPEN, LITTLE]
     parts = []
     for name, group in compute.progress(groups.items(), "papers"):
-        here = sorted(
-            ((each, measure(each)) for each in group), key=lambda row: order.index(row[1].verdict)
+        judged = sorted(
+            ((claim, measure(claim)) for claim in group),
+            key=lambda row: order.index(row[1].verdict),
         )
-        counts = Counter(measured.verdict for _, measured in here)
-        listed = Markup("").join(_row(each, measured) for each, measured in here)
+        counts = Counter(measured.verdict for _, measured in judged)
+        listed = Markup("").join(_row(claim, measured) for claim, measured in judged)
         address = "" if group[0].own or name == UNDECIDED else group[0].source.url
         parts.append(
             CARD.paper(name, address, [(v, counts[v]) for v in order if counts[v]], listed)
@@ -282,32 +286,36 @@ OPEN_VERDICTS = (UNFIT, UNABLE, OPEN, LITTLE)
 
 
 def records() -> list[dict]:
-    """All rows and their parts as plain data, what `claims.json` of the built site holds."""
+    """Return all rows and their parts as plain data, what `claims.json` of the built site holds."""
     listed = []
-    for each in CLAIMS.values():
-        measured = measure(each)
+    for claim in CLAIMS.values():
+        measured = measure(claim)
         row = (
-            each._asdict()
+            claim._asdict()
             | measured._asdict()
-            | {"source": each.source.name, "url": each.source.url}
+            | {"source": claim.source.name, "url": claim.source.url}
         )
         row |= {
-            "kind": kind(each),
-            "address": f"chapters/scorecard.html#{each.name}",
-            "controls": controls(each),
+            "kind": kind(claim),
+            "address": f"chapters/scorecard.html#{claim.name}",
+            "controls": controls(claim),
         }
-        row |= {"models": models_of(each.name), "seconds": _seconds(each), "chapter": each.chapter}
         row |= {
-            "quotation": list(quotations().get(each.name, ())) or None,
+            "models": models_of(claim.name),
+            "seconds": _seconds(claim),
+            "chapter": claim.chapter,
+        }
+        row |= {
+            "quotation": list(quotations().get(claim.name, ())) or None,
             "correction": correction(measured),
         }
-        if not each.parts:
+        if not claim.parts:
             row |= {
-                "rule": each.rule.text,
-                "null": each.rule.null,
-                "calibration": calibration(each),
+                "rule": claim.rule.text,
+                "null": claim.rule.null,
+                "calibration": calibration(claim),
             }
-            row |= {"turn": turns.of(each.name)._asdict(), "nothing": of_nothing(each, measured)}
+            row |= {"turn": turns.of(claim.name)._asdict(), "nothing": of_nothing(claim, measured)}
         listed.append(
             {
                 key: value
@@ -345,22 +353,25 @@ def evidence(claim: Claim) -> str:
     """Return the kind of evidence of a claim, one of `REFUSED`, from `data/controls.csv` or from
     the arguments of its function.
     """
-    given = _controlled().get(claim.name, {}).get("evidence")
-    if given:
-        return given
+    named = _controlled().get(claim.name, {}).get("evidence")
+    if named:
+        return named
     return "theorem" if claim.theorem else "model" if claim.asks_a_model else "formula"
 
 
 def controls(claim: Claim) -> dict[str, str]:
-    """For each of `CONTROLS` what was run, why it is not asked, or "not run"."""
+    """Return for each of `CONTROLS` what was run, why it is not asked, or "not run"."""
     if claim.parts:
-        said = [controls(CLAIMS[part]) for part in claim.parts]
-        return {name: "; ".join(dict.fromkeys(each[name] for each in said)) for name in CONTROLS}
-    given, refused = (
+        of_parts = [controls(CLAIMS[part]) for part in claim.parts]
+        return {
+            name: "; ".join(dict.fromkeys(of_part[name] for of_part in of_parts))
+            for name in CONTROLS
+        }
+    done, refused = (
         _controlled().get(claim.name, {}),
         dict(zip(CONTROLS, REFUSED[evidence(claim)], strict=True)),
     )
-    return {name: given.get(name) or refused[name] or "not run" for name in CONTROLS}
+    return {name: done.get(name) or refused[name] or "not run" for name in CONTROLS}
 
 
 def correction(measured: Found) -> str:
@@ -370,30 +381,31 @@ def correction(measured: Found) -> str:
 
 @functools.cache
 def _reported() -> dict[str, dict[str, tuple[str | None, str | None]]]:
-    """By model of `data/reports`, of each claim in it the verdict, or why there is none."""
-    found = {}
+    """Read, by model of `data/reports`, the verdict on each claim in it, or why there is none."""
+    verdicts = {}
     for path in sorted((data.folder() / "reports").glob("*.json")):
         report = json.loads(path.read_text())
         plan = report["settings"]["plan"]
-        found[report["model"]["name"] + ("" if plan == "full" else f" ({plan} plan)")] = {
+        verdicts[report["model"]["name"] + ("" if plan == "full" else f" ({plan} plan)")] = {
             row["name"]: (row["verdict"], row["why"])
             for part in report["sections"].values()
             for row in part.get("claims") or []
         }
-    return found
+    return verdicts
 
 
 def models_of(name: str) -> dict[str, str]:
-    """The models of `data/reports` on which a claim was measured, with its verdict there."""
+    """Return the models of `data/reports` on which a claim was measured, with its verdict there."""
     return {
-        model: found[name][0]
-        for model, found in _reported().items()
-        if name in found and found[name][0]
+        model: verdicts[name][0]
+        for model, verdicts in _reported().items()
+        if name in verdicts and verdicts[name][0]
     }
 
 
 def unasked(claim: Claim) -> dict[str, str]:
-    """The models of `data/reports` that gave no verdict on a claim about language models, and why.
+    """Return the models of `data/reports` that gave no verdict on a claim about language models,
+    and why.
 
     >>> unasked(CLAIMS["first_token_is_a_sink"])
     {}
@@ -401,8 +413,8 @@ def unasked(claim: Claim) -> dict[str, str]:
     if claim.parts or not claim.asks_a_model:
         return {}
     missing = (None, "its report has not this section")
-    asked = {model: found.get(claim.name, missing) for model, found in _reported().items()}
-    return {model: why for model, (verdict, why) in asked.items() if not verdict}
+    answers = {model: verdicts.get(claim.name, missing) for model, verdicts in _reported().items()}
+    return {model: why for model, (verdict, why) in answers.items() if not verdict}
 
 
 YES_OR_NO = (
@@ -416,11 +428,11 @@ PARTS = (
 
 
 def _row(claim: Claim, measured: Found) -> Markup:
-    """A row on one line, with what was measured folded; its parts stand in it, each with a line of
-    its own.
+    """Write a row on one line, with what was measured folded; its parts are in it, each with a line
+    of its own.
     """
     inner = Markup("").join(_row(CLAIMS[part], measure(CLAIMS[part])) for part in claim.parts)
-    place = "part" if any(claim.name in each.parts for each in CLAIMS.values()) else "row"
+    place = "part" if any(claim.name in row.parts for row in CLAIMS.values()) else "row"
     short, turned = _short(claim, measured), turns.of(claim.name)
     facts = _facts(claim, measured)
     more = _more(claim, measured)
@@ -436,8 +448,8 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
         facts["Correction" if measured.verdict == CORRECTED else "Why"] = printed(measured.words)
     if not claim.parts:
         side = [(name, _digits(a), _digits(b)) for name, (a, b) in measured.numbers.items()]
-        told = brief(measured.measured)
-        facts["Measured"] = (CARD.numbers(side) if side else Markup("")) + printed(told)
+        clauses = brief(measured.measured)
+        facts["Measured"] = (CARD.numbers(side) if side else Markup("")) + printed(clauses)
         turned = turns.of(claim.name)
         if turned.outcome != turns.NOT_RUN:
             facts[turned.outcome.capitalize()] = printed(f"{turned.asked}: {turned.measured}")
@@ -448,19 +460,19 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
 MOST_WORDS = 32  # of a measurement that an opened row shows at once
 
 
-def brief(told: str, most: int = MOST_WORDS) -> str:
+def brief(text: str, most: int = MOST_WORDS) -> str:
     """Return the first clauses of a measurement, up to so many words; at least one clause.
 
     >>> brief("two of three fit; the third stands at 0.9; chance is 0.5", 8)
     'two of three fit'
     """
-    clauses = re.split(r"(?<=;) |(?<=\.) (?=[A-Z])", told)
-    kept = clauses[:1]
+    clauses = re.split(r"(?<=;) |(?<=\.) (?=[A-Z])", text)
+    chosen = clauses[:1]
     for clause in clauses[1:]:
-        if len(" ".join([*kept, clause]).split()) > most:
+        if len(" ".join([*chosen, clause]).split()) > most:
             break
-        kept.append(clause)
-    return " ".join(kept).rstrip(";")
+        chosen.append(clause)
+    return " ".join(chosen).rstrip(";")
 
 
 def _more(claim: Claim, measured: Found) -> dict[str, str]:
@@ -494,15 +506,19 @@ def _more(claim: Claim, measured: Found) -> dict[str, str]:
     if turns.of(claim.name).outcome == turns.NOT_RUN:
         facts["Could turn it, not run"] = printed(claim.would_change_if)
     ran = {
-        name: said
-        for name, said in controls(claim).items()
-        if said != "not run" and said not in _REFUSALS
+        name: outcome
+        for name, outcome in controls(claim).items()
+        if outcome != "not run" and outcome not in _REFUSALS
     }
     facts["Controls"] = printed("; ".join(f"{name}: {said}" for name, said in ran.items()))
-    seen, left = models_of(claim.name), unasked(claim)
-    said = [f"{_held(seen)}: " + "; ".join(f"{m}, {v}" for m, v in seen.items())] if seen else []
-    said += [f"no verdict of {model}: {why}" for model, why in left.items()]
-    facts["Models"] = printed("; ".join(said))
+    verdicts, left = models_of(claim.name), unasked(claim)
+    lines = (
+        [f"{_held(verdicts)}: " + "; ".join(f"{m}, {v}" for m, v in verdicts.items())]
+        if verdicts
+        else []
+    )
+    lines += [f"no verdict of {model}: {why}" for model, why in left.items()]
+    facts["Models"] = printed("; ".join(lines))
     return facts
 
 
@@ -521,80 +537,80 @@ def miscalibrated(claim: Claim) -> bool:
     return any(abs(reads - truth) > OFF * max(1, abs(truth)) for _, truth, reads in _cases(claim))
 
 
-def _held(seen: Mapping[str, str]) -> str:
-    """How many models say what.
+def _held(verdicts: Mapping[str, str]) -> str:
+    """Count how many models say what.
 
     >>> _held({"a": HOLDS, "b": HOLDS, "c": FAILS})
     'of 3 models: holds in 2, does not hold here in 1'
     >>> _held({"a": UNABLE})
     'of 1 model: this model cannot decide in 1'
     """
-    counts = Counter(seen.values())
-    said = ", ".join(f"{verdict} in {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
-    return f"of {len(seen)} model{'s' * (len(seen) > 1)}: {said}"
+    counts = Counter(verdicts.values())
+    tally = ", ".join(f"{verdict} in {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
+    return f"of {len(verdicts)} model{'s' * (len(verdicts) > 1)}: {tally}"
 
 
-def _short(claim: Claim, found: Found) -> str:
+def _short(claim: Claim, measured: Found) -> str:
     """Return the one number on a row's line.
 
     The reported one and the measured one where there are both, the cases that agree where cases are
     asked, else what was found beside the threshold that decided; "" where the rule asks for a yes
     or a no.
     """
-    pairs = [pair for pair in found.numbers.values() if None not in pair]
+    pairs = [pair for pair in measured.numbers.values() if None not in pair]
     if pairs:
         return " → ".join(map(_digits, pairs[0]))
-    if found.verdict in OPEN_VERDICTS:
+    if measured.verdict in OPEN_VERDICTS:
         return ""
-    if cases := re.search(r"\d+ of \d+ cases", found.words):
+    if cases := re.search(r"\d+ of \d+ cases", measured.words):
         return cases[0]
-    return _deciding(found)
+    return _deciding(measured)
 
 
-def _deciding(found: Found) -> str:
+def _deciding(measured: Found) -> str:
     """Return what was compared in the condition that decided: the case nearest to its threshold,
     and the threshold.
     """
-    asked = [one for one in found.compared if one[0] not in (AGREE, OTHERWISE)]
-    agreed = next((values for half, _, _, values in found.compared if half == AGREE), None)
+    conditions = [one for one in measured.compared if one[0] not in (AGREE, OTHERWISE)]
+    agreed = next((values for half, _, _, values in measured.compared if half == AGREE), None)
     if agreed:
         return f"all {agreed[0]:.0f} cases"
-    decided = {HOLDS: "holds", CORRECTED: "part"}.get(found.verdict)
-    here = [one for one in asked if one[0] == decided] or asked
+    decided = {HOLDS: "holds", CORRECTED: "part"}.get(measured.verdict)
+    deciding = [one for one in conditions if one[0] == decided] or conditions
     near = [
         (min(values, key=lambda value: abs(value - mark)), side, mark)
-        for _, side, mark, values in here
+        for _, side, mark, values in deciding
     ]
     missed = [one for one in near if (one[0] > one[2]) != (one[1] == "above")]
-    chosen = (missed if found.verdict == FAILS else []) or near
+    chosen = (missed if measured.verdict == FAILS else []) or near
     if not chosen:
         return ""
     value, side, mark = chosen[0]
     return f"{_digits(value)}, asked {'>' if side == 'above' else '<'} {_digits(mark)}"
 
 
-def of_nothing(claim: Claim, found: Found) -> str:
-    """What the claim's rule says of nothing, in words: each verdict with its nulls, and why one may
-    hold.
+def of_nothing(claim: Claim, measured: Found) -> str:
+    """Say in words what the claim's rule says of nothing: each verdict with its nulls, and why one
+    may hold.
     """
-    nothing = {words: verdict for words, verdict in found.nulls.items() if words != SHORTER}
-    said = [
+    nothing = {words: verdict for words, verdict in measured.nulls.items() if words != SHORTER}
+    lines = [
         f"{verdict}: {', '.join(words for words in nothing if nothing[words] == verdict)}"
         for verdict in dict.fromkeys(nothing.values())
     ]
-    hangs = [f"with one case less: {found.nulls[SHORTER]}"] if SHORTER in found.nulls else []
+    hangs = [f"with one case less: {measured.nulls[SHORTER]}"] if SHORTER in measured.nulls else []
     twin = (
         [": ".join(("the same network with random weights", *twins()[claim.name]))]
         if claim.name in twins()
         else []
     )
-    return "; ".join([*said, *hangs, *twin]) + (f" ({claim.rule.null})" if claim.rule.null else "")
+    return "; ".join([*lines, *hangs, *twin]) + (f" ({claim.rule.null})" if claim.rule.null else "")
 
 
 @functools.cache
 def twins() -> dict[str, tuple[str, str]]:
-    """Of the claims about language models, what the rule says of the embedded one's untrained twin,
-    and what was measured.
+    """Return, for the claims about language models, what the rule says of the embedded one's
+    untrained twin, and what was measured.
     """
     rows = data.table("twins").query("scale == 'own'")
     return {row.claim: (row.verdict, row.measured) for row in rows.itertuples()}
@@ -602,7 +618,7 @@ def twins() -> dict[str, tuple[str, str]]:
 
 @functools.cache
 def _rulers() -> dict[str, list[tuple[str, float, float]]]:
-    """By ruler of data/rulers.csv its cases: what each is, what is true, and what the ruler
+    """Read, by ruler of data/rulers.csv, its cases: what each is, what is true, and what the ruler
     reads.
     """
     rows = data.table("rulers")
@@ -622,7 +638,7 @@ def _cases(claim: Claim) -> list[tuple[str, float, float]]:
 
 
 def calibration(claim: Claim) -> str:
-    """What the claim's ruler reads where the answer is known.
+    """Say what the claim's ruler reads where the answer is known.
 
     >>> calibration(CLAIMS["first_token_is_a_sink"])[:77]
     'sink score: uniform attention over 64 tokens: reads 0.07412 where 0 is true; '
@@ -634,9 +650,9 @@ def calibration(claim: Claim) -> str:
     return f"{claim.ruler}: {'; '.join(read_)}"
 
 
-def _line(half: str, asked: str, mark: float, values: Sequence[float], width: int = 260) -> Markup:
-    """One threshold and what was compared with it, the side that agrees drawn thick; evidence on
-    the other side of the mark tips this half of the rule.
+def _line(half: str, side: str, mark: float, values: Sequence[float], width: int = 260) -> Markup:
+    """Draw one threshold and what was compared with it, the side that agrees drawn thick; evidence
+    on the other side of the mark tips this half of the rule.
     """
     low, high = min(*values, mark), max(*values, mark)
     room = (high - low or abs(mark) or 1) * 0.12
@@ -645,26 +661,28 @@ def _line(half: str, asked: str, mark: float, values: Sequence[float], width: in
         return round(width * (value - low + room) / (high - low + 2 * room), 1)
 
     nearest = min(values, key=lambda value: abs(value - mark))
-    found = (
+    nearest_words = (
         f"{_digits(nearest)} found"
         if len(values) == 1
         else f"nearest {_digits(nearest)}, of {len(values)}"
     )
-    agrees = (at(mark), width) if asked == "above" else (0, at(mark))
+    agrees = (at(mark), width) if side == "above" else (0, at(mark))
     half += ", for a correction (to hold, all)" * (half == AGREE)
-    said = f"{half}: {asked} {_digits(mark)} asked; {found}"
-    return CARD.line(said, width, sorted({at(value) for value in values}), agrees, at(mark))
+    label = f"{half}: {side} {_digits(mark)} asked; {nearest_words}"
+    return CARD.line(label, width, sorted({at(value) for value in values}), agrees, at(mark))
 
 
 def _digits(value: float | None) -> str:
-    """A whole number whole, and so one of five digits to nine; another one with four digits."""
+    """Write an integer whole, and so a number of five digits to nine; any other one with four
+    digits.
+    """
     whole = value is not None and (float(value).is_integer() or 1e4 <= abs(value) < 1e9)
     return "–" if value is None else printed(f"{value:,.0f}" if whole else f"{value:,.4g}")
 
 
 def section(claim: Claim) -> str:
-    """The address of the section that shows a claim: a page of the site while the book is built,
-    else the notebook.
+    """Return the address of the section that shows a claim: a page of the site while the book is
+    built, else the notebook.
     """
     page, _, heading = claim.shown.partition("#")
     return (
@@ -675,27 +693,29 @@ def section(claim: Claim) -> str:
 
 
 def colab(claim: Claim) -> str:
-    """Where Colab opens the claim's page, at its section; "" in a copy of the course that names no
-    repository.
+    """Return where Colab opens the claim's page, at its section; "" in a copy of the course that
+    names no repository.
     """
     root = dependencies.tables().parent
     config, notebook = (
         root / "_config.yml",
         root / f"chapters/{claim.shown.partition('#')[0]}.ipynb",
     )
-    told = config.read_text() if config.is_file() else ""
-    where = re.search(r"^repository:\n  url: https://github.com/(\S+)\n  branch: (\S+)", told, re.M)
+    settings = config.read_text() if config.is_file() else ""
+    where = re.search(
+        r"^repository:\n  url: https://github.com/(\S+)\n  branch: (\S+)", settings, re.M
+    )
     if not where or not notebook.is_file():
         return ""
     heading = re.compile(rf"^#+ {re.escape(claim.shown.partition('#')[2])}$", re.M)
     cells = json.loads(notebook.read_text())["cells"]
-    cell = next((each["id"] for each in cells if heading.search("".join(each["source"]))), "")
+    cell = next((cell_["id"] for cell_ in cells if heading.search("".join(cell_["source"]))), "")
     place = f"{where[1]}/blob/{where[2]}/chapters/{notebook.relative_to(root / 'chapters')}"
     return f"https://colab.research.google.com/github/{place}#scrollTo={cell}"
 
 
 def slug(heading: str) -> str:
-    """The id that the site gives to a heading, as docutils does.
+    """Return the id that the site gives to a heading, as docutils does.
 
     >>> slug("What predicts the sensitivity?")
     'what-predicts-the-sensitivity'
@@ -710,8 +730,8 @@ def slug(heading: str) -> str:
 
 
 def printed(text: str) -> str:
-    """A sentence in which programs wrote numbers, with these as `number` writes them: a true minus,
-    powers of ten.
+    """Write a sentence in which programs wrote numbers with these as `number` writes them: a true
+    minus, powers of ten.
 
     >>> printed("gap -0.3, at most 2e-15, in 24-bit floats")
     'gap −0.3, at most 2 × 10⁻¹⁵, in 24-bit floats'
@@ -719,7 +739,7 @@ def printed(text: str) -> str:
     require.text("text", text)
     text = re.sub(
         r"\b\d(\.\d+)?e[-+]\d+\b",
-        lambda found: style.number(float(found[0]), len(found[1] or "1")),
+        lambda match: style.number(float(match[0]), len(match[1] or "1")),
         text,
     )
     return re.sub(r"(?<![\w.,)\]-])-(?=\d)", "−", text)

@@ -13,21 +13,21 @@ parser = argparse.ArgumentParser(
 parser.add_argument(
     "names", nargs="*", metavar="NAME", help="of claims; without a name all are listed"
 )
-given = parser.parse_args().names
+chosen = parser.parse_args().names
 
-for name in given or sorted(CLAIMS):
+for name in chosen or sorted(CLAIMS):
     if name not in CLAIMS:
         parser.error(f"no claim {name!r}; without a name all are listed")
-    if not given:
+    if not chosen:
         print(name, "-", CLAIMS[name].statement)
-    for part in (CLAIMS[name].parts or [name]) if given else ():
-        claim, found = CLAIMS[part], CLAIMS[part].measure()
+    for part in (CLAIMS[name].parts or [name]) if chosen else ():
+        claim, measured = CLAIMS[part], CLAIMS[part].measure()
         print(
-            f"{claim.statement}\n{scorecard.LOOKS[found.verdict][0]} {found.verdict}: "
-            f"{found.measured}"
+            f"{claim.statement}\n{scorecard.LOOKS[measured.verdict][0]} {measured.verdict}: "
+            f"{measured.measured}"
         )
         print(
-            f"{found.words}\n" * bool(found.words)
-            + f"Rule: {claim.rule.text}\nNothing: {scorecard.of_nothing(claim, found)}"
+            f"{measured.words}\n" * bool(measured.words)
+            + f"Rule: {claim.rule.text}\nNothing: {scorecard.of_nothing(claim, measured)}"
         )
         print(f"Ruler: {scorecard.calibration(claim)}")

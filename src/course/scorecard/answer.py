@@ -48,19 +48,22 @@ FINDINGS = tuple(Finding(**row) for row in _TABLE["findings"])
 
 
 def table() -> HTML:
-    """The six places, a row each: what is lost, what helps, what it costs, and the claims that show
-    it.
+    """Write the six places, a row each: what is lost, what helps, what it costs, and the claims
+    that show it.
     """
     names = ("Where", "Lost to whom", "What it limits", "It gets worse", "What helps", "Price")
     head = "".join(f'<th scope="col">{words.translated(name)}</th>' for name in names)
     rows = "".join(
-        f'<tr><th scope="row">{each.chapter}. {html.escape(words.translated(each.place))}</th>'
-        + "".join(cell(name, text) for name, text in zip(names[1:], each[2:7], strict=True))
+        (
+            f'<tr><th scope="row">{bottleneck.chapter}. '
+            f"{html.escape(words.translated(bottleneck.place))}</th>"
+        )
+        + "".join(cell(name, text) for name, text in zip(names[1:], bottleneck[2:7], strict=True))
         + (
             '</tr><tr class="answer-evidence"><td '
-            f'colspan="6">{" · ".join(map(_judged, each.evidence))}</td></tr>'
+            f'colspan="6">{" · ".join(map(_judged, bottleneck.evidence))}</td></tr>'
         )
-        for each in BOTTLENECKS
+        for bottleneck in BOTTLENECKS
     )
     return HTML(
         f'<table class="answer-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
@@ -68,19 +71,19 @@ def table() -> HTML:
 
 
 def cell(name: str, text: str) -> str:
-    """A cell that knows the name of its column, which a phone shows before it."""
+    """Write a cell that knows the name of its column, which a phone shows before it."""
     return f'<td data-name="{words.translated(name)}">{html.escape(words.translated(text))}</td>'
 
 
 def findings() -> HTML:
-    """The findings one after the other: headline, sentence, and the claim that was judged, whose
-    verdict leads to what was measured.
+    """List the findings one after the other: headline, sentence, and the claim that was judged,
+    whose verdict leads to what was measured.
     """
     return HTML(f"<ol>{''.join(map(_item, FINDINGS))}</ol>")
 
 
 def _item(finding: Finding) -> str:
-    """One finding; where the verdict has become another than the one it was written for, the
+    """Write one finding; where the verdict has become another than the one it was written for, the
     claim's own statement.
     """
     verdict = scorecard.badge(finding.claim).verdict
@@ -89,7 +92,7 @@ def _item(finding: Finding) -> str:
     headline, sentence = claim.statement, ""
     if verdict == finding.verdict:
         headline = finding.headline
-        sentence = finding.sentence.format(*(found for _, found in measured.numbers.values()))
+        sentence = finding.sentence.format(*(number for _, number in measured.numbers.values()))
     where = f"{claim.shown.partition('#')[0]}.{'html' if compute.building() else 'ipynb'}"
     return (
         f"<li><p><b>{html.escape(words.translated(f'{headline}.'))}</b> "
@@ -103,8 +106,8 @@ def _item(finding: Finding) -> str:
 
 
 def _judged(name: str) -> str:
-    """A claim's sentence behind its mark, which stands beside no other sentence; its verdict leads
-    to the claim's row.
+    """Write a claim's sentence behind its mark, which belongs to no other sentence; its verdict
+    leads to the claim's row.
     """
     verdict, sign, colour, address = scorecard.badge(name)
     says = html.escape(words.translated(f"{CLAIMS[name].statement}: "))

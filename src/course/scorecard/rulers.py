@@ -42,7 +42,7 @@ KNOWN: dict[
 def known(
     ruler: str, case: str, truth: float
 ) -> Callable[[Callable[[], float]], Callable[[], float]]:
-    """Tries a ruler on a case whose truth is known; the function below reads it."""
+    """Try a metric on a case whose truth is known; the function below reads it."""
 
     def add(function: Callable[[], float]) -> Callable[[], float]:
         if (ruler, case) in KNOWN:
@@ -54,7 +54,7 @@ def known(
 
 
 def cases() -> list[dict[str, str]]:
-    """The rows of data/rulers.csv, before they are read."""
+    """Return the rows of data/rulers.csv, before they are read."""
     return [{"ruler": ruler, "case": case} for ruler, case in KNOWN]
 
 
@@ -62,7 +62,7 @@ CASES: list[dict[str, str]] = []  # `cases`, filled below
 
 
 def read(ruler: str, case: str) -> dict[str, float]:
-    """One row: what is true, and what the ruler reads."""
+    """Return one row: what is true, and what the ruler reads."""
     truth, function = KNOWN[ruler, case]
     return {"truth": truth, "reads": round(float(function()), 6)}
 
@@ -264,13 +264,13 @@ def _() -> float:
 
 @known("distance of rows", "two rows that share no key", 2.0)
 def _() -> float:
-    one, other = torch.eye(2, dtype=torch.float64)
-    return constructions.total_variation(one, other)
+    first, second = torch.eye(2, dtype=torch.float64)
+    return constructions.total_variation(first, second)
 
 
 def _walk(error: float) -> float:
-    """Right of two where exact states lie a step apart on a line, and errors have this many times
-    its length.
+    """Measure right of two where exact states lie a step apart on a line, and errors have this many
+    times its length.
     """
     exact = torch.arange(400.0)[:, None] * torch.ones(1, 64) / 8
     noise = torch.randn(exact.shape, generator=torch.Generator().manual_seed(0))
@@ -317,14 +317,16 @@ def _() -> float:
 
 
 def _read_out(direction: float, shuffle: bool = False) -> float:
-    """A linear read-out of 8 labels from states of width 32 that hold them along planted
+    """Fit a linear readout of 8 labels to states of width 32 that hold them along planted
     directions, or none.
     """
     draw = torch.Generator().manual_seed(0)
     labels = torch.randint(0, 8, (4096,), generator=draw)
     states = direction * torch.eye(32)[labels] + torch.randn(4096, 32, generator=draw)
-    given = trained.shuffled(labels[:2048], 0) if shuffle else labels[:2048]
-    return trained.share(trained.linear_probe(states[:2048], given), states[2048:], labels[2048:])
+    labels_shown = trained.shuffled(labels[:2048], 0) if shuffle else labels[:2048]
+    return trained.share(
+        trained.linear_probe(states[:2048], labels_shown), states[2048:], labels[2048:]
+    )
 
 
 @known("read-out", "planted directions, ten deviations long", 1.0)
@@ -361,7 +363,10 @@ def _paired(shift: float) -> float:
     draw = np.random.default_rng(0)
     rows = draw.normal(size=(1000, 2, 8))
     return np.mean(
-        [significance.paired((one + shift).tolist(), other.tolist()) < 0.05 for one, other in rows]
+        [
+            significance.paired((before + shift).tolist(), after.tolist()) < 0.05
+            for before, after in rows
+        ]
     )
 
 
@@ -504,9 +509,9 @@ AT_EACH_SCALE = (  # the claims of whose verdict on random weights the pages spe
 TWINS = [
     {"claim": name, "scale": scale}
     for scale in null_controls.SCALES
-    for name, each in claims.CLAIMS.items()
-    if not each.parts
-    and each.asks_a_model
+    for name, row in claims.CLAIMS.items()
+    if not row.parts
+    and row.asks_a_model
     and name not in SPARED
     and (scale == "own" or name in AT_EACH_SCALE)
 ]
@@ -514,8 +519,8 @@ TWINS = [
 
 @functools.cache
 def _twin(scale: str) -> models.LanguageModel:
-    """The embedded model's random-weights baseline: what was measured of it is kept from one row to
-    the next.
+    """Return the embedded model's random-weights baseline: what was measured of it is kept from one
+    row to the next.
     """
     return (
         causal.untrained()
@@ -533,7 +538,7 @@ def twin(claim: str, scale: str) -> dict[str, str]:
         scale: one of `null_controls.SCALES`.
     """
     try:
-        found = claims.CLAIMS[claim].measure(_twin(scale))
+        measured = claims.CLAIMS[claim].measure(_twin(scale))
     except ValueError as error:  # such as: no head looks at a place
         return {"verdict": claims.UNABLE, "measured": str(error)}
-    return {"verdict": found.verdict, "measured": found.measured}
+    return {"verdict": measured.verdict, "measured": measured.measured}

@@ -35,7 +35,7 @@ STYLE = (
 
 
 def figure(drawn: tuple[Figure | Axes, str], caption: str = "", alt: str = "") -> HTML:
-    """A chapter's figure, no higher than a slide with claims has room for.
+    """Show a chapter's figure, no higher than a slide with claims has room for.
 
     Its finding is the text for who does not see it, unless another is given.
     """
@@ -45,8 +45,8 @@ def figure(drawn: tuple[Figure | Axes, str], caption: str = "", alt: str = "") -
 
 
 def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
-    """Claims as the talk makes them, each with its verdict as a chip that leads to its row of the
-    scorecard.
+    """Show claims as the talk makes them, each with its verdict as a chip that leads to its row of
+    the scorecard.
 
     Args:
         rows: by the name of a claim its words, or a pair of its words and a remark: where the claim
@@ -59,7 +59,7 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
         text, remark = (row, "") if isinstance(row, str) else row
         verdict, sign, colour, address = scorecard.badge(name)
         corrects = verdict in (FAILS, CORRECTED)
-        said = _quoted(name) if text == QUOTED else html.escape(words.translated(text))
+        claim_text = _quoted(name) if text == QUOTED else html.escape(words.translated(text))
         chip = (
             f'<a class="talk-chip" data-claim="{name}" data-verdict="{verdict}" '
             f'style="--tone:{colour}" '
@@ -71,18 +71,18 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
             remark = (
                 f'<br><span class="{mark}">{html.escape(label + words.translated(remark))}</span>'
             )
-        lines.append(f'<p class="talk-claim">{said} {chip}{remark}</p>')
+        lines.append(f'<p class="talk-claim">{claim_text} {chip}{remark}</p>')
     claims = f'<div class="talk-claims">{"".join(lines)}</div>' if lines else ""
     named = " · ".join(
-        f'<a href="{html.escape(each.url)}">{html.escape(words.translated(each.name))}</a>'
-        for each in sources
+        f'<a href="{html.escape(source.url)}">{html.escape(words.translated(source.name))}</a>'
+        for source in sources
     )
     feet = f'<div class="talk-foot">{named}</div>' if named else ""
     return HTML(f"<style>{STYLE}</style>{claims}{feet}")
 
 
 def _quoted(name: str) -> str:
-    """A claim as its source wrote it: in English with the original, in another language the
+    """Quote a claim as its source wrote it: in English with the original, in another language the
     original alone.
     """
     original, english = scorecard.quotations()[name]
@@ -90,14 +90,16 @@ def _quoted(name: str) -> str:
         original.rsplit(" ", 1) if original.endswith("(note)") else original.rsplit(" (slide", 1)
     )
     lead = "The note of 2025: " if "note" in place else "The talk of 2025: "
-    said = words.translated(lead)
-    return said + (
-        html.escape(english) + f' <span lang="zh">{original}</span>' if said == lead else original
+    lead_words = words.translated(lead)
+    return lead_words + (
+        html.escape(english) + (f' <span lang="zh">{original}</span>')
+        if lead_words == lead
+        else original
     )
 
 
 def foot(*sources: Source) -> HTML:
-    """What a slide rests on, where it makes no claim.
+    """Name what a slide rests on, where it makes no claim.
 
     >>> from course.evidence.sources import ALON
     >>> "Alon &amp; Yahav (2021)" in foot(ALON).data
@@ -107,16 +109,18 @@ def foot(*sources: Source) -> HTML:
 
 
 def places() -> HTML:
-    """The six places where something is lost, with what helps: on a slide one after the other."""
+    """List the six places where something is lost, with what helps: on a slide one after the
+    other.
+    """
     head = "".join(
         f'<th scope="col">{html.escape(words.translated(text))}</th>'
         for text in ("Where", "What helps")
     )
     rows = "".join(
-        f'<tr class="{"fragment" if k else "at-once"}"><th scope="row">{each.chapter}. '
-        f"{html.escape(words.translated(each.place))}</th>"
-        f"<td>{html.escape(words.translated(each.helps))}</td></tr>"
-        for k, each in enumerate(BOTTLENECKS)
+        f'<tr class="{"fragment" if k else "at-once"}"><th scope="row">{bottleneck.chapter}. '
+        f"{html.escape(words.translated(bottleneck.place))}</th>"
+        f"<td>{html.escape(words.translated(bottleneck.helps))}</td></tr>"
+        for k, bottleneck in enumerate(BOTTLENECKS)
     )
     return HTML(
         f"<style>{STYLE}</style><table "
