@@ -84,19 +84,19 @@ def solutions(path: Path) -> dict[str, tuple]:
     """
     names: dict = {}
     exec(setup_cell(path), names)
-    found = {}
+    answers_of = {}
     for cell in code_cells(path):
         if not cell.startswith("# @title Solution"):
             continue
         *body, last = cell.rstrip().splitlines()
-        name, given = re.match(r"checks\.(\w+)\.solution\((.*)\)", last).groups()
+        name, arguments = re.match(r"checks\.(\w+)\.solution\((.*)\)", last).groups()
         if not written().comparisons(getattr(names["checks"], name)):
             continue
-        own = dict(names)
-        exec("\n".join(body), own)
-        answers = eval(f"({given},)", own)
-        found[name] = answers[1:] if getattr(names["checks"], name).guesses else answers
-    return found
+        scope = dict(names)
+        exec("\n".join(body), scope)
+        answers = eval(f"({arguments},)", scope)
+        answers_of[name] = answers[1:] if getattr(names["checks"], name).guesses else answers
+    return answers_of
 
 
 @functools.cache
@@ -107,14 +107,14 @@ def listed(path: Path) -> list[dict]:
     chapter = path.parent.name[0]
     rows = tomllib.loads((ROOT / f"src/course/exercises/chapter{chapter}.toml").read_text())
     absent = tomllib.loads((ROOT / "src/course/exercises/page.toml").read_text())["absent"]
-    cells, found = code_cells(path), []
+    cells, exercises = code_cells(path), []
     for stub, call in itertools.pairwise(cells):
         name = re.fullmatch(r"checks\.(\w+)\(.*\)", call.strip())
         if name is None or name[1] == "progress":
             continue
         row = rows[name[1]]
         why = absent.get(row["number"], "")
-        found.append(
+        exercises.append(
             {
                 "number": row["number"],
                 "title": row["title"],
@@ -124,7 +124,7 @@ def listed(path: Path) -> list[dict]:
                 "why": why,
             }
         )
-    return found
+    return exercises
 
 
 def notebooks() -> dict[int, Path]:
@@ -136,34 +136,34 @@ def notebooks() -> dict[int, Path]:
 
 def archive(path: Path, files: dict[str, str | bytes]) -> None:
     """Write a zip that is the same for the same files."""
-    with zipfile.ZipFile(path, "w") as held:
+    with zipfile.ZipFile(path, "w") as zipped:
         for name, text in files.items():
             entry = zipfile.ZipInfo(name, FIXED)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            held.writestr(entry, text)
+            zipped.writestr(entry, text)
 
 
 def graph_files() -> dict[str, bytes]:
     """Return the files of networkx, pure Python, without its tests, with its licence."""
     top = Path(networkx.__file__).parent
-    found = {}
+    files = {}
     for path in sorted(top.glob("**/*.py")):
         if "tests" not in path.parts and "drawing" not in path.parts:
-            found[f"networkx/{path.relative_to(top)}"] = path.read_bytes()
-    found["networkx/drawing/__init__.py"] = b""
+            files[f"networkx/{path.relative_to(top)}"] = path.read_bytes()
+    files["networkx/drawing/__init__.py"] = b""
     for path in sorted(top.parent.glob("networkx-*.dist-info/**/LICENSE*")):
-        found["networkx/LICENSE.txt"] = path.read_bytes()
-    return found
+        files["networkx/LICENSE.txt"] = path.read_bytes()
+    return files
 
 
 def version(files: dict[str, str]) -> str:
     """Return a hash of all that the data depend on: the course's source and the exercises."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, text in sorted(files.items()):
-        found.update(f"{name}\0{text}\0".encode())
+        digest.update(f"{name}\0{text}\0".encode())
     for path in sorted([*(ROOT / "src").glob("**/*.py"), *notebooks().values()]):
-        found.update(path.read_bytes())
-    return found.hexdigest()[:12]
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def chapter_data(number: int, path: Path, of: str, kept: Path) -> str:
@@ -213,10 +213,10 @@ def returning(words: Mapping[str, str]) -> list[dict]:
     """
     return [
         {
-            "id": each["id"],
-            "chapter": each["chapter"],
-            "ask": examination.inline(each["ask"]),
-            "answer": examination.inline(each["answer"]),
+            "id": question["id"],
+            "chapter": question["chapter"],
+            "ask": examination.inline(question["ask"]),
+            "answer": examination.inline(question["answer"]),
         }
         for each in questions.bank(ROOT, words=words)
         if each["lesson"]

@@ -95,21 +95,21 @@ def described(page: str) -> list[str]:
     >>> described('<img alt="A line."><table><tr><th>n</th><td>1</td></tr></table>')
     ['*Figure.* A line.', '| n | 1 |']
     """
-    found = []
-    for each in re.finditer(
+    lines = []
+    for match in re.finditer(
         r'<img[^>]*\balt="([^"]+)"|<(figcaption|caption)[^>]*>(.*?)</\2>|<tr[^>]*>(.*?)</tr>',
         page,
         re.S,
     ):
-        alt, _, caption, row = each.groups()
+        alt, _, caption, row = match.groups()
         if alt:
-            found.append(f"*Figure.* {html.unescape(alt)}")
+            lines.append(f"*Figure.* {html.unescape(alt)}")
         elif caption:
-            found.append(bare(caption))
+            lines.append(bare(caption))
         else:
             entries = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S)
-            found.append(f"| {' | '.join(map(bare, entries))} |")
-    return [*dict.fromkeys(found)]
+            lines.append(f"| {' | '.join(map(bare, entries))} |")
+    return [*dict.fromkeys(lines)]
 
 
 def bare(page: str) -> str:
@@ -124,9 +124,9 @@ def made_by_the_build(text: str, name: str) -> str:
     '*This part is made when the book is built: see [the page](about.html).*'
     """
 
-    def replaced(found: re.Match) -> str:
-        if found[1] == "questions" and found[2] in map(str, questions.CHAPTERS):
-            return "\n\n".join(map(questions.markdown, questions.bank(ROOT, int(found[2]))))
+    def replaced(match: re.Match) -> str:
+        if match[1] == "questions" and match[2] in map(str, questions.CHAPTERS):
+            return "\n\n".join(map(questions.markdown, questions.bank(ROOT, int(match[2]))))
         return f"*This part is made when the book is built: see [the page]({name}.html).*"
 
     return re.sub(r"^```\{([\w-]+)\} *([^\n]*)\n(?::[^\n]*\n|\n)*```$", replaced, text, flags=re.M)
@@ -158,12 +158,12 @@ def description(text: str) -> str:
     """Return what a page is about, in at most so many characters: its question, else its first
     sentence of prose.
     """
-    asked = re.search(r"^> \*\*(?:Question\.|问题。)\*\* (.+)$", text, re.M)
-    if not asked:
+    question = re.search(r"^> \*\*(?:Question\.|问题。)\*\* (.+)$", text, re.M)
+    if not question:
         prose = [line for line in text.splitlines() if re.match(r"[A-Z一-鿿][^|`]{30,}", line)]
         first = prose[0] if prose else TITLE
     else:
-        first = asked[1]
+        first = question[1]
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", first)
     plain = " ".join(re.sub(r"[*`$\\]", "", plain).split())
     if len(plain) <= LONGEST:
@@ -181,14 +181,14 @@ def tutor(chapter: int, path: Path) -> str:
         if "number" in row
     }
     head = f"# Tutor's file: exercises of chapter {chapter}\n\n{RULES}"
-    given = (
+    names = (
         f"Every answer may use these names:\n\n```python\n{answering.setup_cell(path).strip()}\n```"
     )
-    parts, solved, number = [head, given], [], ""
+    parts, solved, number = [head, names], [], ""
     for cell in cells:
         text = "".join(cell["source"]).strip()
-        if cell["cell_type"] == "markdown" and (found := re.match(r"## (\d\.\d+) ", text)):
-            number = found[1]
+        if cell["cell_type"] == "markdown" and (heading := re.match(r"## (\d\.\d+) ", text)):
+            number = heading[1]
             parts.append(text)
         elif number and cell["cell_type"] == "markdown" and "<summary>Hint 1" in text:
             parts += [*folds(text, "Hint"), named(mistakes.get(number, ""))]
@@ -206,8 +206,8 @@ def tutor(chapter: int, path: Path) -> str:
 
 def folds(text: str, kind: str) -> list[str]:
     """Return the folds of this kind, each as a paragraph that begins with its name."""
-    found = re.findall(r"<details><summary>(.*?)</summary>\s*(.*?)\s*</details>", text, re.S)
-    return [f"**{name}.** {inside}" for name, inside in found if name.startswith(kind)]
+    details = re.findall(r"<details><summary>(.*?)</summary>\s*(.*?)\s*</details>", text, re.S)
+    return [f"**{name}.** {inside}" for name, inside in details if name.startswith(kind)]
 
 
 def named(table: str) -> str:
@@ -216,7 +216,9 @@ def named(table: str) -> str:
     if not rows:
         return ""
     return "Named mistakes:\n\n" + "\n".join(
-        f"- `{made.strip()}`: {words.strip()}" for made, words in rows if "{" not in words
+        f"- `{expression.strip()}`: {words.strip()}"
+        for expression, words in rows
+        if "{" not in words
     )
 
 
@@ -250,12 +252,12 @@ def llms(app) -> str:
 def released() -> str:
     """Return the date of the release as citations write it."""
     path = ROOT / "CITATION.cff"
-    found = (
+    date = (
         re.search(r'date-released: "(\d+)-(\d+)-(\d+)"', path.read_text())
         if path.exists()
         else None
     )
-    return "/".join(found.groups()) if found else ""
+    return "/".join(date.groups()) if date else ""
 
 
 def ordered(env) -> list[str]:
@@ -289,9 +291,9 @@ def add_facts(app, pagename, templatename, context, doctree) -> None:
         f'content="{about}">'
     )
     head += '<meta property="og:type" content="article">'
-    own = relative_uri(pagename, pagename)
+    home = relative_uri(pagename, pagename)
     name = pagename.rpartition("/")[2]
-    head += f'<link rel="alternate" type="text/markdown" href="{own}{name}.md">'
+    head += f'<link rel="alternate" type="text/markdown" href="{home}{name}.md">'
     if page := answering.EXERCISES.fullmatch(pagename):
         up = "../" * pagename.count("/")
         head += f'<link rel="help" type="text/markdown" href="{up}tutor/chapter{page[1]}.md">'

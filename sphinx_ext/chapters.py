@@ -32,7 +32,7 @@ class Chapters(Directive):
         return [nodes.raw("", f'<div class="chapter-cards">{cards}</div>', format="html")]
 
     def card(self, path: Path, up: str) -> str:
-        """A card; `up` is the way to the English pages, from a page of editions that leads to
+        """Draw a card; `up` is the way to the English pages, from a page of editions that leads to
         editions where there are some.
         """
         text, folder = markdown(path), path.parent.name
@@ -67,9 +67,9 @@ def name_questions(app, pagename, templatename, context, doctree):
     pages = {app.builder.get_relative_uri(pagename, name): name for name in app.env.found_docs}
     for side in ("prev", "next"):
         if (link := context.get(side)) and (name := pages.get(link["link"])):
-            asked = question(Path(app.env.doc2path(name)))
+            headline = question(Path(app.env.doc2path(name)))
             link["title"] = link["title"] + (
-                f'<br><small class="asked">{asked}</small>' if asked else ""
+                f'<br><small class="asked">{headline}</small>' if headline else ""
             )
 
 

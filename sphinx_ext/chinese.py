@@ -20,18 +20,19 @@ SAID = re.compile(
 
 
 def worded(page: str) -> str:
-    """A page with the theme's words in Chinese.
+    """Write the theme's words on a page in Chinese.
 
     >>> worded('<a title="next page"><p> Search </p></a> Search')
     '<a title="下一页"><p> 搜索 </p></a> Search'
     """
 
-    def named(found: re.Match, least: str) -> str:
-        name = " ".join(found[2].split())
-        return f"{found[1]}{NAMES.get(name, found[2]) if least in name else found[2]}{found[3]}"
+    def named(match: re.Match, least: str) -> str:
+        name = " ".join(match[2].split())
+        return f"{match[1]}{NAMES.get(name, match[2]) if least in name else match[2]}{match[3]}"
 
-    before, begins, rest = page.partition("<article ")
-    article, ends, after = rest.rpartition("</article>")  # stops of the film are articles, too
+    before, begins, from_article = page.partition("<article ")
+    # stops of the film are articles, too
+    article, ends, after = from_article.rpartition("</article>")
     around, within = (partial(SAID.sub, partial(named, least=least)) for least in ("", " "))
     return around(before) + begins + played(within(article)) + ends + around(after)
 
@@ -87,11 +88,11 @@ def own_home(text: str, name: str) -> str:
     """
     folder = posixpath.dirname(name)
 
-    def led(found: re.Match) -> str:
-        if posixpath.normpath(posixpath.join(folder, found[2])) != "chapters/welcome.html":
-            return found[0]
-        said = TITLE if found[4].strip() else found[4]
-        return f"{found[1]}{posixpath.relpath(HERE + 'welcome.html', folder)}{found[3]}{said}"
+    def led(match: re.Match) -> str:
+        if posixpath.normpath(posixpath.join(folder, match[2])) != "chapters/welcome.html":
+            return match[0]
+        label = TITLE if match[4].strip() else match[4]
+        return f"{match[1]}{posixpath.relpath(HERE + 'welcome.html', folder)}{match[3]}{label}"
 
     return HOME.sub(led, text)
 
@@ -102,8 +103,8 @@ def searched_here(page: str, name: str) -> str:
     >>> searched_here('<form action="../../../search.html">', "chapters/zh/4-counting/lab")
     '<form action="../search.html">'
     """
-    there = posixpath.relpath(f"{SEARCH}.html", posixpath.dirname(name))
-    return re.sub(r'action="(?:\.\./)*search\.html"|action="#"', f'action="{there}"', page)
+    search_address = posixpath.relpath(f"{SEARCH}.html", posixpath.dirname(name))
+    return re.sub(r'action="(?:\.\./)*search\.html"|action="#"', f'action="{search_address}"', page)
 
 
 def marked(article: str, name: str) -> str:
@@ -116,14 +117,14 @@ def marked(article: str, name: str) -> str:
     """
     folder = posixpath.dirname(name)
 
-    def led(found: re.Match) -> str:
-        before, address, place, more, said = found.groups("")
-        there = posixpath.normpath(posixpath.join(folder, address))
-        english = there.startswith("chapters/") and not there.startswith(HERE)
-        english |= there.startswith("slides/") and not there.endswith(".zh.html")
+    def led(match: re.Match) -> str:
+        before, address, place, more, label = match.groups("")
+        target = posixpath.normpath(posixpath.join(folder, address))
+        english = target.startswith("chapters/") and not target.startswith(HERE)
+        english |= target.startswith("slides/") and not target.endswith(".zh.html")
         if not english or "hreflang" in before + more:
-            return found[0]
-        return f'<a {before}href="{address}{place}"{more} hreflang="en">{said}{ENGLISH}</a>'
+            return match[0]
+        return f'<a {before}href="{address}{place}"{more} hreflang="en">{label}{ENGLISH}</a>'
 
     return LINK.sub(led, article)
 
@@ -143,15 +144,15 @@ def with_names(app):
         if context.get("language") != "zh-CN":
             return page
         page = re.sub("(&#8212; )[^<]*(?=</title>)", rf"\1{TITLE}", page, count=1)
-        before, begins, rest = worded(searched_here(page, name)).partition("<article ")
-        article, ends, after = rest.rpartition("</article>")
+        before, begins, from_article = worded(searched_here(page, name)).partition("<article ")
+        article, ends, after = from_article.rpartition("</article>")
         return before + begins + marked(article, name) + ends + after
 
     templates.render = rendered
 
 
 def search_page(app):
-    """The search once more, for Chinese pages."""
+    """Add the search once more, for Chinese pages."""
     return [(SEARCH, {}, "search.html")]
 
 

@@ -37,10 +37,10 @@ def minutes(root: Path, part: dict) -> int:
     if "do" in part:
         return part["minutes"]
     if "exercises" in part:
-        found = [assignments.exercise(root, f"{number}") for number in part["exercises"]]
+        exercises = [assignments.exercise(root, f"{number}") for number in part["exercises"]]
         return sum(
             int(re.search(r"^●+ .*?(\d+) minutes$", "".join(cells[0]["source"]), re.M)[1])
-            for cells in found
+            for cells in exercises
         )
     path = root / f"chapters/{part['page']}.ipynb"
     workshop = json.loads(path.read_text())["metadata"].get("workshop")
@@ -61,8 +61,8 @@ def named(root: Path, part: dict) -> str:
     if "exercises" in part:
         chapter = assignments.folder_of(root, part["exercises"][0])
         numbers = [f"{number}" for number in part["exercises"]]
-        said = f"{', '.join(numbers[:-1])} and {numbers[-1]}" if len(numbers) > 1 else numbers[0]
-        return f'Exercises <a href="{chapter}/exercises.html">{said}</a>'
+        listed = f"{', '.join(numbers[:-1])} and {numbers[-1]}" if len(numbers) > 1 else numbers[0]
+        return f'Exercises <a href="{chapter}/exercises.html">{listed}</a>'
     path = root / f"chapters/{part['page']}.ipynb"
     title = re.search(r"^# (.+)$", text(path), re.M)[1]
     link = f'<a href="{part["page"]}.html">{html.escape(title)}</a>'
@@ -85,17 +85,17 @@ class Evening(Directive):
         rows = "".join(
             f"<li>{named(root, part)}: {minutes(root, part)} min</li>" for part in evening["parts"]
         )
-        said = (
+        summary = (
             f"<p>You learn {html.escape(evening['learn'])}. <strong>{total(root, evening)} "
             "minutes.</strong></p>"
         )
         if path == "five":
             file = f"evening-{number}.ipynb"
-            said += (
+            summary += (
                 f'<p><a href="../teaching/{file}" download>Download the notebook of this '
                 "evening</a> to write in.</p>"
             )
-        return [nodes.raw("", f'{said}<ol class="evening">{rows}</ol>', format="html")]
+        return [nodes.raw("", f'{summary}<ol class="evening">{rows}</ol>', format="html")]
 
 
 BEYOND = "Beyond the five evenings: what follows can wait."

@@ -26,7 +26,8 @@ in the next lesson, in the
 one after it, and after a week. The dates stay in this browser.</p>
 <p><a href="../exam.html#chapter-{chapter}">More questions on this chapter</a></p></aside>"""
 CHINESE_LAST = """<aside class="returning-questions"><p><strong>会再来的问题</strong></p>
-<p>这一课里有 {count} 个问题。答完请标明会不会：每个问题在下一课、再下一课和一周之后都会再问一次。日期只保存在此浏览器里。</p>
+<p>这一课里有 {count} 个问题。答完请标明会不会：每个问题在下一课、\
+再下一课和一周之后都会再问一次。日期只保存在此浏览器里。</p>
 <p><a href="../../exam.html#chapter-{chapter}">本章的更多问题</a></p></aside>"""
 COUNTS = {3: "three", 4: "four", 5: "five"}
 
@@ -67,9 +68,9 @@ def asked(question: dict, title: str = TITLE) -> str:
 
 def section_with(node: nodes.Element, words: str) -> nodes.section | None:
     """Return the innermost section in a node that has these words, or nothing."""
-    for each in node.children:
-        if isinstance(each, nodes.section) and words in questions.plain(each.astext()):
-            return section_with(each, words) or each
+    for child in node.children:
+        if isinstance(child, nodes.section) and words in questions.plain(child.astext()):
+            return section_with(child, words) or child
     return None
 
 
@@ -147,9 +148,9 @@ def ask_in_the_lesson(app, doctree):
     """Ask each question of a lesson at the end of the section with its words, in the language of
     the page.
     """
-    found = LESSON.fullmatch(app.env.docname)
+    match = LESSON.fullmatch(app.env.docname)
     sections = [node for node in doctree.children if isinstance(node, nodes.section)]
-    if not found or not sections:
+    if not match or not sections:
         return
     chinese, folder, number = found.groups()
     app.env.note_dependency(str(Path(app.srcdir) / questions.FILE))

@@ -25,7 +25,7 @@ SKIP = ("Skip to the list of pages", "跳到页面列表")
 
 
 def sidebar_last(content: str) -> str:
-    """The page with its sidebar behind its text, and without the link there that repeats the one at
+    """Move the sidebar of a page behind its text, without the link there that repeats the one at
     its head.
 
     Raises:
@@ -33,8 +33,8 @@ def sidebar_last(content: str) -> str:
     """
     if OPENING not in content or TEXT not in content:
         raise ValueError(f"a page must have {OPENING} before {TEXT}: has the theme changed?")
-    before, rest = content.split(OPENING, 1)
-    sidebar, text = rest.split(TEXT, 1)
+    before, from_sidebar = content.split(OPENING, 1)
+    sidebar, text = from_sidebar.split(TEXT, 1)
     text, after = text.rsplit(END, 1)
     return f"{before}{TEXT}{text}{END}{OPENING}{HOME.sub('', sidebar)}{after}"
 
@@ -53,7 +53,7 @@ def offer(app, pagename, templatename, context, doctree):
         if "buttons" not in group:
             continue
         group["buttons"] = [
-            each for each in group["buttons"] if Path(each.get("url", "")).suffix != ".md"
+            button for button in group["buttons"] if Path(button.get("url", "")).suffix != ".md"
         ]
         for button in group["buttons"]:
             if button["text"] in OFFERED:

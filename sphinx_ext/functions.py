@@ -18,31 +18,31 @@ from pygments.lexers import PythonLexer
 
 
 def public(module: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
-    """Functions and classes with a docstring whose name has no underscore in front, in the order of
-    the file.
+    """List the functions and classes with a docstring whose name has no underscore in front, in the
+    order of the file.
     """
-    found = [node for node in module.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    return [node for node in found if not node.name.startswith("_") and ast.get_docstring(node)]
+    defined = [node for node in module.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    return [node for node in defined if not node.name.startswith("_") and ast.get_docstring(node)]
 
 
 def signature(node: ast.FunctionDef | ast.ClassDef) -> str:
     if isinstance(node, ast.ClassDef):
-        made = next(
+        constructor = next(
             (f for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "__init__"), None
         )
-        arguments = made.args.args[1:] + made.args.kwonlyargs if made else []
+        arguments = constructor.args.args[1:] + constructor.args.kwonlyargs if constructor else []
         return f"class {node.name}({', '.join(a.arg for a in arguments)})"
-    given = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return f"{node.name}({ast.unparse(node.args)}){given}"
+    returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"{node.name}({ast.unparse(node.args)}){returned}"
 
 
 def words(text: str) -> str:
-    """A paragraph of a docstring, with its names in code type."""
+    """Write a paragraph of a docstring as HTML, with its names in code type."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(" ".join(text.split())))
 
 
 def described(path: Path, name: str) -> list[nodes.Node]:
-    """A section for a module: its docstring, then an entry a function."""
+    """Write a section for a module: its docstring, then an entry for each function."""
     text = path.read_text()
     tree = ast.parse(text)
     title = f"helpers.{name.replace('/', '.')}"
@@ -52,7 +52,7 @@ def described(path: Path, name: str) -> list[nodes.Node]:
         text=" ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split())
     )
     for node in public(tree):
-        first, _, rest = ast.get_docstring(node).partition("\n\n")
+        first, _, details = ast.get_docstring(node).partition("\n\n")
         code = highlight(
             ast.get_source_segment(text, node), PythonLexer(), HtmlFormatter(nowrap=True)
         )
@@ -60,7 +60,7 @@ def described(path: Path, name: str) -> list[nodes.Node]:
             "",
             f'<div class="function" id="{title}.{node.name}"><p>'
             f"<code>{html.escape(signature(node))}</code><br>{words(first)}</p>"
-            + (f"<pre>{html.escape(rest)}</pre>" if rest.strip() else "")
+            + (f"<pre>{html.escape(details)}</pre>" if details.strip() else "")
             + (
                 f'<details><summary>code of {node.name}</summary><div class="highlight"><pre '
                 f'tabindex="0">{code}</pre></div></details></div>'
@@ -77,7 +77,7 @@ class Functions(Directive):
     def run(self):
         env = self.state.document.settings.env
         package = Path(env.srcdir) / "src/helpers"
-        found = []
+        sections = []
         for name in self.arguments[0].split():
             path = (
                 package / f"{name}.py"
@@ -85,8 +85,8 @@ class Functions(Directive):
                 else package / name / "__init__.py"
             )
             env.note_dependency(str(path))
-            found += described(path, name)
-        return found
+            sections += described(path, name)
+        return sections
 
 
 def setup(app):

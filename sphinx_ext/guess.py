@@ -43,7 +43,7 @@ def place(value: float) -> float:
 
 
 def mark(way: str, x: float, y: float) -> str:
-    """The mark of a way of writing, as the figures of chapter 4 have it."""
+    """Draw the mark of a way of writing, as the figures of chapter 4 have it."""
     from course.chapter4 import figures
 
     shape, colour, _ = figures.WRITTEN[way]
@@ -54,30 +54,30 @@ def mark(way: str, x: float, y: float) -> str:
 
 
 def picture(table) -> str:
-    """Every answer on a line of numbers, a row a model."""
+    """Draw every answer on a line of numbers, a row for each model."""
     from course.chapter4 import figures, measures
 
     models = list(dict.fromkeys(table.model))
     high = TOP + ROW * len(models)
-    marks, said = [], []
+    marks, sentences = [], []
     for k, model in enumerate(models):
         y = TOP + ROW * (k + 0.5)
         marks.append(f'<text x="0" y="{y + 5}">{html.escape(model)}</text>')
         marks.append(f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y}" y2="{y}" opacity=".2"/>')
-        given = table[(table.model == model) & table.answer.notna()]
-        said.append(f"{model}: {', '.join(str(int(answer)) for answer in given.answer)}")
-        for way, answer in zip(given.writing, given.answer, strict=True):
-            told = html.escape(
+        answers = table[(table.model == model) & table.answer.notna()]
+        sentences.append(f"{model}: {', '.join(str(int(answer)) for answer in answers.answer)}")
+        for way, answer in zip(answers.writing, answers.answer, strict=True):
+            title = html.escape(
                 f"{model}, {words.translated(measures.WRITINGS[way])}: {int(answer)}"
             )
             above = ROW * figures.WRITTEN[way][2] * 1.4
-            marks.append(f"{mark(way, place(answer), y - above)}<title>{told}</title></path>")
+            marks.append(f"{mark(way, place(answer), y - above)}<title>{title}</title></path>")
     ticks = "".join(
         f'<text x="{place(x):.0f}" y="{high + 20}" text-anchor="middle">{x}</text>'
         for x in range(LEAST, MOST, 100)
     )
     label = html.escape(
-        f"{words.translated(f'Answers of five models; {ONES} is right:')} {'; '.join(said)}."
+        f"{words.translated(f'Answers of five models; {ONES} is right:')} {'; '.join(sentences)}."
     )
     return (
         f'<svg viewBox="0 0 {LEFT + WIDTH + 20} {high + 44}" role="img" aria-label="{label}">'

@@ -32,7 +32,7 @@ form.bd-search .fa-solid.fa-magnifying-glass { position: static; color: inherit;
 
 
 def letters(css: str) -> dict[str, int]:
-    """The letter of each icon, by its class, as the theme's style has them."""
+    """Read the letter of each icon, by its class, from the theme's style."""
     rules = re.findall(r'((?:\.fa-[\w-]+:before,?)+)\{content:"\\([0-9a-f]+) ?"', css)
     return {
         name: int(letter, 16) for names, letter in rules for name in re.findall(r"fa-[\w-]+", names)
@@ -40,27 +40,27 @@ def letters(css: str) -> dict[str, int]:
 
 
 def named(css: str) -> set[int]:
-    """Letters of the font that a style sets itself, before or after an element."""
+    """Find the letters of the font that a style sets itself, before or after an element."""
     return {ord(sign) for sign in css if 0xE000 <= ord(sign) < 0xF900} | {
         int(letter, 16)
         for letter in re.findall(r'content:"\\(f[0-9a-f]{3})"', re.sub(r"\.fa-[^}]*\}", "", css))
     }
 
 
-def cut(font: Path, wanted: set[int]) -> bytes:
-    """The font with the wanted letters alone, as WOFF."""
+def cut(font: Path, needed: set[int]) -> bytes:
+    """Return the font with the chosen letters only, as WOFF."""
     options = subset.Options(flavor="woff", layout_features=[], notdef_outline=True)
     loaded = subset.load_font(font, options)
     cutter = subset.Subsetter(options)
-    cutter.populate(unicodes=wanted & set(loaded.getBestCmap()))
+    cutter.populate(unicodes=needed & set(loaded.getBestCmap()))
     cutter.subset(loaded)
-    made = io.BytesIO()
-    subset.save_font(loaded, made, options)
-    return made.getvalue()
+    file = io.BytesIO()
+    subset.save_font(loaded, file, options)
+    return file.getvalue()
 
 
 def style(site: Path) -> str:
-    """The style with the icons of all pages of a built site."""
+    """Write the style with the icons of all pages of a built site."""
     static = site / "_static"
     css = "".join(path.read_text() for path in sorted((static / "styles").glob("*.css")))
     pages = [
@@ -69,15 +69,17 @@ def style(site: Path) -> str:
         if not {"slides", "live", "drawings"} & set(path.parts)
     ]
     attributes = (
-        found for page in pages for found in re.findall(r'class="([^"]*)"', page.read_text())
+        attribute
+        for page in pages
+        for attribute in re.findall(r'class="([^"]*)"', page.read_text())
     )
     classes = {word for attribute in attributes for word in attribute.split()}
     known = letters(css)
-    wanted = named(css) | {known[word] for word in classes & set(known)}
+    needed = named(css) | {known[word] for word in classes & set(known)}
     rules = [RULES]
     for file, family, weight, chosen_by in FONTS:
         if chosen_by & classes:
-            font = cut(static / f"vendor/fontawesome/webfonts/{file}.ttf", wanted)
+            font = cut(static / f"vendor/fontawesome/webfonts/{file}.ttf", needed)
             rules.append(
                 f'@font-face {{ font-family: "{family}"; font-weight: {weight}; font-display: '
                 "block; "

@@ -67,7 +67,7 @@ class Editions(Directive):
 
 
 def laid(app, stem: str) -> None:
-    """The fonts of an edition beside the site."""
+    """Copy the fonts of an edition to the site."""
     folder = Path(app.outdir) / "fonts"
     folder.mkdir(parents=True, exist_ok=True)
     for weight in editions.WEIGHTS:
@@ -78,8 +78,8 @@ COPY_BUTTON = "复制到剪贴板成功失败！"  # what the theme's button say
 
 
 def everywhere(app):
-    """The characters that any page may show: names of the Chinese pages, and what leads to them; a
-    search shows all of theirs.
+    """Collect the characters that any page may show: names of the Chinese pages, and what leads to
+    them; a search shows all of theirs.
     """
     home = Path(app.srcdir) / "chapters"
     if app.builder.format == "html" and (home / "zh").exists():
@@ -122,8 +122,8 @@ def in_two_languages(app, name, source):
 
 
 def editions_of(app, names):
-    """The notebooks of the editions that are read now, which are executed with the others, several
-    at once.
+    """Return the notebooks of the editions that are read now, which are executed with the others,
+    several at once.
     """
     tables = [
         editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
@@ -136,7 +136,7 @@ def editions_of(app, names):
 
 
 def with_editions(app, config):
-    """The head of a page has room for the link to its edition."""
+    """Make room for the link to its edition in the head of a page."""
     config.html_theme_options["article_header_end"] = [
         "edition.html",
         "article-header-buttons.html",
@@ -144,8 +144,8 @@ def with_editions(app, config):
 
 
 def anchored(app, doctree):
-    """The headings of a Chinese page answer to the English ones, too: a link that leads to `#rope`
-    leads there in its edition.
+    """Let the headings of a Chinese page answer to the English ones, too: a link that leads to
+    `#rope` leads there in its edition.
     """
     name = app.env.docname
     if not name.startswith(HERE):
@@ -174,46 +174,48 @@ def all_said(app, doctree):
 
 
 def language(app, name, template, context, doctree):
-    """A Chinese page says that it is one; each page leads to its edition, or to the other front
-    page, in its head.
+    """Mark a Chinese page as one, and lead each page to its edition, or to the other front page, in
+    its head.
     """
-    here = name.startswith(HERE)
-    other = name.replace(HERE, "chapters/") if here else name.replace("chapters/", HERE, 1)
-    of_this = name != other and other in app.env.found_docs
+    is_chinese = name.startswith(HERE)
+    counterpart = (
+        name.replace(HERE, "chapters/") if is_chinese else name.replace("chapters/", HERE, 1)
+    )
+    of_this = name != counterpart and counterpart in app.env.found_docs
     if not of_this:
-        other = "chapters/welcome" if here else "chapters/zh/welcome"
+        counterpart = "chapters/welcome" if is_chinese else "chapters/zh/welcome"
     quotes = re.search("[⺀-￯]", context.get("body") or "")
-    if here or name == "search" or quotes:
+    if is_chinese or name == "search" or quotes:
         page = f"{name.removeprefix(HERE).replace('/', '-')}.zh"
-        font = f"fonts/{'search' if name.endswith('search') else page if here else 'quoted'}"
+        font = f"fonts/{'search' if name.endswith('search') else page if is_chinese else 'quoted'}"
         font = "../" * name.count("/") + font
         faces = "".join(
             f'@font-face{{font-family:"Edition";font-weight:{weight};'
             f'src:url("{font}-{weight[-3:]}.woff");{CHINESE}}}'
             for weight in ("100 400", "500 700")
         )
-        own = (
+        own_font = (
             "body,input,.tooltip,main :is(figcaption,.talk-claim,.talk-foot)"
             "{font-family:var(--pst-font-family-base-system)!important}"
             "article pre{white-space:pre-wrap}"
         )
-        context["metatags"] = f"{context.get('metatags', '')}<style>{faces}{own}</style>"
-    if here:
+        context["metatags"] = f"{context.get('metatags', '')}<style>{faces}{own_font}</style>"
+    if is_chinese:
         context["language"] = "zh-CN"
     for side in ("prev", "next"):  # neighbours are of one language
         link = context.get(side)
-        if link and here != (
+        if link and is_chinese != (
             (Path("/") / name).parent / link["link"]
         ).resolve().as_posix().startswith(f"/{HERE}"):
             context[side] = None
-    if other in app.env.found_docs:
-        there = ("en", "English") if here else ("zh-CN", "中文" if of_this else "中文首页")
-        context["edition"] = (app.builder.get_relative_uri(name, other), *there)
+    if counterpart in app.env.found_docs:
+        label = ("en", "English") if is_chinese else ("zh-CN", "中文" if of_this else "中文首页")
+        context["edition"] = (app.builder.get_relative_uri(name, counterpart), *label)
 
 
 def download(app, name, template, context, doctree):
-    """The button of a Chinese page gives its notebook, which runs as the English one does, or its
-    text.
+    """Let the button of a Chinese page give its notebook, which runs as the English one does, or
+    its text.
     """
     if not name.startswith(HERE) or name not in app.env.found_docs:
         return
@@ -231,14 +233,16 @@ def download(app, name, template, context, doctree):
 
 
 def handout(app, name, template, context, doctree):
-    """The button of a page of steps gives the copy to write in first, and the notebook with its
+    """Let the button of a page of steps give the copy to write in first, and the notebook with its
     solutions second.
     """
     english = name.replace(HERE, "chapters/", 1)
-    given = {f"chapters/{page}": file for file, page in assignments.WORKSHOP.items()}.get(english)
-    if given is None:
+    handed_out = {f"chapters/{page}": file for file, page in assignments.WORKSHOP.items()}.get(
+        english
+    )
+    if handed_out is None:
         return
-    url = f"{context['pathto']('teaching', 1)}/{given}"
+    url = f"{context['pathto']('teaching', 1)}/{handed_out}"
     if name.startswith(HERE):
         table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
         text = assignments.stripped(
@@ -259,23 +263,23 @@ def handout(app, name, template, context, doctree):
 
 
 def outdated(app, env, added, changed, removed):
-    """The pages of `chapters/zh` whose English, table, outputs or frame is another one: Sphinx
+    """Find the pages of `chapters/zh` whose English, table, outputs or frame is another one: Sphinx
     watches none of these.
     """
     before, env.edition_keys = getattr(env, "edition_keys", {}), {}
-    here = sorted(name for name in env.found_docs if name.startswith(HERE))
-    tables = [editions.HOME / f"{name.removeprefix(HERE)}.zh.po" for name in here]
+    chinese = sorted(name for name in env.found_docs if name.startswith(HERE))
+    tables = [editions.HOME / f"{name.removeprefix(HERE)}.zh.po" for name in chinese]
     texts = {table: table.read_text() + editions.english(table).read_text() for table in tables}
     frame = (
-        "".join([*here, (editions.HOME / "zh/frame.po").read_text(), editions.drawn()])
-        if here
+        "".join([*chinese, (editions.HOME / "zh/frame.po").read_text(), editions.drawn()])
+        if chinese
         else ""
     )
-    for name, table in zip(here, tables, strict=True):
+    for name, table in zip(chinese, tables, strict=True):
         page = editions.english(table)
         code = execution.key(page, editions.ROOT) if page.suffix == ".ipynb" else ""
         env.edition_keys[name] = editions.digest(texts[table] + code + frame)
-    return [name for name, now in env.edition_keys.items() if before.get(name) != now]
+    return [name for name, key in env.edition_keys.items() if before.get(name) != key]
 
 
 def decks(app, exception):

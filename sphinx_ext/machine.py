@@ -28,7 +28,7 @@ COLUMNS = {"place": "Where", "reader": "Lost to whom", "helps": "What helps", "p
 
 
 def language(directive: Directive) -> str:
-    """The language of a page: "zh" in `chapters/zh`."""
+    """Return the language of a page: "zh" in `chapters/zh`."""
     return (
         "zh" if directive.state.document.settings.env.docname.startswith("chapters/zh/") else "en"
     )
@@ -43,14 +43,14 @@ class Machine(Directive):
 
     def run(self):
         self.state.document.settings.env.note_reread()
-        held = nodes.container()
-        self.state.nested_parse(self.content, self.content_offset, held)
+        stops = nodes.container()
+        self.state.nested_parse(self.content, self.content_offset, stops)
         figure = drawing.show("machine", language(self))._repr_html_()
         opening = (
             f'<div class="machine-page"><div class="machine-stays">{figure}</div><div '
             'class="machine-stops">'
         )
-        return [raw(WITHOUT_MENU + opening), *held.children, raw("</div></div>")]
+        return [raw(WITHOUT_MENU + opening), *stops.children, raw("</div></div>")]
 
 
 # a sentence ends here; in Chinese nothing stands between two
@@ -100,7 +100,7 @@ def sentences(paragraph: nodes.paragraph) -> list[list[nodes.Node]]:
             spans.append([])
             start = end.end()
         spans[-1].append(nodes.Text(text[start:]))
-    return [span for span in spans if "".join(each.astext() for each in span).strip()]
+    return [span for span in spans if "".join(node.astext() for node in span).strip()]
 
 
 def filmed(paragraph: nodes.paragraph, states: list[dict]) -> None:
@@ -128,16 +128,16 @@ class Stop(Directive):
 
     def run(self):
         number, title = int(self.arguments[0]), self.arguments[1]
-        held = nodes.container()
-        self.state.nested_parse(self.content, self.content_offset, held)
+        content = nodes.container()
+        self.state.nested_parse(self.content, self.content_offset, content)
         if states := self.options.get("film"):
-            filmed(next(held.findall(nodes.paragraph)), states)
+            filmed(next(content.findall(nodes.paragraph)), states)
         picture = drawing.picture("machine", number, True, language(self))
         still = f'<div class="machine-still">{picture}</div>'
         heading = f'<h2><a href="#stop-{number}">{number}</a> {html.escape(title)}</h2>'
         return [
             raw(f'<section id="stop-{number}"><div class="stop-text">{heading}'),
-            *held.children,
+            *content.children,
             raw(f"</div>{still}</section>"),
         ]
 

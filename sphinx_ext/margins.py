@@ -51,7 +51,7 @@ def raw(text: str) -> nodes.raw:
 
 
 def numbered(table: re.Match) -> str:
-    """A table that marks its numbers, and the heads above columns of them.
+    """Mark the numbers of a table, and the heads above columns of them.
 
     >>> table = "<table><tr><th>n</th><th>a</th></tr><tr><td>x</td><td>1</td></tr></table>"
     >>> for row in numbered(re.match(".*", table)).split("<tr>")[1:]:
@@ -145,8 +145,8 @@ class Margins(SphinxPostTransform):
         self.code()
 
     def strip(self, stop: int) -> None:
-        """The machine at the chapter's stop, small, with links to all of its stops on the front
-        page.
+        """Put the machine at the chapter's stop above the text, small, with links to all of its
+        stops on the front page.
         """
         language, front = "zh" * self.chinese or "en", f"chapters/{'zh/' * self.chinese}welcome"
         front = self.app.builder.get_relative_uri(self.env.docname, front)
@@ -154,15 +154,15 @@ class Margins(SphinxPostTransform):
             f'<a href="{front}#stop-{k}"{" aria-current=true" * (k == stop)}>{k}</a>'
             for k in range(1, 8)
         )
-        said = f"<p>{self.stop_said.format(stop)}<span>{stops}</span></p>"
+        caption = f"<p>{self.stop_said.format(stop)}<span>{stops}</span></p>"
         picture = drawing.picture("machine", stop, language=language)
-        whole = f'<div class="machine-strip">{picture}{said}</div>'
+        whole = f'<div class="machine-strip">{picture}{caption}</div>'
         for node in list(self.document.findall(nodes.raw)):
             if MACHINE.search(text := told(node)):
                 node.replace_self(raw(MACHINE.sub(lambda _: whole, text)))
 
     def code(self) -> None:
-        """Hidden listings, to the foot of the page."""
+        """Move hidden listings to the foot of the page."""
         foot = nodes.container(classes=["page-code"])
         for cell in [
             cell
@@ -186,8 +186,8 @@ class Margins(SphinxPostTransform):
 
 
 def cells(document: nodes.document) -> None:
-    """The cells of an edition that hide their listing: HTML around it, as `book.editions` writes
-    them, made what the English page has.
+    """Let the cells of an edition that hide their listing have what those of the English page have;
+    `book.editions` writes HTML around them.
     """
     for fold in [node for node in document.findall(nodes.raw) if told(node).startswith(HIDDEN)]:
         page, k = fold.parent, fold.parent.index(fold)
@@ -210,8 +210,8 @@ def cells(document: nodes.document) -> None:
 
 
 def notes(section: nodes.section, kind: str) -> None:
-    """Folds of a section: short ones that stand alone go into the margin; those in a row are of one
-    kind, options or hints.
+    """Put the folds of a section into the margin: short ones that come singly; those in a row are
+    of one kind, options or hints.
     """
     folds = []
     for k, child in enumerate(section.children):
@@ -242,7 +242,7 @@ def notes(section: nodes.section, kind: str) -> None:
 
 
 def tall(inside: list[nodes.Node]) -> bool:
-    """Whether a margin is too narrow for it."""
+    """Return whether a margin is too narrow for it."""
     wide = (nodes.table, nodes.literal_block, nodes.math_block)
     return any(next(iter(node.findall(kind)), None) is not None for node in inside for kind in wide)
 

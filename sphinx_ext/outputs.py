@@ -20,14 +20,14 @@ def _notebooks(env, names) -> list[Path]:
 
 
 def outdated(app, env, added, changed, removed):
-    """Pages whose notebook gave other outputs than when the page was made."""
+    """Find the pages whose notebook gave other outputs than when the page was made."""
     root, before = Path(app.srcdir), getattr(env, "execution_keys", {})
     env.execution_keys = {}
     for path in _notebooks(env, env.found_docs):
         env.execution_keys[path] = key(path, root)
         if not kept(path, root).exists():
             kernels.begin(environment(root), root)
-    new = {path for path, now in env.execution_keys.items() if before.get(path) != now}
+    new = {path for path, current in env.execution_keys.items() if before.get(path) != current}
     return [name for name in env.found_docs if Path(env.doc2path(name)) in new]
 
 
@@ -80,10 +80,10 @@ def setup(app):
     app.parallel = (
         at_once()
     )  # pages are read and written in as many processes; Jupyter Book has no option for it
-    here = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
     return {
         "version": "2",
-        "env_version": zlib.crc32(here),
+        "env_version": zlib.crc32(sources),
         "parallel_read_safe": True,
         "parallel_write_safe": True,
     }

@@ -26,27 +26,29 @@ class Reports(Directive):
             env.note_dependency(str(path))
         for path in sorted((Path(env.srcdir) / "src/course/report").glob("*.*")):
             env.note_dependency(str(path))
-        reports, asked = committed(), self.arguments[0]
-        if asked == "table":
+        reports, name = committed(), self.arguments[0]
+        if name == "table":
             return [nodes.raw("", page.inside(page.comparison(reports)), format="html")]
-        chosen = [each for each in reports if each["model"]["name"] == asked]
+        chosen = [report for report in reports if report["model"]["name"] == name]
         if not chosen:
-            raise self.error(f"no report of {asked!r} in data/reports")
+            raise self.error(f"no report of {name!r} in data/reports")
         return [nodes.raw("", page.inside(page.body(chosen, ".")), format="html")]
 
 
 def write_claims(app, failed):
-    """`claims.json` beside the start page: the rows that the scorecard's cell left in its page."""
+    """Write `claims.json` beside the start page: the rows that the scorecard's cell left in its
+    page.
+    """
     page = Path(app.outdir) / "chapters/scorecard.html"
-    found = (
+    match = (
         re.search(
             r'<script type="application/json" id="claims">(.*?)</script>', page.read_text(), re.S
         )
         if page.is_file()
         else None
     )
-    if found and not failed:
-        rows = json.loads(found[1])
+    if match and not failed:
+        rows = json.loads(match[1])
         (Path(app.outdir) / "claims.json").write_text(
             json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
         )

@@ -19,7 +19,7 @@ def said(sentence: str) -> str:
 
 
 def explained(body: str) -> str:
-    """A page's HTML with a sentence inside each part that needs a script."""
+    """Put a sentence inside each part of a page's HTML that needs a script."""
     for opening, sentence in SENTENCES.items():
         body = re.sub(f"({opening})", rf"\1{said(sentence)}", body)
     return (said(FORMULAS) if 'class="math' in body else "") + body

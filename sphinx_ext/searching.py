@@ -36,8 +36,8 @@ class WithChinese(SearchEnglish):
 
 
 def where_it_is_used(app, name, template, context, doctree):
-    """The theme loads the index on every page, for results that come while one types, which are
-    off: the search's page has it.
+    """Load the index on the search's page only: the theme loads it on every page, for results that
+    come while one types, which are off.
     """
     tools = r'<script src="[^"]*(searchtools|language_data|searchindex)\.js"></script>\s*'
     context["without_search"] = lambda head: re.sub(tools, "", head)

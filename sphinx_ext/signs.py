@@ -34,8 +34,8 @@ WRITTEN = ("chapters", "slides", "live", "drawings")  # folders of the site whos
 
 
 def used(site: Path) -> set[int]:
-    """The signs beyond Latin that any page, deck or script of a built site can show; Chinese has
-    fonts of its own.
+    """Collect the signs beyond Latin that any page, deck or script of a built site can show;
+    Chinese has fonts of its own.
     """
     files = [
         path
@@ -44,26 +44,26 @@ def used(site: Path) -> set[int]:
         for path in (site / name).rglob(f"*.{kind}")
     ]
     files += [*site.glob("*.html"), *(site / "_static").glob("course.*")]
-    found: set[str] = set()
+    strings: set[str] = set()
     for path in files:
         text = path.read_text(errors="ignore")
-        found |= set(text) | {chr(int(code, 16)) for code in ESCAPED.findall(text)}
-        found |= {html.unescape(name) for name in set(re.findall(r"&#?\w+;", text))}
-    return {ord(sign) for sign in found if len(sign) == 1 and 0x100 <= ord(sign)}
+        strings |= set(text) | {chr(int(code, 16)) for code in ESCAPED.findall(text)}
+        strings |= {html.unescape(name) for name in set(re.findall(r"&#?\w+;", text))}
+    return {ord(sign) for sign in strings if len(sign) == 1 and 0x100 <= ord(sign)}
 
 
-def cut(font: Path, wanted: set[int], to: Path) -> None:
+def cut(font: Path, signs: set[int], to: Path) -> None:
     """Write the wanted signs of a font as WOFF."""
     whole = TTFont(font, recalcTimestamp=False)
     options = subset.Options(layout_features=[], hinting=False, notdef_outline=True)
     cutter = subset.Subsetter(options)
-    shown = {other for sign, other in ALIKE.items() if sign in wanted}
-    cutter.populate(unicodes={0x20} | shown | wanted & set(whole.getBestCmap()))
+    shown = {alike for sign, alike in ALIKE.items() if sign in signs}
+    cutter.populate(unicodes={0x20} | shown | signs & set(whole.getBestCmap()))
     cutter.subset(whole)
     for table in whole["cmap"].tables:
-        for sign, other in ALIKE.items():
-            if sign in wanted and other in table.cmap:
-                table.cmap[sign] = table.cmap[other]
+        for sign, alike in ALIKE.items():
+            if sign in signs and alike in table.cmap:
+                table.cmap[sign] = table.cmap[alike]
     whole.flavor = "woff"
     whole.save(to)
 
@@ -73,9 +73,9 @@ def write(app, error):
         site = Path(app.outdir)
         (site / "_static/fonts").mkdir(parents=True, exist_ok=True)
         logging.getLogger("fontTools").setLevel(logging.WARNING)
-        wanted = used(site)
+        signs = used(site)
         for name, weight, font in FONTS:
-            cut(font, wanted, site / f"_static/fonts/{name}-{weight}.woff")
+            cut(font, signs, site / f"_static/fonts/{name}-{weight}.woff")
         shutil.copy(DEJAVU / "LICENSE_DEJAVU", site / "_static/fonts")
 
 

@@ -78,12 +78,12 @@ def headings(page: str, lang: str) -> dict[str, str]:
     source = editions.english(editions.HOME / f"{page}.zh.po")
     cells = editions.cells(source, slides=page == "talk")
     table = source.with_suffix(".zh.po")
-    other = editions.texts(table) if lang == "zh" and table.exists() else cells
-    here, there = (
+    edition = editions.texts(table) if lang == "zh" and table.exists() else cells
+    in_english, in_edition = (
         [head for name in cells for head in re.findall(r"^#+ (.+)$", text[name], re.M)]
-        for text in (cells, other)
+        for text in (cells, edition)
     )
-    return dict(zip(here, there, strict=True))
+    return dict(zip(in_english, in_edition, strict=True))
 
 
 def link(where: str, lang: str) -> str:
@@ -122,11 +122,11 @@ def chip(name: str, lang: str) -> str:
 
 def place(row, lang: str) -> str:
     """Return where a quotation stands in its document, in the language of the page."""
-    said = row.place
+    text = row.place
     if lang == "zh":
         for english, chinese in PLACES.items():
-            said = re.sub(english, chinese, said)
-    return f"{said} · {words.translated(row.kind)}"
+            text = re.sub(english, chinese, text)
+    return f"{text} · {words.translated(row.kind)}"
 
 
 def entry(row, number: int, lang: str) -> str:

@@ -14,7 +14,7 @@ from docutils.parsers.rst import Directive
 
 
 def shown(path: Path) -> str:
-    """The table as HTML.
+    """Write the table as HTML.
 
     Raises:
         ValueError: no head that says where the numbers come from, or a row of another length.
@@ -56,8 +56,8 @@ class DataTable(Directive):
 
 
 def listed(root: Path) -> str:
-    """All tables of `data/`, a row each, as HTML; what nobody ran here is under the licence of its
-    source.
+    """List all tables of `data/`, a row each, as HTML; what nobody ran here is under the licence of
+    its source.
     """
     rows = []
     for path in sorted((root / "data").rglob("*.csv")):
@@ -69,25 +69,25 @@ def listed(root: Path) -> str:
         ]
         dates = sorted(set(re.findall(r"\b20\d\d-\d\d-\d\d\b", " ".join(head[cut:]))))
         reported = path.parent.name == "reported"
-        made = (
+        origin = (
             f"<details><summary>{len(commands)} command{'s' * (len(commands) != 1)}</summary>"
             f"<code>{'<br>'.join(map(html.escape, commands))}</code></details>"
         )
         cells = [
             f"<code>{path.relative_to(root / 'data')}</code>",
             html.escape(" ".join(head[:cut]) or f"columns: {lines[len(head)].replace(',', ', ')}"),
-            "quoted from its source" if reported else made if commands else "by hand",
+            "quoted from its source" if reported else origin if commands else "by hand",
             " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "–",
             f"{len(lines) - len(head) - 1:,}",
             "facts, cited" if reported else "CC BY 4.0",
         ]
         rows.append(
             "<tr><th "
-            f'scope="row">{cells[0]}</th>{"".join(f"<td>{each}</td>" for each in cells[1:])}</tr>'
+            f'scope="row">{cells[0]}</th>{"".join(f"<td>{name}</td>" for name in cells[1:])}</tr>'
         )
     top = "".join(
-        f'<th scope="col">{each}</th>'
-        for each in ("file of data/", "what", "made by", "run on", "rows", "licence")
+        f'<th scope="col">{name}</th>'
+        for name in ("file of data/", "what", "made by", "run on", "rows", "licence")
     )
     return (
         f'<table class="table"><thead><tr>{top}</tr></thead><tbody>{"".join(rows)}</tbody></table>'

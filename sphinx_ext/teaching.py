@@ -26,46 +26,50 @@ from book.plans import PARTS, deck, decks, exercises, part, plan, shorter, slide
 
 
 def by_term(root: Path) -> str:
-    """The table of terms: what is left out, who is asked when, what moves, and what each part of
-    the mark weighs.
+    """Write the table of terms: what is left out, who is asked when, what moves, and what each part
+    of the mark weighs.
     """
-    made = [*terms(root).values()]
+    all_terms = [*terms(root).values()]
 
-    def mark(each: dict, part: str) -> str:
-        chapters = each["chapters"]
-        said = {"assignments": each["count"], "decoder": each["decoder"]}
-        said["examination"] = f"chapters {chapters[0]} to {chapters[-1]}"
-        return f"{each['marks'][part]}%" + (f": {words(said[part])}" if part in said else "")
+    def mark(term: dict, part: str) -> str:
+        chapters = term["chapters"]
+        details = {"assignments": term["count"], "decoder": term["decoder"]}
+        details["examination"] = f"chapters {chapters[0]} to {chapters[-1]}"
+        return f"{term['marks'][part]}%" + (f": {words(details[part])}" if part in details else "")
 
     rows = {
-        "Weeks left out": [", ".join(map(str, each["leave_out"])) or "none" for each in made],
+        "Weeks left out": [", ".join(map(str, term["leave_out"])) or "none" for term in all_terms],
         "Asked for five minutes": [
-            "; ".join(f"{n} people in week {k}" for k, n in each["ask"].items()) for each in made
+            "; ".join((f"{n} people in week {k}") for k, n in term["ask"].items())
+            for term in all_terms
         ],
-        "The drawn assignment": [f"handed out in week {each['drawn']}" for each in made],
-        **{f"Marks: {part}": [mark(each, part) for each in made] for part in made[0]["marks"]},
-        "What moves": [words(each["moves"]) or "nothing" for each in made],
+        "The drawn assignment": [f"handed out in week {term['drawn']}" for term in all_terms],
+        **{
+            f"Marks: {part}": [mark(term, part) for term in all_terms]
+            for part in all_terms[0]["marks"]
+        },
+        "What moves": [words(term["moves"]) or "nothing" for term in all_terms],
     }
-    head = ("", *(f"{each['weeks']} weeks" for each in made))
+    head = ("", *(f"{term['weeks']} weeks" for term in all_terms))
     return table(
         head, [(f"<strong>{name}</strong>", *cells) for name, cells in rows.items()], "plan"
     )
 
 
 def out(root: Path, name: str) -> str:
-    """The slides of a deck that may be left out, as links, in their order."""
+    """List the slides of a deck that may be left out, as links, in their order."""
     path = part(root, name)
     return ", ".join(
         (
-            f'{k}. <a href="{deck(path)}{each["place"]}">{html.escape(each["heading"])}</a> '
-            f"({each['minutes']:g})"
+            f'{k}. <a href="{deck(path)}{slide["place"]}">{html.escape(slide["heading"])}</a> '
+            f"({slide['minutes']:g})"
         )
-        for k, each in enumerate(shorter(root, name), 1)
+        for k, slide in enumerate(shorter(root, name), 1)
     )
 
 
 def by_deck(root: Path) -> str:
-    """The table of all decks: how long each takes, what to leave out first, how long it takes
+    """Write the table of all decks: how long each takes, what to leave out first, how long it takes
     then.
     """
     rows = []
@@ -84,57 +88,57 @@ def linked(links: list[tuple[str, str]]) -> str:
     return "<br>".join(f'<a href="{where}">{html.escape(text)}</a>' for text, where in links)
 
 
-def shown(made: dict) -> str:
-    """The table of a plan for one sitting: when, how long, what, what they can do after it, what to
-    leave out first.
+def shown(sitting: dict) -> str:
+    """Write the table of a plan for one sitting: when, how long, what, what they can do after it,
+    what to leave out first.
     """
     at, rows = 0.0, []
-    for each in made["rows"]:
-        what = "<br>".join(filter(None, (linked(each["links"]), words(each["do"]))))
+    for row in sitting["rows"]:
+        what = "<br>".join(filter(None, (linked(row["links"]), words(row["do"]))))
         rows.append(
-            (clock(at), f"{each['minutes']:g} min", what, words(each["they"]), f"{each['drop']}")
+            (clock(at), f"{row['minutes']:g} min", what, words(row["they"]), f"{row['drop']}")
         )
-        at += each["minutes"]
+        at += row["minutes"]
     rows.append(
-        (clock(at), f"{made['minutes'] - at:g} min", "Questions, and what ran over.", "", "")
+        (clock(at), f"{sitting['minutes'] - at:g} min", "Questions, and what ran over.", "", "")
     )
-    saved = sum(each["minutes"] for each in made["rows"] if each["drop"])
-    left = made["minutes"] - saved
+    saved = sum(row["minutes"] for row in sitting["rows"] if row["drop"])
+    left = sitting["minutes"] - saved
     note = (
         "Short of time? Leave out what has a number in the last column, 1 first. "
         f"Without all of these, and with the questions, it takes {left:g} minutes."
     )
     head = ("At", "Takes", "What", "After it they can", "Leave out")
-    return f"<p>{words(made['for'])}</p>{table(head, rows, 'plan sitting')}<p>{note}</p>"
+    return f"<p>{words(sitting['for'])}</p>{table(head, rows, 'plan sitting')}<p>{note}</p>"
 
 
-def by_week(made: list[dict]) -> str:
-    """The table of a term."""
+def by_week(schedule: list[dict]) -> str:
+    """Write the table of a term."""
 
-    def cell(each: dict) -> str:
-        decks = linked([link for link in each["links"] if "exercises.html" not in link[1]])
+    def cell(lesson: dict) -> str:
+        decks = linked([link for link in lesson["links"] if "exercises.html" not in link[1]])
         tasks = [
-            (text.split()[0], where) for text, where in each["links"] if "exercises.html" in where
+            (text.split()[0], where) for text, where in lesson["links"] if "exercises.html" in where
         ]
         numbers = ", ".join(f'<a href="{where}">{number}</a>' for number, where in tasks)
-        said = [
+        parts = [
             decks,
             f"Exercises {numbers}." * bool(tasks),
-            words(each["do"]),
-            f"<small>{each['minutes']:g} min</small>",
+            words(lesson["do"]),
+            f"<small>{lesson['minutes']:g} min</small>",
         ]
-        return "<br>".join(filter(None, said))
+        return "<br>".join(filter(None, parts))
 
     rows = [
         (
             str(k),
-            words(each["read"]),
-            cell(each["lecture"]),
-            cell(each["class"]),
-            words(each["project"]),
-            words(each["they"]),
+            words(week["read"]),
+            cell(week["lecture"]),
+            cell(week["class"]),
+            words(week["project"]),
+            words(week["they"]),
         )
-        for k, each in enumerate(made, 1)
+        for k, week in enumerate(schedule, 1)
     ]
     return table(
         ("Week", "Read before", "Lecture", "Class", "Project", "After it they can"), rows, "plan"
@@ -143,14 +147,14 @@ def by_week(made: list[dict]) -> str:
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]], kind: str) -> str:
     names = "".join(f'<th scope="col">{name}</th>' for name in head)
-    body = "".join(f"<tr>{''.join(f'<td>{each}</td>' for each in cells)}</tr>" for cells in rows)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>" for cells in rows)
     return (
         f'<table class="table {kind}"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>'
     )
 
 
 def words(text: str) -> str:
-    """A sentence as HTML, with its formulas and its code."""
+    """Write a sentence as HTML, with its formulas and its code."""
     marked = re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(text, quote=False))
     return re.sub(
         r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', marked
@@ -158,30 +162,33 @@ def words(text: str) -> str:
 
 
 def value(node: ast.expr):
-    """What an expression of words and numbers stands for, such as `32 * "1"`."""
+    """Return what an expression of words and numbers stands for, such as `32 * "1"`."""
     return eval(compile(ast.Expression(node), "", "eval"), {"__builtins__": {}})
 
 
 def known(table: str) -> dict[str, tuple[str, list[str]]]:
-    """Title of each exercise of a chapter's table, and the mistakes that it names: of calls, and of
-    predictions.
+    """Read the title of each exercise of a chapter's table, and the mistakes that it names: of
+    calls, and of predictions.
     """
-    found = {}
+    exercises = {}
     for row in tomllib.loads(table).values():
         if "number" in row:
-            said = []
-            found[row["number"]] = row["title"], said
-        said += [line.partition(" :: ")[2] for line in row.get("mistakes", "").splitlines()]
-        said += [
+            sentences = []
+            exercises[row["number"]] = row["title"], sentences
+        sentences += [line.partition(" :: ")[2] for line in row.get("mistakes", "").splitlines()]
+        sentences += [
             f"“{guess}”: {why}"
             for guess, why in row.get("guesses", {}).items()
             if guess != row["true"]
         ]
-    return {number: (title, list(dict.fromkeys(said))) for number, (title, said) in found.items()}
+    return {
+        number: (title, list(dict.fromkeys(sentences)))
+        for number, (title, sentences) in exercises.items()
+    }
 
 
 def mistakes(root: Path, chapter: str) -> str:
-    """What listeners get wrong by the cues of a chapter's decks, and what its checks know,
+    """List what listeners get wrong by the cues of a chapter's decks, and what its checks know,
     folded.
     """
     items = [
@@ -194,20 +201,20 @@ def mistakes(root: Path, chapter: str) -> str:
         if slide["wrong"]
     ]
     checks = {
-        number: each
-        for number, each in known(
+        number: entry
+        for number, entry in known(
             (root / f"src/course/exercises/chapter{chapter}.toml").read_text()
         ).items()
-        if each[1]
+        if entry[1]
     }
     rows = "".join(
         (
             f'<tr><th scope="row">{number} '
-            f"{html.escape(title)}</th><td>{'<br>'.join(words(s) for s in said)}</td></tr>"
+            f"{html.escape(title)}</th><td>{'<br>'.join(words(s) for s in sentences)}</td></tr>"
         )
-        for number, (title, said) in checks.items()
+        for number, (title, sentences) in checks.items()
     )
-    many = sum(len(said) for _, said in checks.values())
+    many = sum(len(sentences) for _, sentences in checks.values())
     return (
         "<details><summary>What listeners get wrong, slide by slide "
         f"({len(items)})</summary><ul>{''.join(items)}</ul></details>"
@@ -217,8 +224,8 @@ def mistakes(root: Path, chapter: str) -> str:
 
 
 def sizes(root: Path, chapter: str) -> str:
-    """Minutes of a chapter's lesson, lab and exercises."""
-    said = []
+    """Add up the minutes of a chapter's lesson, lab and exercises."""
+    parts = []
     for kind in PARTS:
         path = part(root, f"{chapter} {kind}")
         many = (
@@ -227,16 +234,16 @@ def sizes(root: Path, chapter: str) -> str:
             else f"{len(slides(path))} slides"
         )
         where = f"{path.parent.name}/{kind}.html"
-        said.append(f'<a href="{where}">{kind}</a> {minutes(path)} min, {many}')
+        parts.append(f'<a href="{where}">{kind}</a> {minutes(path)} min, {many}')
     room = (
         "<p><strong>Short of time?</strong> Leave out, in this order (minutes): "
         f"{out(root, f'{chapter} lesson')}.</p>"
     )
-    return f"<p>{' · '.join(said)}</p>{room}"
+    return f"<p>{' · '.join(parts)}</p>{room}"
 
 
 def stage(root: Path, chapter: str) -> str:
-    """What can be done live: the drawing of a chapter's lesson alone, and its lab's link with
+    """List what can be done live: the drawing of a chapter's lesson, and its lab's link with
     everything set.
     """
     sources = {
@@ -246,24 +253,24 @@ def stage(root: Path, chapter: str) -> str:
         ]
         for kind in ("lesson", "lab")
     }
-    said = [
+    links = [
         f'<a href="../drawings/{name}.html">the drawing “{name}”</a> alone on the screen'
         for name in re.findall(r'^drawing\.show\("(\w+)"', "\n".join(sources["lesson"]), re.M)
     ]
     for source in sources["lab"]:
         if source.startswith("intervention.link("):
             call = ast.parse(source).body[0].value
-            state = {each.arg: value(each.value) for each in call.keywords}
+            state = {keyword.arg: value(keyword.value) for keyword in call.keywords}
             page = state.pop("page", "index")
             written = {
                 k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in state.items()
             }
             address = f"../live/{page}.html#{urllib.parse.urlencode(written)}"
-            said.append(
+            links.append(
                 f'<a href="{html.escape(address)}">{html.escape(value(call.args[0]))}</a>, in '
                 "the page"
             )
-    return f"<p><strong>Live:</strong> {' · '.join(said)}.</p>"
+    return f"<p><strong>Live:</strong> {' · '.join(links)}.</p>"
 
 
 class _Shown(Directive):
@@ -312,21 +319,21 @@ class AtHand(_Shown):
 
 
 def files(root: Path) -> dict[str, list[list[str]]]:
-    """The plans as rows of plain text, by name."""
+    """Return the plans as rows of plain text, by name."""
 
-    def names(each: dict) -> str:
-        return "; ".join([text for text, _ in each["links"]] + [each["do"]] * bool(each["do"]))
+    def names(part: dict) -> str:
+        return "; ".join([text for text, _ in part["links"]] + [part["do"]] * bool(part["do"]))
 
-    found = {}
+    tables = {}
     for name in ("hour", "day"):
         at, rows = 0.0, [["at", "minutes", "what", "after it they can", "leave out"]]
-        for each in plan(root, name)["rows"]:
+        for week in plan(root, name)["rows"]:
             rows.append(
-                [clock(at), f"{each['minutes']:g}", names(each), each["they"], str(each["drop"])]
+                [clock(at), f"{week['minutes']:g}", names(week), week["they"], str(week["drop"])]
             )
-            at += each["minutes"]
-        found[name] = rows
-    found["term"] = [
+            at += week["minutes"]
+        tables[name] = rows
+    tables["term"] = [
         [
             "week",
             "read before",
@@ -338,16 +345,16 @@ def files(root: Path) -> dict[str, list[list[str]]]:
             "after it they can",
         ]
     ]
-    for k, each in enumerate(weeks(root, "term"), 1):
-        lecture, lesson = each["lecture"], each["class"]
+    for k, week in enumerate(weeks(root, "term"), 1):
+        lecture, lesson = week["lecture"], week["class"]
         middle = [
             names(lecture),
             f"{lecture['minutes']:g}",
             names(lesson),
             f"{lesson['minutes']:g}",
         ]
-        found["term"].append([str(k), each["read"], *middle, each["project"], each["they"]])
-    return found
+        tables["term"].append([str(k), week["read"], *middle, week["project"], week["they"]])
+    return tables
 
 
 def write_files(app, error):
