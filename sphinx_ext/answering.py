@@ -218,8 +218,8 @@ def returning(words: Mapping[str, str]) -> list[dict]:
             "ask": examination.inline(question["ask"]),
             "answer": examination.inline(question["answer"]),
         }
-        for each in questions.bank(ROOT, words=words)
-        if each["lesson"]
+        for question in questions.bank(ROOT, words=words)
+        if question["lesson"]
     ]
 
 

@@ -152,12 +152,12 @@ def ask_in_the_lesson(app, doctree):
     sections = [node for node in doctree.children if isinstance(node, nodes.section)]
     if not match or not sections:
         return
-    chinese, folder, number = found.groups()
+    chinese, folder, number = match.groups()
     app.env.note_dependency(str(Path(app.srcdir) / questions.FILE))
     words = editions.of_questions() if chinese else {}
     bank = questions.bank(Path(app.srcdir), int(number), words)
-    rows = [each for each in bank if each["lesson"]]
-    near = [questions.plain(each.get("near", each["quote"])) for each in rows]
+    rows = [row for row in bank if row["lesson"]]
+    near = [questions.plain(row.get("near", row["quote"])) for row in rows]
     if chinese:
         app.env.note_dependency(str(editions.HOME / "zh/questions.po"))
         cells = editions.cells(editions.HOME / folder / "lesson.ipynb", slides=False)
@@ -167,12 +167,12 @@ def ask_in_the_lesson(app, doctree):
         places = [every[k] if k is not None and k < len(every) else None for k in numbers]
     else:
         places = [section_with(doctree, text) for text in near]
-    for each, place in zip(rows, places, strict=True):
-        held = place or sections[0]
-        inner = [k for k, node in enumerate(held.children) if isinstance(node, nodes.section)]
-        where = inner[0] if place and inner else len(held.children)
+    for row, place in zip(rows, places, strict=True):
+        section = place or sections[0]
+        inner = [k for k, node in enumerate(section.children) if isinstance(node, nodes.section)]
+        where = inner[0] if place and inner else len(section.children)
         title = CHINESE_TITLE if chinese else TITLE
-        held.insert(where, nodes.raw("", asked(each, title), format="html"))
+        section.insert(where, nodes.raw("", asked(row, title), format="html"))
     count = len(rows) if chinese else COUNTS.get(len(rows), len(rows))
     last = (CHINESE_LAST if chinese else LAST).format(count=count, chapter=number)
     sections[0] += nodes.raw("", last, format="html")

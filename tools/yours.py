@@ -1,5 +1,5 @@
-"""What the drawing `yours` shows of the embedded model: attention weights of two heads on its words,
-and what GPT-4o answered when it was asked to count the ones.
+"""What the drawing `yours` shows of the embedded model: attention weights of two heads on its
+words, and what GPT-4o answered when it was asked to count the ones.
 
 `python tools/yours.py` writes `numbers/yours.json`: a few seconds on one CPU core.
 """
@@ -31,7 +31,9 @@ def places() -> tuple[Bool[Tensor, "n n"], Bool[Tensor, "n n"]]:
 
 
 def strongest(maps: Float[Tensor, "l h n n"], where: Bool[Tensor, "n n"]) -> tuple[int, int]:
-    """The layer and head with the largest mean weight there, over the rows that have such a place."""
+    """The layer and head with the largest mean weight there, over the rows that have such a
+    place.
+    """
     share = (maps * where).sum(-1)[..., where.any(1)].mean(-1)
     return divmod(int(share.argmax()), maps.shape[1])
 
