@@ -79,7 +79,8 @@ def numbered(table: re.Match) -> str:
 def widened(table: re.Match) -> str:
     """A table of HTML that takes the margin, too, where its rows need it.
 
-    >>> widened(re.match(".*", "<table><tr><td>1</td><td>2</td><td>3</td><td>4</td><td>5</td></tr></table>"))[:26]
+    >>> row = "".join(f"<td>{k}</td>" for k in range(5))
+    >>> widened(re.match(".*", f"<table><tr>{row}</tr></table>"))[:26]
     '<table class="full_width">'
     """
     rows = [[TAG.sub("", cell) for cell in CELL.split(row)[1:]] for row in ROW.findall(table[0])]

@@ -60,7 +60,7 @@ CHILD = Path(__file__).with_name("assignments_child.py")
 
 
 def plan(root: Path = ROOT) -> dict[int, list[dict]]:
-    """By assignment its exercises: number, points, cases."""
+    """Read, for each assignment, its exercises: number, points, cases."""
     return yaml.safe_load((root / "chapters/plans/assignments.yml").read_text())["assignments"]
 
 
@@ -70,26 +70,26 @@ def entries(root: Path, number: int | str, seed: int) -> list[dict]:
 
 
 def exercise(root: Path, number: str) -> list[dict]:
-    """The cells of an exercise, from its heading to the next one.
+    """Return the cells of an exercise, from its heading to the next one.
 
     Raises:
         ValueError: there is none of this number.
     """
-    found, inside = [], False
+    cells, inside = [], False
     for path in root.glob(f"chapters/{number.split('.')[0]}-*/exercises.ipynb"):
         for cell in json.loads(path.read_text())["cells"]:
             heading = re.search(r"^## (\d+\.\d+ )?", "".join(cell["source"]), re.M)
             if heading and cell["cell_type"] == "markdown":
                 inside = (heading[1] or "").strip() == number
-            found += [cell] if inside else []
-    if not found:
+            cells += [cell] if inside else []
+    if not cells:
         raise ValueError(f"number must be that of an exercise, not {number!r}")
-    return found
+    return cells
 
 
 def parts(root: Path, number: str, seed: int = 0) -> dict[str, str]:
-    """Statement, stub and solution of an exercise, and the name of its function, as the notebook
-    has them, or the seed.
+    """Return statement, stub and solution of an exercise, and the name of its function, as the
+    notebook has them, or the seed.
     """
     if not number[0].isdigit():
         return families.parts(number, seed)
@@ -111,7 +111,7 @@ def parts(root: Path, number: str, seed: int = 0) -> dict[str, str]:
 
 
 def notebook(cells: list[tuple[str, str]]) -> str:
-    made = [
+    built = [
         {
             "cell_type": kind,
             "id": f"a{k:02d}",
@@ -124,15 +124,15 @@ def notebook(cells: list[tuple[str, str]]) -> str:
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     return (
         json.dumps(
-            {"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1
+            {"cells": built, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1
         )
         + "\n"
     )
 
 
 def imports(root: Path, chapter: int, solved: bool) -> str:
-    """What the chapter's exercises import, but for the checks; without solutions nothing of the
-    course, which has answers.
+    """Return what the chapter's exercises import, but for the checks; without solutions nothing of
+    the course, which has answers.
     """
     if not chapter:
         return "import math\n\nimport networkx as nx\nimport numpy as np\nimport torch"
@@ -149,16 +149,16 @@ def imports(root: Path, chapter: int, solved: bool) -> str:
 
 
 def asked_for(statement: str) -> str:
-    """A statement without the sentences on a check that a handout does not have, and without links
-    into the book.
+    """Return a statement without the sentences on a check that a handout does not have, and without
+    links into the book.
     """
-    told = re.split(r"(?<=[.?]) (?=[A-Z])", re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", statement))
-    return " ".join(each for each in told if "the check" not in each.lower())
+    sentences = re.split(r"(?<=[.?]) (?=[A-Z])", re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", statement))
+    return " ".join(sentence for sentence in sentences if "the check" not in sentence.lower())
 
 
 def handout(root: Path, number: int | str, solved: bool = False, seed: int = 0) -> str:
-    """The notebook of an assignment, with stubs, or with solutions."""
-    asked, drawn = entries(root, number, seed), number == "drawn"
+    """Write the notebook of an assignment, with stubs, or with solutions."""
+    tasks, drawn = entries(root, number, seed), number == "drawn"
     rules = (
         f"# {'The assignment of this term' if drawn else f'Assignment {number}'}\n\nTen points. "
         f"Hand in this file, run from the top, under your own name: `name.ipynb`. "
@@ -172,15 +172,15 @@ def handout(root: Path, number: int | str, solved: bool = False, seed: int = 0) 
         else "What is asked to be predicted is written down for yourself and has no points."
     )
     cells = [("markdown", rules), ("code", imports(root, 0 if drawn else number, solved))]
-    for each in asked:
-        found = parts(root, each["exercise"], seed)
+    for task in tasks:
+        pieces = parts(root, task["exercise"], seed)
         title = re.sub(
             r"^## \S+ ",
-            f"## {each['points']} point{'s' * (each['points'] > 1)}: ",
-            asked_for(found["statement"]),
+            f"## {task['points']} point{'s' * (task['points'] > 1)}: ",
+            asked_for(pieces["statement"]),
         )
         cells += [("markdown", title)]
-        cells += [("code", found["solution" if solved else "stub"])]
+        cells += [("code", pieces["solution" if solved else "stub"])]
     return notebook(cells)
 
 
@@ -236,14 +236,14 @@ def stripped(text: str, folder: str) -> str:
 
 
 def folder_of(root: Path, number: float | str) -> str:
-    """The folder of an exercise's chapter."""
+    """Return the folder of an exercise's chapter."""
     (path,) = root.glob(f"chapters/{str(number).split('.')[0]}-*/exercises.ipynb")
     return path.parent.name
 
 
 def without_solutions(root: Path, number: str) -> list[dict]:
-    """The cells of an exercise as a learner gets them: statement, stub, check and hints, with the
-    chapter's imports in front.
+    """Return the cells of an exercise as a learner gets them: statement, stub, check and hints,
+    with the chapter's imports in front.
     """
     folder = folder_of(root, number)
     book = json.loads((root / f"chapters/{folder}/exercises.ipynb").read_text())["cells"]
@@ -302,8 +302,8 @@ def evening(root: Path, number: int) -> str:
     }
     cells = [book["cells"][0], title]
     for part in row["parts"]:
-        for each in part.get("exercises", ()):
-            cells += without_solutions(root, f"{each}")
+        for task in part.get("exercises", ()):
+            cells += without_solutions(root, f"{task}")
         if (page := part.get("page")) in pages:
             cells += _steps(
                 json.loads(stripped((root / f"chapters/{page}.ipynb").read_text(), page))["cells"][
@@ -323,10 +323,10 @@ def evening(root: Path, number: int) -> str:
 
 
 def _steps(cells: list[dict], numbers: list[int] | None) -> list[dict]:
-    """The cells of these steps, and of what stands before the first; all cells where no numbers are
-    given.
+    """Return the cells of these steps, and of what comes before the first; all cells where no
+    numbers are given.
     """
-    found, inside = [], True
+    chosen, inside = [], True
     for cell in cells:
         heading = (
             re.search(r"^### (\d+)\. ", "".join(cell["source"]), re.M)
@@ -334,13 +334,13 @@ def _steps(cells: list[dict], numbers: list[int] | None) -> list[dict]:
             else None
         )
         inside = int(heading[1]) in numbers if heading and numbers else inside
-        found += [cell] if inside else []
-    return found
+        chosen += [cell] if inside else []
+    return chosen
 
 
 def handouts(root: Path = ROOT) -> dict[str, str]:
-    """What is handed out, by file name: assignments, pages of steps without their lines, and the
-    notebooks of five evenings.
+    """Collect what is handed out, by file name: assignments, pages of steps without their lines,
+    and the notebooks of five evenings.
     """
     steps = {
         name: stripped((root / f"chapters/{folder}.ipynb").read_text(), folder)
@@ -383,7 +383,7 @@ def draw(
 
 @functools.cache
 def door() -> bool:
-    """Whether bubblewrap is here and may make its walls."""
+    """Test whether bubblewrap is here and may make its walls."""
     known = shutil.which("bwrap")
     return (
         bool(known) and not subprocess.run([*walls("/tmp"), "true"], capture_output=True).returncode
@@ -392,7 +392,7 @@ def door() -> bool:
 
 @functools.cache
 def sized() -> bool:
-    """Whether this bubblewrap can hold a folder to a size (0.9 and later)."""
+    """Test whether this bubblewrap can hold a folder to a size (0.9 and later)."""
     known = shutil.which("bwrap")
     return (
         bool(known)
@@ -401,20 +401,20 @@ def sized() -> bool:
 
 
 def walls(room: str) -> list[str]:
-    """The command that shuts a process in: no network, no other processes, files of Python to read,
-    and one folder to write.
+    """Build the command that shuts a process in: no network, no other processes, files of Python to
+    read, and one folder to write.
     """
-    python = {os.path.realpath(each) for each in (sys.prefix, sys.base_prefix)} - {"/usr"}
-    seen = [
-        f"--ro-bind-try {each} {each}"
-        for each in ("/usr", "/bin", "/lib", "/lib64", *sorted(python), str(CHILD))
+    python = {os.path.realpath(root) for root in (sys.prefix, sys.base_prefix)} - {"/usr"}
+    mounts = [
+        f"--ro-bind-try {root} {root}"
+        for root in ("/usr", "/bin", "/lib", "/lib64", *sorted(python), str(CHILD))
     ]
-    made = (
+    options = (
         "--unshare-all --die-with-parent --new-session --cap-drop ALL --proc /proc --dev /dev "
         "--tmpfs /tmp"
     )
     folder = ["--size", str(ROOM), "--tmpfs", room] if sized() else ["--bind", room, room]
-    return ["bwrap", *made.split(), *" ".join(seen).split(), *folder, "--chdir", room]
+    return ["bwrap", *options.split(), *" ".join(mounts).split(), *folder, "--chdir", room]
 
 
 def keep_first(pipe: BinaryIO, file: BinaryIO, most: int = PRINTED) -> None:
@@ -441,7 +441,7 @@ def run(
     """
     keep.mkdir(parents=True, exist_ok=True)
     (keep / "submission.ipynb").write_text(source)
-    asked = [
+    jobs = [
         {"name": parts(root, e["exercise"], seed)["name"], "cases": e["cases"]}
         for e in entries(root, number, seed)
     ]
@@ -466,7 +466,7 @@ def run(
             reader.start()
             try:
                 job = {
-                    "asked": asked,
+                    "asked": jobs,
                     "seed": seed,
                     "seconds": CASE,
                     "room": room,
@@ -485,19 +485,19 @@ def run(
                     os.killpg(process.pid, 9)
                 process.wait()
                 reader.join(5)
-    return returned(keep / "returned.jsonl", asked)
+    return returned(keep / "returned.jsonl", jobs)
 
 
-def returned(path: Path, asked: list[dict]) -> dict[str, list]:
-    """The lines that came back, those that fit a case; the rest of the cases have none."""
-    found = {each["name"]: [("nothing came back", None)] * len(each["cases"]) for each in asked}
+def returned(path: Path, jobs: list[dict]) -> dict[str, list]:
+    """Read the lines that came back, those that fit a case; the rest of the cases have none."""
+    answers = {job["name"]: [("nothing came back", None)] * len(job["cases"]) for job in jobs}
     for line in path.read_text(errors="replace").splitlines():
         try:
             name, case, problem, value = json.loads(line)
-            found[name][case] = (str(problem), value)
+            answers[name][case] = (str(problem), value)
         except (ValueError, KeyError, IndexError, TypeError):
             continue  # what a submission wrote there itself
-    return found
+    return answers
 
 
 class Key:
@@ -505,20 +505,20 @@ class Key:
     memory, and written nowhere.
     """
 
-    def __init__(self, root: Path, asked: dict, seed: int):
+    def __init__(self, root: Path, task: dict, seed: int):
         import networkx
         import scipy.stats
         import torch
 
         from course import exercises
 
-        found, self.number, self.points, self.checks = (
-            parts(root, asked["exercise"], seed),
-            asked["exercise"],
-            asked["points"],
+        pieces, self.number, self.points, self.checks = (
+            parts(root, task["exercise"], seed),
+            task["exercise"],
+            task["points"],
             exercises,
         )
-        drawn = "call" in found
+        drawn = "call" in pieces
         names = (
             families.KNOWN
             if drawn
@@ -526,18 +526,18 @@ class Key:
         )
         self.names = names | {"solved": {}}
         exec(
-            imports(root, 0 if drawn else int(self.number[0]), True) + "\n" + found["solution"],
+            imports(root, 0 if drawn else int(self.number[0]), True) + "\n" + pieces["solution"],
             self.names["solved"],
         )
-        self.name, self.solution = found["name"], self.names["solved"][found["name"]]
+        self.name, self.solution = pieces["name"], self.names["solved"][pieces["name"]]
         book = {} if drawn else exercises.tables(names)
         self.row = (
-            found
+            pieces
             if drawn
             else next(row for row in book.values() if row.get("number") == self.number)
         )
         self.given = []
-        for k, text in enumerate(asked["cases"]):
+        for k, text in enumerate(task["cases"]):
             torch.manual_seed(seed + k)
             known = {
                 "torch": torch,
@@ -548,8 +548,8 @@ class Key:
             }
             self.given += exercises.cases(known, text)
 
-    def compare(self, answer: Callable, given: list, mistakes: str = "") -> str:
-        """Nothing where a function gives what is right, else the check's sentence on what it
+    def compare(self, answer: Callable, cases: list, mistakes: str = "") -> str:
+        """Return "" where a function gives what is right, else the check's sentence on what it
         gives.
         """
         try:
@@ -559,7 +559,7 @@ class Key:
                 call,
                 answer,
                 self.solution,
-                given,
+                cases,
                 mistakes,
                 tolerance=self.row.get("tolerance", 1e-6),
             )
@@ -568,7 +568,7 @@ class Key:
         return ""
 
     def mark(self, given: list) -> tuple[float, str]:
-        """The points for what came back, case by case, and the first thing that is wrong."""
+        """Return the points for what came back, case by case, and the first thing that is wrong."""
         good = [
             not self.compare(Given(self, [case], [value]), [case])
             for case, value in zip(self.given, given, strict=True)
@@ -602,32 +602,32 @@ class Given:
                 )
         raise KeyError("no case has these arguments")
 
-    def same(self, one: object, other: object) -> bool:
-        if callable(one) or getattr(one, "dtype", None) != getattr(other, "dtype", None):
-            return one is other
-        return self.key.checks._unchanged(one, other)
+    def same(self, first: object, second: object) -> bool:
+        if callable(first) or getattr(first, "dtype", None) != getattr(second, "dtype", None):
+            return first is second
+        return self.key.checks._unchanged(first, second)
 
 
 def folders(paths: Iterable[Path]) -> dict[Path, str]:
-    """The name of a folder for each submission: letters, digits and underscores of its own, and
-    never one twice.
+    """Name a folder for each submission: letters, digits and underscores of its own, and never one
+    twice.
 
     >>> list(folders([Path("A b.ipynb"), Path("a_b.ipynb"), Path("...ipynb")]).values())
     ['A_b', 'a_b_2', '__']
     """
-    found: dict[Path, str] = {}
+    names: dict[Path, str] = {}
     for path in paths:
         name = re.sub(r"\W", "_", path.name.removesuffix(".ipynb"))
-        taken, k = {each.casefold() for each in found.values()}, 2
-        found[path] = name
-        while found[path].casefold() in taken:
-            found[path], k = f"{name}_{k}", k + 1
-    return found
+        taken, k = {other_name.casefold() for other_name in names.values()}, 2
+        names[path] = name
+        while names[path].casefold() in taken:
+            names[path], k = f"{name}_{k}", k + 1
+    return names
 
 
 def harmless(text: str) -> str:
-    """A text as a table may hold it: none that a spreadsheet would compute, and no letter that
-    cannot be written.
+    """Write a text as a table may hold it: none that a spreadsheet would compute, and no letter
+    that cannot be written.
 
     >>> harmless("=HYPERLINK(1)"), harmless("a = b")
     ("'=HYPERLINK(1)", 'a = b')
@@ -652,7 +652,7 @@ def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROO
     submissions = sorted(folder.glob("*.ipynb"))
     if not submissions:
         raise ValueError(f"folder must have notebooks, and {folder} has none")
-    keys = [Key(root, asked, seed) for asked in entries(root, number, seed)]
+    keys = [Key(root, task, seed) for task in entries(root, number, seed)]
     assert not [
         key.number for key in keys for case in key.given if key.compare(key.solution, [case])
     ]
@@ -670,13 +670,13 @@ def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROO
     with writable(out / "marks.csv").open("w", newline="", errors="replace") as file:
         table = csv.DictWriter(file, heads)
         table.writeheader()
-        for path, kept in folders(submissions).items():
+        for path, subfolder in folders(submissions).items():
             row = {"who": path.name.removesuffix(".ipynb")} | {key.number: 0.0 for key in keys}
             try:
-                came = run(path.read_text(errors="replace"), number, seed, out / kept, root)
+                came = run(path.read_text(errors="replace"), number, seed, out / subfolder, root)
                 marks = {key.number: key.mark(came[key.name]) for key in keys}
-                row |= {each: points for each, (points, _) in marks.items()}
-                row["remark"] = next((said for _, said in marks.values() if said), "")
+                row |= {exercise_number: points for exercise_number, (points, _) in marks.items()}
+                row["remark"] = next((remark for _, remark in marks.values() if remark), "")
                 if number == "drawn":
                     row["reasons"] = families.reasons(path.read_text(errors="replace"))
             except Exception as error:  # whatever a submission is, the next one is marked
@@ -708,7 +708,7 @@ def main() -> None:
     )
     marking.add_argument(
         "number",
-        type=lambda said: int(said) if said.isdigit() else said,
+        type=lambda text: int(text) if text.isdigit() else text,
         choices=[*plan(), "drawn"],
     )
     marking.add_argument("folder", type=Path)

@@ -25,7 +25,7 @@ HIDDEN = ("_posixsubprocess", "_ctypes", "ctypes", "course", "helpers")
 
 
 def plain(value: object, depth: int = 0) -> object:
-    """A value as JSON holds it.
+    """Convert a value to what JSON holds.
 
     Raises:
         TypeError: it is no number, text, tensor, or list of these.
@@ -41,12 +41,14 @@ def plain(value: object, depth: int = 0) -> object:
     if isinstance(value, numbers.Complex) and value.imag == 0:
         return float(value.real)
     if isinstance(value, list | tuple) and depth < 8:
-        return [plain(each, depth + 1) for each in value]
+        return [plain(entry, depth + 1) for entry in value]
     raise TypeError(f"a {type(value).__name__} is no number, tensor or list")
 
 
 def told(value: object) -> str:
-    """A value in JSON, with what it was counted in: a check allows float32 more than float64."""
+    """Write a value in JSON, with what it was counted in: a check allows float32 more than
+    float64.
+    """
     return json.dumps([str(getattr(value, "dtype", "")).removeprefix("torch."), plain(value)])
 
 
@@ -55,8 +57,8 @@ def refused(*_: object, **__: object) -> None:
 
 
 def shut(room: str) -> None:
-    """No new processes, no network, no solutions, and no files but those of Python and of an empty
-    folder.
+    """Allow no new processes, no network, no solutions, and no files but those of Python and of an
+    empty folder.
     """
     allowed = [
         sys.prefix,
@@ -66,7 +68,7 @@ def shut(room: str) -> None:
         "/dev/null",
         "/dev/urandom",
     ]
-    allowed = [os.path.realpath(each) for each in allowed]
+    allowed = [os.path.realpath(path) for path in allowed]
     words = (
         "ctypes.",
         "subprocess",
@@ -106,10 +108,10 @@ def shut(room: str) -> None:
                     f"a submission may open {WRITES} files for writing, and no more"
                 )
         if event.startswith(listing):
-            for each in arguments[:2]:
-                if isinstance(each, str | bytes | os.PathLike):
-                    path = os.path.realpath(os.fsdecode(each))
-                    if event == "open" and each in ("r", "w", "rb", "wb", "a", "x"):
+            for argument in arguments[:2]:
+                if isinstance(argument, str | bytes | os.PathLike):
+                    path = os.path.realpath(os.fsdecode(argument))
+                    if event == "open" and argument in ("r", "w", "rb", "wb", "a", "x"):
                         continue
                     if not any(path == root or path.startswith(root + os.sep) for root in allowed):
                         raise PermissionError(f"the file {path} is not for a submission")
@@ -117,7 +119,7 @@ def shut(room: str) -> None:
     for name in ("_fork_exec", "_posixsubprocess"):  # what starts a process past the events
         if name in vars(sys.modules.get("subprocess", object)):
             setattr(sys.modules["subprocess"], name, refused)
-    for name in [each for each in sys.modules if each.split(".")[0] in HIDDEN]:
+    for name in [module for module in sys.modules if module.split(".")[0] in HIDDEN]:
         del sys.modules[name]  # what is loaded already is imported without an event
     torch.from_file = torch.UntypedStorage.from_file = (
         torch.UntypedStorage._new_shared_filename_cpu
@@ -137,7 +139,7 @@ def stop(*_: object) -> None:
 
 
 def within(seconds: int, act, *arguments: object) -> tuple[str, object]:
-    """A sentence on what went wrong, or none, and what the act gave."""
+    """Run an act; return a sentence on what went wrong, or "", and what the act gave."""
     signal.signal(signal.SIGALRM, stop)
     signal.alarm(seconds)
     try:
@@ -145,16 +147,18 @@ def within(seconds: int, act, *arguments: object) -> tuple[str, object]:
     except Late:
         return f"took longer than {seconds} s", None
     except BaseException as error:
-        said = ascii(str(error)[:120])[1:-1] if not str(error).isprintable() else str(error)[:120]
-        return f"{type(error).__name__}: {said}", None
+        message = (
+            ascii(str(error)[:120])[1:-1] if not str(error).isprintable() else str(error)[:120]
+        )
+        return f"{type(error).__name__}: {message}", None
     finally:
         signal.alarm(0)
 
 
 def aside(node: ast.stmt) -> bool:
-    """Whether a line belongs to the page and not to the answer: the book's checks."""
+    """Return whether a line belongs to the page and not to the answer: the book's checks."""
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return any(each.name == "checks" or each.name.endswith(".checks") for each in node.names)
+        return any(alias.name == "checks" or alias.name.endswith(".checks") for alias in node.names)
     called = (
         node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
     )
@@ -166,7 +170,7 @@ def aside(node: ast.stmt) -> bool:
 
 
 def read(text: str) -> ast.Module:
-    """A cell as Python reads it, or, where it cannot, as a notebook does, which knows lines such as
+    """Parse a cell as Python, or, where that fails, as a notebook does, which knows lines such as
     `%time` and `!ls`.
     """
     try:
@@ -196,7 +200,7 @@ def main() -> None:
     space = {"__name__": "__main__"}
     notebook = shell(space)
     space["get_ipython"] = lambda: notebook
-    given = {"torch": torch, "math": math, "nx": networkx, "stats": scipy.stats}
+    known = {"torch": torch, "math": math, "nx": networkx, "stats": scipy.stats}
     shut(job["room"])
     book: tuple[str, object] = within(job["seconds"], json.loads, job["source"])
     cells = (
@@ -204,7 +208,7 @@ def main() -> None:
         if isinstance(book[1], dict) and isinstance(book[1].get("cells"), list)
         else []
     )
-    said = "" if cells else "no notebook"
+    complaint = "" if cells else "no notebook"
     for cell in cells:
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             problem, _ = within(
@@ -213,17 +217,17 @@ def main() -> None:
                     compile(read("".join(cell.get("source", ""))), "<cell>", "exec"), space
                 ),
             )
-            said = said or problem
-    for each in job["asked"]:
-        for k, case in enumerate(each["cases"]):
+            complaint = complaint or problem
+    for task in job["asked"]:
+        for k, case in enumerate(task["cases"]):
             torch.manual_seed(job["seed"] + k)
-            arguments = eval(f"({case},)", dict(given, seed=job["seed"] + k))
-            act = space.get(each["name"])
+            arguments = eval(f"({case},)", dict(known, seed=job["seed"] + k))
+            act = space.get(task["name"])
             if not callable(act):
-                problem, value = said or f"no function {each['name']}", None
+                problem, value = complaint or f"no function {task['name']}", None
             else:
                 problem, value = within(job["seconds"], lambda act=act, a=arguments: told(act(*a)))
-            back.write(json.dumps([each["name"], k, problem, value]) + "\n")
+            back.write(json.dumps([task["name"], k, problem, value]) + "\n")
             back.flush()
     os._exit(0)
 

@@ -33,7 +33,7 @@ FLAGS = [
 
 
 def find() -> str | None:
-    """The path of a browser that is there, or None.
+    """Find the path of a browser, or return None.
 
     Raises:
         SystemExit: CHROMIUM names none.
@@ -49,10 +49,10 @@ def find() -> str | None:
         return MAC
     try:
         with sync_playwright() as playwright:
-            own = playwright.chromium.executable_path
+            bundled = playwright.chromium.executable_path
     except Error:
         return None
-    return own if os.path.exists(own) else None
+    return bundled if os.path.exists(bundled) else None
 
 
 def install() -> str:
@@ -84,7 +84,9 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The address of a folder, served from this machine on a free port until the block ends."""
+    """Start a server for a folder on this machine, on a free port, until the block ends; yield its
+    address.
+    """
     server = http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))
     )

@@ -11,7 +11,7 @@ from book import editions, reading
 
 
 def listed(root: Path) -> list[Path]:
-    """The lesson of each chapter, in the order of the book."""
+    """List the lesson of each chapter, in the order of the book."""
     parts = yaml.safe_load((root / "_toc.yml").read_text())["parts"]
     files = [chapter["file"] for part in parts for chapter in part["chapters"]]
     return [
@@ -27,9 +27,9 @@ def markdown(path: Path) -> str:
 
 
 def said(text: str, word: str) -> str:
-    """What stands after `> **word.**`, as HTML."""
-    found = re.search(rf"^> \*\*{word}[.。]\*\* (.+?)(?:\n(?!>)|\Z)", text, re.M | re.S)
-    plain = html.escape(re.sub(r"\n> ?", " ", found[1]).strip()) if found else ""
+    """Return what follows `> **word.**`, as HTML."""
+    match = re.search(rf"^> \*\*{word}[.。]\*\* (.+?)(?:\n(?!>)|\Z)", text, re.M | re.S)
+    plain = html.escape(re.sub(r"\n> ?", " ", match[1]).strip()) if match else ""
     plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", plain)
     plain = re.sub(r"\*\*(.+?)\*\*|\*(.+?)\*", lambda m: f"<em>{m[1] or m[2]}</em>", plain)
     return re.sub(
@@ -38,16 +38,18 @@ def said(text: str, word: str) -> str:
 
 
 def question(path: Path) -> str:
-    """What a page asks, in its language."""
-    home, here, name = path.with_suffix(".zh.po").as_posix().rpartition("/chapters/zh/")
-    if here:
+    """Return what a page asks, in its language."""
+    home, in_chinese, name = path.with_suffix(".zh.po").as_posix().rpartition("/chapters/zh/")
+    if in_chinese:
         return said(next(iter(editions.texts(Path(home, "chapters", name)).values())), "问题")
     text = path.read_text() if path.suffix == ".md" else markdown(path)
     return said(text, "Question")
 
 
 def minutes(path: Path) -> int:
-    """How long a lesson or lab takes as a lecture, or the exercises of a chapter take together."""
+    """Return how long a lesson or lab takes as a lecture, or the exercises of a chapter take
+    together.
+    """
     metadata = json.loads(path.read_text())["metadata"]
     for kind in ("lecture", "workshop"):
         if kind in metadata:
@@ -56,7 +58,7 @@ def minutes(path: Path) -> int:
 
 
 def to_read(path: Path) -> int:
-    """How long a part of a chapter takes alone: a page to read as computed from what is on it,
-    else as it says.
+    """Return how long a part of a chapter takes to read: a lesson or lab as computed from what is
+    on it, else as it says.
     """
     return reading.minutes(path) if path.stem in ("lesson", "sinks", "lab") else minutes(path)

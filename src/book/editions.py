@@ -79,18 +79,18 @@ LAGS = r'<small class="behind">[^<]*</small>'  # either of them
 
 
 def tables(page: Path) -> list[Path]:
-    """The PO files beside a page."""
+    """List the PO files beside a page."""
     return sorted(page.parent.glob(f"{page.stem}.*.po"))
 
 
 def english(table: Path) -> Path:
-    """The page that a table belongs to."""
+    """Return the page that a table belongs to."""
     stem = table.with_name(table.name.split(".")[0])
     return next(path for kind in (".ipynb", ".md") if (path := stem.with_suffix(kind)).exists())
 
 
 def place(page: Path) -> Path:
-    """Where the Chinese edition of a page stands in the book."""
+    """Return where the Chinese edition of a page is in the book."""
     return HOME / "zh" / page.relative_to(HOME).with_suffix(".md")
 
 
@@ -114,8 +114,8 @@ def page_name(table: Path) -> str:
 
 
 def cells(page: Path, cues: bool = False, slides: bool = True) -> dict[str, str]:
-    """What a page says part by part: the Markdown cells of a notebook by their ids, the sections of
-    a page by their headings.
+    """Split a page into what it says part by part: the Markdown cells of a notebook by their ids,
+    the sections of a page by their headings.
 
     Cues are, where the page has their words, or they are asked for; cells of slides alone are but
     where they are not wanted.
@@ -138,7 +138,7 @@ def cells(page: Path, cues: bool = False, slides: bool = True) -> dict[str, str]
 
 
 def code(page: Path) -> dict[str, str]:
-    """The code cells that a page shows, by their ids."""
+    """Return the code cells that a page shows, by their ids."""
     every = json.loads(page.read_text())["cells"] if page.suffix == ".ipynb" else []
     every = [
         cell
@@ -149,27 +149,27 @@ def code(page: Path) -> dict[str, str]:
 
 
 def wanted(page: Path, entries: list[Entry]) -> list[Entry]:
-    """The units of a page: of its text, of its code; and what was found to be said when it was run,
-    or by its directives.
+    """Collect the units of a page: of its text, of its code; and what was found to be said when it
+    was run, or by its directives.
     """
     twice = {
         (e.text, e.context) for e in entries if e.context not in (None, units.SAID, units.CODE)
     }
-    found = {}
+    collected = {}
     for name, text in cells(page, cues=True).items():
         where = name if page.suffix == ".ipynb" else ""
         for unit in filter(None, (piece.text for piece in units.pieces(text))):
             context = name if (unit, name) in twice else None
-            found.setdefault((unit, context), Entry(unit, "", context, where))
+            collected.setdefault((unit, context), Entry(unit, "", context, where))
     sources = code(page)
     stays = units.keeps(sources.values())
     for name, source in sources.items():
         for entry in units.of_code(source, name, entries, stays):
-            found.setdefault((entry.text, entry.context), entry)
+            collected.setdefault((entry.text, entry.context), entry)
     for entry in entries:
         if entry.context == SAID and not entry.place:
-            found.setdefault((entry.text, entry.context), entry)
-    return list(found.values())
+            collected.setdefault((entry.text, entry.context), entry)
+    return list(collected.values())
 
 
 def current(table: Path) -> list[Entry]:
@@ -201,8 +201,8 @@ def update(page: Path, more: list[str] = ()) -> Path:
     new = units.merged(
         heard + entries, wanted(page, [e for e in entries if not e.obsolete] + heard)
     )
-    kept = units.left(entries, new)
-    for entry in kept:
+    left_over = units.left(entries, new)
+    for entry in left_over:
         if entry not in entries:
             print(
                 f"{table.name}: {entry.text!r} is no longer there; its translation is kept behind "
@@ -210,12 +210,12 @@ def update(page: Path, more: list[str] = ()) -> Path:
             )
     done = all(e.other and not e.fuzzy for e in new if e.place not in optional(page))
     git = ["git", "-C", str(ROOT), "log", "-1", "--format=%h", "--", str(page)]
-    said = (
+    commit = (
         subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
         if done
         else units.commit(table)
     )
-    units.write(table, new + kept, said)
+    units.write(table, new + left_over, commit)
     return table
 
 
@@ -253,14 +253,14 @@ def reword(page: Path, phrases: list[str] = ()) -> list[str]:
 
 
 def optional(page: Path) -> set[str]:
-    """The cells that an edition may do without: the cues of a lesson, without whose words there is
-    no deck.
+    """Return the cells that an edition may do without: the cues of a lesson, without whose words
+    there is no deck.
     """
     return set(cells(page, cues=True)) - set(cells(page))
 
 
 def digest(text: str) -> str:
-    """The name of a content."""
+    """Name a content by its hash."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -268,13 +268,13 @@ def stale(page: Path, table: Path) -> list[str]:
     """Return what is to be done, by its English: units without words, and those that moved, with
     the old English.
     """
-    free, found = optional(page), []
+    free, todo = optional(page), []
     for unit in current(table):
         if unit.fuzzy:
-            found.append(f"{unit.text} [was: {unit.previous}]")
+            todo.append(f"{unit.text} [was: {unit.previous}]")
         elif not unit.other and unit.place not in free:
-            found.append(f"{unit.text} [not translated]")
-    return found
+            todo.append(f"{unit.text} [not translated]")
+    return todo
 
 
 def state(table: Path) -> tuple[int, int, int, str]:
@@ -288,12 +288,12 @@ def state(table: Path) -> tuple[int, int, int, str]:
 
 
 def words(table: Path) -> dict[str, str]:
-    """English to the other language, for all that code cells draw and say."""
+    """Read English to the other language, for all that code cells draw and say."""
     return edition.words(language(table), page_name(table))
 
 
 def of_questions() -> dict[str, str]:
-    """English to Chinese, for the questions that lessons ask and that come back; what is not
+    """Read English to Chinese, for the questions that lessons ask and that come back; what is not
     translated yet stays English and says so.
     """
     known = {e.text: e.other for e in units.read(HOME / "zh/questions.po") if e.other}
@@ -342,7 +342,7 @@ def marked(piece: units.Piece, text: str, mark: str) -> str:
 
 
 def frame(kind: str) -> dict[str, str]:
-    """What stands around Chinese pages and slides, by its English: of a "deck", its "speaker"
+    """Read what is around Chinese pages and slides, by its English: of a "deck", its "speaker"
     window, the "theme", a "kind" of box.
     """
     return {
@@ -356,19 +356,19 @@ PLAYED = re.compile(r'(?<=▶ )Play(?=<)|(?<=[▶■]", ")(?:Play|Stop)(?=")|(?<
 
 
 def played(page: str) -> str:
-    """A page or a deck whose widgets say in Chinese what their buttons do: as they start, and when
-    they are pressed.
+    """Translate what the buttons of widgets do on a page or in a deck: as they start, and when they
+    are pressed.
 
     >>> player = '<button aria-label="Play: n">▶ Play</button>'
     >>> played(player + '<script>say(button, "■", "Stop")</script>')
     '<button aria-label="播放：n">▶ 播放</button><script>say(button, "■", "停")</script>'
     """
-    return PLAYED.sub(lambda said: frame("player")[said[0]], page)
+    return PLAYED.sub(lambda match: frame("player")[match[0]], page)
 
 
 def spoken_too(table: Path) -> bool:
-    """Whether a table has words for at least half of the cues of a lecture: then there is a deck of
-    the edition.
+    """Return whether a table has words for at least half of the cues of a lecture: then there is a
+    deck of the edition.
     """
     page = english(table)
     if page.suffix == ".md" or "lecture" not in json.loads(page.read_text())["metadata"]:
@@ -379,21 +379,21 @@ def spoken_too(table: Path) -> bool:
 
 
 def folder() -> Path:
-    """Where editions are made; there from the first call on."""
+    """Return where editions are made; the folder is there from the first call on."""
     (ROOT / "_build/editions").mkdir(parents=True, exist_ok=True)
     return ROOT / "_build/editions"
 
 
 def notebook(table: Path) -> nbformat.NotebookNode:
-    """An edition as a notebook that runs wherever the English one does."""
-    found = nbformat.read(english(table), as_version=4)
+    """Build an edition as a notebook that runs wherever the English one does."""
+    translated_notebook = nbformat.read(english(table), as_version=4)
     text, entries, sources = (
         texts(table, cues=True, marks=True),
         current(table),
         code(english(table)),
     )
     stays = units.keeps(sources.values())
-    for cell in found.cells:
+    for cell in translated_notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = text[cell.id]
         elif cell.id in sources:
@@ -406,9 +406,9 @@ def notebook(table: Path) -> nbformat.NotebookNode:
         "slideshow": {"slide_type": "skip"},
         "cellView": "form",  # Colab shows the title
     }
-    first = next(k for k, cell in enumerate(found.cells) if cell.cell_type == "code")
-    found.cells.insert(first + 1, cell)
-    return found
+    first = next(k for k, cell in enumerate(translated_notebook.cells) if cell.cell_type == "code")
+    translated_notebook.cells.insert(first + 1, cell)
+    return translated_notebook
 
 
 def written(table: Path) -> Path:
@@ -437,14 +437,14 @@ def written(table: Path) -> Path:
 
 
 def speaking(table: Path, shown: re.Match) -> str:
-    """A drawing in the language of a table, where it has words for it."""
-    other = language(table)
-    has = (ROOT / f"src/course/drawing/words/{shown[1]}.{other}.json").exists()
-    return f'{shown[0]}, "{other}"' if has else shown[0]
+    """Show a drawing in the language of a table, where it has words for it."""
+    lang = language(table)
+    has = (ROOT / f"src/course/drawing/words/{shown[1]}.{lang}.json").exists()
+    return f'{shown[0]}, "{lang}"' if has else shown[0]
 
 
 def cut(text: str, stem: str, home: Path) -> None:
-    """The fonts with the characters of a text alone: for figures as TrueType, for the site as
+    """Write the fonts with the characters of a text only: for figures as TrueType, for the site as
     WOFF.
     """
     characters, note = set(text), home / f"{stem}.fonts"
@@ -470,19 +470,21 @@ def cut(text: str, stem: str, home: Path) -> None:
 
 @cache
 def whole(weight: int) -> bytes:
-    """The font of all characters, unpacked, without what sets a line upright or joins letters."""
-    font, held = TTFont(ROOT / SOURCE.format(weight), recalcTimestamp=False), io.BytesIO()
+    """Load the font of all characters, unpacked, without what sets a line upright or joins
+    letters.
+    """
+    font, file = TTFont(ROOT / SOURCE.format(weight), recalcTimestamp=False), io.BytesIO()
     font.flavor = None
     for name in {"GSUB", "GPOS", "BASE", "vhea", "vmtx"} & {*font.keys()}:
         del font[name]
-    font.save(held)
-    return held.getvalue()
+    font.save(file)
+    return file.getvalue()
 
 
 @cache
 def drawn() -> str:
-    """The characters of other languages around a page: in the drawings' scripts and tables, in the
-    frame, in its neighbours' heads.
+    """Collect the characters of other languages around a page: in the drawings' scripts and tables,
+    in the frame, in its neighbours' heads.
     """
     files = [
         path
@@ -522,7 +524,7 @@ def headings() -> str:
 
 
 def executed(table: Path) -> nbformat.NotebookNode:
-    """The edition with its outputs, executed where something it depends on has changed."""
+    """Return the edition with its outputs, executed where something it depends on has changed."""
     path = written(table)
     if not execution.kept(path, ROOT).exists():
         execution.execute([path], ROOT)
@@ -530,18 +532,19 @@ def executed(table: Path) -> nbformat.NotebookNode:
 
 
 def missing(notebook: nbformat.NotebookNode) -> list[str]:
-    """What an executed edition had no words for."""
+    """Return what an executed edition had no words for."""
     return json.loads(notebook.cells[-1].outputs[0]["text"])
 
 
 def spoken(source: str) -> str:
-    """A cue as the page has it: what is said, without the minutes, and waits as stage directions.
+    """Write a cue as the page has it: what is said, without the minutes, and waits as stage
+    directions.
 
     >>> spoken("<!-- cue: 1 min\\nWhy? (Wait.) So.\\n-->")
     'Why? <em>(Wait.)</em> So.'
     """
-    found = CUE.fullmatch(source.strip())
-    return WAIT.sub(r"<em>\g<0></em>", found[2].strip()) if found else source
+    cue = CUE.fullmatch(source.strip())
+    return WAIT.sub(r"<em>\g<0></em>", cue[2].strip()) if cue else source
 
 
 def raw(text: str) -> str:
@@ -549,8 +552,8 @@ def raw(text: str) -> str:
 
 
 def ran(cell: nbformat.NotebookNode) -> list[str]:
-    """A code cell in Markdown, as the English page has it: its code, folded where it is there, and
-    what it gave.
+    """Write a code cell in Markdown, as the English page has it: its code, folded where it is
+    there, and what it gave.
     """
     tags = cell.metadata.get("tags", [])
     if "remove-cell" in tags:
@@ -563,23 +566,23 @@ def ran(cell: nbformat.NotebookNode) -> list[str]:
     kind = "cell"
     if "hide-input" in tags:
         code, kind = [raw(FOLD), *code, raw("</details>")], "cell tag_hide-input"
-    given = []
+    outputs = []
     for output in cell.outputs:
         shown = output.get("data", {})
         if "text/html" in shown:
-            given.append(raw(f'<div class="output text_html">{shown["text/html"]}</div>'))
+            outputs.append(raw(f'<div class="output text_html">{shown["text/html"]}</div>'))
         elif "text/markdown" in shown:
-            given.append(shown["text/markdown"])
+            outputs.append(shown["text/markdown"])
         elif text := shown.get("text/plain") or output.get("text"):
-            given.append(f"{LISTING} none\n{text.strip()}\n````")
-    given = (
-        [raw('<div class="cell_output docutils container">'), *given, raw("</div>")]
-        if given
+            outputs.append(f"{LISTING} none\n{text.strip()}\n````")
+    outputs = (
+        [raw('<div class="cell_output docutils container">'), *outputs, raw("</div>")]
+        if outputs
         else []
     )
     if "hide-cell" in tags:
         shown = cell.metadata["mystnb"]["code_prompt_show"]
-        given, kind = [*given, raw("</details>")], "cell tag_hide-cell"
+        outputs, kind = [*outputs, raw("</details>")], "cell tag_hide-cell"
         code = [
             raw(
                 f'<details class="admonition hide '
@@ -587,11 +590,11 @@ def ran(cell: nbformat.NotebookNode) -> list[str]:
             ),
             *code,
         ]
-    return [raw(f'<div class="{kind} docutils container">'), *code, *given, raw("</div>")]
+    return [raw(f'<div class="{kind} docutils container">'), *code, *outputs, raw("</div>")]
 
 
 def note(table: Path) -> str:
-    """What a page says of itself: how much of it is translated, how far behind it is."""
+    """Say on a page how much of it is translated and how far behind it is."""
     done, every, moved, commit = state(table)
     of = f"（英文版提交 {commit}）" if commit else ""
     if done == every:
@@ -620,8 +623,8 @@ def listed() -> list[tuple[str, str, int, int, int]]:
 
 
 def page(table: Path) -> str:
-    """An edition as a page of the book, in Markdown: its text, what its cells show, and what is
-    said over it.
+    """Write an edition as a page of the book, in Markdown: its text, what its cells show, and what
+    is said over it.
     """
     source = english(table)
     if source.suffix == ".md":
@@ -648,11 +651,11 @@ def page(table: Path) -> str:
     folder_of = posixpath.relpath(source.parent, HOME)
 
     def there(match: re.Match) -> str:
-        """A link to a page: to its edition where there is one."""
+        """Let a link to a page lead to its edition where there is one."""
         target = re.sub(r"\.(html|ipynb|md)$", "", match[2])
         has = tables((source.parent / f"{target}.md").resolve())
-        other = posixpath.normpath(posixpath.join(away, folder_of, match[2]))
-        return match[0].replace(".ipynb", ".md") if has else f"{match[1]}{other}"
+        address = posixpath.normpath(posixpath.join(away, folder_of, match[2]))
+        return match[0].replace(".ipynb", ".md") if has else f"{match[1]}{address}"
 
     parts.append(f'<p class="edition-note"><small>{note(table)}</small></p>')
     return (
@@ -678,32 +681,32 @@ def main() -> None:
     parser.add_argument(
         "--run", action="store_true", help="execute the edition, and add what its functions say"
     )
-    given = parser.parse_intermixed_args()
-    if given.command == "reword":
-        for text in reword(Path(given.pages[0]).resolve(), given.pages[1:]):
+    options = parser.parse_intermixed_args()
+    if options.command == "reword":
+        for text in reword(Path(options.pages[0]).resolve(), options.pages[1:]):
             print(f"kept: {text}")
         return
     known = [page.resolve() for page in pages()]
-    for name in given.pages:
+    for name in options.pages:
         if Path(name).resolve() not in known:
             raise SystemExit(
                 f"page must be one of the course's, such as chapters/talk.ipynb, not {name}"
             )
-    chosen = [Path(name).resolve() for name in given.pages] or [
+    chosen = [Path(name).resolve() for name in options.pages] or [
         page for page in pages() if tables(page)
     ]
-    if not given.pages:
-        for text, other in of_questions().items():
-            if other.endswith(NOT_YET):
+    if not options.pages:
+        for text, translation in of_questions().items():
+            if translation.endswith(NOT_YET):
                 print(f"chapters/zh/questions.po: {text} [not translated]")
     for source in chosen:
-        if given.command == "update":
+        if options.command == "update":
             update(source)
-            if given.run and source.suffix == ".ipynb":
+            if options.run and source.suffix == ".ipynb":
                 update(source, missing(executed(source.with_suffix(".zh.po"))))
         for table in tables(source):
             todo = stale(source, table)
-            if given.run and source.suffix == ".ipynb":
+            if options.run and source.suffix == ".ipynb":
                 todo += [f"{text} [said, and not translated]" for text in missing(executed(table))]
             done, every, moved, _ = state(table)
             print(

@@ -40,8 +40,8 @@ KEPT = 3  # executions of a notebook that are kept, so that going back to a bran
 
 
 def environment(root: Path) -> dict[str, str]:
-    """What a notebook's kernel sees: this source tree, widgets drawn frame by frame, and its share
-    of the cores.
+    """Return what a notebook's kernel sees: this source tree, widgets drawn frame by frame, and its
+    share of the cores.
     """
     share = max(1, joblib.cpu_count() // at_once())
     return {
@@ -56,29 +56,31 @@ def environment(root: Path) -> dict[str, str]:
 
 
 def at_once() -> int:
-    """How many notebooks run side by side: one a core, as long as there is memory for them."""
+    """Return how many notebooks run side by side: one a core, as long as there is memory for
+    them.
+    """
     return max(1, min(joblib.cpu_count(), int(psutil.virtual_memory().total // MEMORY)))
 
 
 def key(path: Path, root: Path) -> str:
-    """The hash of everything that the outputs of the notebook at `path` depend on.
+    """Hash everything that the outputs of the notebook at `path` depend on.
 
     It is written down beside the outputs, and read there as long as no file was touched.
     """
-    note, now = _folder(path, root) / ".key", _touched(path, root)
-    if note.exists() and (held := note.read_text().split())[0] == now:
-        return held[1]
-    found = _key(path, root)
+    note, touched = _folder(path, root) / ".key", _touched(path, root)
+    if note.exists() and (noted := note.read_text().split())[0] == touched:
+        return noted[1]
+    digest = _key(path, root)
     note.parent.mkdir(parents=True, exist_ok=True)
     partial = note.with_name(f".key.{os.getpid()}")
-    partial.write_text(f"{now} {found}")
+    partial.write_text(f"{touched} {digest}")
     partial.replace(note)
-    return found
+    return digest
 
 
 def _touched(path: Path, root: Path) -> str:
-    """A hash of names, sizes and times of all files that may count, and of what else does."""
-    walked = (found for folder in ("src", "data") for found in os.walk(root / folder))
+    """Hash names, sizes and times of all files that may count, and what else does."""
+    walked = (walk for folder in ("src", "data") for walk in os.walk(root / folder))
     every = [
         os.path.join(folder, name)
         for folder, _, names in walked
@@ -99,12 +101,12 @@ def _key(path: Path, root: Path) -> str:
     ]  # the set-up cell does nothing in a build
     code = "\n".join(cell.source for cell in cells)
     may_fail = ["raises-exception" in cell.metadata.get("tags", []) for cell in cells]
-    told = (
+    shows_lines = (
         any(may_fail) or "checks" in code
     )  # a traceback and a check show lines as they stand, comments included
     return dependencies.key(
         code,
-        *(cell.source if told else dependencies.meaning(cell.source) for cell in cells),
+        *(cell.source if shows_lines else dependencies.meaning(cell.source) for cell in cells),
         *map(str, may_fail),
         dependencies.pins(root),
         dependencies.machine(),
@@ -114,7 +116,7 @@ def _key(path: Path, root: Path) -> str:
 
 
 def kept(path: Path, root: Path) -> Path:
-    """Where the executed notebook lies, or will lie."""
+    """Return where the executed notebook is, or will be."""
     return _folder(path, root) / f"{key(path, root)}.ipynb"
 
 
@@ -123,7 +125,7 @@ def _folder(path: Path, root: Path) -> Path:
 
 
 def executed(path: Path, root: Path) -> nbformat.NotebookNode:
-    """The notebook as it is now, with the outputs that its code gave."""
+    """Return the notebook as it is now, with the outputs that its code gave."""
     notebook = nbformat.read(path, as_version=4)
     outputs = nbformat.read(kept(path, root), as_version=4)
     for kind in (notebook, outputs):
@@ -169,8 +171,8 @@ def execute(paths: list[Path], root: Path) -> None:
 
 
 def longest_first(paths: list[Path], root: Path) -> list[Path]:
-    """By what they took last time here, else by what they took where `make times` ran: a long one
-    ends last, and alone.
+    """Sort by what they took last time here, else by what they took where `make times` ran: a long
+    one ends last, and alone.
 
     Editions come after all, and take what the English pages measured.
     """
@@ -189,8 +191,8 @@ def longest_first(paths: list[Path], root: Path) -> list[Path]:
 
 
 def finished(work: Coroutine[None, None, Any]) -> Any:
-    """What the work gives, also where this thread runs a loop already: then in a loop and a thread
-    of its own.
+    """Run the work and return what it gives, also where this thread runs a loop already: then in a
+    loop and a thread of its own.
     """
     try:
         asyncio.get_running_loop()
@@ -257,7 +259,9 @@ async def run(path: Path, root: Path, manager: type[AsyncKernelManager]) -> None
 
 
 def earlier(path: Path, root: Path) -> list[dict]:
-    """When the notebook was executed and how long it took, for each execution that is kept."""
+    """Return when the notebook was executed and how long it took, for each execution that is
+    kept.
+    """
     return [
         nbformat.read(p, as_version=4).metadata["executed"]
         for p in _folder(path, root).glob("*.ipynb")

@@ -52,7 +52,7 @@ class _Graph:
         return names[0] if outputs == 1 else names
 
     def weight(self, array: np.ndarray) -> str:
-        """A constant; small ones that are equal are kept once."""
+        """Add a constant; small ones that are equal are kept once."""
         key = (
             (array.dtype.str, array.shape, array.tobytes())
             if array.size <= 16
@@ -104,8 +104,8 @@ class _Graph:
 
 
 def language_model(source: str | Path) -> "onnx.ModelProto":
-    """The graph of a Llama-type GGUF file whose linear weights are Q4_1 and whose embedding is Q8_0
-    and tied.
+    """Build the graph of a Llama-type GGUF file whose linear weights are Q4_1 and whose embedding
+    is Q8_0 and tied.
 
     Inputs, with n new tokens after p kept ones, t = p + n, L layers, H heads, K heads of keys,
     width d, heads of width w: `ids` (n,); `cos` and `sin` (n, w), the rotary tables, halves of a
@@ -160,10 +160,10 @@ def language_model(source: str | Path) -> "onnx.ModelProto":
         )
         turning, values = g("Split", split, g.numbers(heads + groups, groups), outputs=2, axis=0)
         queries, keys = g("Split", _turned(g, turning), g.numbers(heads, groups), outputs=2, axis=0)
-        kept = g("Gather", "past", g.weight(np.array(layer)), axis=0)
+        past = g("Gather", "past", g.weight(np.array(layer)), axis=0)
         both = []
         for k, new in enumerate((keys, values)):
-            old = g("Gather", kept, g.weight(np.array(k)), axis=0)
+            old = g("Gather", past, g.weight(np.array(k)), axis=0)
             both.append(g("Concat", old, g("Unsqueeze", new, g.numbers(1)), axis=2))
         presents.append(
             g(
@@ -197,8 +197,8 @@ def language_model(source: str | Path) -> "onnx.ModelProto":
         x = g("Add", x, _linear(g, g("Mul", silu, up), [(parts["ffn_down"], None)]))
         states.append(x)
     states[-1] = _rms(g, x, tensors["output_norm.weight"].data, epsilon)
-    asked = g("Gather", states[-1], "rows", axis=0)
-    g("MatMulNBits", asked, table, g("Reshape", scale, g.numbers(-1)), name="logits",
+    chosen = g("Gather", states[-1], "rows", axis=0)
+    g("MatMulNBits", chosen, table, g("Reshape", scale, g.numbers(-1)), name="logits",
       domain=MICROSOFT, K=width, N=vocabulary, bits=8, block_size=BLOCK)  # fmt: skip
     maps = g("Concat", g.numbers(layers, heads), g("Shape", "bias"), axis=0)
     g("Reshape", g("Concat", *attentions, axis=0), maps, name="attentions")
@@ -223,8 +223,8 @@ def language_model(source: str | Path) -> "onnx.ModelProto":
 
 
 def _order(heads: int, size: int) -> np.ndarray:
-    """Rows of a projection so that the halves of a rotary pair lie size/2 apart; GGUF keeps them
-    side by side.
+    """Sort the rows of a projection so that the halves of a rotary pair lie size/2 apart; GGUF
+    keeps them side by side.
     """
     return np.arange(heads * size).reshape(heads, size // 2, 2).transpose(0, 2, 1).reshape(-1)
 
@@ -236,7 +236,9 @@ def _raw(tensor: gguf.ReaderTensor, kind: str, bytes_a_block: int) -> np.ndarray
 
 
 def _linear(g: _Graph, x: str, parts: Sequence[tuple[gguf.ReaderTensor, np.ndarray | None]]) -> str:
-    """x times the weights of one matrix or several below one another, from their Q4_1 blocks."""
+    """Add x times the weights of one matrix or several below one another, from their Q4_1
+    blocks.
+    """
     raw = np.concatenate(
         [
             _raw(tensor, "Q4_1", 20)[slice(None) if order is None else order]
@@ -261,12 +263,12 @@ def _linear(g: _Graph, x: str, parts: Sequence[tuple[gguf.ReaderTensor, np.ndarr
     )
     sums = g("ReduceSum", g("Reshape", x, g.numbers(-1, blocks, BLOCK)), g.numbers(2), keepdims=0)
     m = g("Cast", g.weight(least), to=1)
-    rest = g("Add", m, g("Mul", g("Reshape", d, g.numbers(rows, blocks)), g.number(8.0)))
-    return g("Add", quick, g("MatMul", sums, g("Transpose", rest, perm=[1, 0])))
+    offset = g("Add", m, g("Mul", g("Reshape", d, g.numbers(rows, blocks)), g.number(8.0)))
+    return g("Add", quick, g("MatMul", sums, g("Transpose", offset, perm=[1, 0])))
 
 
 def _bytes(g: _Graph, tensor: gguf.ReaderTensor) -> tuple[str, str, int]:
-    """The embedding's Q8_0 blocks as bytes q + 128 (v, blocks, 32), and their scales (v,
+    """Read the embedding's Q8_0 blocks as bytes q + 128 (v, blocks, 32), and their scales (v,
     blocks).
     """
     raw = _raw(tensor, "Q8_0", 34)
@@ -301,8 +303,8 @@ def _turned(g: _Graph, x: str) -> str:
 
 
 def course_decoder(model: Decoder) -> dict[str, Any]:
-    """A decoder of the course as JSON can hold it: sizes, frequencies or slopes, and weights (fp32,
-    base64).
+    """Write a decoder of the course as JSON can hold it: sizes, frequencies or slopes, and weights
+    (fp32, base64).
 
     `frontend/live/decoder.js` reads it. With its few weights a runtime for ONNX would be a hundred
     times larger.

@@ -26,14 +26,14 @@ OPTIONS, TRIES = (1, 2, 3), 2000  # of a guess; draws until its option comes tru
 
 
 def drawn(name: str, r: random.Random) -> dict:
-    """A family with what `r` draws for it."""
+    """Fill a family with what `r` draws for it."""
     row, values = TABLE["family"][name], {}
     for key, text in row["draw"].items():
         values[key] = eval(text, {"r": r, **values})
 
     def fill(value: object) -> object:
         if isinstance(value, list):
-            return [fill(each) for each in value]
+            return [fill(part) for part in value]
         return (
             re.sub(r"<([a-z]+)>", lambda m: str(values[m[1]]), value)
             if isinstance(value, str)
@@ -44,7 +44,7 @@ def drawn(name: str, r: random.Random) -> dict:
 
 
 def outcome(row: dict) -> tuple[int, bool]:
-    """The option of a guess that comes true, and whether it does by a margin."""
+    """Return the option of a guess that comes true, and whether it does by a margin."""
     function = re.search(r"^def (\w+)", row["stub"], re.M)[1]
     x = eval(row["measure"], KNOWN | {"right": solved(row["solution"], function)})
     return eval(row["true"], KNOWN | {"x": x}), bool(eval(row["clear"], KNOWN | {"x": x}))
@@ -52,44 +52,43 @@ def outcome(row: dict) -> tuple[int, bool]:
 
 @functools.cache
 def filled(name: str, seed: int) -> dict:
-    """A family with what this seed draws; its guess has the option that the seed picks, by a clear
-    margin.
+    """Draw a family by its seed; its guess has the option that the seed picks, by a clear margin.
 
     Raises:
         ValueError: no draw has this option by a margin.
     """
     r = random.Random(f"{seed} {name}")
-    wanted = r.choice(OPTIONS)
+    option = r.choice(OPTIONS)
     for _ in range(TRIES):
         row = drawn(name, r)
-        if outcome(row) == (wanted, True):
-            return row | {"option": wanted}
-    raise ValueError(f"no draw of {name} has option {wanted} as its answer by a margin")
+        if outcome(row) == (option, True):
+            return row | {"option": option}
+    raise ValueError(f"no draw of {name} has option {option} as its answer by a margin")
 
 
 def solved(source: str, name: str) -> object:
-    """The function of this name that a piece of Python defines."""
+    """Return the function of this name that a piece of Python defines."""
     space = dict(KNOWN)
     exec(source, space)
     return space[name]
 
 
 def parts(number: str, seed: int) -> dict:
-    """A family as `assignments.parts` gives an exercise; with a question mark behind its name, its
-    guess.
+    """Return a family as `assignments.parts` gives an exercise; with a question mark behind its
+    name, its guess.
     """
     name, guess = number.rstrip("?"), number.endswith("?")
     row = filled(name, seed)
     function = re.search(r"^def (\w+)", row["stub"], re.M)[1]
     if not guess:
         call = row["stub"].split("\n")[0].removeprefix("def ").rstrip(":")
-        found = {
+        exercise = {
             "statement": f"## {name} {row['title']}\n\n{row['statement']}",
             "name": function,
             "call": call,
         }
-        return found | {key: row[key] for key in ("stub", "solution", "mistakes")}
-    made = "def guess_{}(_=None):\n    reason = {}\n    return {}"
+        return exercise | {key: row[key] for key in ("stub", "solution", "mistakes")}
+    guess_code = "def guess_{}(_=None):\n    reason = {}\n    return {}"
     statement = (
         f"## {name} The guess, before you run anything\n\n{row['guess']} One point for the "
         "option, one for the reason, whichever option you took."
@@ -98,15 +97,15 @@ def parts(number: str, seed: int) -> dict:
         "statement": statement,
         "name": f"guess_{name}",
         "call": f"guess_{name}(_)",
-        "stub": made.format(name, '"..."  # two sentences', "...  # 1, 2 or 3"),
-        "solution": made.format(name, '""', row["option"]),
+        "stub": guess_code.format(name, '"..."  # two sentences', "...  # 1, 2 or 3"),
+        "solution": guess_code.format(name, '""', row["option"]),
         "mistakes": "",
     }
 
 
 def asked(seed: int) -> list[dict]:
-    """The families that this seed draws: three points for the function, one for the guess; a reader
-    gives one for the reason.
+    """Draw the families of a seed: three points for the function, one for the guess; a reader gives
+    one for the reason.
     """
     names = sorted(
         random.Random(seed).sample([*TABLE["family"]], ASKED),
@@ -126,45 +125,46 @@ NO_REASON = "no reason found"
 
 
 def reasons(source: str) -> str:
-    """The reasons that a submission gives for its guesses, in their order, for whoever reads them.
+    """Collect the reasons that a submission gives for its guesses, in their order, for whoever
+    reads them.
 
     A reason is whatever `reason` is set to last, in any spelling of a string that Python can
     evaluate without running it.
     """
     cells = json.loads(source)["cells"]
-    found = {}
+    by_name = {}
     for cell in cells:
         if cell["cell_type"] == "code":
-            found |= _guesses("".join(cell["source"]))
-    return " | ".join(found.values()) or NO_REASON
+            by_name |= _guesses("".join(cell["source"]))
+    return " | ".join(by_name.values()) or NO_REASON
 
 
 def _guesses(code: str) -> dict[str, str]:
-    """By the name of each function in a cell that guesses, its reason."""
+    """Collect, by the name of each function in a cell that guesses, its reason."""
     try:
         tree = ast.parse(code)
     except SyntaxError:
         return {}
-    made = [
-        each
-        for each in ast.walk(tree)
-        if isinstance(each, ast.FunctionDef) and each.name.startswith("guess_")
+    guesses = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("guess_")
     ]
-    return {each.name: _reason(each) for each in made}
+    return {node.name: _reason(node) for node in guesses}
 
 
 def _reason(function: ast.FunctionDef) -> str:
-    said = ""
-    for each in ast.walk(function):
-        targets = each.targets if isinstance(each, ast.Assign) else [getattr(each, "target", None)]
+    text = ""
+    for node in ast.walk(function):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if any(isinstance(target, ast.Name) and target.id == "reason" for target in targets):
-            said = _text(each.value) or said
-    return " ".join(said.split()) or NO_REASON
+            text = _text(node.value) or text
+    return " ".join(text.split()) or NO_REASON
 
 
 def _text(node: ast.AST | None) -> str:
-    """A string that is written out: of any quotes, in pieces, joined by a plus, or with braces,
-    which stay as they are.
+    """Read a string that is written out: of any quotes, in pieces, joined by a plus, or with
+    braces, which stay as they are.
     """
     match node:
         case ast.Constant(str(text)):

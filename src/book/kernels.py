@@ -58,7 +58,7 @@ def serve(root: Path) -> None:
 
 
 def parse_once() -> None:
-    """A text in TeX is parsed once: Matplotlib remembers fifty, and forgets them with each
+    """Let a text in TeX be parsed once: Matplotlib remembers fifty, and forgets them with each
     figure.
     """
     from matplotlib.mathtext import MathTextParser
@@ -101,14 +101,16 @@ def load_once() -> None:
 
 
 def gone(*_: object) -> None:
-    """A kernel that has ended leaves nothing behind, and the time it took counts."""
+    """Let a kernel that has ended leave nothing behind, and let the time it took count."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
 
 def become(arguments: list[str], cwd: str, env: dict[str, str]) -> None:
-    """What `python -m ipykernel_launcher` does with these arguments, there, in this environment."""
+    """Run what `python -m ipykernel_launcher` does with these arguments, there, in this
+    environment.
+    """
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -164,8 +166,8 @@ def begin(env: dict[str, str], root: Path) -> None:
 
 @contextlib.contextmanager
 def copies() -> Iterator[type[AsyncKernelManager]]:
-    """The manager of kernels that are copies of the process that was begun, which ends with the
-    block; else of any.
+    """Yield the manager of kernels that are copies of the process that was begun, which ends with
+    the block; else of any.
     """
     if not _begun:
         yield AsyncKernelManager
@@ -174,8 +176,8 @@ def copies() -> Iterator[type[AsyncKernelManager]]:
 
         class Provisioner(LocalProvisioner):
             async def launch_kernel(self, cmd, **given):
-                asked = {"arguments": cmd[3:], "cwd": str(given["cwd"]), "env": given["env"]}
-                print(json.dumps(asked), file=server.stdin, flush=True)
+                request = {"arguments": cmd[3:], "cwd": str(given["cwd"]), "env": given["env"]}
+                print(json.dumps(request), file=server.stdin, flush=True)
                 self.process = Copy(int(server.stdout.readline()))
                 self.pid = self.pgid = self.process.pid
                 self.cwd = given["cwd"]
@@ -191,8 +193,8 @@ def copies() -> Iterator[type[AsyncKernelManager]]:
 
 
 def counted(root: Path) -> tuple[int, int]:
-    """How often the kernels took a kept result and how often they measured one (`measured`), since
-    this was asked last.
+    """Count how often the kernels took a kept result and how often they measured one (`measured`),
+    since the last call.
     """
     files = [root / "_build/measured" / what for what in ("taken", "measured")]
     sizes = [file.stat().st_size if file.exists() else 0 for file in files]

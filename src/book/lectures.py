@@ -10,7 +10,7 @@ from book import editions
 
 
 def deck(path: Path) -> str:
-    """The file name of a notebook's deck."""
+    """Return the file name of a notebook's deck."""
     return (
         f"{path.parent.name}-{path.stem}.html"
         if path.parent.name[0].isdigit()
@@ -19,13 +19,13 @@ def deck(path: Path) -> str:
 
 
 def lectures(root: Path) -> list[dict]:
-    """Title, minutes, number of slides, source, deck and language of each lecture, in the order of
-    the book.
+    """List title, minutes, number of slides, source, deck and language of each lecture, in the
+    order of the book.
 
     An edition in another language, whose PO file beside the notebook has the cues, too, is a
     lecture of its own.
     """
-    found = []
+    items = []
     for name in re.findall(r"file: (chapters/\S+)", (root / "_toc.yml").read_text()):
         path = root / f"{name}.ipynb"
         if not path.exists():
@@ -48,7 +48,7 @@ def lectures(root: Path) -> list[dict]:
             "language": "en",
             "words": None,
         }
-        found.append(item)
+        items.append(item)
         for table in editions.tables(path):
             if editions.spoken_too(table):
                 title = re.search("^# (.+)", "\n".join(editions.texts(table).values()), re.M)[1]
@@ -57,5 +57,5 @@ def lectures(root: Path) -> list[dict]:
                     "deck": f"{editions.stem(table)}.html",
                     "language": "zh-CN",
                 }
-                found.append(item | edition | {"words": table})
-    return found
+                items.append(item | edition | {"words": table})
+    return items

@@ -73,7 +73,7 @@ class Content(pickle.Pickler):
         self.module, self.reached, self.drawn = module, reached, False
 
     def _told(self, kind: type) -> None:
-        """Whether the key holds what a class does."""
+        """Check whether the key holds what a class does."""
         file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
         if (
             self.reached is not None
@@ -91,21 +91,21 @@ class Content(pickle.Pickler):
             flat = given.detach().cpu().contiguous().reshape(-1)
             kind = repr((given.dtype, given.device.type, *given.shape))
             return str, (kind, flat.view(torch.uint8).numpy().tobytes())
-        own = (getattr(given, "__module__", None) or "").split(".")[0] in OWN
+        is_ours = (getattr(given, "__module__", None) or "").split(".")[0] in OWN
         if isinstance(given, torch.Generator) or (
-            inspect.isroutine(given) and own and given.__module__ != self.module
+            inspect.isroutine(given) and is_ours and given.__module__ != self.module
         ):
             raise Unkept
         if isinstance(given, Figure | TransformNode):
-            made, how, state, *_ = given.__reduce_ex__(5)
+            maker, how, state, *_ = given.__reduce_ex__(5)
             if isinstance(given, Figure):
                 self.drawn, state = True, (state, [*dict.items(rcParams)])
             else:
                 state = {**state, "_parents": None}  # what hangs on it, by where it lies
-            return made, how, state
+            return maker, how, state
         if isinstance(given, type):
             self._told(given)
-            if self.drawn and own:  # it may draw itself by code that no key holds
+            if self.drawn and is_ours:  # it may draw itself by code that no key holds
                 raise Unkept
         if type(given).__module__.startswith(
             ("transformers", "tokenizers")
@@ -120,8 +120,9 @@ _weighed: "weakref.WeakKeyDictionary[torch.nn.Module, tuple[tuple, str]]" = (
 
 
 def weights(network: torch.nn.Module) -> str:
-    """A hash of a network: its kind, its configuration, all that it holds. It is made anew once a
-    tensor was written to.
+    """Hash a network: its kind, its configuration, all that it holds.
+
+    The hash is made anew once a tensor was written to.
 
     What is written through `.data` has no version: one number of `STRIDE` of each tensor is looked
     at each time.
@@ -165,8 +166,8 @@ def weights(network: torch.nn.Module) -> str:
 def content(
     function: Callable, given: tuple, named: dict, reached: Collection[Path] | None = None
 ) -> str:
-    """A hash of the arguments, however they were given; `reached` are the files that the function's
-    key holds.
+    """Hash the arguments, however they were given; `reached` are the files that the function's key
+    holds.
 
     Raises:
         Unkept: one of them cannot be told.
@@ -186,8 +187,8 @@ def content(
 def kept(
     function: Callable, place: Path, code: str, reached: Collection[Path] | None = None
 ) -> Callable:
-    """The function, which looks first whether it was asked this before; `place` is its folder,
-    `code` the key of its module.
+    """Wrap a function so that it looks first whether it was asked this before; `place` is its
+    folder, `code` the key of its module.
     """
 
     @functools.wraps(function)
@@ -198,31 +199,31 @@ def kept(
             return function(*given, **named)
         before = torch.get_rng_state()
         if file.exists():
-            drawn_from, drawn, found = torch.load(file, weights_only=False)
+            drawn_from, drawn, result = torch.load(file, weights_only=False)
             if drawn_from is None or torch.equal(drawn_from, before):
                 os.utime(file)
                 note(place.parent, "taken")
                 if drawn is not None:
                     torch.set_rng_state(drawn)
-                return found
-        start, found = time.perf_counter(), function(*given, **named)
+                return result
+        start, result = time.perf_counter(), function(*given, **named)
         seconds, after = time.perf_counter() - start, torch.get_rng_state()
         still = torch.equal(before, after)
         if seconds >= LEAST:
-            store(file, (None, None, found) if still else (before, after, found))
+            store(file, (None, None, result) if still else (before, after, result))
             note(place.parent, "measured")
-        return found
+        return result
 
     return asked
 
 
-def store(file: Path, found: tuple) -> None:
+def store(file: Path, result: tuple) -> None:
     """Write what was found whole or not at all; nothing where it is too large, or no file can hold
     it.
     """
     into = io.BytesIO()
     with contextlib.suppress(pickle.PicklingError, AttributeError, TypeError):
-        torch.save(found, into)
+        torch.save(result, into)
         if into.tell() <= MOST:
             partial = file.with_suffix(f".{os.getpid()}")
             partial.write_bytes(into.getvalue())
@@ -237,7 +238,7 @@ def code(module: str, root: Path) -> str:
 
 
 def keep(root: Path) -> None:
-    """In this process, let the functions look first; what nobody has asked for in `DAYS` goes."""
+    """Let the functions of this process look first; what nobody has asked for in `DAYS` goes."""
     place = root / "_build/measured"
     place.mkdir(parents=True, exist_ok=True)
     for old in place.glob("*/*"):
@@ -247,13 +248,13 @@ def keep(root: Path) -> None:
         with contextlib.suppress(ModuleNotFoundError):
             module = importlib.import_module(name)
             key, reached = code(name, root), {*dependencies.files(f"import {name}", root / "src")}
-            for each in functions:
-                folder = place / f"{name}.{each}"
+            for function in functions:
+                folder = place / f"{name}.{function}"
                 folder.mkdir(exist_ok=True)
-                setattr(module, each, kept(getattr(module, each), folder, key, reached))
+                setattr(module, function, kept(getattr(module, function), folder, key, reached))
 
 
 def note(place: Path, what: str) -> None:
-    """One more that was taken, or measured: a byte."""
+    """Record one more that was taken, or measured: a byte."""
     with (place / what).open("a") as file:
         file.write("x")

@@ -12,11 +12,11 @@ LEFT_OUT = {Path(name.strip(" \"'")).name for name in PATTERNS.split(",")}
 
 
 def pages(*more: str) -> list[Path]:
-    """Every page of the book, notebook or Markdown, in the order of their names; `more` are other
-    endings to take.
+    """List every page of the book, notebook or Markdown, in the order of their names; `more` are
+    other endings to take.
     """
-    found = (p for p in (ROOT / "chapters").rglob("*") if p.suffix in (".ipynb", ".md", *more))
-    return sorted(p for p in found if not LEFT_OUT & {*p.relative_to(ROOT).parts})
+    paths = (p for p in (ROOT / "chapters").rglob("*") if p.suffix in (".ipynb", ".md", *more))
+    return sorted(p for p in paths if not LEFT_OUT & {*p.relative_to(ROOT).parts})
 
 
 def notebooks() -> list[Path]:

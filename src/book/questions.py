@@ -185,8 +185,8 @@ def fill(row: dict, drawn: dict, words: Mapping[str, str] = NO_WORDS) -> dict:
         numbers[name] = eval(expression, KNOWN | numbers)
 
     def value(name: re.Match) -> str:
-        found = numbers.get(name[1], name[0])
-        return spell(words.get(found, found))
+        text = numbers.get(name[1], name[0])
+        return spell(words.get(text, text))
 
     def replace(text: str) -> str:
         text, before = words.get(text, text), None
@@ -267,7 +267,7 @@ def drawn(seed: int, root: Path = ROOT, chapters: Sequence[int] = CHAPTERS) -> l
         r.shuffle(rows)
         chosen = [next(row for row in rows if row["chapter"] == chapter) for chapter in chapters]
         for row in rows:
-            full = sum(each["chapter"] == row["chapter"] for each in chosen) >= most
+            full = sum(other_row["chapter"] == row["chapter"] for other_row in chosen) >= most
             if row not in chosen and not full and total([*chosen, row]) <= whole:
                 chosen.append(row)
         computed = sum(row["kind"] == "compute" for row in chosen)

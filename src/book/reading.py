@@ -37,8 +37,8 @@ def minutes_of_text(text: str) -> float:
     text, displayed = DISPLAYED.subn(" ", HIDDEN.sub(" ", text))
     text, symbols = INLINE.subn(" ", text)
     words = re.findall(r"[^\W_]{2,}", re.sub(r"\]\([^)]*\)|<[^>]+>", " ", text))
-    seen = FORMULA * displayed + SYMBOL * symbols + OUTPUT * len(TABLE.findall(text))
-    return len(words) / WORDS + seen
+    extras = FORMULA * displayed + SYMBOL * symbols + OUTPUT * len(TABLE.findall(text))
+    return len(words) / WORDS + extras
 
 
 def minutes_of_cell(cell: dict) -> float:
@@ -54,8 +54,8 @@ def minutes_of_cell(cell: dict) -> float:
     body = ast.parse(source).body
     shown = bool(body) and isinstance(body[-1], ast.Expr)
     panels = len(PANEL.findall(source))
-    seen = CONTROL * panels if panels else OUTPUT * shown
-    return seen + (0 if tags & FOLDED else LINE * len(lines))
+    extras = CONTROL * panels if panels else OUTPUT * shown
+    return extras + (0 if tags & FOLDED else LINE * len(lines))
 
 
 def sections(path: Path) -> dict[str, float]:
@@ -68,7 +68,7 @@ def sections(path: Path) -> dict[str, float]:
             title: minutes_of_text(text)
             for title, text in zip(parts[1::2], parts[2::2], strict=True)
         }
-    found, title = {}, ""
+    by_title, title = {}, ""
     for cell in json.loads(path.read_text())["cells"]:
         heading = (
             re.search(r"^#{1,2} (.+)$", "".join(cell["source"]), re.M)
@@ -77,8 +77,8 @@ def sections(path: Path) -> dict[str, float]:
         )
         title = heading[1] if heading else title
         if title:
-            found[title] = found.get(title, 0.0) + minutes_of_cell(cell)
-    return found
+            by_title[title] = by_title.get(title, 0.0) + minutes_of_cell(cell)
+    return by_title
 
 
 def minutes(path: Path, first: int = 0) -> int:
@@ -95,8 +95,8 @@ def main() -> None:
     chosen = parser.parse_args()
     for path in chosen.pages or sorted(ROOT.glob("chapters/[1-7]-*/l*.ipynb")):
         print(f"{minutes(path):4} min  {path}")
-        for title, each in sections(path).items() if chosen.pages else ():
-            print(f"     {each:5.1f}  {title}")
+        for title, spent in sections(path).items() if chosen.pages else ():
+            print(f"     {spent:5.1f}  {title}")
 
 
 if __name__ == "__main__":

@@ -100,8 +100,8 @@ def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, fram
 
 
 def acts(notebook: nbformat.NotebookNode, language: str) -> None:
-    """The machine at the stop of an act, small beside the heading of its first slide; at its last
-    stop where the talk ends.
+    """Put the machine at the stop of an act, small, beside the heading of its first slide; at its
+    last stop where the talk ends.
     """
     slides = [cell for cell in notebook.cells if kind(cell) == "slide"]
     places = [
@@ -139,13 +139,13 @@ def last_slide(
 
 
 def code(address: str, page: str) -> str:
-    """The QR code of a page of the site that belongs to the repository at `address`."""
+    """Draw the QR code of a page of the site that belongs to the repository at `address`."""
     return segno.make(site(address) + page).svg_inline(border=1, omitsize=True)
 
 
 def claim_links(notebook: nbformat.NotebookNode, frame: dict, address: str) -> None:
-    """On a slide with claims, a QR code of the page that shows the first one, where the site has an
-    address.
+    """Add to a slide with claims a QR code of the page that shows the first one, where the site has
+    an address.
     """
     from course.scorecard import CLAIMS, slug
 
@@ -162,8 +162,8 @@ def claim_links(notebook: nbformat.NotebookNode, frame: dict, address: str) -> N
 
 
 def typeset(text: str) -> str:
-    """Markdown as HTML in one piece, formulas as MathML: the speaker view has no script that could
-    set them.
+    """Write Markdown as HTML in one piece, formulas as MathML: the speaker view has no script that
+    could set them.
     """
 
     def formula(tex: str, options: dict) -> str:
@@ -178,8 +178,9 @@ def typeset(text: str) -> str:
 
 
 def parts(cue: str) -> list[tuple[str, str, str]]:
-    """The parts of a cue, one after the other: class, label and text of each. A cue that is one
-    speech has no labels.
+    """Split a cue into its parts, one after the other: class, label and text of each.
+
+    A cue that is one speech has no labels.
 
     >>> parts('Point at a row. Ask: "Who?"')
     [('do', 'Do', 'Point at a row.'), ('ask', 'Ask', '"Who?"')]
@@ -192,17 +193,17 @@ def parts(cue: str) -> list[tuple[str, str, str]]:
     >>> parts("指着一行。\\n易错：问题是：把列加了起来。")
     [('do', '做', '指着一行。'), ('wrong', '易错', '问题是：把列加了起来。')]
     """
-    found = [(PART.match(part), part) for part in NEXT.sub("\n", cue.strip()).split("\n")]
-    do = ("做" if re.search("[一-鿿]", cue) else "Do") if any(named for named, _ in found) else ""
+    matches = [(PART.match(part), part) for part in NEXT.sub("\n", cue.strip()).split("\n")]
+    do = ("做" if re.search("[一-鿿]", cue) else "Do") if any(named for named, _ in matches) else ""
     return [
         (PARTS[m[1]], m[1].split()[-1].capitalize() + m[2], m[3]) if m else ("do", do, part)
-        for m, part in found
+        for m, part in matches
     ]
 
 
 def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) -> None:
-    """What the speaker view shows: minutes, a block for each part of the cue, and small below it
-    the page's paragraphs.
+    """Write what the speaker view shows: minutes, a block for each part of the cue, and small below
+    it the page's paragraphs.
     """
     start = 0.0
     for cell in notebook.cells:
@@ -225,8 +226,8 @@ def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) ->
 
 
 def timed(page: str) -> str:
-    """The deck with the seconds of each slide, from its cues, where the speaker view keeps pace by
-    them.
+    """Write the seconds of each slide into the deck, from its cues, where the speaker view keeps
+    pace by them.
     """
     slides = re.split(r"(?=<section\b)", page)
     seconds = [
@@ -240,8 +241,8 @@ def timed(page: str) -> str:
 
 
 def page_links(page: str, source: Path, chinese: bool = False) -> str:
-    """The deck with the links of its notebook leading to the built pages, those of a Chinese deck
-    to editions where there are.
+    """Let the links of a deck lead to the built pages, those of a Chinese deck to editions where
+    there are any.
     """
 
     def there(match: re.Match) -> str:
@@ -250,8 +251,12 @@ def page_links(page: str, source: Path, chinese: bool = False) -> str:
         name = posixpath.normpath(
             f"{source.parent.relative_to(ROOT).as_posix()}/{match[1] or source.stem}"
         )
-        if chinese and name.startswith("chapters/") and (there := zh(ROOT / f"{name}.md")).exists():
-            name = there.relative_to(ROOT).with_suffix("").as_posix()
+        if (
+            chinese
+            and name.startswith("chapters/")
+            and (edition_page := zh(ROOT / f"{name}.md")).exists()
+        ):
+            name = edition_page.relative_to(ROOT).with_suffix("").as_posix()
         return f'href="../{name}.html{match[2] or ""}"' if match[0] != 'href=""' else ""
 
     return LINK.sub(
@@ -262,8 +267,8 @@ def page_links(page: str, source: Path, chinese: bool = False) -> str:
 def live_links(
     notebook: nbformat.NotebookNode, item: dict, address: str, frame: dict = FRAME
 ) -> None:
-    """On the printed deck, a link to each widget on its page, with its QR code where the site has
-    an address.
+    """Add to the printed deck a link to each widget on its page, with its QR code where the site
+    has an address.
     """
     from course.scorecard import slug
 
@@ -279,31 +284,32 @@ def live_links(
         for output in cell.get("outputs", []):
             shown = output.get("data", {}).get("text/html", "")
             if 'class="explore"' in shown and kind(cell) != "skip":
-                there = f"{page}#{slug(heading)}"
-                scanned = code(address, there) if address else ""
-                link = f'<p class="live"><a href="../{there}">{frame["widget"]}</a>{scanned}</p>'
+                target = f"{page}#{slug(heading)}"
+                scanned = code(address, target) if address else ""
+                link = f'<p class="live"><a href="../{target}">{frame["widget"]}</a>{scanned}</p>'
                 output["data"]["text/html"] = shown.replace("</figure>", f"{link}</figure>")
 
 
 def sitting(name: str, address: str) -> nbformat.NotebookNode:
-    """The slides that a plan of `chapters/plans` names, one after the other, and what it shows
-    where it names none.
+    """Build the slides that a plan of `chapters/plans` names, one after the other, and what it
+    shows where it names none.
     """
-    new, made, cells = nbformat.v4.new_markdown_cell, plan(ROOT, name), []
-    can, given = {}, nbformat.v4.new_notebook()
-    for k, row in enumerate(made["rows"]):
+    new, planned, cells = nbformat.v4.new_markdown_cell, plan(ROOT, name), []
+    can, single = {}, nbformat.v4.new_notebook()
+    for k, row in enumerate(planned["rows"]):
         for place in row.get("slides", []):
             path, first = part(ROOT, place.partition("#")[0]), place.partition("#")[2]
             book = executed(path, ROOT)
             start = next(k for k, cell in enumerate(book.cells) if cell.id == first)
-            rest = [cell for cell in book.cells[start + 1 :] if kind(cell) != "skip"]
+            following = [cell for cell in book.cells[start + 1 :] if kind(cell) != "skip"]
             end = next(
-                (k for k, cell in enumerate(rest) if kind(cell) in ("slide", "subslide")), len(rest)
+                (k for k, cell in enumerate(following) if kind(cell) in ("slide", "subslide")),
+                len(following),
             )
-            given.cells = [book.cells[start], *rest[:end]]
-            given.cells[0].metadata["slideshow"] = {"slide_type": "slide"}
-            live_links(given, {"path": path}, address)
-            for cell in given.cells:
+            single.cells = [book.cells[start], *following[:end]]
+            single.cells[0].metadata["slideshow"] = {"slide_type": "slide"}
+            live_links(single, {"path": path}, address)
+            for cell in single.cells:
                 cell.id = f"{path.parent.name[0]}-{path.stem}-{cell.id}"[:64]
                 if cell.cell_type == "markdown":  # a link of the notebook, from where the plan lies
                     local = rf"](../{path.parent.name}/\g<1>\g<2>)"
@@ -311,12 +317,12 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
                     cell.source = re.sub(
                         r"\]\(([\w./-]+\.(?:ipynb|md))(#[^)]*)?\)", local, cell.source
                     )
-            cells += given.cells
+            cells += single.cells
             can[place[0]] = row["they"]
         if not row["links"]:
-            last = k == len(made["rows"]) - 1
+            last = k == len(planned["rows"]) - 1
             minutes = row["minutes"] + last * (
-                made["minutes"] - sum(each["minutes"] for each in made["rows"])
+                planned["minutes"] - sum(planned_row["minutes"] for planned_row in planned["rows"])
             )
             shown = row["show"] + last * "".join(
                 f"\n{number}. You can {they}." for number, they in can.items()
@@ -331,16 +337,16 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
 
 
 def chinese() -> dict:
-    """`FRAME` in Chinese."""
+    """Return `FRAME` in Chinese."""
     words = chinese_frame("deck")
-    kinds = {other: kind for kind, other in chinese_frame("kind").items()}
+    kinds = {chinese_word: kind for kind, chinese_word in chinese_frame("kind").items()}
     plain = {name: words[text] for name, text in FRAME.items() if isinstance(text, str)}
     return plain | {"speaker": chinese_frame("speaker"), "kinds": kinds}
 
 
 def made_of(item: dict, sources: list[Path], *more: object) -> str:
-    """A hash of all that a deck is made of: its notebooks with what they gave, the words of its
-    edition, what stands around them.
+    """Hash all that a deck is made of: its notebooks with what they gave, the words of its edition,
+    what is around them.
 
     Args:
         sources: the notebooks whose cells it shows.
@@ -358,7 +364,7 @@ def made_of(item: dict, sources: list[Path], *more: object) -> str:
 
 @cache
 def around() -> str:
-    """A hash of what stands around each deck, read once."""
+    """Hash what is around each deck, read once."""
     folders = ("slides", "src/book", "sphinx_ext", "chapters/plans", "src/course/scorecard")
     files = [
         ROOT / "chapters/zh/frame.po",
@@ -382,8 +388,8 @@ def main(only: str = "") -> None:
         extra_template_basedirs=[str(ROOT / "slides")],
         exclude_anchor_links=True,
     )
-    found, address, hour = lectures(ROOT), repository(), ROOT / "chapters/plans/hour.yml"
-    found.append(
+    items, address, hour = lectures(ROOT), repository(), ROOT / "chapters/plans/hour.yml"
+    items.append(
         {
             "title": "One hour",
             "minutes": plan(ROOT, "hour")["minutes"],
@@ -395,13 +401,13 @@ def main(only: str = "") -> None:
         }
     )
     chapters = sorted(p.name for p in (ROOT / "chapters").glob("[1-9]-*"))
-    for old in {path.name for path in out.glob("*.html")} - {item["deck"] for item in found}:
+    for old in {path.name for path in out.glob("*.html")} - {item["deck"] for item in items}:
         (out / old).unlink()
     following = {}
-    for language in {item["language"] for item in found}:
-        chapter = [item for item in found if item["chapter"] and item["language"] == language]
+    for language in {item["language"] for item in items}:
+        chapter = [item for item in items if item["chapter"] and item["language"] == language]
         following |= {a["deck"]: b for a, b in zip(chapter, [*chapter[1:], None], strict=True)}
-    chosen = [item for item in found if only in item["deck"]]
+    chosen = [item for item in items if only in item["deck"]]
     parts_of = [
         part(ROOT, place.partition("#")[0])
         for row in plan(ROOT, "hour")["rows"]
@@ -414,7 +420,7 @@ def main(only: str = "") -> None:
     keys = ROOT / "_build/decks.json"
     known = json.loads(keys.read_text()) if keys.exists() else {}
     every = (
-        [item["title"] for item in found],
+        [item["title"] for item in items],
         [page.name for page in (ROOT / "chapters/zh").rglob("*")],
     )
 
@@ -424,10 +430,10 @@ def main(only: str = "") -> None:
         after = following.get(item["deck"])
         item["next"] = after and (zh(after["path"]) if after["words"] else after["path"])
         item["asks"] = [after["path"], after["words"]] if after else []
-        made = made_of(item, sources, frame, after, every, address, style, script, speaker)
-        if (out / item["deck"]).exists() and known.get(item["deck"]) == made:
+        digest = made_of(item, sources, frame, after, every, address, style, script, speaker)
+        if (out / item["deck"]).exists() and known.get(item["deck"]) == digest:
             print(f"slides/{item['deck']} is as it was made")
-            return made
+            return digest
         if item["path"] == hour:
             frame = frame | {"length": "One hour · {minutes} minutes", "place": "One hour"}
             notebook = sitting("hour", address)
@@ -470,7 +476,7 @@ def main(only: str = "") -> None:
             f"{sum(kind(c) in ('slide', 'subslide') for c in notebook.cells)} slides, "
             f"{len(page) / 1e6:.2f} MB"
         )
-        return made
+        return digest
 
     side = at_once()
     tasks = ParallelTasks(side)
@@ -479,14 +485,14 @@ def main(only: str = "") -> None:
         tasks.add_task(
             lambda share: {item["deck"]: make(item) for item in share},
             share,
-            lambda _, made: known.update(made),
+            lambda _, hashes: known.update(hashes),
         )
     tasks.join()
     keys.write_text(json.dumps(known))
 
 
 def fonts(stem: str, out: Path) -> str:
-    """Lay an edition's fonts beside its deck; the style that names them."""
+    """Copy an edition's fonts beside its deck; return the style that names them."""
     faces = []
     for weight in WEIGHTS:
         name = f"{stem}-{weight}.woff"

@@ -62,7 +62,7 @@ class Piece(NamedTuple):
 
 
 def prose(text: str) -> bool:
-    """Whether there are words in it, beside formulas, code, tags and addresses.
+    """Return whether there are words in it, beside formulas, code, tags and addresses.
 
     >>> prose("| $n$ | `n` |"), prose("$n$ ones")
     (False, True)
@@ -75,13 +75,13 @@ def prose(text: str) -> bool:
 
 
 def pieces(source: str) -> list[Piece]:
-    """A text in Markdown as its pieces, whose sum it is but for the ends of lines within a
+    """Split a text in Markdown into its pieces, whose sum it is but for the ends of lines within a
     paragraph.
 
     >>> [piece.text for piece in pieces("# One\\n\\nTwo\\nlines.\\n\\n- Three") if piece.text]
     ['One', 'Two lines.', 'Three']
     """
-    found, lines, k, cue = [], source.split("\n"), 0, False
+    split, lines, k, cue = [], source.split("\n"), 0, False
     while k < len(lines):
         line, start = lines[k], k
         k += 1
@@ -90,10 +90,10 @@ def pieces(source: str) -> list[Piece]:
         elif cue and line.strip() == "-->":
             cue = False
         elif cue:
-            found.append(Piece("", line, "\n"))
+            split.append(Piece("", line, "\n"))
             continue
         elif opened := DIRECTIVE.fullmatch(line):
-            found.append(Piece(opened[1], opened[2], "\n"))
+            split.append(Piece(opened[1], opened[2], "\n"))
             continue
         elif (
             (fence := FENCE.match(line))
@@ -116,37 +116,37 @@ def pieces(source: str) -> list[Piece]:
         ):
             lead = re.match(r"(?:\s*> ?)*\s*(?:#+ |[-*+] |\d+[.)] )?", line)[0]
             quote = re.match(r"(?:\s*> ?)*", lead)[0]
-            said = [line[len(lead) :]]
+            texts = [line[len(lead) :]]
             while (
                 k < len(lines)
                 and not lead.lstrip("> ").startswith("#")
-                and not said[0].startswith("|")
+                and not texts[0].startswith("|")
                 and lines[k].startswith(quote.rstrip())
                 and lines[k][len(quote) :].strip()
                 and not BLOCK.match(lines[k][len(quote) :])
             ):
-                said.append(lines[k][len(quote) :].strip())
+                texts.append(lines[k][len(quote) :].strip())
                 k += 1
             before, text, after = TAGGED.fullmatch(
-                " ".join(part.rstrip() for part in said)
+                " ".join(part.rstrip() for part in texts)
             ).groups()
             if not re.match("<(?:summary|details|p|div)", before) or len(
                 re.findall("<[a-z]", text)
             ) != text.count("</"):
                 before, text, after = "", "".join((before, text, after)), ""
-            found.append(
+            split.append(
                 Piece(lead + before, text, f"{after}\n")
                 if prose(text)
                 else Piece("\n".join(lines[start:k]) + "\n")
             )
             continue
-        found.append(Piece("\n".join(lines[start:k]) + "\n"))
-    found[-1] = (
-        found[-1]._replace(after="")
-        if found[-1].text
-        else Piece(found[-1].before.removesuffix("\n"))
+        split.append(Piece("\n".join(lines[start:k]) + "\n"))
+    split[-1] = (
+        split[-1]._replace(after="")
+        if split[-1].text
+        else Piece(split[-1].before.removesuffix("\n"))
     )
-    return found
+    return split
 
 
 def write(path: Path, entries: Iterable[Entry], commit: str = "") -> None:
@@ -174,17 +174,19 @@ def write(path: Path, entries: Iterable[Entry], commit: str = "") -> None:
         lines = [line("msgctxt", entry.context or "")] * (entry.context is not None)
         lines += [line("msgid", entry.text), line("msgstr", entry.other)]
         blocks.append(
-            "\n".join([*comments, *(f"#~ {each}" if entry.obsolete else each for each in lines)])
+            "\n".join([*comments, *(f"#~ {row}" if entry.obsolete else row for row in lines)])
         )
     path.write_text("\n\n".join(blocks) + "\n")
 
 
 def commit(path: Path) -> str:
-    """Of the English page, where every unit was translated; empty where no such was noted."""
+    """Return the commit of the English page, where every unit was translated; "" where none was
+    noted.
+    """
     return re.search(r"X-English: (\w*)", path.read_text())[1] if path.exists() else ""
 
 
-def likeness(one: str, other: str) -> float:
+def likeness(first: str, second: str) -> float:
     """Return how much two texts share, from 0 to 1: by characters where they are short, by words
     where they are long.
 
@@ -192,9 +194,9 @@ def likeness(one: str, other: str) -> float:
     >>> round(likeness(first, last), 1)
     0.9
     """
-    if max(len(one), len(other)) > 80:
-        one, other = (re.findall(r"\w+|[^\w\s]", text) for text in (one, other))
-    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
+    if max(len(first), len(second)) > 80:
+        first, second = (re.findall(r"\w+|[^\w\s]", text) for text in (first, second))
+    return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()
 
 
 SAME_ENOUGH, SAME_CELL = 0.5, 0.2  # a text that stayed in its cell may differ by as much more
@@ -251,23 +253,25 @@ def left(entries: list[Entry], units: list[Entry]) -> list[Entry]:
     """Return the translations that none of the units has, as obsolete: nothing that was translated
     is thrown away.
     """
-    held = {(e.text, e.other) for e in units} | {(e.previous, e.other) for e in units}
+    present = {(e.text, e.other) for e in units} | {(e.previous, e.other) for e in units}
     return [
         e._replace(obsolete=True)
         for e in entries
-        if e.other and not held & {(e.text, e.other), (e.previous or e.text, e.other)}
+        if e.other and not present & {(e.text, e.other), (e.previous or e.text, e.other)}
     ]
 
 
 def keeps(sources: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a string of a page's code stays as it is there: code looks for it, in others or in a
-    table, or it is a name.
+    """Return a test whether a string of a page's code stays as it is there: code looks for it, in
+    others or in a table, or it is a name.
     """
     within, exact = set(), {*style._READERS, *style._FATES}
     for source in sources:
         for node in ast.walk(parsed(source)):
             if isinstance(node, ast.Compare):
-                sides = [side for each in (node.left, *node.comparators) for side in ast.walk(each)]
+                sides = [
+                    side for operand in (node.left, *node.comparators) for side in ast.walk(operand)
+                ]
                 within |= {
                     side.value
                     for side in sides
@@ -280,7 +284,8 @@ def keeps(sources: Iterable[str]) -> Callable[[str], bool]:
             exact |= {cell for row in rows for cell in row}
     within = {text for text in within if prose(text)}
     return lambda text: (
-        text in exact or any(re.search(rf"(?<!\w){re.escape(each)}(?!\w)", text) for each in within)
+        text in exact
+        or any(re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) for phrase in within)
     )
 
 
@@ -289,8 +294,8 @@ def parsed(source: str) -> ast.Module:
 
 
 def strings(source: str) -> Iterator[tuple[ast.expr, bool]]:
-    """The strings of a piece of code that may be for a reader, and whether they surely are: several
-    words, no index.
+    """Yield the strings of a piece of code that may be for a reader, and whether they surely are:
+    several words, no index.
     """
     tree = parsed(source)
     above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
@@ -311,33 +316,33 @@ def strings(source: str) -> Iterator[tuple[ast.expr, bool]]:
             continue
         text = FORMATTED.sub("0", HOLE.sub("0", template(node)[0]))
         several = bool(re.search(r"[A-Za-z]{2}.*\s|\s.*[A-Za-z]{2}", text))
-        told = isinstance(parent, ast.keyword | ast.IfExp) or name.startswith("predict.")
+        is_told = isinstance(parent, ast.keyword | ast.IfExp) or name.startswith("predict.")
         index = isinstance(parent, ast.Subscript) or isinstance(above.get(parent), ast.Subscript)
-        if several or told or nested(node):
+        if several or is_told or nested(node):
             yield node, several and not index
 
 
 def nested(node: ast.expr) -> list[ast.Constant]:
-    """The strings within the values of an f-string, but for a key of one word, as `answer` in
-    `row['answer']`, which stays.
+    """Return the strings within the values of an f-string, but for a key of one word, as `answer`
+    in `row['answer']`, which stays.
     """
     values = [
         part.value for part in getattr(node, "values", []) if isinstance(part, ast.FormattedValue)
     ]
-    every = [each for value in values for each in ast.walk(value)]
-    keys = {each.slice for each in every if isinstance(each, ast.Subscript)}
+    every = [inner for value in values for inner in ast.walk(value)]
+    keys = {inner.slice for inner in every if isinstance(inner, ast.Subscript)}
     return [
-        each
-        for each in every
-        if isinstance(each, ast.Constant)
-        and isinstance(each.value, str)
-        and not (each in keys and " " not in each.value)
+        inner
+        for inner in every
+        if isinstance(inner, ast.Constant)
+        and isinstance(inner.value, str)
+        and not (inner in keys and " " not in inner.value)
     ]
 
 
 def template(node: ast.expr) -> tuple[str, list[str]]:
-    """The text of a string, with a sign for each value that is put into it, and these values as
-    they are written.
+    """Split a string into its text, with a sign for each value that is put into it, and these
+    values as they are written.
     """
     values: list[str] = []
 
@@ -346,7 +351,7 @@ def template(node: ast.expr) -> tuple[str, list[str]]:
         return chr(0xE000 + len(values) - 1)
 
     if isinstance(node, ast.Constant):
-        return FORMATTED.sub(lambda found: sign(found[0]), node.value), values
+        return FORMATTED.sub(lambda match: sign(match[0]), node.value), values
     text = "".join(
         part.value
         if isinstance(part, ast.Constant)
@@ -357,7 +362,8 @@ def template(node: ast.expr) -> tuple[str, list[str]]:
 
 
 def holes(text: str, values: list[str] = ()) -> str:
-    """A text as an entry: `{}` for its numbers and what is written as one, `{a}` for other values.
+    """Write a text as an entry: `{}` for its numbers and what is written as one, `{a}` for other
+    values.
 
     >>> holes("right at 16, bf16")
     'right at {}, bf16'
@@ -375,7 +381,7 @@ def holes(text: str, values: list[str] = ()) -> str:
 
 
 def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
-    """The entry that a string of code has, and the string in the other language.
+    """Find the entry that a string of code has, and the string in the other language.
 
     An entry whose translation has holes that its English lacks is passed over: it follows an older
     English.
@@ -385,23 +391,23 @@ def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
     >>> matched("7 tokens", {"{} tokens": "{} 个 token，共 {}"})
     >>> matched("so many tokens", {"{a} tokens": "{} 个 token"})
     """
-    for english, other in table.items():
+    for english, translation in table.items():
         pattern, named = form(english)
-        needed = re.findall(r"\{(\w*)\}", other)
+        needed = re.findall(r"\{(\w*)\}", translation)
         if needed.count("") > sum(map(str.isdigit, named)) or {*needed} - {"", *named}:
             continue
-        if found := pattern.fullmatch(text):
-            values = dict(zip(named, found.groups(), strict=True))
+        if match := pattern.fullmatch(text):
+            values = dict(zip(named, match.groups(), strict=True))
             order = map(str, range(len(named)))
             fill = lambda hole: values[hole[1] or next(order)]  # noqa: B023, E731
-            return english, re.sub(r"\{(\w*)\}", fill, other)
+            return english, re.sub(r"\{(\w*)\}", fill, translation)
     return None
 
 
 @lru_cache(maxsize=8192)
 def form(english: str) -> tuple[re.Pattern, list[str]]:
-    """What an entry fits in code, where values are not yet put in; the names of its holes, numbers
-    counted from "0".
+    """Return what an entry fits in code, where values are not yet put in; the names of its holes,
+    numbers counted from "0".
     """
     fits = words._pattern(english, HOLE.pattern)
     return fits, [name[1:] for name in fits.groupindex]
@@ -420,19 +426,19 @@ def comments(source: str) -> Iterator[tokenize.TokenInfo]:
 def of_code(
     source: str, place: str, entries: list[Entry], stays: Callable[[str], bool]
 ) -> Iterator[Entry]:
-    """The units of a cell: for each string and comment of it the entry that it has, or a new
+    """Yield the units of a cell: for each string and comment of it the entry that it has, or a new
     one.
     """
     table = patterns([e._replace(other=e.other or e.text, fuzzy=False) for e in entries])
-    own = {e.text for e in entries if e.context == CODE}
-    for node, asked in strings(source):
+    own_code = {e.text for e in entries if e.context == CODE}
+    for node, is_asked in strings(source):
         text, values = template(node)
         unit = holes(text, values)
         if known := matched(text, table):
             yield Entry(known[0], "", SAID, place)
-        elif asked and not stays(text) and unit not in own:
+        elif is_asked and not stays(text) and unit not in own_code:
             yield Entry(unit, "", SAID, place)
-        if unit in own:
+        if unit in own_code:
             yield Entry(unit, unit, CODE, place)
     for token in comments(source):
         text = token.string.lstrip("# ")
@@ -440,19 +446,20 @@ def of_code(
 
 
 def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool]) -> str:
-    """A cell with its strings and comments in the other language: another text, the same code.
+    """Write a cell with its strings and comments in the other language: another text, the same
+    code.
 
     >>> table = [Entry("{} bits", "{} 比特", SAID), Entry("so it is", "如此", SAID)]
     >>> in_code('print(f"{x:.2f} bits")  # so it is', table, lambda text: False)
     'print(f"{x:.2f} 比特")  # 如此'
     """
     entries = list(entries)
-    table, own = patterns(entries), {e.text for e in entries if e.context == CODE}
+    table, own_code = patterns(entries), {e.text for e in entries if e.context == CODE}
     lines, changes = source.split("\n"), []
 
     def other(text: str, values: list[str] = ()) -> str:
-        found = None if holes(text, values) in own or stays(text) else matched(text, table)
-        return found[1] if found else text
+        match = None if holes(text, values) in own_code or stays(text) else matched(text, table)
+        return match[1] if match else text
 
     for node, _ in strings(source):
         changed = False
@@ -471,8 +478,8 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
             new = literal(other(text, values), values, node, quote)
             changes.append(((node.lineno, columns[0]), (node.end_lineno, columns[1]), new))
     for token in comments(source):
-        if found := matched(token.string.lstrip("# "), table):
-            changes.append((token.start, token.end, f"# {found[1]}"))
+        if match := matched(token.string.lstrip("# "), table):
+            changes.append((token.start, token.end, f"# {match[1]}"))
     for (row, column), (last, end), new in sorted(changes, reverse=True):
         lines[row - 1 : last] = [lines[row - 1][:column] + new + lines[last - 1][end:]]
     return "\n".join(lines)
@@ -492,23 +499,23 @@ def legend(source: str, entries: Iterable[Entry]) -> str:
     table, pairs = patterns(entries), {}
     for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            other = table.get(node.value, "")
-            if re.search("[一-鿿]", other):
-                pairs[node.value] = other
+            translation = table.get(node.value, "")
+            if re.search("[一-鿿]", translation):
+                pairs[node.value] = translation
     lines = [""]
-    for english, other in pairs.items():
-        part = f"{english} {other}"
+    for english, translation in pairs.items():
+        part = f"{english} {translation}"
         if lines[-1] and len(lines[-1]) + len(part) > 60:
             lines.append("")
         lines[-1] += f"；{part}" if lines[-1] else part
-    said = "\n".join(
+    comment = "\n".join(
         f"# {'输出里的中文：' if k == 0 else ''}{line}" for k, line in enumerate(lines) if line
     )
-    return f"{source}\n{said}" if said else source
+    return f"{source}\n{comment}" if comment else source
 
 
 def literal(text: str, values: list[str], node: ast.expr, quote: str = '"') -> str:
-    """A string as Python writes it, on as many lines as it needs where it stood on several; a
+    """Write a string as Python does, on as many lines as it needs where it was on several; a
     docstring stays one.
     """
     if quote == '"""':
@@ -525,19 +532,19 @@ def literal(text: str, values: list[str], node: ast.expr, quote: str = '"') -> s
         if len(parts[-1] + part) > 44 and parts[-1]:
             parts.append("")
         parts[-1] += part
-    found, put = [], isinstance(node, ast.JoinedStr)
+    written, put = [], isinstance(node, ast.JoinedStr)
     for part in parts:
         plain = part.replace("\\", "\\\\").replace(quote, f"\\{quote}").replace("\n", "\\n")
         plain = plain.replace("{", "{{").replace("}", "}}") if put and HOLE.search(part) else plain
         shown = HOLE.sub(
             lambda sign: values[ord(sign[0]) - 0xE000].replace(quote, "'\""[quote == "'"]), plain
         )
-        found.append(("f" if put and shown != plain else "") + f"{quote}{shown}{quote}")
-    return ("\n" + " " * node.col_offset).join(found)
+        written.append(("f" if put and shown != plain else "") + f"{quote}{shown}{quote}")
+    return ("\n" + " " * node.col_offset).join(written)
 
 
 def shape(source: str) -> str:
-    """Code without the words of its strings: the same in every language."""
+    """Return code without the words of its strings: the same in every language."""
     tree = parsed(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
@@ -559,8 +566,8 @@ def differing(english: str, other: str) -> list[str]:
     ['12']
     """
     lacking = Counter(MATH.findall(english)) - Counter(MATH.findall(other))
-    plain, there = (
+    plain, translated = (
         re.sub(r"`[^`]*`|\]\([^)]*\)|\{\w*\}", "", MATH.sub("", text)) for text in (english, other)
     )
     figures = re.compile(r"\d+(?:[.,]\d+)*")
-    return [*lacking, *sorted(set(figures.findall(plain)) - set(figures.findall(there)))]
+    return [*lacking, *sorted(set(figures.findall(plain)) - set(figures.findall(translated)))]
