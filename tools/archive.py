@@ -31,13 +31,13 @@ def write(site: Path) -> Path:
     """Write the archive of a site into it."""
     path = site / "book.zip"
     partial = path.with_suffix(".part")
-    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as held:
-        held.writestr(f"{TOP}/README.txt", README)
+    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        archive.writestr(f"{TOP}/README.txt", README)
         for file in sorted(site.glob("**/*")):
             inside = file.relative_to(site)
-            left_out = any(fnmatch.fnmatch(inside.as_posix(), each) for each in LEFT_OUT)
+            left_out = any(fnmatch.fnmatch(inside.as_posix(), pattern) for pattern in LEFT_OUT)
             if file.is_file() and not left_out and file != partial:
-                held.write(file, f"{TOP}/{inside}")
+                archive.write(file, f"{TOP}/{inside}")
     partial.replace(path)
     return path
 

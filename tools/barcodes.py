@@ -27,20 +27,20 @@ SHADES = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+-"
 
 @torch.inference_mode()
 def last_states(model: LanguageModel, ids: Int[Tensor, " n"], window: int) -> Float[Tensor, "2 d"]:
-    """The final states of the last two tokens, where each token sees `window` tokens, itself
-    among them; 0 for all.
+    """Compute the final states of the last two tokens, where each token sees `window` tokens,
+    itself among them; 0 for all.
     """
     n = len(ids)
-    seen = torch.ones(n, n, dtype=torch.bool).tril()
-    seen = seen.triu(1 - window) if window else seen
+    visible = torch.ones(n, n, dtype=torch.bool).tril()
+    visible = visible.triu(1 - window) if window else visible
     kind = model.model.dtype
-    mask = torch.zeros(n, n, dtype=kind).masked_fill(~seen, torch.finfo(kind).min)
+    mask = torch.zeros(n, n, dtype=kind).masked_fill(~visible, torch.finfo(kind).min)
     out = model.model.model(ids[None], attention_mask=mask[None, None], use_cache=False)
     return out.last_hidden_state[0, -2:]
 
 
 def sequence(model: LanguageModel, tokens: str, n: int, seed: int = 0) -> Int[Tensor, " n+2"]:
-    """The first token, n tokens, and the last of them again."""
+    """Return the first token, n tokens, and the last of them again."""
     digits = torch.cat([probe.encode(model, str(digit)) for digit in range(10)])
     drawn = torch.randint(0, 10, (max(LENGTHS),), generator=torch.Generator().manual_seed(seed))
     body = digits[torch.ones(n, dtype=torch.long) if tokens == "ones" else drawn[:n]]
@@ -48,7 +48,9 @@ def sequence(model: LanguageModel, tokens: str, n: int, seed: int = 0) -> Int[Te
 
 
 def shades(state: Float[Tensor, " d"], largest: float) -> str:
-    """A character a number: 64 steps from -largest to largest, what is beyond cut off."""
+    """Write a character for each number: 64 steps from -largest to largest, what is beyond cut
+    off.
+    """
     steps = ((state.double() / largest).clamp(-1, 1) + 1) * 31.5
     return "".join(SHADES[int(step)] for step in steps.round())
 
@@ -64,14 +66,14 @@ def main(out: Path = ROOT / "src/course/drawing/numbers/barcodes.json") -> None:
                     pairs[key] = last_states(model, sequence(model, tokens, n), window)
                 print(f"{key}: {time.monotonic() - start:.0f} s", flush=True)
     largest = torch.cat(list(pairs.values())).double().abs().quantile(0.98).item()
-    held = {}
-    for key, (one, other) in pairs.items():
-        equal = "".join("1" if same else "0" for same in (one == other).tolist())
-        held[key] = {
-            "n": shades(one, largest),
-            "more": shades(other, largest),
+    barcodes = {}
+    for key, (first, second) in pairs.items():
+        equal = "".join("1" if same else "0" for same in (first == second).tolist())
+        barcodes[key] = {
+            "n": shades(first, largest),
+            "more": shades(second, largest),
             "equal": f"{int(equal, 2):0{len(equal) // 4}x}",
-            "distance": float(f"{(one.double() - other.double()).abs().sum():.4g}"),
+            "distance": float(f"{(first.double() - second.double()).abs().sum():.4g}"),
         }
     about = (
         f"{models.DEFAULT} (4-bit file, unpacked); python tools/barcodes.py, "
@@ -81,7 +83,7 @@ def main(out: Path = ROOT / "src/course/drawing/numbers/barcodes.json") -> None:
     )
     out.write_text(
         json.dumps(
-            {"about": about, "lengths": LENGTHS, "largest": round(largest, 4), "pairs": held}
+            {"about": about, "lengths": LENGTHS, "largest": round(largest, 4), "pairs": barcodes}
         )
         + "\n"
     )

@@ -24,8 +24,8 @@ PLACES = {  # of each form
 
 
 def page(text: str) -> dict:
-    """The notebook of a form: cells between lines of three dashes, code where the first line is
-    code.
+    """Build the notebook of a form: cells between lines of three dashes, code where the first line
+    is code.
     """
     cells = []
     for k, part in enumerate(text.rstrip("\n").split("\n---\n")):
@@ -61,7 +61,7 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     words = {"NUMBER": number, "SLUG": name, "NAME": name.replace("-", "_"), "TITLE": title}
 
     def filled(form: str) -> str:
-        return re.sub("|".join(words), lambda found: words[found[0]], (FORMS / form).read_text())
+        return re.sub("|".join(words), lambda match: words[match[0]], (FORMS / form).read_text())
 
     texts = {root / place.format(number): filled(form) for form, place in PLACES.items()}
     texts[root / f"src/course/chapter{number}/__init__.py"] = (

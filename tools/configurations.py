@@ -50,7 +50,7 @@ LIMITS = {
     "full_attention_interval": (1, 2_000),
     "global_attn_every_n_layers": (1, 2_000),
     "conv_L_cache": (1, 10_000),
-}  # fmt: skip
+}
 INTERVALS = (
     "sliding_window_pattern",
     "full_attention_interval",
@@ -70,14 +70,23 @@ SCALING = (
 )
 # older names that files have whatever their type
 ALIASES = {
-    "n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
-    "d_model": "hidden_size", "n_layers": "num_hidden_layers", "n_heads": "num_attention_heads",
-    "n_positions": "max_position_embeddings", "n_ctx": "max_position_embeddings", "max_seq_len":
-    "max_position_embeddings", "seq_length": "max_position_embeddings", "model_max_length":
-    "max_position_embeddings", "rotary_pct": "partial_rotary_factor", "rotary_emb_base":
-    "rope_theta", "sliding_window_size": "sliding_window", "num_kv_heads": "num_key_value_heads",
+    "n_embd": "hidden_size",
+    "n_layer": "num_hidden_layers",
+    "n_head": "num_attention_heads",
+    "d_model": "hidden_size",
+    "n_layers": "num_hidden_layers",
+    "n_heads": "num_attention_heads",
+    "n_positions": "max_position_embeddings",
+    "n_ctx": "max_position_embeddings",
+    "max_seq_len": "max_position_embeddings",
+    "seq_length": "max_position_embeddings",
+    "model_max_length": "max_position_embeddings",
+    "rotary_pct": "partial_rotary_factor",
+    "rotary_emb_base": "rope_theta",
+    "sliding_window_size": "sliding_window",
+    "num_kv_heads": "num_key_value_heads",
     "_sliding_window_pattern": "sliding_window_pattern",
-}  # fmt: skip
+}
 # families whose code rotates only the layers with a window, as no field of the file says
 ROTATE_IN_WINDOWS = ("afmoe", "cohere2", "exaone4", "exaone_moe", "flint", "kolibri1")
 POSITIONS = {"bloom": "alibi", "mpt": "alibi"} | dict.fromkeys(
@@ -102,43 +111,45 @@ def families() -> dict[str, dict]:
         *MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
         *(k for k in CONFIG_MAPPING_NAMES if k.endswith("_text")),
     }
-    found = {}
+    entries = {}
     for kind in sorted(kinds):
         try:
-            made = CONFIG_MAPPING[kind]()
-            alone = made.get_text_config() is made
+            instance = CONFIG_MAPPING[kind]()
+            alone = instance.get_text_config() is instance
         except Exception:  # a few need arguments or have several texts: they get no entry
             continue
         if alone:
-            found[kind] = entry(kind, type(made))
-    return found
+            entries[kind] = entry(kind, type(instance))
+    return entries
 
 
-def entry(kind: str, made: type) -> dict[str, Any]:
+def entry(kind: str, configuration: type) -> dict[str, Any]:
     """Return what a configuration class fills in."""
-    plain = made()
+    plain = configuration()
     if plain.is_encoder_decoder or hasattr(plain, "type_vocab_size"):
         return {"encoder": True}
-    found: dict[str, Any] = {"defaults": {}}
+    fields: dict[str, Any] = {"defaults": {}}
     for name in FIELDS:
         value = _field(plain, name)
         least, most = LIMITS.get(name, (0, 1))
         if (
             isinstance(value, int | bool)
             and least <= value <= most
-            and not _derived(made, plain, name)
+            and not _derived(configuration, plain, name)
         ):
-            found["defaults"][name] = value
+            fields["defaults"][name] = value
     aliases = {old: new for new, old in plain.attribute_map.items() if new in FIELDS}
-    found["aliases"] = aliases | MORE.get(kind, {}).get("aliases", {})
+    fields["aliases"] = aliases | MORE.get(kind, {}).get("aliases", {})
     rotary = getattr(plain, "rope_parameters", None) or {}
-    found["rope"] = rotary or ({"rope_theta": 10_000.0} if hasattr(plain, "rotary_dim") else None)
-    found["position"] = POSITIONS.get(kind, "")
-    found |= _layers(made) | {k: v for k, v in MORE.get(kind, {}).items() if k != "aliases"}
-    if _wrong(plain, found):
-        found |= {"layers": None, "interval": None, "irregular": True}
-    found["unrotated"] = getattr(plain, "no_rope_layers", None) is not None
-    return {name: value for name, value in found.items() if value or name in ("rope", "defaults")}
+    fields["rope"] = rotary or ({"rope_theta": 10_000.0} if hasattr(plain, "rotary_dim") else None)
+    fields["position"] = POSITIONS.get(kind, "")
+    fields |= _layers(configuration) | {
+        k: v for k, v in MORE.get(kind, {}).items() if k != "aliases"
+    }
+    if _wrong(plain, fields):
+        fields |= {"layers": None, "interval": None, "irregular": True}
+    fields["unrotated"] = getattr(plain, "no_rope_layers", None) is not None
+    return {name: value for name, value in fields.items() if value or name in ("rope", "defaults")}
 
 
 def _field(plain: Any, name: str) -> object:
@@ -149,25 +160,25 @@ def _field(plain: Any, name: str) -> object:
         return getattr(plain.per_layer_config[0], name, None)
 
 
-def _wrong(plain: Any, found: dict[str, Any]) -> bool:
+def _wrong(plain: Any, fields: dict[str, Any]) -> bool:
     """Return whether the order of layers that an entry gives is not the class's."""
     from course.report import configuration
 
     listed = getattr(plain, "layer_types", None) or getattr(plain, "layers_block_type", None)
-    if not listed or found.get("irregular") or "num_hidden_layers" not in found["defaults"]:
+    if not listed or fields.get("irregular") or "num_hidden_layers" not in fields["defaults"]:
         return False
-    mine = configuration._kinds(found["defaults"], found)
+    mine = configuration._kinds(fields["defaults"], fields)
     return mine != list(listed)[: len(mine)]
 
 
-def _derived(made: type, plain: Any, name: str) -> bool:
+def _derived(configuration: type, plain: Any, name: str) -> bool:
     """Return whether a class computes a field from the width or the heads."""
-    for other in ("hidden_size", "num_attention_heads"):
-        size = _field(plain, other)
-        if name == other or not isinstance(size, int):
+    for source in ("hidden_size", "num_attention_heads"):
+        size = _field(plain, source)
+        if name == source or not isinstance(size, int):
             continue
         try:
-            changed = made(**{other: 2 * size})
+            changed = configuration(**{source: 2 * size})
         except Exception:
             continue
         if _field(changed, name) != _field(plain, name):
@@ -175,20 +186,20 @@ def _derived(made: type, plain: Any, name: str) -> bool:
     return False
 
 
-def _kinds(made: type, **given: object) -> list[str] | None:
+def _kinds(configuration: type, **arguments: object) -> list[str] | None:
     """Return the kinds of layers that a class fills in at a depth."""
     try:
-        plain = made(**given)
+        plain = configuration(**arguments)
     except Exception:
         return None
     listed = getattr(plain, "layer_types", None) or getattr(plain, "layers_block_type", None)
     return list(listed) if listed else None
 
 
-def _layers(made: type) -> dict[str, Any]:
+def _layers(configuration: type) -> dict[str, Any]:
     """Return the cycle in which a class lays out its layers, and the field that sets its length."""
-    plain = made()
-    listed = _kinds(made, num_hidden_layers=36)
+    plain = configuration()
+    listed = _kinds(configuration, num_hidden_layers=36)
     if (
         not listed
         or getattr(plain, "max_window_layers", None) is not None
@@ -205,14 +216,14 @@ def _layers(made: type) -> dict[str, Any]:
                 cycle = listed[:p]
     if cycle is None:
         return {"irregular": True}
-    found: dict[str, Any] = {"layers": cycle}
+    layout: dict[str, Any] = {"layers": cycle}
     every = len(cycle) + 1
-    wanted = [cycle[0]] * (every - 1) + ["full_attention"]
+    one_cycle = [cycle[0]] * (every - 1) + ["full_attention"]
     for name in INTERVALS if cycle == [cycle[0]] * (len(cycle) - 1) + ["full_attention"] else ():
-        made_so = _kinds(made, num_hidden_layers=36, **{name: every}) or []
-        if len(cycle) > 1 and made_so[:every] == wanted:
-            found["interval"] = name
-    return found
+        made_so = _kinds(configuration, num_hidden_layers=36, **{name: every}) or []
+        if len(cycle) > 1 and made_so[:every] == one_cycle:
+            layout["interval"] = name
+    return layout
 
 
 def write_families() -> None:
@@ -221,7 +232,7 @@ def write_families() -> None:
 
     warnings.filterwarnings("ignore")
     transformers.logging.set_verbosity_error()
-    made = {
+    facts = {
         "what": "Defaults of transformers' configuration classes by model type",
         "command": "python tools/configurations.py families",
         "transformers": transformers.__version__,
@@ -232,7 +243,7 @@ def write_families() -> None:
         "rotate_in_windows": ROTATE_IN_WINDOWS,
     }
     lines = ",\n".join(f'  "{k}": {json.dumps(v)}' for k, v in families().items())
-    head = ",\n".join(f' "{k}": {json.dumps(v)}' for k, v in made.items())
+    head = ",\n".join(f' "{k}": {json.dumps(v)}' for k, v in facts.items())
     OUT.write_text(f'{{\n{head},\n "families": {{\n{lines}\n }}\n}}\n')
 
 
@@ -246,16 +257,16 @@ def staircase(pairs: int) -> list[tuple[float, int]]:
     """
     from helpers import rope
 
-    best, found = 0, []
+    best, stairs = 0, []
     for base in (float(f"{m}e{k - 1}") for k in range(13) for m in range(10, 100)):
         if base <= 1 or (best and rope.first_negative(2 * pairs, base, best + 1) is not None):
             continue
         first = rope.first_negative(2 * pairs, base, LIMIT)
         best = first or LIMIT
-        found.append((base, best))
+        stairs.append((base, best))
         if first is None:
             break
-    return found
+    return stairs
 
 
 def write_bases() -> None:
@@ -265,22 +276,22 @@ def write_bases() -> None:
     start = time.time()
     torch.set_num_threads(1)
     rows = [f"{pairs},{base:g},{holds}" for pairs in PAIRS for base, holds in staircase(pairs)]
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     head = [
         (
-"Bases of RoPE of two digits whose sums of cosines are nowhere negative below more "
-"tokens than with any smaller one of"
-),
+            "Bases of RoPE of two digits whose sums of cosines are nowhere negative below more "
+            "tokens than with any smaller one of"
+        ),
         (
-"them, by the number of rotary pairs; holds_below: the first distance with a "
-f"negative sum, or {LIMIT} where there is none below it"
-),
+            "them, by the number of rotary pairs; holds_below: the first distance with a "
+            f"negative sum, or {LIMIT} where there is none below it"
+        ),
         "command: python tools/configurations.py bases",
         (
-f"  {now}, seed none, 1 CPU core ({platform.machine()}), Python "
-f"{platform.python_version()}, torch {torch.__version__}, {time.time() - start:.0f} s"
-),
-    ]  # fmt: skip
+            f"  {date}, seed none, 1 CPU core ({platform.machine()}), Python "
+            f"{platform.python_version()}, torch {torch.__version__}, {time.time() - start:.0f} s"
+        ),
+    ]
     TABLE.write_text(
         "\n".join([*(f"# {line}" for line in head), "pairs,base,holds_below", *rows]) + "\n"
     )

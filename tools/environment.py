@@ -35,7 +35,7 @@ UV_NAMES = {
 
 
 def says(*command: str | Path) -> str:
-    """What a command prints, or nothing where it fails."""
+    """Return what a command prints, or "" where it fails."""
     environment = {
         "PYENV_VERSION": COLAB_PYTHON,
         **os.environ,
@@ -53,25 +53,27 @@ def prepared(folder: Path, python: str) -> str:
     """Make the environment afresh, unless it is finished and has this very Python; returns its
     Python.
     """
-    own = folder / "bin/python"
+    interpreter = folder / "bin/python"
     version = "import sys; print(sys.version)"
-    if not (folder / ".ready").exists() or says(own, "-c", version) != says(python, "-c", version):
+    if not (folder / ".ready").exists() or says(interpreter, "-c", version) != says(
+        python, "-c", version
+    ):
         subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
-    return str(own)
+    return str(interpreter)
 
 
 def uv_settings(pip_config: str) -> dict[str, str]:
-    """pip's settings under the names that uv knows: uv reads none of pip's."""
-    found = {}
+    """Read pip's settings under the names that uv knows: uv reads none of pip's."""
+    settings = {}
     for section in ("global", "install", ":env:"):  # the later ones win
         for line in pip_config.splitlines():
             match = re.match(rf"{re.escape(section)}\.([\w-]+)=(.*)", line)
             if match and match[1] in UV_NAMES:
-                found[UV_NAMES[match[1]]] = " ".join(ast.literal_eval(match[2]).split())
-    if "UV_FIND_LINKS" in found:
-        found["UV_FIND_LINKS"] = found["UV_FIND_LINKS"].replace(" ", ",")
+                settings[UV_NAMES[match[1]]] = " ".join(ast.literal_eval(match[2]).split())
+    if "UV_FIND_LINKS" in settings:
+        settings["UV_FIND_LINKS"] = settings["UV_FIND_LINKS"].replace(" ", ",")
     return {
-        **found,
+        **settings,
         "UV_INDEX_STRATEGY": "unsafe-best-match",
         "UV_HTTP_TIMEOUT": "180",
         "UV_PYTHON_DOWNLOADS": "never",
@@ -86,7 +88,7 @@ def reached(url: str) -> bool:
         return False
 
 
-def install(python: str, backend: str, *wanted: str) -> None:
+def install(python: str, backend: str, *packages: str) -> None:
     """Install with uv, or else with pip.
 
     Raises:
@@ -102,7 +104,7 @@ def install(python: str, backend: str, *wanted: str) -> None:
         "--python",
         python,
         *(["--torch-backend", backend] if backend else []),
-        *wanted,
+        *packages,
     ]
     environment = {**uv_settings(says(python, "-m", "pip", "config", "list")), **os.environ}
     if os.path.exists(uv):
@@ -113,12 +115,12 @@ def install(python: str, backend: str, *wanted: str) -> None:
             return
         print(f"uv cannot ({done.stderr.strip().splitlines()[-1:]}); pip tries", flush=True)
     extra = ["--extra-index-url", CPU_BUILDS] if cpu else []
-    wanted = [
+    packages = [
         word.replace("--reinstall-package=connection-bottlenecks", "--force-reinstall")
-        for word in wanted
+        for word in packages
     ]
     done = subprocess.run(
-        [python, "-m", "pip", "install", "-qq", *extra, *wanted], cwd=ROOT, check=False
+        [python, "-m", "pip", "install", "-qq", *extra, *packages], cwd=ROOT, check=False
     )
     if done.returncode:
         raise SystemExit("The environment cannot be installed: pip says why above.")
@@ -148,7 +150,8 @@ TORCH = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+|uv)==")
 
 
 def lock() -> None:
-    """Resolve all requirements for all systems and versions of Python at once, and write the pins.
+    """Compute the pins of all requirements for all systems and versions of Python at once, and
+    write them.
 
     Raises:
         SystemExit: they contradict each other, or nothing can be reached; what uv said is printed.
@@ -181,16 +184,18 @@ def lock() -> None:
 
 
 def colab(backend: str) -> None:
-    """Colab's Python where there is one, its torch and its versions; the package from a wheel,
-    nothing of the tree.
+    """Build Colab's environment: its Python where there is one, its torch and its versions; the
+    package from a wheel, nothing of the tree.
     """
     candidates = [
         f"python{COLAB_PYTHON}",
         says(ROOT / ".venv/bin/uv", "python", "find", COLAB_PYTHON),
         sys.executable,
     ]
-    found = [says(name, "-c", "import sys; print(sys.executable)") for name in candidates if name]
-    for name in filter(None, found):
+    interpreters = [
+        says(name, "-c", ("import sys; print(sys.executable)")) for name in candidates if name
+    ]
+    for name in filter(None, interpreters):
         try:
             python = prepared(ROOT / ".venv-colab", name)
             break

@@ -100,7 +100,7 @@ def source(cell: dict) -> str:
 
 
 def read_arguments(number: str, name: str, title: str, root: Path) -> tuple[str, Path]:
-    """The chapter of a new exercise, and the notebook that it joins.
+    """Return the chapter of a new exercise, and the notebook that it joins.
 
     Raises:
         ValueError: a number, a name or a title that an exercise cannot have.
@@ -148,7 +148,7 @@ def new_cells(number: str, name: str, title: str) -> list[dict]:
     """Statement, stub, check, hints and folded solution."""
     words = {"number": number, "name": name, "title": title}
     code = {"outputs": [], "execution_count": None}
-    made = []
+    written = []
     for part, text, metadata in (
         ("statement", STATEMENT.format(**words), None),
         ("stub", STUB.format(**words), {}),
@@ -159,10 +159,10 @@ def new_cells(number: str, name: str, title: str) -> list[dict]:
         cell = {"id": f"{name}-{part}".replace("_", "-"), "metadata": metadata or {}}
         cell["source"] = text.splitlines(keepends=True)
         is_text = metadata is None
-        made.append(
+        written.append(
             {"cell_type": "markdown", **cell} if is_text else {"cell_type": "code", **cell, **code}
         )
-    return made
+    return written
 
 
 def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:

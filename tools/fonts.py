@@ -30,7 +30,7 @@ USED = [*range(0x20, 0x180), *range(0x370, 0x400), *range(0x2000, 0x2300), 0x260
 
 
 def figures(packed: Path, weight: int) -> None:
-    """Latin and Greek of one weight in one TrueType font."""
+    """Merge Latin and Greek of one weight into one TrueType font."""
     with tempfile.TemporaryDirectory() as folder:
         parts = []
         for script in ("latin", "latin-ext", "greek"):
@@ -53,12 +53,12 @@ def main(folder: Path) -> None:
     for name in FILES:
         for script in ("latin", "greek"):
             if (
-                found := variable
+                packed := variable
                 / name[:15].rstrip("-{")
                 / "files"
                 / f"{name.format(script)}.woff2"
             ).exists():
-                shutil.copy(found, PAGES)
+                shutil.copy(packed, PAGES)
     for weight in (400, 700):
         figures(static / "source-sans-3/files", weight)
     for to in (PAGES, FIGURES):
@@ -66,8 +66,8 @@ def main(folder: Path) -> None:
 
 
 def chinese() -> None:
-    """Common Chinese characters in one TrueType font a weight: the 3,755 of level 1 of GB 2312, the
-    punctuation, and what else the editions say.
+    """Write common Chinese characters as one TrueType font for each weight: the 3,755 of level 1 of
+    GB 2312, the punctuation, and what else the editions say.
     """
     rows = (bytes([row, cell]) for row in range(0xB0, 0xD8) for cell in range(0xA1, 0xFF))
     used = "".join(pair.decode("gb2312", errors="ignore") for pair in rows)

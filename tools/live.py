@@ -49,7 +49,7 @@ DIST, WRITTEN = ROOT / "frontend/dist/live", ROOT / "frontend/live"
 
 
 def key() -> str:
-    """A hash of what the files are made of: the exporter, the model, the runtime, this script."""
+    """Hash what the files are made of: the exporter, the model, the runtime, this script."""
     pins = [
         line
         for line in (ROOT / "requirements.txt").read_text().splitlines()
@@ -111,25 +111,25 @@ def made() -> None:
 
 
 def tokenizer(folder: Path) -> dict:
-    """The tokenizer's files as the page reads them: its library takes fewer characters for
+    """Return the tokenizer's files as the page reads them: its library takes fewer characters for
     digits, so the split is spelled out.
     """
-    found = {
+    parts = {
         name: json.loads((folder / f"{name}.json").read_text())
         for name in ("tokenizer", "tokenizer_config")
     }
-    steps = found["tokenizer"]["pre_tokenizer"]["pretokenizers"]
+    steps = parts["tokenizer"]["pre_tokenizer"]["pretokenizers"]
     numeric = {
         "type": "Split",
         "pattern": {"Regex": r"\p{N}"},
         "behavior": "Isolated",
         "invert": False,
     }
-    found["tokenizer"]["pre_tokenizer"]["pretokenizers"] = [
-        numeric if each["type"] == "Digits" else each for each in steps
+    parts["tokenizer"]["pre_tokenizer"]["pretokenizers"] = [
+        numeric if step["type"] == "Digits" else step for step in steps
     ]
-    found["tokenizer_config"].pop("chat_template", None)
-    return {"tokenizer": found["tokenizer"], "config": found["tokenizer_config"]}
+    parts["tokenizer_config"].pop("chat_template", None)
+    return {"tokenizer": parts["tokenizer"], "config": parts["tokenizer_config"]}
 
 
 SMALL = {
@@ -140,11 +140,11 @@ SMALL = {
 
 
 def small() -> dict:
-    """The course's own decoders as they are now, for the page that runs them."""
+    """Export the course's own decoders as they are now, for the page that runs them."""
     from book import export
     from course.training import checkpoints
 
-    found = {}
+    decoders = {}
     for name, what in SMALL.items():
         trained = checkpoints.load(name)
         card = trained.card["task"]
@@ -154,8 +154,8 @@ def small() -> dict:
             "lengths": card["lengths"],
             "vocabulary": trained.card["vocabulary"],
         }
-        found[name] = facts | export.course_decoder(trained.model)
-    return found
+        decoders[name] = facts | export.course_decoder(trained.model)
+    return decoders
 
 
 PROMPT = (
@@ -165,8 +165,8 @@ PROMPT = (
 
 
 def stored(prompt: str = PROMPT) -> dict:
-    """A run of the model on the page's first prompt: what is drawn before anything large is
-    asked for.
+    """Run the model on the page's first prompt: what is drawn before anything large is asked
+    for.
     """
     import torch
 
@@ -174,9 +174,11 @@ def stored(prompt: str = PROMPT) -> dict:
 
     model = models.load()
     ids = probe.encode(model, prompt)
-    found, n = intervention.read(model, ids), len(ids)
-    best, names = found.logits.softmax(-1).topk(8), model.tokenizer
-    rows = (found.attentions[..., *torch.tril_indices(n, n)] * 65535).round().numpy().astype("<u2")
+    reading, n = intervention.read(model, ids), len(ids)
+    best, names = reading.logits.softmax(-1).topk(8), model.tokenizer
+    rows = (
+        (reading.attentions[..., *torch.tril_indices(n, n)] * 65535).round().numpy().astype("<u2")
+    )
     return {
         "prompt": prompt,
         "tokens": [names.decode([k]) for k in ids.tolist()],
@@ -184,30 +186,30 @@ def stored(prompt: str = PROMPT) -> dict:
             [[names.decode([k]), round(p, 5)] for k, p in zip(*row, strict=True)]
             for row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ],
-        "shape": {"layers": found.attentions.shape[0], "heads": found.attentions.shape[1]},
+        "shape": {"layers": reading.attentions.shape[0], "heads": reading.attentions.shape[1]},
         "maps": base64.b64encode(rows.tobytes()).decode(),
     }
 
 
 def seeds() -> dict[str, dict[str, list[list[float]]]]:
-    """The race's runs for the page that trains: by task and entry a row a seed, its steps and
+    """Read the race's runs for the page that trains: by task and entry a row a seed, its steps and
     its shares right by length.
     """
     with (ROOT / "data/race.csv").open() as file:
         rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-    found = {}
+    runs = {}
     for row in rows:
         if row["task"] in ("retrieval", "last", "counting"):
             scores = [round(float(row[f"score_{n}"]), 4) for n in (16, 32, 64, 128)]
-            found.setdefault(row["task"], {}).setdefault(row["entry"], []).append(
+            runs.setdefault(row["task"], {}).setdefault(row["entry"], []).append(
                 [int(row["steps"]), *scores]
             )
-    return found
+    return runs
 
 
 def configurations() -> dict[str, dict]:
-    """What the page that reads a configuration needs: defaults by model type, sentences, bases of
-    RoPE, known configurations.
+    """Collect what the page that reads a configuration needs: defaults by model type, sentences,
+    bases of RoPE, known configurations.
     """
     report = ROOT / "src/course/report"
     bases: dict[str, list[list[float]]] = {}
@@ -241,19 +243,19 @@ console.log(JSON.stringify(given));"""
 
 
 def scripts() -> dict[str, str]:
-    """The page's scripts by file name, with short names inside and no comments: what is computed
-    stays, step for step.
+    """Return the page's scripts by file name, with short names inside and no comments: what is
+    computed stays, step for step.
     """
-    given = {path.name: path.read_text() for path in WRITTEN.glob("*.js")}
-    del given["offline.js"]  # it gets its list yet
+    texts = {path.name: path.read_text() for path in WRITTEN.glob("*.js")}
+    del texts["offline.js"]  # it gets its list yet
     command = [Path(sys.executable).with_name("node"), "--input-type=module", "-e", SHRINK]
     return json.loads(
-        subprocess.check_output(command, input=json.dumps(given), cwd=WRITTEN.parent, text=True)
+        subprocess.check_output(command, input=json.dumps(texts), cwd=WRITTEN.parent, text=True)
     )
 
 
 def laid() -> None:
-    """Link everything into the site; what is no longer wanted there goes."""
+    """Copy everything into the site as links; remove what is no longer needed there."""
     shutil.rmtree(SITE, ignore_errors=True)
     SITE.mkdir(parents=True)
     for path in (path for folder in (OUT, DIST, WRITTEN) for path in folder.iterdir()):
@@ -284,11 +286,11 @@ def kept_offline() -> None:
 
 
 def main() -> None:
-    start, now = time.time(), key()
-    kept = OUT / ".key"
-    if not (kept.exists() and kept.read_text() == now):
+    start, current = time.time(), key()
+    note = OUT / ".key"
+    if not (note.exists() and note.read_text() == current):
         made()
-        kept.write_text(now)
+        note.write_text(current)
     (OUT / "seeds.json").write_text(json.dumps(seeds(), separators=(",", ":")))
     (OUT / "configurations.json").write_text(
         json.dumps(configurations(), ensure_ascii=False, separators=(",", ":"))

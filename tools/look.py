@@ -57,7 +57,7 @@ def look_at_page(started: Browser, site: str, path: Path) -> None:
 
 
 def still(page: Page) -> Image.Image:
-    """The machine and what stands beside it."""
+    """Take a picture of the machine and of what is beside it."""
     page.wait_for_timeout(60)
     left = page.locator(".drawing").first.bounding_box()["x"] - 8
     clip = {"x": left, "y": 50, "width": page.viewport_size["width"] - 8 - left, "height": 640}
@@ -65,7 +65,7 @@ def still(page: Page) -> Image.Image:
 
 
 def stop(page: Page, site: str, number: int) -> Image.Image:
-    """The machine at one of its stops, as it is when one comes there."""
+    """Show the machine at one of its stops, as it is when one comes there."""
     page.set_viewport_size({"width": 1280, "height": 720})
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
     page.goto("about:blank")  # nothing is left of what was moved before
@@ -78,8 +78,8 @@ def stop(page: Page, site: str, number: int) -> Image.Image:
 
 
 def film(page: Page, site: str) -> list[tuple[Image.Image, int]]:
-    """What the README shows: the machine's stops, at each one thing moved; pictures, and how
-    many ms each is shown.
+    """Take the pictures that the README shows: the machine's stops, at each one thing moved; and
+    how many ms each is shown.
     """
     shown = []
     for number, moved in enumerate(MOVED):
@@ -125,21 +125,21 @@ def look_at_deck(started: Browser, site: str, path: Path) -> None:
     page.context.close()
 
 
-def main(wanted: str = "") -> None:
+def main(part: str = "") -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     pages = sorted((ROOT / "_build/html/chapters").rglob("*.html"))
     decks = sorted((ROOT / "_build/html/slides").glob("*.html"))
-    if not any(wanted in path.as_posix() for path in pages + decks) and wanted not in "README":
-        raise SystemExit(f"no page or deck has {wanted!r} in its path")
+    if not any(part in path.as_posix() for path in pages + decks) and part not in "README":
+        raise SystemExit(f"no page or deck has {part!r} in its path")
     with browser.served(ROOT / "_build/html") as site, sync_playwright() as playwright:
         path = browser.find() or browser.install()
         started = playwright.chromium.launch(executable_path=path, args=browser.FLAGS)
         for look, paths in ((look_at_page, pages), (look_at_deck, decks)):
             for path in paths:
-                if wanted in path.as_posix():
+                if part in path.as_posix():
                     print(path.relative_to(ROOT / "_build/html"), flush=True)
                     look(started, site, path)
-        if wanted in "README":
+        if part in "README":
             page = started.new_page()
             pictures, times = zip(*film(page, site), strict=True)
             pictures[0].save(

@@ -38,26 +38,84 @@ WINDOW, N, CONTEXT = 16, 48, 512
 # how a configuration is shrunk: a field that it has, and its value; the first names are those of
 # most families
 SMALL = {
-    "hidden_size": 64, "n_embd": 64, "d_model": 64, "dim": 64, "intermediate_size": 96, "ffn_dim":
-    96, "n_inner": 96, "num_hidden_layers": 4, "n_layer": 4, "n_layers": 4, "num_attention_heads":
-    4, "n_head": 4, "n_heads": 4, "num_key_value_heads": 2, "num_kv_heads": 2, "head_dim": 16,
-    "max_position_embeddings": CONTEXT, "n_positions": CONTEXT, "max_seq_len": CONTEXT,
-    "sliding_window": WINDOW, "attention_chunk_size": WINDOW, "attention_window_size": WINDOW,
-    "num_local_experts": 4, "num_experts": 4, "n_routed_experts": 4, "moe_num_experts": 4,
-    "num_experts_per_tok": 2, "moe_k": 2, "moe_topk": 2, "n_group": 1, "topk_group": 1,
-    "moe_intermediate_size": 32, "expert_ffn_hidden_size": 32, "shared_expert_intermediate_size":
-    32, "first_k_dense_replace": 1, "q_lora_rank": 24, "kv_lora_rank": 16, "qk_rope_head_dim": 8,
-    "qk_nope_head_dim": 8, "v_head_dim": 16, "qk_head_dim": 16, "index_topk": 64, "rotary_dim": 8,
-    "query_pre_attn_scalar": 16, "word_embed_proj_dim": 64, "expert_layer_period": 2, "lru_width":
-    64, "mamba_d_state": 8, "mamba_n_heads": 4, "mamba_d_head": 32, "mamba_d_ssm": 128,
-    "mamba_n_groups": 1, "mamba_chunk_size": 8, "mamba_dt_rank": 4, "ssm_state_size": 8,
-    "mamba_num_heads": 4, "mamba_head_dim": 32, "n_groups": 1, "chunk_size": 8, "state_size": 8,
-    "num_heads": 4, "time_step_rank": 4, "expand": 2, "attention_hidden_size": 64, "conv_dim": 64,
-    "linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 16,
-    "linear_value_head_dim": 16, "vocab_size_per_layer_input": 257, "hidden_size_per_layer_input":
-    8, "num_kv_shared_layers": 0, "conv_L_cache": 3, "max_window_layers": 2, "attn_layer_period": 2,
-    "attn_layer_offset": 1, "global_attn_every_n_layers": 2,
-}  # fmt: skip
+    "hidden_size": 64,
+    "n_embd": 64,
+    "d_model": 64,
+    "dim": 64,
+    "intermediate_size": 96,
+    "ffn_dim": 96,
+    "n_inner": 96,
+    "num_hidden_layers": 4,
+    "n_layer": 4,
+    "n_layers": 4,
+    "num_attention_heads": 4,
+    "n_head": 4,
+    "n_heads": 4,
+    "num_key_value_heads": 2,
+    "num_kv_heads": 2,
+    "head_dim": 16,
+    "max_position_embeddings": CONTEXT,
+    "n_positions": CONTEXT,
+    "max_seq_len": CONTEXT,
+    "sliding_window": WINDOW,
+    "attention_chunk_size": WINDOW,
+    "attention_window_size": WINDOW,
+    "num_local_experts": 4,
+    "num_experts": 4,
+    "n_routed_experts": 4,
+    "moe_num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_k": 2,
+    "moe_topk": 2,
+    "n_group": 1,
+    "topk_group": 1,
+    "moe_intermediate_size": 32,
+    "expert_ffn_hidden_size": 32,
+    "shared_expert_intermediate_size": 32,
+    "first_k_dense_replace": 1,
+    "q_lora_rank": 24,
+    "kv_lora_rank": 16,
+    "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 8,
+    "v_head_dim": 16,
+    "qk_head_dim": 16,
+    "index_topk": 64,
+    "rotary_dim": 8,
+    "query_pre_attn_scalar": 16,
+    "word_embed_proj_dim": 64,
+    "expert_layer_period": 2,
+    "lru_width": 64,
+    "mamba_d_state": 8,
+    "mamba_n_heads": 4,
+    "mamba_d_head": 32,
+    "mamba_d_ssm": 128,
+    "mamba_n_groups": 1,
+    "mamba_chunk_size": 8,
+    "mamba_dt_rank": 4,
+    "ssm_state_size": 8,
+    "mamba_num_heads": 4,
+    "mamba_head_dim": 32,
+    "n_groups": 1,
+    "chunk_size": 8,
+    "state_size": 8,
+    "num_heads": 4,
+    "time_step_rank": 4,
+    "expand": 2,
+    "attention_hidden_size": 64,
+    "conv_dim": 64,
+    "linear_num_value_heads": 4,
+    "linear_num_key_heads": 2,
+    "linear_key_head_dim": 16,
+    "linear_value_head_dim": 16,
+    "vocab_size_per_layer_input": 257,
+    "hidden_size_per_layer_input": 8,
+    "num_kv_shared_layers": 0,
+    "conv_L_cache": 3,
+    "max_window_layers": 2,
+    "attn_layer_period": 2,
+    "attn_layer_offset": 1,
+    "global_attn_every_n_layers": 2,
+}
 ATTENTION = ("attention", "the difference of two attention maps")
 SECTIONS = ("sinks", "hiding", "heads", "frequencies", "base")
 
@@ -111,7 +169,7 @@ def make(family: str) -> models.LanguageModel:
 
 
 def cut(
-    module, query: Tensor, key: Tensor, value: Tensor, attention_mask, **rest
+    module, query: Tensor, key: Tensor, value: Tensor, attention_mask, **settings
 ) -> tuple[Tensor, None]:
     """Attend to nothing."""
     CUT.append(module)
@@ -126,9 +184,9 @@ def logits(network, ids: Tensor, **named) -> Tensor:
     return network(ids[None], use_cache=False, **named).logits[0].float()
 
 
-def moved(one: Tensor, other: Tensor) -> bool:
-    """Whether two states differ by more than rounding."""
-    return float((one - other).abs().max()) > 1e-5 * max(float(one.abs().max()), 1e-6)
+def moved(first: Tensor, second: Tensor) -> bool:
+    """Return whether two states differ by more than rounding."""
+    return float((first - second).abs().max()) > 1e-5 * max(float(first.abs().max()), 1e-6)
 
 
 class Oracle:
@@ -141,7 +199,7 @@ class Oracle:
         self.changed[0] = 251
 
     def mixes_otherwise(self) -> bool | None:
-        """Whether the first token arrives at the last one with all attention cut; None where
+        """Test whether the first token arrives at the last one with all attention cut; None where
         none can be cut.
         """
         transformers.AttentionInterface.register("oracle_cut", cut)
@@ -150,10 +208,10 @@ class Oracle:
         )
         CUT.clear()
         with self.attending("oracle_cut"):
-            found = moved(
+            arrives = moved(
                 logits(self.network, self.ids)[1:], logits(self.network, self.changed)[1:]
             )
-        return found if CUT else None
+        return arrives if CUT else None
 
     @contextlib.contextmanager
     def attending(self, name: str):
@@ -165,27 +223,31 @@ class Oracle:
             self.network.set_attn_implementation(before)
 
     def furthest(self) -> list[int] | None:
-        """How many places back the furthest token with any weight stands, by layer that has
+        """Measure how many positions back the furthest token with any weight is, by layer that has
         maps; None without maps.
         """
         with self.attending("eager"), torch.no_grad():
             out = self.network(self.ids[None], use_cache=False, output_attentions=True)
         maps = getattr(out, "attentions", None)
-        maps = [each for each in maps or () if isinstance(each, Tensor) and each.shape[-1] == N]
+        maps = [
+            attention
+            for attention in maps or ()
+            if isinstance(attention, Tensor) and attention.shape[-1] == N
+        ]
         places = torch.arange(N)[:, None] - torch.arange(N)
-        return [int(places[(each[0] > 0).any(0)].max()) for each in maps] or None
+        return [int(places[(attention[0] > 0).any(0)].max()) for attention in maps] or None
 
     def rotary(self) -> bool | None:
-        """Whether distances between positions count, and positions themselves do not; None where
-        none can be given.
+        """Test whether distances between positions count, and positions themselves do not; None
+        where none can be given.
         """
         try:
-            places, seen = (
+            places, all_ones = (
                 1 + torch.arange(N)[None],
                 torch.ones(1, N, dtype=torch.long),
             )  # else gaps begin a new text
             plain, shifted, stretched = (
-                logits(self.network, self.ids, position_ids=p, attention_mask=seen)[-1]
+                logits(self.network, self.ids, position_ids=p, attention_mask=all_ones)[-1]
                 for p in (places, places + 3, 2 * places)
             )
         except (TypeError, ValueError, IndexError):
@@ -196,7 +258,7 @@ class Oracle:
         )
 
     def heard_though_hidden(self, model: models.LanguageModel) -> bool | None:
-        """Whether the first token moves the last state inside `probe.attention_knockout`; None
+        """Test whether the first token moves the last state inside `probe.attention_knockout`; None
         where that is refused.
         """
         try:
@@ -211,23 +273,26 @@ class Oracle:
 def compared(model: models.LanguageModel) -> list[str]:
     """Return where what the course says of a model is not what the oracle finds."""
     oracle, layers, differs = Oracle(model), probe.layers(model), []
-    otherwise, said = oracle.mixes_otherwise(), any(each.mixes not in ATTENTION for each in layers)
-    if otherwise is not None and otherwise != said:
-        differs.append(f"something else mixes: {otherwise}, and said: {said}")
+    otherwise, says_otherwise = (
+        oracle.mixes_otherwise(),
+        any(layer.mixes not in ATTENTION for layer in layers),
+    )
+    if otherwise is not None and otherwise != says_otherwise:
+        differs.append(f"something else mixes: {otherwise}, and said: {says_otherwise}")
     if oracle.heard_though_hidden(model):
         differs.append("a hidden token is heard")
-    read = [each for each in layers if each.read]
-    seen = oracle.furthest()
-    if seen and len(seen) == len(read):
-        said_windows = [(each.window or N) - 1 for each in read]
-        found = [min(each, N - 1) for each in seen]
-        if found != [min(each, N - 1) for each in said_windows]:
-            differs.append(f"places seen: {found}, and said: {said_windows}")
+    read = [layer for layer in layers if layer.read]
+    spans = oracle.furthest()
+    if spans and len(spans) == len(read):
+        said_windows = [(layer.window or N) - 1 for layer in read]
+        distances = [min(layer, N - 1) for layer in spans]
+        if distances != [min(layer, N - 1) for layer in said_windows]:
+            differs.append(f"places seen: {distances}, and said: {said_windows}")
     rotary = oracle.rotary()
-    turned = any(each.theta is not None for each in layers)
+    turned = any(layer.theta is not None for layer in layers)
     if rotary is not None and read and rotary != turned:
         differs.append(f"rotary positions: {rotary}, and said: {turned}")
-    if not said:
+    if not says_otherwise:
         rows = probe.last_representations(model, oracle.ids)
         with torch.no_grad():
             plain = model.model(
@@ -247,40 +312,40 @@ def refusals(model: models.LanguageModel) -> list[str]:
     load = Subject._load
     Subject._load = lambda self, dtype: model
     try:
-        subject, found = Subject(model.name), []
+        subject, reasons = Subject(model.name), []
     finally:
         Subject._load = load
     for name in SECTIONS:
         done = runner._measured(ALL[name], subject, PLANS[0])
         if done["status"] != "measured":
-            found.append(f"{name}: {done['why']}")
-    return found
+            reasons.append(f"{name}: {done['why']}")
+    return reasons
 
 
 def row(family: str) -> dict[str, str]:
     """Return a row of the table."""
-    found = dict.fromkeys(COLUMNS, "") | {"family": family}
+    cells = dict.fromkeys(COLUMNS, "") | {"family": family}
     try:
         model = make(family)
         logits(model.model, torch.arange(1, N))
     except Exception as error:
-        return found | {"result": "not made", "differs": _line(error)}
+        return cells | {"result": "not made", "differs": _line(error)}
     try:
         layers = probe.layers(model)
-        found["mixes"] = ", ".join(dict.fromkeys(each.mixes for each in layers))
-        found["window"] = " ".join(str(each.window or "all") for each in layers)
+        cells["mixes"] = ", ".join(dict.fromkeys(layer.mixes for layer in layers))
+        cells["window"] = " ".join(str(layer.window or "all") for layer in layers)
         differs, refused = compared(model), refusals(model)
-        found["refused"] = "; ".join(refused)
-        faults = [each for each in refused if "fault of the course" in each]
-        found["differs"] = "; ".join(differs + faults)
-        found["result"] = (
+        cells["refused"] = "; ".join(refused)
+        faults = [layer for layer in refused if "fault of the course" in layer]
+        cells["differs"] = "; ".join(differs + faults)
+        cells["result"] = (
             "differs" if differs or faults else "refused in part" if refused else "agrees"
         )
     except ValueError as error:
-        return found | {"result": "refused", "refused": _line(error)}
+        return cells | {"result": "refused", "refused": _line(error)}
     except Exception as error:
-        return found | {"result": "differs", "differs": f"{type(error).__name__}: {_line(error)}"}
-    return found
+        return cells | {"result": "differs", "differs": f"{type(error).__name__}: {_line(error)}"}
+    return cells
 
 
 def _line(error: Exception) -> str:
@@ -296,17 +361,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("families", nargs="*", help="model types; all when none is named")
     parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
+    options = parser.parse_args()
     warnings.filterwarnings("ignore")
     transformers.utils.logging.set_verbosity(50)
     torch.set_num_threads(1)
     rows = []
-    for family in given.families or families():
+    for family in options.families or families():
         rows.append(row(family))
         print(*(str(value)[:110] for value in rows[-1].values()), sep=" | ", flush=True)
-        if given.out:
-            write(given.out, rows)
-    wrong = [each["family"] for each in rows if each["result"] == "differs"]
+        if options.out:
+            write(options.out, rows)
+    wrong = [result["family"] for result in rows if result["result"] == "differs"]
     sys.exit(f"{len(wrong)} families differ: {', '.join(wrong)}" if wrong else 0)
 
 

@@ -16,7 +16,7 @@ HIDDEN = '<p class="book-pdf" hidden>'
 
 
 def pages() -> list[str]:
-    """The pages of the book in its order, as `chapters/welcome`."""
+    """List the pages of the book in its order, as `chapters/welcome`."""
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
     chapters = [chapter for part in toc["parts"] for chapter in part["chapters"]]
     inner = [

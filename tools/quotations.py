@@ -20,7 +20,7 @@ from pathlib import Path
 
 TABLE = Path(__file__).resolve().parents[1] / "data/sources.csv"
 TEX = [  # what stands in a formula of the sources, and how it is quoted
-    (r"\\textcircled\{\\small (\d)\}", lambda found: "①②③④⑤⑥⑦⑧⑨"[int(found[1]) - 1]),
+    (r"\\textcircled\{\\small (\d)\}", lambda match: "①②③④⑤⑥⑦⑧⑨"[int(match[1]) - 1]),
     (r"\{\}\^\{\\tiny \[[\d,]+\]\}", ""),  # a mark of a reference
     (r"\\textcolor\{\w+\}\{([^{}]*)\}", r"\1"),
     (r"\\(?:text|textbf|bm|mathbf)\{([^{}]*)\}", r"\1"),
@@ -34,7 +34,7 @@ TEX = [  # what stands in a formula of the sources, and how it is quoted
     (r"\$|\*\*|\*|`", ""),
     (r"[‘’“”\"]", "'"),
     (r"\s+", " "),
-    (r" ?— ?| ?→ ?", lambda found: found[0].strip()),
+    (r" ?— ?| ?→ ?", lambda match: match[0].strip()),
 ]
 
 
@@ -75,7 +75,9 @@ def read() -> tuple[str, list[dict[str, str]]]:
 
 
 def check(documents: dict[str, list[str]]) -> list[str]:
-    """Seal the quotations that their documents contain; those that no document of theirs has."""
+    """Seal the quotations that their documents contain; return those that no document of theirs
+    has.
+    """
     head, rows = read()
     missing = []
     for row in rows:
@@ -98,7 +100,7 @@ def main() -> int:
         nargs="+",
         help="name=file or name=file,file; names as in the column `document`",
     )
-    pairs = [each.partition("=")[::2] for each in parser.parse_args().documents]
+    pairs = [argument.partition("=")[::2] for argument in parser.parse_args().documents]
     missing = check(
         {name: [Path(file).read_text() for file in files.split(",")] for name, files in pairs}
     )

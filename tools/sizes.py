@@ -109,8 +109,8 @@ def rooms() -> dict[str, Counts]:
         for path in sorted((ROOT / folder).rglob("*.py")):
             parts = path.relative_to(ROOT).parts
             room = "/".join(parts[:3]) if folder == "src/course" and len(parts) > 3 else folder
-            here = count(path.read_text())
-            totals[room] = Counts(*map(sum, zip(totals.get(room, Counts()), here, strict=True)))
+            counts = count(path.read_text())
+            totals[room] = Counts(*map(sum, zip(totals.get(room, Counts()), counts, strict=True)))
     return totals
 
 

@@ -43,8 +43,8 @@ process.stdout.write(JSON.stringify([drawn, [...missing]]));
 
 
 def measured() -> dict:
-    """What the machine shows of others: the race's entries by task, each with the share right at
-    128 tokens and whether that is a success; and numbers of a real model beside the toy's.
+    """Collect what the machine shows of others: the race's entries by task, each with the share
+    right at 128 tokens and whether that is a success; and numbers of a real model beside the toy's.
     """
     won = comparison.successes(comparison.table())
     race: dict = {}
@@ -58,11 +58,11 @@ def measured() -> dict:
     direct = trees.kind == "attention"
     sections = json.loads((data.folder() / REPORT).read_text())["sections"]
     head = {name: section["headline"] for name, section in sections.items()}
-    held, codes = drawing.numbers("barcodes"), {}
-    for n in held["lengths"][
+    barcodes, codes = drawing.numbers("barcodes"), {}
+    for n in barcodes["lengths"][
         ::2
     ]:  # every third number, in eight shades, or a point: the same bits after one more 1
-        pair = held["pairs"][f"ones bf16 0 {n}"]
+        pair = barcodes["pairs"][f"ones bf16 0 {n}"]
         equal = f"{int(pair['equal'], 16):0{len(pair['n'])}b}"
         shades = [
             (same == "1" and ".") or f"{SHADES.index(c) // 8}"
@@ -87,24 +87,24 @@ def measured() -> dict:
 
 
 def drawn(name: str, states: list[dict], language: str = "en") -> tuple[list, list[str]]:
-    """Height, picture and sentence in each state, by the drawing itself; and what the language
-    has no words for.
+    """Return height, picture and sentence in each state, by the drawing itself; and what the
+    language has no words for.
     """
     command = ["node", "--input-type=module", "-e", DRAW, (drawing.HERE / f"{name}.js").as_uri()]
-    held = json.dumps(
+    request = json.dumps(
         {"data": drawing.numbers(name), "words": drawing.words_of(name, language), "states": states}
     )
     done = subprocess.run(
-        command, input=held, capture_output=True, text=True, check=True, timeout=60
+        command, input=request, capture_output=True, text=True, check=True, timeout=60
     )
     pictures, missing = json.loads(done.stdout)
     return pictures, missing + [
-        text for text in drawing.DRAWINGS[name][:3] if text not in json.loads(held)["words"]
+        text for text in drawing.DRAWINGS[name][:3] if text not in json.loads(request)["words"]
     ]
 
 
 def still(name: str, language: str = "en", **state: float) -> str:
-    """The drawing as it starts, or in another state, as SVG, with its sentence."""
+    """Draw the drawing as it starts, or in another state, as SVG, with its sentence."""
     [(height, picture, sentence)], _ = drawn(name, [state], language)
     alt = drawing.DRAWINGS[name].alt
     alt = drawing.words_of(name, language).get(alt, alt)
@@ -116,18 +116,18 @@ def still(name: str, language: str = "en", **state: float) -> str:
 
 
 def stills() -> dict[str, str]:
-    """Every still picture by its name."""
+    """Draw every still picture, by its name."""
     languages = {
         name: ["en", *(p.name.split(".")[1] for p in drawing.HERE.glob(f"words/{name}.*"))]
         for name in drawing.DRAWINGS
     }
-    found = {
+    pictures = {
         drawing.scene(name, 0, language): still(name, language)
         for name in drawing.DRAWINGS
         for language in languages[name]
         if name != "machine"
     }
-    return found | {
+    return pictures | {
         drawing.scene("machine", stop, language): still(
             "machine", language, at=stop, part=SHOWN if stop == 7 else "RoPE"
         )

@@ -42,22 +42,22 @@ MARKS = {".md": ("<!--", " -->")}  # of a block that is written here; a `#` in e
 
 
 def address(remote: str) -> str:
-    """The web address of a repository, from what git or a workflow calls it.
+    """Return the web address of a repository, from what git or a workflow calls it.
 
     Raises:
         ValueError: it is no repository on GitHub.
     """
-    found = REMOTE.fullmatch(remote.strip())
-    if not found or found[2] in (".", ".."):
+    match = REMOTE.fullmatch(remote.strip())
+    if not match or match[2] in (".", ".."):
         raise ValueError(
             f"the repository must be one of github.com, as https://github.com/owner/name, not "
             f"{without_token(remote)!r}"
         )
-    return f"https://github.com/{found[1]}/{found[2]}"
+    return f"https://github.com/{match[1]}/{match[2]}"
 
 
 def without_token(remote: str) -> str:
-    """A remote's address as it may stand in a log.
+    """Write a remote's address as a log may have it.
 
     >>> without_token("https://me:secret@example.org/a/b")
     'https://example.org/a/b'
@@ -66,7 +66,7 @@ def without_token(remote: str) -> str:
 
 
 def git(*command: str) -> str:
-    """What git prints, or nothing where it fails."""
+    """Return what git prints, or "" where it fails."""
     done = subprocess.run(
         ["git", "-C", str(ROOT), *command], capture_output=True, text=True, check=False
     )
@@ -74,7 +74,7 @@ def git(*command: str) -> str:
 
 
 def opened(check: bool) -> str:
-    """The branch whose notebooks the launch buttons open; for a check the one that stands in
+    """Return the branch whose notebooks the launch buttons open; for a check the one that is in
     _config.yml.
     """
     if check:
@@ -85,7 +85,7 @@ def opened(check: bool) -> str:
 
 
 def chosen() -> str:
-    """The address to be written: a workflow's, git's, or the one that stands there."""
+    """Return the address to be written: a workflow's, git's, or the one that is there."""
     named = os.environ.get("COURSE_REPOSITORY", "")
     if not named:
         named = git("remote", "get-url", "origin")
@@ -97,12 +97,12 @@ def chosen() -> str:
 
 
 def set_up(url: str, commit: str = "") -> str:
-    """The source of the first cell of every notebook."""
+    """Write the source of the first cell of every notebook."""
     return SETUP.format(url=url + (f"@{commit}" if commit else "")) if url else SETUP_WITHOUT
 
 
 def cleaned(path: Path, url: str, commit: str = "") -> str:
-    """The notebook with the set-up cell, and without outputs, counts and widget state.
+    """Return the notebook with the set-up cell, and without outputs, counts and widget state.
 
     A notebook whose first code cell is none gets one at the top: what stands there is somebody's
     work.
@@ -117,11 +117,11 @@ def cleaned(path: Path, url: str, commit: str = "") -> str:
     code[0]["metadata"] = {"slideshow": {"slide_type": "skip"}, "tags": ["remove-cell"]}
     for cell in code:
         cell["outputs"], cell["execution_count"] = [], None
-    kept = {
+    metadata = {
         k: v for k, v in notebook["metadata"].items() if k in ("lecture", "workshop", "accelerator")
     }
     notebook["metadata"] = {
-        **kept,
+        **metadata,
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
     }
@@ -129,7 +129,7 @@ def cleaned(path: Path, url: str, commit: str = "") -> str:
 
 
 def blocks(url: str, branch: str = "main") -> dict[str, dict[str, str]]:
-    """What stands in the marked blocks of each file."""
+    """Write what is in the marked blocks of each file."""
     buttons = f"""\
 repository:
   url: {url}
@@ -178,7 +178,7 @@ def times() -> str:
 
 
 def filled(path: Path, texts: dict[str, str]) -> str:
-    """The file with its blocks, from `name: …` to `end`, filled.
+    """Fill the blocks of a file, from `name: …` to `end`.
 
     Raises:
         ValueError: the file has no such block.
@@ -200,33 +200,33 @@ def filled(path: Path, texts: dict[str, str]) -> str:
 
 
 def titles() -> list[str]:
-    """The chapters that are there, by number and title."""
-    found = []
+    """List the chapters that are there, by number and title."""
+    numbered = []
     for path in notebooks():
         if path.stem == "lesson":
             cells = json.loads(path.read_text())["cells"]
             title = next(
                 "".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"
             ).splitlines()[0]
-            found.append(f"{path.parent.name.split('-')[0]}. {title.removeprefix('# ')}")
-    return found
+            numbered.append(f"{path.parent.name.split('-')[0]}. {title.removeprefix('# ')}")
+    return numbered
 
 
 def main() -> int:
     check = "--check" in sys.argv
     url = repository() if check else chosen()
     commit = "" if check else os.environ.get("COURSE_COMMIT", "")
-    wanted = {path: cleaned(path, url, commit) for path in notebooks()}
-    wanted |= {
+    contents = {path: cleaned(path, url, commit) for path in notebooks()}
+    contents |= {
         ROOT / name: filled(ROOT / name, texts)
         for name, texts in blocks(url, opened(check)).items()
     }
-    stale = [path for path, text in wanted.items() if path.read_text() != text]
+    stale = [path for path, text in contents.items() if path.read_text() != text]
     for path in stale:
         if check:
             print(f"{path.relative_to(ROOT)} is not as `make sync` writes it")
         else:
-            path.write_text(wanted[path])
+            path.write_text(contents[path])
             print(f"wrote {path.relative_to(ROOT)}")
     return int(check and bool(stale))
 

@@ -31,7 +31,7 @@ PAGE, FIGURES = "chapters/glossary.md", "src/course/chapter3/figures.py"
 
 
 def added(name: str, text: str) -> Callable[[Path], None]:
-    """A change of a file of the clone: a line more."""
+    """Return a change of a file of the clone: a line more."""
 
     def change(clone: Path) -> None:
         time.sleep(0.1)  # files of one tick are of one time, and `make` sees no change
@@ -54,7 +54,7 @@ STEPS: dict[str, tuple[str, str, Callable[[Path], None]]] = {
 
 
 def processor() -> str:
-    """The name of the processor, as the system tells it."""
+    """Return the name of the processor, as the system tells it."""
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text().splitlines() if cpu.is_file() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -62,7 +62,9 @@ def processor() -> str:
 
 
 def timed(clone: Path, target: str) -> tuple[float, float] | None:
-    """Seconds by the clock and of the processor that a target takes; None where it fails."""
+    """Measure the seconds by the clock and of the processor that a target takes; None where it
+    fails.
+    """
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(["make", f"PYTHON={sys.executable}", target], cwd=clone, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -74,7 +76,7 @@ def timed(clone: Path, target: str) -> tuple[float, float] | None:
 
 
 def measure(
-    steps: list[str], runs: int, found: dict[str, list[tuple[float, float, float]]]
+    steps: list[str], runs: int, times: dict[str, list[tuple[float, float, float]]]
 ) -> None:
     """Add to each step that is asked for: by the clock, of the processor, and the load before, a
     run each.
@@ -90,7 +92,7 @@ def measure(
                 change(clone)
                 load = os.getloadavg()[0]
                 if taken := timed(clone, target):
-                    found.setdefault(step, []).append((*taken, load))
+                    times.setdefault(step, []).append((*taken, load))
                     print(step, *map(round, taken), f"load {load:.1f}", flush=True)
                 if step == "book" and taken:
                     shutil.copy(clone / "_build/times.csv", ROOT / "benchmarks/notebooks.csv")
@@ -102,21 +104,21 @@ def main() -> None:
         "steps", nargs="*", choices=[*STEPS, []], metavar="step", help=", ".join(STEPS)
     )
     parser.add_argument("--runs", type=int, default=1)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     rows = {row["step"]: row for row in csv.DictReader(TABLE.open())} if TABLE.is_file() else {}
-    found: dict[str, list[tuple[float, float, float]]] = {}
+    times: dict[str, list[tuple[float, float, float]]] = {}
     try:
-        measure(asked.steps or [*STEPS], asked.runs, found)
+        measure(options.steps or [*STEPS], options.runs, times)
     finally:  # whoever stops it keeps the runs that ended
-        write(rows, found)
-    short = [step for step in asked.steps or STEPS if len(found.get(step, ())) < asked.runs]
+        write(rows, times)
+    short = [step for step in options.steps or STEPS if len(times.get(step, ())) < options.runs]
     sys.exit(f"failed at least once: {', '.join(short)}" if short else 0)
 
 
-def write(rows: dict[str, dict], found: dict[str, list[tuple[float, float, float]]]) -> None:
+def write(rows: dict[str, dict], times: dict[str, list[tuple[float, float, float]]]) -> None:
     """Keep the medians in the table, and let the README say them."""
     where = {"cores": joblib.cpu_count(), "machine": processor(), "on": time.strftime("%Y-%m-%d")}
-    for step, taken in found.items():
+    for step, taken in times.items():
         clock, cpu, load = (
             round(statistics.median(column), 1) for column in zip(*taken, strict=True)
         )

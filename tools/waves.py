@@ -18,33 +18,51 @@ TASKS = {
     "counting": "counting",
 }
 SHOWN = (
-    "RoPE", "ALiBi", "NoPE", "NoPE, stick-breaking", "sliding window", "local RoPE, global NoPE",
-    "local RoPE, global NoPE + scalable " "softmax", "separators", "top 8 keys", "scalable softmax",
-    "sparse (entmax " "1.5)", "differential", "differential, version 2", "gated attention",
-)  # fmt: skip
+    "RoPE",
+    "ALiBi",
+    "NoPE",
+    "NoPE, stick-breaking",
+    "sliding window",
+    "local RoPE, global NoPE",
+    "local RoPE, global NoPE + scalable softmax",
+    "separators",
+    "top 8 keys",
+    "scalable softmax",
+    "sparse (entmax 1.5)",
+    "differential",
+    "differential, version 2",
+    "gated attention",
+)
 CELL = 0.8  # of an entry's runs must have learned a task, or it is not in its race
 FILE = ROOT / "src/course/drawing/numbers/waves.json"
 
 
 def scores() -> dict:
-    """By task and entry: a row a length, with the score of each run that learned; entries that
-    have not are left out.
+    """Collect by task and entry a row a length, with the score of each run that learned; entries
+    that have not are left out.
     """
     table = data.table("race").sort_values("seed")
-    found = {}
+    by_task = {}
     for task in TASKS:
-        here = table[table.task == task]
-        fine = [name for name in SHOWN if here[here.entry == name].learned.mean() >= CELL]
-        runs = {name: here[(here.entry == name) & (here.learned == 1)] for name in fine}
+        runs_of_task = table[table.task == task]
+        fine = [
+            name
+            for name in SHOWN
+            if runs_of_task[runs_of_task.entry == name].learned.mean() >= CELL
+        ]
+        runs = {
+            name: runs_of_task[(runs_of_task.entry == name) & (runs_of_task.learned == 1)]
+            for name in fine
+        }
         if runs:
-            found[task] = {
+            by_task[task] = {
                 name: [rows[f"score_{n}"].round(3).tolist() for n in LENGTHS]
                 for name, rows in runs.items()
             }
     return {
         "lengths": list(LENGTHS),
-        "tasks": {task: TASKS[task] for task in found},
-        "scores": found,
+        "tasks": {task: TASKS[task] for task in by_task},
+        "scores": by_task,
     }
 
 

@@ -22,8 +22,8 @@ ONES = 314
 
 
 def places() -> tuple[Bool[Tensor, "n n"], Bool[Tensor, "n n"]]:
-    """For each word and the first token, which place is the word before, and which places before it
-    have the same word.
+    """Return for each word and the first token, which place is the word before, and which places
+    before it have the same word.
     """
     words = ["", *TEXT.split()]
     same = torch.tensor([[a == b for b in words] for a in words]).tril(-1)
@@ -31,7 +31,7 @@ def places() -> tuple[Bool[Tensor, "n n"], Bool[Tensor, "n n"]]:
 
 
 def strongest(maps: Float[Tensor, "l h n n"], where: Bool[Tensor, "n n"]) -> tuple[int, int]:
-    """The layer and head with the largest mean weight there, over the rows that have such a
+    """Return the layer and head with the largest mean weight there, over the rows that have such a
     place.
     """
     share = (maps * where).sum(-1)[..., where.any(1)].mean(-1)
@@ -40,7 +40,7 @@ def strongest(maps: Float[Tensor, "l h n n"], where: Bool[Tensor, "n n"]) -> tup
 
 @torch.inference_mode()
 def measured() -> dict:
-    """Both heads, their weights, and the answer of the table of the talk."""
+    """Compute both heads, their weights, and the answer of the table of the talk."""
     model = models.load(attention="eager")
     words = [probe.encode(model, f" {word}") for word in TEXT.split()]
     ids = torch.cat([probe.first_token(model), *words])
