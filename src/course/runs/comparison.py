@@ -115,10 +115,9 @@ def compare(
 
     Returns:
         a row for each entry and task: seeds that learned and seeds in all; mean, low, high (95 %
-            interval) of those that
-        learned, in the share right; gap of the column and its own 90 % interval, which the rule for
-        "equal" asks; p
-        (corrected); verdict, one of `VERDICTS`, or "baseline", "control" or "outside".
+        interval) of those that learned, in the share right; gap of the column and its own 90 %
+        interval, which the rule for "equal" asks; p (corrected); verdict, one of `VERDICTS`, or
+        "baseline", "control" or "outside".
 
     Raises:
         ValueError: `against` or `column` is not in the table.
@@ -204,16 +203,12 @@ def successes(rows: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         a row for each entry and task that was run: verdict against RoPE (rope) and against the
-            decoder without the one
-        ingredient (verdict); share right at the longest length with its 95 % interval (right, low,
-        high), and the best
-        head's; kept: learned and right in `KEPT`; success: kept by attention that keeps to the
-        answer, which is known
-        for the tasks of `LOOKED` alone; to: the longest length kept (`reach`); opens: a success
-        that is better than the
-        decoder without the ingredient, or keeps the task to a longer length. A page asks it of one
-            table many times: it is
-        answered once.
+        decoder without the one ingredient (verdict); share right at the longest length with its 95
+        % interval (right, low, high), and the best head's; kept: learned and right in `KEPT`;
+        success: kept by attention that keeps to the answer, which is known for the tasks of
+        `LOOKED` alone; to: the longest length kept (`reach`); opens: a success that is better than
+        the decoder without the ingredient, or keeps the task to a longer length. A page asks it of
+        one table many times: it is answered once.
     """
     key = (*rows.columns, hashlib.sha256(pd.util.hash_pandas_object(rows).to_numpy()).digest())
     if key not in _ANSWERED:
@@ -291,14 +286,11 @@ def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
 
     Returns:
         by task and entry: runs, how many touched the criterion (learned) and after how many steps
-            on average; price, the
-        mean steps with all of the budget for a run that has not; state: "plateau", "still rising"
-        or "not told", at the
-        trained length and at the longest of `LENGTHS`, by the last two thirds of the steps; stays:
-        `stays` after all
-        steps, at the longest length that was asked; first_n and score_n of the runs that learned,
-        none where not all of
-        these were asked: means.
+        on average; price, the mean steps with all of the budget for a run that has not; state:
+        "plateau", "still rising" or "not told", at the trained length and at the longest of
+        `LENGTHS`, by the last two thirds of the steps; stays: `stays` after all steps, at the
+        longest length that was asked; first_n and score_n of the runs that learned, none where not
+        all of these were asked: means.
 
     >>> plateaus().loc[("recall", "NoPE, stick-breaking"), ["runs", "learned"]].tolist()
     [8, 5]
@@ -349,10 +341,9 @@ def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
 
     Returns:
         a row an entry that learned: the layer; cosine, what it needs, the share of heads and
-            questions that have it, what
-        the subtraction multiplies by: the noise (left), the answer, and signal over noise (gain)
-            with its 95 % interval
-        over seeds (low, high): means over seeds.
+        questions that have it, what the subtraction multiplies by: the noise (left), the answer,
+        and signal over noise (gain) with its 95 % interval over seeds (low, high): means over
+        seeds.
     """
     rows = table() if rows is None else rows
     found = {}

@@ -58,8 +58,7 @@ def best_heads(
 
     Returns:
         mean over questions, share of the questions with a head above `SHARP`, and the largest mean
-        of one head for all
-        questions, in the layer where the first of them is largest.
+        of one head for all questions, in the layer where the first of them is largest.
     """
     found = []
     for shares, _ in _shares(model, task, ids, targets):
@@ -83,11 +82,9 @@ def two_noises(
 
     Returns:
         for each layer: the mean cosine, what it must be above (`needed`), the share of heads and
-            questions where it is
-        (`agree`), the mean of |a - lambda b| over the mean of |a| (`left`), by what signal over
-        noise is multiplied, the
-        signal being the mean weight on the answer (`gain`), and that weight in the first map
-        (`signal`).
+        questions where it is (`agree`), the mean of |a - lambda b| over the mean of |a| (`left`),
+        by what signal over noise is multiplied, the signal being the mean weight on the answer
+        (`gain`), and that weight in the first map (`signal`).
     """
     answer, keys = roles(task, ids, targets)
     noise = keys.any(-1)  # where a question has noise
@@ -135,11 +132,9 @@ def noise_readers(
 
     Returns:
         "weights": as `gain` of `two_noises`. "output": signal and noise are the norms of the
-        answer's and of the noise's
-        part of the head's output (before its norm), the mean over questions and heads. "varying":
-        the same, with the
-        noise's part taken less its mean over questions, which is the same for every question and
-        could be learned away.
+        answer's and of the noise's part of the head's output (before its norm), the mean over
+        questions and heads. "varying": the same, with the noise's part taken less its mean over
+        questions, which is the same for every question and could be learned away.
     """
     answer, keys = roles(task, ids, targets)
     noise = keys.any(-1)

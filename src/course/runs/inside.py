@@ -60,8 +60,7 @@ def separation(
 
     Returns:
         "gap": distance of the mean states of c and c + 1; "spread": deviation of the states along
-        it, over the gap;
-        "rounding": the same of what bf16 changes in them. Medians over c.
+        it, over the gap; "rounding": the same of what bf16 changes in them. Medians over c.
     """
     size, rows = float(known.norm(dim=1).mean()), []
     for c in range(int(labels.max()) // 2, int(labels.max())):

@@ -98,9 +98,9 @@ def price() -> pd.DataFrame:
 
     Returns:
         by entry and trained length (128 pairs from `data/race_seen.csv`, too): at each rate "steps
-        at" (the mean of the runs that learned, none without one) and
-        "learned at" ("2 of 3"); rate, the better one by the rule of `best`, none where one was
-        run; used, the one that steps and learned are of.
+        at" (the mean of the runs that learned, none without one) and "learned at" ("2 of 3"); rate,
+        the better one by the rule of `best`, none where one was run; used, the one that steps and
+        learned are of.
     """
     long = data.table("race_seen").assign(trained=LENGTHS[-1], rate=BUDGET["rate"])
     long["entry"] = long.entry.str.removesuffix(f", trained to {LENGTHS[-1]}")

@@ -264,8 +264,7 @@ def from_training_lengths(
 
     Returns:
         for each penalty: "within", how often it is right on other strings of these lengths, by
-            which the penalty is
-        chosen; "from_16_n", how often it names the count of n letters.
+        which the penalty is chosen; "from_16_n", how often it names the count of n letters.
     """
     lengths = range(1, LONGEST + 1)
     old, held_out = seen(model, task, lengths, known, 3_000), seen(model, task, lengths, new, 5_000)
