@@ -23,8 +23,8 @@ TABLES = tomllib.loads((Path(__file__).parent / "tables.toml").read_text(encodin
 
 
 def table(name: str) -> dict:
-    """An entry of `tables.toml`, with what it does not say itself taken from the one that it is
-    `like`.
+    """Read an entry of `tables.toml`, with what it does not say itself taken from the one that it
+    is `like`.
 
     >>> table("race_counting")["together"]
     'seed'
@@ -34,14 +34,14 @@ def table(name: str) -> dict:
 
 
 def named(place: str) -> object:
-    """What `course.runs.race:run` is the place of."""
+    """Return what `course.runs.race:run` is the place of."""
     module, name = place.split(":")
     return getattr(importlib.import_module(module), name)
 
 
 def grids(entry: Mapping) -> list[dict[str, list[sweep.Value]]]:
-    """The values of each setting: a table's runs are the products of each of these; one that is
-    written whole has none.
+    """Return the values of each setting: a table's runs are the products of each of these; one that
+    is written whole has none.
     """
     settings, changes = entry.get("settings", {}), entry.get("changes", [{}])
     if "from" in settings:
@@ -57,7 +57,7 @@ def _values(value: sweep.Value | list | dict) -> list[sweep.Value]:
 
 
 def products(own: Sequence[Mapping], first: str | None = None) -> list[sweep.Setting]:
-    """All settings of some grids, each once; those with the same value of `first` stand
+    """Combine all settings of some grids, each once; those with the same value of `first` come
     together.
     """
     cells = list(
@@ -68,16 +68,18 @@ def products(own: Sequence[Mapping], first: str | None = None) -> list[sweep.Set
 
 
 def asked(entry: Mapping, chosen: Mapping[str, list[sweep.Value]]) -> list[sweep.Setting]:
-    """The settings of a table that have the chosen values, or all with these values in place of its
-    own.
+    """Select the settings of a table that have the chosen values, or all with these values in place
+    of its own.
     """
-    own, first = grids(entry), entry.get("first")
-    found = [
-        cell for cell in products(own, first) if all(cell[name] in chosen[name] for name in chosen)
+    choices, first = grids(entry), entry.get("first")
+    cells = [
+        cell
+        for cell in products(choices, first)
+        if all(cell[name] in chosen[name] for name in chosen)
     ]
-    if all(any(cell[name] == value for cell in found) for name in chosen for value in chosen[name]):
-        return found
-    return products([grid | chosen for grid in own], first)
+    if all(any(cell[name] == value for cell in cells) for name in chosen for value in chosen[name]):
+        return cells
+    return products([grid | chosen for grid in choices], first)
 
 
 def options(parser: argparse.ArgumentParser, own: Sequence[Mapping]) -> None:
@@ -87,10 +89,10 @@ def options(parser: argparse.ArgumentParser, own: Sequence[Mapping]) -> None:
     for name in own[0]:
         values = list(dict.fromkeys(value for grid in own for value in grid[name]))
         plain = len({type(value) for value in values}) == 1 and not isinstance(values[0], bool)
-        said = ", ".join(map(str, values)).replace("%", "%%")
+        listed = ", ".join(map(str, values)).replace("%", "%%")
         kind = type(values[0]) if plain else ast.literal_eval
         parser.add_argument(
-            f"--{name}", nargs="+", type=kind, default=[], metavar="VALUE", help=said
+            f"--{name}", nargs="+", type=kind, default=[], metavar="VALUE", help=listed
         )
 
 
@@ -114,25 +116,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of a run")
     name = next((word for word in arguments if word in TABLES), "")
     entry = table(name) if name else {}
-    own = grids(entry)
-    if own:
-        options(parser, own)
-    given = vars(parser.parse_args(arguments))
+    choices = grids(entry)
+    if choices:
+        options(parser, choices)
+    parsed = vars(parser.parse_args(arguments))
     function, out = (
         named(entry["function"]),
-        given["out"] or data.folder() / entry.get("out", f"{name}.csv"),
+        parsed["out"] or data.folder() / entry.get("out", f"{name}.csv"),
     )
-    if not own:
+    if not choices:
         return function(out)
     try:
         sweep.run(
             partial(function, **entry.get("given", {})),
-            asked(entry, {name: given[name] for name in own[0] if given[name]}),
+            asked(entry, {name: parsed[name] for name in choices[0] if parsed[name]}),
             out,
             command=f"{parser.prog} {shlex.join(arguments)}",
             notes=entry.get("notes", "").format(**function.__globals__).splitlines(),
             together=entry.get("together"),
-            **{name: given[name] for name in ("jobs", "dask", "threads")},
+            **{name: parsed[name] for name in ("jobs", "dask", "threads")},
         )
     except ValueError as error:
         parser.error(str(error))

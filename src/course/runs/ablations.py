@@ -50,7 +50,7 @@ TASK = "retrieval"
 
 
 def run(row: str, seed: Sequence[int], budget: int) -> list[dict[str, float | None]]:
-    """What `runs.measure` finds for a row of the table, at retrieval.
+    """Measure a row of the table at retrieval, with `runs.measure`.
 
     Raises:
         ValueError: unknown row, or a seed or a number of steps out of range.
@@ -62,16 +62,16 @@ def run(row: str, seed: Sequence[int], budget: int) -> list[dict[str, float | No
 
 
 def table() -> pd.DataFrame:
-    """The runs of `data/ablations.csv`, with the columns of `comparison.table`."""
+    """Read the runs of `data/ablations.csv`, with the columns of `comparison.table`."""
     return comparison.with_longer(
         data.table("ablations").rename(columns={"row": "entry"}).assign(task=TASK)
     )
 
 
 def judged(rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Each row against its own reference, as `comparison.compare` does, with the median steps to
-    the criterion.
+    """Compare each row with its own reference, as `comparison.compare` does, with the median steps
+    to the criterion.
     """
     rows = table() if rows is None else rows
-    found = comparison.compare(rows, against=AGAINST).set_index("entry")
-    return found.assign(steps=rows.groupby("entry").steps.median()).loc[list(ROWS)]
+    verdicts = comparison.compare(rows, against=AGAINST).set_index("entry")
+    return verdicts.assign(steps=rows.groupby("entry").steps.median()).loc[list(ROWS)]

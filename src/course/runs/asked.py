@@ -32,7 +32,7 @@ GUESS = 100  # the baseline: whoever always says 100
 def write(
     model: LanguageModel, prompts: Sequence[str], new: int, begun: str = "", together: int = 3
 ) -> list[str]:
-    """What the model answers to each prompt, greedily, in at most `new` tokens: batches with a
+    """Generate the model's answer to each prompt, greedily, in at most `new` tokens: batches with a
     key-value cache.
 
     Prompts are padded on the left, and a model with a chat template gets them as a user's turn.
@@ -58,11 +58,11 @@ def write(
             part = rows[start : start + chunk]
             longest = max(map(len, part))
             ids = torch.tensor([[ends[0]] * (longest - len(row)) + row for row in part])
-            seen = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in part])
+            attended = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in part])
             out = network.generate(
-                ids.to(network.device), attention_mask=seen.to(network.device), max_new_tokens=new,
-                do_sample=False, eos_token_id=ends, pad_token_id=ends[0], temperature=None,
-                top_p=None, top_k=None,
+                ids.to(network.device), attention_mask=attended.to(network.device),
+                max_new_tokens=new, do_sample=False, eos_token_id=ends, pad_token_id=ends[0],
+                temperature=None, top_p=None, top_k=None,
             )  # fmt: skip
             for row in out[:, longest:].cpu():
                 whole = bool(torch.isin(row, torch.tensor(ends)).any())
@@ -82,7 +82,7 @@ def ask(
     lengths: Sequence[int] = LENGTHS,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """One question for each length: the right count, the parsed answer (missing where there is
+    """Ask one question for each length: the right count, the parsed answer (missing where there is
     none) and the text.
 
     `cut` is true where the text was cut off before an answer. Where `line` is "begun" the answer
@@ -101,14 +101,14 @@ def ask(
 
 
 def run(model: str, task: str, strategy: str, line: str, seed: int) -> sweep.Setting:
-    """One row of the table: what a model answered at each of `LENGTHS`, and what was cut off before
-    an answer.
+    """Return one row of the table: what a model answered at each of `LENGTHS`, and what was cut off
+    before an answer.
     """
-    found = ask(_loaded(model), task, strategy, line, seed=seed)
-    answers = [None if pd.isna(answer) else int(answer) for answer in found.answer]
-    cut = [int(each) for each in found.cut]
-    given = {f"answer_{n}": answer for n, answer in zip(LENGTHS, answers, strict=True)}
-    return given | {f"cut_{n}": each for n, each in zip(LENGTHS, cut, strict=True)}
+    answered = ask(_loaded(model), task, strategy, line, seed=seed)
+    answers = [None if pd.isna(answer) else int(answer) for answer in answered.answer]
+    cut = [int(value) for value in answered.cut]
+    row = {f"answer_{n}": answer for n, answer in zip(LENGTHS, answers, strict=True)}
+    return row | {f"cut_{n}": value for n, value in zip(LENGTHS, cut, strict=True)}
 
 
 _models: dict[str, LanguageModel] = {}
@@ -122,7 +122,7 @@ def _loaded(name: str) -> LanguageModel:
 
 
 def long(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with a row for each answer: task, strategy, length, seed, the right count, the
+    """Give the table a row for each answer: task, strategy, length, seed, the right count, the
     answer, its error, cut.
     """
     rows = []
@@ -134,25 +134,27 @@ def long(table: pd.DataFrame) -> pd.DataFrame:
                 | {"length": n, "count": count}
             )
             rows[-1] |= {"answer": row[f"answer_{n}"], "cut": bool(row[f"cut_{n}"])}
-    found = pd.DataFrame(rows)
-    found["answer"] = found.answer.astype("Float64").astype("Int64")
-    found["error"] = (found.answer - found["count"]).abs()
-    return found
+    long_table = pd.DataFrame(rows)
+    long_table["answer"] = long_table.answer.astype("Float64").astype("Int64")
+    long_table["error"] = (long_table.answer - long_table["count"]).abs()
+    return long_table
 
 
 @functools.cache
 def questions(
     model: LanguageModel, task: str, line: str, lengths: tuple[int, ...] = LENGTHS
 ) -> pd.DataFrame:
-    """What a model answers to one task without examples, in the columns of `long`; asked once."""
-    found = ask(model, task, "no CoT", line, lengths).drop(columns="text")
-    found = found.assign(task=task, strategy="no CoT", line=line, seed=0)
-    return found.assign(error=(found.answer - found["count"]).abs())
+    """Ask a model one task without examples, once, and return the answers in the columns of
+    `long`.
+    """
+    answered = ask(model, task, "no CoT", line, lengths).drop(columns="text")
+    answered = answered.assign(task=task, strategy="no CoT", line=line, seed=0)
+    return answered.assign(error=(answered.answer - answered["count"]).abs())
 
 
 def asked_of(model: LanguageModel | None = None) -> pd.DataFrame:
-    """The answers of a model as `long` gives them: the committed table's for the embedded model,
-    which None stands for.
+    """Return the answers of a model as `long` gives them: the committed table's for the embedded
+    model, which None stands for.
 
     Another model is asked each task without examples, with its own answer line and with one that is
     begun for it.
@@ -166,27 +168,27 @@ def asked_of(model: LanguageModel | None = None) -> pd.DataFrame:
 
 
 def from_examples(answers: pd.DataFrame) -> tuple[int, int]:
-    """Of the numbers given after worked examples, those that are the answer of one of the examples,
-    and all of them.
+    """Count, of the numbers given after worked examples, those that are the answer of one of the
+    examples, and all of them.
     """
-    given = answers[answers.strategy == "CoT few-shot"].dropna(subset="answer")
+    numbers = answers[answers.strategy == "CoT few-shot"].dropna(subset="answer")
     shown = {
         task: {int(x) for x in re.findall(rf"{BEGUN} (\d+)", text)}
         for task, text in counting.EXAMPLES.items()
     }
-    return sum(int(row.answer) in shown[row.task] for row in given.itertuples()), len(given)
+    return sum(int(row.answer) in shown[row.task] for row in numbers.itertuples()), len(numbers)
 
 
 def without_examples(answers: pd.DataFrame) -> tuple[int, int, int]:
-    """Of the numbers given without worked examples: the string written back, multiples of ten, and
-    all of them.
+    """Count, of the numbers given without worked examples, the string written back, multiples of
+    ten, and all of them.
     """
-    given = answers[answers.strategy != "CoT few-shot"].dropna(subset="answer")
+    numbers = answers[answers.strategy != "CoT few-shot"].dropna(subset="answer")
     strings = [
-        counting.make(row.task, row.length, int(row.seed)).sequence for row in given.itertuples()
+        counting.make(row.task, row.length, int(row.seed)).sequence for row in numbers.itertuples()
     ]
     back = sum(
         text.isdigit() and int(text) == answer
-        for text, answer in zip(strings, given.answer, strict=True)
+        for text, answer in zip(strings, numbers.answer, strict=True)
     )
-    return back, int((given.answer % 10 == 0).sum()), len(given)
+    return back, int((numbers.answer % 10 == 0).sum()), len(numbers)

@@ -34,33 +34,33 @@ from helpers import data, require, style
 
 
 def table() -> pd.DataFrame:
-    """The runs of `data/race.csv`, with the mean score and the mean log odds at the longer
+    """Read the runs of `data/race.csv`, with the mean score and the mean log odds at the longer
     lengths.
     """
     return with_longer(data.table("race"))
 
 
 def own_entries(folder: str | Path = ".") -> pd.DataFrame | None:
-    """Rows of `race.enter` that were kept as `my-*.json` in a folder, for the pictures; None where
-    there are none.
+    """Read rows of `race.enter` that were kept as `my-*.json` in a folder, for the pictures; None
+    where there are none.
     """
-    found = [
+    tables = [
         pd.read_json(path)
         for path in sorted(Path(folder).glob("my-*.json"))
         if path.name != "my-notes.json"
     ]
-    return with_longer(pd.concat(found)) if found else None
+    return with_longer(pd.concat(tables)) if tables else None
 
 
 def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
-    """With columns `longer` and `odds`: the mean score, and the mean log odds of a right answer,
+    """Add columns `longer` and `odds`: the mean score, and the mean log odds of a right answer,
     beyond the trained length.
 
     Log odds of k right of n: log((k + 1/2) / (n - k + 1/2)), finite where all are right.
     """
-    asked = rows.task.map(ASKED)
+    questions = rows.task.map(ASKED)
     odds = [
-        np.log((rows[column] * asked + 0.5) / ((1 - rows[column]) * asked + 0.5))
+        np.log((rows[column] * questions + 0.5) / ((1 - rows[column]) * questions + 0.5))
         for column in LONGER
         if column in rows
     ]
@@ -68,7 +68,7 @@ def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def ceiling(task: str) -> float:
-    """Log odds of an entry that makes no mistake.
+    """Return the log odds of an entry that makes no mistake.
 
     >>> round(ceiling("retrieval"), 2)
     6.24
@@ -77,7 +77,7 @@ def ceiling(task: str) -> float:
 
 
 def verdict(gap: Sequence[float], p: float, room: float = math.inf) -> str:
-    """What is said of paired gaps with a corrected p value, by the protocol's decisions.
+    """Say what paired gaps with a corrected p value show, by the protocol's decisions.
 
     Args:
         room: how far the reference is from an entry that makes no mistake.
@@ -97,7 +97,7 @@ def verdict(gap: Sequence[float], p: float, room: float = math.inf) -> str:
 
 
 def able(rows: pd.DataFrame) -> pd.Series:
-    """By task and entry, whether the cell has learned: `CELL` of its seeds."""
+    """Return, by task and entry, whether the cell has learned: `CELL` of its seeds."""
     learned = rows.groupby(["task", "entry"]).learned
     return learned.sum() >= CELL * learned.size()
 
@@ -105,8 +105,8 @@ def able(rows: pd.DataFrame) -> pd.Series:
 def compare(
     rows: pd.DataFrame, column: str = "odds", against: str | Mapping[str, str] | None = BASELINE
 ) -> pd.DataFrame:
-    """Every entry against one, task by task, paired over the seeds that learned with both; Holm's
-    correction in a task.
+    """Compare every entry with one, task by task, paired over the seeds that learned with both;
+    with Holm's correction in a task.
 
     Args:
         rows: as `table` gives them.
@@ -132,18 +132,20 @@ def compare(
         }
     require.choice("column", column, list(rows.columns))
     rows = rows[rows[column].notna()]
-    every, found = able(rows), []
+    every, compared = able(rows), []
     for task in [t for t in TASKS if t in set(rows.task)]:
-        here, cells = rows[rows.task == task], every[task]
-        names = list(here.entry.unique())
-        count = here.groupby("entry").learned.agg(["sum", "size"])
-        wide = here[here.learned == 1].pivot(index="seed", columns="entry", values=column)
-        share = here[here.learned == 1].pivot(
+        runs_of_task, cells = rows[rows.task == task], every[task]
+        names = list(runs_of_task.entry.unique())
+        count = runs_of_task.groupby("entry").learned.agg(["sum", "size"])
+        wide = runs_of_task[runs_of_task.learned == 1].pivot(
+            index="seed", columns="entry", values=column
+        )
+        share = runs_of_task[runs_of_task.learned == 1].pivot(
             index="seed", columns="entry", values="longer" if column == "odds" else column
         )
         gaps, rooms, part = {}, {}, []
         for name in names:
-            other = against[name]
+            reference = against[name]
             row = {
                 "task": task,
                 "entry": name,
@@ -152,30 +154,32 @@ def compare(
             }
             row |= _interval("mean low high", share[name].dropna()) if cells[name] else {}
             both = (
-                wide[[name, other]].dropna()
-                if cells[name] and cells.get(other) and name != other
+                wide[[name, reference]].dropna()
+                if cells[name] and cells.get(reference) and name != reference
                 else []
             )
             if name in CONTROLS or name in OUTSIDE:
                 row["verdict"] = "control" if name in CONTROLS else "outside"
             elif not cells[name]:
                 row["verdict"] = "not learned"
-            elif name == other:
+            elif name == reference:
                 row["verdict"] = "baseline"
-            elif other not in cells:
+            elif reference not in cells:
                 row["verdict"] = "reference not run"
-            elif not cells[other]:
+            elif not cells[reference]:
                 row["verdict"] = "reference not learned"
             else:
-                gaps[name] = (both[name] - both[other]).tolist()
-                rooms[name] = ceiling(task) - both[other].mean() if column == "odds" else math.inf
+                gaps[name] = (both[name] - both[reference]).tolist()
+                rooms[name] = (
+                    ceiling(task) - both[reference].mean() if column == "odds" else math.inf
+                )
                 row |= _interval("gap gap_low gap_high", gaps[name], 1 - 2 * LEVEL)
-                row["p"] = significance.paired(both[name], both[other])
+                row["p"] = significance.paired(both[name], both[reference])
             part.append(row)
         judged = [row for row in part if row["entry"] in gaps]
         for row, p in zip(judged, significance.holm([row["p"] for row in judged]), strict=True):
             row |= {"p": p, "verdict": verdict(gaps[row["entry"]], p, rooms[row["entry"]])}
-        found += part
+        compared += part
     columns = [
         "task",
         "entry",
@@ -190,7 +194,7 @@ def compare(
         "p",
         "verdict",
     ]
-    return pd.DataFrame(found).reindex(columns=columns)
+    return pd.DataFrame(compared).reindex(columns=columns)
 
 
 def _interval(names: str, values: Sequence[float], confidence: float = 0.95) -> dict[str, float]:
@@ -198,8 +202,8 @@ def _interval(names: str, values: Sequence[float], confidence: float = 0.95) -> 
 
 
 def successes(rows: pd.DataFrame) -> pd.DataFrame:
-    """For each remedy and task the two questions: is it right there, and is it better than what it
-    is made of?
+    """Answer two questions for each remedy and task: is it right there, and is it better than what
+    it is made of?
 
     Returns:
         a row for each entry and task that was run: verdict against RoPE (rope) and against the
@@ -220,8 +224,8 @@ _ANSWERED: dict[tuple, pd.DataFrame] = {}
 
 
 def _successes(rows: pd.DataFrame) -> pd.DataFrame:
-    found = compare(rows, against=None)
-    found = found[found.entry.isin(REMEDIES)].set_index(["entry", "task"])
+    compared = compare(rows, against=None)
+    compared = compared[compared.entry.isin(REMEDIES)].set_index(["entry", "task"])
     rope = compare(rows).set_index(["entry", "task"]).verdict.rename("rope")
     learned = rows[rows.learned == 1].groupby(["entry", "task"])
     right = (
@@ -230,7 +234,7 @@ def _successes(rows: pd.DataFrame) -> pd.DataFrame:
         .unstack()
     )
     best = learned[f"best_{LENGTHS[-1]}"].mean().rename("best")
-    result = found[["verdict", "learned", "seeds"]].join(rope).join(right).join(best)
+    result = compared[["verdict", "learned", "seeds"]].join(rope).join(right).join(best)
     result["kept"] = (result.verdict != "not learned") & (result.right >= KEPT)
     result["success"] = result.kept & (result.best > SHARP)
     result["to"] = [reach(rows, name, task) for name, task in result.index]
@@ -257,16 +261,16 @@ def reach(rows: pd.DataFrame, entry: str, task: str) -> int:
     """
     reached = 0
     for table, lengths in ((rows, LENGTHS), (_further(), FAR)):
-        here = table[(table.task == task) & (table.entry == entry) & (table.learned == 1)]
+        runs = table[(table.task == task) & (table.entry == entry) & (table.learned == 1)]
         for n in lengths:
-            if not here[f"score_{n}"].mean() >= KEPT:
+            if not runs[f"score_{n}"].mean() >= KEPT:
                 return reached
             reached = n
     return reached
 
 
 def stays(values: Sequence[float]) -> str:
-    """Whether runs stay right, by the protocol: in the mean and at the low end of its 95 %
+    """Say whether runs stay right, by the protocol: in the mean and at the low end of its 95 %
     interval, or in the mean alone.
 
     >>> stays([0.99, 1.0, 0.98]), stays([0.8, 1.0, 0.95]), stays([0.5, 0.9])
@@ -277,7 +281,7 @@ def stays(values: Sequence[float]) -> str:
 
 
 def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
-    """Summarise the cells of `data/race_plateau.csv` at a learning rate: right at the first touch,
+    """Average the cells of `data/race_plateau.csv` at a learning rate: right at the first touch,
     and after all steps.
 
     Both stops are told of one population, the runs that touched the criterion. A run that never
@@ -295,27 +299,30 @@ def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
     >>> plateaus().loc[("recall", "NoPE, stick-breaking"), ["runs", "learned"]].tolist()
     [8, 5]
     """
-    found, table = {}, data.table("race_plateau")
+    summaries, table = {}, data.table("race_plateau")
     for cell, runs in table[table.rate == rate].groupby(["task", "entry"], sort=False):
         able = runs[runs.learned == 1]
-        found[cell] = {
+        summaries[cell] = {
             "runs": len(runs),
             "learned": len(able),
             "steps": able.steps.mean(),
             "price": runs.steps.mean(),
         }
-        found[cell] |= {"state": _state(able if len(able) > 1 else runs), "stays": "not learned"}
+        summaries[cell] |= {
+            "state": _state(able if len(able) > 1 else runs),
+            "stays": "not learned",
+        }
         scores = able.filter(regex="^score_")
         if len(able):
-            found[cell]["stays"] = stays(scores.dropna(axis=1).iloc[:, -1])
+            summaries[cell]["stays"] = stays(scores.dropna(axis=1).iloc[:, -1])
         for part in (scores, able.filter(regex="^first_")):
-            found[cell] |= part.mean(skipna=False).to_dict()
-    return pd.DataFrame(found).T.infer_objects().rename_axis(["task", "entry"])
+            summaries[cell] |= part.mean(skipna=False).to_dict()
+    return pd.DataFrame(summaries).T.infer_objects().rename_axis(["task", "entry"])
 
 
 def _state(runs: pd.DataFrame) -> str:
-    """Whether right answers still rise over the last two thirds of the steps, at the trained length
-    or beyond.
+    """Say whether right answers still rise over the last two thirds of the steps, at the trained
+    length or beyond.
     """
     moves = [
         (runs[f"{at}_5"] + runs[f"{at}_6"] - runs[f"{at}_3"] - runs[f"{at}_4"]) / 2
@@ -328,7 +335,7 @@ def _state(runs: pd.DataFrame) -> str:
 
 
 def all_kept(rows: pd.DataFrame, tasks: Sequence[str] = LOOKED) -> list[str]:
-    """The remedies that succeed at all of some tasks, the one with fewest mistakes first."""
+    """List the remedies that succeed at all of some tasks, the one with fewest mistakes first."""
     won = successes(rows)
     won = won[won.task.isin(tasks)].groupby("entry").agg({"success": ["sum"], "right": ["mean"]})
     won.columns = ["tasks", "right"]
@@ -336,8 +343,8 @@ def all_kept(rows: pd.DataFrame, tasks: Sequence[str] = LOOKED) -> list[str]:
 
 
 def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """The two noises of the differential entries at retrieval, in layer 1, whose first map looks at
-    the answer most in all.
+    """Compare the two noises of the differential entries at retrieval, in layer 1, whose first map
+    looks at the answer most in all.
 
     Returns:
         a row an entry that learned: the layer; cosine, what it needs, the share of heads and
@@ -346,24 +353,24 @@ def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
         seeds.
     """
     rows = table() if rows is None else rows
-    found = {}
+    by_entry = {}
     for name in HYPOTHESES["H4"][1]:
-        here = rows[(rows.task == "retrieval") & (rows.entry == name) & (rows.learned == 1)]
-        if len(here) < 2:
+        runs = rows[(rows.task == "retrieval") & (rows.entry == name) & (rows.learned == 1)]
+        if len(runs) < 2:
             continue
         means = {
-            what: float(here[f"{what}_1"].mean()) for what in ("cosine", "needed", "agree", "left")
+            what: float(runs[f"{what}_1"].mean()) for what in ("cosine", "needed", "agree", "left")
         }
-        means["answer"] = float((here.gain_1 * here.left_1).mean())
-        found[name] = {"layer": 1} | means | _interval("gain low high", here.gain_1)
-    return pd.DataFrame(found).T.rename_axis("entry")
+        means["answer"] = float((runs.gain_1 * runs.left_1).mean())
+        by_entry[name] = {"layer": 1} | means | _interval("gain low high", runs.gain_1)
+    return pd.DataFrame(by_entry).T.rename_axis("entry")
 
 
 def rank_correlation(
     rows: pd.DataFrame, task: str = "retrieval", share: str = "answer", without: Sequence[str] = ()
 ) -> tuple[float, float]:
-    """Spearman's, over the remedies, of a share ("answer" or "noise") and the score at the longest
-    length; and its p value.
+    """Compute Spearman's correlation, over the remedies, of a share ("answer" or "noise") and the
+    score at the longest length; and its p value.
 
     The p value takes the entries for independent, and most of them are changes of one baseline: it
     is too small.
@@ -373,17 +380,19 @@ def rank_correlation(
     """
     require.choice("share", share, ["answer", "noise"])
     names = [name for name in REMEDIES if name not in without]
-    here = rows[(rows.task == task) & rows.entry.isin(names) & (rows.learned == 1)].groupby("entry")
-    means = here[[f"{share}_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].mean()
+    by_entry = rows[(rows.task == task) & rows.entry.isin(names) & (rows.learned == 1)].groupby(
+        "entry"
+    )
+    means = by_entry[[f"{share}_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].mean()
     return significance.rank_correlation(means.iloc[:, 0], means.iloc[:, 1])
 
 
 def _looked_at(rows: pd.DataFrame, task: str, share: str) -> pd.DataFrame:
-    """The runs of remedies that learned a task: entry, a share of the attention, and right at the
-    longest length.
+    """Return the runs of remedies that learned a task: entry, a share of the attention, and right
+    at the longest length.
     """
-    here = rows[(rows.task == task) & rows.entry.isin(REMEDIES) & (rows.learned == 1)]
-    return here[["entry", f"{share}_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].set_axis(
+    runs = rows[(rows.task == task) & rows.entry.isin(REMEDIES) & (rows.learned == 1)]
+    return runs[["entry", f"{share}_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].set_axis(
         ["entry", "share", "right"], axis=1
     )
 
@@ -397,15 +406,15 @@ def shuffled_correlations(
     In such groups no remedy differs from another. Whatever correlation their means have is one of
     runs.
     """
-    runs, generator, found = _looked_at(rows, task, share), np.random.default_rng(0), []
+    runs, generator, coefficients = _looked_at(rows, task, share), np.random.default_rng(0), []
     for _ in range(draws):
         means = (
             runs.assign(entry=generator.permutation(runs.entry))
             .groupby("entry")[["share", "right"]]
             .mean()
         )
-        found.append(significance.rank_correlation(means.share, means.right)[0])
-    return tuple(float(x) for x in np.quantile(found, [0.5, 0.95]))
+        coefficients.append(significance.rank_correlation(means.share, means.right)[0])
+    return tuple(float(x) for x in np.quantile(coefficients, [0.5, 0.95]))
 
 
 def correlation_of_runs(
@@ -415,39 +424,39 @@ def correlation_of_runs(
     95% interval.
     """
     runs = _looked_at(rows, task, share).groupby("entry").filter(lambda part: len(part) >= 5)
-    each = [
+    by_remedy = [
         significance.rank_correlation(part.share, part.right)[0]
         for _, part in runs.groupby("entry")
     ]
-    return significance.interval(each)
+    return significance.interval(by_remedy)
 
 
 def learned(rows: pd.DataFrame, task: str) -> pd.DataFrame:
-    """The runs of a task that learned, of the entries that did and are no controls."""
-    told = able(rows)[task]
-    names = set(told.index[told]) - set(CONTROLS)
+    """Return the runs of a task that learned, of the entries that did and are no controls."""
+    able_entries = able(rows)[task]
+    names = set(able_entries.index[able_entries]) - set(CONTROLS)
     return rows[(rows.task == task) & (rows.learned == 1) & rows.entry.isin(names)]
 
 
 def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
-    """How the shares go with accuracy at the longest length: on the answer, without the two best
-    entries, on noise.
+    """Say how the shares go with accuracy at the longest length: on the answer, without the two
+    best entries, on noise.
     """
     best = learned(rows, task).groupby("entry")[f"score_{LENGTHS[-1]}"]
     two = best.mean().nlargest(2).index
-    found = {
+    by_label = {
         f"share on the answer, {best.ngroups} remedies": rank_correlation(rows, task),
         f"without {two[0]} and {two[1]}": rank_correlation(rows, task, without=two),
         "share on noise": rank_correlation(rows, task, "noise"),
     }
     return ", ".join(
-        f"{name} {style.number(rho)} (p = {style.number(p)})" for name, (rho, p) in found.items()
+        f"{name} {style.number(rho)} (p = {style.number(p)})" for name, (rho, p) in by_label.items()
     )
 
 
 def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
-    """For each hypothesis and task: "holds" with the entries that open it, "does not hold here", or
-    "not decided".
+    """Return, for each hypothesis and task, "holds" with the entries that open it, "does not hold
+    here", or "not decided".
     """
     won = successes(rows).set_index(["task", "entry"])
     tasks = [task for task in LOOKED if task in set(rows.task)]
@@ -458,17 +467,19 @@ def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
 
 
 def _held(won: pd.DataFrame, task: str, names: list[str]) -> str:
-    here = won.loc[[(task, name) for name in names if (task, name) in won.index]].droplevel("task")
-    if not len(here):
+    judged = won.loc[[(task, name) for name in names if (task, name) in won.index]].droplevel(
+        "task"
+    )
+    if not len(judged):
         return "not run"
-    if here.opens.any():
-        return f"holds: {'; '.join(map(_named, here.index[here.opens]))}"
-    if here.success.any():
-        missing = (here.verdict[here.success] == "reference not run").all()
-        made = "what it is made of was not run" if missing else "so is what it is made of"
-        return f"right, and {made}: {'; '.join(map(_named, here.index[here.success]))}"
-    absent = [name for name in names if name not in here.index]
-    if (here.verdict == "not learned").all():
+    if judged.opens.any():
+        return f"holds: {'; '.join(map(_named, judged.index[judged.opens]))}"
+    if judged.success.any():
+        missing = (judged.verdict[judged.success] == "reference not run").all()
+        ingredients = "what it is made of was not run" if missing else "so is what it is made of"
+        return f"right, and {ingredients}: {'; '.join(map(_named, judged.index[judged.success]))}"
+    absent = [name for name in names if name not in judged.index]
+    if (judged.verdict == "not learned").all():
         return "not decided: none has learned" + (
             f"; not run: {'; '.join(absent)}" if absent else ""
         )
@@ -476,22 +487,24 @@ def _held(won: pd.DataFrame, task: str, names: list[str]) -> str:
 
 
 def all_positions_seen(rows: pd.DataFrame) -> pd.DataFrame:
-    """Retrieval of decoders trained to 16 pairs and to 128: what is left when all positions have
-    been seen.
+    """Compare retrieval of decoders trained to 16 pairs and to 128: what is left when all positions
+    have been seen.
 
     Returns:
         by entry: right at 128 and the best head's share there, trained to 16 and to 128.
     """
     table = data.table("race_seen")
     names = [
-        name for name in NAMED if any(each.startswith(f"{name}, trained") for each in table.entry)
+        name
+        for name in NAMED
+        if any(entry_name.startswith(f"{name}, trained") for entry_name in table.entry)
     ]
-    found = {}
+    by_entry = {}
     for name in names:
         short = rows[(rows.task == "retrieval") & (rows.entry == name) & (rows.learned == 1)]
         long = table[(table.entry == f"{name}, trained to {LENGTHS[-1]}")]
         columns = [f"score_{LENGTHS[-1]}", f"best_{LENGTHS[-1]}"]
-        found[name] = [
+        by_entry[name] = [
             *short[columns].mean(),
             *long[columns].mean(),
             f"{long.learned.sum()} of {len(long)}",
@@ -503,10 +516,10 @@ def all_positions_seen(rows: pd.DataFrame) -> pd.DataFrame:
         "best head ",
         "learned",
     ]
-    return pd.DataFrame.from_dict(found, "index", columns=heads).rename_axis("entry")
+    return pd.DataFrame.from_dict(by_entry, "index", columns=heads).rename_axis("entry")
 
 
 def _named(name: str) -> str:
-    """An entry, and what else it changes."""
+    """Name an entry, and what else it changes."""
     two = ENTRIES[name].two
     return f"{name} (also {two})" if two else name

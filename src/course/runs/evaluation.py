@@ -18,24 +18,24 @@ from helpers.transformer import Decoder
 
 @torch.no_grad()
 def score(model: Decoder, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> float:
-    """Share of right answers."""
+    """Compute the share of right answers."""
     return float((model(ids).argmax(-1) == targets)[targets != UNASKED].double().mean())
 
 
 def _shares(
     model: Decoder, task: str, ids: Tensor, targets: Tensor
 ) -> Iterator[Float[Tensor, "2 questions h"]]:
-    """For each layer the shares of the attention on answer and on noise, |weight| over the row's
-    sum of |weights|.
+    """Yield, for each layer, the shares of the attention on answer and on noise, |weight| over the
+    row's sum of |weights|.
 
     Signed maps make the normalisation necessary; it hides how much a row that sums to less than 1
     leaves out.
     """
-    roles_of, asked = torch.stack(roles(task, ids, targets)), targets != UNASKED
+    roles_of, is_asked = torch.stack(roles(task, ids, targets)), targets != UNASKED
     maps = model.attention(ids).abs()
     for layer in maps / maps.sum(-1, keepdim=True).clamp(min=1e-12):
         yield torch.stack(
-            [(layer * mask[:, None]).sum(-1).transpose(1, 2)[asked] for mask in roles_of]
+            [(layer * mask[:, None]).sum(-1).transpose(1, 2)[is_asked] for mask in roles_of]
         )
 
 
@@ -43,8 +43,8 @@ def _shares(
 def masses(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> tuple[float, float]:
-    """Shares of the attention on answer and on noise: mean over questions and heads, in the layer
-    that gives the answer most.
+    """Average the shares of the attention on answer and on noise over questions and heads, in the
+    layer that gives the answer most.
     """
     return tuple(max(layer.mean((1, 2)).tolist() for layer in _shares(model, task, ids, targets)))
 
@@ -53,27 +53,28 @@ def masses(
 def best_heads(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> tuple[float, ...]:
-    """The answer's share, as in `masses`, in the head that gives it most, question by question:
-    heads may share them out.
+    """Compute the answer's share, as in `masses`, in the head that gives it most, question by
+    question: heads may share them out.
 
     Returns:
         mean over questions, share of the questions with a head above `SHARP`, and the largest mean
         of one head for all questions, in the layer where the first of them is largest.
     """
-    found = []
+    by_layer = []
     for shares, _ in _shares(model, task, ids, targets):
         best = shares.amax(1)
-        found.append(
+        by_layer.append(
             (float(best.mean()), float((best > SHARP).double().mean()), float(shares.mean(0).max()))
         )
-    return max(found)
+    return max(by_layer)
 
 
 @torch.no_grad()
 def two_noises(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> dict[str, float]:
-    """Do the noises a and b of a differential layer's two maps agree, and does subtracting help?
+    """Test whether the noises a and b of a differential layer's two maps agree, and whether
+    subtracting helps.
 
     Of all heads of a layer.
 
@@ -89,10 +90,12 @@ def two_noises(
     answer, keys = roles(task, ids, targets)
     noise = keys.any(-1)  # where a question has noise
     keys, answer = (part[noise].double()[:, None] for part in (keys, answer))  # (questions, 1, n)
-    x, found = model.embed(ids), {}
+    x, numbers = model.embed(ids), {}
     for number, block in enumerate(model.blocks, 1):
         states = block.norm1(x)
-        first, second = (each.transpose(1, 2)[noise].double() for each in block.inner.maps(states))
+        first, second = (
+            attention.transpose(1, 2)[noise].double() for attention in block.inner.maps(states)
+        )
         heads = block.inner.heads
         lam = (
             block.inner.lam(states)
@@ -100,20 +103,27 @@ def two_noises(
             .expand(len(ids), heads, ids.shape[1])
             .transpose(1, 2)[noise][..., None]
         )
-        a, b, rest = ((each * keys).norm(dim=-1) for each in (first, second, first - lam * second))
+        a, b, difference = (
+            (attention * keys).norm(dim=-1) for attention in (first, second, first - lam * second)
+        )
         cosine = torch.cosine_similarity(first * keys, second * keys, dim=-1)
         needed = lam[..., 0] / 2 * b / a
-        signals = [float((each * answer).sum(-1).mean()) for each in (first, first - lam * second)]
-        found |= {
+        signals = [
+            float((attention * answer).sum(-1).mean())
+            for attention in (first, first - lam * second)
+        ]
+        numbers |= {
             f"cosine_{number}": float(cosine.mean()),
             f"needed_{number}": float(needed.mean()),
             f"agree_{number}": float((cosine > needed).double().mean()),
-            f"left_{number}": float(rest.mean() / a.mean()),
-            f"gain_{number}": signals[1] / max(signals[0], 1e-12) * float(a.mean() / rest.mean()),
+            f"left_{number}": float(difference.mean() / a.mean()),
+            f"gain_{number}": signals[1]
+            / max(signals[0], 1e-12)
+            * float(a.mean() / difference.mean()),
             f"signal_{number}": signals[0],
         }
         x = block(x)
-    return found
+    return numbers
 
 
 NOISE_READERS = ("weights", "output", "varying")
@@ -123,8 +133,8 @@ NOISE_READERS = ("weights", "output", "varying")
 def noise_readers(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"], layer: int = 1
 ) -> dict[str, float]:
-    """By what subtracting the second map multiplies signal over noise, read in the weights and in a
-    head's output.
+    """Compute by what subtracting the second map multiplies signal over noise, read in the weights
+    and in a head's output.
 
     The norm of the weights is what values feel that are independent of each other. A head adds up
     weight times value, and tokens that are alike have alike values, so that their noise may cancel
@@ -147,40 +157,42 @@ def noise_readers(
     block = model.blocks[layer - 1]
     states = block.norm1(x)
     first, second = (
-        each.transpose(1, 2)[noise].double() for each in block.inner.maps(states)
+        attention.transpose(1, 2)[noise].double() for attention in block.inner.maps(states)
     )  # (questions, h, n)
     lam = block.inner.lam(states).double().expand(len(ids), block.inner.heads, ids.shape[1])
-    rest = first - lam.transpose(1, 2)[noise][..., None] * second
+    difference = first - lam.transpose(1, 2)[noise][..., None] * second
     rows = torch.arange(len(ids))[:, None].expand(noise.shape)[noise]
     values = block.inner.project(states)[-1][rows].double()  # (questions, h, n, w)
     ratios = {}
-    for weights in (first, rest):
-        each = weights[..., None]
-        parts = {"weights": (each * answer, each * keys)}
-        parts["output"] = tuple((each * mask * values).sum(2) for mask in (answer, keys))
+    for weights in (first, difference):
+        column = weights[..., None]
+        parts = {"weights": (column * answer, column * keys)}
+        parts["output"] = tuple((column * mask * values).sum(2) for mask in (answer, keys))
         parts["varying"] = (parts["output"][0], parts["output"][1] - parts["output"][1].mean(0))
-        for name, (signal, other) in parts.items():
+        for name, (signal, noise_part) in parts.items():
             if name == "weights":
-                size = signal.sum((2, 3)).mean(), other[..., 0].norm(dim=-1).mean()
+                size = signal.sum((2, 3)).mean(), noise_part[..., 0].norm(dim=-1).mean()
             else:
-                size = signal.norm(dim=-1).mean(), other.norm(dim=-1).mean()
+                size = signal.norm(dim=-1).mean(), noise_part.norm(dim=-1).mean()
             ratios.setdefault(name, []).append(float(size[0] / size[1].clamp(min=1e-12)))
     return {name: after / max(before, 1e-12) for name, (before, after) in ratios.items()}
 
 
 @torch.no_grad()
 def quantisation_error(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
-    """Relative change of the logits when all that enters a linear layer is rounded to `BITS`
-    bits.
+    """Compute the relative change of the logits when all that enters a linear layer is rounded to
+    `BITS` bits.
     """
     exact = model(ids)
-    with few_bits((each for each in model.modules() if isinstance(each, nn.Linear)), BITS):
+    with few_bits((module for module in model.modules() if isinstance(module, nn.Linear)), BITS):
         rough = model(ids)
     return float((rough - exact).norm() / exact.norm())
 
 
 def effective_rank(states: Float[Tensor, "b n d"]) -> float:
-    """exp(entropy of the singular values' shares) of all centred states: from 1 to the width."""
+    """Compute exp(entropy of the singular values' shares) of all centred states: from 1 to the
+    width.
+    """
     flat = states.flatten(0, 1).double()
     shares = torch.linalg.svdvals(flat - flat.mean(0))
     shares = shares / shares.sum().clamp(min=1e-12)
@@ -189,31 +201,31 @@ def effective_rank(states: Float[Tensor, "b n d"]) -> float:
 
 @torch.no_grad()
 def last_token_distance(model: Decoder, entry: Entry, task: str, n: int, seed: int) -> float:
-    """L1 distance of the last states of n tokens and of n + 1, the last one repeated: mean of 32
-    strings.
+    """Average the L1 distance of the last states of n tokens and of n + 1, the last one repeated,
+    over 32 strings.
     """
     ids, _ = TASKS[task](n, 32)(torch.Generator().manual_seed(seed))
     ids = ids[:, :n] if task == "retrieval" else ids[:, : n + 1]  # without the question
     pair = ids, torch.cat([ids, ids[:, -1:]], 1)
     if entry.separators:
-        pair = [separated(each, len(vocabulary(task)) - 1) for each in pair]
-    before, after = (model.states(each)[:, -1] for each in pair)
+        pair = [separated(tokens, len(vocabulary(task)) - 1) for tokens in pair]
+    before, after = (model.states(tokens)[:, -1] for tokens in pair)
     return float((before - after).abs().sum(-1).mean())
 
 
 @torch.no_grad()
 def largest_logit(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
-    """`outlier` of the attention logits, the larger one of the layers."""
-    x, found = model.embed(ids), []
+    """Compute `outlier` of the attention logits, the larger one of the layers."""
+    x, outliers = model.embed(ids), []
     for block in model.blocks:
         logits = block.logits(x)
-        found.append(outlier(logits[torch.isfinite(logits)]))
+        outliers.append(outlier(logits[torch.isfinite(logits)]))
         x = block(x)
-    return max(found)
+    return max(outliers)
 
 
 def tests_of(entry: Entry, task: str, seed: int) -> dict[int, Batch]:
-    """The rows to test on, by length."""
+    """Return the rows to test on, by length."""
     return {
         n: batch(entry, task, torch.Generator().manual_seed(10**6 + 1000 * seed + n), n)
         for n in LENGTHS
@@ -221,12 +233,12 @@ def tests_of(entry: Entry, task: str, seed: int) -> dict[int, Batch]:
 
 
 def look(model: Decoder, entry: Entry, task: str, seed: int) -> dict[str, float | None]:
-    """What the table says of a trained model: scores, and where attention is looked at all the
-    rest.
+    """Measure what the table says of a trained model: scores, and where attention is looked at all
+    the rest.
     """
     tests = tests_of(entry, task, seed)
-    found: dict[str, float | None] = {"parameters": sum(p.numel() for p in model.parameters())}
-    found |= {f"score_{n}": score(model, *test) for n, test in tests.items()}
+    row: dict[str, float | None] = {"parameters": sum(p.numel() for p in model.parameters())}
+    row |= {f"score_{n}": score(model, *test) for n, test in tests.items()}
     looked, two = task in LOOKED and entry.model is None, {}
     ends = {
         n: tuple(part[: 32 if task != "recall" else 8] for part in tests[n])
@@ -239,25 +251,23 @@ def look(model: Decoder, entry: Entry, task: str, seed: int) -> dict[str, float 
             if looked
             else [None] * len(names)
         )
-        found |= dict(zip(names, values, strict=True))
+        row |= dict(zip(names, values, strict=True))
     ids = ends[LENGTHS[-1]][0]
     if looked and isinstance(model.blocks[0], Differential):
         two = two_noises(model, task, *ends[LENGTHS[-1]])
     kinds = ("cosine", "needed", "agree", "left", "gain", "signal")
-    found |= {
-        f"{what}_{number}": two.get(f"{what}_{number}") for number in (1, 2) for what in kinds
-    }
+    row |= {f"{what}_{number}": two.get(f"{what}_{number}") for number in (1, 2) for what in kinds}
     whole = looked and task == "retrieval"  # where the lab draws these
     with torch.no_grad():
         states = model.states(ids) if whole else None
-    found |= {
+    row |= {
         "outlier_states": outlier(states) if whole else None,
         "outlier_logits": largest_logit(model, ids) if whole else None,
         "quantisation_error": quantisation_error(model, ids) if whole else None,
         "effective_rank": effective_rank(states) if whole else None,
     }
     for n in (TRAINED, LENGTHS[-1]):
-        found[f"distance_{n}"] = (
+        row[f"distance_{n}"] = (
             last_token_distance(model, entry, task, n, 10**6 + seed) if whole else None
         )
-    return found
+    return row

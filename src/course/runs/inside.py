@@ -25,7 +25,7 @@ STEPS_A_LETTER = (
 def task(
     longest: int, size: int = trained.BATCH, tokens: str = "characters", most: int | None = None
 ) -> RunningCount:
-    """The count so far after each of `longest` letters."""
+    """Build the task of the count so far after each of `longest` letters."""
     return RunningCount(lengths=(1, longest), tokens=tokens, most=most or longest, size=size)
 
 
@@ -33,8 +33,8 @@ def task(
 def read(
     model: Decoder, drawn: RunningCount, seed: int = 10**6
 ) -> tuple[Bool[Tensor, "b n"], Float[Tensor, "b n"]]:
-    """Fresh strings, every place: whether the answer is right, and the logit of the right answer
-    minus the next largest.
+    """Test fresh strings at every place: whether the answer is right, and the logit of the right
+    answer minus the next largest.
 
     Places that are not asked about count as right and have margin NaN.
     """
@@ -44,18 +44,18 @@ def read(
             torch.Generator().manual_seed(seed + part)
         )
         logits, unasked = model(ids).float(), targets == training.UNASKED
-        wanted = targets.clamp(min=0)[..., None]
-        own = logits.gather(-1, wanted)[..., 0]
-        other = logits.scatter(-1, wanted, -torch.inf).amax(-1)
-        margins.append((own - other).masked_fill(unasked, torch.nan))
-        right.append((own > other) | unasked)
+        right_token = targets.clamp(min=0)[..., None]
+        of_right = logits.gather(-1, right_token)[..., 0]
+        next_best = logits.scatter(-1, right_token, -torch.inf).amax(-1)
+        margins.append((of_right - next_best).masked_fill(unasked, torch.nan))
+        right.append((of_right > next_best) | unasked)
     return torch.cat(right)[:, 1:], torch.cat(margins)[:, 1:]
 
 
 def separation(
     known: Float[Tensor, "m d"], rounded: Float[Tensor, "m d"], labels: Int[Tensor, " m"]
 ) -> dict[str, float]:
-    """How far the states of neighbouring counts are apart, in the upper half of the counts,
+    """Measure how far the states of neighbouring counts are apart, in the upper half of the counts,
     relative to a state's size.
 
     Returns:
@@ -88,26 +88,26 @@ def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep
     losses = trained.train(model, drawn, steps, seed)
     small = copy.deepcopy(model).to(torch.bfloat16)
     quarters = [q * longest // 4 - 1 for q in range(1, 5)]
-    found = {"loss": sum(losses[-20:]) / 20}
-    for name, each in (("", model), ("bf16_", small)):
-        right, margins = read(each, task(longest, 512))
+    row = {"loss": sum(losses[-20:]) / 20}
+    for name, network in (("", model), ("bf16_", small)):
+        right, margins = read(network, task(longest, 512))
         share = right.double().mean(0)
-        found |= {f"{name}right_{q}": float(share[n]) for q, n in enumerate(quarters, 1)}
-        found[f"{name}least"] = float(share.min())
+        row |= {f"{name}right_{q}": float(share[n]) for q, n in enumerate(quarters, 1)}
+        row[f"{name}least"] = float(share.min())
         if not name:
             poor = (share < trained.LEARNED).nonzero()
-            found["holds_to"] = (
+            row["holds_to"] = (
                 int(poor[0]) if len(poor) else longest
             )  # right at every length up to this one
             for q in (1, 4):
                 low, middle = (
                     margins[:, quarters[q - 1]].quantile(torch.tensor([0.05, 0.5])).tolist()
                 )
-                found |= {f"margin_low_{q}": low, f"margin_{q}": middle}
+                row |= {f"margin_low_{q}": low, f"margin_{q}": middle}
     beyond, margins = read(model, task(3 * longest // 2, 512, most=longest))
-    asked = ~margins.isnan()
-    found |= {
-        f"beyond_{q}": float(beyond[:, n][asked[:, n]].double().mean())
+    is_asked = ~margins.isnan()
+    row |= {
+        f"beyond_{q}": float(beyond[:, n][is_asked[:, n]].double().mean())
         for q, n in ((5, 5 * longest // 4 - 1), (6, 3 * longest // 2 - 1))
     }
     parts = []
@@ -117,22 +117,19 @@ def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep
     (ids, labels), (new, right) = parts
     layers, fresh = trained.states(model, ids), trained.states(model, new)
     for name, k in (("probe_1", 0), ("probe", -1)):
-        found[name] = trained.share(trained.linear_probe(layers[k], labels), fresh[k], right)
+        row[name] = trained.share(trained.linear_probe(layers[k], labels), fresh[k], right)
     mixed = trained.shuffled(labels, seed)
-    found["probe_shuffled"] = trained.share(
-        trained.linear_probe(layers[-1], mixed), fresh[-1], right
-    )
-    found |= separation(layers[-1][:512], trained.states(small, ids[:512])[-1], labels[:512])
+    row["probe_shuffled"] = trained.share(trained.linear_probe(layers[-1], mixed), fresh[-1], right)
+    row |= separation(layers[-1][:512], trained.states(small, ids[:512])[-1], labels[:512])
     y, zero = drawn.vocabulary.index("y"), drawn.vocabulary.index("<s>")
     ones = torch.cat([torch.tensor([zero]), torch.full((longest,), y)])[None]
     with torch.no_grad():
         line = model.states(ones)[0, 1:]
     for q in (1, 2, 4):
         n = min(q * longest // 4, longest - 1)
-        found[f"ones_{q}"] = float((line[n] - line[n - 1]).norm() / line[n].norm())
+        row[f"ones_{q}"] = float((line[n] - line[n - 1]).norm() / line[n].norm())
     return {
-        name: round(value, 5) if isinstance(value, float) else value
-        for name, value in found.items()
+        name: round(value, 5) if isinstance(value, float) else value for name, value in row.items()
     }
 
 
@@ -151,9 +148,9 @@ def edge_run(encoding: str, longest: int, steps: int, seed: int) -> sweep.Settin
     model = Decoder(len(drawn.vocabulary), 64, 4, 2, encoding=encoding)
     losses = trained.train(model, drawn, steps, seed)
     share = read(model, task(longest, 1024))[0].double().mean(0)
-    found = {"loss": sum(losses[-20:]) / 20, "least": float(share.min())}
-    found |= {f"before_{k}": float(share[max(0, longest - 1 - k)]) for k in BEFORE}
-    return {name: round(value, 5) for name, value in found.items()}
+    row = {"loss": sum(losses[-20:]) / 20, "least": float(share.min())}
+    row |= {f"before_{k}": float(share[max(0, longest - 1 - k)]) for k in BEFORE}
+    return {name: round(value, 5) for name, value in row.items()}
 
 
 ASKED = ("every letter", "the end")
@@ -168,9 +165,9 @@ def asked_run(encoding: str, asked: str, steps: int, seed: int) -> sweep.Setting
     drawn = trained.COUNTING if asked == "every letter" else ends
     # each count equally often at each length
     losses = trained.train(model, drawn, steps, seed, trained.COUNTING.weights)
-    found = {"loss": sum(losses[-20:]) / 20}
-    found |= {f"right_{n}": trained.share_right(model, drawn, n, 512) for n in (4, 8, 12, 16)}
-    return {name: round(value, 5) for name, value in found.items()}
+    row = {"loss": sum(losses[-20:]) / 20}
+    row |= {f"right_{n}": trained.share_right(model, drawn, n, 512) for n in (4, 8, 12, 16)}
+    return {name: round(value, 5) for name, value in row.items()}
 
 
 FAR = (16, 32, 64, 128)  # letters, at which a counter that writes is tested
@@ -178,20 +175,20 @@ WRITES = "every letter, and reads its answers"
 
 
 def written(ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> Batch:
-    """A batch of `RunningCount` with the count behind each letter but the last: `<s> y 1 x 1 y`,
-    asked at the letters.
+    """Write the count behind each letter but the last of a batch of `RunningCount`: `<s> y 1 x 1
+    y`, asked at the letters.
     """
     read = torch.stack([ids[:, 1:], targets[:, 1:]], 2).flatten(1)[:, :-1]
-    asked = torch.stack(
+    answers = torch.stack(
         [targets[:, 1:], torch.full_like(targets[:, 1:], training.UNASKED)], 2
     ).flatten(1)[:, :-1]
-    return torch.cat([ids[:, :1], read], 1), torch.cat([targets[:, :1], asked], 1)
+    return torch.cat([ids[:, :1], read], 1), torch.cat([targets[:, :1], answers], 1)
 
 
 @torch.no_grad()
 def writes(model: Decoder, ids: Int[Tensor, "b n"]) -> Int[Tensor, " b"]:
-    """The token for the last letter, where the decoder is given the letters and reads its own
-    answers behind them.
+    """Return the token for the last letter, where the decoder is given the letters and reads its
+    own answers behind them.
     """
     text = ids[:, :1]
     for letter in ids[:, 1:].T:
@@ -213,7 +210,7 @@ def written_run(encoding: str, window: int, asked: str, steps: int, seed: int) -
     }
     model = trained.decoder("counting", trained.COUNTING, encoding, 1e4, window, seed)
     losses = trained.train(model, ways[asked], steps, seed, trained.COUNTING.weights)
-    found, hit = (
+    row, hit = (
         {"loss": sum(losses[-20:]) / 20},
         lambda right: round(float(right.double().mean()), 5),
     )
@@ -229,15 +226,17 @@ def written_run(encoding: str, window: int, asked: str, steps: int, seed: int) -
             if asked == WRITES
             else trained.answers(model, ways[asked], strings) + zero
         )
-        found |= {f"right_{n}": hit(answers == last), f"low_{n}": hit((answers == last)[low])}
-        found |= {f"given_{n}": None, f"follows_{n}": None}
+        row |= {f"right_{n}": hit(answers == last), f"low_{n}": hit((answers == last)[low])}
+        row |= {f"given_{n}": None, f"follows_{n}": None}
         if asked == WRITES:  # what it says where all that it reads is right, or one too large
-            said = [model(written(ids, targets + k)[0][low])[:, -1].argmax(-1) - k for k in (0, 1)]
-            found |= {
-                f"given_{n}": hit(said[0] == last[low]),
-                f"follows_{n}": hit(said[1] == last[low]),
+            predicted = [
+                model(written(ids, targets + k)[0][low])[:, -1].argmax(-1) - k for k in (0, 1)
+            ]
+            row |= {
+                f"given_{n}": hit(predicted[0] == last[low]),
+                f"follows_{n}": hit(predicted[1] == last[low]),
             }
-    return found | {"loss": round(found["loss"], 5)}
+    return row | {"loss": round(row["loss"], 5)}
 
 
 LETTERS, MOST = (
@@ -247,7 +246,7 @@ LETTERS, MOST = (
 
 
 def histograms(symbols: int, size: int = trained.BATCH) -> Callable[[torch.Generator], Batch]:
-    """How often has this symbol come so far?
+    """Build the task: how often has this symbol come so far?
 
     Asked at every place of `LETTERS` symbols, up to a count of `MOST`.
 
@@ -289,5 +288,5 @@ def symbols_run(symbols: int, width: int, steps: int, seed: int) -> sweep.Settin
         float((named == targets)[targets == symbols + c].double().mean())
         for c in range(1, MOST + 1)
     ]
-    found = {"loss": sum(losses[-20:]) / 20, "right": sum(shares) / MOST, "least": min(shares)}
-    return {name: round(value, 5) for name, value in found.items()}
+    row = {"loss": sum(losses[-20:]) / 20, "right": sum(shares) / MOST, "least": min(shares)}
+    return {name: round(value, 5) for name, value in row.items()}

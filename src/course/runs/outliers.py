@@ -10,21 +10,21 @@ from torch import Tensor, nn
 
 
 def outlier(x: Tensor) -> float:
-    """The largest size over the median size."""
+    """Divide the largest size by the median size."""
     sizes = x.float().abs().flatten()
     return float(sizes.max() / sizes.median().clamp(min=1e-12))
 
 
 def rounded(x: Tensor, bits: int) -> Tensor:
-    """To as many bits, with one scale for the whole tensor, set by its largest size."""
+    """Round to as many bits, with one scale for the whole tensor, set by its largest size."""
     step = x.abs().max() / (2 ** (bits - 1) - 1)
     return (x / step).round() * step if step > 0 else x
 
 
 @contextmanager
 def few_bits(layers: Iterable[nn.Module], bits: int, spare_first: bool = False) -> Iterator[None]:
-    """All that enters these layers is `rounded`, or all but the first token of each sequence, which
-    then sets no scale.
+    """Let all that enters these layers be `rounded`, or all but the first token of each sequence,
+    which then sets no scale.
     """
 
     def change(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor]:

@@ -54,12 +54,12 @@ def learns(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
         that were run.
     """
     cells = by_rate() if cells is None else cells
-    here = cells.loc[(task, entry)]
-    if (here.learned >= CELL * here.runs).any():
+    of_entry = cells.loc[(task, entry)]
+    if (of_entry.learned >= CELL * of_entry.runs).any():
         return "learns"
-    if set(RATES) <= set(here.index):
+    if set(RATES) <= set(of_entry.index):
         return "does not learn"
-    return f"not learned at {', '.join(map(str, here.index))}"
+    return f"not learned at {', '.join(map(str, of_entry.index))}"
 
 
 def order(task: str, entry: str, other: str, cells: pd.DataFrame | None = None) -> str:
@@ -106,20 +106,20 @@ def price() -> pd.DataFrame:
     long["entry"] = long.entry.str.removesuffix(f", trained to {LENGTHS[-1]}")
     runs = pd.concat([data.table("race_price"), long])
     runs = runs.drop_duplicates(["entry", "trained", "rate", "seed"])  # of two the longer run
-    found = {}
-    for cell, here in runs.groupby(["entry", "trained"], sort=False):
+    by_cell = {}
+    for cell, runs_of_cell in runs.groupby(["entry", "trained"], sort=False):
         row, ranked = {}, []
-        for rate, part in here.groupby("rate"):
+        for rate, part in runs_of_cell.groupby("rate"):
             steps = part.steps[part.learned == 1].mean()
             row[f"steps at {rate}"] = steps
             row[f"learned at {rate}"] = f"{part.learned.sum()} of {len(part)}"
             ranked.append((-part.learned.mean(), part.steps.mean(), rate, steps))
         _, _, rate, steps = min(ranked)
         better = rate if len(ranked) >= ENOUGH_RATES else math.nan
-        found[cell] = row | {
+        by_cell[cell] = row | {
             "rate": better,
             "used": rate,
             "steps": steps,
             "learned": row[f"learned at {rate}"],
         }
-    return pd.DataFrame(found).T.rename_axis(["entry", "trained"])
+    return pd.DataFrame(by_cell).T.rename_axis(["entry", "trained"])

@@ -29,12 +29,14 @@ SHORT_BASE = 100.0
 
 
 def band(number: int, pairs: int) -> list[int]:
-    """The pairs of one of the `BANDS` equal bands, 0 being the fastest."""
+    """Return the pairs of one of the `BANDS` equal bands, 0 being the fastest."""
     return list(range(number * pairs // BANDS, (number + 1) * pairs // BANDS))
 
 
 def concentration(x: Float[Tensor, "n d"]) -> tuple[float, int]:
-    """Share of the largest squared singular value, and how many hold 95% of all squares."""
+    """Compute the share of the largest squared singular value, and how many hold 95% of all
+    squares.
+    """
     squares = torch.linalg.svdvals(x[1:]) ** 2
     share = squares / squares.sum()
     return float(share[0]), int((share.cumsum(0) < 0.95).sum()) + 1
@@ -48,19 +50,19 @@ def copying(
     length: int = TASK["length"],
     batch: int = TASK["batch"],
 ) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
-    """Tokens, and as targets the token `offset` places back.
+    """Draw tokens, and as targets the token `offset` places back.
 
     "skewed" tokens are drawn with weights 1/rank from the half of the vocabulary that training
     sees, "uniform" ones with equal weights from it, "unseen" ones from the other half.
     """
-    seen = TASK["seen"]
+    trained_on = TASK["seen"]
     if kind == "skewed":
-        weights = 1 / torch.arange(1, seen + 1)
+        weights = 1 / torch.arange(1, trained_on + 1)
         ids = torch.multinomial(
             weights, batch * length, replacement=True, generator=generator
         ).view(batch, length)
     else:
-        low, high = (0, seen) if kind == "uniform" else (seen, TASK["vocabulary"])
+        low, high = (0, trained_on) if kind == "uniform" else (trained_on, TASK["vocabulary"])
         ids = torch.randint(low, high, (batch, length), generator=generator)
     targets = torch.full_like(ids, training.UNASKED)
     targets[:, offset:] = ids[:, : length - offset]
@@ -68,7 +70,7 @@ def copying(
 
 
 def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) -> Decoder:
-    """A decoder of one layer and two heads with one of the `SPECTRA`; all embeddings share
+    """Build a decoder of one layer and two heads with one of the `SPECTRA`; all embeddings share
     `shared_vector`.
     """
     require.choice("spectrum", spectrum, SPECTRA)
@@ -80,17 +82,17 @@ def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) ->
     )
     if spectrum in QUARTERS:
         theta = decoder.blocks[0].frequencies
-        kept = torch.isin(
+        is_kept = torch.isin(
             torch.arange(len(theta)), torch.tensor(band(QUARTERS[spectrum], len(theta)))
         )
-        decoder.blocks[0].frequencies = theta * kept
+        decoder.blocks[0].frequencies = theta * is_kept
     decoder.embedding.weight.data += shared_vector(seed, shared)
     return decoder
 
 
 def shared_vector(seed: int, strength: float) -> Float[Tensor, " d"]:
-    """`strength` times a Gaussian vector: at 1 it is as long as what tells the tokens of `shallow`
-    apart.
+    """Return `strength` times a Gaussian vector: at 1 it is as long as what tells the tokens of
+    `shallow` apart.
     """
     return strength * torch.randn(64, generator=torch.Generator().manual_seed(1000 + seed))
 
@@ -99,19 +101,21 @@ def shared_vector(seed: int, strength: float) -> Float[Tensor, " d"]:
 def slashes(
     decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]
 ) -> Float[Tensor, " heads"]:
-    """The slash score of each head, mean over a batch of fresh sequences."""
+    """Compute the slash score of each head, mean over a batch of fresh sequences."""
     ids, _ = copying(torch.Generator().manual_seed(999), offset=offset, kind=kind, length=length)
     return slash_score(decoder.attention(ids)[0], offset).mean(0)
 
 
 def slash(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]) -> float:
-    """The slash score of the better head."""
+    """Compute the slash score of the better head."""
     return float(slashes(decoder, offset, kind, length).max())
 
 
 @torch.no_grad()
 def projected(decoder: Decoder, head: int, kind: str) -> dict[str, Float[Tensor, "n d"]]:
-    """A head's "queries" and "keys" on a batch of fresh sequences, before they are turned."""
+    """Return a head's "queries" and "keys" on a batch of fresh sequences, before they are
+    rotated.
+    """
     ids, _ = copying(torch.Generator().manual_seed(999), offset=1, kind=kind)
     block = decoder.blocks[0]
     x = block.norm1(decoder.embed(ids)).flatten(0, 1)
@@ -120,8 +124,8 @@ def projected(decoder: Decoder, head: int, kind: str) -> dict[str, Float[Tensor,
 
 
 def in_common(x: Float[Tensor, "n d"]) -> float:
-    """The share of the squared lengths that is one vector, the mean: 1 where all are equal, 0 where
-    they cancel.
+    """Compute the share of the squared lengths that is one vector, the mean: 1 where all are equal,
+    0 where they cancel.
 
     >>> in_common(torch.tensor([[1.0, 1.0], [1.0, -1.0]]))
     0.5
@@ -140,7 +144,7 @@ def emergence(
         for kind in ("skewed", "uniform")
     }
     head = int(slashes(decoder, offset, "skewed").argmax())
-    found = {
+    row = {
         "loss": sum(losses[-20:]) / 20,
         "accuracy": right["skewed"],
         "accuracy_uniform": right["uniform"],
@@ -155,13 +159,13 @@ def emergence(
         ("uniform", decoder, "uniform"),
         ("unseen", decoder, "unseen"),
     ):
-        found |= {
+        row |= {
             f"share_{part}_{name}": concentration(x)[0]
             for part, x in projected(model, head, kind).items()
         }
     decoder.embedding.weight.data[TASK["seen"] :] -= shared_vector(seed, shared)
-    found["slash_unseen_without"] = slash(decoder, offset, "unseen")
-    return {name: round(value, 5) for name, value in found.items()}
+    row["slash_unseen_without"] = slash(decoder, offset, "unseen")
+    return {name: round(value, 5) for name, value in row.items()}
 
 
 def common(
@@ -182,10 +186,10 @@ def common(
         decoder.blocks[0].norm1.bias.data += vector
     training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
     head = int(slashes(decoder, offset, "skewed").argmax())
-    found = {f"slash_{kind}": slash(decoder, offset, kind) for kind in ("uniform", "unseen")}
+    row = {f"slash_{kind}": slash(decoder, offset, kind) for kind in ("uniform", "unseen")}
     for kind in ("uniform", "unseen"):
         for name, x in projected(decoder, head, kind).items():
-            found |= {
+            row |= {
                 f"share_{name}_{kind}": concentration(x)[0],
                 f"common_{name}_{kind}": in_common(x),
             }
@@ -193,5 +197,5 @@ def common(
         decoder.blocks[0].norm1.bias.data -= vector
     else:
         decoder.embedding.weight.data[TASK["seen"] :] -= vector
-    found["slash_unseen_without"] = slash(decoder, offset, "unseen")
-    return {name: round(value, 5) for name, value in found.items()}
+    row["slash_unseen_without"] = slash(decoder, offset, "unseen")
+    return {name: round(value, 5) for name, value in row.items()}

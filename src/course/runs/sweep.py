@@ -64,7 +64,7 @@ _Call = Callable[[list[Setting]], list[_Run]]
 
 
 def grid(**values: Iterable[Value]) -> list[Setting]:
-    """All combinations of the values of each name, the last name fastest.
+    """Combine the values of each name in all ways, the last name fastest.
 
     >>> grid(depth=[2, 3], seed=[0, 1])[:3]
     [{'depth': 2, 'seed': 0}, {'depth': 2, 'seed': 1}, {'depth': 3, 'seed': 0}]
@@ -137,10 +137,10 @@ def run(
     out, keys = _place(out), [_as_text(setting) for setting in settings]
     if len({tuple(key.items()) for key in keys}) < len(keys):
         raise ValueError("settings must differ from each other, but two of them are equal")
-    there = read(out).rows
-    _check_rows(there, list(keys[0]), out)
+    done_rows = read(out).rows
+    _check_rows(done_rows, list(keys[0]), out)
     missing = [
-        setting for setting, key in zip(settings, keys, strict=True) if not _find(there, key)
+        setting for setting, key in zip(settings, keys, strict=True) if not _find(done_rows, key)
     ]
     calls, failed = _grouped(missing, together), []
     call = functools.partial(_call, function, threads, together)
@@ -159,7 +159,7 @@ def run(
 
 
 def read(out: str | Path) -> Table:
-    """The table as it is on disk, every value as text; empty if there is none.
+    """Read the table as it is on disk, every value as text; empty if there is none.
 
     Raises:
         ValueError: a row has more or fewer values than there are columns.
@@ -172,8 +172,8 @@ def read(out: str | Path) -> Table:
         lines = Path(out).read_text(encoding="utf-8").splitlines() if Path(out).is_file() else []
     except ValueError:
         raise ValueError(f"out must be a table, and {out} is no text") from None
-    found = [line for line in lines if not line.startswith("#")]
-    if any("\0" in line for line in lines) or (len(found) == 1 and "," not in found[0]):
+    content = [line for line in lines if not line.startswith("#")]
+    if any("\0" in line for line in lines) or (len(content) == 1 and "," not in content[0]):
         raise ValueError(f"out must be a table, and {out} is another file: it is left as it is")
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     for number, row in enumerate(rows, 1):
@@ -192,12 +192,12 @@ ANSWERS = 10  # seconds within which a scheduler answers
 
 
 def _check(function: Callable, settings: list[Setting]) -> None:
-    """Nothing, where the function takes each of the settings."""
+    """Check that the function takes each of the settings."""
     if not settings or not all(isinstance(setting, dict) and setting for setting in settings):
         raise ValueError("settings must hold at least one row, each a dictionary of arguments")
     names = list(settings[0])
-    if other := next((setting for setting in settings if list(setting) != names), None):
-        raise ValueError(f"settings must all have the names {names}, not {list(other)}")
+    if unequal := next((setting for setting in settings if list(setting) != names), None):
+        raise ValueError(f"settings must all have the names {names}, not {list(unequal)}")
     try:
         inspect.signature(function).bind(**settings[0])
     except TypeError as error:
@@ -205,7 +205,7 @@ def _check(function: Callable, settings: list[Setting]) -> None:
 
 
 def _place(out: str | Path) -> Path:
-    """The path of a table that can be written."""
+    """Check that a table can be written, and return its path."""
     out = Path(require.instance("out", out, str | Path, "a path"))
     if (out.exists() and not out.is_file()) or not out.parent.is_dir():
         raise ValueError(
@@ -220,8 +220,8 @@ def _place(out: str | Path) -> Path:
 
 
 def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None:
-    """Nothing, where these are rows of such settings, each once (it would count twice in every
-    mean), and numbers are decimal.
+    """Check that these are rows of such settings, each once (it would count twice in every mean),
+    and that numbers are decimal.
     """
     if rows and list(rows[0])[: len(names)] != names:
         raise ValueError(
@@ -235,16 +235,16 @@ def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None
                     f"out must hold decimal numbers, but {name} in row {number} of {out} is "
                     f"{value!r}"
                 )
-        there = first.setdefault(tuple(row[name] for name in names), number)
-        if there < number:
+        earlier = first.setdefault(tuple(row[name] for name in names), number)
+        if earlier < number:
             raise ValueError(
-                f"out must hold each setting once, but rows {there} and {number} of {out} are "
+                f"out must hold each setting once, but rows {earlier} and {number} of {out} are "
                 "of one"
             )
 
 
 def _as_text(values: Setting) -> dict[str, str]:
-    """The values as they stand in the table.
+    """Convert the values to what the table holds.
 
     Raises:
         ValueError: a value is no text of one line, no finite number and no truth value.
@@ -266,8 +266,8 @@ def _find(rows: list[dict[str, str]], key: dict[str, str]) -> dict[str, str] | N
 
 
 def _typed() -> str:
-    program, *rest = sys.orig_argv
-    return shlex.join([Path(program).name, *rest])
+    program, *arguments = sys.orig_argv
+    return shlex.join([Path(program).name, *arguments])
 
 
 _ONE_AT_A_TIME = (
@@ -276,7 +276,7 @@ _ONE_AT_A_TIME = (
 
 
 def _grouped(settings: list[Setting], together: str | None) -> list[list[Setting]]:
-    """The settings of each call: one, or those that differ in `together` alone."""
+    """Group the settings into calls: one each, or those that differ in `together` only."""
     if together is None:
         return [[setting] for setting in settings]
     if settings:
@@ -292,17 +292,19 @@ def _grouped(settings: list[Setting], together: str | None) -> list[list[Setting
 def _call(
     function: Callable, threads: int, together: str | None, group: list[Setting]
 ) -> list[_Run]:
-    """One call, in whatever process it is; its error comes back as a value."""
+    """Run one call, in whatever process it is; its error comes back as a value."""
     with _ONE_AT_A_TIME, training.threads(threads):
         start = time.perf_counter()
         try:
-            own = {} if together is None else {together: [setting[together] for setting in group]}
-            found, error = function(**group[0] | own), None
-            results = [found] if together is None else found
+            values = (
+                {} if together is None else {together: [setting[together] for setting in group]}
+            )
+            returned, error = function(**group[0] | values), None
+            results = [returned] if together is None else returned
             if not isinstance(results, list) or not all(
                 isinstance(row, dict) and row for row in results
             ):
-                raise ValueError(f"function must return a dictionary of results, not {found!r}")
+                raise ValueError(f"function must return a dictionary of results, not {returned!r}")
             if len(results) != len(group):
                 raise ValueError(f"function must return {len(group)} rows, not {len(results)}")
             for result in results:
@@ -318,7 +320,7 @@ def _call(
 
 
 def _portable(error: Exception) -> Exception:
-    """The error as it passes between processes: its traceback as text."""
+    """Convert the error so that it passes between processes: its traceback as text."""
     error.add_note("".join(traceback.format_tb(error.__traceback__)))
     try:
         pickle.loads(pickle.dumps(error))
@@ -338,8 +340,8 @@ def _machine() -> str:
 
 @contextlib.contextmanager
 def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, type[Exception]]]:
-    """Processes of this machine or of a Dask cluster, and the error that tells that they were
-    killed.
+    """Start processes on this machine or use a Dask cluster; yield them, and the error that tells
+    that they were killed.
     """
     try:
         if not dask:
@@ -366,8 +368,8 @@ def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, type[Excep
 def _at_once(
     call: _Call, groups: list[list[Setting]], jobs: int, dask: str | None
 ) -> Iterator[list[_Run]]:
-    """The runs of each call as they end; if one is killed, what is missing starts again, unless
-    nothing ended in between.
+    """Yield the runs of each call as they end; if one is killed, what is missing starts again,
+    unless nothing ended in between.
     """
     while groups:
         before, futures = len(groups), {}
@@ -400,30 +402,30 @@ def _append(
             raise ValueError(
                 f"out must be a table of {list(row)}, but the columns of {out} are {list(rows[0])}"
             )
-        wanted = {tuple(key.items()): place for place, key in enumerate(keys)}
+        order = {tuple(key.items()): place for place, key in enumerate(keys)}
         rows = [old for old in rows if not _find([old], done.setting)] + [row]
-        rows.sort(key=lambda old: wanted.get(tuple((name, old[name]) for name in done.setting), -1))
-        there = sum(bool(_find(rows, key)) for key in keys)
+        rows.sort(key=lambda old: order.get(tuple((name, old[name]) for name in done.setting), -1))
+        present = sum(bool(_find(rows, key)) for key in keys)
         head = [*(note for note in notes if note not in head), *head]
-        _replace(out, _with_command(head, command, done.machine, keys, there), rows)
+        _replace(out, _with_command(head, command, done.machine, keys, present), rows)
 
 
 def _with_command(
-    head: list[str], command: str, machine: str, keys: list[dict], there: int
+    head: list[str], command: str, machine: str, keys: list[dict], present: int
 ) -> list[str]:
-    """The head with this command; below it the machine, if it is new, and how many rows are there
+    """Add this command to the head; below it the machine, if it is new, and how many rows are there
     while some are missing.
     """
     start = head.index(command) if command in head else len(head)
     end = next((k for k in range(start + 1, len(head)) if not head[k].startswith("  ")), len(head))
-    own = [line for line in head[start + 1 : end] if not re.fullmatch(r"  \d+ of \d+ rows", line)]
-    if not any(line.endswith(machine) for line in own):
+    lines = [line for line in head[start + 1 : end] if not re.fullmatch(r"  \d+ of \d+ rows", line)]
+    if not any(line.endswith(machine) for line in lines):
         seeds = list(dict.fromkeys(key["seed"] for key in keys)) if "seed" in keys[0] else ["none"]
-        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-        own.append(f"  {now}, seed {' '.join(seeds)}, {machine}")
-    if there < len(keys):
-        own.append(f"  {there} of {len(keys)} rows")
-    return [*head[:start], command, *own, *head[end:]]
+        date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+        lines.append(f"  {date}, seed {' '.join(seeds)}, {machine}")
+    if present < len(keys):
+        lines.append(f"  {present} of {len(keys)} rows")
+    return [*head[:start], command, *lines, *head[end:]]
 
 
 def _replace(out: Path, head: list[str], rows: list[dict[str, str]]) -> None:

@@ -69,7 +69,9 @@ BASES = (1.001, 10, 100, 500, 1000, 5000, 10_000, 100_000, 500_000, 1_000_000)
 def decoder(
     kind: str, task: Counting | Copying, encoding: str, base: float, window: int, seed: int
 ) -> Decoder:
-    """A new decoder for a task; "0.5-RoPE" turns the faster half of the pairs, window 0 is none."""
+    """Build a new decoder for a task; "0.5-RoPE" turns the faster half of the pairs, window 0 is
+    none.
+    """
     share, _, name = encoding.rpartition("-")
     torch.manual_seed(seed)
     return Decoder(
@@ -88,12 +90,12 @@ def decoder(
 
 @torch.no_grad()
 def states(model: Decoder, ids: Int[Tensor, "b n"]) -> list[Float[Tensor, "b d"]]:
-    """The last token's state after each layer, and after the last norm."""
-    x, found = model.embed(ids), []
+    """Return the last token's state after each layer, and after the last norm."""
+    x, by_layer = model.embed(ids), []
     for block in model.blocks:
         x = block(x)
-        found.append(x[:, -1].float())
-    return [*found, model.norm(x)[:, -1].float()]
+        by_layer.append(x[:, -1].float())
+    return [*by_layer, model.norm(x)[:, -1].float()]
 
 
 def linear_probe(
@@ -102,7 +104,7 @@ def linear_probe(
     penalty: float = 1e-3,
     iterations: int = 100,
 ) -> Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]:
-    """A linear read-out fitted to states and their labels, by multinomial regression: it names the
+    """Fit a linear readout to states and their labels, by multinomial regression: it names the
     label of a state.
     """
     middle, spread = known.mean(0), known.std(0).clamp(min=1e-6)
@@ -130,12 +132,12 @@ def linear_probe(
 def share(
     probe: Callable[[Tensor], Tensor], new: Float[Tensor, "k d"], right: Int[Tensor, " k"]
 ) -> float:
-    """How often a probe names the right label."""
+    """Compute how often a probe names the right label."""
     return float((probe(new) == right).double().mean())
 
 
 def shuffled(labels: Int[Tensor, " m"], seed: int) -> Int[Tensor, " m"]:
-    """The labels in another order: a probe that is fitted to them has to fail."""
+    """Shuffle the labels: a probe that is fitted to them has to fail."""
     return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
 
 
@@ -158,7 +160,7 @@ def train(
 
 
 def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tensor, " m"]:
-    """The number that the decoder names for each string, or -1 where it names no number."""
+    """Return the number that the decoder names for each string, or -1 where it names no number."""
     tokens, targets = task.encode(strings)
     with torch.no_grad():
         named = model(tokens).argmax(-1)[targets != training.UNASKED]
@@ -167,21 +169,21 @@ def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tenso
 
 
 def errors(model: Decoder, task: Counting, n: int, count: int = 128) -> Int[Tensor, " count"]:
-    """|answer - number of y| for strings of n letters, every count up to `task.most` equally often;
-    none answered is 0.
+    """Compute |answer - number of y| for strings of n letters, every count up to `task.most`
+    equally often; none answered is 0.
     """
     drawn, right = _questions(task, n, count, 1_000)
     return (answers(model, task, drawn).clamp(min=0) - right).abs()
 
 
 def share_right(model: Decoder, task: Counting, n: int, count: int = 256) -> float:
-    """Share of right counts on strings of n letters."""
+    """Compute the share of right counts on strings of n letters."""
     return float((errors(model, task, n, count) == 0).double().mean())
 
 
 def one_number(n: int, most: int = LONGEST) -> float:
-    """How often always naming one number is right where every count up to n, at most `most`, is
-    equally likely.
+    """Compute how often always naming one number is right where every count up to n, at most
+    `most`, is equally likely.
     """
     return 1 / (min(n, most) + 1)
 
@@ -216,8 +218,8 @@ class Seen(NamedTuple):
 
 
 def seen(model: Decoder, task: Counting, lengths: Sequence[int], count: int, seed: int) -> Seen:
-    """The last states of `count` strings of each length, every count equally often; a seed draws
-    the same strings.
+    """Return the last states of `count` strings of each length, every count equally often; a seed
+    draws the same strings.
     """
     parts = []
     for n in lengths:
@@ -229,8 +231,8 @@ def seen(model: Decoder, task: Counting, lengths: Sequence[int], count: int, see
 def least_squares(
     known: Float[Tensor, "m d"], labels: Int[Tensor, " m"], penalty: float = 0.0
 ) -> tuple[Float[Tensor, " d"], Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]]:
-    """A linear read-out of a count, fitted in fp64: its weights, and what it names, rounded to a
-    whole number.
+    """Fit a linear readout of a count, in fp64: its weights, and what it names, rounded to an
+    integer.
 
     Minimises the mean squared error plus `penalty` times the weights' squares, of coordinates with
     mean 0 and spread 1.
@@ -245,10 +247,12 @@ def least_squares(
         square = inputs.mT @ inputs / len(inputs) + penalty * torch.eye(
             inputs.shape[1], dtype=inputs.dtype
         )
-        found = torch.linalg.solve(square, inputs.mT @ (labels - mean) / len(inputs))
+        solution = torch.linalg.solve(square, inputs.mT @ (labels - mean) / len(inputs))
     else:
-        found = torch.linalg.lstsq(inputs, (labels - mean)[:, None], driver="gelsd").solution[:, 0]
-    weights = found / spread
+        solution = torch.linalg.lstsq(inputs, (labels - mean)[:, None], driver="gelsd").solution[
+            :, 0
+        ]
+    weights = solution / spread
     return weights, lambda new: ((new.double() - middle) @ weights + mean).round().long()
 
 
@@ -273,7 +277,10 @@ def from_training_lengths(
     for penalty in penalties:
         _, read = least_squares(old.states, old.counts, penalty)
         row = {"within": share(read, held_out.states, held_out.counts)}
-        row |= {f"from_16_{n}": share(read, here.states, here.counts) for n, here in beyond.items()}
+        row |= {
+            f"from_16_{n}": share(read, strings.states, strings.counts)
+            for n, strings in beyond.items()
+        }
         rows.append(row)
     return rows
 
@@ -316,14 +323,14 @@ def readers_run(
     models, n = _counters(encoding, seed, steps), 20
     for name, model in models.items():
         if reader == "least squares":
-            found = from_training_lengths(model, COUNTING, penalty, known, new)
-            own = (
+            by_penalty = from_training_lengths(model, COUNTING, penalty, known, new)
+            of_head = (
                 {f"own_{m}": share_right(model, COUNTING, m) for m in ASKED_BEYOND}
                 if name == "trained"
                 else {}
             )
-            for row, part in zip(rows, found, strict=True):
-                row |= {f"{name}_{what}": value for what, value in part.items()} | own
+            for row, part in zip(rows, by_penalty, strict=True):
+                row |= {f"{name}_{what}": value for what, value in part.items()} | of_head
         old, fresh = (
             seen(model, COUNTING, [m for m in BEYOND if m != n], known, 3_000),
             seen(model, COUNTING, [n], new, 7_000),
@@ -337,16 +344,16 @@ def readers_run(
                 f"{name}_shuffled": (old.states, fresh.states, wrong),
             }
             if name == "trained":
-                shares = ((each.counts / each.lengths)[:, None] for each in (old, fresh))
+                shares = ((strings.counts / strings.lengths)[:, None] for strings in (old, fresh))
                 cases["ratio"] = (*shares, old.counts)
-        for row, each in zip(rows, penalty, strict=True):
+        for row, strength in zip(rows, penalty, strict=True):
             for case, (known_, tested, labels) in cases.items():
                 if reader == "least squares":
-                    weights, read = least_squares(known_, labels, each)
+                    weights, read = least_squares(known_, labels, strength)
                     if case == "trained":
                         row |= used(model, COUNTING, weights, read, old, fresh)
                 else:
-                    read = linear_probe(known_, labels, each, 2_000)
+                    read = linear_probe(known_, labels, strength, 2_000)
                 row[case] = share(read, tested, fresh.counts)
     return [{name: round(value, 4) for name, value in row.items()} for row in rows]
 
@@ -357,9 +364,10 @@ def used(
     weights: Float[Tensor, " d"],
     read: Callable,
     old: Seen,
-    here: Seen,
+    tested: Seen,
 ) -> dict[str, float]:
-    """Does the decoder use what a read-out reads, and does the read-out see what the decoder uses?
+    """Test whether the decoder uses what a readout reads, and whether the readout sees what the
+    decoder uses.
 
     in_head: the share of the read-out's squared length in the space that its head's rows for the
     numbers span (from their mean), of which alone the answer hangs; random_in_head: the 95 %
@@ -383,22 +391,24 @@ def used(
     means = torch.stack(
         [old.states[old.counts == c].double().mean(0) for c in range(task.most + 1)]
     )
-    states = here.states.double()
-    room = (here.counts < task.most) & (named(states) < task.most)
-    states, counts = states[room], here.counts[room]
+    states = tested.states.double()
+    room = (tested.counts < task.most) & (named(states) < task.most)
+    states, counts = states[room], tested.counts[room]
     before, along = named(states), means[counts + 1] - means[counts]
     shortest = (weights / weights.square().sum()).expand_as(states)
     at_random = torch.randn(states.shape, generator=generator, dtype=states.dtype)
     at_random = at_random / at_random.norm(dim=1, keepdim=True) * shortest.norm(dim=1, keepdim=True)
     steps = {"readout": shortest, "random": at_random, "along": along}
     steps["without"] = along - (along @ weights / weights.square().sum())[:, None] * weights
-    own = rows[before + 1] - rows[before]
-    own = own / own.norm(dim=1, keepdim=True) * along.norm(dim=1, keepdim=True)
+    toward_next = rows[before + 1] - rows[before]
+    toward_next = (
+        toward_next / toward_next.norm(dim=1, keepdim=True) * along.norm(dim=1, keepdim=True)
+    )
     drawn = torch.randn(1_000, states.shape[1], generator=generator, dtype=states.dtype)
     return {
         "in_head": float(inside(weights[None])),
         "random_in_head": float(inside(drawn).quantile(0.95)),
-        "read_own": float((read(states + own) == read(states) + 1).double().mean()),
+        "read_own": float((read(states + toward_next) == read(states) + 1).double().mean()),
     } | {
         f"up_{name}": float((named(states + step) == before + 1).double().mean())
         for name, step in steps.items()
@@ -407,7 +417,7 @@ def used(
 
 @torch.no_grad()
 def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) -> dict[str, float]:
-    """Does the answer follow, where the state is moved to that of one y more?
+    """Test whether the answer follows where the state is moved to that of one y more.
 
     How often it rises by exactly one.
 
@@ -421,7 +431,7 @@ def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) 
     def named(states: Tensor) -> Int[Tensor, " m"]:
         return model.head(states)[:, first : first + task.most + 1].argmax(-1)
 
-    found = {}
+    rises = {}
     for n in (n for n in PROBED if n >= LONGEST):
         old = seen(
             model,
@@ -431,18 +441,18 @@ def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) 
             3_000,
         )
         means = torch.stack([old.states[old.counts == c].mean(0) for c in range(task.most + 1)])
-        here = seen(model, task, [n], new, 7_000)
-        before = named(here.states)
-        room = (here.counts < task.most) & (before < task.most)
-        states, counts, before = here.states[room], here.counts[room], before[room]
+        tested = seen(model, task, [n], new, 7_000)
+        before = named(tested.states)
+        room = (tested.counts < task.most) & (before < task.most)
+        states, counts, before = tested.states[room], tested.counts[room], before[room]
         along = means[counts + 1] - means[counts]
         rows = model.head.weight[first + before + 1] - model.head.weight[first + before]
         steps = {"along": along, "against": -along}
         steps |= {"random": torch.randn(along.shape, generator=generator), "own": rows}
         for name, step in steps.items():
             step = step / step.norm(dim=1, keepdim=True) * along.norm(dim=1, keepdim=True)
-            found[f"{name}_{n}"] = float((named(states + step) == before + 1).double().mean())
-    return found
+            rises[f"{name}_{n}"] = float((named(states + step) == before + 1).double().mean())
+    return rises
 
 
 def count_run(
@@ -453,24 +463,24 @@ def count_run(
     """
     task = replace(COUNTING, tokens=tokens)
     model = decoder("counting", task, encoding, base, window, seed)
-    losses, found = train(model, task, steps, seed), {}
-    found["loss"] = sum(losses[-20:]) / 20
-    found["inside"] = sum(share_right(model, task, n, 64) for n in range(1, 17)) / 16
-    found["least"] = min(share_right(model, task, n) for n in (12, 13, 14, 15, 16))
+    losses, row = train(model, task, steps, seed), {}
+    row["loss"] = sum(losses[-20:]) / 20
+    row["inside"] = sum(share_right(model, task, n, 64) for n in range(1, 17)) / 16
+    row["least"] = min(share_right(model, task, n) for n in (12, 13, 14, 15, 16))
     for n in LENGTHS:
         wrong = errors(model, task, n, STRINGS)
-        found[f"right_{n}"] = float((wrong == 0).double().mean())
-        found[f"error_{n}"] = float(wrong.double().mean())
+        row[f"right_{n}"] = float((wrong == 0).double().mean())
+        row[f"error_{n}"] = float(wrong.double().mean())
     alone = {
         "all_y": ["y" * n for n in range(1, LONGEST + 1)],
         "all_x_longer": ["x" * n for n in LENGTHS[5:]],
     }
     for name, strings in alone.items():
         counts = torch.tensor([string.count("y") for string in strings])
-        found[name] = float((answers(model, task, strings) == counts).double().mean())
+        row[name] = float((answers(model, task, strings) == counts).double().mean())
     for name, place in (("first", 0), ("last", -1)):
-        found |= {f"{name}_{n}": noticed(model, task, n, place) for n in (12, 24)}
-    return {name: round(value, 4) for name, value in found.items()}
+        row |= {f"{name}_{n}": noticed(model, task, n, place) for n in (12, 24)}
+    return {name: round(value, 4) for name, value in row.items()}
 
 
 def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
@@ -478,8 +488,8 @@ def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
     follows its state.
     """
     model = _counters(encoding, seed, steps)["trained"]
-    found = {f"right_{n}": share_right(model, COUNTING, n) for n in PROBED} | moved(model, COUNTING)
-    return {name: round(value, 4) for name, value in found.items()}
+    row = {f"right_{n}": share_right(model, COUNTING, n) for n in PROBED} | moved(model, COUNTING)
+    return {name: round(value, 4) for name, value in row.items()}
 
 
 def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Setting:
@@ -489,10 +499,10 @@ def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Settin
     task = replace(COUNTING, tokens=tokens)
     model = decoder("counting", task, encoding, 1e4, 0, seed)
     train(model, task, steps, seed)
-    found = {"read": steps * BATCH * task(torch.Generator())[0].shape[1]}
+    row = {"read": steps * BATCH * task(torch.Generator())[0].shape[1]}
     by_length = [share_right(model, task, n, 128) for n in range(1, LONGEST + 1)]
-    found |= {"inside": sum(by_length) / LONGEST, "longest": by_length[-1]}
-    return found | {f"right_{n}": share_right(model, task, n) for n in (18, 20, 24)}
+    row |= {"inside": sum(by_length) / LONGEST, "longest": by_length[-1]}
+    return row | {f"right_{n}": share_right(model, task, n) for n in (18, 20, 24)}
 
 
 COMMA_STEPS = 120  # few, so that there is room for a difference within the lengths of training
@@ -506,7 +516,7 @@ FEWER = (
 
 
 def turn(lengths: Sequence[int], margin: Float[Tensor, " lengths"]) -> int:
-    """The first length at which the answer is wrong, `NEVER` if there is none.
+    """Return the first length at which the answer is wrong, `NEVER` if there is none.
 
     >>> turn([2, 4, 8], torch.tensor([1.0, -0.5, 2.0]))
     4
@@ -528,7 +538,7 @@ def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sw
     }
     training.fit(models["probe"], COPYING, steps=steps, seed=seed)
     zero, one = (COPYING.vocabulary.index(digit) for digit in "01")
-    found = {}
+    row = {}
     for n in READ:
         for place in PLACES:
             drawn = []
@@ -550,14 +560,16 @@ def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sw
                         ((logits[:, one] > logits[:, zero]).long() == right).double().mean()
                     )
                     cases["shuffled"] = _either(known, shuffled(labels, n), fresh, right)
-            found |= {f"{name}_{place}_{n}": value for name, value in cases.items()}
-    return {name: round(value, 4) for name, value in found.items()}
+            row |= {f"{name}_{place}_{n}": value for name, value in cases.items()}
+    return {name: round(value, 4) for name, value in row.items()}
 
 
 def _either(known: Tensor, labels: Tensor, new: Tensor, right: Tensor) -> float:
-    """How often the better of two linear readers names a digit."""
+    """Compute how often the better of two linear probes names a digit."""
     fitted, (_, line) = linear_probe(known, labels, 1e-4, 300), least_squares(known, labels)
-    return max(share(fitted, new, right), share(lambda each: line(each).clamp(0, 1), new, right))
+    return max(
+        share(fitted, new, right), share(lambda unseen: line(unseen).clamp(0, 1), new, right)
+    )
 
 
 def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> sweep.Setting:
@@ -567,7 +579,7 @@ def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> 
     model = decoder("copying", COPYING, encoding, base, window, seed)
     losses = training.fit(model, COPYING, steps=steps, seed=seed)
     trained = Trained(model, COPYING, {})
-    found = {
+    row = {
         "loss": sum(losses[-20:]) / 20,
         "inside": training.accuracy(model, replace(COPYING, size=256), count=2),
         "longer": training.accuracy(
@@ -576,20 +588,19 @@ def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> 
     }
     for place in PLACES:
         for digit in "01":
-            seen = checkpoints.copying(trained, TURNS, place, digit)
-            at, effect = turn(TURNS, seen["margin"]), seen["margin"] - seen["control"]
-            here = TURNS.index(at) if at else len(TURNS) - 1
+            measured = checkpoints.copying(trained, TURNS, place, digit)
+            at, effect = turn(TURNS, measured["margin"]), measured["margin"] - measured["control"]
+            index = TURNS.index(at) if at else len(TURNS) - 1
             short, end = TURNS.index(LONGEST), f"{place}_{digit}"
-            found |= {
+            row |= {
                 f"turn_{end}": at,
-                f"short_{end}": bool((seen["margin"][: short + 1] > 0).all()),
-                f"control_{end}": turn(TURNS, -seen["control"]),
-                f"distance_{end}": float(seen["distance"][here] / seen["distance"][short]),
-                f"effect_{end}": float(effect[here] / effect[short]),
+                f"short_{end}": bool((measured["margin"][: short + 1] > 0).all()),
+                f"control_{end}": turn(TURNS, -measured["control"]),
+                f"distance_{end}": float(measured["distance"][index] / measured["distance"][short]),
+                f"effect_{end}": float(effect[index] / effect[short]),
             }
     return {
-        name: round(value, 4) if isinstance(value, float) else value
-        for name, value in found.items()
+        name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()
     }
 
 
@@ -606,20 +617,20 @@ GROUPS = {
 
 
 def chosen_runs(table: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
-    """The rows for each member of one of `GROUPS`, all else as in the plain decoder: RoPE, base
-    10,000, characters.
+    """Return the rows for each member of one of `GROUPS`, all else as in the plain decoder: RoPE,
+    base 10,000, characters.
     """
     column, members = GROUPS[group]
-    found = {}
+    by_member = {}
     for member in members:
-        wanted = PLAIN | {column: member}
-        rows = table[(table[list(wanted)] == pd.Series(wanted)).all(axis=1)]
+        settings = PLAIN | {column: member}
+        rows = table[(table[list(settings)] == pd.Series(settings)).all(axis=1)]
         name = {
             "base": f"base {member:,}" if column == "base" else "",
             "window": "whole" if member == 0 else "window 8",
         }
-        found[name.get(column) or str(member)] = rows
-    return found
+        by_member[name.get(column) or str(member)] = rows
+    return by_member
 
 
 class Gap(NamedTuple):
@@ -634,16 +645,16 @@ class Gap(NamedTuple):
 
 
 def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside") -> Gap:
-    """Accuracy with commas minus without, at "equal steps" or "equal tokens"; `where` is a column
-    of the table.
+    """Subtract accuracy without commas from that with them, at "equal steps" or "equal tokens";
+    `where` is a column of the table.
 
     Raises:
         ValueError: the table has fewer than two seeds with both.
     """
     rows = table[table.encoding == encoding].set_index("seed")
     plain = rows[rows.tokens == "characters"][where]
-    wanted = COMMA_STEPS if budget == "equal steps" else FEWER
-    gaps = (rows[(rows.tokens == "separated") & (rows.steps == wanted)][where] - plain).dropna()
+    steps = COMMA_STEPS if budget == "equal steps" else FEWER
+    gaps = (rows[(rows.tokens == "separated") & (rows.steps == steps)][where] - plain).dropna()
     if len(gaps) < 2:
         raise ValueError(
             f"table must have two seeds or more with and without commas for {encoding}, not "
@@ -653,7 +664,7 @@ def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside
 
 
 def comma_gaps(table: pd.DataFrame) -> dict[str, Gap]:
-    """`commas` for both encodings and both budgets."""
+    """Compute `commas` for both encodings and both budgets."""
     pairs = [
         (encoding, budget)
         for encoding in ("RoPE", "NoPE")
@@ -681,13 +692,15 @@ def make_checkpoints(folder: Path, seed: int = 0) -> None:
             losses = train(model, task, steps, seed)
             rates = f"AdamW, rate {RATE}, falling along a cosine; every answer weighs the same"
             lengths = (*range(1, LONGEST + 1), *LENGTHS[LENGTHS.index(LONGEST) + 1 :])
-            found = {n: share_right(model, task, n) for n in lengths}
+            accuracies = {n: share_right(model, task, n) for n in lengths}
             results = {
                 "accuracy at the worst length of training": min(
-                    found[n] for n in range(1, LONGEST + 1)
+                    accuracies[n] for n in range(1, LONGEST + 1)
                 )
             }
-            results |= {f"accuracy at length {n}": found[n] for n in (LONGEST, *lengths[LONGEST:])}
+            results |= {
+                f"accuracy at length {n}": accuracies[n] for n in (LONGEST, *lengths[LONGEST:])
+            }
         else:
             losses = training.fit(model, task, steps=steps, seed=seed)
             rates = "AdamW, rate 3e-3"
@@ -699,19 +712,26 @@ def make_checkpoints(folder: Path, seed: int = 0) -> None:
             }
         inside = training.accuracy(model, replace(task, size=256), count=4)
         checkpoints.save(
-            folder / f"{name}.safetensors", model, task, arguments,
+            folder / f"{name}.safetensors",
+            model,
+            task,
+            arguments,
             what=(
-f"A decoder of the course's own, trained for the toy task {kind}; "
-"nothing else was in its training."
-),
-            trained={"steps": steps, "seed": seed, "optimiser": rates, "last loss":
-            round(losses[-1], 5)}, results={"accuracy at the lengths of training": inside} |
-            results,
+                f"A decoder of the course's own, trained for the toy task {kind}; "
+                "nothing else was in its training."
+            ),
+            trained={
+                "steps": steps,
+                "seed": seed,
+                "optimiser": rates,
+                "last loss": round(losses[-1], 5),
+            },
+            results={"accuracy at the lengths of training": inside} | results,
             limits=(
-f"Strings of 1 to {LONGEST} letters; on longer ones it breaks, which is what it "
-"is for."
-),
+                f"Strings of 1 to {LONGEST} letters; on longer ones it breaks, which is what it "
+                "is for."
+            ),
             command="python -m course.runs checkpoints",
             made_with=f"Python {platform.python_version()}, torch {torch.__version__}",
             licence="as the course's code",
-        )  # fmt: skip
+        )
