@@ -1,4 +1,4 @@
-"""What pages of the book say about the chapters, read from the notebooks themselves.
+"""Return what pages of the book say about the chapters, read from the notebooks themselves.
 
 `{chapters}`: a card for each chapter. Links to the previous and the next page name its question.
 """

@@ -1,5 +1,5 @@
-"""What stands around a Chinese page, in Chinese: names of parts, buttons and their hints, contents,
-search, marks on links.
+"""Return what stands around a Chinese page, in Chinese: names of parts, buttons and their hints,
+contents, search, marks on links.
 
 They stand in `chapters/zh/frame.po` and come from several packages, some from lists made in Python;
 so the page that is written is searched for them: a text or an attribute that is one of these as a

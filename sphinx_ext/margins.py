@@ -1,4 +1,5 @@
-"""What stands beside the text on a wide page, what is as wide as both, and what stands at the foot.
+"""Return what stands beside the text on a wide page, what is as wide as both, and what stands at
+the foot.
 
 A table of many columns or long cells takes the margin, too. A short fold that stands alone becomes
 a note in the margin; longer ones, questions and options stay folded. The code of set-up, guess and

@@ -43,7 +43,7 @@ VERBS = frozenset(
 
 
 class Counts(NamedTuple):
-    """What one file or one room has of each thing."""
+    """Hold what one file or one room has of each thing."""
 
     lines: int = 0
     tokens: int = 0

@@ -433,8 +433,8 @@ def keep_first(pipe: BinaryIO, file: BinaryIO, most: int = PRINTED) -> None:
 def run(
     source: str, number: int | str, seed: int, keep: Path, root: Path = ROOT
 ) -> dict[str, list]:
-    """What a notebook's functions give on the cases, by exercise: a value, or a sentence on why
-    there is none.
+    """Return what a notebook's functions give on the cases, by exercise: a value, or a sentence on
+    why there is none.
 
     Args:
         keep: a folder for the notebook, what it printed, and what came back.
@@ -501,7 +501,7 @@ def returned(path: Path, jobs: list[dict]) -> dict[str, list]:
 
 
 class Key:
-    """What is right in an exercise: its cases, and the comparison of its check. It is made in
+    """Hold what is right in an exercise: its cases, and the comparison of its check. It is made in
     memory, and written nowhere.
     """
 
@@ -580,8 +580,8 @@ class Key:
 
 
 class Given:
-    """What came back from a submission, as a function: for the arguments of a case, the value that
-    it gave there.
+    """Hold what came back from a submission, as a function: for the arguments of a case, the value
+    that it gave there.
     """
 
     def __init__(self, key: Key, cases: list, values: list):

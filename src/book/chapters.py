@@ -1,4 +1,4 @@
-"""What notebooks say about their chapters: title, question, minutes."""
+"""Read from notebooks what they say about their chapters: title, question, minutes."""
 
 import html
 import json

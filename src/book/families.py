@@ -1,4 +1,4 @@
-"""What a term asks and no page shows: an assignment, made from the term's seed by
+"""Draw the assignment of a term, which no page shows, from the term's seed by
 `chapters/plans/families.toml`.
 
 A family is statement, stub, solution, cases and mistakes of a function, and a guess with a reason;

@@ -1,5 +1,5 @@
-"""What was measured once is not measured again: by another page, in another language, after a
-change that does not reach it.
+"""Keep what was measured once, so that it is not measured again: by another page, in another
+language, after a change that does not reach it.
 
 A kernel of the build (`kernels`) keeps what the functions in `ASKED` gave, in `_build/measured`. A
 key holds all that a function's module reaches, tables among it, what is installed and the

@@ -1,4 +1,4 @@
-"""What this book is made of: its chapters, the scorecard that gathers them, the report on any decoder, the experiments."""
+"""Hold what this book is made of: its chapters, the scorecard that gathers them, the report on any decoder, the experiments."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,5 @@
-"""What squeezes messages in a graph: walks, Jacobians, resistance, cuts, curvature; and rewiring.
+"""Measure what squeezes messages in a graph (walks, Jacobians, resistance, cuts, curvature), and
+rewire it.
 
 A graph is a connected, undirected `networkx.Graph` of two or more nodes without self-loops; edge
 weights are ignored. Matrices and vectors are float64 in the order of `graph.nodes`. Every function

@@ -1,4 +1,4 @@
-"""What a decoder makes of a text when its positions, its mask or its heads are changed by hand.
+"""Change a decoder's positions, its mask or its heads by hand, and read what it then computes.
 
     from helpers import attention, intervention, models, probe
     model = models.load()
@@ -31,7 +31,7 @@ _NAME = "helpers_intervention"  # under which transformers knows the attention b
 
 
 class _Reading(NamedTuple):
-    """What `read` returns."""
+    """Hold what `read` returns."""
 
     logits: Float[Tensor, "n v"]
     attentions: Float[Tensor, "layers heads n n"]

@@ -1,4 +1,4 @@
-"""What the lessons read inside a Hugging Face decoder: representations, logits and attention rows.
+"""Read inside a Hugging Face decoder: its hidden states, logits and attention rows.
 
 What serves long sequences holds no attention maps of n x n, and computes logits for the last token
 alone. Prefixes are read once: later tokens cannot change what a causal model computed for earlier
@@ -147,8 +147,8 @@ def _put_in_front(model: models.LanguageModel) -> list[int]:
 
 
 def _ways(model: models.LanguageModel) -> dict[str, list[int]]:
-    """What could stand in front of a text, by its words: nothing, the BOS, the end-of-text token,
-    the template's first one.
+    """List what could come in front of a text, by its words: nothing, the BOS, the end-of-text
+    token, the template's first one.
     """
     tokenizer = model.tokenizer
     tokens = [tokenizer.bos_token_id, tokenizer.eos_token_id]
@@ -304,7 +304,7 @@ def _after(
     ids: Int[Tensor, " n"],
     continuations: Sequence[tuple[int, Int[Tensor, " _"]]],
 ) -> _Readout:
-    """What the model makes of ids[:n] + tail, for each (n, tail).
+    """Compute what the model makes of ids[:n] + tail, for each (n, tail).
 
     The longest prefix is read once and each tail starts from its keys and values: the cost is
     max(n) + sum(len(tail)) tokens rather than sum(n + len(tail)). Tails of one length after one
@@ -504,7 +504,7 @@ def _position_table(model: models.LanguageModel) -> float:
 
 
 class _HeadScores(NamedTuple):
-    """What every head looks at, as `head_scores` returns it."""
+    """Hold what every head looks at, as `head_scores` returns it."""
 
     sink: Float[Tensor, "layers heads"]
     slash: Float[Tensor, "layers heads offsets"]
@@ -512,7 +512,7 @@ class _HeadScores(NamedTuple):
 
 @dataclasses.dataclass
 class _Streamed:
-    """What one pass with `_stream` is asked for, and where each layer leaves what it found."""
+    """Hold what one pass with `_stream` should read, and where each layer leaves what it found."""
 
     position: int = 0
     offsets: tuple[int, ...] = ()
@@ -729,8 +729,8 @@ def _by_rows(
 def _unseen(
     task: _Streamed, mask: Tensor | None, start: int, stop: int, device: torch.device
 ) -> Tensor:
-    """What rows `start` to `stop` must not look at; `mask` is None where all earlier tokens are
-    seen.
+    """Return what rows `start` to `stop` must not look at; `mask` is None where all earlier tokens
+    are seen.
     """
     if mask is None:
         unseen = torch.ones(stop - start, stop, dtype=torch.bool, device=device).triu(start + 1)
@@ -1030,7 +1030,7 @@ def queries_and_keys(
 
 
 class _FrequencyUse(NamedTuple):
-    """What a model makes of each rotary frequency, as `frequency_use` returns it."""
+    """Hold what a model makes of each rotary frequency, as `frequency_use` returns it."""
 
     frequencies: Float[Tensor, " half"]
     queries: Float[Tensor, "layers heads half"]

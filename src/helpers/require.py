@@ -1,4 +1,4 @@
-"""What a function requires of its arguments: each is returned as it is used, or refused in one
+"""Check the arguments of public functions: each is returned as it is used, or refused in one
 sentence.
 
 The sentence names the argument, what is allowed and what came; it is always a ValueError. So no NaN

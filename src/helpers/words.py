@@ -96,7 +96,8 @@ def translated(text: str) -> str:
 
 
 def _pattern(english: str, also: str = "(?!)") -> re.Pattern:
-    """What an entry fits: numbers (or what fits `also`) for `{}`, the fewest words for `{a}`.
+    """Return a pattern that an entry fits: numbers (or what fits `also`) for `{}`, the fewest words
+    for `{a}`.
 
     >>> _pattern("{} of {a}").fullmatch("3 of all").groupdict()
     {'n0': '3', 'wa': 'all'}

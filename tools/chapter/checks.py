@@ -1,4 +1,4 @@
-"""What is behind the exercises of chapter NUMBER."""
+"""Check the answers to the exercises of chapter NUMBER."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,6 @@
-"""What the claims of chapter NUMBER are decided by; their words stand in the scorecard's table."""
+"""Return what the claims of chapter NUMBER are decided by; their words stand in the scorecard's
+table.
+"""
 
 import torch
 

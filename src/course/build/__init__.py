@@ -1,1 +1,1 @@
-"""What writes files and pages: whole files, HTML from templates, and what a page depends on."""
+"""Write files and pages: whole files, HTML from templates, and what a page depends on."""

@@ -1,5 +1,5 @@
-"""What a piece of code depends on: the modules of `helpers` and `course` that it reaches and the
-tables that they read.
+"""Find what a piece of code depends on: the modules of `helpers` and `course` that it reaches and
+the tables that they read.
 
 A page is executed again, and a claim measured again, when its `key` changes and not otherwise. Code
 is read, never run: imports are followed from module to module, and names of tables are taken where
@@ -47,8 +47,8 @@ def pins(root: Path) -> str:
 
 
 def machine() -> str:
-    """What else decides a number's last digits: Python, torch with its build, and the kernels that
-    its processor gets.
+    """Return what else decides a number's last digits: Python, torch with its build, and the
+    kernels that its processor gets.
     """
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text().splitlines() if cpu.is_file() else [platform.processor()]

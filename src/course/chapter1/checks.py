@@ -1,4 +1,4 @@
-"""What is behind the exercises of chapter 1."""
+"""Check the answers to the exercises of chapter 1."""
 
 import math  # noqa: F401  the chapter's table calls it
 from collections.abc import Callable

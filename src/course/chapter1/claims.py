@@ -1,4 +1,4 @@
-"""What the claims of chapter 1's sources measure: each function returns the numbers that its row of the table names."""
+"""Measure the claims of chapter 1's sources: each function returns the numbers that its row of the table names."""
 
 import itertools
 import math
@@ -393,7 +393,7 @@ MORE, LESS = Threshold(1.1), Threshold(0.9)
     nothing=("graphs that are all alike", {"far": [1.0] * 7, "alike": 1.0, "by_width": 1.0}),
 )
 def wider() -> Numbers:
-    """What a node hears of the far end and of itself with 32 numbers a vector, and how many times that of 4; 16 layers."""
+    """Return what a node hears of the far end and of itself with 32 numbers a vector, and how many times that of 4; 16 layers."""
     narrow, wide = (measures.ends(width, 16) for width in (4, 32))
     groups = wide["far"].groupby(
         {name: nx.diameter(graph) for name, graph in measures.examples().items()}
@@ -486,7 +486,7 @@ def field_grows_exponentially() -> Numbers:
     null="gains that are all at their mean, above one, open as well",
 )
 def four_edges_of_each() -> Numbers:
-    """What four edges of each method gain."""
+    """Return what four edges of each method gain."""
     rows = _gains()
     return {"rows": rows, "gain": rows["gain"], "error": rows["gain s.e."]}
 

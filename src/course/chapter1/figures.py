@@ -1,4 +1,4 @@
-"""What chapter 1 draws: functions that return a figure, or a table, and the sentence that states its finding."""
+"""Draw the figures of chapter 1: functions that return a figure, or a table, and the sentence that states its finding."""
 
 from collections.abc import Callable
 
@@ -48,7 +48,7 @@ def wired(graph: nx.Graph, rewired: nx.Graph, pair: tuple) -> tuple[Axes, str]:
 
 
 def field(name: str, layers: int) -> tuple[Axes, str]:
-    """What one node has heard after so many layers, beside the growth of field and computation tree."""
+    """Return what one node has heard after so many layers, beside the growth of field and computation tree."""
     graph = measures.examples()[name]
     red, blue, white = style.COLOURS["vermillion"], style.COLOURS["blue"], "#ffffff"
     hops = nx.single_source_shortest_path_length(graph, 0)

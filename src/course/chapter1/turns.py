@@ -1,4 +1,4 @@
-"""What might have turned the claims of chapter 1, run: other seeds, widths, rates, graphs, activations and weights."""
+"""Run what might have turned the claims of chapter 1, run: other seeds, widths, rates, graphs, activations and weights."""
 
 import itertools
 import math

@@ -1,1 +1,1 @@
-"""What stands behind the pages of chapter 2, "Causal attention as a graph"."""
+"""Compute what the pages of chapter 2, "Causal attention as a graph"."""

@@ -1,4 +1,4 @@
-"""What is behind the exercises of chapter 2."""
+"""Check the answers to the exercises of chapter 2."""
 
 import itertools
 import math

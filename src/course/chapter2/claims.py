@@ -1,4 +1,4 @@
-"""What the claims of chapter 2's sources measure: each function returns the numbers that its row of the table names."""
+"""Measure the claims of chapter 2's sources: each function returns the numbers that its row of the table names."""
 
 import itertools
 import math
@@ -472,7 +472,7 @@ SMALL_TIMES, SMALL_TAKES = Threshold(10), Threshold(0.1)
     nothing=("no token moves", lambda late: {"early": late}),
 )
 def hiding(model: LanguageModel | None = None) -> dict[str, pd.DataFrame]:
-    """What hiding a token does to each text: none, the first one from the start or late, another one late."""
+    """Return what hiding a token does to each text: none, the first one from the start or late, another one late."""
     table = measures.hiding_table(model or models.default())
     cases = {
         "plain": (0, 1),

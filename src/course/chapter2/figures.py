@@ -1,4 +1,4 @@
-"""What chapter 2 draws: functions that return a figure and the sentence that states its finding."""
+"""Draw the figures of chapter 2: functions that return a figure and the sentence that states its finding."""
 
 from collections.abc import Callable, Sequence
 
@@ -146,7 +146,7 @@ def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
 
 
 def brake(kept: float | None = None) -> tuple[Axes, str]:
-    """What token 5 adds to the last of 32 tokens after 30 layers, by the share that a sink takes; `kept` as in `worst_heard`."""
+    """Return what token 5 adds to the last of 32 tokens after 30 layers, by the share that a sink takes; `kept` as in `worst_heard`."""
     kept, layers = measures.mean_share() if kept is None else kept, measures.LAYERS_READ
     shares = [k / 20 for k in range(20)]
     found = [

@@ -1,4 +1,4 @@
-"""What chapter 2 does to a model's heads: a token hidden from all, heads switched off, what each token hands over."""
+"""Change a model's heads for chapter 2: a token hidden from all, heads switched off, what each token hands over."""
 
 import contextlib
 import functools

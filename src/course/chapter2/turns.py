@@ -1,4 +1,4 @@
-"""What might have turned the claims of chapter 2, run: other random weights, scaled norms, clamped states."""
+"""Run what might have turned the claims of chapter 2, run: other random weights, scaled norms, clamped states."""
 
 import torch
 
@@ -111,7 +111,7 @@ def long_text() -> Numbers:
     measured="company, not cause: with the three largest coordinates at the median the sink keeps {sum(fixed) / len(fixed):.0%} of its score, with twenty {sum(twenty) / len(twenty):.0%}, with three chosen anew after each layer {sum(anew) / len(anew):.0%}, with the whole state shrunk {sum(whole) / len(whole):.0%}",
 )
 def clamped() -> Numbers:
-    """What is left of the sink with activations clamped, by text."""
+    """Return what is left of the sink with activations clamped, by text."""
     return claims.massive_activations_draw_the_attention()
 
 

@@ -1,4 +1,4 @@
-"""What is behind the exercises of chapter 3."""
+"""Check the answers to the exercises of chapter 3."""
 
 import bisect
 import itertools

@@ -1,4 +1,4 @@
-"""What chapter 3 draws: functions that return a figure and the sentence that states its finding."""
+"""Draw the figures of chapter 3: functions that return a figure and the sentence that states its finding."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from helpers.models import LanguageModel
 
 
 def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
-    """What one repeated token changes in a bounded head that rotates, against length."""
+    """Return what one repeated token changes in a bounded head that rotates, against length."""
     grid = sorted({round(10 ** (k / 15)) for k in range(7, 61)} | {n})
     change, variation = zip(
         *(constructions.rotating_counterexample(k, frequency, values=values) for k in grid),

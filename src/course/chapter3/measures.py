@@ -1,4 +1,4 @@
-"""What chapter 3 measures in random decoders and in a pretrained one, beside the public mathematics of `collapse`."""
+"""Measure for chapter 3 in random decoders and in a pretrained one, beside the public mathematics of `collapse`."""
 
 import copy
 import itertools
@@ -301,7 +301,7 @@ def readings(
     start: int,
     unembedding: Float[Tensor, "v d"],
 ) -> dict[str, float]:
-    """What several readers make of the rounded representations of `start` ones and more; row n is about n ones.
+    """Return what several readers make of the rounded representations of `start` ones and more; row n is about n ones.
 
     Returns:
         nearest: share of the prompts whose own exact state is the nearest of all exact ones;
@@ -512,7 +512,7 @@ def ones_at_the_end(
 def merging(
     model: LanguageModel, letters: str = "abx", lengths: Sequence[int] = (16, 64, 256)
 ) -> pd.DataFrame:
-    """What one more changes in a run of one letter, which the tokenizer cuts into longer tokens: L1 distances.
+    """Return what one more changes in a run of one letter, which the tokenizer cuts into longer tokens: L1 distances.
 
     A row a letter and length: one letter more, the text cut anew; one whole token more; and one letter more where each
     letter is a token of its own, as the tokenizer never writes them.

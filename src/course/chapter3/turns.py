@@ -1,4 +1,4 @@
-"""What might have turned the claims of chapter 3, run: other tokens than the 1, other logits, other decays."""
+"""Run what might have turned the claims of chapter 3, run: other tokens than the 1, other logits, other decays."""
 
 import torch
 

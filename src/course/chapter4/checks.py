@@ -1,4 +1,4 @@
-"""What is behind the exercises of chapter 4."""
+"""Check the answers to the exercises of chapter 4."""
 
 import functools
 import math

@@ -1,4 +1,4 @@
-"""What chapter 4 draws: functions that return a figure and the sentence that states its finding."""
+"""Draw the figures of chapter 4: functions that return a figure and the sentence that states its finding."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -435,7 +435,7 @@ def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
 
 
 def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
-    """What linear readers name at 20 letters, by their penalty: before and after training, states exact and rounded.
+    """Return what linear readers name at 20 letters, by their penalty: before and after training, states exact and rounded.
 
     Beside them the decoder's own answers, and the floors: the share of y alone, and wrong counts. Bands: the seeds' range.
     """

@@ -1,4 +1,4 @@
-"""What chapter 4 measures: counts in a random Transformer, codes of any width, tokens of a text, reported answers."""
+"""Measure for chapter 4: counts in a random Transformer, codes of any width, tokens of a text, reported answers."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache

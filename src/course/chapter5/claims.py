@@ -1,4 +1,4 @@
-"""What the claims of chapter 5 are decided by, each measured by a small function; words and rules stand in its table."""
+"""Decide the claims of chapter 5, each measured by a small function; words and rules stand in its table."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""What chapter 5 draws: functions that return a figure and the sentence that states its finding."""
+"""Draw the figures of chapter 5: functions that return a figure and the sentence that states its finding."""
 
 import math
 from collections.abc import Mapping, Sequence

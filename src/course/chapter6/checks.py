@@ -1,4 +1,4 @@
-"""What is behind the exercises of chapter 6."""
+"""Check the answers to the exercises of chapter 6."""
 
 import math
 from collections.abc import Callable
@@ -453,7 +453,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
 
 
 def _check_weigh(weigh: Any) -> None:
-    """What makes a function of logits a causal attention function, one sentence each."""
+    """List what makes a function of logits a causal attention function, one sentence each."""
     refuse("enter_race", "entered", weigh=weigh)
     for n in (5, 1, 16, 140):
         scores = torch.randn(

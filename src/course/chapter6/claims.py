@@ -1,4 +1,4 @@
-"""What the claims of chapter 6 are decided by, each measured by a function; the words and the rules stand in its table."""
+"""Decide the claims of chapter 6, each measured by a function; the words and the rules stand in its table."""
 
 from itertools import product
 

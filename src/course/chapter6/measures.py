@@ -1,4 +1,4 @@
-"""What the lesson of chapter 6 measures: noise in two maps, ways to count it, gradients at the start."""
+"""Measure for the lesson of chapter 6: noise in two maps, ways to count it, gradients at the start."""
 
 import itertools
 import math
@@ -158,7 +158,7 @@ STARTS = {
 
 @cache
 def gradient_setups(lengths: tuple[int, ...] = (32, 128, 512)) -> pd.DataFrame:
-    """What norm and scale multiply the gradient of W_Q by: by start of the weights, correlation of the tokens, and length.
+    """Measure by how much norm and scale multiply the gradient of W_Q by: by start of the weights, correlation of the tokens, and length.
 
     Geometric mean over three seeds of the ratio to the Transformer's.
     """

@@ -1,4 +1,4 @@
-"""What the claims of chapter 7 are decided by, each measured by a function; the words and the rules stand in its table."""
+"""Decide the claims of chapter 7, each measured by a function; the words and the rules stand in its table."""
 
 import math
 
@@ -40,7 +40,7 @@ OPENS = f"opens: {SUCCEEDS}, and surely better than without the ingredient, or r
     ),
 )
 def race_positions_are_not_enough() -> Numbers:
-    """What is judged of position encodings alone by task, and the share on the answer and right of each that has learned."""
+    """Return what is judged of position encodings alone by task, and the share on the answer and right of each that has learned."""
     rows = comparison.table()
     best = rows[(rows.learned == 1) & rows.entry.isin(entries.POSITIONS)].groupby(["task", "entry"])
     judged = {

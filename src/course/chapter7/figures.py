@@ -1,4 +1,4 @@
-"""What chapter 7 draws: functions that return a figure and the sentence that states its finding."""
+"""Draw the figures of chapter 7: functions that return a figure and the sentence that states its finding."""
 
 import itertools
 from pathlib import Path
@@ -162,7 +162,7 @@ def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figu
 
 
 def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
-    """What keeps which task: share right of `FEW` at the longest length, successes and openings marked."""
+    """Return what keeps which task: share right of `FEW` at the longest length, successes and openings marked."""
     able, won = comparison.able(rows), comparison.successes(rows).set_index(["entry", "task"])
     tasks, means = (
         _tasks(rows),

@@ -37,8 +37,8 @@ LINK = "Link to what you see, alone on a page"
 
 
 class Facts(NamedTuple):
-    """What is said of a drawing: a title, what it shows in words, how to use it (HTML), and the
-    page that explains it.
+    """Hold what is said of a drawing: a title, what it shows in words, how to use it (HTML), and
+    the page that explains it.
     """
 
     title: str
@@ -116,7 +116,7 @@ def scene(name: str, stop: float, language: str = "en") -> str:
 
 @lru_cache
 def words_of(name: str, language: str) -> dict[str, str]:
-    """What a drawing says in another language, as `helpers.words` takes it, {} for English.
+    """Return what a drawing says in another language, as `helpers.words` takes it, {} for English.
 
     >>> words_of("machine", "zh")["collapse"]
     '坍缩'
@@ -174,8 +174,8 @@ def stop_of(folder: str) -> int:
 
 
 def numbers(name: str) -> dict[str, Any]:
-    """What a drawing shows of a real model, made beforehand by a script that the file names; {}
-    where it needs none.
+    """Return what a drawing shows of a real model, made beforehand by a script that the file names;
+    {} where it needs none.
 
     >>> numbers("clocks")
     {}

@@ -1,4 +1,4 @@
-"""What a translated notebook draws and says: the words of its page's PO file, and fonts that have
+"""Translate what a notebook draws and says: the words of its page's PO file, and fonts that have
 their characters.
 
     from course import editions

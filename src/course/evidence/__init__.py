@@ -1,1 +1,1 @@
-"""What a claim is and what its evidence supports: rules, null controls, significance, sources."""
+"""Define a claim and what its evidence supports: rules, null controls, significance, sources."""

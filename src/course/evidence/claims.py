@@ -112,7 +112,7 @@ from course.evidence.sources import COURSE, Source
 
 
 class Found(NamedTuple):
-    """What a claim's function found.
+    """Hold what a claim's function found.
 
     Attributes:
         measured: one or two sentences or a list of numbers, with the size of the set-up.

@@ -1,4 +1,4 @@
-"""What a rule says of nothing: each is asked again with evidence in which there is nothing to find.
+"""Ask a rule about nothing: each is asked again with evidence in which there is nothing to find.
 
 Five nulls are made from the measured numbers themselves: arrays flat at their mean, shuffled,
 reversed; groups exchanged; each array a case shorter. `nothing` of a rule is the sixth, what a
@@ -206,7 +206,7 @@ def _walk(value: Any, change: Change, whole: bool = False) -> Any:
 
 
 def _form(value: Any) -> Any:
-    """What two values must have in common to be exchanged: kind and length."""
+    """Return what two values must have in common to be swapped: kind and length."""
     if _number(value):
         return "number"
     return (

@@ -1,4 +1,4 @@
-"""What a rule says after the labels of its committed table were dealt out anew among the runs.
+"""Ask a rule again after the labels of its committed table were shuffled among the runs.
 
 `dealt` of a rule names the label. It stands in a module of its own, because a page that imports it
 may read any table, and is made again whenever one changes.

@@ -118,8 +118,8 @@ class Threshold(float):
 
 
 class Compared(NamedTuple):
-    """What was compared with one threshold: `condition` names the condition of the rule, `asked`
-    the side that agrees.
+    """Hold what was compared with one threshold: `condition` names the condition of the rule,
+    `asked` the side that agrees.
     """
 
     condition: str
@@ -140,8 +140,8 @@ def compared() -> Iterator[list[Compared]]:
 
 
 class Decision(NamedTuple):
-    """What a rule says of some numbers: the verdict, the words for it, and what was compared with
-    which threshold.
+    """Hold what a rule says of some numbers: the verdict, the words for it, and what was compared
+    with which threshold.
     """
 
     verdict: str

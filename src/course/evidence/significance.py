@@ -1,5 +1,5 @@
-"""What measured numbers support: intervals, tests and rank correlations, in one convention for all
-chapters.
+"""Decide what measured numbers support: intervals, tests and rank correlations, in one convention
+for all chapters.
 
 Intervals are two-sided and at 95% unless said; tests are two-sided; where nothing varies there is
 no evidence, and the p value is 1. scipy computes.

@@ -1,4 +1,4 @@
-"""What a claim has survived: the experiment that would most likely refute it, run, with its
+"""Record what a claim has survived: the experiment that would most likely refute it, run, with its
 outcome.
 
 A claim says in `would_change_if` what other evidence could turn its verdict. A turn is that

@@ -1,4 +1,4 @@
-"""What the checks behind the exercises share: run the learner's function, compare, name the
+"""Return what the checks behind the exercises share: run the learner's function, compare, name the
 mistake, show a verdict.
 
 A chapter's checks are functions under `@exercise`. They return `Right` or raise `Wrong`; the
@@ -107,7 +107,7 @@ MOST_TO_COMPARE = 6  # of two with more the first entry that differs is shown
 
 
 class Wrong(Exception):
-    """What the learner's answer does not do yet, in a sentence."""
+    """Say in a sentence what the learner's answer does not do yet."""
 
 
 class Empty(Wrong):
@@ -115,7 +115,7 @@ class Empty(Wrong):
 
 
 class Right(NamedTuple):
-    """What the learner's answer does, in a sentence, and what to draw with it (called once the
+    """Say in a sentence what the learner's answer does, and what to draw with it (called once the
     check is through).
     """
 
@@ -131,8 +131,8 @@ class Case(NamedTuple):
 
 
 class Verdict:
-    """What a check shows: "Right" or "Not yet", with a sign, a colour and a sentence; true when
-    right.
+    """Show the verdict of a check: "Right" or "Not yet", with a sign, a colour and a sentence; true
+    when right.
 
     An answer that is still `empty` is no mistake: the verdict is grey and says what to do. One on
     the book's own answer is `quiet`: it shows nothing where that passes, so that "Run all" gives
@@ -445,8 +445,8 @@ def normal(*shape: int, seed: int) -> Tensor:
 
 
 class Tried(NamedTuple):
-    """What came of a case: the learner's result and the expected one, as they are and in float64;
-    None where it failed.
+    """Hold what came of a case: the learner's result and the expected one, as they are and in
+    float64; None where it failed.
     """
 
     case: Case

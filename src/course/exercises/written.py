@@ -1,4 +1,4 @@
-"""What an exercise in a page is compared with, written as data: cases, results, mistakes, evaluated
+"""Write as data what an exercise in a page is compared with: cases, results, mistakes, evaluated
 with real torch.
 
 `chapter(3)` gives all of a chapter's exercises: for each table that the checks compare with, the

@@ -1,4 +1,4 @@
-"""What may stand in the place of softmax: functions from logits to weights, each with its
+"""Define the rivals of softmax: functions from logits to weights, each with its
 source.
 """
 

@@ -1,5 +1,5 @@
-"""What the course makes of RoPE's frequencies: longer contexts, the bound of its authors, heads
-made of rotations.
+"""Change RoPE's frequencies, and measure what follows: longer contexts, the bound of its authors,
+heads made of rotations.
 
 Su et al. (2021) is RoFormer, Barbero et al. (2025) "Round and Round We Go!". All angles are in
 radians a token.

@@ -1,4 +1,4 @@
-"""What a configuration alone says: which layer sees what, which rotates, and the numbers that
+"""Read from a configuration alone: which layer sees what, which rotates, and the numbers that
 follow for a text of n tokens.
 
 `python -m course.report config.json --out reports` writes them as a page (`configured.py`), without
@@ -43,7 +43,7 @@ DOUBT = 1e-9  # a sum of cosines nearer to 0 is not called negative
 
 
 class Layer(NamedTuple):
-    """What a configuration says of a layer."""
+    """Hold what a configuration says of a layer."""
 
     mixes: str  # "attention", or the name that the configuration has for something else
     window: int | None  # tokens that it sees, or of a chunk; None is all

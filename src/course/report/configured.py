@@ -23,8 +23,8 @@ MARKS = {"breaks": "▲ ", "late": "● ", "open": "? ", "holds": "✓ ", "note"
 
 
 class Row(NamedTuple):
-    """What follows: a name, whether it breaks, holds, is late, open or a note, the sentence, its
-    formula and chapter.
+    """Hold one consequence: a name, whether it breaks, holds, is late, open or a note, the
+    sentence, its formula and chapter.
     """
 
     key: str

@@ -1,5 +1,5 @@
-"""What a report says of its numbers: a function a section, named as in `sections.toml`, from these
-numbers alone.
+"""Say what the numbers of a report mean: one function per section, named as in `sections.toml`,
+from these numbers alone.
 
 Each draws the figure and gives the values that the section's row names, and the case, whose line
 stands under "In short".

@@ -1,5 +1,5 @@
-"""What a report measures: a function a section, named as in `sections.toml`, from a model and a
-plan to numbers.
+"""Measure the numbers of a report: one function per section, named as in `sections.toml`, from a
+model and a plan to numbers.
 
 They use the measures of the labs, so that with the full plan the numbers are theirs. What does not
 apply to a model is a ValueError, whose sentence the report shows.

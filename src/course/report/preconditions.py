@@ -1,4 +1,4 @@
-"""What a claim needs of a model before its verdict means anything.
+"""Check what a claim needs of a model before its verdict means anything.
 
 A model in which nothing happens agrees with every claim that nothing happens. So a verdict is asked
 for only where the model has learnt something, has what the claim speaks of, and has enough layers;

@@ -25,7 +25,7 @@ LEVELS = FINE, NOTE, TROUBLE = ("fine", "note", "trouble")
 
 
 class Told(NamedTuple):
-    """What a section's numbers say."""
+    """Say what a section's numbers mean."""
 
     figure: Any  # of Matplotlib
     alt: str
@@ -36,7 +36,7 @@ class Told(NamedTuple):
 
 
 class Need(NamedTuple):
-    """What a claim needs of a model beside what its section has read."""
+    """Hold what a claim needs of a model besides what its section has read."""
 
     tokens: int = 0  # that it sends through the model
     longest: int = 256  # tokens of its longest text

@@ -39,8 +39,8 @@ def checkpoint(name: str) -> Trained | None:
 
 
 class Tokens:
-    """What of a tokenizer the measures use: a text is cut into the tokens of a task's questions,
-    and nothing else is.
+    """Hold the part of a tokenizer that the measures use: a text is cut into the tokens of a task's
+    questions, and nothing else is.
     """
 
     chat_template = None

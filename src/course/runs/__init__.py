@@ -1,3 +1,3 @@
-"""What wrote a table of `data/`: one module a subject, one line each, which goes on where it
+"""Fill the tables of `data/`: one module a subject, one line each, which goes on where it
 stopped.
 """

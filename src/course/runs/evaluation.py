@@ -1,4 +1,4 @@
-"""What the race measures of a trained decoder: right answers, attention, outliers, rank and
+"""Measure a trained decoder for the race: right answers, attention, outliers, rank and
 distance.
 """
 

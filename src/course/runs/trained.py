@@ -634,7 +634,7 @@ def chosen_runs(table: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
 
 
 class Gap(NamedTuple):
-    """What commas change, seed by seed: the mean of accuracy with minus without, and its 95 %
+    """Hold what commas change, seed by seed: the mean of accuracy with minus without, and its 95 %
     interval.
     """
 

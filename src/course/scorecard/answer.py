@@ -1,5 +1,5 @@
-"""What the chapters say together: where something is lost, what helps, at what price, and the
-claims that show it.
+"""Gather what the chapters say together: where something is lost, what helps, at what price, and
+the claims that show it.
 """
 
 import html
@@ -28,8 +28,8 @@ class Bottleneck(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What a reader should take along from a claim, and the verdict for which the sentences were
-    written.
+    """Hold what a reader should take along from a claim, and the verdict for which the sentences
+    were written.
 
     Attributes:
         headline: the finding in one short sentence.

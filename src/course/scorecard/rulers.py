@@ -1,4 +1,4 @@
-"""What the rulers of the claims read where the answer is known: `python -m course.runs rulers`
+"""Calibrate the metrics of the claims where the answer is known: `python -m course.runs rulers`
 fills data/rulers.csv.
 
 The last of all nulls stands beside them: what each rule about a language model says of the same

@@ -1,5 +1,5 @@
-"""What the talk's notebook shows beside the figures of the chapters: a claim with its verdict, and
-the sources.
+"""Show what the talk's notebook has besides the figures of the chapters: a claim with its verdict,
+and the sources.
 """
 
 import html

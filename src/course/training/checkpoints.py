@@ -231,7 +231,7 @@ def _decoder(arguments: object, task: Any, name: str) -> Decoder:
 
 
 def _misfit(model: Decoder, weights: dict[str, torch.Tensor]) -> str:
-    """What does not fit, in words, or nothing."""
+    """Say in words what does not fit, or nothing."""
     ours = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     theirs = {name: tuple(value.shape) for name, value in weights.items()}
     for name in sorted({*ours, *theirs}):

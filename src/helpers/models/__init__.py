@@ -229,7 +229,7 @@ def _source(name: str | Path) -> str | Path:
 
 
 def _check_config(name: str | Path, path: Path) -> None:
-    """What transformers would say of a configuration with a traceback or with the name of a
+    """Say what transformers would say of a configuration with a traceback or with the name of a
     class.
     """
     try:

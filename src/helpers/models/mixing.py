@@ -1,4 +1,4 @@
-"""What mixes the tokens of each layer of a decoder, found by letting it read and not by its name.
+"""Find what mixes the tokens of each layer of a decoder, by letting it read and not by its name.
 
 Two experiments on random input, once a model:
 
@@ -38,7 +38,7 @@ _NAMES = {  # parts of class names, and what such a part mixes tokens by
 
 
 class _Layer(NamedTuple):
-    """What mixes the tokens of a layer; `probe.layers` says what each attribute is."""
+    """Describe what mixes the tokens of a layer; `probe.layers` says what each attribute is."""
 
     mixes: str
     read: bool
@@ -52,8 +52,8 @@ class _Layer(NamedTuple):
 
 
 class _Heard:
-    """What `_listen` and `_mask` keep while a network reads: each layer's attention, and the masks
-    that were made.
+    """Hold what `_listen` and `_mask` keep while a network reads: each layer's attention, and the
+    masks that were made.
     """
 
     def __init__(self):

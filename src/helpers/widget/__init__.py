@@ -128,8 +128,8 @@ def explore(
 
 
 class _Explorer:
-    """What `explore` returns: displays as an ipywidgets panel, or as a still player while a page is
-    built.
+    """Hold a panel of `explore`: it displays as an ipywidgets panel, or as a still player while a
+    page is built.
     """
 
     def __init__(

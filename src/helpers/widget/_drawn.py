@@ -1,4 +1,4 @@
-"""What a figure shows, in lines of text: titles, labels, colours and numbers. A built page carries
+"""Describe a figure in lines of text: its titles, labels, colours and numbers. A built page carries
 them with its figures.
 """
 

@@ -1,4 +1,4 @@
-"""What a drawing becomes: an image with alt text, or a short table, as HTML that needs no other
+"""Turn a drawing into an image with alt text, or into a short table, as HTML that needs no other
 file.
 """
 
@@ -156,7 +156,7 @@ def _miscoloured(label: str, colour) -> list[str]:
 
 
 def _faults(figure: Figure) -> list[str]:
-    """What could not be read of a figure that is laid out: text beyond its edge, over text or
+    """List what could not be read of a figure that is laid out: text beyond its edge, over text or
     lines, points beyond the axes; and what is drawn in another's line or colour: number types,
     and names of `style.NAMED`.
     """
@@ -271,8 +271,8 @@ def image(figure: Any, alt: str) -> str:
 
 
 def _made(figure: Figure, alt: str, drawing: bool) -> str:
-    """What `image` makes of it, as text if it is a `drawing`. A build keeps it: the figure itself
-    stays as it is then.
+    """Return what `image` makes of it, as text if it is a `drawing`. A build keeps it: the figure
+    itself stays as it is then.
     """
     held = b""
     with contextlib.suppress(

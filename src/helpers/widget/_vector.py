@@ -141,7 +141,7 @@ def _stacked(figure: Figure) -> None:
 
 
 def _below(figure: Figure) -> None:
-    """What legends name goes under the figure, which becomes as much higher."""
+    """Move what the legends name under the figure, which becomes as much higher."""
     legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
     named = {
         text.get_text(): mark

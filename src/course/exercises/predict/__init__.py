@@ -37,7 +37,7 @@ _guesses: dict[str, str] = {}
 
 
 class Question:
-    """What `ask` returns: native inputs on a built page, ipywidgets (7.7 and 8) with a kernel."""
+    """Ask a question: native inputs on a built page, ipywidgets (7.7 and 8) with a kernel."""
 
     def __init__(self, key: str, asked: Asked):
         self.key, self.asked = key, asked

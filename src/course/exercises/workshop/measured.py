@@ -1,4 +1,4 @@
-"""What the pages "Now yours" measure, of any decoder that `parts.mine` reads, in one call;
+"""Measure what the pages "Now yours" measure, of any decoder that `parts.mine` reads, in one call;
 `tests/test_workshop.py` holds the two equal.
 """
 

@@ -196,15 +196,15 @@ class Network(nn.Module):
         return layer.receive(states[height], messages[height], heard, 3)
 
     def _all(self, layer: nn.Module, messages: list[Tensor], forest: _Forest) -> Tensor:
-        """What the root hears in a fully adjacent layer: all other nodes, summed or (nodes - 1,
-        examples, channels).
+        """Return what the root receives in a fully adjacent layer: all other nodes, summed or
+        (nodes - 1, examples, channels).
         """
         others = torch.cat([forest.leaves(messages[0]), *messages[1 : self.depth]])
         others = others.sum(0) if layer.additive else others
         return others.index_select(-2, forest.row)
 
     def _finish(self, number: int, new: State, old: State) -> State:
-        """What the released code puts around layer `number`."""
+        """Return what the released code puts around layer `number`."""
         layer = self.layers[number - 1]
         new = F.relu(new) if layer.activation else new
         new = old + new if layer.residual else new
