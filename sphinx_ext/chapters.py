@@ -1,4 +1,4 @@
-"""Return what pages of the book say about the chapters, read from the notebooks themselves.
+"""Show on pages what the notebooks say about their chapters.
 
 `{chapters}`: a card for each chapter. Links to the previous and the next page name its question.
 """

@@ -1,4 +1,4 @@
-"""Return what stands around a Chinese page, in Chinese: names of parts, buttons and their hints,
+"""Translate what is around a Chinese page: names of parts, buttons and their hints,
 contents, search, marks on links.
 
 They stand in `chapters/zh/frame.po` and come from several packages, some from lists made in Python;

@@ -162,7 +162,7 @@ def words(text: str) -> str:
 
 
 def value(node: ast.expr):
-    """Return what an expression of words and numbers stands for, such as `32 * "1"`."""
+    """Return the value of an expression of words and numbers, such as `32 * "1"`."""
     return eval(compile(ast.Expression(node), "", "eval"), {"__builtins__": {}})
 
 

@@ -1,4 +1,4 @@
-"""Return what the drawing `barcodes` shows of the embedded model: its last states for n tokens and
+"""Compute what the drawing `barcodes` shows of the embedded model: its last states for n tokens and
 for n + 1, in few characters.
 
 `python tools/barcodes.py` writes `numbers/barcodes.json`: two or three minutes on one CPU core.

@@ -65,7 +65,7 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
 
     texts = {root / place.format(number): filled(form) for form, place in PLACES.items()}
     texts[root / f"src/course/chapter{number}/__init__.py"] = (
-        f'"""Compute what the pages of chapter {number}."""\n'
+        f'"""Compute and draw for the pages of chapter {number}."""\n'
     )
     draft = json.dumps(page(filled("draft.md")), indent=1, ensure_ascii=False) + "\n"
     texts[root / f"chapters/{number}-{name}/draft.ipynb"] = draft

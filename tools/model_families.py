@@ -190,7 +190,7 @@ def moved(first: Tensor, second: Tensor) -> bool:
 
 
 class Oracle:
-    """Hold what a model does, by experiment."""
+    """Hold what one model did in each experiment."""
 
     def __init__(self, model: models.LanguageModel):
         self.network = model.model

@@ -43,7 +43,7 @@ VERBS = frozenset(
 
 
 class Counts(NamedTuple):
-    """Hold what one file or one room has of each thing."""
+    """Hold the counts of one file or one room."""
 
     lines: int = 0
     tokens: int = 0

@@ -1,4 +1,4 @@
-"""Return what the drawing `waves` shows of chapter 6's race: scores of some entries, from
+"""Compute what the drawing `waves` shows of chapter 6's race: scores of some entries, from
 `data/race.csv`.
 
 `python tools/waves.py` writes `numbers/waves.json`; a test holds the two equal.

@@ -1,4 +1,4 @@
-"""Return what the drawing `yours` shows of the embedded model: attention weights of two heads on
+"""Compute what the drawing `yours` shows of the embedded model: attention weights of two heads on
 its words, and what GPT-4o answered when it was asked to count the ones.
 
 `python tools/yours.py` writes `numbers/yours.json`: a few seconds on one CPU core.

@@ -433,7 +433,7 @@ def keep_first(pipe: BinaryIO, file: BinaryIO, most: int = PRINTED) -> None:
 def run(
     source: str, number: int | str, seed: int, keep: Path, root: Path = ROOT
 ) -> dict[str, list]:
-    """Return what a notebook's functions give on the cases, by exercise: a value, or a sentence on
+    """Run a notebook's functions on the cases, by exercise: a value, or a sentence on
     why there is none.
 
     Args:
@@ -501,8 +501,8 @@ def returned(path: Path, jobs: list[dict]) -> dict[str, list]:
 
 
 class Key:
-    """Hold what is right in an exercise: its cases, and the comparison of its check. It is made in
-    memory, and written nowhere.
+    """Hold the right answer to an exercise: its cases, and the comparison of its check. It is made
+    in memory, and written nowhere.
     """
 
     def __init__(self, root: Path, task: dict, seed: int):

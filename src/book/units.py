@@ -406,8 +406,8 @@ def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=8192)
 def form(english: str) -> tuple[re.Pattern, list[str]]:
-    """Return what an entry fits in code, where values are not yet put in; the names of its holes,
-    numbers counted from "0".
+    """Return a pattern that an entry fits in code, where values are not yet put in; the names of
+    its holes, numbers counted from "0".
     """
     fits = words._pattern(english, HOLE.pattern)
     return fits, [name[1:] for name in fits.groupindex]

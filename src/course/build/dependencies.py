@@ -47,7 +47,7 @@ def pins(root: Path) -> str:
 
 
 def machine() -> str:
-    """Return what else decides a number's last digits: Python, torch with its build, and the
+    """List what else decides a number's last digits: Python, torch with its build, and the
     kernels that its processor gets.
     """
     cpu = Path("/proc/cpuinfo")

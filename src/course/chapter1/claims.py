@@ -393,7 +393,7 @@ MORE, LESS = Threshold(1.1), Threshold(0.9)
     nothing=("graphs that are all alike", {"far": [1.0] * 7, "alike": 1.0, "by_width": 1.0}),
 )
 def wider() -> Numbers:
-    """Return what a node hears of the far end and of itself with 32 numbers a vector, and how many times that of 4; 16 layers."""
+    """Measure the sensitivity of a node to the far end and to itself with 32 numbers per vector, and how many times that of 4; 16 layers."""
     narrow, wide = (measures.ends(width, 16) for width in (4, 32))
     groups = wide["far"].groupby(
         {name: nx.diameter(graph) for name, graph in measures.examples().items()}
@@ -486,7 +486,7 @@ def field_grows_exponentially() -> Numbers:
     null="gains that are all at their mean, above one, open as well",
 )
 def four_edges_of_each() -> Numbers:
-    """Return what four edges of each method gain."""
+    """Measure the gain of four edges by each method."""
     rows = _gains()
     return {"rows": rows, "gain": rows["gain"], "error": rows["gain s.e."]}
 

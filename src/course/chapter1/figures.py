@@ -48,7 +48,7 @@ def wired(graph: nx.Graph, rewired: nx.Graph, pair: tuple) -> tuple[Axes, str]:
 
 
 def field(name: str, layers: int) -> tuple[Axes, str]:
-    """Return what one node has heard after so many layers, beside the growth of field and computation tree."""
+    """Draw which nodes can influence one node after so many layers, next to the growth of its field and computation tree."""
     graph = measures.examples()[name]
     red, blue, white = style.COLOURS["vermillion"], style.COLOURS["blue"], "#ffffff"
     hops = nx.single_source_shortest_path_length(graph, 0)

@@ -114,7 +114,7 @@ def resistance_can_differ(graph: nx.Graph) -> bool:
 
 @cache
 def ends(width: int = 16, layers: int = 0, times: int = 1, skip: bool = False) -> pd.DataFrame:
-    """Return what one end of the longest way hears of the other end ("far"), and of itself ("own"), for each example.
+    """Measure the sensitivity of one end of the longest path to the other end ("far") and to itself ("own"), for each example.
 
     `graphs.jacobian_norms`, mean over `SEEDS` draws of the weights, at so many layers or at `times` the diameter. The layer
     is relu(H W_own + A H W_heard), A symmetric; with `skip` it is H + relu(A H W_heard).
@@ -342,7 +342,7 @@ def reported() -> pd.DataFrame:
 
 
 def independent() -> pd.DataFrame:
-    """Return what a user of the released code got with its scripts, where the run had ended; rows and columns as `reported`."""
+    """Read what a user of the released code got with its scripts, where the run had ended; rows and columns as `reported`."""
     table = (
         data.table("reported/tree_neighbors_match_independent")
         .rename(columns=str.lower)

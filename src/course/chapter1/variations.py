@@ -118,7 +118,7 @@ def sensitivities(
 
 
 def _ends(make: Callable[[nx.Graph, int], Callable], width: int, seeds: int) -> pd.DataFrame:
-    """Return what one end of the longest way feels of the other end and of itself, by graph, mean over draws of the network."""
+    """Measure the sensitivity of one end of the longest path to the other end and to itself, by graph, mean over draws of the network."""
     rows = {}
     for name, graph in measures.examples().items():
         far, own = (list(graph).index(node) for node in graphs.far_pair(graph))

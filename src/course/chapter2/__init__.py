@@ -1,1 +1,1 @@
-"""Compute what the pages of chapter 2, "Causal attention as a graph"."""
+"""Compute and draw for the pages of chapter 2, "Causal attention as a graph"."""

@@ -472,7 +472,7 @@ SMALL_TIMES, SMALL_TAKES = Threshold(10), Threshold(0.1)
     nothing=("no token moves", lambda late: {"early": late}),
 )
 def hiding(model: LanguageModel | None = None) -> dict[str, pd.DataFrame]:
-    """Return what hiding a token does to each text: none, the first one from the start or late, another one late."""
+    """Measure the loss of each text with no token hidden, with the first one hidden from the start or late, and with another one hidden late."""
     table = measures.hiding_table(model or models.default())
     cases = {
         "plain": (0, 1),

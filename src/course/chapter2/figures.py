@@ -146,7 +146,7 @@ def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
 
 
 def brake(kept: float | None = None) -> tuple[Axes, str]:
-    """Return what token 5 adds to the last of 32 tokens after 30 layers, by the share that a sink takes; `kept` as in `worst_heard`."""
+    """Draw the influence of token 5 on the last of 32 tokens after 30 layers, by the attention that a sink takes; `kept` as in `worst_heard`."""
     kept, layers = measures.mean_share() if kept is None else kept, measures.LAYERS_READ
     shares = [k / 20 for k in range(20)]
     found = [

@@ -181,7 +181,7 @@ def of_known_share(
     width: int = 64,
     seed: int = 0,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " layers"]]:
-    """Return what the rulers are tried on: norms of the last token's Jacobian through layers x ← ρ x + (1 - ρ) A x W, and their own shares.
+    """Return known cases for the metrics: norms of the last token's Jacobian through layers x ← ρ x + (1 - ρ) A x W, and their own shares.
 
     A is uniform, W a random rotation, another one in each layer; without `mixed` the identity. The second result is read
     as `kept_by_layer` reads it: by the norms of each layer's own Jacobian.
@@ -358,7 +358,7 @@ def sink_table(
 
 
 def reader(model: LanguageModel) -> Callable[[str], Reading]:
-    """Return what the head atlas reads prompts with: what opens the model's texts in front."""
+    """Return a function that reads prompts for the head atlas, with the model's opening token in front."""
 
     def read(prompt: str) -> Reading:
         front, body = probe.opening(model).tokens, probe.encode(model, prompt)
@@ -372,7 +372,7 @@ def reader(model: LanguageModel) -> Callable[[str], Reading]:
 
 
 class Hidden(NamedTuple):
-    """Hold what becomes of a text when one token is hidden from later ones."""
+    """Hold the loss and the states of a text when one token is hidden from later ones."""
 
     loss: float  # nats, mean over the tokens after the replaced one, token `AFTER` + 1
     spread: Float[
@@ -414,7 +414,7 @@ def hiding(
 def influences(
     model: LanguageModel, tokens: Int[Tensor, " n"], kept: float = 0.5
 ) -> dict[str, Float[Tensor, " n"]]:
-    """Return what is used in place of a Jacobian, for the last token, from one pass: row n of each.
+    """Return the measures that people use in place of a Jacobian, for the last token, from one pass: row n of each.
 
     "rollout" multiplies the layers' mean maps, each state keeping the share `kept`; with 1/2 it is Abnar & Zuidema's, which
     ranks as Theorem B.5's bound with norms of one does. "norm-based rollout" multiplies `interventions.contributions`, where they
@@ -451,7 +451,7 @@ def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tens
 
 
 def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads"]:
-    """Return what the first token hands over in each head, over the mean of the others: ratio of the norms."""
+    """Return the norm of the first token's value in each head over the mean norm of the other values."""
     values = interventions.contributions(model, tokens).values
     return values[..., 0] / values[..., 1:].mean(-1)
 
@@ -632,7 +632,7 @@ def sensitivity(
 def kept_by_layer(
     model: LanguageModel, tokens: Int[Tensor, " n"], directions: int = 32, seed: int = 0
 ) -> Float[Tensor, " layers"]:
-    """Return what share of the last token's state each layer leaves to it: of the norms of that layer's own Jacobian, the own one's.
+    """Measure which fraction of the last token's state each layer keeps: of the norms of that layer's own Jacobian, the own one's.
 
     Frobenius norms of d h_n^(l + 1) / d h_i^(l), one layer at a time, from so many orthogonal directions.
 
@@ -744,7 +744,7 @@ def profiles(model: LanguageModel) -> pd.DataFrame:
 
 @functools.cache
 def hiding_table(model: LanguageModel) -> pd.DataFrame:
-    """Return what hiding a token does, by text: the committed table if the model is the embedded one, or its baseline."""
+    """Return the effect of hiding a token, by text: the committed table if the model is the embedded one, or its baseline."""
     if model.name == models.DEFAULT:
         return data.table("hiding_smollm2")
     if model.name == null_controls.baseline_name(models.default()):
@@ -754,7 +754,7 @@ def hiding_table(model: LanguageModel) -> pd.DataFrame:
 
 @functools.cache
 def brake_table() -> pd.DataFrame:
-    """Return what each change costs and how much further a replaced token moves later states: a row a change and text.
+    """Return the cost of each change and how much further a replaced token moves later states, one row per change and text.
 
     "loss": nats above nothing changed; "spread": over that of nothing changed; "heads" and `MORE_OFF` are means of their
     draws. "at equal loss": heads off at random until they cost what the hidden sink costs, between the shares of heads tried.

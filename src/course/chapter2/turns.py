@@ -111,7 +111,7 @@ def long_text() -> Numbers:
     measured="company, not cause: with the three largest coordinates at the median the sink keeps {sum(fixed) / len(fixed):.0%} of its score, with twenty {sum(twenty) / len(twenty):.0%}, with three chosen anew after each layer {sum(anew) / len(anew):.0%}, with the whole state shrunk {sum(whole) / len(whole):.0%}",
 )
 def clamped() -> Numbers:
-    """Return what is left of the sink with activations clamped, by text."""
+    """Measure the sink score that is left when activations are clamped, by text."""
     return claims.massive_activations_draw_the_attention()
 
 

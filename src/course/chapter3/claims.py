@@ -164,7 +164,7 @@ TENFOLD = Threshold(10)
     null="that they are alike is what is claimed",
 )
 def encodings() -> Numbers:
-    """Return what is left of the distance at n = 10,000, by encoding; and what ALiBi alone keeps at n = 1,000 and 10,000."""
+    """Measure the distance that is left at n = 10,000, by encoding, and what ALiBi alone keeps at n = 1,000 and 10,000."""
     means = measures.layer_means(True)
     left = {name: _left(means[name]) for name in measures.READING}
     variants = {name: _left(means[name]) for name in measures.VARIANTS}
@@ -375,7 +375,7 @@ def separators_do_not_follow() -> Numbers:
 def _distance(
     model: LanguageModel | None, lengths: Sequence[int], prompt: str = "", **setting
 ) -> list[float]:
-    """Return what a repeated last digit changes; inside one of the copying prompts, where one is named."""
+    """Measure how far a repeated last digit moves the state, inside a copying prompt if one is named."""
     model = model or models.default()
     head, tail = (
         collapse.copying_prompt(model, prompt, "last", hint=False) if prompt else (None, "")
@@ -615,7 +615,7 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
     ),
 )
 def copying(model: LanguageModel | None = None, **prompts: dict) -> Numbers:
-    """Return what copying gives under each setting of the prompt; of a dict of settings, under each of them."""
+    """Measure the copying of each prompt under one setting, or under each of a dict of settings."""
 
     def read(setting: dict) -> Numbers:
         if any(isinstance(one, dict) for one in setting.values()):

@@ -18,7 +18,7 @@ from helpers.models import LanguageModel
 
 
 def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
-    """Return what one repeated token changes in a bounded head that rotates, against length."""
+    """Draw how far one repeated token moves a bounded head that rotates, against length."""
     grid = sorted({round(10 ** (k / 15)) for k in range(7, 61)} | {n})
     change, variation = zip(
         *(constructions.rotating_counterexample(k, frequency, values=values) for k in grid),

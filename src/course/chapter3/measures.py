@@ -301,7 +301,7 @@ def readings(
     start: int,
     unembedding: Float[Tensor, "v d"],
 ) -> dict[str, float]:
-    """Return what several readers make of the rounded representations of `start` ones and more; row n is about n ones.
+    """Decode by several readouts the rounded hidden states of `start` ones and more; row n is about n ones.
 
     Returns:
         nearest: share of the prompts whose own exact state is the nearest of all exact ones;
@@ -512,7 +512,7 @@ def ones_at_the_end(
 def merging(
     model: LanguageModel, letters: str = "abx", lengths: Sequence[int] = (16, 64, 256)
 ) -> pd.DataFrame:
-    """Return what one more changes in a run of one letter, which the tokenizer cuts into longer tokens: L1 distances.
+    """Measure how far one more letter moves the state in a run of one letter, which the tokenizer cuts into longer tokens (L1).
 
     A row a letter and length: one letter more, the text cut anew; one whole token more; and one letter more where each
     letter is a token of its own, as the tokenizer never writes them.

@@ -435,7 +435,7 @@ def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
 
 
 def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
-    """Return what linear readers name at 20 letters, by their penalty: before and after training, states exact and rounded.
+    """Draw how often linear readouts name the count at 20 letters, by their penalty, before and after training, with exact and rounded states.
 
     Beside them the decoder's own answers, and the floors: the share of y alone, and wrong counts. Bands: the seeds' range.
     """

@@ -218,7 +218,7 @@ def ntk_base(answer: Any) -> Right:
 
 @exercise
 def smallest_scale(answer: Any) -> Right:
-    """Return what one more token costs a diagonal head of one frequency, and the smallest scale for a weight."""
+    """Return how much one more token costs a diagonal head of one frequency, and the smallest scale for a weight."""
     near = checks.tables(globals())["smallest_scale"]["tolerance"]
     for text, (theta, n, weight) in checks.given(globals(), "smallest_scale"):
         call = f"smallest_scale({text})"

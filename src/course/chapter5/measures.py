@@ -39,7 +39,7 @@ OUTSIDE = 0.15  # heads below this slash score are silenced with and without the
 
 
 class Heads(NamedTuple):
-    """Hold what one pass says about every head of a model; what was not asked for is empty.
+    """Hold the scores of every head of a model from one pass; those that were not asked for are empty.
 
     Attributes:
         queries, keys: mean norm of each pair, without the first token: (layers, heads, pairs).
@@ -470,7 +470,7 @@ def silenced(start: int, threshold: float, where: str) -> dict[str, float]:
 
 
 def silenced_table(model: LanguageModel | None = None) -> pd.DataFrame:
-    """Return what silencing quarters of the pairs costs, by text, threshold and heads: the committed table, for the embedded model.
+    """Return the cost of ablating quarters of the pairs, by text, threshold and heads: the committed table, for the embedded model.
 
     For another model it is measured, on the first of the four texts: about a hundred passes over 119 tokens.
     """
@@ -564,7 +564,7 @@ def silenced_loss(
 def silenced_layers(
     start: int, heads: str, sink: str, model: LanguageModel | None = None
 ) -> dict[str, float]:
-    """Return what silencing each quarter adds to the loss in the heads of some `LAYERS`, or in those "outside" of `OUTSIDE`.
+    """Return what ablating each quarter of the pairs adds to the loss in the heads of some `LAYERS`, or in those "outside" of `OUTSIDE`.
 
     Args:
         start: the text's first token.

@@ -63,7 +63,7 @@ def another_text() -> Numbers:
     measured="place heads ({count:.0f}), by quarter, fastest first: {', '.join(f'{x:.2f}' for x in own)} nats; {low:.0f} to {high:.0f} other heads at the same loss: {', '.join(f'{x:.2f}' for x in others)}; less for the fastest in {sum(b < a for a, b in pairs)} of {len(pairs)} cases",
 )
 def matched_in_loss() -> Numbers:
-    """Return what each quarter costs heads that look at a place and other heads matched in loss; pairs of the fastest."""
+    """Measure the cost of each quarter in positional heads and in other heads matched in loss, and of pairs of the fastest."""
     table, quarters = data.table("silenced_matched"), list(measures.BAND_NAMES)
     inside, others = table[table["draw"] < 0].set_index("start"), table[table["draw"] >= 0]
     pairs = [(float(inside.fastest[each.start]), each.fastest) for each in others.itertuples()]
@@ -240,6 +240,6 @@ def each_seed() -> Numbers:
     measured="the layers but three at each end lose {min(cost):.2f} to {max(cost):.2f} nats without the fastest quarter of their pairs ({len(cost)} texts)",
 )
 def three_at_each_end() -> Numbers:
-    """Return what the fastest quarter costs in all layers but three at each end, by text."""
+    """Measure the cost of ablating the fastest quarter in all layers but three at each end, by text."""
     rows = data.table("silenced_layers").query("heads == 'all but three at each end'")
     return {"cost": rows[rows.sink == "silenced"].fastest.tolist()}

@@ -14,7 +14,7 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
 def noise_left() -> tuple[Axes, str]:
-    """Return what is left of the noise against the cosine of two equally large patterns: closed form, and simulated rows."""
+    """Draw the noise that is left against the cosine of two equally large patterns: closed form, and simulated rows."""
     cosine = torch.linspace(0, 1, 101, dtype=torch.float64)
     ax = style.axes("", "cosine of the two noise patterns", "noise left", height=3.8)
     for lam, colour in ((0.2, GREEN), (0.5, PURPLE), (0.8, RED)):

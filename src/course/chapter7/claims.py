@@ -40,7 +40,7 @@ OPENS = f"opens: {SUCCEEDS}, and surely better than without the ingredient, or r
     ),
 )
 def race_positions_are_not_enough() -> Numbers:
-    """Return what is judged of position encodings alone by task, and the share on the answer and right of each that has learned."""
+    """Return the verdict on position encodings by task, with attention on the answer and accuracy of each that has learned."""
     rows = comparison.table()
     best = rows[(rows.learned == 1) & rows.entry.isin(entries.POSITIONS)].groupby(["task", "entry"])
     judged = {

@@ -162,7 +162,7 @@ def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figu
 
 
 def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
-    """Return what keeps which task: share right of `FEW` at the longest length, successes and openings marked."""
+    """Show which entry solves which task: accuracy of `FEW` at the longest length, with successes and open cases marked."""
     able, won = comparison.able(rows), comparison.successes(rows).set_index(["entry", "task"])
     tasks, means = (
         _tasks(rows),

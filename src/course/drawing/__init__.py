@@ -116,7 +116,8 @@ def scene(name: str, stop: float, language: str = "en") -> str:
 
 @lru_cache
 def words_of(name: str, language: str) -> dict[str, str]:
-    """Return what a drawing says in another language, as `helpers.words` takes it, {} for English.
+    """Return the words of a drawing in another language, as `helpers.words` takes it, {} for
+    English.
 
     >>> words_of("machine", "zh")["collapse"]
     '坍缩'
@@ -174,8 +175,8 @@ def stop_of(folder: str) -> int:
 
 
 def numbers(name: str) -> dict[str, Any]:
-    """Return what a drawing shows of a real model, made beforehand by a script that the file names;
-    {} where it needs none.
+    """Return the part of a drawing that a real model gave, made beforehand by a script that the
+    file names; {} where it needs none.
 
     >>> numbers("clocks")
     {}

@@ -87,7 +87,7 @@ def marks(report: dict) -> list[tuple[str, str]]:
 
 
 def apart(report: dict, others: Sequence[dict]) -> list[str]:
-    """Return what tells a report from the others, as it is written."""
+    """Return the name that tells a report from the others in its folder."""
     return [
         shown
         for mark, shown in marks(report)

@@ -267,7 +267,7 @@ class Forgetting(Block):
         nn.init.constant_(self.gates.bias, 3.0)
 
     def forgotten(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        """Return what is added to the logits: `normalizers.forgetting_bias` of the gates, minus infinity at later keys."""
+        """Return the bias that is added to the logits: `normalizers.forgetting_bias` of the gates, minus infinity at later keys."""
         return normalizers.forgetting_bias(self.gates(self.norm1(x)).sigmoid().mT.clamp(min=1e-6))
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:

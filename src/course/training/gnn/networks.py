@@ -204,7 +204,7 @@ class Network(nn.Module):
         return others.index_select(-2, forest.row)
 
     def _finish(self, number: int, new: State, old: State) -> State:
-        """Return what the released code puts around layer `number`."""
+        """Wrap layer `number` as the released code does."""
         layer = self.layers[number - 1]
         new = F.relu(new) if layer.activation else new
         new = old + new if layer.residual else new
