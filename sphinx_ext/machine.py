@@ -2,16 +2,13 @@
 Title` the text of one stop with its still picture for print and for where scripts do not run,
 `{places}` the table of The answer in four columns.
 
-A stop is a piece of film: its option `film` has a state of the drawing for each sentence,
-`edges=path token=0.5 | edges=all`, and a state adds to those before it. `drawing/machine.js` plays
-them as the reader scrolls.
+A stop is a piece of film: `course/drawing/film.toml` has a state of the drawing for each
+sentence, and `machine.js` plays them as the reader scrolls.
 """
 
 import html
 import json
 import re
-import shlex
-from typing import ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -57,34 +54,6 @@ class Machine(Directive):
 END = re.compile(r"(?<=[.?!])\s+|(?<=[。？！])(?=.)")
 
 
-def states_of(film: str) -> list[dict[str, float | bool | str]]:
-    """Read the states of a film, one a sentence, each with what those before it have set.
-
-    Raises:
-        ValueError: a setting without "=".
-
-    >>> states_of("edges=path | token=0.5 quiet=false")
-    [{'edges': 'path'}, {'edges': 'path', 'token': 0.5, 'quiet': False}]
-    """
-    states, state = [], {}
-    for part in film.split("|"):
-        for setting in shlex.split(part):
-            key, equals, value = setting.partition("=")
-            if not equals:
-                raise ValueError(f"film must be of settings such as edges=path, not {setting!r}")
-            state = {**state, key: _value(value)}
-        states.append(state)
-    return states
-
-
-def _value(text: str) -> float | bool | str:
-    """Return a number or a truth value where the text is one."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
-
-
 def sentences(paragraph: nodes.paragraph) -> list[list[nodes.Node]]:
     """Split a paragraph where a sentence ends outside bold text, links and formulas; the space
     stays with the one before.
@@ -124,13 +93,12 @@ class Stop(Directive):
     required_arguments = 2
     final_argument_whitespace = True
     has_content = True
-    option_spec: ClassVar = {"film": states_of}
 
     def run(self):
         number, title = int(self.arguments[0]), self.arguments[1]
         content = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, content)
-        if states := self.options.get("film"):
+        if states := drawing.film(number):
             filmed(next(content.findall(nodes.paragraph)), states)
         picture = drawing.picture("machine", number, True, language(self))
         still = f'<div class="machine-still">{picture}</div>'

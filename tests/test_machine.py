@@ -1,12 +1,14 @@
 """What the machine of the front page draws equals what its sentence says: a length for each number, at each stop."""
 
 import itertools
+import json
 import math
 import re
 
-import machine
 import pytest
 from stills import drawn
+
+from course import drawing
 
 RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
 TOKENS = (0.1, 0.6, 0.9)
@@ -147,4 +149,16 @@ def test_stop_7_lights_the_lamps_that_it_names():
 
 def test_a_film_that_names_no_setting_is_refused():
     with pytest.raises(ValueError, match="edges=path, not 'edges'"):
-        machine.states_of("edges=path | edges")
+        drawing.states_of("edges=path | edges")
+
+
+@pytest.mark.parametrize("at", [1.1, 2.3, 5.4, 7.9])
+def test_a_sentence_of_the_film_is_the_state_that_it_shows(at):
+    shown = json.loads(re.search(r'"application/json">(.*?)</script>', drawing.show("machine", at=at).body)[1])  # fmt: skip
+    stop, step = divmod(round(10 * at), 10)
+    assert shown["state"] == {"at": stop} | drawing.film(stop)[step - 1]
+
+
+def test_a_sentence_that_the_film_does_not_have_is_refused():
+    with pytest.raises(ValueError, match=r"up to 1\.6"):
+        drawing.show("machine", at=1.7)

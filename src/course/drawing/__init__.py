@@ -23,6 +23,7 @@ state.
 import html
 import json
 import re
+import shlex
 import tomllib
 from functools import lru_cache
 from pathlib import Path
@@ -75,7 +76,7 @@ def show(name: str, language: str = "en", **data: Any) -> Drawing:
         name: one of `DRAWINGS`.
         language: "en", or one of a table in `words/`.
         **data: what JSON can hold. `state` may hold values to start with, as the drawing's links
-            have them.
+            have them. The machine takes `at`, a stop, or 2.3 for the third sentence of the second.
 
     Raises:
         ValueError: an unknown name, a language without a table, or data that JSON cannot hold.
@@ -84,6 +85,8 @@ def show(name: str, language: str = "en", **data: Any) -> Drawing:
     True
     """
     facts, state = DRAWINGS[require.choice("name", name, DRAWINGS)], data.pop("state", {})
+    if name == "machine" and "at" in data:
+        state = scene_of(data.pop("at")) | state
     words = words_of(name, language)
     title, alt, caption, link = (words.get(text, text) for text in (*facts[:3], LINK))
     try:
@@ -102,6 +105,64 @@ def show(name: str, language: str = "en", **data: Any) -> Drawing:
         f'<script type="application/json">{held.replace("</", "<" + chr(92) + "/")}</script>'
         f"<script>{script(name)}</script></figure>",
     )
+
+
+FILM = tomllib.loads((HERE / "film.toml").read_text())
+
+
+def film(stop: int) -> list[dict[str, Any]]:
+    """The states of the machine's film at a stop, one a sentence of its text on the front page,
+    each with what those before it have set.
+
+    >>> film(1)[:4:3]
+    [{'edges': 'path'}, {'edges': 'all'}]
+    """
+    return states_of(FILM.get(str(require.integer("stop", stop, 0, STOPS - 1)), ""))
+
+
+def states_of(text: str) -> list[dict[str, Any]]:
+    """Read the states of a film.
+
+    Raises:
+        ValueError: a setting without "=".
+
+    >>> states_of("edges=path | token=0.5 quiet=false")
+    [{'edges': 'path'}, {'edges': 'path', 'token': 0.5, 'quiet': False}]
+    """
+    states: list[dict[str, Any]] = []
+    for part in text.split("|") if text else []:
+        state = dict(states[-1]) if states else {}
+        for setting in shlex.split(part):
+            key, equals, value = setting.partition("=")
+            if not equals:
+                raise ValueError(f"film must be of settings such as edges=path, not {setting!r}")
+            state[key] = _value(value)
+        states.append(state)
+    return states
+
+
+def _value(text: str) -> float | bool | str:
+    """Return a number or a truth value where the text is one."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def scene_of(at: float) -> dict[str, Any]:
+    """The machine's state at a stop, or with a decimal at a sentence of its film.
+
+    Raises:
+        ValueError: no such stop or sentence.
+
+    >>> scene_of(2), scene_of(1.4)
+    ({'at': 2}, {'at': 1, 'edges': 'all'})
+    """
+    stop, step = divmod(round(10 * require.number("at", at, 0, STOPS - 0.1)), 10)
+    states = film(stop)
+    if step > len(states):
+        raise ValueError(f"at must be a sentence of stop {stop}, up to {stop}.{len(states)}")
+    return {"at": stop} | (states[step - 1] if step else {})
 
 
 def scene(name: str, stop: float, language: str = "en") -> str:
