@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 from functools import cache, partial
+from html import escape
 from pathlib import Path
 
 import nbformat
@@ -324,6 +325,8 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
             minutes = row["minutes"] + last * (
                 planned["minutes"] - sum(planned_row["minutes"] for planned_row in planned["rows"])
             )
+            scenes = row.get("film", [])
+            minutes /= 1 + bool(scenes)  # half of them are for the film
             shown = row["show"] + last * "".join(
                 f"\n{number}. You can {they}." for number, they in can.items()
             )
@@ -333,7 +336,28 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
             )
             cells += [new(shown, metadata={"slideshow": {"slide_type": "slide"}}, id=f"row-{k}")]
             cells += [new(cue, metadata={"slideshow": {"slide_type": "notes"}}, id=f"cue-{k}")]
+            cells += filmed(scenes, minutes) if scenes else []
     return nbformat.v4.new_notebook(cells=cells)
+
+
+def filmed(scenes: list[float], minutes: float) -> list[nbformat.NotebookNode]:
+    """A slide with the machine, which the clicker takes from scene to scene
+    (`drawing/machine.js`).
+    """
+    first, *others = map(drawing.scene_of, scenes)
+    steps = "".join(
+        f'<span class="fragment" data-scene="{escape(json.dumps(scene))}"></span>'
+        for scene in others
+    )
+    shown = drawing.show("machine", state=first).body + steps
+    output = nbformat.v4.new_output("display_data", {"text/html": shown})
+    slide = {"slideshow": {"slide_type": "slide"}}
+    heading = nbformat.v4.new_markdown_cell("## One small decoder", metadata=slide, id="film")
+    cell = nbformat.v4.new_code_cell(outputs=[output], id="film-drawing")
+    said = "Each press moves the machine on by a scene. Read the sentence below it aloud."
+    notes = {"slideshow": {"slide_type": "notes"}}
+    cue = f"<!-- cue: {minutes:g} min\n{said}\n-->"
+    return [heading, cell, nbformat.v4.new_markdown_cell(cue, metadata=notes, id="film-cue")]
 
 
 def chinese() -> dict:

@@ -1299,6 +1299,15 @@ export const render = mount({
       }
       on(document.querySelector(".guess input") ?? figure, "change", () => hand.set({}));
     } else if (linked()) hand.set({ at: Number(linked()[1]) });
+    // on a slide the clicker shows one scene after the other, and takes them back
+    const scenes = [...(figure.closest(".reveal section")?.querySelectorAll("[data-scene]") ?? [])];
+    const opening = { ...hand.state };
+    for (const kind of scenes.length ? ["fragmentshown", "fragmenthidden"] : [])
+      on(document, kind, (event) => {
+        if (!scenes.includes(event.fragment)) return;
+        const last = scenes.findLast((each) => each.classList.contains("visible"));
+        hand.glide({ ...opening, ...(last ? JSON.parse(last.dataset.scene) : {}) }, 700);
+      });
     const link = figure.querySelector(".machine-into");
     on(figure, "painted", () => {
       const stop = Math.round(hand.state.at);
