@@ -3,7 +3,7 @@
 import copy
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -131,6 +131,31 @@ def measure(
     ]
 
 
+def _first_touch(
+    models: Sequence[Decoder],
+    entry: Entry,
+    task: str,
+    every: int,
+    look_at: Callable[[Decoder, int], dict] = lambda model, k: {},
+) -> tuple[Callable[[Decoder], bool], dict[int, tuple[int, dict]]]:
+    """Return a watcher for `training.fit_together`, and the dict that it fills.
+
+    The dict has an entry for each model that touched the criterion, by its number: the steps until
+    then, counted in looks of `every` steps, and what `look_at` returned for the model and its
+    number.
+    """
+    number, count, first = {id(model): k for k, model in enumerate(models)}, [0] * len(models), {}
+
+    def watch(model: Decoder) -> bool:
+        k = number[id(model)]
+        count[k] += every
+        if k not in first and has_learned(model, entry, task):
+            first[k] = count[k], look_at(model, k)
+        return False
+
+    return watch, first
+
+
 def fixed(
     entry: Entry,
     task: str,
@@ -145,17 +170,8 @@ def fixed(
         rate: learning rate; the size's own (`SIZES`) when None.
     """
     rate = SIZES[size]["rate"] if rate is None else rate
-    models, first = [decoder(entry, task, seed, size) for seed in seeds], {}
-    number = {id(model): k for k, model in enumerate(models)}
-    count = [0] * len(models)
-
-    def watch(model: Decoder) -> bool:
-        k = number[id(model)]
-        count[k] += FINER
-        if k not in first and has_learned(model, entry, task):
-            first[k] = count[k]
-        return False
-
+    models = [decoder(entry, task, seed, size) for seed in seeds]
+    watch, first = _first_touch(models, entry, task, FINER)
     training.fit_together(
         models, partial(batch, entry, task), steps=steps, rate=rate, seeds=seeds, until=watch, every=FINER
     )  # fmt: skip
@@ -165,7 +181,7 @@ def fixed(
         best, *_ = best_heads(model.eval(), task, *(part[:32] for part in tests[LENGTHS[-1]]))
         rows.append(
             _short(
-                {"learned": int(k in first), "steps": first.get(k, steps)}
+                {"learned": int(k in first), "steps": first[k][0] if k in first else steps}
                 | {f"score_{n}": score(model, *test) for n, test in tests.items()}
                 | {f"best_{LENGTHS[-1]}": best}
             )
@@ -327,14 +343,6 @@ def pairs(
     models = [decoder(own, task, k) for k in require.integers("seed", seed, 0)]
     steps, rate = require.integer("budget", budget, 1), require.number("rate", rate, above=0)
     two = isinstance(models[0].blocks[0], Differential)
-    number, count, first = {id(model): k for k, model in enumerate(models)}, [0] * len(models), {}
-
-    def watch(model: Decoder) -> bool:
-        k = number[id(model)]
-        count[k] += CHECKED
-        if k not in first and has_learned(model, own, task):
-            first[k] = count[k], looked_at(model, seed[k])
-        return False
 
     def looked_at(model: Decoder, k: int) -> dict[str, float | None]:
         tests = tests_of(own, task, k)
@@ -342,6 +350,9 @@ def pairs(
         few = tuple(part[:32] for part in tests[LENGTHS[-1]])
         return found | (noise_readers(model, task, *few) if two else dict.fromkeys(NOISE_READERS))
 
+    watch, first = _first_touch(
+        models, own, task, CHECKED, lambda model, k: looked_at(model, seed[k])
+    )
     training.fit_together(
         models,
         partial(batch, own, task),
