@@ -282,6 +282,11 @@ def _() -> float:
     return _walk(0.0)
 
 
+@known("right of two", "errors with a deviation of one step: Φ(1/2)", 0.6915)
+def _() -> float:
+    return _walk(1.0)
+
+
 @known("right of two", "errors a thousand steps long", 0.5)
 def _() -> float:
     return _walk(1000.0)
