@@ -5,7 +5,7 @@ import pytest
 from course import scorecard
 from course.evidence import turns
 from course.evidence.claims import CLAIMS, Found
-from course.evidence.rules import HOLDS
+from course.evidence.rules import HOLDS, LITTLE
 from helpers import data
 
 OF_TABLES = (  # those that read committed tables alone: measured again at once
@@ -15,7 +15,6 @@ OF_TABLES = (  # those that read committed tables alone: measured again at once
     "untrained_network_has_a_u",
     "ones_collapse",
     "direction_of_rounding_decides",
-    "the_reader_decides",
     "fast_pairs_serve_places",
     "the_condition_is_needed",
     "two_hops_are_faster_where_leaves_are_read",
@@ -26,6 +25,7 @@ OF_TABLES = (  # those that read committed tables alone: measured again at once
     "fosr_beats_random_edges",
     "sdrf_beats_random_edges",
     "training_makes_slashes",
+    "positions_alleviate",
 )
 
 
@@ -55,6 +55,20 @@ def test_a_claim_without_a_turn_says_not_run():
     )
     assert turns.of(name).outcome == turns.NOT_RUN
     assert "Could turn it, not run" in scorecard._row(CLAIMS[name], Found("1", HOLDS))
+
+
+def test_a_claim_whose_turn_was_not_run_carries_no_verdict(monkeypatch):
+    """In a chapter with turns; in others, and where nothing was decided, the verdict is the measured one."""
+    measured = Found("1", HOLDS)
+    monkeypatch.setattr(scorecard, "_measured", lambda claim: measured)
+    turned, other = CLAIMS["ones_collapse"], CLAIMS["same_ratio_same_state"]
+    assert scorecard.measure(turned) == measured
+    assert other.chapter not in scorecard.chapters_with_turns()
+    assert scorecard.measure(other) == measured
+    monkeypatch.setattr(turns, "of", lambda name: turns.Outcome(turns.NOT_RUN, "", ""))
+    assert scorecard.measure(turned).verdict == LITTLE
+    assert scorecard.measure(turned).words == scorecard.NOT_TURNED
+    assert scorecard.measure(other) == measured
 
 
 def test_outcomes_are_told_apart_by_their_conditions():

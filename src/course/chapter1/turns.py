@@ -1,4 +1,4 @@
-"""Run what might have turned the claims of chapter 1, run: other seeds, widths, rates, graphs, activations and weights."""
+"""Run what might have turned the claims of chapter 1: other seeds, widths, rates, graphs, activations and weights."""
 
 import itertools
 import math
@@ -35,7 +35,7 @@ KINDS = ("gcn", "ggnn")
     measured="epochs at r = 3: {'; '.join(f'{kind.upper()} {root[kind]:.0f} with the question at the root, everywhere ' + ', '.join(f'{n:.0f}' for n in everywhere[kind]) for kind in root)}",
 )
 def other_seeds() -> Numbers:
-    """By network, the epochs that each seed needs with the question everywhere, and the fewest that any run took without it."""
+    """Measure, by network, the epochs that each seed needs with the question everywhere, and the fewest that any run took without it."""
     table = pd.concat([measures.runs().query("ended != 'a minute'"), data.table("stars")])
     table = table.query("depth == @DEPTH and not fully_adjacent")
     everywhere, root = {}, {}
@@ -57,14 +57,14 @@ def other_seeds() -> Numbers:
     measured="of unseen orders it speaks, of training accuracy it does not: the released sets hold at most {most:,} orders, which {bits} bits tell apart at every r; counted for all orders, undivided, the widths for r = 5 to 8 are {', '.join(map(str, whole))}",
 )
 def orders_in_the_training_sets() -> Numbers:
-    """The most orders that a released training set holds, their bits, and the widths by an undivided count of all orders."""
+    """Measure the most orders that a released training set holds, their bits, and the widths by an undivided count of all orders."""
     most = max(len(gnn.TreeNeighborsMatch(r).orders) for r in range(2, 9))
     whole = [-(-math.factorial(2**r).bit_length() // 32) for r in range(5, 9)]
     return {"most": most, "bits": (most - 1).bit_length(), "whole": whole}
 
 
 def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
-    """By run how early it fits (infinity: not at all) and how high it stands at the end, one order for both."""
+    """Measure, by run how early it fits (infinity: not at all) and how high it stands at the end, one order for both."""
     fitted = table["ended"] == "fitted"
     epochs = table["epochs"].where(fitted, math.inf)
     return list(zip(epochs, 1 - table["best_train_accuracy"].astype(float), strict=True))
@@ -86,7 +86,7 @@ def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
     measured="{'; '.join(f'{name}: ' + ', '.join(f'{kind} {_outcomes(runs)}' for kind, runs in part.items()) for name, part in every.items())}",
 )
 def other_width_and_rate() -> Numbers:
-    """By set-up, how early and how high the runs at two hops (star) and at three (relay, tree) end."""
+    """Measure, by set-up, how early and how high the runs at two hops (star) and at three (relay, tree) end."""
     near, far, every = {}, {}, {}
     for name, width, rate in (("width 64", 64, 0.001), ("rate 0.003", 32, 0.003)):
         table = data.table("stars_varied")
@@ -114,7 +114,7 @@ def _outcomes(runs: list[tuple[float, float]]) -> str:
     measured="{sum(fitted)} of {len(fitted)} fit; the others end at {', '.join(f'{x:.2f}' for x in rest) or 'none'}",
 )
 def more_seeds() -> Numbers:
-    """Which of six seeds of the attention layer fit at r = 5, and how high the others stand."""
+    """Measure which of six seeds of the attention layer fit at r = 5, and how high the others stand."""
     table = data.table("stars_varied").query("kind == 'attention'")
     fitted = table["ended"] == "fitted"
     return {
@@ -131,7 +131,7 @@ def more_seeds() -> Numbers:
     measured="largest Jacobian over its bound: {', '.join(f'{name} {x:.3f}' for name, x in most.items())}",
 )
 def other_activations() -> Numbers:
-    """By activation, the largest Jacobian over its bound on random graphs, three layers of width 6."""
+    """Measure, by activation, the largest Jacobian over its bound on random graphs, three layers of width 6."""
     activations = {
         "tanh": torch.tanh,
         "|x|": torch.abs,
@@ -171,7 +171,7 @@ def other_activations() -> Numbers:
     measured="the share over 2⁻¹ 3⁻ʳ at distances 2 to 5: {'; '.join(name + ' ' + ', '.join(f'{x:.3g}' for x in each) for name, each in ratio.items())}",
 )
 def other_distances() -> Numbers:
-    """By normalisation and far node, the share of that node in the root over the closed form, at distances 2 to 5."""
+    """Measure, by normalisation and far node, the share of that node in the root over the closed form, at distances 2 to 5."""
     ratio = {}
     for leaf, kind, loops in itertools.product((False, True), ("row", "symmetric"), (False, True)):
         found = []
@@ -200,7 +200,7 @@ def other_distances() -> Numbers:
     measured="resistance ahead beyond the error in {sum(beyond(z, 3))} of {len(z)} cases, hops in {sum(beyond([-x for x in z], 3))}; rank correlation, resistance less hops: {'; '.join(f'{times} D ' + ', '.join(f'{name} {x:+.2f}' for name, x in part.items()) for times, part in lead.items())}",
 )
 def other_graphs() -> Numbers:
-    """How far resistance leads hops on other graphs, in standard errors of four draws of the weights."""
+    """Measure how far resistance leads hops on other graphs, in standard errors of four draws of the weights."""
     table = data.table("ranks_elsewhere")
     lead = {
         int(times): dict(zip(part["graph"], part["R - hops"], strict=True))
@@ -226,7 +226,7 @@ def other_graphs() -> Numbers:
     measured="16 layers, {seeds} draws, 7 graphs: {'; '.join(f'width {w} over 4: the far Jacobian × {min(far[w]):.2g} to {max(far[w]):.2g}, the own × {min(own[w]):.2g} to {max(own[w]):.2g}' for w in far)}",
 )
 def gaussian_weights() -> Numbers:
-    """By width, how many times the far and the own Jacobian of width 4, with Gaussian weights; by graph."""
+    """Measure, by width, how many times the far and the own Jacobian of width 4, with Gaussian weights; by graph."""
     seeds, layers = 8, 16
     found = {width: variations.ends_gaussian(width, layers, seeds) for width in (4, 32, 64)}
     over = {width: found[width] / found[4] for width in (32, 64)}
@@ -248,7 +248,7 @@ def gaussian_weights() -> Numbers:
     measured="from D to 4 D layers, 7 graphs: the own Jacobian × {min(own):.2g} to {max(own):.2g}, the far one × {min(far):.2g} to {max(far):.2g}",
 )
 def with_norms() -> Numbers:
-    """How many times the own and the far Jacobian of D layers those of 4 D are, with norms, by graph."""
+    """Measure how many times the own and the far Jacobian of D layers those of 4 D are, with norms, by graph."""
     times = variations.ends_with_norms(4) / variations.ends_with_norms(1)
     return {"own": times["own"].tolist(), "far": times["far"].tolist()}
 
@@ -267,7 +267,7 @@ def with_norms() -> Numbers:
     measured="far Jacobian, 16 layers: graphs differ by a factor of {by_graph:,.0f}, those of one diameter by {alike:.1f}, widths of 4 to 128 by {by_width:.1f}",
 )
 def wider_widths() -> Numbers:
-    """By what factor the far Jacobian differs between graphs, between graphs of one diameter, and between widths."""
+    """Measure, by what factor the far Jacobian differs between graphs, between graphs of one diameter, and between widths."""
     far = pd.DataFrame({width: measures.ends(width, 16)["far"] for width in (4, 16, 64, 128)})
     diameters = {name: nx.diameter(graph) for name, graph in measures.examples().items()}
     alike = far[128].groupby(diameters)
@@ -294,7 +294,7 @@ def wider_widths() -> Numbers:
     measured="least growth a layer, six layers, nodes and walks: {', '.join(f'{name} {nodes[name]:.2f} and {walks[name]:.2f}' for name in nodes)}",
 )
 def other_fields() -> Numbers:
-    """By graph, the least factor by which a layer multiplies the nodes, and the walks, that reach a node."""
+    """Measure, by graph, the least factor by which a layer multiplies the nodes, and the walks, that reach a node."""
     made = {
         "grid": nx.convert_node_labels_to_integers(nx.grid_2d_graph(25, 25)),
         "ring of cliques": nx.ring_of_cliques(100, 5),
@@ -323,7 +323,7 @@ def other_fields() -> Numbers:
     measured="it rises beyond its error in {sum(beyond(z, 11))} of {len(z)} cases and falls in {sum(beyond([-x for x in z], 11))}{': ' * bool(falls)}{', '.join(falls)}; the least gain is {least}",
 )
 def more_edges() -> Numbers:
-    """By method, graph and depth how many standard errors the gain is above 1, twelve draws of the weights."""
+    """Measure, by method, graph and depth how many standard errors the gain is above 1, twelve draws of the weights."""
     rows = variations.gains_long()
     z = ((rows["gain"] - 1) / rows["gain s.e."]).tolist()
     bad = beyond([-x for x in z], 11)
@@ -354,52 +354,55 @@ def _elsewhere(method: str) -> Numbers:
     }
 
 
-_OTHERS = (
-    "six graphs of about 32 nodes at 1 and 2 diameters, and twenty edges on the chapter's seven"
+_AGAINST_RANDOM = {  # what the three methods of rewiring are asked alike
+    "asked": "six graphs of about 32 nodes at 1 and 2 diameters, and twenty edges on the chapter's seven",
+    "measured": "ahead of random edges beyond the error in {ahead} of {len(z)} cases, behind in {behind}{': ' * bool(lost)}{'; '.join(lost[:6])}",
+}
+_LEADS = (
+    "it is behind in none and ahead in more cases than a coin gives",
+    lambda z, ahead, behind: behind == 0 and more_than_a_coin(ahead, len(z)),
 )
-_TOLD = "ahead of random edges beyond the error in {ahead} of {len(z)} cases, behind in {behind}{': ' * bool(lost)}{'; '.join(lost[:6])}"
+_FALLS_BEHIND = ("it is behind in a case", lambda behind: behind > 0)
 
 
-@turn(
-    "gtr_beats_random_edges",
-    asked=_OTHERS,
-    survives=(
-        "it is behind in none and ahead in more cases than a coin gives",
-        lambda z, ahead, behind: behind == 0 and more_than_a_coin(ahead, len(z)),
-    ),
-    turned=("it is behind in a case", lambda behind: behind > 0),
-    measured=_TOLD,
-)
+@turn("gtr_beats_random_edges", survives=_LEADS, turned=_FALLS_BEHIND, **_AGAINST_RANDOM)
 def gtr_elsewhere() -> Numbers:
-    """How GTR's edges compare with random ones on other graphs and with more edges."""
+    """Measure how GTR's edges compare with random ones on other graphs and with more edges."""
     return _elsewhere("GTR")
 
 
-@turn(
-    "fosr_beats_random_edges",
-    asked=_OTHERS,
-    survives=(
-        "it is behind in none and ahead in more cases than a coin gives",
-        lambda z, ahead, behind: behind == 0 and more_than_a_coin(ahead, len(z)),
-    ),
-    turned=("it is behind in a case", lambda behind: behind > 0),
-    measured=_TOLD,
-)
+@turn("fosr_beats_random_edges", survives=_LEADS, turned=_FALLS_BEHIND, **_AGAINST_RANDOM)
 def fosr_elsewhere() -> Numbers:
-    """How FoSR's edges compare with random ones on other graphs and with more edges."""
+    """Measure how FoSR's edges compare with random ones on other graphs and with more edges."""
     return _elsewhere("FoSR")
 
 
-@turn(
-    "sdrf_beats_random_edges",
-    asked=_OTHERS,
-    survives=("it is behind in a case, as here", lambda behind: behind > 0),
-    turned=(
-        "it is behind in none and ahead in more cases than a coin gives",
-        lambda z, ahead, behind: behind == 0 and more_than_a_coin(ahead, len(z)),
-    ),
-    measured=_TOLD,
-)
+@turn("sdrf_beats_random_edges", survives=_FALLS_BEHIND, turned=_LEADS, **_AGAINST_RANDOM)
 def sdrf_elsewhere() -> Numbers:
-    """How SDRF's edges compare with random ones on other graphs and with more edges."""
+    """Measure how SDRF's edges compare with random ones on other graphs and with more edges."""
     return _elsewhere("SDRF")
+
+
+@turn(
+    "squashed_at_high_commute_time",
+    asked="trained networks: GCNs with skip connections of two diameters, taught to give each node the mean of all inputs",
+    survives=(
+        "on more graphs than a coin gives a node feels another one the less the more commute time is between them",
+        lambda over: more_than_a_coin(sum(x > 0 for x in over.values()), len(over)),
+    ),
+    turned=(
+        "on half of the graphs it does not",
+        lambda over: 2 * sum(x <= 0 for x in over.values()) >= len(over),
+    ),
+    measured="three seeds, rank correlation of the Jacobian with minus the commute time over all pairs (within equal hops): {', '.join(f'{name} {x:.2f}' + (f' ({within[name]:.2f})' if within[name] == within[name] else '') for name, x in over.items())}; error left, {', '.join(f'{x:.2f}' for x in error.values())} of that of a zero",
+)
+def trained_networks() -> Numbers:
+    """Measure, by graph, how commute time ranks what nodes of a trained network feel of each other; means over three seeds."""
+    rows = {
+        name: pd.DataFrame([variations.trained_ranks(graph, seed) for seed in range(3)]).mean()
+        for name, graph in measures.examples().items()
+    }
+    return {
+        column: {name: float(row[column]) for name, row in rows.items()}
+        for column in ("over", "within", "error")
+    }

@@ -10,6 +10,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course.chapter1 import measures
+from course.evidence import significance
+from course.maths import rewiring
 from course.training import gnn
 from helpers import compute, data, graphs, require
 
@@ -159,3 +161,58 @@ def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) ->
         return network
 
     return _ends(make, width, seeds)
+
+
+def trained_ranks(
+    graph: nx.Graph, seed: int, times: int = 2, width: int = 16, steps: int = 100
+) -> dict[str, float]:
+    """Train a GCN with skip connections to give each node the mean of all inputs, and rank what each node feels.
+
+    The task asks each node for all others alike, however far they are. The network has `times` D layers
+    H + relu(A H W), a linear map before them and one after, and Adam makes `steps` steps of 32 draws of the inputs.
+
+    Returns:
+        error: the squared error at the end over that of a zero; over, within: rank correlation of the Jacobian with
+        minus the commute time, over all pairs and within equal hops (NaN where all are equal).
+    """
+    compute.seed(seed)
+    matrix, nodes = graphs.adjacency(graph, "symmetric").float(), len(graph)
+    layers = times * nx.diameter(graph)
+    weights = nn.Parameter(torch.randn(layers, width, width) / math.sqrt(width * layers))
+    lift, read = nn.Linear(1, width), nn.Linear(width, 1)
+
+    def network(x: Float[Tensor, "*batch n 1"]) -> Float[Tensor, "*batch n 1"]:
+        h = lift(x)
+        for weight in weights:
+            h = h + torch.relu(matrix @ h @ weight)
+        return read(h)
+
+    optimiser = torch.optim.Adam([weights, *lift.parameters(), *read.parameters()], lr=0.005)
+    errors = []
+    for _ in range(steps):
+        x = torch.randn(32, nodes, 1)
+        wanted = x.mean(1, keepdim=True).expand_as(x)
+        loss = (network(x) - wanted).square().mean() / wanted.square().mean()
+        errors.append(loss.item())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    felt = torch.stack(
+        [
+            torch.autograd.functional.jacobian(network, torch.randn(nodes, 1), vectorize=True)
+            for _ in range(4)
+        ]
+    )
+    pairs = ~torch.eye(nodes, dtype=torch.bool)
+    table = pd.DataFrame(
+        {
+            "heard": felt[:, :, 0, :, 0].abs().mean(0)[pairs].double(),
+            "resistance": -rewiring.effective_resistance(graph)[pairs],
+            "hops": measures.hops(graph)[pairs],
+        }
+    ).round(9)
+    return {
+        "error": sum(errors[-10:]) / 10,
+        "over": significance.rank_correlation(table["resistance"], table["heard"])[0],
+        "within": float(measures.correlation_within(table, "hops")),
+    }

@@ -1,11 +1,18 @@
-"""Run what might have turned the claims of chapter 2, run: other random weights, scaled norms, clamped states."""
+"""Run what might have turned the claims of chapter 2: other random weights, scaled norms, clamped states, longer texts."""
+
+import itertools
+from functools import cache
 
 import torch
+from torch import Tensor
 
 from course.chapter2 import claims, measures
-from course.evidence.rules import Numbers
+from course.evidence import significance
+from course.evidence.rules import Numbers, more_than_a_coin
 from course.evidence.turns import turn
+from course.maths import bounds
 from helpers import attention, data, models, probe
+from helpers.models import LanguageModel
 from helpers.style import number  # noqa: F401  the words of a turn call it
 
 
@@ -29,7 +36,7 @@ from helpers.style import number  # noqa: F401  the words of a turn call it
     measured='{\'; \'.join(f\'{name}: the layers keep {each["kept"]:.2f} and give away {each["away"]:.1f}, average {number(each["causal"])} (tree {number(each["tree"])}), squares {number(each["squares"])}\' for name, each in rows.items())}',
 )
 def other_scales() -> Numbers:
-    """By scale of the random weights, the share kept and the share of the worst-heard of 31 nodes, to two readers."""
+    """Measure, by scale of the random weights, the share kept and the share of the worst-heard of 31 nodes, to two readers."""
     ways, rows = measures.connections(31), {}
     for scale, name in (
         ("own", "as published"),
@@ -66,7 +73,7 @@ def other_scales() -> Numbers:
     measured="tokens 41 to 47 over an equal share: trained {min(trained):.2f} to {max(trained):.2f}, with random weights {min(fresh):.2f} to {max(fresh):.2f}; the first token, trained {min(first):.2f} to {max(first):.2f}",
 )
 def relative_changes() -> Numbers:
-    """By text, what tokens 41 to 47 and the first one have over an equal share, each norm times its embedding's."""
+    """Measure, by text, what tokens 41 to 47 and the first one have over an equal share, each norm times its embedding's."""
     model, fresh = models.default(), measures.untrained()
     table, late, first = measures.profiles(model), {"trained": [], "seed 0": []}, []
     for text, tokens in measures.texts(model, measures.TOKENS).items():
@@ -87,7 +94,7 @@ def relative_changes() -> Numbers:
     measured="640 tokens: {share[0]:.0%} of the heads on prose, {share[1]:.0%} on random tokens",
 )
 def long_text() -> Numbers:
-    """The share of heads with a sink score above 0.3 on 640 tokens."""
+    """Measure the share of heads with a sink score above 0.3 on 640 tokens."""
     model = models.default()
     prose = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:640]
     drawn = measures.sequence(model, "random", 640)
@@ -123,7 +130,7 @@ def clamped() -> Numbers:
     measured="lead of the lesser end over the least: {', '.join(f'{name} {x:.1f}' for name, x in lead.items())}; the place of the least: {', '.join(f'{name} {low} to {high}' for name, (low, high) in place.items())}",
 )
 def u_at_three_scales() -> Numbers:
-    """By scale, how many times the least sensitivity the lesser end has, and between which tokens the least is."""
+    """Measure, by scale, how many times the least sensitivity the lesser end has, and between which tokens the least is."""
     found = claims.untrained_network_has_a_u()["by_scale"]
     return {
         "lead": {name: min(each["lead"]) for name, each in found.items()},
@@ -151,7 +158,7 @@ def u_at_three_scales() -> Numbers:
     measured="worst-heard share by number of layers: {'; '.join(f'{name}: tree ' + ', '.join(map(number, tree)) + ', causal ' + ', '.join(map(number, causal)) for name, (tree, causal) in rows.items())}",
 )
 def other_shares() -> Numbers:
-    """By set-up the worst-heard share in the tree and under the causal mask, with more and more layers."""
+    """Measure, by set-up the worst-heard share in the tree and under the causal mask, with more and more layers."""
     rows = {}
     for nodes, kept in ((31, 0.3), (31, 0.99), (63, 0.5), (63, 0.95)):
         layers = [round(x / (1 - kept)) for x in (4, 8, 32)]
@@ -168,7 +175,7 @@ def other_shares() -> Numbers:
     measured="at most {max(fixed):.2f} of the bound",
 )
 def deeper_with_attention_fixed() -> Numbers:
-    """The largest share of the bound, attention held fixed, in each of twelve deeper decoders."""
+    """Measure the largest share of the bound, attention held fixed, in each of twelve deeper decoders."""
     return {"fixed": _deeper("attention fixed")}
 
 
@@ -180,7 +187,7 @@ def deeper_with_attention_fixed() -> Numbers:
     measured="{sum(x > 1 for x in true)} of {len(true)} exceed it, by a factor of {max(true):.1f} at most",
 )
 def deeper_with_attention_free() -> Numbers:
-    """The largest share of the path sum that the true Jacobian takes in each of twelve deeper decoders."""
+    """Measure the largest share of the path sum that the true Jacobian takes in each of twelve deeper decoders."""
     return {"true": _deeper("true")}
 
 
@@ -191,3 +198,240 @@ def _deeper(column: str) -> list[float]:
         for seed in range(3)
     ]
     return [float((table[column] / table["bound"]).max()) for table in tables]
+
+
+@turn(
+    "printed_constant_bounds",
+    asked="3 to 20 tokens and 2 to 6 layers in the place of 5 and 3, uniform and random attention",
+    survives=(
+        "in each set-up the Jacobian of a token exceeds the printed bound",
+        lambda over: min(over.values()) > 1,
+    ),
+    turned=(
+        "in most set-ups none does",
+        lambda over: 2 * sum(x <= 1 for x in over.values()) > len(over),
+    ),
+    measured="largest Jacobian over the printed bound, {len(over)} set-ups: {min(over.values()):.2g} ({min(over, key=over.get)}) to {max(over.values()):.3g} ({max(over, key=over.get)}); over the bound of the proof at most {proved:.2f}",
+)
+def other_sizes() -> Numbers:
+    """Measure, by set-up, the largest Jacobian over the printed bound; and over that of the proof, in all of them."""
+    over, proved = {}, []
+    for n, layers, kind in itertools.product((3, 8, 20), (2, 4, 6), ("uniform", "random")):
+        mask = attention.causal_mask(n)
+        maps = attention.uniform(mask).expand(layers, n, n)
+        maps = claims._random(mask, layers) if kind == "random" else maps
+        jacobian = torch.eye(n, dtype=torch.float64)
+        for matrix in maps:
+            jacobian = 2 * (matrix + torch.eye(n)) @ jacobian
+        printed = measures.printed_path_sum(maps)
+        over[f"{n} tokens, {layers} layers, {kind}"] = float((jacobian[-1] / printed).max())
+        proved.append(float((jacobian[-1] / bounds.influence_bound([*maps])[-1]).max()))
+    return {"over": over, "proved": max(proved)}
+
+
+LONG, FEW_DIRECTIONS = 256, 12  # tokens of a longer text, and directions of its sensitivities
+
+
+@cache
+def _long_profiles() -> list[Tensor]:
+    """Measure sensitivities of the trained model's last state to each of 256 tokens, on three stretches of the prose."""
+    model = models.default()
+    front, prose = probe.opening(model).tokens, probe.encode(model, data.prose())
+    texts = [
+        torch.cat([front, prose[start : start + LONG - len(front)]]) for start in (0, 230, 460)
+    ]
+    return [probe.sensitivity(model, text, FEW_DIRECTIONS).norms.double() for text in texts]
+
+
+@turn(
+    "early_tokens_have_more_influence",
+    asked="texts of 256 tokens in the place of 48, trained",
+    survives=(
+        "in each text the rank correlation of sensitivity and position stays above -0.5",
+        lambda order: min(order) > -0.5,
+    ),
+    turned=("in each it is below", lambda order: max(order) < -0.5),
+    measured="three texts of 256 tokens, rank correlation with the position: {', '.join(f'{x:.2f}' for x in order)}",
+)
+def longer_texts() -> Numbers:
+    """Measure, by text of 256 tokens, the rank correlation of sensitivity and position."""
+    position = torch.arange(LONG).double()
+    return {"order": [significance.rank_correlation(position, row)[0] for row in _long_profiles()]}
+
+
+@turn(
+    "valley_survives_training",
+    asked="texts of 256 tokens in the place of 48, trained",
+    survives=(
+        "in each text both ends have twice the least, and the least is not in the last sixth",
+        lambda lead, least: min(lead) > 2 and max(least) < LONG * 5 / 6,
+    ),
+    turned=(
+        "in each there is no such lead, or the least is in the last sixth",
+        lambda lead, least: max(lead) < 2 or min(least) >= LONG * 5 / 6,
+    ),
+    measured="three texts of 256 tokens: the lesser end has {', '.join(f'{x:.1f}' for x in lead)} times the least, which is at token {', '.join(map(str, least))}",
+)
+def valley_of_longer_texts() -> Numbers:
+    """Measure, by text of 256 tokens, the lead of the lesser end over the least, and the place of the least."""
+    return claims._u(_long_profiles())
+
+
+def _replaced(model: LanguageModel, tokens: Tensor, draws: int = 1) -> Tensor:
+    """Measure, by token of a text, how far the last state moves when another token stands there: mean of the draws."""
+    others = probe.encode(model, data.prose()).unique()
+    generator = torch.Generator().manual_seed(0)
+    moved = []
+    with torch.inference_mode():
+        plain = model.model.base_model(input_ids=tokens[None]).last_hidden_state[0, -1]
+        for _ in range(draws):
+            rows = tokens.repeat(len(tokens), 1)
+            drawn = others[torch.randint(len(others), (len(tokens),), generator=generator)]
+            rows[torch.arange(len(tokens)), torch.arange(len(tokens))] = drawn
+            states = model.model.base_model(input_ids=rows).last_hidden_state[:, -1]
+            moved.append((states - plain).norm(dim=-1).double())
+    return torch.stack(moved).mean(0)
+
+
+@turn(
+    "rollout_is_no_jacobian",
+    asked="another reference than the Jacobian: each token replaced by another one, drawn, and how far the last state moves",
+    survives=(
+        "keeping 0.9 or 0.95, rollout ranks the tokens better than the mask in more texts than a coin gives",
+        lambda above: any(more_than_a_coin(above[kept], 7) for kept in (0.9, 0.95)),
+    ),
+    turned=(
+        "at every share kept it is at or below the mask in more texts than a coin gives",
+        lambda above: all(more_than_a_coin(7 - count, 7) for count in above.values()),
+    ),
+    measured="rank correlation with replaced tokens, mean of 7 texts: {'; '.join(f'ρ = {kept:g} rollout {rollout[kept]:.2f}, mask {mask[kept]:.2f}, rollout above it in {above[kept]}' for kept in above)}; the Jacobian {jacobian:.2f}",
+)
+def replaced_tokens() -> Numbers:
+    """Measure, by share kept, how rollout and the mask rank tokens by what replacing them changes; and how the Jacobian does."""
+    model, found, order = models.default(), measures.profiles(models.default()), {}
+    for text, tokens in measures.texts(model, measures.TOKENS).items():
+        moved = _replaced(model, tokens)
+        order["jacobian", text] = significance.rank_correlation(
+            measures.profile_of(found, text), moved
+        )[0]
+        for kept in measures.KEPT:
+            rows = measures.influences(model, tokens, kept)
+            for name in ("rollout", "mask alone"):
+                order[name, kept, text] = significance.rank_correlation(rows[name], moved)[0]
+
+    def mean(*which: str | float) -> float:
+        values = [order[*which, text] for text in measures.NAMES]
+        return sum(values) / len(values)
+
+    return {
+        "above": {
+            kept: sum(
+                order["rollout", kept, text] > order["mask alone", kept, text]
+                for text in measures.NAMES
+            )
+            for kept in measures.KEPT
+        },
+        "rollout": {kept: mean("rollout", kept) for kept in measures.KEPT},
+        "mask": {kept: mean("mask alone", kept) for kept in measures.KEPT},
+        "jacobian": mean("jacobian"),
+    }
+
+
+@turn(
+    "causal_mask_ends_at_the_first_token",
+    asked="a new random matrix in each layer in the place of one, 12 and 40 tokens",
+    survives=(
+        "the first token has all but 1e-6 after 400 layers, and no share is above the product of the allowed factors",
+        lambda first, over: min(first) > 1 - 1e-6 and max(over) <= 1 + 1e-9,
+    ),
+    turned=(
+        "it has less, or one is",
+        lambda first, over: min(first) <= 1 - 1e-6 or max(over) > 1 + 1e-9,
+    ),
+    measured="{len(first)} runs: the first token has at least {min(first):.6f} after 400 layers; a share over the product of (1 − (i − 1) ε) is at most {max(over):.2f}",
+)
+def a_new_matrix_each_layer() -> Numbers:
+    """Measure, by run, the first token's share in the last state, and the largest share over what the factors allow."""
+    first, over = [], []
+    for n, seed in itertools.product((12, 40), range(5)):
+        mask = attention.causal_mask(n)
+        later = torch.arange(n, dtype=torch.float64)
+        state, allowed = torch.eye(n, dtype=torch.float64), torch.ones(n, dtype=torch.float64)
+        for matrix in claims._random(mask, claims.FOREVER, seed):
+            state = matrix @ state
+            allowed = allowed * (1 - later * float(matrix[mask].min()))
+            told = allowed > 1e-250
+            over.append(float((state[-1] / allowed)[1:][told[1:]].max()) if told[1:].any() else 0.0)
+        first.append(float(state[-1, 0]))
+    return {"first": first, "over": over}
+
+
+@turn(
+    "repeated_tokens_have_no_sink",
+    asked="fourteen other tokens, 64 and 256 copies",
+    survives=("no token gives a sink to a twentieth of the heads", lambda sinks: max(sinks) < 0.05),
+    turned=("one gives it to a fifth", lambda sinks: max(sinks) > 0.2),
+    measured="{len(sinks)} rows of equal tokens, heads with a sink: {min(sinks):.1%} to {max(sinks):.1%}",
+)
+def other_repeated_tokens() -> Numbers:
+    """Measure, by token and number of copies, the share of heads with a sink on a row of equal tokens."""
+    model = models.default()
+    tokens = probe.encode(model, data.prose()).unique()[::25][:14]
+    rows = [token.repeat(copies) for token in tokens for copies in (64, 256)]
+    return {
+        "sinks": [
+            float(
+                (probe.head_scores(model, row).sink > attention.HEAD_SCORE_THRESHOLD)
+                .double()
+                .mean()
+            )
+            for row in rows
+        ]
+    }
+
+
+@turn(
+    "sink_values_are_small",
+    asked="the sink heads only, by text",
+    survives=(
+        "in each text the median is below that of the others, and under 90% are below one half",
+        lambda middle, small: max(middle) < 1 and max(small) < 0.9,
+    ),
+    turned=(
+        "in each over 90% are below one half, or in one the median is not below",
+        lambda middle, small: min(small) > 0.9 or max(middle) >= 1,
+    ),
+    measured="sink heads, 7 texts: the median ratio is {min(middle):.2f} to {max(middle):.2f}, and {min(small):.0%} to {max(small):.0%} of them are below one half",
+)
+def sink_heads_only() -> Numbers:
+    """Measure, by text, the median ratio of what token 1 hands over in the sink heads, and the share of ratios below one half."""
+    model, middle, small = models.default(), [], []
+    for tokens in measures.texts(model, measures.TOKENS).values():
+        sink = probe.head_scores(model, tokens).sink > attention.HEAD_SCORE_THRESHOLD
+        ratios = measures.value_ratios(model, tokens)[sink]
+        middle.append(float(ratios.median()))
+        small.append(float((ratios < 0.5).double().mean()))
+    return {"middle": middle, "small": small}
+
+
+@turn(
+    "hiding_the_sink_breaks_the_model",
+    asked="the first four tokens hidden from all, as in the source, in the place of one",
+    survives=("the loss rises by half a nat in no text", lambda cost: max(cost) < 0.5),
+    turned=("it rises by half a nat in each text", lambda cost: min(cost) > 0.5),
+    measured="first four tokens taken away from all: {min(cost):+.2f} to {max(cost):+.2f} nats after token 64 (7 texts)",
+)
+def four_hidden() -> Numbers:
+    """Measure, by text, what the loss after token 64 gains when no token sees the first four: RoPE sees distances only."""
+    model = models.default()
+
+    def loss(tokens: Tensor, after: int) -> float:
+        with torch.inference_mode():
+            logits = model.model(tokens[None]).logits[0, :-1].float()
+        each = torch.nn.functional.cross_entropy(logits, tokens[1:], reduction="none")
+        return float(each[after:].mean())
+
+    texts = measures.texts(model, measures.LENGTH).values()
+    return {
+        "cost": [loss(each[4:], measures.AFTER - 4) - loss(each, measures.AFTER) for each in texts]
+    }

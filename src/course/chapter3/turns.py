@@ -1,12 +1,15 @@
-"""Run what might have turned the claims of chapter 3, run: other tokens than the 1, other logits, other decays."""
+"""Run what might have turned the claims of chapter 3: other tokens than the 1, other logits, other decays."""
+
+import itertools
+from functools import cache
 
 import torch
 
-from course.chapter3 import claims
+from course.chapter3 import claims, measures, variations
 from course.evidence.rules import Numbers
 from course.evidence.turns import turn
 from course.maths import constructions
-from helpers import data
+from helpers import data, models
 
 
 @turn(
@@ -23,7 +26,7 @@ from helpers import data
     measured="far over near: {', '.join(f'{name!r} {x:.2g}' for name, x in sorted(fall.items(), key=lambda pair: pair[1]))}; below a fifth {sum(x < claims.FIFTH for x in fall.values())} of {len(fall)}, above one {sum(x > 1 for x in fall.values())}",
 )
 def other_tokens() -> Numbers:
-    """By repeated token, the distance of n and n + 1 copies at 400 to 511 over that at 8 to 16."""
+    """Measure, by repeated token, the distance of n and n + 1 copies at 400 to 511 over that at 8 to 16."""
     return {"fall": data.table("fourteen_tokens").set_index("name")["fall"].to_dict()}
 
 
@@ -46,7 +49,7 @@ def other_tokens() -> Numbers:
     measured="right with its own errors {min(own):.0%} to {max(own):.0%}, shuffled {min(shuffled):.0%} to {max(shuffled):.0%}, isotropic {min(isotropic):.0%} to {max(isotropic):.0%}; fewer with its own in {sum(a < min(b, c) for a, b, c in zip(own, shuffled, isotropic))} of {len(own)} tokens",
 )
 def other_tokens_rounded() -> Numbers:
-    """By repeated token, how often the nearest exact state is the right one, by kind of error."""
+    """Measure, by repeated token, how often the nearest exact state is the right one, by kind of error."""
     table = data.table("fourteen_tokens")
     return {
         "own": table["nearest"].tolist(),
@@ -57,18 +60,20 @@ def other_tokens_rounded() -> Numbers:
 
 @turn(
     "the_reader_decides",
-    asked="a search that has the right codebook: it compares the rounded state with rounded ones, for fourteen tokens",
-    survives=("it loses no prompt of any token", lambda apart: min(apart) == 1),
-    turned=(
-        "it loses as many as the search among exact states",
-        lambda apart, nearest: min(apart) <= min(nearest),
+    asked="a linear readout with one of four fixed penalties, in the place of the one that leaving out each prompt chooses",
+    survives=(
+        "with each penalty the readout's median error is largest with isotropic errors, 1.5 times that with its own",
+        lambda own, isotropic: all(isotropic[k] > 1.5 * own[k] for k in own),
     ),
-    measured="right in {min(apart):.0%} to {max(apart):.0%} of the prompts by token; a search among exact states in {min(nearest):.0%} to {max(nearest):.0%}",
+    turned=(
+        "with two penalties or more its own errors do it more harm than isotropic ones",
+        lambda own, isotropic: sum(own[k] > isotropic[k] for k in own) >= 2,
+    ),
+    measured="the order of a linear readout hangs on its penalty: median error of n with its own errors and with isotropic ones, by penalty over the mean eigenvalue: {', '.join(f'{k:g} {own[k]:.1f} and {isotropic[k]:.1f}' for k in own)}; chosen by leaving out ({chosen}): {left_out[0]:.1f} and {left_out[1]:.1f}",
 )
-def right_codebook() -> Numbers:
-    """By repeated token, the share of rounded states that no other equals, and that whose exact state is the nearest."""
-    table = data.table("fourteen_tokens")
-    return {"apart": table["apart"].tolist(), "nearest": table["nearest"].tolist()}
+def fixed_penalties() -> Numbers:
+    """Measure, by penalty, the median error of a linear readout of n with bf16's own errors and with isotropic ones."""
+    return variations.fixed_penalties((1e-6, 1e-4, 1e-2, 1.0))
 
 
 @turn(
@@ -82,7 +87,7 @@ def right_codebook() -> Numbers:
     measured="largest weight of the last token in 200 rows of 10, 100, 1,000 and 10,000: {', '.join(f'{x:.2g}' for x in largest)}",
 )
 def gaussian_logits() -> Numbers:
-    """The largest weight of the last token in rows of Gaussian logits, by length."""
+    """Measure the largest weight of the last token in rows of Gaussian logits, by length."""
     generator = torch.Generator().manual_seed(0)
     rows = [
         2 * torch.randn(200, n, generator=generator, dtype=torch.float64)
@@ -113,7 +118,7 @@ DECAYS = {  # how a logit falls with the distance r, faster and slower than in t
     measured="distance at n = 10 and 10,000: {'; '.join(name + ' ' + ', '.join(f'{x:.2g}' for x in each) for name, each in distance.items())}",
 )
 def other_decays() -> Numbers:
-    """By decay, the distance of the last representations at n = 10 and n = 10,000."""
+    """Measure, by decay, the distance of the last representations at n = 10 and n = 10,000."""
     distance = {}
     for name, decay in DECAYS.items():
         distance[name] = [
@@ -139,9 +144,276 @@ def other_decays() -> Numbers:
     measured="difference of the logits in the last entry at n = 10 and 10,000: {'; '.join(f'{name} {a:.3g}, {b:.3g}' for name, (a, b) in last.items())}",
 )
 def other_rows() -> Numbers:
-    """By decay, how far the logits of the two rows differ in their last entry, at n = 10 and 10,000."""
+    """Measure, by decay, how far the logits of the two rows differ in their last entry, at n = 10 and 10,000."""
     last = {}
     for name, decay in DECAYS.items():
         rows = [decay(torch.arange(n, -1, -1, dtype=torch.float64)) for n in (10, 10_000)]
         last[name] = tuple(float((row[1:] - row[:-1])[-1].abs()) for row in rows)
     return {"last": last}
+
+
+@turn(
+    "early_noise_is_forgotten",
+    asked="noise of 0.01, 1 and 3 in the place of 0.1, ten seeds, up to 100,000 tokens",
+    survives=(
+        "for each n times the distance comes to 0.9 to 1.1 of its limit, and it rises before it falls",
+        lambda ratio, first: (
+            all(0.9 <= x <= 1.1 for x in ratio.values()) and max(first.values()) < 1
+        ),
+    ),
+    turned=(
+        "for one n times the distance is below 0.5 of its limit, or the distance falls from 50 tokens on",
+        lambda ratio, first: min(ratio.values()) < 0.5 or max(first.values()) > 1,
+    ),
+    measured="n TV over its limit at n = 100,000: {', '.join(f'noise of {k:g} {x:.3f}' for k, x in ratio.items())}; the distance at 50 tokens over the largest: {', '.join(f'{x:.2f}' for x in first.values())}",
+)
+def other_noise() -> Numbers:
+    """Measure, by noise, n times the distance over its limit at 100,000 tokens, and the distance at 50 over that at the peak."""
+    lengths, ratio, first = [50, 100, 200, 350, 500, 1000, 10_000, 100_000], {}, {}
+    for noise in (0.01, 1.0, 3.0):
+        found = constructions.perturbed_total_variation(lengths, seeds=10, noise=noise).mean(0)
+        limit = constructions.perturbation_limit(noise=noise)
+        ratio[noise] = float(found[-1]) * lengths[-1] / limit
+        first[noise] = float(found[0] / found[1:].max())
+    return {"ratio": ratio, "first": first}
+
+
+@cache
+def _other_widths() -> dict[int, dict[str, float]]:
+    """Measure, by width of the head, what each encoding leaves of the distance from n = 10 to 10,000; ten seeds."""
+
+    def left(choice: dict, width: int) -> float:
+        runs = [
+            constructions.one_layer_distance(
+                **choice, lengths=(10, 10_000), residual=True, width=width, seed=seed
+            )
+            for seed in range(10)
+        ]
+        near, far = torch.stack(runs).mean(0)
+        return float(far / near)
+
+    return {
+        width: {name: left(choice, width) for name, choice in measures.READING.items()}
+        for width in (16, 128)
+    }
+
+
+_LEFT = "left at n = 10,000 of the distance at 10: {'; '.join(f'width {width} ' + ', '.join(f'{name} {x:.2g}' for name, x in each.items()) for width, each in left.items())}"
+
+
+@turn(
+    "all_encodings_collapse",
+    asked="heads of width 16 and 128 in the place of 64",
+    survives=(
+        "each encoding leaves less than a fifth at both widths",
+        lambda left: max(max(each.values()) for each in left.values()) < claims.FIFTH,
+    ),
+    turned=(
+        "one leaves more than half",
+        lambda left: max(max(each.values()) for each in left.values()) > 0.5,
+    ),
+    measured=_LEFT,
+)
+def other_widths() -> Numbers:
+    """Measure what each encoding leaves of the distance, by width."""
+    return {"left": _other_widths()}
+
+
+@turn(
+    "encodings_collapse_alike",
+    asked="heads of width 16 and 128 in the place of 64",
+    survives=(
+        "what is left differs by more than a factor of ten at both widths",
+        lambda times: min(times) > 10,
+    ),
+    turned=("at one it is within a factor of ten", lambda times: min(times) <= 10),
+    measured=_LEFT + "; apart by a factor of {', '.join(f'{x:,.0f}' for x in times)}",
+)
+def apart_at_other_widths() -> Numbers:
+    """Measure what each encoding leaves of the distance, by width, and by what factor the encodings differ."""
+    left = _other_widths()
+    return {"left": left, "times": [max(e.values()) / min(e.values()) for e in left.values()]}
+
+
+@turn(
+    "low_precision_is_worse",
+    asked="six other tokens, 100 to 300 copies",
+    survives=(
+        "for each token bf16 tells n from n + 1 no more often than fp16, and for most less often",
+        lambda bf16, fp16: (
+            all(bf16[k] <= fp16[k] for k in bf16)
+            and 2 * sum(bf16[k] < fp16[k] for k in bf16) > len(bf16)
+        ),
+    ),
+    turned=(
+        "for two tokens or more it does so more often",
+        lambda bf16, fp16: sum(bf16[k] > fp16[k] for k in bf16) >= 2,
+    ),
+    measured="right of two, bf16 and fp16: {', '.join(f'{k!r} {bf16[k]:.0%} and {fp16[k]:.0%}' for k in bf16)}",
+)
+def other_tokens_in_fp16() -> Numbers:
+    """Measure, by repeated token, how often the right one of n and n + 1 is the nearer, in bf16 and in fp16."""
+    return variations.right_of_two(("0", " the", "x", ",", "a", " dog"), 100, 300)
+
+
+@turn(
+    "prompts_can_be_recovered",
+    asked="the states seen are those of the model in bf16, and the search compares them with exact ones",
+    survives=(
+        "after each layer the nearest candidate of every token is the right one",
+        lambda missed: not any(missed.values()),
+    ),
+    turned=("after one layer a token is missed", lambda missed: any(missed.values())),
+    measured="20 tokens, {candidates} candidates, missed: {', '.join(f'layer {layer} {count}' for layer, count in missed.items())}; the right state is at most {own:.2g} of its length away, and another at least {other:.2g}",
+)
+def seen_in_bf16() -> Numbers:
+    """Measure, by layer, how many of 20 tokens have a wrong candidate nearest to their state in bf16."""
+    return variations.recovered_from_bf16()
+
+
+@turn(
+    "window_stops_collapse",
+    asked="windows of 4, 16 and 32, three and six layers, rows of 400 ones in the place of 100",
+    survives=(
+        "in each set-up equal tokens keep less than a fifth from n = 5 on",
+        lambda kept: max(kept.values()) < claims.FIFTH,
+    ),
+    turned=("in one they keep more", lambda kept: max(kept.values()) > claims.FIFTH),
+    measured="equal tokens, distance at n = 400 over n = 5: {', '.join(f'{layers} layers, window {window} {x:.2g}' for (layers, window), x in kept.items())}",
+)
+def other_windows() -> Numbers:
+    """Measure, by layers and window, what equal tokens keep of the distance from n = 5 to 400."""
+    kept = {}
+    for layers, window in itertools.product((3, 6), (4, 16, 32)):
+        near, far = measures.window_distance(
+            measures.SEQUENCES[1], window, [5, 400], layers=layers, seeds=3
+        )
+        kept[layers, window] = float(far / near)
+    return {"kept": kept}
+
+
+@turn(
+    "window_stops_over_squashing",
+    asked="9, 12 and 16 layers in the place of 4, so that all 64 tokens are within reach of a window of 8",
+    survives=(
+        "at each depth the nearest tokens gain and a far one loses",
+        lambda near, far: min(near.values()) > 1 and min(far.values()) < 1,
+    ),
+    turned=(
+        "at each depth no far token loses, or at one the nearest do not gain",
+        lambda near, far: min(far.values()) >= 1 or min(near.values()) <= 1,
+    ),
+    measured="influence with a window of 8 over that without: {', '.join(f'{layers} layers, nearest {near[layers]:.2f}, least of those from distance 29 on {far[layers]:.2g}' for layers in near)}",
+)
+def deeper_windows() -> Numbers:
+    """Measure, by depth, what the nearest tokens gain by a window, and the least that a far one keeps."""
+    near, far = {}, {}
+    for layers in (9, 12, 16):
+        free, held = (measures.influence(window, layers=layers) for window in (None, 8))
+        near[layers] = float(held[1:8].mean() / free[1:8].mean())
+        far[layers] = float((held[29:] / free[29:]).min())
+    return {"near": near, "far": far}
+
+
+@turn(
+    "separators_do_not_follow",
+    asked="a comma after every 3rd, 5th and 10th digit, up to 1,600 tokens",
+    survives=(
+        "the distance falls five-fold at each spacing, for one token more and for a period more",
+        lambda falls: min(min(each) for each in falls.values()) > 5,
+    ),
+    turned=(
+        "in one case it falls less than two-fold",
+        lambda falls: min(map(min, falls.values())) < 2,
+    ),
+    measured="falls from the first to the last length, one token more and a period more: {'; '.join(f'every {k} digits ' + ', '.join(f'{x:.0f}-fold' for x in each) for k, each in falls.items())}",
+)
+def other_spacings() -> Numbers:
+    """Measure, by spacing of the commas, how many times the distance falls, for one token more and for a period more."""
+    falls = {}
+    for spacing in (3, 5, 10):
+        period = spacing + 1
+        tokens = [0] + ([1] * spacing + [2]) * (1700 // period)
+        lengths = [2 * period + 1, 1600 // period * period + 1]
+        falls[spacing] = [
+            float(torch.div(*measures.random_distance(tokens, lengths, step, seeds=3)))
+            for step in (1, period)
+        ]
+    return {"falls": falls}
+
+
+@turn(
+    "varied_digits_delay_collapse",
+    asked="ten draws of 202 digits in the place of four of 502, and four that end on 50 ones",
+    survives=(
+        "each draw keeps twice the distance of as many ones, and ending on 50 ones under twice",
+        lambda varied, ends: min(varied) > 2 and sum(ends) < 2 * len(ends),
+    ),
+    turned=(
+        "half of the draws keep less than twice, or ending on 50 ones they keep twice, too",
+        lambda varied, ends: 2 * sum(x < 2 for x in varied) >= len(varied) or min(ends) > 2,
+    ),
+    measured="202 digits over 202 ones: {min(varied):.1f} to {max(varied):.1f} times the distance; ending on 50 ones {min(ends):.2f} to {max(ends):.2f} times",
+)
+def more_draws() -> Numbers:
+    """Measure, by draw, the distance of 202 digits over that of as many ones, plain and with 50 ones at the end."""
+    ones = torch.tensor(claims._distance(None, range(192, 213, 5))).median()
+    varied = [
+        claims._distance(None, [202], sequence=measures.random_digits(202, [202], seed))[0]
+        for seed in range(10)
+    ]
+    ends = [
+        claims._distance(None, [202], sequence=measures.random_digits(202, range(153, 203), seed))[
+            0
+        ]
+        for seed in range(4)
+    ]
+    return {"varied": [x / float(ones) for x in varied], "ends": [x / float(ones) for x in ends]}
+
+
+@turn(
+    "commas_prevent_collapse",
+    asked="a comma after every, every 2nd, 5th and 10th digit, and sevens in the place of ones",
+    survives=(
+        "for no spacing a period more leaves half of the distance at about 500 tokens",
+        lambda left: max(left.values()) < 0.5,
+    ),
+    turned=(
+        "for half of them it does",
+        lambda left: 2 * sum(x > 0.5 for x in left.values()) >= len(left),
+    ),
+    measured="distance of a period more at about 500 tokens over that at three periods: {', '.join(f'{name} {x:.2g}' for name, x in left.items())}",
+)
+def other_commas() -> Numbers:
+    """Measure, by digit and spacing of the commas, what is left of the distance of a period more."""
+    left = {}
+    for digit, spacing in itertools.product("17", (1, 2, 5, 10)):
+        period = spacing + 1
+        near, far = claims._distance(
+            None,
+            [3 * period, 500 // period * period],
+            sequence=digit * spacing + ",",
+            period=period,
+        )
+        left[f"{digit}, every {spacing}"] = far / near
+    return {"left": left}
+
+
+@turn(
+    "merging_alleviates_collapse",
+    asked="five other characters: e, o, s, = and -",
+    survives=(
+        "one token more changes more than without merging in under half of the runs",
+        lambda token, runs: token < 0.5 * runs,
+    ),
+    turned=("in nine tenths or more", lambda token, runs: token >= 0.9 * runs),
+    measured="of {runs} runs of 16 to 256 characters one character more changes more than without merging in {letter}, one whole token more in {token}",
+)
+def other_letters() -> Numbers:
+    """Measure in how many runs of other characters one more changes more than without merging."""
+    table = measures.merging(models.default(), "eos=-")
+    more = table[["one letter more", "one token more"]].gt(
+        table["one letter more, unmerged"], axis=0
+    )
+    letter, token = more.sum().tolist()
+    return {"runs": len(table), "letter": letter, "token": token}

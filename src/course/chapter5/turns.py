@@ -1,37 +1,47 @@
-"""Run what might have turned the claims of chapter 5, run: trained keys, heads matched in loss, one dose at a time."""
+"""Run what might have turned the claims of chapter 5: trained keys, heads matched in loss, one dose at a time."""
 
 import itertools
+import math
+from functools import cache
 
+import pandas as pd
 import torch
 
 from course.chapter5 import claims, measures
-from course.evidence.rules import Numbers
+from course.evidence.rules import Numbers, more_than_a_coin
 from course.evidence.turns import turn
 from course.maths import rope_scaling
-from helpers import data, models, rope
+from course.runs import slashes
+from helpers import data, models, probe, rope
+
+_BY_A_NAT = {  # when trained heads decide about decay
+    "survives": (
+        "under a tenth of the heads fall by a nat",
+        lambda share: max(share.values()) < 0.1,
+    ),
+    "turned": ("over half of them do", lambda share: min(share.values()) > 0.5),
+}
 
 
 @turn(
     "gaussian_scores_do_not_decay",
     asked="queries and keys of a trained model in the place of Gaussian ones, as they are and with the keys shuffled among the tokens",
-    survives=("under a tenth of the heads fall by a nat", lambda share: max(share.values()) < 0.1),
-    turned=("over half of them do", lambda share: min(share.values()) > 0.5),
+    **_BY_A_NAT,
     measured="of the encoding it is true, of trained heads it is not: SmolLM2-135M, 270 heads, from distances of 1 to 8 to 180 to 249 the mean logit falls by a median of {median['prose']:.1f} nats on prose, {median['keys shuffled']:.1f} with shuffled keys, {median['random tokens']:.1f} on random tokens; by over a nat in {', '.join(f'{x:.0%}' for x in share.values())} of the heads, with random weights in {blank:.0%}",
 )
 def trained_keys() -> Numbers:
-    """How far the logits of trained heads fall with the distance."""
+    """Measure how far the logits of trained heads fall with the distance."""
     return claims.trained_heads_decay()
 
 
 @turn(
     "rope_decays",
     asked="trained heads: is there decay in a model, though RoPE itself need not have any?",
-    survives=("under a tenth of the heads fall by a nat", lambda share: max(share.values()) < 0.1),
-    turned=("over half of them do", lambda share: min(share.values()) > 0.5),
+    **_BY_A_NAT,
     measured="for any distance a key can be built that is heard best there, and training does not build it: by over a nat over 250 tokens fall {', '.join(f'{x:.0%}' for x in share.values())} of the heads (prose, shuffled keys, random tokens), with random weights {blank:.0%}",
 )
 def trained_heads() -> Numbers:
-    """How far the logits of trained heads fall with the distance."""
+    """Measure how far the logits of trained heads fall with the distance."""
     return claims.trained_heads_decay()
 
 
@@ -43,31 +53,45 @@ def trained_heads() -> Numbers:
     measured="another 256 tokens: median {median:.1f} nats, by over a nat in {share:.0%} of the heads",
 )
 def another_text() -> Numbers:
-    """The fall of the mean logits on the next 256 tokens of the prose."""
+    """Measure the fall of the mean logits on the next 256 tokens of the prose."""
     model = models.default()
     falls = measures.fall(measures.logits_by_distance(model, measures.prose(model, start=255)))
     return {"share": float((falls > 1).double().mean()), "median": float(falls.median())}
 
 
+def _averaged(heads: str) -> pd.DataFrame:
+    """Measure, by text, what the loss gains when a quarter of the pairs is averaged over the tokens in these heads."""
+    table = data.table("averaged_pairs").query("heads == @heads")
+    return table.set_index("start")[list(measures.BAND_NAMES)]
+
+
 @turn(
     "fast_pairs_serve_places",
-    asked="as a control other heads, drawn, so many that losing all their pairs costs as much",
+    asked="another ablation, the pairs at their mean over the tokens, before they rotate, in the place of zero; and other heads that lose as much with all pairs silent",
     survives=(
-        "in every text and draw the fastest quarter costs them less than the place heads",
-        lambda pairs: all(other < own for own, other in pairs),
+        "averaged, too, the fastest quarter costs the place heads 0.1 nats more than each other one in each text, and silent it costs other heads less in each draw",
+        lambda averaged, pairs: (
+            all(text[0] - max(text[1:]) >= 0.1 for text in averaged)
+            and all(other < own for own, other in pairs)
+        ),
     ),
     turned=(
-        "in half of them it costs as much",
-        lambda pairs: 2 * sum(other >= own for own, other in pairs) >= len(pairs),
+        "averaged it costs them under 0.1 nats in most texts",
+        lambda averaged: 2 * sum(text[0] < 0.1 for text in averaged) > len(averaged),
     ),
-    measured="place heads ({count:.0f}), by quarter, fastest first: {', '.join(f'{x:.2f}' for x in own)} nats; {low:.0f} to {high:.0f} other heads at the same loss: {', '.join(f'{x:.2f}' for x in others)}; less for the fastest in {sum(b < a for a, b in pairs)} of {len(pairs)} cases",
+    measured="these heads need what all tokens put into the fast pairs, and not what one token puts into them: averaged over the tokens, by quarter, fastest first, the pairs cost the place heads ({count:.0f}) {', '.join(f'{x:.2f}' for x in mean)} nats (in a text {low_mean:.2f} to {high_mean:.2f} for the fastest), silent {', '.join(f'{x:.2f}' for x in own)}; silent in {low:.0f} to {high:.0f} other heads at the same loss: {', '.join(f'{x:.2f}' for x in others)}, less for the fastest in {sum(b < a for a, b in pairs)} of {len(pairs)} cases",
 )
-def matched_in_loss() -> Numbers:
-    """Measure the cost of each quarter in positional heads and in other heads matched in loss, and of pairs of the fastest."""
+def averaged_and_matched() -> Numbers:
+    """Measure what each quarter costs place heads, averaged and silent, and other heads matched in loss, silent."""
+    averaged = _averaged("place heads")
     table, quarters = data.table("silenced_matched"), list(measures.BAND_NAMES)
     inside, others = table[table["draw"] < 0].set_index("start"), table[table["draw"] >= 0]
     pairs = [(float(inside.fastest[each.start]), each.fastest) for each in others.itertuples()]
     return {
+        "averaged": averaged.to_numpy().tolist(),
+        "mean": (averaged.mean().round(2) + 0).tolist(),  # no minus before a zero
+        "low_mean": averaged.fastest.min(),
+        "high_mean": averaged.fastest.max(),
         "pairs": pairs,
         "own": inside[quarters].mean().tolist(),
         "others": others[quarters].mean().tolist(),
@@ -126,7 +150,7 @@ BASES, WIDTHS = (100.0, 200.0, 500.0), (32, 64, 256)
     measured="first negative sum, four tenfold bases from 100: {'; '.join(f'{width} numbers ' + ', '.join(f'{x:,}' for x in first[width, BASES[0]]) for width in WIDTHS)}; it moves out at {sum(a < b for each in first.values() for a, b in itertools.pairwise(each))} of {3 * len(first)} steps",
 )
 def other_heads() -> Numbers:
-    """By head width and first base, the first negative sum of four tenfold bases."""
+    """Measure, by head width and first base, the first negative sum of four tenfold bases."""
     return {
         "first": {
             (width, start): [rope.first_negative(width, start * 10**k, 1 << 18) for k in range(4)]
@@ -150,7 +174,7 @@ def other_heads() -> Numbers:
     measured="at 1,000 over 0, and steps of the first 250 at which it rises: {'; '.join(f'{width} numbers, base {base:,.0f} {x:.2f}, {rises[width, base]}' for (width, base), x in falls.items())}",
 )
 def other_bounds() -> Numbers:
-    """By head width and base, the bound at 1,000 over that at 0, and at how many of the first 250 steps it rises."""
+    """Measure, by head width and base, the bound at 1,000 over that at 0, and at how many of the first 250 steps it rises."""
     falls, rises = {}, {}
     for width, base in itertools.product((64, 256), (100.0, 500_000.0)):
         ends = rope_scaling.decay_bound(torch.tensor([0, 1000]), width, base)
@@ -171,7 +195,7 @@ def other_bounds() -> Numbers:
     measured="to one digit the smallest base that passes is the published one in {sum(same)} of {len(same)} contexts; the largest ratio of the two is {ratio:.1f}",
 )
 def one_digit() -> Numbers:
-    """By context, whether the smallest base that passes is the published one to one digit; and the largest ratio."""
+    """Measure, by context, whether the smallest base that passes is the published one to one digit; and the largest ratio."""
     pairs = list(claims.base_for_a_context()["numbers"].values())
     return {
         "same": [f"{a:.0e}" == f"{b:.0e}" for a, b in pairs],
@@ -190,7 +214,7 @@ def one_digit() -> Numbers:
     measured="least weight on the token itself or the one before, with the least scale for 4,096 tokens: {'; '.join(f'{width} numbers, base {base:,.0f} {x:.3f} (scales {scale[width, base]})' for (width, base), x in reached.items())}",
 )
 def other_frequencies() -> Numbers:
-    """By width and base, the least weight that a diagonal and a previous-token head reach, and the scales that they take."""
+    """Measure, by width and base, the least weight that a diagonal and a previous-token head reach, and the scales that they take."""
     reached, scale = {}, {}
     for width, base in itertools.product((64, 128), (100.0, 10_000.0, 500_000.0)):
         theta = rope.frequencies(width, base)
@@ -220,7 +244,7 @@ def other_frequencies() -> Numbers:
     measured="offsets 1 and 4, five seeds: {'; '.join(f'{name} {min(each):.2f} to {max(each):.2f}' for name, each in slash.items())}",
 )
 def each_seed() -> Numbers:
-    """By spectrum, the slash of each decoder that was trained on offset 1 or 4 with the base 10,000."""
+    """Measure, by spectrum, the slash of each decoder that was trained on offset 1 or 4 with the base 10,000."""
     rows = data.table("slash_emergence").query("shared == 0 and base == 10_000")
     names = ("RoPE", "NoPE", "slowest quarter")
     return {"slash": {name: rows[rows.spectrum == name].slash.tolist() for name in names}}
@@ -228,18 +252,273 @@ def each_seed() -> Numbers:
 
 @turn(
     "fast_pairs_are_noise_between_the_ends",
-    asked="three layers at each end left out in the place of one",
+    asked="another ablation, the pairs at their mean over the tokens, before they rotate, in the place of zero; and three layers at each end left out in the place of one",
     survives=(
-        "without the fastest quarter the layers between lose over half a nat in each text",
-        lambda cost: min(cost) > 0.5,
+        "averaged the fastest quarter costs over 0.1 nats in each text, and silent between three layers at each end over half a nat",
+        lambda averaged, cost: min(text[0] for text in averaged) > 0.1 and min(cost) > 0.5,
     ),
     turned=(
-        "they lose under a tenth of a nat in most texts",
-        lambda cost: sorted(cost)[len(cost) // 2] < 0.1,
+        "averaged it costs under 0.1 nats in most texts, or is in most 0.1 nats cheaper than each other quarter",
+        lambda averaged: (
+            2 * sum(text[0] < 0.1 or min(text[1:]) - text[0] > 0.1 for text in averaged)
+            > len(averaged)
+        ),
     ),
-    measured="the layers but three at each end lose {min(cost):.2f} to {max(cost):.2f} nats without the fastest quarter of their pairs ({len(cost)} texts)",
+    measured="by quarter, fastest first: averaged {', '.join(f'{x:.2f}' for x in mean)} nats (the fastest {min(text[0] for text in averaged):.2f} to {max(text[0] for text in averaged):.2f} by text), silent {', '.join(f'{x:.2f}' for x in silent)}; silent in the layers but three at each end the fastest {min(cost):.2f} to {max(cost):.2f} ({len(cost)} texts)",
 )
-def three_at_each_end() -> Numbers:
-    """Measure the cost of ablating the fastest quarter in all layers but three at each end, by text."""
-    rows = data.table("silenced_layers").query("heads == 'all but three at each end'")
-    return {"cost": rows[rows.sink == "silenced"].fastest.tolist()}
+def averaged_between_the_ends() -> Numbers:
+    """Measure what each quarter costs between the ends, averaged by text, and the fastest silent in all layers but three at each end."""
+    table = data.table("silenced_layers").query("sink == 'silenced'").set_index("heads")
+    averaged = _averaged("all other layers")
+    return {
+        "averaged": averaged.to_numpy().tolist(),
+        "mean": averaged.mean().tolist(),
+        "silent": table.loc["all other layers", list(measures.BAND_NAMES)].mean().tolist(),
+        "cost": table.loc["all but three at each end", "fastest"].tolist(),
+    }
+
+
+@turn(
+    "no_positions_no_diagonal",
+    asked="a first layer trained for it, width 64, two lengths",
+    survives=(
+        "no trained head puts more than half of its weight on the second of two equal tokens",
+        lambda weight: max(weight) <= 0.5 + 1e-6,
+    ),
+    turned=("one does", lambda weight: max(weight) > 0.5 + 1e-6),
+    measured="trained for 300 steps on rows that end on two equal tokens, the largest weight on the last one: {', '.join(f'{x:.6f}' for x in weight)}",
+)
+def trained_first_layer() -> Numbers:
+    """Measure, by number of tokens before the two equal ones, the largest weight that training puts on the last of them."""
+    weight = []
+    for before in (1, 8):
+        generator = torch.Generator().manual_seed(before)
+        maps = (torch.randn(2, 64, 64, generator=generator) / 8).requires_grad_()
+        optimiser = torch.optim.Adam([maps], lr=0.01)
+        for _ in range(300):
+            others = torch.randn(32, before, 64, generator=generator)
+            last = torch.randn(32, 1, 64, generator=generator).expand(-1, 2, -1)
+            rows = torch.cat([others, last], 1)
+            q, k = (rows @ each for each in maps)
+            found = (q[:, -1:] @ k.mT / 8).softmax(-1)[:, 0, -1]
+            optimiser.zero_grad()
+            (-found.log().mean()).backward()
+            optimiser.step()
+        weight.append(float(found.detach().max()))
+    return {"weight": weight}
+
+
+@turn(
+    "one_frequency_loses_content",
+    asked="forty random frequencies from 0.0001 to 1 and 720 angles",
+    survives=(
+        "every score turns negative within half a turn",
+        lambda late: max(late) <= 1,
+    ),
+    turned=("one does not", lambda late: max(late) > 1),
+    measured="{len(late)} frequencies: the latest first negative score is at {max(late):.3f} of half a turn and a step",
+)
+def random_frequencies() -> Numbers:
+    """Measure, by frequency, the latest first negative score of 720 angles, over half a turn and one step."""
+    generator = torch.Generator().manual_seed(0)
+    thetas = 10 ** (-4 * torch.rand(40, generator=generator, dtype=torch.float64))
+    angles = torch.arange(720, dtype=torch.float64) * 2 * math.pi / 720
+    late = []
+    for theta in thetas.tolist():
+        allowed = math.pi / theta + 1
+        turned = torch.arange(math.ceil(allowed) + 2, dtype=torch.float64) * theta
+        first = [int(((turned - angle).cos() < 0).int().argmax()) for angle in angles]
+        late.append(max(first) / allowed)
+    return {"late": late}
+
+
+@cache
+def _other_texts() -> dict[str, measures.Heads]:
+    """Measure every head of the embedded model on two more stretches of the prose and on two rows of random tokens."""
+    model = models.default()
+    texts = {f"prose {k}": measures.prose(model, start=255 * k) for k in (1, 2)}
+    drawn = {f"random {k}": measures.random_tokens(model, seed=k) for k in (1, 2)}
+    return {name: measures.heads(model, ids) for name, ids in (texts | drawn).items()}
+
+
+@turn(
+    "fast_pairs_are_small_but_at_the_ends",
+    asked="two other texts and two rows of random tokens",
+    survives=(
+        "in each the fastest quarter is below 0.9 of the mean between the ends, and in none above it at both ends",
+        lambda between, ends: max(between) < 0.9 and max(ends) <= 1,
+    ),
+    turned=(
+        "in most it is not below between the ends, or is above at both",
+        lambda between, ends: (
+            2 * sum(x >= 0.9 for x in between) > len(between)
+            or 2 * sum(x > 1 for x in ends) > len(ends)
+        ),
+    ),
+    measured="fastest quarter over the layer's mean, four texts: between the ends {min(between):.2f} to {max(between):.2f}, the lesser of the two ends {min(ends):.2f} to {max(ends):.2f}",
+)
+def norms_of_other_texts() -> Numbers:
+    """Measure, by text, the norms of the fastest quarter over the layer's mean: between the ends, and at the lesser end."""
+    between, ends = [], []
+    for found in _other_texts().values():
+        norms = torch.stack([found.queries.mean(1), found.keys.mean(1)])
+        quarter = norms.shape[-1] // measures.BANDS
+        share = (norms / norms.mean(-1, keepdim=True))[..., :quarter].mean((0, -1))
+        between.append(float(share[1:-1].mean()))
+        ends.append(float(share[[0, -1]].min()))
+    return {"between": between, "ends": ends}
+
+
+@turn(
+    "previous_token_is_the_sink",
+    asked="two other texts and two rows of random tokens, thresholds of 0.2 and 0.3",
+    survives=(
+        "in over half of the cases no more heads are both than by chance",
+        lambda both, chance: 2 * sum(a <= b for a, b in zip(both, chance, strict=True)) > len(both),
+    ),
+    turned=(
+        "in each more are",
+        lambda both, chance: all(a > b for a, b in zip(both, chance, strict=True)),
+    ),
+    measured="heads that are both, and by chance, {len(both)} cases: {', '.join(f'{a} ({b:.1f})' for a, b in zip(both, chance))}",
+)
+def both_on_other_texts() -> Numbers:
+    """Measure, by text and threshold, how many heads look at the token before and at the first one, and how many by chance."""
+    both, chance = [], []
+    for found, mark in itertools.product(_other_texts().values(), (0.2, 0.3)):
+        previous, sinks = found.slashes[..., 1] > mark, found.sinks > mark
+        both.append(int((previous & sinks).sum()))
+        chance.append(float(previous.sum() * sinks.double().mean()))
+    return {"both": both, "chance": chance}
+
+
+@turn(
+    "slash_heads_are_rank_one",
+    asked="two other texts and two rows of random tokens",
+    survives=(
+        "in each the share is above 0.8 in slash heads, and in the others not below 0.5",
+        lambda slash, others: min(slash) > 0.8 and min(others) >= 0.5,
+    ),
+    turned=(
+        "in one it is not above 0.8 in slash heads, or is below 0.5 in the others",
+        lambda slash, others: min(slash) <= 0.8 or min(others) < 0.5,
+    ),
+    measured="share of the largest squared singular value in slash heads and others: {', '.join(f'{name} {a:.2f} and {b:.2f}' for name, a, b in zip(names, slash, others))}",
+)
+def ranks_on_other_texts() -> Numbers:
+    """Measure, by text, the share of the largest squared singular value in slash heads and in the others."""
+    slash, others = [], []
+    for found in _other_texts().values():
+        table = measures.rank_table(found)[["share, queries", "share, keys"]].mean(axis=1)
+        slash.append(float(table["slash heads"]))
+        others.append(float(table["other heads"]))
+    return {"names": list(_other_texts()), "slash": slash, "others": others}
+
+
+@turn(
+    "positions_alleviate",
+    asked="each seed by itself, at 32, 64 and 128 tokens",
+    survives=(
+        "at one of these lengths RoPE or ALiBi is ahead of none by 0.1 in more seeds than a coin gives",
+        lambda ahead, seeds: any(more_than_a_coin(count, seeds) for count in ahead.values()),
+    ),
+    turned=(
+        "at each length it is not in more seeds than a coin gives",
+        lambda ahead, seeds: all(
+            more_than_a_coin(seeds - count, seeds) for count in ahead.values()
+        ),
+    ),
+    measured="the last token, seeds of {seeds} in which RoPE or ALiBi is ahead of none by 0.1: {', '.join(f'{count} at {n} tokens' for n, count in ahead.items())}",
+)
+def each_seed_by_itself() -> Numbers:
+    """Measure, by length, in how many seeds an encoding is ahead of none by 0.1 when the last token is asked for."""
+    race = data.table("race").query("task == 'last'").set_index(["entry", "seed"])
+    ahead = {}
+    for n in (32, 64, 128):
+        right = race[f"score_{n}"].unstack("entry")
+        lead = right[["RoPE", "ALiBi"]].max(axis=1) - right["NoPE"]
+        ahead[n] = int((lead > 0.1).sum())
+    return {"ahead": ahead, "seeds": len(lead)}
+
+
+@turn(
+    "slashes_survive_random_tokens",
+    asked="ten draws of random tokens, and thresholds of 0.1, 0.2, 0.3 and 0.5",
+    survives=(
+        "at each threshold over half of the heads stay on random tokens, and under 90%",
+        lambda stay: all(0.5 < x < 0.9 for x in stay.values()),
+    ),
+    turned=(
+        "at most thresholds under half stay, or over 90%",
+        lambda stay: 2 * sum(not 0.5 < x < 0.9 for x in stay.values()) > len(stay),
+    ),
+    measured="slash heads on prose that stay so on random tokens, ten draws: {', '.join(f'threshold {mark:g} {x:.0%} of {count[mark]}' for mark, x in stay.items())}",
+)
+def more_random_tokens() -> Numbers:
+    """Measure, by threshold, the share of diagonal and previous-token heads that stay so on ten rows of random tokens."""
+    model = models.default()
+    natural = measures.heads_on_text(model).slashes[..., :2]
+    drawn = [
+        measures.heads(model, measures.random_tokens(model, seed=k), rank=False).slashes[..., :2]
+        for k in range(10)
+    ]
+    stay, count = {}, {}
+    for mark in (0.1, 0.2, 0.3, 0.5):
+        heads = natural > mark
+        stay[mark] = float(torch.stack([(each > mark)[heads] for each in drawn]).double().mean())
+        count[mark] = int(heads.sum())
+    return {"stay": stay, "count": count}
+
+
+@turn(
+    "fast_pairs_make_the_slash",
+    asked="two quarters taken away at once, diagonal heads too, three texts",
+    survives=(
+        "in each case the heads without the two fast quarters keep less than half, without the two slow ones more",
+        lambda fast, slow: max(fast) < 0.5 < min(slow),
+    ),
+    turned=(
+        "in most the two slow quarters cost more than the two fast ones",
+        lambda fast, slow: 2 * sum(a >= b for a, b in zip(fast, slow, strict=True)) > len(fast),
+    ),
+    measured="of the slash score is left, previous-token and diagonal heads on three texts: without the two fast quarters {', '.join(f'{x:.2f}' for x in fast)}, without the two slow ones {', '.join(f'{x:.2f}' for x in slow)}",
+)
+def halves() -> Numbers:
+    """Measure, by offset and text, what is left of the slash score without the fast half and without the slow half of the pairs."""
+    model = models.default()
+    theta, half = measures.frequencies(model), len(measures.frequencies(model)[0])
+    kept = {"fast": range(half // 2, half), "slow": range(half // 2), "whole": range(half)}
+    found = {name: [] for name in kept}
+    for text in range(3):
+        parts = probe.queries_and_keys(model, measures.prose(model, start=255 * text))
+        for offset, (name, pairs) in itertools.product((1, 0), kept.items()):
+            scores = []
+            for layer, head, _ in measures.slash_heads(measures.heads_on_text(model), offset):
+                q, k = (x[head : head + 1] for x in parts[layer])
+                maps = measures.weights(q, k, theta[layer], pairs)
+                scores.append(float(maps[0].diagonal(-offset).mean()))
+            found[name].append(sum(scores) / len(scores))
+    return {
+        name: [a / b for a, b in zip(found[name], found["whole"], strict=True)]
+        for name in ("fast", "slow")
+    }
+
+
+@turn(
+    "trained_slashes_generalise",
+    asked="twice as many steps",
+    survives=("each run reaches 0.8 on unseen tokens", lambda unseen: min(unseen) > 0.8),
+    turned=("one stays below 0.5", lambda unseen: min(unseen) < 0.5),
+    measured="600 steps, offsets 1 and 4, slash on tokens never seen: {', '.join(f'{x:.2f}' for x in unseen)}; the vector taken away {', '.join(f'{x:.2f}' for x in without)}",
+)
+def trained_longer() -> Numbers:
+    """Measure, by run of 600 steps, the slash on unseen tokens, with the shared vector and without it."""
+    rows = [
+        slashes.emergence("RoPE", offset, seed, steps=600, shared=1.0, base=1e4)
+        for offset in (1, 4)
+        for seed in (0, 1)
+    ]
+    return {
+        "unseen": [row["slash_unseen"] for row in rows],
+        "without": [row["slash_unseen_without"] for row in rows],
+    }

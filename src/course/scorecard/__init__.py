@@ -71,6 +71,7 @@ KINDS = {
     "theorem": "theorem{s} or definition{s}, checked with numbers",
     "reading": "reading{s}: what somebody might read into the sources",
 }
+OPEN_VERDICTS = (UNFIT, UNABLE, OPEN, LITTLE)
 STYLE, SCRIPT = ((HERE / name).read_text() for name in ("card.css", "card.js"))
 CARD = template(HERE / "card.jinja", looks=LOOKS).module
 
@@ -107,8 +108,33 @@ def rows() -> list[Claim]:
     return [claim for name, claim in CLAIMS.items() if name not in inside]
 
 
+NOT_TURNED = "the experiment that would most likely turn it was not run"
+
+
 def measure(claim: Claim) -> Found:
-    """Run the claim's function; in the source tree once, and again when what it depends on changes.
+    """Return what the claim's function gives, without a verdict where the turn that it should have was not run.
+
+    In a chapter whose claims have turns a claim without one was measured once, under the choices of its set-up, so it
+    is not decided. In a chapter without turns verdicts rest on such measurements.
+    """
+    found = _measured(claim)
+    if (
+        claim.parts
+        or found.verdict in OPEN_VERDICTS
+        or claim.chapter not in chapters_with_turns()
+        or turns.of(claim.name).outcome != turns.NOT_RUN
+    ):
+        return found
+    return found._replace(verdict=LITTLE, words=NOT_TURNED)
+
+
+def chapters_with_turns() -> set[int]:
+    """Return the chapters whose claims are put to the experiment that would most likely refute them."""
+    return {CLAIMS[name].chapter for name in turns.TURNS}
+
+
+def _measured(claim: Claim) -> Found:
+    """Measure a claim; in the source tree once, and again when what it depends on changes.
 
     A row of parts has the verdict that follows from theirs.
     """
@@ -282,7 +308,6 @@ def papers() -> HTML:
 
 
 UNDECIDED = "Not decided here"
-OPEN_VERDICTS = (UNFIT, UNABLE, OPEN, LITTLE)
 
 
 def records() -> list[dict]:

@@ -1,0 +1,105 @@
+"""Measurements of chapter 3 with another token, another penalty or another precision: what its claims might not survive."""
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from course.chapter3 import measures
+from helpers import data, models, probe
+from helpers.models import LanguageModel
+
+
+def ridge(
+    x: Float[Tensor, "m d"], y: Float[Tensor, " m"], asked: Float[Tensor, "k d"], penalty: float
+) -> Float[Tensor, " k"]:
+    """Read y linearly with one penalty, in units of the mean eigenvalue: `measures.read_out` chooses it."""
+    x, y, asked = x.double(), y.double(), asked.double()
+    rows = x - x.mean(0)
+    gram = rows @ rows.T
+    gram += penalty * gram.trace() / len(gram) * torch.eye(len(gram), dtype=gram.dtype)
+    weights = rows.T @ torch.linalg.solve(gram, y - y.mean())
+    return (asked - x.mean(0)) @ weights + y.mean()
+
+
+def fixed_penalties(penalties: Sequence[float]) -> dict[str, dict[float, float] | list | str]:
+    """Read n linearly from the states of `measures.READ` ones in bf16, fitted on even n and asked for odd n.
+
+    Returns:
+        own, isotropic: by penalty, the median error with bf16's own errors and with isotropic ones of the same
+            length; left_out: both errors with the penalty that `measures.read_out` chooses; chosen: how it is named.
+    """
+    start, stop = measures.READ
+    states = measures.passes(stop)
+    exact, rounded = (states[kind][:stop].cpu().double() for kind in ("fp32", "bf16"))
+    n = torch.arange(start, stop)
+    even, odd = n % 2 == 0, n % 2 == 1
+    found = {}
+    for name, errors in (("own", "its own"), ("isotropic", "isotropic")):
+        seen = measures.replaced(exact[start:], rounded[start:], errors)
+        fits = {
+            penalty: ridge(seen[even], n[even], seen[odd], penalty) for penalty in penalties
+        } | {None: measures.read_out(seen[even], n[even], seen[odd])}
+        found[name] = {
+            penalty: float((read - n[odd]).abs().median()) for penalty, read in fits.items()
+        }
+    left_out = [found[name].pop(None) for name in ("own", "isotropic")]
+    return found | {"left_out": left_out, "chosen": "from 1e-9 to 10"}
+
+
+def right_of_two(names: Sequence[str], low: int, high: int) -> dict[str, dict[str, float]]:
+    """Return by repeated token how often the right one of n and n + 1 copies is the nearer, by precision."""
+
+    def states(model: LanguageModel, name: str) -> Tensor:
+        unit = probe.encode(model, name)[-1:]
+        ids = torch.cat([probe.first_token(model), unit.repeat(high + 1)])
+        return probe.last_representations(model, ids).float().cpu()
+
+    exact = models.default()
+    kinds = {kind: models.load(dtype=kind, device="cpu") for kind in ("bf16", "fp16")}
+    found = {kind: {} for kind in kinds}
+    for name in names:
+        true = states(exact, name)
+        for kind, model in kinds.items():
+            pair = measures.resolution(true, states(model, name)).pair
+            found[kind][name] = float(pair[low:high].double().mean())
+    return found
+
+
+@torch.inference_mode()
+def recovered_from_bf16(
+    layers: Sequence[int] = (1, 10, 30), tokens: int = 20
+) -> dict[str, float | dict[int, int]]:
+    """Recover a prompt as `measures.matched` does, from states that the model in bf16 gave.
+
+    Returns:
+        missed: by layer, the tokens whose nearest candidate, in fp32, is a wrong one; own, other: the largest distance
+        of a right one and the least of a wrong one, as shares of the length of the state; candidates: how many.
+    """
+    model, rounded = models.default(), models.load(dtype="bf16", device="cpu")
+    prose, first = probe.encode(model, data.prose()), probe.first_token(model)
+    prompt, candidates = prose[:tokens], prose.unique()
+
+    def states(each: LanguageModel, ids: Tensor, cache=None) -> tuple[Tensor, object]:
+        out = each.model(ids, past_key_values=cache, use_cache=True, output_hidden_states=True)
+        return torch.stack([out.hidden_states[k].float() for k in layers]), out.past_key_values
+
+    target = states(rounded, torch.cat([first, prompt])[None])[0][:, 0, 1:]
+    cache, distances = states(model, first[None])[1], []
+    for k, token in enumerate(prompt):
+        copied = copy.deepcopy(cache)
+        copied.batch_repeat_interleave(len(candidates))
+        guesses = states(model, candidates[:, None], copied)[0][:, :, 0]
+        length = target[:, k].norm(dim=-1, keepdim=True)
+        distances.append((guesses - target[:, None, k]).norm(dim=-1) / length)
+        cache = states(model, token[None, None], cache)[1]
+    found, right = torch.stack(distances, 1), candidates == prompt[:, None]
+    wrong = found.argmin(-1) != right.long().argmax(-1)
+    return {
+        "missed": dict(zip(layers, wrong.sum(1).tolist(), strict=True)),
+        "own": float(found[:, right].max()),
+        "other": float(found.masked_fill(right, torch.inf).min()),
+        "candidates": len(candidates),
+    }
