@@ -112,10 +112,10 @@ NOT_TURNED = "the experiment that would most likely turn it was not run"
 
 
 def measure(claim: Claim) -> Found:
-    """Return what the claim's function gives, without a verdict where the turn that it should have was not run.
+    """Return what the claim's function gives, without a verdict where its turn was not run.
 
-    In a chapter whose claims have turns a claim without one was measured once, under the choices of its set-up, so it
-    is not decided. In a chapter without turns verdicts rest on such measurements.
+    In a chapter whose claims have turns a claim without one was measured once, under the choices of
+    its set-up, so it is not decided. In a chapter without turns verdicts rest on such measurements.
     """
     found = _measured(claim)
     if (
@@ -129,7 +129,7 @@ def measure(claim: Claim) -> Found:
 
 
 def chapters_with_turns() -> set[int]:
-    """Return the chapters whose claims are put to the experiment that would most likely refute them."""
+    """Return the chapters whose claims are put to experiments that might refute them."""
     return {CLAIMS[name].chapter for name in turns.TURNS}
 
 
