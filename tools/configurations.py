@@ -299,7 +299,11 @@ def write_bases() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("what", choices=["families", "bases"])
+    parser.add_argument(
+        "what",
+        choices=["families", "bases"],
+        help="defaults of each model type, or the smallest bases of RoPE",
+    )
     {"families": write_families, "bases": write_bases}[parser.parse_args().what]()
 
 

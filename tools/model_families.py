@@ -359,8 +359,8 @@ def families() -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("families", nargs="*", help="model types; all when none is named")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("families", nargs="*", help="model types to check (default: all)")
+    parser.add_argument("--out", type=Path, help="write the table to this file")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     transformers.utils.logging.set_verbosity(50)

@@ -98,7 +98,7 @@ def main() -> int:
     parser.add_argument(
         "documents",
         nargs="+",
-        help="name=file or name=file,file; names as in the column `document`",
+        help="name=file or name=file,file, with a name from the column `document` of the table",
     )
     pairs = [argument.partition("=")[::2] for argument in parser.parse_args().documents]
     missing = check(

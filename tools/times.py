@@ -101,9 +101,15 @@ def measure(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument(
-        "steps", nargs="*", choices=[*STEPS, []], metavar="step", help=", ".join(STEPS)
+        "steps",
+        nargs="*",
+        choices=[*STEPS, []],
+        metavar="step",
+        help=f"steps to time (default: all): {', '.join(STEPS)}",
     )
-    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument(
+        "--runs", type=int, default=1, help="runs of each step, whose median is kept (default: 1)"
+    )
     options = parser.parse_args()
     rows = {row["step"]: row for row in csv.DictReader(TABLE.open())} if TABLE.is_file() else {}
     times: dict[str, list[tuple[float, float, float]]] = {}

@@ -1,11 +1,10 @@
-"""Assignments of a term: handed out without solutions, marked by what a submission computes on
-cases that no page shows.
+"""Make the assignments of a term without solutions, and mark submissions on cases that no page
+shows.
 
-python tools/assignments.py make _build/assignments             handouts, and the solutions in a
-folder of their own python tools/assignments.py mark 3 FOLDER --seed 2027           marks every
-notebook in a folder, and keeps what it ran python tools/assignments.py draw 2027 _build/term
-an assignment and an examination that stand on no page python tools/assignments.py mark drawn FOLDER
---seed 2027       marks that assignment
+    python tools/assignments.py make _build/assignments          handouts, and solutions apart
+    python tools/assignments.py mark 3 FOLDER --seed 2027        mark every notebook in a folder
+    python tools/assignments.py draw 2027 _build/term            an assignment and an examination
+    python tools/assignments.py mark drawn FOLDER --seed 2027    mark that assignment
 
 `chapters/plans/assignments.yml` says which exercises an assignment has, their points, and the
 cases; the seed makes their numbers new. Each submission runs in a process of its own, with a limit
@@ -699,21 +698,36 @@ intent. Install bubblewrap, or run this in a container that holds nothing but th
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    making, marking, drawing = map(commands.add_parser, ("make", "mark", "draw"))
-    making.add_argument("out", type=Path)
-    drawing.add_argument("seed", type=int)
-    drawing.add_argument("out", type=Path)
+    making = commands.add_parser("make", help="write the handouts and, apart, their solutions")
+    marking = commands.add_parser("mark", help="mark every notebook in a folder")
+    drawing = commands.add_parser("draw", help="draw the assignment and the examination of a term")
+    making.add_argument("out", type=Path, help="folder to write to")
+    drawing.add_argument("seed", type=int, help="number of the term, such as 2027")
+    drawing.add_argument("out", type=Path, help="folder to write to")
     drawing.add_argument(
-        "--chapters", type=int, nargs="+", choices=questions.CHAPTERS, default=[*questions.CHAPTERS]
+        "--chapters",
+        type=int,
+        nargs="+",
+        choices=questions.CHAPTERS,
+        default=[*questions.CHAPTERS],
+        help="chapters to draw from (default: all)",
     )
     marking.add_argument(
         "number",
         type=lambda text: int(text) if text.isdigit() else text,
         choices=[*plan(), "drawn"],
+        help="number of the assignment, or drawn for the one of the term",
     )
-    marking.add_argument("folder", type=Path)
-    marking.add_argument("--seed", type=int, default=0, help="other numbers for another term")
-    marking.add_argument("--out", type=Path, default=ROOT / "_build/marks")
+    marking.add_argument("folder", type=Path, help="folder with the submitted notebooks")
+    marking.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="seed of the cases, for other numbers in another term (default: 0)",
+    )
+    marking.add_argument(
+        "--out", type=Path, default=ROOT / "_build/marks", help="folder for the marks"
+    )
     chosen = parser.parse_args()
     try:
         if chosen.command == "make":

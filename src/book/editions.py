@@ -1,4 +1,4 @@
-"""The editions of a page in other languages, each from a PO file beside the page.
+"""Keep the Chinese editions of pages up to date, each in a PO file next to its page.
 
 `chapters/talk.zh.po` belongs to `chapters/talk.ipynb`; `book.units` says what its units are. An
 edition is a notebook of its own: the text, and the strings and comments of the code, in the other
@@ -671,15 +671,19 @@ def main() -> None:
         nargs="?",
         choices=("list", "update", "reword"),
         default="list",
-        help="list: else what is to be done is listed",
+        help="list shows what is missing (default), update writes it into the PO files, reword "
+        "keeps translations of sentences whose wording changed but not their meaning",
     )
     parser.add_argument(
         "pages",
         nargs="*",
-        help="pages, as chapters/talk.ipynb; for reword one page, and phrases of it",
+        help="pages such as chapters/talk.ipynb (default: all); for reword, one page and then "
+        "parts of sentences",
     )
     parser.add_argument(
-        "--run", action="store_true", help="execute the edition, and add what its functions say"
+        "--run",
+        action="store_true",
+        help="also execute the edition and add the words that its functions print",
     )
     options = parser.parse_intermixed_args()
     if options.command == "reword":

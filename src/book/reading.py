@@ -91,7 +91,12 @@ def minutes(path: Path, first: int = 0) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("pages", nargs="*", type=Path)
+    parser.add_argument(
+        "pages",
+        nargs="*",
+        type=Path,
+        help="notebooks or Markdown pages, shown by section (default: all lessons and labs)",
+    )
     chosen = parser.parse_args()
     for path in chosen.pages or sorted(ROOT.glob("chapters/[1-7]-*/l*.ipynb")):
         print(f"{minutes(path):4} min  {path}")

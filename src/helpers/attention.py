@@ -70,8 +70,8 @@ def influence(
     of all on token j.
 
     The product of (1 - residual) A + residual I over the layers, the first layer applied first.
-    Without a residual it is the matrix of Wu et al. (2025), section 3; with 1/2 the attention
-    rollout of Abnar & Zuidema (2020).
+    Without a residual it is the matrix of Wu et al. (2025), section 3, and with 1/2 it is the
+    attention rollout of Abnar & Zuidema (2020).
 
     >>> influence([uniform(causal_mask(2))] * 2).tolist()
     [[1.0, 0.0], [0.75, 0.25]]
@@ -131,7 +131,7 @@ def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Te
 
 
 def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tensor:
-    """All layers as one tensor (layers, n, n), checked."""
+    """Stack all layers into one tensor (layers, n, n), and check it."""
     if isinstance(attentions, Tensor):
         if attentions.ndim != 3:
             raise ValueError(
@@ -162,7 +162,7 @@ def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tens
 
 
 def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
-    """The matrices in float64, after a look at every row."""
+    """Return the matrices in float64, if every row is a distribution."""
     _check_square(name, matrices)
     matrices = compute.exact(matrices)
     if not torch.isfinite(matrices).all():

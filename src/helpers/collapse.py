@@ -17,8 +17,8 @@ def round_to(x: Float[Tensor, "..."], dtype: str | torch.dtype) -> Float[Tensor,
     """Round float64 numbers once, to nearest even, to the values a number type can hold (still
     stored as float64).
 
-    A cast to bfloat16 may round twice, through float32; this does not. Beyond the largest value
-    there is infinity.
+    A cast to bfloat16 may round twice, through float32, but this function rounds once. Values
+    beyond the largest one become infinity.
 
     >>> round_to(torch.tensor([257.0, 70_000.0]).double(), "bf16").tolist()
     [256.0, 70144.0]
@@ -128,7 +128,7 @@ def copying_prompt(
 
 
 def _digits(model: models.LanguageModel, digits: str) -> Int[Tensor, " n"]:
-    """Each digit as a token of its own."""
+    """Return each digit as a separate token."""
     tokens = {digit: probe.encode(model, digit)[-1] for digit in set(digits)}
     return torch.stack([tokens[digit] for digit in digits])
 

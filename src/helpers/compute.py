@@ -32,8 +32,8 @@ _DTYPES = {
 
 
 def device(name: str | torch.device | None = None) -> torch.device:
-    """Choose the device of this name; without one the best there is: CUDA, else Apple's MPS, else
-    the CPU.
+    """Choose the device of this name. Without a name choose the best one: CUDA, else Apple's MPS,
+    else the CPU.
 
     >>> device().type in ("cuda", "mps", "cpu"), device("cpu").type
     (True, 'cpu')
@@ -94,8 +94,8 @@ def seed(value: int) -> torch.Generator:
 
 
 def progress(items: Iterable | None = None, label: str = "", **options: Any) -> tqdm:
-    """Show a progress bar (over `items`, or to be updated by hand); none in a built page, where it
-    would stay as a dead widget.
+    """Show a progress bar (over `items`, or to be updated by hand), but not in a built page, where
+    it would stay as a dead widget.
 
     >>> sum(progress(range(4), "numbers"))
     6
@@ -131,7 +131,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def shrink(call: Callable[[int], _Result], chunk: int) -> _Result:
-    """Return `call(chunk)`; as often as memory runs out, start again with half the chunk.
+    """Return `call(chunk)`, and start again with half the chunk whenever memory runs out.
 
     Raises:
         ValueError: `chunk` is below 1.

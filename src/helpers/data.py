@@ -22,7 +22,7 @@ def folder() -> Path:
 
 
 def table(name: str) -> pd.DataFrame:
-    """Read `data/<name>.csv`; lines that start with `#` say where the numbers come from.
+    """Read `data/<name>.csv`, whose lines that start with `#` say where the numbers come from.
 
     Raises:
         ValueError: there is no such table; the message names the nearest ones.

@@ -1,7 +1,7 @@
 """Differential attention: the difference of two attention maps, Ye et al. (2025), arXiv:2410.05258,
 and its version 2.
 
-Layers count from 1, as in the paper; the released code counts them from 0.
+Layers count from 1, as in the paper. The released code counts them from 0.
 """
 
 import math
@@ -34,7 +34,7 @@ def lambda_init(layer: int) -> float:
 def difference(
     first: Float[Tensor, "... n"], second: Float[Tensor, "... n"], lam: float | Float[Tensor, "..."]
 ) -> Float[Tensor, "... n"]:
-    """Return softmax(first) - lambda softmax(second) over the last dimension; rows sum to 1 -
+    """Return softmax(first) - lambda softmax(second) over the last dimension. Rows sum to 1 -
     lambda and may go below 0.
 
     Args:
@@ -53,9 +53,9 @@ def _attend(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tens
     """(A1 - lambda A2) v = A1 v - lambda (A2 v) under a causal mask, without a map in memory.
 
     Two calls of scaled_dot_product_attention share the values. The fused kernels want queries, keys
-    and values of one width; the narrower are filled up with zeros, which changes no score, so that
-    each map is made once and not once for each half of the values. They want four dimensions, too;
-    lambda broadcasts to all but the last.
+    and values of one width. So the narrower ones are filled up with zeros, which changes no score,
+    and each map is made once and not once for each half of the values. The kernels also want four
+    dimensions. Lambda broadcasts to all but the last.
     """
     value_width, wide = v.shape[-1], max(q1.shape[-1], v.shape[-1])
     scale = 1 / math.sqrt(q1.shape[-1])
@@ -155,7 +155,7 @@ class DifferentialAttention(nn.Module):
             self.gate = nn.Linear(width, heads, bias=False)
 
     def lam(self, x: Float[Tensor, "b n width"]) -> Float[Tensor, "b #h #n"]:
-        """Return lambda of each head and token; in version 1 one number for all."""
+        """Return lambda of each head and token. In version 1 it is one number for all."""
         if self.version == 2:
             return self.gate(x).sigmoid().transpose(1, 2)
         first, second = self.lambdas.prod(1).sum(-1).exp()
@@ -164,8 +164,8 @@ class DifferentialAttention(nn.Module):
     def project(
         self, x: Float[Tensor, "b n width"]
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Return q1, k1, q2, k2 (turned) and v, each (b, heads, n, d); maps 2h and 2h + 1 of the
-        projections are head h's.
+        """Return q1, k1, q2, k2 (turned) and v, each (b, heads, n, d). Maps 2h and 2h + 1 of the
+        projections belong to head h.
         """
         batch, n, _ = x.shape
         q, k, v = (

@@ -1,7 +1,7 @@
 """Measure what squeezes messages in a graph (walks, Jacobians, resistance, cuts, curvature), and
 rewire it.
 
-A graph is a connected, undirected `networkx.Graph` of two or more nodes without self-loops; edge
+A graph is a connected, undirected `networkx.Graph` of two or more nodes without self-loops. Edge
 weights are ignored. Matrices and vectors are float64 in the order of `graph.nodes`. Every function
 raises ValueError for another graph.
 """
@@ -237,9 +237,9 @@ def walk_bound(
     """Return ((self_weight I + A)^layers)_{target, s}, which bounds `jacobian_norms` with the same
     arguments.
 
-    Theorem 3.2 of Di Giovanni et al. (2023); Lemma 1 of Topping et al. (2022) is for an s exactly
-    `layers` hops away, where the node's own state cannot contribute and self_weight drops out. Both
-    here for weights of spectral norm 1 and an activation of slope at most 1.
+    This is Theorem 3.2 of Di Giovanni et al. (2023). Lemma 1 of Topping et al. (2022) is for an s
+    exactly `layers` hops away, where the node's own state cannot contribute, so self_weight drops
+    out. Both are used here for weights of spectral norm 1 and an activation of slope at most 1.
 
     >>> walk_bound(nx.path_graph(3), 2, 2, "none").tolist()
     [1.0, 2.0, 2.0]

@@ -8,8 +8,8 @@
 Changes that last for a `with` block are in `helpers.probe`: `attention_knockout` hides a token from
 later ones, and `patch_queries_and_keys` replaces queries and keys.
 
-The page "Try it" does the same as `read` in a browser, on the graph that `book.export` writes; the
-tests hold them equal.
+The page "Try it" does the same as `read` in a browser, on the graph that `book.export` writes. The
+tests hold the two equal.
 """
 
 import contextlib
@@ -91,8 +91,8 @@ def read(
     heads: Float[Tensor, "layers heads"] | None = None,
     temperature: float = 1.0,
 ) -> _Reading:
-    """Return everything the model computes on `ids`, with interventions in all layers; without any,
-    as it was trained.
+    """Return everything the model computes on `ids`, with interventions in all layers or, without
+    any, as it was trained.
 
     `logits` of the next token after every token (n, v), `attentions` (layers, heads, n, n), and
     `states` after the embedding and each layer, the last one normed (layers + 1, n, d).
@@ -259,7 +259,9 @@ def _rotated(model: models.LanguageModel, rope: Tensor | None, n: int) -> Iterat
 def _twice(
     part: Float[Tensor, "n pairs"], like: Float[Tensor, "1 n width"]
 ) -> Float[Tensor, "n width"]:
-    """A number for each dimension of a pair, in the order of the model's own table."""
+    """Repeat a number per rotary pair for both dimensions of the pair, in the order of the model's
+    own table.
+    """
     first, second = like.chunk(2, -1)
     if like.shape[-1] == part.shape[-1]:
         return part
@@ -269,9 +271,7 @@ def _twice(
 
 
 class _Link:
-    """A link to the page "Try it" with everything set, where HTML is shown; else what it leads
-    to.
-    """
+    """Show a link to the page "Try it" with everything set. Without HTML, say what it leads to."""
 
     def __init__(self, words: str, page: str, state: dict[str, str | int | float | bool]):
         self.words, self.state = words, state

@@ -62,7 +62,7 @@ def _tokens(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) -> Int
 
 
 class _Opening(NamedTuple):
-    """How a model's texts begin, as `opening` says it."""
+    """Hold how a model's texts begin, as `opening` finds it."""
 
     tokens: Int[Tensor, " _"]
     how: str
@@ -88,7 +88,7 @@ def opening(model: models.LanguageModel) -> _Opening:
     course's passages of prose are read with nothing, the BOS, the end-of-text token and the chat
     template's first token in front, and the losses of the same tokens compared. The BOS (without
     one, nothing) gives way only to a loss that is less by more than 3 standard errors over the
-    passages. Measured once a model; those of the embedded one are written down.
+    passages. We measure this once per model, and the result for the embedded model is written down.
 
     The result has the `tokens` put in front (there may be none), `how` they were found, the
     `losses` of each way tried, in nats a token of prose (empty where the tokenizer decides), and
@@ -135,7 +135,7 @@ def _found_opening(model: models.LanguageModel) -> _Opening:
 
 
 def _put_in_front(model: models.LanguageModel) -> list[int]:
-    """The tokens that the tokenizer puts in front of a text when nobody asks."""
+    """Return the tokens that the tokenizer puts in front of a text by default."""
     try:
         alone, whole = (
             model.tokenizer("x", add_special_tokens=each)["input_ids"] for each in (False, True)
@@ -164,9 +164,7 @@ def _ways(model: models.LanguageModel) -> dict[str, list[int]]:
 
 @torch.inference_mode()
 def _opened_losses(model: models.LanguageModel, front: Sequence[int]) -> Float[Tensor, " passages"]:
-    """The loss of the same tokens of each passage, from its second one on, with `front` before
-    it.
-    """
+    """Return the loss of each passage from its second token on, with `front` before it."""
     passages = [encode(model, part) for part in data.prose().split("\n") if part.strip()]
     config = model.model.config.get_text_config()
     room = (getattr(config, "max_position_embeddings", None) or _PASSAGE + 1) - 1
@@ -264,8 +262,8 @@ def _unread(model: models.LanguageModel) -> str:
 
 
 def _recurs(model: models.LanguageModel) -> bool:
-    """Whether layers carry more from token to token than keys and values, which no cache of ours
-    can cut or copy.
+    """Return whether layers carry more from token to token than keys and values. Our cache can
+    neither cut nor copy such states.
     """
     return any(each.mixes not in (mixing._ATTENTION, mixing._DIFFERENCE) for each in layers(model))
 
@@ -372,8 +370,8 @@ def _after(
 def attention_rows(
     model: models.LanguageModel, ids: Int[Tensor, " n"] | str
 ) -> Float[Tensor, "layers heads n"]:
-    """Compute the last token's attention weights in every head; a row costs n numbers a head, not n
-    x n.
+    """Compute the last token's attention weights in every head. A row costs n numbers per head, not
+    n x n.
 
     In a layer with a sliding window, tokens outside it get 0.
 
@@ -416,14 +414,14 @@ def _margin(
 
 
 def _read(model: models.LanguageModel, ids: Tensor, cache, chunk: int):
-    """The cache after reading `ids` on top of `cache`, `chunk` tokens at a time."""
+    """Read `ids` on top of `cache`, `chunk` tokens at a time, and return the new cache."""
     for part in ids.split(chunk) if len(ids) else ():
         cache = _cache_of(model, _forward(model, part, cache))
     return cache
 
 
 def _whole(model: models.LanguageModel, ids: Int[Tensor, "b n"]):
-    """One pass without a cache."""
+    """Run one pass without a cache."""
     return model.model(ids.to(model.model.device), use_cache=False, output_hidden_states=True)
 
 
@@ -596,7 +594,7 @@ def head_scores(
 def attention_maps(
     model: models.LanguageModel, tokens: Int[Tensor, " n"] | str
 ) -> Float[Tensor, "layers heads n n"]:
-    """Return every map of every head, for a short sequence; for scores of long ones there is
+    """Return every map of every head, for a short sequence. For scores of long sequences use
     `head_scores`.
 
     Raises:
@@ -729,8 +727,8 @@ def _by_rows(
 def _unseen(
     task: _Streamed, mask: Tensor | None, start: int, stop: int, device: torch.device
 ) -> Tensor:
-    """Return what rows `start` to `stop` must not look at; `mask` is None where all earlier tokens
-    are seen.
+    """Return the mask of what rows `start` to `stop` must not look at. `mask` is None if all
+    earlier tokens are visible.
     """
     if mask is None:
         unseen = torch.ones(stop - start, stop, dtype=torch.bool, device=device).triu(start + 1)
@@ -757,8 +755,8 @@ def _streaming(model: models.LanguageModel, **options) -> Iterator[_Streamed]:
 def attention_knockout(
     model: models.LanguageModel, place: int | None, since: int = 0
 ) -> Iterator[None]:
-    """Let no token from position `since` on look at the one at `place`, in any layer and head; it
-    still sees itself.
+    """Let no token from position `since` on look at the one at `place`, in any layer and head. The
+    token still sees itself.
 
     Raises:
         ValueError: attention cannot be replaced, or something else mixes tokens, so that the token
@@ -1002,7 +1000,7 @@ def blocks(model: models.LanguageModel) -> list[torch.nn.Module]:
 def queries_and_keys(
     model: models.LanguageModel, ids: Int[Tensor, " n"] | str
 ) -> list[tuple[Float[Tensor, "heads n d"], Float[Tensor, "heads n d"]]]:
-    """Return queries and keys of every layer before they are turned; keys are repeated for the
+    """Return queries and keys of every layer before they are rotated. Keys are repeated for the
     heads that share them.
 
     Raises:

@@ -1,8 +1,8 @@
 """Check the arguments of public functions: each is returned as it is used, or refused in one
 sentence.
 
-The sentence names the argument, what is allowed and what came; it is always a ValueError. So no NaN
-and no error from deep below reaches a reader who mistyped.
+The sentence names the argument, what is allowed and what came, and it is always a ValueError. So no
+NaN and no error from deep inside reaches a reader who mistyped.
 """
 
 import functools
@@ -34,8 +34,8 @@ def brief(value: Any) -> str:
 
 
 def integer(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
-    """Return an integer from `least` to `most` that 64 bits hold; True, 2.0 and an array of one are
-    none.
+    """Return an integer from `least` to `most` that 64 bits hold. True, 2.0 and an array of one
+    number are refused.
 
     >>> integer("n", 3, least=1)
     3

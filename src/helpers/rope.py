@@ -130,11 +130,11 @@ def cosine_sum(
 
 
 def first_negative(width: int, base: float, limit: int) -> int | None:
-    """Find the first distance m < `limit` at which `cosine_sum` is negative; None where there is
+    """Find the first distance m < `limit` at which `cosine_sum` is negative, or None if there is
     none.
 
     Sums of 1024 distances come from one start by cos(M + j) = cos M cos j - sin M sin j, which is a
-    matrix product; a sum too near 0 for float64 is decided with 50 digits.
+    matrix product. A sum too near 0 for float64 is decided with 50 digits.
 
     Example:
         >>> first_negative(128, 10_000, 4096)
@@ -203,7 +203,7 @@ def smallest_base(
 
 
 def _sums(theta: Tensor, limit: int) -> Iterator[tuple[int, Tensor]]:
-    """The sums of cosines at 0 … limit - 1, in growing stretches: (first distance, sums)."""
+    """Yield the sums of cosines at 0 … limit - 1 in growing blocks, as (first distance, sums)."""
     offsets = torch.arange(min(_BLOCK, limit), dtype=torch.float64) * theta[:, None]
     offsets = torch.cat([offsets.cos(), -offsets.sin()])
     start, blocks = 0, 1
@@ -228,8 +228,8 @@ def _first(start: int, sums: Tensor, theta: Tensor, base: float, limit: int) -> 
 
 
 def _near(bases: Tensor, width: int, witness: int, reach: int, limit: int) -> tuple[int, int]:
-    """How many of the first bases have a sum that is negative beyond doubt within `reach` of
-    `witness`; and where.
+    """Count how many of the first bases have a sum that is clearly negative within `reach` of
+    `witness`, and say where.
     """
     theta = bases[:, None] ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     first = max(0, witness - reach)

@@ -1,6 +1,6 @@
 """Figures made to be projected: one style, colours that colour-blind readers can tell apart.
 
-Importing this module sets Matplotlib's defaults. Figures are drawn on white; on a dark page
+Importing this module sets Matplotlib's defaults. Figures are drawn on white, and on a dark page
 `widget/picture.css` turns them.
 """
 
@@ -117,8 +117,8 @@ def number(value: float, digits: int = 2) -> str:
     """Write a number as it is printed in texts, tables and figures: significant digits, a true
     minus, powers of ten.
 
-    Whole numbers (`int`) stay whole, with a comma between thousands; other values below 0.01 or
-    from a million on are written with a power of ten.
+    Integers (`int`) have a comma between thousands. Other values below 0.01 or from a million on
+    are written with a power of ten.
 
     Args:
         value: the number; infinite is "∞", and not a number (no value) is "–".
@@ -163,7 +163,7 @@ def colours_of(names: Iterable[str]) -> list[str]:
 
 
 def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes:
-    """Open axes with a title that states the finding; `log` is "", "x", "y" or "xy", `height` in
+    """Open axes with a title that states the finding. `log` is "", "x", "y" or "xy", `height` in
     inches.
 
     >>> ax = axes("Distance falls", "n", "L1", log="xy")
@@ -201,8 +201,8 @@ def whole_ticks(ax: Axes, x: bool = True, y: bool = False) -> None:
 def ticks(
     ax: Axes, places: Iterable[float], names: Iterable[str] | None = None, x: bool = True
 ) -> None:
-    """Set ticks at these places of the x axis (or the y axis), written as numbers or as `names`;
-    and no minor ones.
+    """Set ticks at these places of the x axis (or the y axis), written as numbers or as `names`,
+    without minor ticks.
 
     >>> ax = axes("Lengths", "n", "L1", log="x")
     >>> ticks(ax, [1000, 2000])
@@ -233,8 +233,8 @@ def ticks(
 
 
 def label(ax: Axes, lines: list[Line2D] | None = None) -> None:
-    """Write each line's label at its right end, in its colour; as a picture it has them moved apart
-    where they would touch.
+    """Write each line's label at its right end, in its colour. In the finished picture the labels
+    are moved apart if they would touch.
 
     >>> ax = axes("One line", "n", "L1")
     >>> _ = ax.plot([1, 2], [3, 4], label="fp32")

@@ -132,7 +132,8 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A decoder-only Transformer: tokens in, logits out; `states` gives the final representations.
+    """Predict the next token with a decoder-only Transformer: tokens in, logits out. `states` gives
+    the final hidden states.
 
     Args:
         vocabulary: number of tokens.

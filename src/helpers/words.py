@@ -24,7 +24,7 @@ _entries: list[tuple[re.Pattern, str]] = []
 
 
 def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> None:
-    """Say and draw in the words of a table from now on, with fonts that have its characters; None
+    """Say and draw in the words of a table from now on, with fonts that have its characters. None
     ends it.
 
     Raises:
@@ -59,8 +59,8 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
 
 
 def translated(text: str) -> str:
-    """Return the text in the words of the table; unchanged where there is none, and noted in
-    `_missing` where it has no entry.
+    """Return the text in the words of the table. Without a table it stays as it is, and a text
+    without an entry is noted in `_missing`.
 
     >>> translated("as it is")
     'as it is'

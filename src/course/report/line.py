@@ -19,39 +19,40 @@ MOST = 1_024  # CPU threads
 def parser() -> argparse.ArgumentParser:
     """Build the parser of the command line."""
     line = argparse.ArgumentParser(
-        prog="python -m course.report", description="The course's measures on any decoder."
+        prog="python -m course.report",
+        description="Measure a decoder as the chapters do, and write a page about it.",
     )
     which = (
-        "a hub id, a folder, the embedded default by its name, a checkpoint of the course "
-        "(copying, counting, …, or a .safetensors file), my-decoder.safetensors, or a config.json "
-        "alone"
+        "a hub id such as org/name, a folder with weights, the embedded model by its name, a "
+        "checkpoint of the course (copying, counting, … or its .safetensors file), your "
+        "my-decoder.safetensors, or only a config.json"
     )
     line.add_argument("models", nargs="+", metavar="MODEL", help=which)
-    where = (
-        "the folder for pages and JSON; a report that was stopped goes on, one that is there grows"
-    )
+    where = "the folder for the page and its JSON; a report that was interrupted continues there"
     line.add_argument("--out", type=Path, required=True, metavar="DIR", help=where)
     line.add_argument(
-        "--compare", action="store_true", help="one more page with all models side by side"
+        "--compare",
+        action="store_true",
+        help="also write a page that shows all models side by side",
     )
     place = (
-        "cuda, cpu, mps, or auto: the layers shared out over all devices; "
-        "the best there is if left out"
+        "cuda, cpu, mps, or auto, which spreads the layers over all devices; "
+        "the default is the best device found"
     )
     line.add_argument("--device", help=place)
     line.add_argument(
         "--dtype",
         default="fp32",
         choices=["fp32", "fp16", "bf16", "fp64"],
-        help="number type of the weights",
+        help="floating-point format of the weights (default: fp32)",
     )
-    lengths = "shorter lengths, fewer texts and claims than the labs'"
+    lengths = "how much to measure: full takes the labs' lengths, short and middle take less time"
     line.add_argument("--plan", choices=[plan.name for plan in PLANS], help=lengths)
-    some = f"some of: {', '.join(SECTIONS)}"
+    some = f"measure only these sections: {', '.join(SECTIONS)}"
     line.add_argument("--only", nargs="+", choices=list(SECTIONS), metavar="SECTION", help=some)
-    length = "the length of the text, for a config.json alone; its context if left out"
+    length = "with only a config.json: the length of the text (default: the model's context)"
     line.add_argument("--tokens", type=int, metavar="N", help=length)
-    threads = "CPU threads; as many as there are cores if left out"
+    threads = "CPU threads to use (default: one per core)"
     line.add_argument("--threads", type=int, default=os.cpu_count() or 1, help=threads)
     return line
 

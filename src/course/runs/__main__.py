@@ -1,9 +1,8 @@
-"""Fill a table of `data/`: `python -m course.runs race` makes the runs of `data/race.csv` that are
-not there yet.
+"""Run the experiments behind a table of `data/`, and add the rows that are missing.
 
-Each setting of a row is an option of its own name, which chooses among the runs of the table. Where
-the table has none with all of the chosen values, they take the place of its own: `race --task last
---entry NoPE --seed 20 21`.
+For example, `python -m course.runs race` makes the runs of `data/race.csv` that are not there yet.
+Each setting of a row is an option that chooses among the runs of the table. If the table has no run
+with all chosen values, they replace its own, as in `race --task last --entry NoPE --seed 20 21`.
 """
 
 import argparse
@@ -105,15 +104,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        help="another file than that of data/; no row that is there is run again",
+        help="write to this file instead of the one in data/; rows that it has are not run again",
     )
     parser.add_argument(
-        "--jobs", type=int, default=1, help="runs at the same time, in processes of this machine"
+        "--jobs",
+        type=int,
+        default=1,
+        help="how many runs go on at the same time, each in its own process (default: 1)",
     )
     parser.add_argument(
-        "--dask", metavar="ADDRESS", help="run on the workers of this Dask scheduler instead"
+        "--dask", metavar="ADDRESS", help="run on the workers of the Dask scheduler at this address"
     )
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads of a run")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="CPU threads for each run (default: 1)"
+    )
     name = next((word for word in arguments if word in TABLES), "")
     entry = table(name) if name else {}
     choices = grids(entry)

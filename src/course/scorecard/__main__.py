@@ -8,10 +8,14 @@ from course import scorecard
 from course.evidence.claims import CLAIMS
 
 parser = argparse.ArgumentParser(
-    prog="python -m course.scorecard", description="Measure claims anew."
+    prog="python -m course.scorecard",
+    description="Measure claims of the scorecard again and print verdict and numbers.",
 )
 parser.add_argument(
-    "names", nargs="*", metavar="NAME", help="of claims; without a name all are listed"
+    "names",
+    nargs="*",
+    metavar="NAME",
+    help="names of claims to measure; without a name, list all claims",
 )
 chosen = parser.parse_args().names
 

@@ -41,7 +41,7 @@ _RESAVE = "choose another model, or save it again with save_pretrained"
 
 
 class LanguageModel(NamedTuple):
-    """A causal language model in evaluation mode without gradients, and its tokenizer.
+    """Hold a causal language model in evaluation mode without gradients, and its tokenizer.
 
     >>> default().name, default().unpacked
     ('SmolLM2-135M-Instruct', True)
@@ -67,7 +67,8 @@ class LanguageModel(NamedTuple):
     def unpacked(self) -> bool:
         """Tell whether its weights are 4-bit ones unpacked, as the embedded default's are.
 
-        Such a model's fp32 is exact for the weights as packed; it is not the model as trained.
+        The fp32 of such a model is exact for the packed weights, but these are not the weights as
+        trained.
         """
         return self.name == DEFAULT
 
@@ -209,7 +210,7 @@ def default() -> LanguageModel:
 
 
 def _source(name: str | Path) -> str | Path:
-    """The folder, checked, or the hub id."""
+    """Return the folder, if it holds a model, or the hub id."""
     folder = Path(name).expanduser()
     if name == "" or not folder.is_dir():
         if isinstance(name, Path) or not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name):
@@ -245,8 +246,8 @@ def _check_config(name: str | Path, path: Path) -> None:
 
 
 def _unreachable(name: str) -> bool:
-    """Whether the hub is out of reach: then what is on this computer counts, without minutes of
-    retries.
+    """Return whether the hub is out of reach. Then we use what is on this computer, without minutes
+    of retries.
     """
     try:
         get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=10)
@@ -260,7 +261,7 @@ def _unreachable(name: str) -> bool:
 
 
 def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
-    """One sentence for what transformers or the hub raised, which may be many lines deep in
+    """Say in one sentence what transformers or the hub raised, which may be many lines deep in
     causes.
     """
     causes = list(_causes(error))

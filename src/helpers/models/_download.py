@@ -39,8 +39,8 @@ def sha256(path: str | Path) -> str:
 def download(url: str, target: str | Path, expected: str, attempts: int = 3, **settings) -> Path:
     """Fetch `url` into `target`, going on where an earlier, interrupted call stopped.
 
-    What has arrived lies beside `target` with the ending `.part`; it becomes `target` only when its
-    hash is right. Of two processes at once, one fetches and the other waits.
+    The part that has arrived is kept next to `target` with the ending `.part`. It becomes `target`
+    only when its hash is right. If two processes ask at once, one fetches and the other waits.
 
     Args:
         url: http, https or file address.

@@ -102,7 +102,9 @@ def _dense(tensor: gguf.ReaderTensor, config: "transformers.LlamaConfig") -> tor
 
 
 def _tokenizer(facts: dict) -> "transformers.PreTrainedTokenizerFast":
-    """The byte-level BPE of the GGUF file, with SmolLM's digit splitting, which GGUF only names."""
+    """Build the byte-level BPE of the GGUF file, with SmolLM's digit splitting, which GGUF only
+    names.
+    """
     from transformers import PreTrainedTokenizerFast
 
     tokens = facts["tokenizer.ggml.tokens"]

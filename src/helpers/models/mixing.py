@@ -3,7 +3,7 @@
 Two experiments on random input, once a model:
 
 Every layer's attention is given one vector at all positions. Its queries then differ only by what
-rotates them, so layout, share and frequencies of rotary positions can be read off them; its mask
+rotates them, so layout, share and frequencies of rotary positions can be read off them. Its mask
 says how far back it sees.
 
 Every layer's attention returns zeros, and the layer's first input changes. If the last output
@@ -38,7 +38,7 @@ _NAMES = {  # parts of class names, and what such a part mixes tokens by
 
 
 class _Layer(NamedTuple):
-    """Describe what mixes the tokens of a layer; `probe.layers` says what each attribute is."""
+    """Describe what mixes the tokens of a layer. `probe.layers` explains each attribute."""
 
     mixes: str
     read: bool
@@ -61,7 +61,7 @@ class _Heard:
         self.masks: list[tuple[Tensor, Callable]] = []
 
     def function(self, mask: Tensor | None) -> Callable | None:
-        """Return the function of positions from which a mask was made; None where the layer has no
+        """Return the function of positions from which a mask was made, or None if the layer has no
         mask of ours.
         """
         if mask is None:
@@ -212,7 +212,7 @@ def _takes_means(
     """Find the layers that add one vector at all positions where one vector stands at all: a mean
     of equal values.
 
-    Attention does, whatever its weights; a state that builds up, or a convolution that has begun,
+    Attention does so for any weights, but a state that builds up, or a convolution that has begun,
     does not.
     """
     added = _added(network, blocks, lambda drawn: drawn[:, :1].expand_as(drawn))
@@ -254,8 +254,8 @@ def _added(
     blocks: list[torch.nn.Module],
     change: Callable[[Tensor], Tensor],
 ) -> dict[int, Tensor]:
-    """Return what each layer adds to random vectors (n, d) that stand in the place of its states;
-    none of odd layers.
+    """Return what each layer adds to random vectors (n, d) in place of its states. Unusual layers
+    are left out.
     """
     inputs, outputs = {}, {}
 
@@ -295,8 +295,8 @@ def _added(
 
 
 def _another_first(drawn: Tensor) -> Tensor:
-    """Return vectors of which the first one is another; not its negative, which a product of two of
-    its maps hides.
+    """Replace the first of the vectors by another one. We do not take its negative, because a
+    product of two of its maps would hide the change.
     """
     changed = drawn.clone()
     changed[:, 0] = drawn[:, 0].flip(-1)
@@ -312,8 +312,8 @@ def _ids(network: "transformers.PreTrainedModel", first: int = 0) -> Tensor:
 
 
 def _differ(one: Tensor, other: Tensor, tolerance: float) -> bool:
-    """Whether two outputs differ by more than a tenth of the tolerance and the rounding of the
-    vectors given.
+    """Return whether two outputs differ by more than a tenth of the tolerance and the rounding of
+    the vectors given.
     """
     scale = float(one.float().abs().max())
     rounding = 4 * _SIZE * torch.finfo(one.dtype).eps
@@ -321,8 +321,8 @@ def _differ(one: Tensor, other: Tensor, tolerance: float) -> bool:
 
 
 def frequencies(network: "transformers.PreTrainedModel") -> dict[str, Tensor]:
-    """Return the rotary frequencies of a network by kind of layer, as it uses them; none for one
-    without.
+    """Return the rotary frequencies of a network by kind of layer, as it uses them, or none if it
+    has none.
 
     >>> from helpers import models
     >>> {kind: len(found) for kind, found in frequencies(models.default().model).items()}
@@ -355,8 +355,8 @@ def _blocks(network: "transformers.PreTrainedModel") -> list[torch.nn.Module]:
 def _calls(
     network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module]
 ) -> dict[int, dict[str, Any]]:
-    """Return what each layer's attention is given when one vector stands at all positions; none
-    where it cannot be replaced.
+    """Return what each layer's attention is given when all positions have the same vector. Layers
+    in which we cannot replace it are left out.
     """
     _heard.append(_Heard())
     try:
@@ -427,7 +427,7 @@ def _candidates(sets: list[Tensor], width: int) -> Iterator[tuple[Tensor, int, s
 
 
 def _window(sees: Callable | None, mask: Tensor | None, context: int) -> int | None:
-    """Return how many tokens a layer sees at most, from its mask; None where it sees all up to the
+    """Return how many tokens a layer sees at most, from its mask, or None if it sees all up to the
     context.
     """
     if sees is None:

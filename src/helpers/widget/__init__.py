@@ -38,7 +38,7 @@ def bundle(
 
 
 class _Frame(NamedTuple):
-    """One drawn state: HTML to show, and the sentence that says what is to be seen."""
+    """Hold one drawn state: the HTML, and the sentence that says what it shows."""
 
     body: str
     finding: str
@@ -82,8 +82,8 @@ def explore(
 ) -> "_Explorer":
     """Put a control panel around `draw`, with one to three controls.
 
-    With a kernel it draws on demand; in a built page every frame is drawn once and a few lines of
-    script show them, with no kernel.
+    With a kernel it draws on demand. In a built page every frame is drawn once, and a few lines of
+    script show them without a kernel.
 
     Args:
         draw: takes one value of each control; returns a Matplotlib figure (or axes) or a short

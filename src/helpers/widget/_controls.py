@@ -8,7 +8,7 @@ from helpers.words import translated
 
 
 class Control(NamedTuple):
-    """One input: the values it may have, how each is written, and the index it starts at."""
+    """Describe one input: its values, how each is written, and the index it starts at."""
 
     kind: str  # "range", "choice" or "switch"
     label: str

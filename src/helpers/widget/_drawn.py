@@ -119,7 +119,9 @@ def _colour(colour: object) -> str:
 
 
 def _numbers(values: object) -> str:
-    """Three digits of each number; of many, their count, mean, ends and some between."""
+    """Write three digits of each number, or of many numbers their count, mean, ends and some
+    between.
+    """
     numbers = np.asarray(
         values.detach().cpu() if isinstance(values, torch.Tensor) else values, dtype=float
     ).ravel()
@@ -139,7 +141,9 @@ def _numbers(values: object) -> str:
 
 
 def _three(x: float) -> str:
-    """Three digits, of a whole number all; what is nothing but rounding is 0."""
+    """Write three digits of a number, or all of an integer. Numbers that are only rounding become
+    0.
+    """
     if not math.isfinite(x):
         return str(x)
     return f"{round(x)}" if abs(x - round(x)) < _ROUNDING and abs(x) < 1000 else f"{x:#.3g}"

@@ -170,7 +170,9 @@ def _at_end(slider: widgets.SelectionSlider) -> bool:
 
 
 def _loop() -> asyncio.AbstractEventLoop | None:
-    """The event loop that runs here; none in plain Python, where a change is drawn at once."""
+    """Return the event loop that runs here, or None in plain Python, where a change is drawn at
+    once.
+    """
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -38,8 +38,8 @@ STYLE = (Path(__file__).parent / "picture.css").read_text().split("*/\n")[1]
 
 
 def _dark_is_little(map: AxesImage) -> bool:
-    """Whether the least value has another colour than the page: turned light for dark, it would
-    become the most.
+    """Return whether the smallest value is drawn darker than the page. If we swapped light and
+    dark, it would look like the largest.
     """
     return min(map.cmap(0.0)[:3]) < 0.5
 
@@ -67,8 +67,8 @@ def whole(figure: Any) -> Figure:
 
 
 def _level(figure: Figure) -> None:
-    """Each y axis' name goes above its axis, where it can be read; upright, a long one was cut off.
-    The figure is laid out.
+    """Move the name of each y axis above its axis, because a long upright name was cut off. The
+    figure must be laid out.
     """
     for ax in figure.axes:
         label, box = ax.yaxis.label, ax.get_window_extent()
@@ -96,8 +96,8 @@ def _level(figure: Figure) -> None:
 
 
 def _spread(figure: Figure) -> None:
-    """The names at the ends of lines, as `style.label` wrote them, go apart where they would touch.
-    The figure is laid out.
+    """Move the names at the ends of lines, as `style.label` wrote them, apart if they would touch.
+    The figure must be laid out.
     """
     for ax in figure.axes:
         box, places, ends = ax.get_window_extent(), [], []
@@ -118,8 +118,8 @@ def _spread(figure: Figure) -> None:
 
 
 def _ticks(ax: Axes) -> list[Text]:
-    """The numbers that stand at an axis; Matplotlib keeps some beyond its ends, and draws none of
-    them.
+    """Return the numbers that are drawn at an axis. Matplotlib keeps more beyond its ends, which it
+    does not draw.
     """
     ticks = []
     for axis, (low, high) in (
@@ -139,8 +139,8 @@ def _seen(text: Text) -> bool:
 
 
 def _ink(text: Text) -> Bbox:
-    """Where a text's letters are: its box has air above and below them, at a side where it stands
-    upright.
+    """Return the box of a text's letters, because the box of the text has space above and below
+    them (at the sides if it is upright).
     """
     text.get_window_extent()  # settles the place of a note; with its arrow, which is no text
     box = Text.get_window_extent(text)
@@ -149,7 +149,9 @@ def _ink(text: Text) -> Bbox:
 
 
 def _miscoloured(label: str, colour) -> list[str]:
-    """Whether a name that keeps its colour, alone or with a number behind it, has another one."""
+    """Return whether a name that should keep its colour, with or without a number after it, has
+    another one.
+    """
     name = re.sub(r"\s+[−\d.,×⁻⁰¹²³⁴⁵⁶⁷⁸⁹%]+$", "", label.replace("\n", " "))
     wrong = name in NAMED and not same_color(colour, NAMED[name])
     return [f"{name} in another's colour"] if wrong else []
@@ -157,8 +159,8 @@ def _miscoloured(label: str, colour) -> list[str]:
 
 def _faults(figure: Figure) -> list[str]:
     """List what could not be read of a figure that is laid out: text beyond its edge, over text or
-    lines, points beyond the axes; and what is drawn in another's line or colour: number types,
-    and names of `style.NAMED`.
+    lines, points beyond the axes, and lines in the style or colour of something else
+    (floating-point formats, and names of `style.NAMED`).
     """
     texts = [*figure.texts]  # a title above all panels is among them
     faults = []
@@ -208,8 +210,8 @@ def _faults(figure: Figure) -> list[str]:
 
 
 def _laid_out(figure: Figure) -> list[str]:
-    """Puts the names of a figure where they can be read, once and for all; what could not, see
-    `_faults`.
+    """Put the names of a figure where they can be read, once and for all. `_faults` lists those
+    that cannot.
     """
     if (
         figure.get_layout_engine() and figure.axes
@@ -256,8 +258,9 @@ def image(figure: Any, alt: str) -> str:
     """Return the figure as an `<img>` that holds its own bytes: lossless WebP of 128 colours.
     Closes the figure.
 
-    On a page of the book it is an `<svg>` whose text is text, and a second one for phones; an image
-    stays what is a matrix, and what would weigh more as a drawing. `data-image` names the reason.
+    On a page of the book it is an `<svg>` whose text is text, and there is a second one for phones.
+    A matrix stays an image, and so does anything that would be larger as a drawing. `data-image`
+    names the reason.
 
     >>> image(Figure(), "Nothing is drawn.")[:4]
     '<img'

@@ -15,8 +15,8 @@ STYLE, _SCRIPT = (
 
 
 def page(controls: list[Control], frames: list, first: int, caption: str) -> str:
-    """Write the player's HTML. `frames` are (body, finding), the last control's values running
-    fastest; `first` is shown.
+    """Write the player's HTML. `frames` are (body, finding), with the last control's values running
+    fastest. `first` is shown.
 
     It carries no id and nothing drawn by chance: two builds are equal, and two equal widgets fit on
     one page.

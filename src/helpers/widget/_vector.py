@@ -1,7 +1,7 @@
 """A figure as inline vector graphics: its text is text in the page's face, its colours turn with
 the page.
 
-A phone gets a second drawing, as narrow as its smallest letters allow. Pages alone have them; a
+A phone gets a second drawing, as narrow as its smallest letters allow. Only pages have them, and a
 notebook shows an image.
 """
 
@@ -33,7 +33,7 @@ _UNSAID = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def _turned(colour: str) -> str:
-    """A colour on a dark page: its hue, and as far from the ground as on white.
+    """Return a colour for a dark page, with the same hue and as much contrast as on white.
 
     >>> _turned("#0072b2"), _turned("#e3e3e3")
     ('#64c7ff', '#3a3a3a')
@@ -95,8 +95,8 @@ def drawn(figure: Figure, alt: str, kind: str) -> str:
 
 
 def _path(written: str) -> str:
-    """A path with a decimal; a broken line goes on from point to point, without those that lie
-    between their neighbours.
+    """Write a path with one decimal, and leave out points of a polyline that are between their
+    neighbours.
     """
     if re.search(r"[CQz]", written):
         return re.sub(r"-?\d+\.\d+", _short, written)
@@ -193,8 +193,8 @@ def _slim(figure: Figure, letters: float) -> None:
 
 
 def narrow(held: bytes, lay_out: Callable[[Figure], list[str]], alt: str) -> str:
-    """Draw a pickled figure again for a phone; none where its marks would have no room, or its
-    texts would meet.
+    """Draw a pickled figure again for a phone, or return None if its marks would have no room or
+    its texts would touch.
 
     Args:
         lay_out: puts the names of a figure where they can be read, and returns what cannot.
