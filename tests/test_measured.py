@@ -71,12 +71,16 @@ def test_another_argument_another_weight_a_hook_or_another_attention_is_measured
         hidden, count = asked(model, IDS)
     assert (hidden != found, count) == (True, 6)
     assert asked(model, IDS) == (found, 6), "and without them it is the same model"
+    model.model.train()  # dropout may act
+    assert asked(model, IDS)[1] == 7
+    model.model.eval()
+    assert asked(model, IDS) == (found, 7)
     with torch.no_grad():
         next(model.model.parameters())[7, 0] += 1  # in place: the tensors are where they were
-    assert asked(model, IDS)[1] == 7
-    next(model.model.parameters()).data.zero_()  # which no version tells
     assert asked(model, IDS)[1] == 8
-    assert asked(tiny("llama", attention="eager"), IDS)[1] == 9
+    next(model.model.parameters()).data.zero_()  # which no version tells
+    assert asked(model, IDS)[1] == 9
+    assert asked(tiny("llama", attention="eager"), IDS)[1] == 10
 
 
 def test_a_network_in_the_place_of_one_that_is_gone_is_another():
