@@ -1023,6 +1023,24 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
     assert long.steps["RoPE, trained to 128"].agg(["min", "max"]).tolist() == [300, 400]
 
 
+def test_what_pages_say_of_the_count_at_three_rates():
+    """The answer and lesson 7: how many runs with squared ReLU keep the count at 128, by rate."""
+    runs = data.table("race_plateau").query("task == 'counting' and entry == 'NoPE, squared ReLU'")
+    right = runs.groupby("rate").score_128
+    kept = right.agg(lambda scores: (scores >= protocol.KEPT).sum())
+    assert kept.to_dict() == {0.001: 0, 0.002: 1, 0.005: 5}
+    assert right.size().tolist() == [3, 3, 8]
+    assert right.mean().round(2).tolist() == [0.79, 0.82, 0.78]
+
+
+def test_what_the_page_says_of_one_changed_weight():
+    """The race in full: how far right answers at 32 letters move, without positions and with each encoding."""
+    runs = data.table("counting_nudged").set_index(["encoding", "seed", "nudge"]).right_32.unstack()
+    moved = (runs[1e-7] - runs[0.0]).abs().groupby("encoding").max()
+    assert moved[["NoPE", "ALiBi"]].round(2).tolist() == [0.05, 0.04]
+    assert moved[["RoPE", "APE"]].max() < 0.01
+
+
 def test_the_yardstick_of_the_page_is_the_package_s():
     """The ten lines of lesson 7, run as they stand there, against `comparison.successes`."""
     cells = lesson("c7ten-code")["cells"]

@@ -412,7 +412,12 @@ PHYSICAL = {
     "inserted tokens": ["separators"],
     "sparsity": ["top 8 keys", "selective attention"],
 }
-MAPS = REMEDIES[REMEDIES.index("top 8 keys") : REMEDIES.index("gated attention")]
+MAPS = [
+    "top 8 keys",
+    "selective attention",
+    *KINDS["from logits to weights"],
+    *KINDS["a difference of two maps"],
+]
 MEMORIES = [LINEAR, DELTA, DELTA_FULL]
 NAMED = [
     BASELINE,

@@ -59,6 +59,7 @@ BEYOND = range(
 TURNS = (*range(2, 64), *range(64, 513, 16))  # lengths at which copying is tested
 PROBED_ENCODINGS = ("RoPE", "NoPE", "ALiBi", "APE")
 READ = (16, 32, 64, 128)  # at which a probe reads the copiers' states
+NUDGED_LENGTHS = (16, 20, 24, 32)  # at which a counter with one changed weight is tested
 NEVER = 0  # in a table: no turn up to the last of `TURNS`
 
 PLAIN = {"encoding": "RoPE", "base": 10_000, "window": 0, "tokens": "characters"}
@@ -503,6 +504,17 @@ def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Settin
     by_length = [share_right(model, task, n, 128) for n in range(1, LONGEST + 1)]
     row |= {"inside": sum(by_length) / LONGEST, "longest": by_length[-1]}
     return row | {f"right_{n}": share_right(model, task, n) for n in (18, 20, 24)}
+
+
+def nudged_run(encoding: str, seed: int, nudge: float, steps: int) -> sweep.Setting:
+    """Train one counter after adding `nudge` to one weight: how far does the last digit of a number carry?"""
+    model = decoder("counting", COUNTING, encoding, 1e4, 0, seed)
+    with torch.no_grad():
+        model.head.weight[0, 0] += nudge
+    losses = train(model, COUNTING, steps, seed)
+    found = {"loss_100": losses[99], "loss": sum(losses[-20:]) / 20}
+    found |= {f"right_{n}": share_right(model, COUNTING, n) for n in NUDGED_LENGTHS}
+    return {name: round(value, 5) for name, value in found.items()}
 
 
 COMMA_STEPS = 120  # few, so that there is room for a difference within the lengths of training
