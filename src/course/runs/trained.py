@@ -507,7 +507,7 @@ def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Settin
 
 
 def nudged_run(encoding: str, seed: int, nudge: float, steps: int) -> sweep.Setting:
-    """Train one counter after adding `nudge` to one weight: how far does the last digit of a number carry?"""
+    """Train one counter with `nudge` added to one weight: how far does a last digit carry?"""
     model = decoder("counting", COUNTING, encoding, 1e4, 0, seed)
     with torch.no_grad():
         model.head.weight[0, 0] += nudge
