@@ -696,6 +696,25 @@ def test_speaker_view_shows_the_notes(deck):
     }
 
 
+@pytest.mark.parametrize("name", ["talk.html", "3-representational-collapse-lesson.html"])
+def test_the_speaker_s_window_shows_each_cue_whole(deck, name):
+    page = deck(name)
+    with page.context.expect_page() as opened:
+        page.keyboard.press("s")
+    speaker = opened.value
+    speaker.set_viewport_size({"width": 1280, "height": 720})
+    for k in range(page.evaluate("Reveal.getTotalSlides()")):
+        page.evaluate(
+            "k => { const at = Reveal.getIndices(Reveal.getSlides()[k]); Reveal.slide(at.h, at.v); }",
+            k,
+        )
+        speaker.wait_for_timeout(500)  # its text comes by a message
+        ends = speaker.evaluate(
+            "[...document.querySelectorAll('.cue > :not(.page)')].map(e => e.getBoundingClientRect().bottom)"
+        )
+        assert max(ends, default=0) <= 720, f"{name}, slide {k + 1}"
+
+
 def test_the_speaker_view_of_an_edition_has_its_type_and_its_words(chromium, site):
     """On a machine without Chinese fonts two characters would be two equal boxes."""
     page = chromium.new_context().new_page()

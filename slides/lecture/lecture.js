@@ -113,6 +113,17 @@ function dress(page) {
       if (!node.parentElement.closest("script, .value") && node.data !== text) node.data = text;
     }
   };
+  // a cue that is longer than its window gets smaller type, so that nobody has to scroll; what the page says follows it
+  const room = page.querySelector("#speaker-controls"), cue = page.querySelector(".speaker-controls-notes .value");
+  const fit = () => {
+    const end = [...cue.querySelectorAll(".cue > :not(.page)")].at(-1);
+    for (let size = 20; size >= 14; size -= 0.5) {
+      cue.style.setProperty("--cue", `${size}px`);
+      if (!end || end.getBoundingClientRect().bottom + room.scrollTop <= room.clientHeight) break;
+    }
+  };
+  new MutationObserver(fit).observe(cue, { subtree: true, childList: true });
+  page.defaultView.addEventListener("resize", fit);
   translate();
   new MutationObserver(translate).observe(page.querySelector("#speaker-layout"), { subtree: true, childList: true });
 }
