@@ -1018,9 +1018,10 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
     stick = cells.loc["NoPE, stick-breaking"]
     assert stick[["first_128", "score_128"]].ge(protocol.KEPT).all(axis=None)
     assert stick.score_2048[[0.005, 0.002]].round(2).tolist() == [0.67, 0.46]
-    last = rates.by_rate().loc["last", entries.MIXED]
     ends = [f"{when}_{n}" for when in ("first", "score") for n in (128, 2048)]
-    assert last.loc[[0.005, 0.002], ends].eq(1).all(axis=None)
+    for name in (entries.MIXED, "NoPE, stick-breaking"):
+        last = rates.by_rate().loc["last", name]
+        assert last.loc[[0.005, 0.002], ends].eq(1).all(axis=None)
     twice = data.table("race_twice").groupby("entry").score_2048.mean()
     assert twice[["NoPE, scalable softmax", entries.MIXED_SCALED]].eq(1).all()
     assert twice[entries.MIXED] > 0.9 > twice[["NoPE", "NoPE, stick-breaking"]].max()
