@@ -143,6 +143,7 @@ EXAMPLES = {
     },
     "significance.holm": {"p": [0.01, 0.04]},
     "significance.share_interval": {"successes": 1, "trials": 3},
+    "style.colours_of": {"names": ["mean", "RoPE"]},
     "style.dots": {"frame": FRAME, "log": "x", "height": 3.0, "colours": ["#767676"]},
     "style.lines": {"frame": FRAME, "log": "x", "colours": ["#767676"]},
     "style.readout_table": {"rows": [("an average", "n", 0.5, "kept")]},

@@ -82,7 +82,7 @@ def exercise(root: Path, number: str) -> list[dict]:
                 inside = (heading[1] or "").strip() == number
             cells += [cell] if inside else []
     if not cells:
-        raise ValueError(f"number must be that of an exercise, not {number!r}")
+        raise ValueError(f"number must name an exercise such as 2.1, not {number!r}")
     return cells
 
 
@@ -432,8 +432,8 @@ def keep_first(pipe: BinaryIO, file: BinaryIO, most: int = PRINTED) -> None:
 def run(
     source: str, number: int | str, seed: int, keep: Path, root: Path = ROOT
 ) -> dict[str, list]:
-    """Run a notebook's functions on the cases, by exercise: a value, or a sentence on
-    why there is none.
+    """Run a notebook's functions on the cases of each exercise. The result of a case is a value, or
+    a sentence that says why there is none.
 
     Args:
         keep: a folder for the notebook, what it printed, and what came back.

@@ -94,8 +94,9 @@ def read(
     """Return everything the model computes on `ids`, with interventions in all layers or, without
     any, as it was trained.
 
-    `logits` of the next token after every token (n, v), `attentions` (layers, heads, n, n), and
-    `states` after the embedding and each layer, the last one normed (layers + 1, n, d).
+    The result has `logits` of the next token after every token (n, v), `attentions` (layers, heads,
+    n, n), and `states` after the embedding and after each layer (layers + 1, n, d), the last one
+    normed.
 
     Args:
         rope: what turns the pairs of queries and keys, as `turns` gives it.

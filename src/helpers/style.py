@@ -156,7 +156,13 @@ def colours_of(names: Iterable[str]) -> list[str]:
     >>> colours_of(["mean", "RoPE", "NoPE"]) == wanted
     True
     """
-    names = [require.text("names", name) for name in names]
+    try:
+        listed = None if isinstance(names, str) else list(names)
+    except TypeError:
+        listed = None
+    if listed is None:
+        raise ValueError(f"names must be a list of strings, not {require.brief(names)}")
+    names = [require.text("names", name) for name in listed]
     others = [each for each in COLOURS.values() if each not in {NAMED.get(name) for name in names}]
     rest = itertools.cycle(others or COLOURS.values())
     return [NAMED.get(name) or next(rest) for name in names]
@@ -321,8 +327,8 @@ def dots(
     numbers: bool = False,
     colours: Sequence[str] | None = None,
 ) -> Axes:
-    """Draw a row of dots for each row of a frame, its index' name at the left, a colour for each
-    column.
+    """Draw a row of dots for each row of a frame, with the row's name at the left and one colour
+    per column.
 
     Args:
         x: the x axis' name.

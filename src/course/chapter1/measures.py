@@ -99,7 +99,9 @@ def predictors(
 
 
 def correlation_within(table: pd.DataFrame, group: str) -> float:
-    """Correlation of the ranks of "resistance" and "heard", both taken inside each group; NaN if all are equal there."""
+    """Return the rank correlation of "resistance" and "heard", with ranks taken inside each group.
+    It is NaN if all values of a group are equal.
+    """
     columns = ["resistance", "heard"]
     ranks = table.groupby(group)[columns].rank()
     ranks -= ranks.groupby(table[group]).transform("mean")

@@ -121,7 +121,9 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
 
 
 def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
-    """Two scores of a sink against length: the plain one of uniform attention, which has none, and another of two maps."""
+    """Draw two sink scores against length: the plain score, of uniform attention, which has no
+    sink, and another score, of two attention matrices.
+    """
     maps = {
         "uniform": lambda n: attention.uniform(attention.causal_mask(n)),
         "sink of 0.3": lambda n: constructions.sink(n, 0.3),

@@ -26,7 +26,9 @@ from helpers import data, models
     measured="far over near: {', '.join(f'{name!r} {x:.2g}' for name, x in sorted(fall.items(), key=lambda pair: pair[1]))}; below a fifth {sum(x < claims.FIFTH for x in fall.values())} of {len(fall)}, above one {sum(x > 1 for x in fall.values())}",
 )
 def other_tokens() -> Numbers:
-    """Measure, by repeated token, the distance of n and n + 1 copies at 400 to 511 over that at 8 to 16."""
+    """Measure for each repeated token the distance between n and n + 1 copies at n = 400 to 511,
+    divided by the distance at n = 8 to 16.
+    """
     return {"fall": data.table("fourteen_tokens").set_index("name")["fall"].to_dict()}
 
 
@@ -267,7 +269,9 @@ def other_tokens_in_fp16() -> Numbers:
     measured="20 tokens, {candidates} candidates, missed: {', '.join(f'layer {layer} {count}' for layer, count in missed.items())}; the right state is at most {own:.2g} of its length away, and another at least {other:.2g}",
 )
 def seen_in_bf16() -> Numbers:
-    """Measure, by layer, how many of 20 tokens have a wrong candidate nearest to their state in bf16."""
+    """Count for each layer how many of 20 tokens have a wrong candidate as the nearest neighbour of
+    their state in bf16.
+    """
     return variations.recovered_from_bf16()
 
 

@@ -436,7 +436,9 @@ def smallest_bases() -> dict[int, float]:
 
 
 def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int, int]]:
-    """(layer, head, offset) of the heads whose best score is above `HEAD_SCORE_THRESHOLD`, strongest first; of one offset, if given."""
+    """Return (layer, head, offset) of the heads whose best score is above `HEAD_SCORE_THRESHOLD`,
+    strongest first. If an offset is given, return only its heads.
+    """
     best, where = found.slashes.max(-1)
     chosen = [
         (float(best[i, j]), int(i), int(j), int(where[i, j]))

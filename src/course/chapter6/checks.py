@@ -153,7 +153,7 @@ def _naive(x: Tensor) -> Tensor:
 
 
 def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
-    """The weights of each way on the logits of the lesson's panel."""
+    """Return the attention weights of each normalizer on the logits of the lesson's panel."""
     logits, places = measures.panel_logits(content, n)
     found = pd.DataFrame(
         {name: tensor(name, way(logits.clone())) for name, way in ways.items()}

@@ -58,7 +58,9 @@ MOST, MANY = Threshold(0.95), Threshold(0.8)  # of the settings
     nothing=("a coin for each setting", lambda settings: {"right": settings / 2}),
 )
 def half_of_lambda_is_the_threshold() -> Numbers:
-    """On how many settings the cosine tells whether noise falls, by λ/2 times the ratio of the sizes, and by λ/2."""
+    """Count the settings in which the cosine predicts whether the noise falls, with the threshold
+    λ/2 times the ratio of the sizes, and with λ/2.
+    """
     deviations = (0.5, 1.0, 1.5, 2.0)
     settings = product(deviations, deviations, (0.0, 0.5, 0.9), (0.2, 0.5, 0.8))
     found = [

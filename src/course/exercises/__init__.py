@@ -1014,8 +1014,8 @@ def _has_nan(tensor: Tensor) -> bool:
 
 @functools.cache
 def _relations(kind: str, parameters: str) -> list[tuple[Callable, str]]:
-    """Read what may hold between results and expected ones, of a kind: functions, each with its
-    words.
+    """Read the relations of one kind that may hold between results and expected ones: functions,
+    each with its words.
     """
     names = {"torch": torch, "math": math, "equal": _equal}
     return _functions(_read(HERE / "relations.toml")[kind], parameters, names)

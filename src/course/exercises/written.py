@@ -76,7 +76,7 @@ def encoded(value: Any, code: str = "") -> Any:
         }
     if callable(value) and code:
         return {"code": code}
-    raise TypeError(f"no form for {type(value).__name__}")
+    raise TypeError(f"a {type(value).__name__} cannot be written as data")
 
 
 def arguments(case: checks.Case) -> list:

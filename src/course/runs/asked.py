@@ -36,8 +36,8 @@ def write(
     key-value cache.
 
     Prompts are padded on the left, and a model with a chat template gets them as a user's turn.
-    `begun` is put at the beginning of each answer, and "…" at the end of one that was cut off: a
-    number that is cut off is none.
+    `begun` is put at the beginning of each answer, and "…" at the end of one that was cut off,
+    because half a number does not count.
     """
     tokenizer, network = model.tokenizer, model.model
     chats = [[{"role": "user", "content": prompt}] for prompt in prompts]

@@ -1,5 +1,5 @@
-"""One training loop for the course's small models: the same numbers from the same seed, with
-progress and checkpoints.
+"""Train the course's small models with one loop, which gives the same numbers from the same seed,
+with progress and checkpoints.
 """
 
 import contextlib

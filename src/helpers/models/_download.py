@@ -122,8 +122,8 @@ def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
 
 @contextlib.contextmanager
 def room(folder: str | Path, needed: int = 0) -> Iterator[None]:
-    """Check that `folder`'s disk has `needed` bytes free, and say so in one sentence when it fills
-    up.
+    """Check that the disk of `folder` has `needed` bytes free, and raise an error of one sentence
+    if it becomes full.
 
     Raises:
         ValueError: needed is no number of bytes.

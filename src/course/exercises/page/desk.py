@@ -338,7 +338,7 @@ def normalized_laplacian(graph: Any, nodelist: Any = None, weight: Any = "weight
 def resistance_distance(
     graph: Any, nodeA: Any = None, nodeB: Any = None, weight: Any = None, **_: Any
 ) -> float:
-    """Compute `networkx.resistance_distance` between two nodes, without SciPy."""
+    """Compute Compute `networkx.resistance_distance` between two nodes without SciPy."""
     if nodeA is None or nodeB is None or weight is not None:
         raise NotHere("scipy")
     inverse = torch.linalg.pinv(torch.tensor(laplacian(graph, weight=None), dtype=torch.float64))

@@ -169,8 +169,8 @@ class Network(nn.Module):
         return layer.over_all and self.training
 
     def _leave(self, trunk: Float[Tensor, "keys width"], height: int, forest: _Forest) -> State:
-        """The nodes of this height as the trunk has them: (examples, width), or (1, orders or 1,
-        width) for all.
+        """Return the states of the nodes at this height in the shape that the trunk uses,
+        (examples, width), or (1, orders or 1, width) if they are the same for all.
         """
         if height == self.depth:
             return trunk.index_select(0, forest.key)

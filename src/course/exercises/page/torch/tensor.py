@@ -746,7 +746,7 @@ def broadcast_shape(*shapes: Sequence[int]) -> list[int]:
 
 
 def finished(result: Any, *given: Any) -> Any:
-    """Return the result of an operation, once those who watch have seen it."""
+    """Show the result of an operation to all watchers, and return it."""
     for watch in watchers:
         watch(result, given)
     return result
@@ -956,7 +956,7 @@ def joined(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
 
 
 class Found(NamedTuple):
-    """Values and the places where they were."""
+    """Hold values and the positions at which they were found."""
 
     values: Tensor
     indices: Tensor
