@@ -514,13 +514,13 @@ def test_a_claim_is_measured_once_until_what_it_depends_on_changes(tmp_path, mon
         name="made_up", function=measured, measured="{share} < {1}"
     )
     monkeypatch.setattr(scorecard, "_kept", lambda claim: tmp_path / "claims/x.json")
-    first, again = scorecard.measure(claim), scorecard.measure(claim)
+    first, again = scorecard._measured(claim), scorecard._measured(claim)
     assert first[:4] == again[:4] == ("0.5 < 1", HOLDS, {"a number": (None, 0.5)}, "")
     assert first.nulls == again.nulls == {"one": FAILS}
     assert [list(one) for one in again.compared] == [["holds", "below", 1.0, [0.5]]]
     assert len(calls) == 1
     monkeypatch.setattr(scorecard, "_kept", lambda claim: tmp_path / "claims/y.json")
-    scorecard.measure(claim)
+    scorecard._measured(claim)
     assert len(calls) == 2
     assert [p.name for p in (tmp_path / "claims").glob("*.json")] == ["y.json"]
 
