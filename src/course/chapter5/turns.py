@@ -67,9 +67,9 @@ def _averaged(heads: str) -> pd.DataFrame:
 
 @turn(
     "fast_pairs_serve_places",
-    asked="another ablation, the pairs at their mean over the tokens, before they rotate, in the place of zero; and other heads that lose as much with all pairs silent",
+    asked="another ablation, the pairs at their mean over the tokens, before they rotate, in the place of zero; and other heads that lose as much with all pairs zeroed",
     survives=(
-        "averaged, too, the fastest quarter costs the place heads 0.1 nats more than each other one in each text, and silent it costs other heads less in each draw",
+        "averaged, too, the fastest quarter costs the place heads 0.1 nats more than each other one in each text, and zeroed it costs other heads less in each draw",
         lambda averaged, pairs: (
             all(text[0] - max(text[1:]) >= 0.1 for text in averaged)
             and all(other < own for own, other in pairs)
@@ -79,10 +79,10 @@ def _averaged(heads: str) -> pd.DataFrame:
         "averaged it costs them under 0.1 nats in most texts",
         lambda averaged: 2 * sum(text[0] < 0.1 for text in averaged) > len(averaged),
     ),
-    measured="these heads need what all tokens put into the fast pairs, and not what one token puts into them: averaged over the tokens, by quarter, fastest first, the pairs cost the place heads ({count:.0f}) {', '.join(f'{x:.2f}' for x in mean)} nats (in a text {low_mean:.2f} to {high_mean:.2f} for the fastest), silent {', '.join(f'{x:.2f}' for x in own)}; silent in {low:.0f} to {high:.0f} other heads at the same loss: {', '.join(f'{x:.2f}' for x in others)}, less for the fastest in {sum(b < a for a, b in pairs)} of {len(pairs)} cases",
+    measured="these heads need what all tokens put into the fast pairs, and not what one token puts into them: averaged over the tokens, by quarter, fastest first, the pairs cost the place heads ({count:.0f}) {', '.join(f'{x:.2f}' for x in mean)} nats (in a text {low_mean:.2f} to {high_mean:.2f} for the fastest), zeroed {', '.join(f'{x:.2f}' for x in own)}; zeroed in {low:.0f} to {high:.0f} other heads at the same loss: {', '.join(f'{x:.2f}' for x in others)}, less for the fastest in {sum(b < a for a, b in pairs)} of {len(pairs)} cases",
 )
 def averaged_and_matched() -> Numbers:
-    """Measure what each quarter costs place heads, averaged and silent, and other heads matched in loss, silent."""
+    """Measure what each quarter costs place heads, averaged and zeroed, and other heads matched in loss, zeroed."""
     averaged = _averaged("place heads")
     table, quarters = data.table("silenced_matched"), list(measures.BAND_NAMES)
     inside, others = table[table["draw"] < 0].set_index("start"), table[table["draw"] >= 0]
@@ -254,7 +254,7 @@ def each_seed() -> Numbers:
     "fast_pairs_are_noise_between_the_ends",
     asked="another ablation, the pairs at their mean over the tokens, before they rotate, in the place of zero; and three layers at each end left out in the place of one",
     survives=(
-        "averaged the fastest quarter costs over 0.1 nats in each text, and silent between three layers at each end over half a nat",
+        "averaged the fastest quarter costs over 0.1 nats in each text, and zeroed between three layers at each end over half a nat",
         lambda averaged, cost: min(text[0] for text in averaged) > 0.1 and min(cost) > 0.5,
     ),
     turned=(
@@ -264,16 +264,16 @@ def each_seed() -> Numbers:
             > len(averaged)
         ),
     ),
-    measured="by quarter, fastest first: averaged {', '.join(f'{x:.2f}' for x in mean)} nats (the fastest {min(text[0] for text in averaged):.2f} to {max(text[0] for text in averaged):.2f} by text), silent {', '.join(f'{x:.2f}' for x in silent)}; silent in the layers but three at each end the fastest {min(cost):.2f} to {max(cost):.2f} ({len(cost)} texts)",
+    measured="by quarter, fastest first: averaged {', '.join(f'{x:.2f}' for x in mean)} nats (the fastest {min(text[0] for text in averaged):.2f} to {max(text[0] for text in averaged):.2f} by text), zeroed {', '.join(f'{x:.2f}' for x in zeroed)}; zeroed in the layers but three at each end the fastest {min(cost):.2f} to {max(cost):.2f} ({len(cost)} texts)",
 )
 def averaged_between_the_ends() -> Numbers:
-    """Measure what each quarter costs between the ends, averaged by text, and the fastest silent in all layers but three at each end."""
+    """Measure what each quarter costs between the ends, averaged by text, and the fastest zeroed in all layers but three at each end."""
     table = data.table("silenced_layers").query("sink == 'silenced'").set_index("heads")
     averaged = _averaged("all other layers")
     return {
         "averaged": averaged.to_numpy().tolist(),
         "mean": averaged.mean().tolist(),
-        "silent": table.loc["all other layers", list(measures.BAND_NAMES)].mean().tolist(),
+        "zeroed": table.loc["all other layers", list(measures.BAND_NAMES)].mean().tolist(),
         "cost": table.loc["all but three at each end", "fastest"].tolist(),
     }
 
