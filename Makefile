@@ -30,7 +30,7 @@ scripts: frontend/dist/.ready
 slides: .venv/.ready scripts
 	$(BIN)/python tools/slides.py
 
-# the whole book as one PDF, which the welcome page then links
+# the book as one PDF an edition, which the welcome page then links
 pdf: book
 	$(BIN)/python tools/pdf.py
 

@@ -12,7 +12,7 @@ LEFT_OUT = (  # what can be had from the site, and is larger than all the rest
     "downloads/*",
     "live/model-*",
     "book.zip",
-    "book.pdf",
+    "book*.pdf",
 )
 TOP = "connection-bottlenecks"
 README = """The book works offline from a small server: in this folder run

@@ -1,63 +1,231 @@
-"""The whole book as one PDF, `_build/html/book.pdf`: every page printed by Chromium, widgets as
-they start, with bookmarks.
+"""The book as a PDF, an edition each: `_build/html/book.pdf` and `book.zh.pdf`.
+
+Chromium prints every page of the book, widgets as they start. The contents come first, with page
+numbers; hints, solutions and the answers of guesses come at the end. The front page has the machine
+as one sheet of stills. Reference pages (`SITE_ALONE`) stay on the site.
+
+`python tools/pdf.py lesson` prints the pages with this in their name into `book-part.pdf`.
 """
 
+import html
 import io
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
-from playwright.sync_api import sync_playwright
-from pypdf import PdfWriter
+from playwright.sync_api import Browser, Page, sync_playwright
+from pypdf import PdfReader, PdfWriter
 
 from book import browser
 
 ROOT = Path(__file__).resolve().parents[1]
-HIDDEN = '<p class="book-pdf" hidden>'
+BUILT = ROOT / "_build/html"
+ZH = "chapters/zh/"
+# looked up and not read, or of use on a screen only
+SITE_ALONE = {
+    *("about", "config", "data", "evenings", "exam", "functions", "lectures", "make-a-chapter"),
+    *("making", "reports", "scorecard", "since", "sources", "syllabus", "talk", "teaching"),
+    *("teaching-chapters", "teaching-projects", "try", "voice"),
+}
+WORDS = {
+    "en": ("Connection Bottlenecks in Attention", "Contents", "Hints, answers and solutions"),
+    "zh": ("注意力中的连接瓶颈", "目录", "提示、答案与解答"),
+}
+MARGIN = dict.fromkeys(("top", "bottom", "left", "right"), "16mm")
+SCALE = 0.8
+# what readers find alone first goes to the end of the book, below the heading of its task
+APART = """() => {
+  const SOLVED = /^(Hint|Solution|Show the|Answer|提示|文字解答|显示|解答|答案)/;
+  const main = document.querySelector("article"), end = document.createElement("div");
+  const words = fold => fold.querySelector("summary")?.textContent.trim() ?? "";
+  const outer = fold => !fold.parentElement.closest("details, .page-code");
+  const kinds = ".hint, .option, .guess *, .admonition.hide";
+  const later = [...main.querySelectorAll("details")].filter(
+    fold => outer(fold) && (fold.matches(kinds) || SOLVED.test(words(fold))));
+  let before = null;
+  for (const fold of later) {
+    const heading = fold.closest("section")?.querySelector("h2, h3, h4");
+    if (heading && heading !== before) end.append(heading.cloneNode(true));
+    before = heading ?? before;
+    const copy = fold.cloneNode(true);
+    copy.open = true;
+    end.append(copy);
+    // a choice, and a question, stay where they are
+    const choice = fold.matches(".option");
+    if (choice || /[?？]$/.test(words(fold))) {
+      const asked = document.createElement("p");
+      asked.append(...(choice ? ["○ "] : []), ...fold.querySelector("summary").childNodes);
+      fold.replaceWith(asked);
+    } else fold.remove();
+  }
+  window.apart = end;
+  // the machine: all stops on one sheet
+  const sheet = document.createElement("div");
+  sheet.className = "all-stills";
+  for (const still of main.querySelectorAll(".machine-still")) {
+    const place = document.createElement("div");
+    place.append(still.closest("section").querySelector("h2").cloneNode(true), ...still.childNodes);
+    sheet.append(place);
+    still.remove();
+  }
+  main.querySelector(".machine-page")?.before(sheet);
+  const look = document.createElement("style");
+  look.textContent = `.drawing-controls, .yours-share { display: none !important; }
+    .all-stills { display: grid; grid-template-columns: repeat(3, 1fr); gap: 10px 18px; }
+    .all-stills > div { break-inside: avoid; }
+    .all-stills h2 { font-size: 1rem; margin: 0; }
+    .all-stills .drawing-says { font-size: .72rem; }`;
+  document.head.append(look);
+  return later.length;
+}"""
+ALONE = """() => {
+  const main = document.querySelector("article"), title = main.querySelector("h1").cloneNode(true);
+  main.replaceChildren(title, window.apart);
+}"""
 
 
-def pages() -> list[str]:
-    """List the pages of the book in its order, as `chapters/welcome`."""
+class Part(NamedTuple):
+    """A page as it was printed: its title, how deep it stands in the contents, and its sheets."""
+
+    title: str
+    depth: int
+    sheets: PdfReader
+
+
+def pages(language: str) -> list[tuple[str, int]]:
+    """Return the pages of an edition in the book's order, as `chapters/welcome`, and how deep each
+    stands.
+    """
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    chapters = [chapter for part in toc["parts"] for chapter in part["chapters"]]
-    inner = [
-        name["file"] for chapter in chapters for name in (chapter, *chapter.get("sections", []))
+    found = [(toc["root"], 0)]
+    for chapter in (chapter for part in toc["parts"] for chapter in part["chapters"]):
+        found += [(chapter["file"], 0)]
+        found += [(section["file"], 1) for section in chapter.get("sections", [])]
+    return [
+        (name, depth)
+        for name, depth in found
+        if name.startswith(ZH) == (language == "zh") and Path(name).name not in SITE_ALONE
     ]
-    return [toc["root"], *inner]
 
 
-def main() -> None:
-    writer, target = PdfWriter(), ROOT / "_build/html/book.pdf"
-    with browser.served(ROOT / "_build/html") as site, sync_playwright() as playwright:
-        path = browser.find() or browser.install()
-        started = playwright.chromium.launch(executable_path=path, args=browser.FLAGS)
-        for name in pages():
-            page = started.new_context(color_scheme="light").new_page()
-            page.goto(f"{site}/{name}.html", wait_until="load")
-            page.wait_for_load_state("networkidle")
-            page.evaluate("() => window.MathJax?.startup?.promise")
-            start, title = (
-                len(writer.pages),
-                page.locator("main h1").first.inner_text().strip("#\n "),
-            )
-            margin = dict.fromkeys(("top", "bottom", "left", "right"), "16mm")
-            writer.append(
-                io.BytesIO(page.pdf(format="A4", margin=margin, scale=0.8)), import_outline=False
-            )
-            writer.add_outline_item(title=title, page_number=start)
-            page.context.close()
-        started.close()
-    writer.add_metadata({"/Title": "Connection Bottlenecks in Attention"})
+def sheets(page: Page) -> PdfReader:
+    """Print a page as A4."""
+    return PdfReader(io.BytesIO(page.pdf(format="A4", margin=MARGIN, scale=SCALE)))
+
+
+def printed(started: Browser, address: str, depth: int) -> tuple[Part, Part | None]:
+    """Print a page without what comes at the end of the book, and that alone where it has any."""
+    page = started.new_context(color_scheme="light").new_page()
+    page.set_default_timeout(120_000)  # a busy machine is slow, not broken
+    page.goto(address, wait_until="load")
+    page.wait_for_load_state("networkidle")
+    page.evaluate("() => window.MathJax?.startup?.promise")
+    title = page.locator("main h1").first.inner_text().strip("#\n ")
+    count = page.evaluate(APART)
+    body, end = Part(title, depth, sheets(page)), None
+    if count:
+        page.evaluate(ALONE)
+        end = Part(title, 1, sheets(page))
+    page.context.close()
+    return body, end
+
+
+def contents(started: Browser, title: str, heading: str, rows: list[tuple[str, int, int]]) -> bytes:
+    """Print the title and the contents, a row for each (title, depth, page number)."""
+    listed = "".join(
+        f'<p style="margin:.25em 0 .25em {1.5 * depth}em;display:flex;gap:1em'
+        f'{";font-weight:600" * (not depth)}"><span style="flex:1">{html.escape(name)}</span>'
+        f"<span>{number}</span></p>"
+        for name, depth, number in rows
+    )
+    page = started.new_page()
+    page.set_content(
+        "<body style=\"font:16px/1.35 'Source Sans 3',sans-serif\">"
+        f'<h1 style="font-size:2.4em;margin:4em 0 1em">{html.escape(title)}</h1>'
+        f"<h2>{html.escape(heading)}</h2>{listed}</body>"
+    )
+    found = page.pdf(format="A4", margin=MARGIN)
+    page.close()
+    return found
+
+
+def numbers(started: Browser, count: int) -> PdfReader:
+    """Print sheets with nothing but their number at the foot."""
+    page = started.new_page()
+    page.set_content(
+        "<style>@page{size:A4;margin:0}body{margin:0;font:10pt sans-serif}"
+        "div{height:297mm;position:relative;overflow:hidden}"
+        "div+div{break-before:page}p{position:absolute;bottom:7mm;left:0;right:0;margin:0;"
+        "text-align:center}</style>" + "".join(f"<div><p>{k + 1}</p></div>" for k in range(count))
+    )
+    found = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True)))
+    page.close()
+    return found
+
+
+def bound(started: Browser, parts: list[Part], ends: list[Part], language: str) -> PdfWriter:
+    """Put contents, pages and what comes at the end together, and number the sheets."""
+    title, heading, later = WORDS[language]
+    whole = [*parts, *ends]
+    front = 1
+    while True:  # how long the contents are decides the numbers that stand in them
+        start, rows = front, []
+        for part in whole:
+            if ends and part is ends[0]:
+                rows.append((later, 0, start + 1))
+            rows.append((part.title, part.depth, start + 1))
+            start += len(part.sheets.pages)
+        cover = PdfReader(io.BytesIO(contents(started, title, heading, rows)))
+        if len(cover.pages) == front:
+            break
+        front = len(cover.pages)
+    writer = PdfWriter()
+    writer.append(cover, import_outline=False)
+    for part in whole:
+        writer.append(part.sheets, import_outline=False)
+    above = None
+    for name, depth, number in rows:
+        parent = above if depth else None
+        mark = writer.add_outline_item(title=name, page_number=number - 1, parent=parent)
+        above = above if depth else mark
+    for sheet, number in zip(writer.pages, numbers(started, len(writer.pages)).pages, strict=True):
+        sheet.merge_page(number)
+    writer.add_metadata({"/Title": title})
+    return writer
+
+
+def make(started: Browser, site: str, language: str, only: str) -> None:
+    """Print an edition, and lead to it from its front page."""
+    chosen = [(name, depth) for name, depth in pages(language) if only in name]
+    if not chosen:
+        return
+    both = [printed(started, f"{site}/{name}.html", depth) for name, depth in chosen]
+    writer = bound(started, [body for body, _ in both], [end for _, end in both if end], language)
+    writer.compress_identical_objects()
+    stem = f"book{'-part' * bool(only)}{'.zh' * (language == 'zh')}"
+    target = BUILT / f"{stem}.pdf"
     part = target.with_suffix(".part")
     with part.open("wb") as file:
         writer.write(file)
     part.replace(target)
-    welcome = ROOT / "_build/html/chapters/welcome.html"
-    welcome.write_text(welcome.read_text().replace(HIDDEN, HIDDEN.replace(" hidden", "")))
-    print(
-        f"{target.relative_to(ROOT)}: {len(writer.pages)} pages, "
-        f"{target.stat().st_size / 1e6:.1f} MB"
-    )
+    if not only:
+        welcome = BUILT / f"{pages(language)[0][0]}.html"
+        shown = welcome.read_text().replace('class="book-pdf" hidden', 'class="book-pdf"')
+        welcome.write_text(shown.replace('book.pdf"', f'{target.name}"'))
+    size = target.stat().st_size / 1e6
+    print(f"{target.relative_to(ROOT)}: {len(writer.pages)} pages, {size:.1f} MB")
+
+
+def main(only: str = "") -> None:
+    """Print both editions, or of both the pages with this in their name."""
+    with browser.served(BUILT) as site, sync_playwright() as playwright:
+        path = browser.find() or browser.install()
+        started = playwright.chromium.launch(executable_path=path, args=browser.FLAGS)
+        for language in WORDS:
+            make(started, site, language, only)
+        started.close()
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])
