@@ -979,6 +979,8 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
         price[name].is_monotonic_increasing for name in (entries.MIXED, entries.MIXED_SCALED)
     )
     assert price["NoPE, stick-breaking", 32] > 2 * price["NoPE, stick-breaking", 16]
+    plain = comparison.table().query("task == 'retrieval' and entry == 'NoPE'")
+    assert plain.groupby("steps").score_128.mean().round(2).to_dict() == {100: 0.93, 200: 0.98}
     recall = comparison.successes(comparison.table()).set_index(["task", "entry"]).loc["recall"]
     stick = recall.loc["NoPE, stick-breaking"]
     assert (stick.learned, stick.seeds, round(stick.right, 2)) == (8, 15, 0.95)
