@@ -1005,6 +1005,13 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
         600,
         1700,
     )
+    rope = data.table("race_price").query(
+        "rate == 0.002 and entry == @entries.BASELINE and trained == 128"
+    )
+    assert sorted(rope.steps) == [400, 500, 700]
+    assert slower.steps.mean() / rope.steps.mean() == pytest.approx(2.25)
+    price = rates.price().steps
+    assert 3 < price[entries.MIXED, 128] / price[entries.BASELINE, 128] < 4
     cells = rates.by_rate().loc["retrieval"]
     assert (
         cells.score_2048[entries.MIXED, 0.005]
