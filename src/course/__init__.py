@@ -5,7 +5,7 @@ from typing import Any
 
 
 def worded(text: str, names: Mapping[str, Any]) -> str:
-    """A text of one of the course's tables with what stands in its braces, as in an f-string, among these names.
+    """Return a text of one of the course's tables with what stands in its braces, as in an f-string, among these names.
 
     >>> worded("{share:.0%} of {len(parts)} parts", {"share": 0.25, "parts": [1, 2]})
     '25% of 2 parts'

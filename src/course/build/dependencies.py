@@ -29,7 +29,7 @@ REPAIR = "course.exercises.repair"
 
 
 def tables(source: Path = SOURCE) -> Path:
-    """The `data` folder that belongs to the packages: beside `src`, or inside the installed
+    """Return the `data` folder that belongs to the packages: beside `src`, or inside the installed
     `helpers`.
     """
     inside = source / "helpers/_data"
@@ -37,7 +37,7 @@ def tables(source: Path = SOURCE) -> Path:
 
 
 def pins(root: Path) -> str:
-    """The version of everything that is installed in the source tree's environment, without
+    """Return the version of everything that is installed in the source tree's environment, without
     comments.
     """
     lines = "\n".join(
@@ -70,7 +70,7 @@ def machine() -> str:
 
 
 def files(code: str, source: Path = SOURCE) -> list[Path]:
-    """The files that `code` depends on: modules of the packages, files that lie beside them,
+    """Return the files that `code` depends on: modules of the packages, files that lie beside them,
     tables.
 
     Args:
@@ -125,8 +125,8 @@ def files(code: str, source: Path = SOURCE) -> list[Path]:
 
 
 def key(code: str, *more: str, source: Path = SOURCE) -> str:
-    """A hash of everything that `code` depends on, and of `more`. The code itself counts only if it
-    is in `more`.
+    """Return a hash of everything that `code` depends on, and of `more`. The code itself counts
+    only if it is in `more`.
 
     >>> key("from course.build import files") == key("import course.build.files  # the same")
     True
@@ -178,7 +178,7 @@ def _content(path: Path) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _toml(code: str) -> set[str]:
-    """Names of tables in TOML that the code names, with a star for what it computes of one."""
+    """Return the names of TOML tables in the code, with a star for computed parts."""
     names, inner = set(), set()
     for node, parent in _parents("\n".join(code.splitlines())).items():
         if isinstance(node, ast.JoinedStr):
@@ -194,7 +194,7 @@ def _toml(code: str) -> set[str]:
 
 
 def _path(name: str, source: Path) -> Path | None:
-    """The file of the module `name`, or None: the name is no module of the packages."""
+    """Return the file of the module `name`, or None: the name is no module of the packages."""
     if name.split(".")[0] not in PACKAGES:
         return None
     folder = source.joinpath(*name.split("."))
@@ -205,7 +205,7 @@ def _path(name: str, source: Path) -> Path | None:
 
 
 def _beside(folder: Path) -> Iterator[Path]:
-    """Files of the packages in `folder` and are no module: scripts, styles."""
+    """Return files of the packages that are in `folder` and are no module: scripts, styles."""
     for path in folder.iterdir():
         if path.is_dir():
             if not (path / "__init__.py").exists() and path.name not in (
@@ -235,8 +235,8 @@ def _every_table(source: Path) -> set[Path]:
 def _reads(
     code: str, base: str, source: Path, there: tuple, dynamic: frozenset[str] = DYNAMIC
 ) -> tuple[set[str], set[Path]]:
-    """The modules that `code` imports by name, with the packages around them, and the tables it
-    reads, of those there.
+    """Return the modules that `code` imports by name, with the packages around them, and the tables
+    it reads, of those there.
     """
     plain = "\n".join("" if re.match(r"\s*[%!?]", line) else line for line in code.splitlines())
     try:
@@ -249,7 +249,7 @@ def _reads(
 
 @lru_cache(maxsize=4)
 def _parents(code: str) -> dict[ast.AST, ast.AST]:
-    """Every node of the code's tree but the root, and the one that it hangs on."""
+    """Return every node of the code's tree but the root, and the one that it hangs on."""
     return {
         child: node for node in ast.walk(ast.parse(code)) for child in ast.iter_child_nodes(node)
     }
@@ -258,7 +258,7 @@ def _parents(code: str) -> dict[ast.AST, ast.AST]:
 def _imports(
     nodes: Iterable[ast.AST], base: str, source: Path, dynamic: frozenset[str]
 ) -> tuple[set[str], dict[str, str]]:
-    """Names of modules that are imported, and what each local name stands for."""
+    """Return names of modules that are imported, and what each local name stands for."""
     named: set[str] = set()
     aliases: dict[str, str] = {}
     for node in nodes:
@@ -293,7 +293,9 @@ def _imports(
 def _tables_read(
     parents: Mapping[ast.AST, ast.AST], aliases: dict[str, str], source: Path
 ) -> set[Path]:
-    """Files of the data folder that the code names, or all of them where it computes the name."""
+    """Return files of the data folder that the code names, or all of them where it computes the
+    name.
+    """
     home, read = tables(source), set()
     module = "helpers.data"
     # the last part of what may mean one of the two functions

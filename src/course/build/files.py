@@ -9,7 +9,7 @@ from helpers import compute, require
 
 
 def writable(path: str | Path) -> Path:
-    """Where what is written to a path lies: a link is followed, so that it stays one.
+    """Return where what is written to a path lies: a link is followed, so that it stays one.
 
     Raises:
         ValueError: it is there and no regular file: by a rename root would replace even a device
@@ -25,7 +25,7 @@ def writable(path: str | Path) -> Path:
 
 
 def weights(path: str | Path) -> Path:
-    """Where a decoder's weights are written.
+    """Return where a decoder's weights are written.
 
     Raises:
         ValueError: it does not end in .safetensors, or its folder is not there.
@@ -76,8 +76,8 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
 
 
 def stored(path: str | Path) -> dict:
-    """The object in a file of JSON; an empty one where there is no such file, or it holds something
-    else.
+    """Return the object in a file of JSON; an empty one where there is no such file, or it holds
+    something else.
 
     Raises:
         ValueError: path is none.

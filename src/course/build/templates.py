@@ -10,7 +10,7 @@ import jinja2
 
 
 def template(path: Path, filters: Mapping[str, Callable] = {}, **names: Any) -> jinja2.Template:
-    """The template of a file; `names` are known in all of its macros."""
+    """Return the template of a file; `names` are known in all of its macros."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(path.parent),
         autoescape=True,

@@ -28,7 +28,7 @@ def _places(graph: nx.Graph, *nodes: Any) -> tuple[int, ...]:
 
 @exercise
 def walks(answer: Any) -> Right:
-    """How many walks of this many steps lead from u to v."""
+    """Check how many walks of this many steps lead from u to v."""
     return compare("walks", answer, _walks)
 
 
@@ -38,7 +38,7 @@ def _walks(graph: nx.Graph, u: Any, v: Any, steps: int) -> Tensor:
 
 @exercise
 def heard(answer: Any) -> Right:
-    """How many nodes a node has heard from, itself included."""
+    """Check how many nodes a node has heard from, itself included."""
     return compare("heard", answer, lambda g, u, n: bounds.receptive_field(g, u, n)[-1])
 
 
@@ -83,7 +83,7 @@ def _laplacian(graph: nx.Graph, weight: str | None = None) -> Tensor:
 
 @exercise
 def best_edge(answer: Any) -> Right:
-    """The new edge that lowers total resistance most; of equally good ones any will do."""
+    """Check the new edge that lowers total resistance most; of equally good ones any will do."""
     for text, (graph,) in checks.given(globals(), "best_edge"):
         call = f"best_edge({text})"
         edge = checks.edge(call, run(call, answer, graph))
@@ -108,7 +108,7 @@ def _best_gap(graph: nx.Graph) -> tuple:
 
 @exercise
 def slower(answer: Any) -> Right:
-    """A graph whose largest commute time rises when the pair with the largest resistance is joined."""
+    """Check a graph whose largest commute time rises when the pair with the largest resistance is joined."""
     result = run("slower()", answer)
     refuse("slower", "pair", result=result)
     graph, edge = result[0], checks.edge("the edge", result[1])
@@ -132,7 +132,7 @@ def slower(answer: Any) -> Right:
 
 @exercise
 def sensitivity(answer: Any) -> Right:
-    """The spectral norm of the derivative of one node's state by another node's input."""
+    """Check the spectral norm of the derivative of one node's state by another node's input."""
     return compare("sensitivity", answer, _sensitivity)
 
 
@@ -175,7 +175,7 @@ def _forman(graph: nx.Graph, i: Any, j: Any) -> float:
 def _with_squares(
     graph: nx.Graph, i: Any, j: Any, term: Callable[..., float], diagonals: bool = False
 ) -> float:
-    """The curvature with another last term.
+    """Return the curvature with another last term.
 
     That is made of the counts of 4-cycles through each neighbour of i and of j, where there are any, and of both degrees.
     """
@@ -194,7 +194,7 @@ def _with_squares(
 
 @exercise
 def rewiring(prediction: Any, edges: Any) -> Right:
-    """Three edges for the tree of 15 nodes: much less total resistance, and a worse far Jacobian."""
+    """Check three edges for the tree of 15 nodes: much less total resistance, and a worse far Jacobian."""
     tree = graphs.family("tree", 15)
     checks.filled(
         "prediction", prediction, "predict first, by what factor the walk bound of the pair falls"

@@ -46,7 +46,9 @@ SEVERAL = Threshold(1)  # more widths than this one
     nothing=("pairs that a coin decides", {"pairs": {"better": [True, False]}, "widths": 2}),
 )
 def width_explains_failures() -> Numbers:
-    """An easier question also makes a simpler function; only runs of several widths can tell."""
+    """Measure whether width explains failures. An easier question also makes a simpler function, so
+    only runs of several widths can tell.
+    """
     reported = measures.reported()
     return compared(key="everywhere") | {
         "first": min(r for r in reported.columns if reported[r].max() < 1),
@@ -78,7 +80,9 @@ FAR = 5  # r, from which on the source has its number
     nothing=("pairs that a coin decides", {"pairs": {"r": [5, 5], "better": [True, False]}}),
 )
 def compared(**other: bool | str) -> Numbers:
-    """Networks as they are beside changed ones; at r = 3 those fit, too, so that nothing is opened there."""
+    """Compare networks as they are with changed ones. At r = 3 the unchanged ones fit, too, so no
+    change opens anything there.
+    """
     return {"pairs": measures.compare(**other)}
 
 
@@ -159,7 +163,7 @@ def _steps() -> pd.DataFrame:
 
 
 def _longer_at_random(control: str) -> list[float]:
-    """How many times as long labels at random take, by r: twice or more where a leaf has to be read."""
+    """Measure how many times as long labels at random take, by r: twice or more where a leaf has to be read."""
     mean = _steps()["mean"][control]
     return (mean[True] / mean[False]).dropna().tolist()
 
@@ -206,7 +210,7 @@ UNSEEN = Threshold(0.9)  # of unseen examples right
     dealt={"stars": ("kind",)},
 )
 def two_hops_are_faster_where_leaves_are_read() -> Numbers:
-    """Epochs until no error; a run that its budget stopped never came there."""
+    """Measure epochs until no error; a run that its budget stopped never came there."""
     runs = measures.stars()
     fitted = runs["ended"] == "fitted"
     epochs = runs["epochs"].where(fitted, math.inf).groupby(runs["kind"]).agg(list)
@@ -508,7 +512,7 @@ def _gains() -> pd.DataFrame:
     nothing=("random edges themselves", {"z": [0.0] * 21}),
 )
 def four_edges(method: str) -> Numbers:
-    """How far the gain of a method's four edges is ahead of random edges, and how many standard errors.
+    """Measure how far the gain of a method's four edges is ahead of random edges, and how many standard errors.
 
     Args:
         method: "SDRF", "FoSR" or "GTR".

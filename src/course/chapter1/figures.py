@@ -14,7 +14,7 @@ from helpers import style
 
 
 def layout(graph: nx.Graph) -> dict:
-    """Where the nodes stand in a drawing: of a tree from the root down, else joined by springs."""
+    """Return where the nodes stand in a drawing: of a tree from the root down, else joined by springs."""
     if nx.is_tree(graph):
         return nx.bfs_layout(graph, 0, align="horizontal", scale=-1)
     return nx.kamada_kawai_layout(graph)
@@ -23,7 +23,7 @@ def layout(graph: nx.Graph) -> dict:
 def draw(
     ax: Axes, graph: nx.Graph, positions: dict, nodes="#dddddd", edges="#999999", width=2, size=160
 ) -> None:
-    """The graph, with one colour for all or a list with one for every node and edge."""
+    """Draw the graph, with one colour for all or a list with one for every node and edge."""
     nx.draw_networkx_edges(graph, positions, ax=ax, edge_color=edges, width=width)
     look = {"node_color": nodes, "node_size": size, "edgecolors": "#1a1a1a", "linewidths": 1}
     nx.draw_networkx_nodes(graph, positions, ax=ax, **look)
@@ -31,7 +31,7 @@ def draw(
 
 
 def wired(graph: nx.Graph, rewired: nx.Graph, pair: tuple) -> tuple[Axes, str]:
-    """The tree with its new edges, and a pair of nodes marked."""
+    """Draw the tree with its new edges, and a pair of nodes marked."""
     ax = style.axes("Your edges, and the pair that loses influence", "", "")
     new = [edge for edge in rewired.edges if not graph.has_edge(*edge)]
     colours = [
@@ -77,7 +77,7 @@ def field(name: str, layers: int) -> tuple[Axes, str]:
 
 
 def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
-    """The least width that a function gives for Eq. 5, with numbers of 32 bits and of one, beside Figure 4."""
+    """Draw the least width that a function gives for Eq. 5, with numbers of 32 bits and of one, beside Figure 4."""
     paper = measures.bits_a_number()["width"]
     mine = {
         name: [int(least(r, bits)) for r in paper.index]
@@ -101,7 +101,7 @@ def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
 
 
 def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str]:
-    """Every edge in the colour of its curvature."""
+    """Draw every edge in the colour of its curvature."""
     graph = measures.examples()[name]
     ric, right, shades = formula(graph), rewiring.balanced_forman(graph), plt.get_cmap("coolwarm_r")
     figure = Figure(figsize=(9, 3.8))
@@ -126,7 +126,7 @@ def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str
 
 
 def same_word(nodes: int = 64) -> tuple[Axes, str]:
-    """The first input's share in the last output: averaging along a path, and in causal attention."""
+    """Draw the first input's share in the last output: averaging along a path, and in causal attention."""
     layers = [1, 2, 4, 8, 16, 32, 64, 128, 256]
     rows = [measures.averages(count, nodes) for count in layers]
     shares = pd.DataFrame(rows, pd.Index(layers, name="layers"), ["causal attention", "path"])
@@ -158,7 +158,7 @@ STARS = {  # hops and layers of the runs that `stars` draws, and how their leave
 
 
 def stars() -> tuple[Axes, str]:
-    """Epochs until no error with all examples of eight leaves: hops, layers and merging changed one at a time."""
+    """Draw epochs until no error with all examples of eight leaves: hops, layers and merging changed one at a time."""
     runs = measures.stars()
     near = runs["kind"].isin(["star", "star, a layer more"])
     ax = style.axes(

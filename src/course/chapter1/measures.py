@@ -28,12 +28,12 @@ FAMILIES = ("path", "cycle", "tree", "barbell", "grid", "expander", "karate")
 
 
 def examples() -> dict[str, nx.Graph]:
-    """The graphs of chapter 1, by name: 16 nodes each, but a full tree of 15 and the karate club's 34."""
+    """Return the graphs of chapter 1, by name: 16 nodes each, but a full tree of 15 and the karate club's 34."""
     return {name: graphs.family(name, 15 if name == "tree" else 16) for name in FAMILIES}
 
 
 def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:
-    """Distances of all pairs, in the order of `graph.nodes`."""
+    """Return distances of all pairs, in the order of `graph.nodes`."""
     lengths = dict(nx.all_pairs_shortest_path_length(graph))
     return torch.tensor([[lengths[u][v] for v in graph] for u in graph])
 
@@ -41,7 +41,7 @@ def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:
 def all_jacobians(
     graph: nx.Graph, layers: int, width: int = 16, seed: int = 0, skip: bool = False
 ) -> Float[Tensor, "n n"]:
-    """`graphs.jacobian_norms` of every target, as rows, by one call of autograd; with `skip` as in `ends`."""
+    """Return `graphs.jacobian_norms` of every target, as rows, by one call of autograd; with `skip` as in `ends`."""
     matrix, weights = (
         graphs.adjacency(graph, "symmetric"),
         graphs.orthogonal_weights(layers, width, seed),
@@ -110,7 +110,7 @@ def correlation_within(table: pd.DataFrame, group: str) -> float:
 
 
 def resistance_can_differ(graph: nx.Graph) -> bool:
-    """Whether resistance can order pairs in another way than hops: not on trees and cycles."""
+    """Return whether resistance can order pairs in another way than hops: not on trees and cycles."""
     return graph.number_of_edges() >= len(graph) and max(degree for _, degree in graph.degree) > 2
 
 
@@ -191,14 +191,14 @@ def gains(graph: str, times: int, edges: int, seeds: int, draws: int) -> dict[st
 
 @cache
 def ranks_by_depth(skip: bool = False) -> pd.DataFrame:
-    """`predictors` of every example by (graph, diameters), with a self-weight or a skip connection, from data/."""
+    """Return `predictors` of every example by (graph, diameters), with a self-weight or a skip connection, from data/."""
     table = data.table("ranks_by_depth")
     return table[table["skip"] == skip].set_index(["graph", "times"])
 
 
 @cache
 def gains_by_depth() -> pd.DataFrame:
-    """`against_random` by (graph, diameters, method), from data/."""
+    """Return `against_random` by (graph, diameters, method), from data/."""
     table = data.table("gains_by_depth").set_index(["graph", "times"])
     parts = {
         method: table[[f"{method} {column}" for column in GAINED]].set_axis([*GAINED], axis=1)
@@ -213,7 +213,7 @@ def gains_by_depth() -> pd.DataFrame:
 
 @cache
 def bits_a_number() -> pd.DataFrame:
-    """Bits over the least width of Figure 4 of Alon & Yahav (2021), by r: of all orders, of Eq. 5, and of the leaves.
+    """Return bits over the least width of Figure 4 of Alon & Yahav (2021), by r: of all orders, of Eq. 5, and of the leaves.
 
     "orders": log2 (2^r)!; "Eq. 5": log2 of `gnn.orderings`; "leaves": 2^r, the control that counts no orders.
     """
@@ -227,7 +227,7 @@ def bits_a_number() -> pd.DataFrame:
 
 
 def averages(layers: int, nodes: int = 64) -> dict[str, float]:
-    """The share of the first of `nodes` inputs in the last, after so many layers of plain averaging.
+    """Return the share of the first of `nodes` inputs in the last, after so many layers of plain averaging.
 
     On a path with self-loops, and in causal attention that weights all earlier tokens alike.
     """
@@ -355,7 +355,7 @@ def independent() -> pd.DataFrame:
 
 @cache
 def runs() -> pd.DataFrame:
-    """All training runs on Tree-NeighborsMatch in data/, a row each; `curve` is what `learning_curve` reads.
+    """Return all training runs on Tree-NeighborsMatch in data/, a row each; `curve` is what `learning_curve` reads.
 
     Budgets are in epochs. Where there is no such run yet, one of a minute stands in, without a curve.
     """
@@ -380,7 +380,7 @@ def runs() -> pd.DataFrame:
 
 
 def grid_runs(kind: str, fully_adjacent: bool = False, key: str = "root") -> pd.DataFrame:
-    """The best run of a network at each depth; one with a curve, where there is one."""
+    """Return the best run of a network at each depth; one with a curve, where there is one."""
     table = (
         runs()
         .sort_values("best_train_accuracy", kind="stable")
@@ -414,7 +414,7 @@ def reached(run: pd.Series, epochs: int) -> float:
 
 
 def compare(**other: bool | str) -> pd.DataFrame:
-    """Every graph network that was run plain and with `fully_adjacent=True` or `key="everywhere"`, at equal epochs.
+    """Return every graph network that was run plain and with `fully_adjacent=True` or `key="everywhere"`, at equal epochs.
 
     Trees of depth 3 and more: at 2 every network fits. Epochs: the fewer of both runs, where a fitted run goes
     on as it is; a run without a curve that is a tenth longer or more is left out. "plain_fits" and "changed_fits" say after
@@ -446,7 +446,7 @@ def compare(**other: bool | str) -> pd.DataFrame:
 
 
 def chains() -> pd.DataFrame:
-    """The chain control by distance: runs, how many were fitted, and the mean best accuracy."""
+    """Return the chain control by distance: runs, how many were fitted, and the mean best accuracy."""
     best = data.table("chains_measured").set_index("distance")["best_train_accuracy"]
     fitted = (best == 1).groupby("distance").sum()
     by = best.groupby("distance")
@@ -455,7 +455,7 @@ def chains() -> pd.DataFrame:
 
 @cache
 def few_examples() -> pd.DataFrame:
-    """Steps until no error with few examples, all in one step, and accuracy on examples never seen: a row for each run.
+    """Return steps until no error with few examples, all in one step, and accuracy on examples never seen: a row for each run.
 
     "control": "chain" (all questions about 24 orders), "tree" and "star" (questions at random), "tree, all questions" and
     "star, all questions" (about as few orders as that takes). "permuted": each example had the label of another one.
@@ -467,7 +467,7 @@ def few_examples() -> pd.DataFrame:
 
 @cache
 def stars() -> pd.DataFrame:
-    """Runs with all released examples at r = 3: a GCN on the tree ("gcn") and with its leaves on a star, a row each."""
+    """Return runs with all released examples at r = 3: a GCN on the tree ("gcn") and with its leaves on a star, a row each."""
     tree = runs().query(
         "kind == 'gcn' and depth == 3 and key == 'root' and not fully_adjacent and curve != ''"
     )
@@ -477,13 +477,13 @@ def stars() -> pd.DataFrame:
 
 
 def listed(words: Sequence[str]) -> str:
-    """The words as in a sentence: a, b and c; "none" if there are no words."""
+    """Return the words as in a sentence: a, b and c; "none" if there are no words."""
     *others, last = words or ["none"]
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def sentence(pairs: pd.DataFrame, changed: str) -> str:
-    """`compare` in words: epochs until fitted where both are, else accuracies at equal epochs."""
+    """Return `compare` in words: epochs until fitted where both are, else accuracies at equal epochs."""
     said = []
     for row in pairs.itertuples():
         start = f"{row.network}, r = {row.r}"

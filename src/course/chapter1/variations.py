@@ -57,7 +57,7 @@ def geometric(nodes: int, radius: float, seed: int = 0) -> nx.Graph:
 
 
 def _crowds(seed: int) -> nx.Graph:
-    """Two random 3-regular graphs of 16 nodes and a bridge."""
+    """Build two random 3-regular graphs of 16 nodes and join them by a bridge."""
     halves = [nx.random_regular_graph(3, 16, seed=seed + k) for k in range(2)]
     graph = nx.disjoint_union(*halves)
     graph.add_edge(0, 16)
@@ -81,7 +81,7 @@ def _graph(name: str) -> nx.Graph:
 
 
 def ranks_elsewhere(graph: str, times: int, seeds: int) -> dict[str, float | str]:
-    """`measures.predictors` of one of `OTHERS`: one row of data/ranks_elsewhere.csv."""
+    """Return `measures.predictors` of one of `OTHERS`: one row of data/ranks_elsewhere.csv."""
     found = measures.predictors(_graph(graph), times, seeds)
     return {name: "" if math.isnan(value) else f"{value:.6g}" for name, value in found.items()}
 

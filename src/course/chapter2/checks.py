@@ -29,7 +29,7 @@ def random_attention(*shape: int, seed: int) -> Tensor:
 
 @exercise
 def mask(answer: Any) -> Right:
-    """Which tokens each token may see."""
+    """Check which tokens each token may see."""
     shared, caption = attention.uniform(causal_mask(10)), "Your mask, shared out equally. "
     return compare(
         "mask", answer, causal_mask, picture=lambda: drawn(*figures.graph(shared), caption)
@@ -44,7 +44,7 @@ def share(answer: Any) -> Right:
 
 @exercise
 def half(answer: Any) -> Right:
-    """How many layers it takes until the first token has half, with a window and without."""
+    """Check how many layers it takes until the first token has half, with a window and without."""
     compare("half", answer, _half)
     full, narrow = (int(run(f"half(32, {w})", answer, 32, w)) for w in (32, 4))
     return Right(
@@ -66,7 +66,7 @@ COPIED = 64  # where the special first token stands a second time
 
 @exercise
 def received(answer: Any) -> Right:
-    """How much attention later tokens give to one: on random maps, then the model's first token and its copy."""
+    """Check how much attention later tokens give to one: on random maps, then the model's first token and its copy."""
     compare("received", answer, _received)
     maps, name = _with_a_copy()
     first, copied, beside = (
@@ -84,7 +84,7 @@ def _received(attention: Tensor, place: int) -> Tensor:
 
 @cache
 def _with_a_copy() -> tuple[Tensor, str]:
-    """The embedded model's maps on 128 tokens of prose, with its special first token in the middle, too; its name."""
+    """Return the embedded model's maps on 128 tokens of prose, with its special first token in the middle, too; its name."""
     model = checks.model()
     tokens = torch.cat([probe.first_token(model), probe.encode(model, data.prose())[:127]])
     tokens[COPIED] = tokens[0]
@@ -93,19 +93,19 @@ def _with_a_copy() -> tuple[Tensor, str]:
 
 @exercise
 def influence(answer: Any) -> Right:
-    """The product over the layers, with a residual."""
+    """Check the product over the layers, with a residual."""
     return compare("influence", answer, attention.influence)
 
 
 @exercise
 def paths(answer: Any) -> Right:
-    """Paths into the last token, by where they start."""
+    """Check paths into the last token, by where they start."""
     return compare("paths", answer, bounds.path_count)
 
 
 @exercise
 def sink_score(answer: Any) -> Right:
-    """How far above uniform attention the first token's score is, as a share of what is possible."""
+    """Check how far above uniform attention the first token's score is, as a share of what is possible."""
 
     def above_uniform(matrix: Tensor) -> Tensor:
         return (attention.sink_score(matrix) - _flat(len(matrix))) / (1 - _flat(len(matrix)))
@@ -122,7 +122,7 @@ def _flat(n: int) -> float:
 
 @exercise
 def peak(answer: Any) -> Right:
-    """The distance of the largest influence under a decay mask, as a whole number."""
+    """Check the distance of the largest influence under a decay mask, as a whole number."""
     return compare("peak", answer, _peak)
 
 
@@ -133,7 +133,7 @@ def _peak(t: int, rate: float) -> int:
 
 @exercise
 def norms(answer: Any) -> Right:
-    """Frobenius norms of Jacobians from products with random directions."""
+    """Check Frobenius norms of Jacobians from products with random directions."""
     right = compare("norms", answer, _norms)
     return Right(
         right.sentence + " With as many directions as the width it is exact: the last case was."
@@ -146,7 +146,7 @@ def _norms(back: Callable, rows: Tensor) -> Tensor:
 
 
 def backward(seed: int, width: int) -> Callable[[Tensor], Tensor]:
-    """The backward pass of a linear network of 4 tokens: from a direction (d,) to gradients (4, 3)."""
+    """Return the backward pass of a linear network of 4 tokens: from a direction (d,) to gradients (4, 3)."""
     jacobian = normal(4, 3, width, seed=seed)
     return lambda direction: jacobian @ torch.as_tensor(direction).double()
 
@@ -158,7 +158,7 @@ def directions(count: int, width: int, seed: int) -> Tensor:
 
 @exercise
 def masks(answer: Any) -> Right:
-    """Masks, one a layer, of at most two tokens a row, after which the last token hears all equally."""
+    """Check masks, one a layer, of at most two tokens a row, after which the last token hears all equally."""
     for layers in (1, 2, 3, 5):
         n, call = 2**layers, f"masks({layers})"
         given = run(call, answer, layers)

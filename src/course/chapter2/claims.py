@@ -160,7 +160,7 @@ SCALES = {
 
 
 def _at_scales(model: LanguageModel | None = None) -> dict[str, list[Tensor]]:
-    """Profiles of the random-weights baseline by scale: all three for the embedded model, one for another."""
+    """Measure profiles of the random-weights baseline by scale: all three for the embedded model, one for another."""
     embedded = model is None or model.name == models.DEFAULT
     names = SCALES if embedded else {"random weights": "own"}
     return {name: _profiles(measures.network_name(scale), model) for name, scale in names.items()}
@@ -213,12 +213,12 @@ EQUAL = Threshold(1)  # an equal share
 
 
 def _untrained(found: dict) -> list[float]:
-    """The numbers of every scale of random weights, in one list."""
+    """Measure the numbers of every scale of random weights, in one list."""
     return [x for name, values in found.items() if name != "trained" for x in values]
 
 
 def _recency(middle: dict, late: dict) -> bool:
-    """Whether the last tokens are below an equal share with random weights of every scale, and lead when trained."""
+    """Measure whether the last tokens are below an equal share with random weights of every scale, and lead when trained."""
     return (
         max(_untrained(late)) < EQUAL
         and min(late["trained"]) > EQUAL
@@ -245,7 +245,7 @@ def _recency(middle: dict, late: dict) -> bool:
     ),
 )
 def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -> Numbers:
-    """How many times an equal share the first token has, tokens 9 to 32, 33 to 40 and 41 to 47, by network and text."""
+    """Measure how many times an equal share the first token has, tokens 9 to 32, 33 to 40 and 41 to 47, by network and text."""
     rows = _at_scales(model) | {"trained": _profiles("trained", model)}
     places = {
         "first": slice(0, 1),
@@ -263,7 +263,7 @@ def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -
 
 
 def _u(profiles: list[Tensor]) -> Numbers:
-    """How many times the least of the tokens between them the lesser end has, and which token has the least."""
+    """Measure how many times the least of the tokens between them the lesser end has, and which token has the least."""
     return {
         "lead": [float(min(row[0], row[-1]) / row[1:-1].min()) for row in profiles],
         "least": [int(row[1:-1].argmin()) + 2 for row in profiles],
@@ -288,7 +288,7 @@ VALLEY = Threshold(40)  # the token from which on the least stands beside the la
     null="lead and place of the least are asked alike, so that exchanged they say the same",
 )
 def untrained_network_has_a_u() -> Numbers:
-    """The profiles of seven texts at three scales of random weights, and two more seeds on one text."""
+    """Measure the profiles of seven texts at three scales of random weights, and two more seeds on one text."""
     seeds = [row for k in (1, 2) for row in _profiles(f"seed {k}", texts=["harbour"])]
     by_scale = _at_scales()
     found = {name: _u(rows) for name, rows in by_scale.items()}
@@ -310,7 +310,7 @@ def untrained_network_has_a_u() -> Numbers:
     null="random weights, asked as if they were trained, keep their U: nothing has moved it",
 )
 def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
-    """A U, both ends twice the least, and its valley beside the last token: which of the two does training leave?"""
+    """Measure a U, both ends twice the least, and its valley beside the last token: which of the two does training leave?"""
     return _u(_profiles("trained", model)) | {"before": _u(_profiles("seed 0", model))["least"]}
 
 
@@ -349,7 +349,7 @@ def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
 def _limit(
     maps: Iterable[Tensor], mask: Tensor, rate: Callable[[Tensor, float], Tensor], prefix: int = 1
 ) -> Numbers:
-    """Where layers of one map end, over several maps, and how fast.
+    """Measure where layers of one map end, over several maps, and how fast.
 
     "together" and "each": the least that the first `prefix` tokens have of a state after `FOREVER` layers, and one of them;
     "slower": the largest share of a later token in the last state over what the claimed rate allows, from layer 60 to 120.
@@ -500,7 +500,7 @@ CLAMPED = Threshold(0.5)  # of the sink score as trained
     dealt={"clamped_smollm2": ("change", "text")},
 )
 def massive_activations_draw_the_attention() -> Numbers:
-    """The mean sink score of layers 13 to 30 with activations clamped, over that of nothing changed, by text."""
+    """Measure the mean sink score of layers 13 to 30 with activations clamped, over that of nothing changed, by text."""
     table = data.table("clamped_smollm2").set_index(["change", "text"])
     ratio = table["sink"].div(table.loc["nothing", "sink"], level="text")
     names = dict(
@@ -535,7 +535,7 @@ def sink_values_are_small(model: LanguageModel | None = None) -> Numbers:
 
 
 def _ahead(ours: list[float], theirs: list[float]) -> bool:
-    """Whether ours are larger in more texts than a coin would give."""
+    """Measure whether ours are larger in more texts than a coin would give."""
     return more_than_a_coin(sum(m > h for m, h in zip(ours, theirs, strict=True)), len(ours))
 
 
@@ -568,7 +568,7 @@ def _further(late: list, early: list, control: list, mass: list, value: list) ->
     null="texts flat at their means: what is so on average is then so in each",
 )
 def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
-    """How many times as far a change spreads with a token hidden, by text; for the embedded model also with parts changed.
+    """Measure how many times as far a change spreads with a token hidden, by text; for the embedded model also with parts changed.
 
     "heads": off at random until the loss is that of the hidden sink; NaN in a text in which half of them cost less.
     """
@@ -612,7 +612,7 @@ FIVE = Threshold(5)  # times the control
     null="hidden late and from the start exchanged: one of the two still costs less than asked",
 )
 def hiding_the_sink_breaks_the_model(model: LanguageModel | None = None) -> Numbers:
-    """How many nats hiding a token costs, by text."""
+    """Measure how many nats hiding a token costs, by text."""
     found = hiding(model)
     loss = {name: each["loss"] - found["plain"]["loss"] for name, each in found.items()}
     what = f"perplexity ratio, Llama-2-13B against {called(model)}"

@@ -43,7 +43,7 @@ def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -
 def _arcs(
     ax: Axes, matrix: Float[Tensor, "n n"], heard: Float[Tensor, " n"], heard_token: int = 0
 ) -> None:
-    """Arcs from the token looked at to the one that looks, as wide as the weight; dots as large as the influence."""
+    """Return arcs from the token looked at to the one that looks, as wide as the weight; dots as large as the influence."""
     n = len(matrix)
     for i in range(n):
         for j in range(i):
@@ -76,7 +76,7 @@ def _arcs(
 
 
 def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
-    """The share of the worst-heard node in the one that is read, against L (1 - kept), in five graphs.
+    """Draw the share of the worst-heard node in the one that is read, against L (1 - kept), in five graphs.
 
     Args:
         kept: the share of its state that a token keeps in a layer; None is the one measured, `measures.mean_share`.
@@ -174,7 +174,7 @@ def brake(kept: float | None = None) -> tuple[Axes, str]:
 
 
 def sinks_by_layer(scores: dict[str, Float[Tensor, "layers heads"]]) -> tuple[Axes, str]:
-    """The mean sink score of a layer's heads, by text; layers from 1."""
+    """Draw the mean sink score of a layer's heads, by text; layers from 1."""
     ax, means = style.axes("", "layer", "mean sink score", height=4.2), {}
     for name, score in scores.items():
         look = {"color": style.COLOURS["grey"]} if name == "random weights" else {}
@@ -238,7 +238,7 @@ def sensitivities(
 
 
 def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Each token's share of the sensitivity, times the length, with random weights and trained: means and ranges over texts."""
+    """Draw each token's share of the sensitivity, times the length, with random weights and trained: means and ranges over texts."""
     ax = style.axes("", "token", "share of the sensitivity × n", log="y", height=4.4)
     means = {}
     for network, name, colour in (("seed 0", "random weights", GREY), ("trained", "trained", BLUE)):
@@ -267,7 +267,7 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
 
 
 def hidden_since(table: pd.DataFrame, untrained: pd.DataFrame | None = None) -> tuple[Axes, str]:
-    """How much the later loss rises when the first token is hidden from a place on: a line a text; mean of `untrained`."""
+    """Draw how much the later loss rises when the first token is hidden from a place on: a line a text; mean of `untrained`."""
     plain = measures.hidden_from(table, 0)["loss"]
     rows = (
         table[table["token"] == 1]

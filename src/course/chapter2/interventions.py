@@ -17,7 +17,7 @@ from helpers.models import LanguageModel
 def with_hidden(
     model: LanguageModel, tokens: Int[Tensor, " n"], hide: int | None = None, since: int = 0
 ) -> tuple[Float[Tensor, "layers n d"], Float[Tensor, " t"]]:
-    """Representations after the embedding and each layer, and the loss of each next token, with one token hidden.
+    """Return representations after the embedding and each layer, and the loss of each next token, with one token hidden.
 
     No later token can look at the hidden one, in any layer and head; it still sees itself. Hidden from all, the
     first token is as good as absent, and the second becomes the first.
@@ -58,7 +58,7 @@ class Contributions(NamedTuple):
 
 @torch.inference_mode()
 def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributions:
-    """Norms of what each token hands over in each head, and each token's share in what an attention block writes.
+    """Return norms of what each token hands over in each head, and each token's share in what an attention block writes.
 
     In head h token j hands over f_h(j), its value after the output matrix: `values` are the norms of these. Token i
     then holds c_ij = sum_h A_h,ij f_h(j) from token j, and its own state besides; `shares` are the norms of the c_ij,

@@ -101,7 +101,7 @@ def compare_connections(layers: int, kept: float, n: int = 31) -> pd.DataFrame:
 
 
 def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, list[float]]:
-    """The share of the worst-heard node in the one that is read, by number of layers, in the five graphs."""
+    """Return the share of the worst-heard node in the one that is read, by number of layers, in the five graphs."""
     return {
         name: [float(attention.influence([matrix] * k, kept)[read].min()) for k in layers]
         for name, (matrix, read) in connections(n).items()
@@ -117,7 +117,7 @@ def falls_behind(kept: float, n: int = 31) -> int:
 
 
 def share_kept(profile: Float[Tensor, " n"], layers: int) -> tuple[float, float]:
-    """The share of a state that each layer of uniform causal attention must keep to give a positive profile, and how far off.
+    """Return the share of a state that each layer of uniform causal attention must keep to give a positive profile, and how far off.
 
     Least squares of log shares, over shares kept from 0.3 to 0.995 in steps of 0.005; with it the root mean square error of
     the natural logarithm.
@@ -140,7 +140,7 @@ def share_kept(profile: Float[Tensor, " n"], layers: int) -> tuple[float, float]
 
 
 def steps(shares: Sequence[float], squared: bool = False) -> Float[Tensor, " steps"]:
-    """How much weight goes through 0, 1, 2, … layers by attention and past the others: coefficients of Π (ρ + (1 - ρ) z).
+    """Return how much weight goes through 0, 1, 2, … layers by attention and past the others: coefficients of Π (ρ + (1 - ρ) z).
 
     With `squared` of Π (ρ² + (1 - ρ)² z).
 
@@ -157,7 +157,7 @@ def steps(shares: Sequence[float], squared: bool = False) -> Float[Tensor, " ste
 def averaged(
     matrix: Float[Tensor, "n n"], shares: Sequence[float], squared: bool = False
 ) -> Float[Tensor, "n n"]:
-    """Everyone's share in every state after layers of one map that keep these shares: row j is who makes up token j.
+    """Return everyone's share in every state after layers of one map that keep these shares: row j is who makes up token j.
 
     By an average; with `squared` as the Jacobian of a network with such layers feels it, whose values are independent and
     of mean zero: E |J|² = d Σ c_k (A^k)² with c = `steps(shares, squared=True)`, each row then brought to a sum of one.
@@ -208,7 +208,7 @@ def of_known_share(
 
 
 def heard(weights: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
-    """How many tokens a row hears, as if equally: the exponential of its entropy."""
+    """Count how many tokens a row hears, as if equally: the exponential of its entropy."""
     return torch.special.entr(weights).sum(-1).exp()
 
 
@@ -262,7 +262,7 @@ def bound_and_truth(
 
 
 def printed_path_sum(attentions: Float[Tensor, "layers n n"]) -> Float[Tensor, " n"]:
-    """The path sum into the last token as Barbero et al. (2024) print it (Eqs. 1 and 4), without its constant.
+    """Return the path sum into the last token as Barbero et al. (2024) print it (Eqs. 1 and 4), without its constant.
 
     It runs over one index too many, i <= k_1 <= ... <= k_L, of which the product links only k_1 to k_(L-1): the
     last one is tied to the last token and not to k_(L-1), so that paths are counted that do not exist, and the sum is
@@ -477,7 +477,7 @@ def proxies(model: LanguageModel, kept: float = 0.5) -> pd.DataFrame:
 def brake(
     model: LanguageModel, tokens: Int[Tensor, " n"], change: str, draw: int = 0
 ) -> tuple[float, float]:
-    """Loss after token `AFTER` + 1 and the spread of its replacement, with one thing changed from token `LATE` on.
+    """Return loss after token `AFTER` + 1 and the spread of its replacement, with one thing changed from token `LATE` on.
 
     "nothing"; "mass": the first token is hidden; "value": the first token keeps the attention that it gets, and hands
     over zero; "heads": a share `OFF` of all heads, drawn, hands over zero, and the sink is left as it is, or one of
@@ -620,7 +620,7 @@ def network_of(model: LanguageModel, network: str) -> LanguageModel:
 def sensitivity(
     text: str, network: str, directions: int, model: LanguageModel | None = None
 ) -> dict[str, float]:
-    """Norms of the Jacobian of the last state by each token of one of the `texts`, for the trained or a fresh network."""
+    """Return norms of the Jacobian of the last state by each token of one of the `texts`, for the trained or a fresh network."""
     model = model or models.default()
     tokens = texts(model, TOKENS)[text]
     read = network_of(model, network)
@@ -671,7 +671,7 @@ def kept_by_layer(
 
 
 def kept_row(text: str, network: str) -> dict[str, float]:
-    """`kept_by_layer` on one of the `texts`, of the embedded model or of fresh random weights, as numbers."""
+    """Return `kept_by_layer` on one of the `texts`, of the embedded model or of fresh random weights, as numbers."""
     model = models.default()
     read = network_of(model, network)
     shares = kept_by_layer(read, texts(model, TOKENS)[text]).tolist()
@@ -681,7 +681,7 @@ def kept_row(text: str, network: str) -> dict[str, float]:
 def hiding_in(
     text: str, token: int, since: int, model: LanguageModel | None = None
 ) -> dict[str, float]:
-    """`hiding` on one of the `texts`, as numbers; token 0 hides none."""
+    """Return `hiding` on one of the `texts`, as numbers; token 0 hides none."""
     model = model or models.default()
     found = hiding(model, texts(model, LENGTH)[text], token or None, since)
     return {
@@ -694,7 +694,7 @@ def hiding_in(
 
 
 def hiding_untrained(text: str, token: int, since: int) -> dict[str, float]:
-    """`hiding_in` the embedded model's random-weights baseline."""
+    """Return `hiding_in` the embedded model's random-weights baseline."""
     return hiding_in(text, token, since, untrained())
 
 
@@ -705,7 +705,7 @@ def untrained() -> LanguageModel:
 
 
 def brake_row(text: str, change: str, draw: int) -> dict[str, float]:
-    """`brake` on one of the `texts` in the embedded model, as numbers."""
+    """Return `brake` on one of the `texts` in the embedded model, as numbers."""
     model = models.default()
     loss, spread = brake(model, texts(model, LENGTH)[text], change, draw)
     return {"loss": round(loss, 4), "spread": float(f"{spread:.5g}")}
@@ -727,7 +727,7 @@ HIDDEN_UNTRAINED = [  # every place in three texts, and the cases that claims as
 
 @functools.cache
 def profiles(model: LanguageModel) -> pd.DataFrame:
-    """Sensitivities of every token by text and network: the committed table if the model is the embedded one.
+    """Return sensitivities of every token by text and network: the committed table if the model is the embedded one.
 
     Of its random-weights baseline, asked as if it were trained, the table holds both networks: they are one.
     """
@@ -781,20 +781,20 @@ def _at_equal_loss(found: pd.DataFrame) -> pd.DataFrame:
 
 @functools.cache
 def kept_shares(text: str = "harbour", network: str = "seed 0") -> Float[Tensor, " layers"]:
-    """`kept_by_layer` of the embedded model's network, from data/."""
+    """Return `kept_by_layer` of the embedded model's network, from data/."""
     table = data.table("kept_smollm2").set_index(["text", "network"])
     return torch.tensor(table.loc[(text, network)].filter(like="layer ").to_numpy(dtype=float))
 
 
 @functools.cache
 def mean_share() -> float:
-    """The share of its state that a layer of the untrained network keeps: `kept_shares`, mean over layers and texts."""
+    """Return the share of its state that a layer of the untrained network keeps: `kept_shares`, mean over layers and texts."""
     return round(float(torch.stack([kept_shares(text) for text in NAMES]).mean()), 2)
 
 
 @functools.cache
 def fitted_share() -> float:
-    """The ρ of an average that looks like the untrained Jacobian's norms: `share_kept`, median over the texts.
+    """Return the ρ of an average that looks like the untrained Jacobian's norms: `share_kept`, median over the texts.
 
     No share that a layer keeps: values that differ from layer to layer add in quadrature, and the fit takes them to add.
     """
@@ -803,14 +803,14 @@ def fitted_share() -> float:
 
 
 def hidden_from(table: pd.DataFrame, token: int, since: int = 1) -> pd.DataFrame:
-    """The rows of `hiding_table` in which this token is hidden from the token `since` on (token 0: none), by text."""
+    """Return the rows of `hiding_table` in which this token is hidden from the token `since` on (token 0: none), by text."""
     return table[(table["token"] == token) & (table["since"] == since)].set_index("text")
 
 
 def profile_of(
     table: pd.DataFrame, text: str = "harbour", network: str = "trained"
 ) -> Float[Tensor, " n"]:
-    """One row of `profiles` as a tensor."""
+    """Return one row of `profiles` as a tensor."""
     row = table[(table["text"] == text) & (table["network"] == network)].iloc[0]
     return torch.tensor(
         [float(row[f"token {i}"]) for i in range(1, TOKENS + 1)], dtype=torch.float64

@@ -33,7 +33,7 @@ def probabilities(*shape: int, seed: int) -> Tensor:
 
 
 def _learners(answer: Any, book: Callable) -> Any:
-    """The answer, unless it is the book's own function."""
+    """Return the answer, unless it is the book's own function."""
     if answer is book:
         raise Wrong(
             f"{book.__name__} is the book's own function, and it is right. Now write one that is yours."
@@ -43,7 +43,7 @@ def _learners(answer: Any, book: Callable) -> Any:
 
 @exercise
 def total_variation(answer: Any) -> Right:
-    """The paper's total variation, without the factor 1/2."""
+    """Check the paper's total variation, without the factor 1/2."""
     return compare(
         "total_variation",
         _learners(answer, constructions.total_variation),
@@ -53,7 +53,7 @@ def total_variation(answer: Any) -> Right:
 
 @exercise
 def slope(answer: Any) -> Right:
-    """The slope at which one more token changes the output most."""
+    """Check the slope at which one more token changes the output most."""
     value = number("slope", answer)
     refuse("slope", value=value)
     change = 2 * math.exp(-value) * (1 - math.exp(-value))
@@ -84,7 +84,7 @@ def _first_zero(windows: Sequence[int]) -> int:
 
 @exercise
 def moved(answer: Any) -> Right:
-    """The L1 distance of two last states, after the last k tokens are repeated; then of two rows: in a random decoder, and in the embedded model."""
+    """Check the L1 distance of two last states, after the last k tokens are repeated; then of two rows: in a random decoder, and in the embedded model."""
     compare("moved", answer, _moved)
     second, fifth = [0] + 128 * [1, 1, 2] + [1, 1], [0] + 64 * [1, 1, 1, 1, 1, 2] + 5 * [1]
     unit, comma = (probe.encode(checks.model(), text)[-1:].tolist() for text in ("1", "1,"))
@@ -109,7 +109,7 @@ def _moved(states: Callable, tokens: list[int], k: int) -> Tensor:
 
 
 def states_of_the_model(tokens: list[int]) -> Tensor:
-    """The embedded model's final states (n, d) of these tokens."""
+    """Return the embedded model's final states (n, d) of these tokens."""
     with torch.inference_mode():
         return checks.model().model.model(torch.tensor([tokens])).last_hidden_state[0].double()
 
@@ -129,7 +129,7 @@ def random_states(seed: int, layers: int = 1) -> Callable[[list[int]], Tensor]:
 
 @exercise
 def first_collision(answer: Any) -> Right:
-    """The first length at which a number type cannot tell f(n) from f(n + 1)."""
+    """Check the first length at which a number type cannot tell f(n) from f(n + 1)."""
     learners, row = (
         _learners(answer, constructions.first_collision),
         checks.tables(globals())["first_collision"],
@@ -141,7 +141,7 @@ def first_collision(answer: Any) -> Right:
 
 
 def _guarded(function: Callable) -> Callable:
-    """The function, with a sentence for a loop that walks past the answer, and for a length in a coarse type."""
+    """Return the function, with a sentence for a loop that walks past the answer, and for a length in a coarse type."""
 
     def guarded(n):
         coarse = isinstance(n, Tensor) and n.is_floating_point() and n.dtype != torch.float64
@@ -173,7 +173,7 @@ def _collision(
 
 @exercise
 def stays_nearest(answer: Any) -> Right:
-    """How often a prompt with an error stays the nearest of all on a straight line of prompts."""
+    """Check how often a prompt with an error stays the nearest of all on a straight line of prompts."""
     return compare(
         "stays_nearest",
         answer,
@@ -229,7 +229,7 @@ def _adaptive(
 
 @exercise
 def seq_vcr_loss(answer: Any) -> Right:
-    """The Seq-VCR loss."""
+    """Check the Seq-VCR loss."""
     return compare("seq_vcr_loss", _learners(answer, training.seq_vcr_loss), training.seq_vcr_loss)
 
 
@@ -254,7 +254,7 @@ def _seq_vcr(
 
 @exercise
 def enough_tokens(answer: Any) -> Right:
-    """A length after which the total variation stays below epsilon, from n0 and B; within a factor of 8 of the least."""
+    """Check a length after which the total variation stays below epsilon, from n0 and B; within a factor of 8 of the least."""
     for n0, bound, epsilon in ((5, 0.5, 0.1), (20, 1.0, 0.05), (1, 6.0, 0.001), (300, 1.0, 0.1)):
         call = f"enough_tokens({n0}, {bound}, {epsilon})"
         n = number(call, run(call, answer, n0, bound, epsilon))
@@ -281,7 +281,7 @@ def _variation(n: float, n0: int, bound: float) -> float:
 
 
 def _least_length(n0: int, bound: float, epsilon: float) -> int:
-    """The first length with at most epsilon, where `_variation` falls."""
+    """Return the first length with at most epsilon, where `_variation` falls."""
     lengths = range(2 * n0 + 1, 2 * n0 + math.ceil(4 * n0 * math.exp(2 * bound) / epsilon))
     return lengths[0] + bisect.bisect_left(
         lengths, -epsilon, key=lambda n: -_variation(n, n0, bound)

@@ -34,7 +34,7 @@ VANISHED = Threshold(0.01)  # of the weight; of a distance
     nothing=("a weight that no length wears down", lambda largest: {"largest": largest[:1] * 4}),
 )
 def last_weights() -> Numbers:
-    """Whether the last token's weight falls when a token is inserted, in random rows; and the largest one by length."""
+    """Measure whether the last token's weight falls when a token is inserted, in random rows; and the largest one by length."""
     generator = torch.Generator().manual_seed(0)
     falls, largest = True, []
     for n in (10, 100, 1000, 10_000):
@@ -419,7 +419,7 @@ PLACES = [
 
 @cache
 def _varied(model: LanguageModel | None) -> torch.Tensor:
-    """Distances at `PLACES` with random digits, by seed."""
+    """Measure distances at `PLACES` with random digits, by seed."""
     digits = [measures.random_digits(502, PLACES, seed) for seed in range(4)]
     return torch.tensor([_distance(model, PLACES, sequence=each) for each in digits])
 
@@ -465,7 +465,7 @@ ERRORS = Threshold(2)  # standard errors
     null="with random weights each step falls",
 )
 def varied_digits_still_fall(model: LanguageModel | None = None) -> Numbers:
-    """The trend from n = 22 on: before, the sequence is still starting."""
+    """Measure the trend from n = 22 on: before, the sequence is still starting."""
     runs = _varied(model)
     steps = runs[:, 1:].log().diff(dim=1)
     return {

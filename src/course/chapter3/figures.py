@@ -39,7 +39,7 @@ def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
 
 
 def sharpening(temperature: Callable = normalizers.adaptive_temperature) -> tuple[Axes, str]:
-    """The weight of a token that leads by 3 logits against length, with and without adaptive temperature."""
+    """Draw the weight of a token that leads by 3 logits against length, with and without adaptive temperature."""
     n = [2**k for k in range(2, 15)]
     rows = [torch.tensor([3.0] + [0.0] * (k - 1), dtype=torch.float64) for k in n]
     plain = [float(row.softmax(0)[0]) for row in rows]
@@ -98,7 +98,7 @@ def falling(
     kind: str = "bf16",
     twin: Float[Tensor, " m"] | None = None,
 ) -> tuple[Axes, str]:
-    """The distance of n and n + 1 ones for every n, beside the rounding error of one prompt in a number type.
+    """Draw the distance of n and n + 1 ones for every n, beside the rounding error of one prompt in a number type.
 
     In grey that of a `twin`, the same network with random weights, for the first m.
     """
@@ -155,7 +155,7 @@ def told_apart(
     kind: str,
     what: str,
 ) -> tuple[Axes, str]:
-    """How often a type's errors leave a prompt nearest to itself, beside other errors of the same size.
+    """Draw how often a type's errors leave a prompt nearest to itself, beside other errors of the same size.
 
     Args:
         found: by number type and kind of error, as `measures.controlled` gives it.
@@ -221,7 +221,7 @@ def told_apart(
 def nearest_by_error(
     right: Callable[[float, float], float] = measures.right_of_two, column: str = "pair"
 ) -> tuple[Axes, str]:
-    """How often a prompt stays the nearest, by the length of its error: a closed form and the measured bands.
+    """Draw how often a prompt stays the nearest, by the length of its error: a closed form and the measured bands.
 
     Args:
         right: from the length of the error over the distance, and the share of its square along it, to a probability.
@@ -281,7 +281,7 @@ def nearest_by_error(
 def figure5(
     name: str, curves: Mapping[str, Mapping[str, Tensor]], grid: Sequence[int], sequence: str
 ) -> tuple[Axes, str]:
-    """The distance of a sequence and of the same with tokens repeated, with what it is to be compared with."""
+    """Draw the distance of a sequence and of the same with tokens repeated, with what it is to be compared with."""
     found, middle = curves[sequence], len(grid) // 2
     changes = ", ".join(
         f"{text} {float(curve[-1] / curve[middle]):.0%}" for text, curve in found.items()
@@ -355,7 +355,7 @@ def copying(
 
 
 def _answers(able: Mapping[str, Tensor], digits: Sequence[int]) -> str:
-    """Where the model answers both 0 and 1 rightly, in a sentence."""
+    """Return where the model answers both 0 and 1 rightly, in a sentence."""
     right = {
         place: [str(n) for n, yes in zip(digits, able[place].tolist(), strict=True) if yes]
         for place in able

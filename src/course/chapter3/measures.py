@@ -115,7 +115,7 @@ def read_outs(
 def matched(
     start: int, tokens: int
 ) -> tuple[Float[Tensor, "layers n c"], Bool[Tensor, "n c"], Float[Tensor, "layers n"]]:
-    """How near each candidate for each token of a prompt comes to the state seen, after each layer.
+    """Return how near each candidate for each token of a prompt comes to the state seen, after each layer.
 
     The prompt is a stretch of the prose after the model's first token, the candidates are all different tokens of the prose.
 
@@ -243,7 +243,7 @@ READ = (400, 1024)  # ones, from and below, that several readers are asked about
 def replaced(
     exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"], errors: str, seed: int = 0
 ) -> Float[Tensor, "n d"]:
-    """The exact representations with other errors of the same L2 lengths.
+    """Return the exact representations with other errors of the same L2 lengths.
 
     Args:
         errors: "its own"; "of another prompt" (a sixteenth of all prompts further on); "with shuffled coordinates" (one
@@ -269,14 +269,14 @@ def replaced(
 
 
 def controlled(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> dict[str, Resolution]:
-    """The resolution with the errors of a number type, and with each of the other `ERRORS`."""
+    """Return the resolution with the errors of a number type, and with each of the other `ERRORS`."""
     return {errors: resolution(exact, replaced(exact, rounded, errors)) for errors in ERRORS}
 
 
 def read_out(
     x: Float[Tensor, "m d"], y: Float[Tensor, " m"], asked: Float[Tensor, "k d"]
 ) -> Float[Tensor, " k"]:
-    """A linear read-out of y, fitted on x and asked elsewhere: ridge regression, float64.
+    """Return a linear read-out of y, fitted on x and asked elsewhere: ridge regression, float64.
 
     The penalty is the one with the least error on the prompts of the fit when each is left out, in closed form.
     """
@@ -339,7 +339,7 @@ def readings(
 
 @cache
 def passes(tokens: int, model: LanguageModel | None = None) -> dict[str, Float[Tensor, "n d"]]:
-    """The representations of so many ones and of all shorter rows, by number type; of the embedded model, if none is given."""
+    """Return the representations of so many ones and of all shorter rows, by number type; of the embedded model, if none is given."""
     exact = model or models.load(dtype="fp32")
 
     def states(each: LanguageModel) -> Tensor:
@@ -353,7 +353,7 @@ def passes(tokens: int, model: LanguageModel | None = None) -> dict[str, Float[T
 
 
 def rounding(type: str, errors: str, seed: int) -> dict[str, float]:
-    """One row of the committed table: `readings` of `READ` ones in the embedded model; `EXACT` is the control."""
+    """Return one row of the committed table: `readings` of `READ` ones in the embedded model; `EXACT` is the control."""
     start, stop = READ
     states = passes(stop)
     exact = states["fp32"][:stop].cpu().double()
@@ -433,7 +433,7 @@ def _in_bf16() -> LanguageModel:
 
 
 def right_of_two(length: float, share: float) -> float:
-    """How often a prefix stays nearer to itself than to one given neighbour, in closed form.
+    """Return how often a prefix stays nearer to itself than to one given neighbour, in closed form.
 
     Its error is `length` times as long as the difference to the neighbour, and on average `share` of its squared length
     lies along that difference, normally distributed: share 1 / d is an isotropic error in many dimensions d.
@@ -445,7 +445,7 @@ def right_of_two(length: float, share: float) -> float:
 
 
 def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
-    """A resolution by length (ones after the first token): medians, the mean share, and the shares of right answers."""
+    """Return a resolution by length (ones after the first token): medians, the mean share, and the shares of right answers."""
     rows = []
     for low, high in itertools.pairwise(band for band in bands if band <= len(found.signal)):
         part = found._replace(along=found.along.abs())._asdict()
@@ -459,7 +459,7 @@ def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
 
 
 def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
-    """A resolution from one length on, in words."""
+    """Return a resolution from one length on, in words."""
     part = Resolution(*(field[start:].double() for field in found))
     return {
         "error of one prompt": float(part.floor.median()),
@@ -481,12 +481,12 @@ def prefix_distance(
 
 
 def ones(model: LanguageModel, count: int = 512) -> Int[Tensor, " n"]:
-    """The model's first token and so many ones, each a token of its own, also where the tokenizer would merge them."""
+    """Return the model's first token and so many ones, each a token of its own, also where the tokenizer would merge them."""
     return torch.cat([probe.first_token(model), probe.encode(model, "1")[-1:].repeat(count)])
 
 
 def random_digits(n: int, ones: Sequence[int], seed: int = 0) -> str:
-    """Digits drawn uniformly, with a 1 at the given places (counted from 1): Figure 5b ends its sequences on a 1."""
+    """Return digits drawn uniformly, with a 1 at the given places (counted from 1): Figure 5b ends its sequences on a 1."""
     digits = torch.randint(0, 10, (n,), generator=torch.Generator().manual_seed(seed)).tolist()
     return "".join(
         "1" if place in ones else str(digit) for place, digit in enumerate(digits, start=1)
@@ -544,14 +544,14 @@ def merging(
 
 
 def right_both_ways(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
-    """Where a model answers both ways: 0 where a 0 stands at the place asked for, and 1 where a 1 stands there."""
+    """Return where a model answers both ways: 0 where a 0 stands at the place asked for, and 1 where a 1 stands there."""
     zero, one = margins[place, place]
     return (zero > 0) & (one < 0)
 
 
 @cache
 def telling_apart(model: LanguageModel) -> pd.DataFrame:
-    """The table that `write` commits for the embedded model, for another one: rows of ones up to 2,048 tokens or its context."""
+    """Return the table that `write` commits for the embedded model, for another one: rows of ones up to 2,048 tokens or its context."""
     return tabled(
         passes(min(2048, model.model.config.get_text_config().max_position_embeddings - 1), model)
     )
@@ -568,7 +568,7 @@ def tabled(states: dict[str, Tensor]) -> pd.DataFrame:
 
 
 def write(out: Path) -> None:
-    """`tabled` for the embedded model, with the command that makes it."""
+    """Return `tabled` for the embedded model, with the command that makes it."""
     start, found = time.monotonic(), tabled(passes(2048))
     lines = (
         f"# {models.DEFAULT} (4-bit file, unpacked), ones after the first token; for low <= n < high medians, and means of share,",
@@ -591,7 +591,7 @@ DIGITS = (5, 300)
 
 
 def copied(prompt: str) -> dict[str, float]:
-    """One row of the committed table: the digit's place, the place asked for, 0 or 1, length; in the embedded model."""
+    """Return one row of the committed table: the digit's place, the place asked for, 0 or 1, length; in the embedded model."""
     found = collapse.copying_margins(models.default(), DIGITS, **PROMPTS[prompt])
     return {
         f"{place}_{asked}_{digit}_{n}": round(float(margin), 4)
@@ -602,7 +602,7 @@ def copied(prompt: str) -> dict[str, float]:
 
 
 def other_prompts(model: LanguageModel) -> dict[str, dict[tuple[str, str], tuple[Tensor, Tensor]]]:
-    """`collapse.copying_margins` with each of `PROMPTS`: from the committed table if the model is the embedded one."""
+    """Return `collapse.copying_margins` with each of `PROMPTS`: from the committed table if the model is the embedded one."""
     if model.name != models.DEFAULT:
         asked = compute.progress(PROMPTS, "copying prompts")
         return {
@@ -637,7 +637,7 @@ SEPARATED = (13, 25, 49, 97, 193, 385)
 
 @cache
 def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict[str, Tensor]:
-    """The distances of Figures 8 and 10 at `LAYER_LENGTHS`, by encoding: the mean over seeds."""
+    """Return the distances of Figures 8 and 10 at `LAYER_LENGTHS`, by encoding: the mean over seeds."""
     setting, means = {"lengths": LAYER_LENGTHS, "residual": residual, "deviation": deviation}, {}
     for name, choice in (READING | VARIANTS).items():
         runs = [
@@ -650,7 +650,7 @@ def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict
 
 @cache
 def separator_curves() -> dict[str, Tensor]:
-    """Distances in random decoders: ones, and ones with a comma after every second, repeated by 1 and by 3 tokens."""
+    """Return distances in random decoders: ones, and ones with a comma after every second, repeated by 1 and by 3 tokens."""
     ones, commas = [0] + [1] * 400, [0] + [1, 1, 2] * 134
     return {
         f"{name}, n to n + {step}": random_distance(tokens, SEPARATED, step)

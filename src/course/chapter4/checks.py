@@ -32,7 +32,7 @@ normal, binomtest = checks.normal, stats.binomtest  # the table calls them
 
 
 def _string(name: str, answer: Any) -> str:
-    """A string of zeros and ones, from a string or from the signs in any container."""
+    """Return a string of zeros and ones, from a string or from the signs in any container."""
     checks.filled(name, answer)
     try:
         text = (
@@ -45,7 +45,7 @@ def _string(name: str, answer: Any) -> str:
 
 
 def _apart(one: str, other: str, **setting: Any) -> float:
-    """How far the last states of two strings are from each other in a random Transformer."""
+    """Return how far the last states of two strings are from each other in a random Transformer."""
     return float(
         (counting.last_state(one, **setting) - counting.last_state(other, **setting)).abs().max()
     )
@@ -56,7 +56,7 @@ ONES = (6, 9)  # of the two strings
 
 @exercise
 def two_strings(first: Any, second: Any) -> Right:
-    """Two strings with 6 and 9 ones that a Transformer without mask and positions takes for one."""
+    """Check two strings with 6 and 9 ones that a Transformer without mask and positions takes for one."""
     first, second = _string("first", first), _string("second", second)
     (a, b), (c, d) = ((text.count("0"), text.count("1")) for text in (first, second))
     refuse("two_strings", a=a, b=b, c=c, d=d, first=first, second=second)
@@ -76,13 +76,13 @@ def two_strings(first: Any, second: Any) -> Right:
 
 @exercise
 def mass(answer: Any) -> Right:
-    """The softmax weight of all ones together, where each leads each zero."""
+    """Check the softmax weight of all ones together, where each leads each zero."""
     return compare("mass", answer, counting.mass_on_ones)
 
 
 @exercise
 def baseline(answer: Any) -> Right:
-    """The number with the smallest mean absolute error, and that error."""
+    """Check the number with the smallest mean absolute error, and that error."""
 
     def picture() -> HTML:
         guess, _ = answer(list(range(10, 200, 10)))
@@ -105,14 +105,14 @@ def baseline(answer: Any) -> Right:
 def _guessed(
     counts: list[int], guess: float | None = None, score: Callable[[list], float] = statistics.mean
 ) -> tuple[float, float]:
-    """A guess, the median where none is given, and the mean of its absolute errors, or another score of them."""
+    """Return a guess, the median where none is given, and the mean of its absolute errors, or another score of them."""
     guess = statistics.median(counts) if guess is None else guess
     return guess, score([abs(guess - count) for count in counts])
 
 
 @exercise
 def averages(answer: Any) -> Right:
-    """The last token after some layers of uniform causal attention."""
+    """Check the last token after some layers of uniform causal attention."""
     compare("averages", answer, lambda x, k: _averaged(x, k)[-1])
     strings = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])
     ends = [
@@ -130,7 +130,7 @@ def averages(answer: Any) -> Right:
 def _averaged(
     values: Tensor, layers: int, seen: Callable = lambda n: torch.arange(1, n + 1)
 ) -> Tensor:
-    """All tokens after some layers; `seen` tells by how many each sum is divided."""
+    """Return all tokens after some layers; `seen` tells by how many each sum is divided."""
     for _ in range(layers):
         values = values.cumsum(0) / seen(len(values))
     return values
@@ -148,7 +148,7 @@ TEXTS = {  # what an answer may be, and the rule that it tells
 
 @exercise
 def parse(answer: Any) -> Right:
-    """The whole number on the answer line, or None."""
+    """Check the whole number on the answer line, or None."""
     for text, rule in TEXTS.items():
         call, wanted = f"parse({text!r})", counting.parse_answer(text)
         got = run(call, answer, text, nothing=True)
@@ -163,7 +163,7 @@ def parse(answer: Any) -> Right:
 
 @exercise
 def letters(answer: Any) -> Right:
-    """How many letters each token holds after byte-pair merges."""
+    """Check how many letters each token holds after byte-pair merges."""
     found = compare("letters", answer, _lengths)
     merges = checks.given(globals(), "letters")[3].arguments[1]
     same = [
@@ -176,7 +176,7 @@ def letters(answer: Any) -> Right:
 
 
 def _merged(row: str, pair: tuple[str, str], most: int = 0) -> str:
-    """A row of tokens, a space between two, after all merges of a pair, or the first few, from left to right."""
+    """Return a row of tokens, a space between two, after all merges of a pair, or the first few, from left to right."""
     return re.sub(rf"\b{pair[0]} {pair[1]}\b", "".join(pair), row, count=most)
 
 
@@ -189,7 +189,7 @@ Z = 1.959963984540054  # half of a normal distribution's 5 per cent lies beyond,
 
 @exercise
 def interval(answer: Any, strings: Any) -> Right:
-    """Wilson's interval of a share, and the strings from which on two shares have intervals apart."""
+    """Check Wilson's interval of a share, and the strings from which on two shares have intervals apart."""
 
     def ends(right: int, asked: int) -> tuple[float, ...]:
         return tuple(map(float, run(f"interval({right}, {asked})", answer, right, asked)))
@@ -212,7 +212,7 @@ def interval(answer: Any, strings: Any) -> Right:
 
 
 def _ends(n: float) -> tuple[float, float]:
-    """The lower end of the share 0.6 and the upper end of one half, n strings each."""
+    """Return the lower end of the share 0.6 and the upper end of one half, n strings each."""
     (_, high), (low, _) = (
         significance.share_interval(round(share * n), int(n)) for share in (0.5, 0.6)
     )
@@ -223,7 +223,7 @@ def _wilson(
     right: float, n: float, z: float = Z, two: float = 2, four: float = 4, power: float = 2, root: float = 0.5,
     moved: bool = True, divided: bool = True,
 ) -> tuple[float, float]:  # fmt: skip
-    """Wilson's interval, or with something else in the place of a part of it."""
+    """Return Wilson's interval, or with something else in the place of a part of it."""
     p, below = right / n, 1 + z**power / n if divided else 1
     centre = p + z**power / (two * n) if moved else p * below
     half = z * (p * (1 - p) / n + z * z / (four * n * n)) ** root
@@ -237,7 +237,7 @@ _plain = functools.partial(_wilson, four=math.inf, moved=False, divided=False)
 
 
 def rounded(x: float | Float[Tensor, "..."], bits: int) -> Float[Tensor, "..."]:
-    """The nearest number with so many significant bits: bf16 has 8, fp16 11, fp32 24.
+    """Return the nearest number with so many significant bits: bf16 has 8, fp16 11, fp32 24.
 
     >>> rounded(257.0, 8).item(), rounded(257.0, 11).item()
     (256.0, 257.0)
@@ -248,7 +248,7 @@ def rounded(x: float | Float[Tensor, "..."], bits: int) -> Float[Tensor, "..."]:
 
 @exercise
 def reach(answer: Any) -> Right:
-    """How far the first token's weight counts when it is stored with so many bits."""
+    """Check how far the first token's weight counts when it is stored with so many bits."""
     compare("reach", answer, _reach)
     got = [int(run(f"reach({bits})", answer, bits)) for bits in (8, 9, 11)]
     return Right(
@@ -261,7 +261,7 @@ def reach(answer: Any) -> Right:
 
 
 def _first(bits: int, wrong: Callable[[Tensor, Tensor], Tensor]) -> int:
-    """The first of all counts to far beyond the reach for which this is so, of the count and what is read unrounded."""
+    """Return the first of all counts to far beyond the reach for which this is so, of the count and what is read unrounded."""
     n = torch.arange(2 ** (bits + 2), dtype=torch.float64)
     return int(wrong(n, 1 / rounded(1 / (1 + n), bits) - 1).nonzero()[0])
 
@@ -272,7 +272,7 @@ def _reach(bits: int, wide: float = 0.5) -> int:
 
 @exercise
 def codes(answer: Any) -> Right:
-    """One more unit vector than there are dimensions, as nearly orthogonal as Welch allows."""
+    """Check one more unit vector than there are dimensions, as nearly orthogonal as Welch allows."""
     for width in (1, 2, 3, 8, 63):
         call = f"codes({width})"
         vectors = tensor(call, run(call, answer, width))
@@ -300,7 +300,7 @@ FAR = 4000  # how far the reach of a counter is followed
 
 @exercise
 def counter(answer: Any, n: Any) -> Right:
-    """Weights of one head and a read-out that count ones among zeros, and how far they count in bf16."""
+    """Check weights of one head and a read-out that count ones among zeros, and how far they count in bf16."""
     call = "counter()"
     found = run(call, answer)
     refuse("counter", found=found)
@@ -361,7 +361,7 @@ def _state(head: dict[str, Tensor], text: str) -> Tensor:
 
 
 def _far(head: dict[str, Tensor], read: Any, below: float = 0.5) -> int:
-    """The largest n up to which each string of ones is read right, its state rounded to bf16; at most `below` too low."""
+    """Return the largest n up to which each string of ones is read right, its state rounded to bf16; at most `below` too low."""
     logits, values = _logits(head)[1], _values(head)
     for n in range(1, FAR + 1):
         weights = torch.stack([logits[1] + math.log(n), logits[2]]).softmax(0)

@@ -221,7 +221,7 @@ def _ordered(error: dict[str, float]) -> bool:
     nothing=("one error for all four", {"read": 4, "error": dict.fromkeys(counting.TASKS, 1.0)}),
 )
 def read_off(column: str) -> Numbers:
-    """The means of what was read off the source's figures, by "task" or by "strategy", NaN where nothing was.
+    """Measure the means of what was read off the source's figures, by "task" or by "strategy", NaN where nothing was.
 
     With them the errors of always saying 100, by task and length.
     """
@@ -244,7 +244,7 @@ def alike(a: float, b: float) -> bool:
 
 
 def _short(runs: dict[str, pd.DataFrame]) -> float:
-    """The share of right counts of four or of eight letters, mean of the seeds; the least over kinds of decoders."""
+    """Measure the share of right counts of four or of eight letters, mean of the seeds; the least over kinds of decoders."""
     return min(float(rows[["right_4", "right_8"]].mean().min()) for rows in runs.values())
 
 
@@ -470,7 +470,7 @@ def copying_fails_at_collapse() -> Numbers:
 
 
 def span(values: Iterable[float], form: str = "") -> str:
-    """The least and the largest, or the one that there is."""
+    """Measure the least and the largest, or the one that there is."""
     low, high = (format(end, form) for end in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 

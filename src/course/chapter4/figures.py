@@ -23,7 +23,7 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
 def copies() -> tuple[Axes, str]:
-    """How far the last state of a random Transformer with a causal mask moves when one more 10 is written, beside fp32's error."""
+    """Draw how far the last state of a random Transformer with a causal mask moves when one more 10 is written, beside fp32's error."""
     many = [1, 2, 3, 5, 8, 16, 32, 64, 128, 256]
 
     def moved(k: int, dtype: str) -> torch.Tensor:
@@ -54,7 +54,7 @@ def copies() -> tuple[Axes, str]:
 
 
 def readout() -> tuple[Figure, str]:
-    """Rulers of a number type: the counts around the first that share a mark in bf16, and how far each type counts."""
+    """Draw rulers of a number type: the counts around the first that share a mark in bf16, and how far each type counts."""
     limits = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
     figure = Figure(figsize=(9.0, 3.6))
     near, far = figure.subplots(1, 2, width_ratios=(1.15, 1))
@@ -92,7 +92,7 @@ def readout() -> tuple[Figure, str]:
 
 
 def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
-    """How far the first token's weight counts, by the bits in which it is stored: `reach` tells it."""
+    """Draw how far the first token's weight counts, by the bits in which it is stored: `reach` tells it."""
     bits = range(3, 13)
     limits = [reach(b) for b in bits]
     factor = (limits[-1] / limits[0]) ** (1 / (len(limits) - 1))
@@ -122,7 +122,7 @@ WRITTEN = {
 
 
 def reported(guess: int) -> tuple[Axes, str]:
-    """The talk's answers to 314 ones, beside a model that always names one number."""
+    """Draw the talk's answers to 314 ones, beside a model that always names one number."""
     table = measures.answers()
     ax = style.axes("", "answer", "", height=3.7)
     names = list(dict.fromkeys(table.model))
@@ -166,7 +166,7 @@ def reported(guess: int) -> tuple[Axes, str]:
 
 
 def always_one_number(guess: int) -> tuple[Axes, str]:
-    """The error by length of a model that always names one number, in tasks with all and with seven tenths ones."""
+    """Draw the error by length of a model that always names one number, in tasks with all and with seven tenths ones."""
     lengths = measures.PAPER_LENGTHS
     lines = {task: measures.always(guess, lengths, task) for task in ("ones", "zeros and ones")}
     means = {task: sum(errors) / len(errors) for task, errors in lines.items()}
@@ -196,7 +196,7 @@ def always_one_number(guess: int) -> tuple[Axes, str]:
 
 
 def bases(trials: int) -> tuple[Axes, str]:
-    """The talk's accuracies by base, with the intervals they would have for a number of strings."""
+    """Draw the talk's accuracies by base, with the intervals they would have for a number of strings."""
     table, (low, high) = measures.base_intervals(trials), measures.plain_interval(trials)
     above = measures.separated(trials)
     ax = style.axes(
@@ -375,7 +375,7 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
 
 
 def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
-    """The lengths at which the answers of the trained decoders turn: a point a decoder and digit."""
+    """Draw the lengths at which the answers of the trained decoders turn: a point a decoder and digit."""
     points = {}
     for name, rows in run_selection.copiers(table).items():
         able = {digit: rows[rows[f"short_{place}_{digit}"]] for digit in "01"}
@@ -392,7 +392,7 @@ def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
 
 
 def copying_ends(table: pd.DataFrame) -> tuple[Axes, str]:
-    """The lengths at which the first and the last digit turn, with RoPE and with APE: a point a decoder and digit."""
+    """Draw the lengths at which the first and the last digit turn, with RoPE and with APE: a point a decoder and digit."""
     points, said = {}, []
     found = run_selection.first_against_last(table).set_index("encoding")
     for name in ("RoPE", "APE"):
@@ -409,7 +409,7 @@ def copying_ends(table: pd.DataFrame) -> tuple[Axes, str]:
 
 
 def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
-    """A row of points for each name: the first length with a wrong answer, or "never"."""
+    """Return a row of points for each name: the first length with a wrong answer, or "never"."""
     end = trained.TURNS[-1] * 2.1
     ax = style.axes("", "first length with a wrong answer", "", log="x", height=height)
     for row, (name, turns) in enumerate(points.items()):
@@ -545,7 +545,7 @@ INSIDE = {  # what is drawn against what: name: (across, up, label across, label
 
 
 def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
-    """Decoders trained on strings of up to N letters, tested at N: a point a seed, a line through the means.
+    """Draw decoders trained on strings of up to N letters, tested at N: a point a seed, a line through the means.
 
     Where right answers are drawn, an open point is the same decoder in bf16.
     """

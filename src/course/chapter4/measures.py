@@ -17,7 +17,7 @@ from helpers.models import LanguageModel
 
 @cache
 def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
-    """The first n whose state, computed in a type, is nearer to the exact state of n - 1 or n + 1 ones than to its own.
+    """Return the first n whose state, computed in a type, is nearer to the exact state of n - 1 or n + 1 ones than to its own.
 
     A random Transformer with a first token and a causal mask; None where there is none up to `most`.
     """
@@ -44,7 +44,7 @@ def counts_to(dtype: str, seeds: int = 4, most: int = 200) -> str:
 def read_right(
     vocabulary: int, width: int, kind: str, length: int, trials: int = 10, readout: str = "product"
 ) -> float:
-    """The share of symbols whose count in a random sequence is read right from the sum of the codes.
+    """Return the share of symbols whose count in a random sequence is read right from the sum of the codes.
 
     `readout` is "product" (with the symbol's code) or "solved" (all counts together, n known).
     """
@@ -63,7 +63,7 @@ def read_right(
 
 
 def pieces(text: str, model: LanguageModel | None = None) -> list[str]:
-    """The text of each token."""
+    """Return the text of each token."""
     model = model or models.default()
     return [model.tokenizer.decode([token]) for token in probe.encode(model, text).tolist()]
 
@@ -72,7 +72,7 @@ _LETTERS = str.maketrans("10", "yx")
 
 
 def hidden_letters(length: int = 19, strings: int = 200) -> tuple[float, float]:
-    """The share of letters that share a token with another one, without and with commas.
+    """Return the share of letters that share a token with another one, without and with commas.
 
     Strings like the talk's Case II (y with probability 0.7), and the same with commas, as in Case I.
     """
@@ -95,7 +95,7 @@ WRITINGS = {"ones": "1111…", "comma_separated": "1,1,1,…", "groups_of_five":
 
 
 def answers() -> pd.DataFrame:
-    """The talk's answers to 314 ones, one row each: model, writing, answer (missing where there is no number)."""
+    """Return the talk's answers to 314 ones, one row each: model, writing, answer (missing where there is no number)."""
     table = data.table("reported/counting_314_ones").drop(columns="context")
     return table.melt("model", var_name="writing", value_name="answer")
 
@@ -104,14 +104,14 @@ PLAIN_ACCURACY = 0.16  # per cent: Case II, without separators, at one base
 
 
 def base_intervals(trials: int) -> pd.DataFrame:
-    """The talk's accuracies by base with their intervals, had each been measured on `trials` strings; in per cent."""
+    """Return the talk's accuracies by base with their intervals, had each been measured on `trials` strings; in per cent."""
     table = data.table("reported/counting_separator_base")
     bounds = [_interval(percent, trials) for percent in table.accuracy_percent]
     return table.assign(low=[low for low, _ in bounds], high=[high for _, high in bounds])
 
 
 def plain_interval(trials: int) -> tuple[float, float]:
-    """The same for the accuracy without separators."""
+    """Return the same for the accuracy without separators."""
     return _interval(PLAIN_ACCURACY, trials)
 
 
@@ -121,23 +121,23 @@ def _interval(percent: float, trials: int) -> tuple[float, float]:
 
 
 def separated(trials: int) -> int:
-    """How many of the bases' intervals lie above that of the plain strings."""
+    """Count how many of the bases' intervals lie above that of the plain strings."""
     return int((base_intervals(trials).low > plain_interval(trials)[1]).sum())
 
 
 def base_trend() -> tuple[float, float]:
-    """Spearman's rank correlation of the accuracy with the base, and its p."""
+    """Return Spearman's rank correlation of the accuracy with the base, and its p."""
     table = data.table("reported/counting_separator_base")
     return significance.rank_correlation(table.base, table.accuracy_percent)
 
 
 def best_constant(length: int = 19, share: float = counting.SHARE) -> float:
-    """How often always naming one number is right, where each of `length` letters counts with a probability."""
+    """Return how often always naming one number is right, where each of `length` letters counts with a probability."""
     return float(scipy.stats.binom.pmf(range(length + 1), length, share).max())
 
 
 def always(guess: int, lengths: Iterable[int], task: str = "ones") -> list[float]:
-    """The absolute error of a model that always names one number; in the mixed tasks at the expected count."""
+    """Return the absolute error of a model that always names one number; in the mixed tasks at the expected count."""
     share = 1.0 if task in ("sum", "ones") else counting.SHARE
     return [abs(share * n - guess) for n in lengths]
 

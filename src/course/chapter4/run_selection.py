@@ -8,7 +8,7 @@ from helpers import require
 
 
 def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
-    """The decoders to compare across a column: width 64, up to 64 letters, but for that column.
+    """Return the decoders to compare across a column: width 64, up to 64 letters, but for that column.
 
     "longest" takes every length of training, "width" every width; any other column every width.
     Encodings that were run at one width only are left out where widths are compared.
@@ -74,7 +74,7 @@ COPIERS += [f"RoPE, base {base:,}" for base in (10, 100, 1_000_000)]
 
 
 def copiers(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows of each copying decoder by its name."""
+    """Return the rows of each copying decoder by its name."""
     names = table.encoding.where(table.window == 0, table.encoding + ", window 8")
     other = (table.base != 10_000) & (table.window == 0)
     names = names.where(~other, table.encoding + table.base.map(", base {:,}".format))

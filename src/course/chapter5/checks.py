@@ -23,7 +23,7 @@ compare, reason, refuse = (
 
 @exercise
 def rotate_pair(answer: Any) -> Right:
-    """One pair, turned by position times frequency."""
+    """Check one pair, turned by position times frequency."""
     return compare("rotate_pair", answer, lambda p, m, t: _turn(p, m * t))
 
 
@@ -36,7 +36,7 @@ def _turn(pair: Tensor, angle: float) -> Tensor:
 
 @exercise
 def rotated(line: Any, answer: Any) -> Right:
-    """Which line of a rotation by RoPE is mistaken, and the function without the mistake."""
+    """Check which line of a rotation by RoPE is mistaken, and the function without the mistake."""
     named = number("line", line)
     refuse("rotated", line=named)
     if why := reason("rotated", "read", line=named):
@@ -57,7 +57,7 @@ def _rotated(x: Tensor, positions: Tensor, base: float) -> Tensor:
 
 @exercise
 def apart(answer: Any) -> Right:
-    """The layout, from what a rotation keeps: of made-up queries, and of the embedded model's."""
+    """Check the layout, from what a rotation keeps: of made-up queries, and of the embedded model's."""
     compare("apart", answer, _apart)
     before, after = queries_of_the_model()
     found = run("apart", answer, before, after)
@@ -79,7 +79,7 @@ def turned(n: int, width: int, layout: str, seed: int) -> tuple[Tensor, Tensor]:
 
 @functools.cache
 def queries_of_the_model() -> tuple[Tensor, Tensor]:
-    """Queries of the embedded model's first head on eight tokens, before and after the model itself turns them."""
+    """Return queries of the embedded model's first head on eight tokens, before and after the model itself turns them."""
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
     model = checks.model()
@@ -91,7 +91,7 @@ def queries_of_the_model() -> tuple[Tensor, Tensor]:
 
 @exercise
 def favourite_key(answer: Any) -> Right:
-    """A key whose largest score is at a given distance, and the spread of random scores near and far."""
+    """Check a key whose largest score is at a given distance, and the spread of random scores near and far."""
     m = torch.arange(2000, dtype=torch.float64)
     for text, (query, distance, theta) in checks.given(globals(), "favourite_key"):
         call = f"favourite_key({text})"
@@ -116,7 +116,9 @@ def favourite_key(answer: Any) -> Right:
 
 @exercise
 def partial(answer: Any) -> Right:
-    """The fastest share of the pairs keeps its angle, the others get 0; then in the embedded model."""
+    """Check angles of which the fastest fraction keeps its value and the others are 0, and try them
+    in the embedded model.
+    """
     compare("partial", answer, _share)
     theta = probe.rotary_frequencies(checks.model()).double()
     fast = tensor("partial(theta, 0.5)", run("partial", answer, theta, 0.5))
@@ -129,7 +131,7 @@ def partial(answer: Any) -> Right:
 
 @functools.cache
 def _loss(theta: tuple[float, ...]) -> float:
-    """The embedded model's loss on 64 tokens of prose, with these angles a token in all layers."""
+    """Return the embedded model's loss on 64 tokens of prose, with these angles a token in all layers."""
     model = checks.model()
     ids = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:64]
     turns = torch.polar(
@@ -146,7 +148,7 @@ def _share(theta: Tensor, fraction: float) -> Tensor:
 
 @exercise
 def lead(answer: Any) -> Right:
-    """The mean lead of a similar token: 2 sigma^2 times the sum of cosines."""
+    """Check the mean lead of a similar token: 2 sigma^2 times the sum of cosines."""
 
     def picture() -> HTML:
         grid, distances = torch.logspace(0, 4, 200).tolist(), [1, 10, 100, 1000, 4096, 8000]
@@ -174,7 +176,7 @@ def lead(answer: Any) -> Right:
 
 @exercise
 def first_negative(answer: Any) -> Right:
-    """The first distance below the limit with a negative sum of cosines; the limit where there is none."""
+    """Check the first distance below the limit with a negative sum of cosines; the limit where there is none."""
     try:
         return compare(
             "first_negative", answer, lambda d, b, limit: rope.first_negative(d, b, limit) or limit
@@ -194,7 +196,7 @@ def _sums(d: int, b: float, limit: int) -> Tensor:
 
 @exercise
 def ntk_base(answer: Any) -> Right:
-    """The base at which the slowest pair is divided by the factor."""
+    """Check the base at which the slowest pair is divided by the factor."""
 
     def picture() -> HTML:
         theta = rope.frequencies(128, 1e4)
@@ -248,7 +250,7 @@ REASONS = checks.tables(globals())["worse_base"]["reasons"]
 
 @exercise
 def worse_base(smaller: Any, larger: Any, context: Any, why: Any) -> Right:
-    """Two bases for width 128 and a context, far apart: the smaller passes, the larger fails; and the reason."""
+    """Check two bases for width 128 and a context, far apart: the smaller passes, the larger fails; and the reason."""
     low, high, length = (
         number(n, x) for n, x in (("smaller", smaller), ("larger", larger), ("context", context))
     )

@@ -43,7 +43,7 @@ FIFTH = Threshold(0.2)
     nothing=("a bound that stays", lambda bound: {"bound": [bound[0]] * len(bound)}),
 )
 def bound_decays() -> Numbers:
-    """The bound at the distances 0 and `FAR`, and at how many of the first 250 steps it rises."""
+    """Measure the bound at the distances 0 and `FAR`, and at how many of the first 250 steps it rises."""
     steps = rope_scaling.decay_bound(torch.arange(251), 128, 1e4).diff()
     return {
         "bound": rope_scaling.decay_bound(torch.tensor([0, *FAR]), 128, 1e4).tolist(),
@@ -127,7 +127,7 @@ EXACT = 1e-9  # rounding
     ),
 )
 def no_positions_no_diagonal() -> Numbers:
-    """The largest weight on itself in a first layer, plain and turned, and the least of a head in a second one."""
+    """Measure the largest weight on itself in a first layer, plain and turned, and the least of a head in a second one."""
     plain, turned = (measures.weights_without_positions(turn=turn) for turn in (False, True))
     second = measures.second_layer_without_positions(64, 8 * 64**2).diagonal()
     return {
@@ -149,7 +149,7 @@ WHOLE = Threshold(0.99)  # of the weight
     nothing=("uniform attention over 1,024 tokens", {"reached": [1 / 1024] * 2}),
 )
 def rope_makes_places() -> Numbers:
-    """The scale that a diagonal and a previous-token head take, and the least weight on their places that it gives."""
+    """Measure the scale that a diagonal and a previous-token head take, and the least weight on their places that it gives."""
     theta = rope.frequencies(128, 1e4)
     scales = [rope_scaling.slash_scale(theta, 4096, offset=offset) for offset in (0, 1)]
     reached = [
@@ -236,7 +236,7 @@ def base_for_a_context() -> Numbers:
     nothing=("bases in no order", lambda tenfold: {"tenfold": tenfold[::-1]}),
 )
 def larger_base_reaches_further() -> Numbers:
-    """The first negative sum of five powers of ten, and of two bases close to each other."""
+    """Measure the first negative sum of five powers of ten, and of two bases close to each other."""
     bases = {"tenfold": [1e2, 1e3, 1e4, 1e5, 1e6], "close": [4300.0, 4350.0]}
     return {
         name: [rope.first_negative(128, base, 1 << 20) for base in each]
@@ -252,7 +252,7 @@ def _rises(values: list[int]) -> bool:
 
 
 def _heads(model: LanguageModel | None, seed: int | None = None, text: int = 0) -> measures.Heads:
-    """Every head of the model on a stretch of the prose, or on random tokens of a seed."""
+    """Read every head of the model on a stretch of the prose, or on random tokens of a seed."""
     return measures.heads_on_text(model or models.default(), seed, text)
 
 
@@ -275,7 +275,7 @@ SMALL = Threshold(0.9)  # of the layer's mean
     nothing=("pairs of one size", {"first": 1.0, "between": 1.0, "last": 1.0}),
 )
 def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> Numbers:
-    """The norms of the fastest quarter over the layer's mean, by layer: at the ends, and the mean between them."""
+    """Measure the norms of the fastest quarter over the layer's mean, by layer: at the ends, and the mean between them."""
     found = _heads(model)
     norms = torch.stack([found.queries.mean(1), found.keys.mean(1)])
     share = (norms / norms.mean(-1, keepdim=True))[..., : norms.shape[-1] // 4].mean(-1)
@@ -328,7 +328,7 @@ ALIKE = Threshold(0.1)  # nats between two quarters that cost alike
 
 
 def _least(quarters: pd.DataFrame) -> bool:
-    """Whether the fastest quarter costs less than every other one, beyond the margin."""
+    """Measure whether the fastest quarter costs less than every other one, beyond the margin."""
     others = quarters.drop(columns="fastest").min(axis=1)
     return all(others - quarters.fastest > ALIKE)
 
@@ -349,7 +349,7 @@ def _least(quarters: pd.DataFrame) -> bool:
     null="with random weights no quarter costs anything; of such a model the report says that it cannot decide",
 )
 def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) -> Numbers:
-    """Loss added between the ends without each quarter of the pairs, and the least and most without random ones."""
+    """Measure loss added between the ends without each quarter of the pairs, and the least and most without random ones."""
     rows = measures.between_the_ends(model).groupby("heads", sort=False).mean(numeric_only=True)
     random = rows.filter(like="random")
     return {"quarters": rows[QUARTERS], "least": random.min(axis=1), "most": random.max(axis=1)}
@@ -423,7 +423,7 @@ STAY, OVER_HALF = Threshold(0.9), Threshold(0.5)  # of the heads
     nothing=("uniform attention: none above the threshold", {"share": [0.0, 0.0]}),
 )
 def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Numbers:
-    """Which heads of each kind stay on another text and on random tokens, and the share of both kinds that do."""
+    """Measure which heads of each kind stay on another text and on random tokens, and the share of both kinds that do."""
     natural, stay = _heads(model), {}
     for text, other in {
         "another text": _heads(model, text=1),
@@ -466,7 +466,7 @@ APART_BY = Threshold(1)  # twice the error, over the distance from the threshold
     null="scales exchanged: random weights of one of them are as concentrated",
 )
 def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
-    """The share of the largest squared singular value: slash heads, others, and random weights by scale."""
+    """Measure the share of the largest squared singular value: slash heads, others, and random weights by scale."""
     found = _heads(model)
     table = measures.rank_table(found)
     if not table.heads.get("slash heads"):
@@ -509,7 +509,7 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
     ),
 )
 def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Numbers:
-    """The mean slash score of the previous-token heads, and with one quarter of the pairs left out of their logits."""
+    """Measure the mean slash score of the previous-token heads, and with one quarter of the pairs left out of their logits."""
     read, heads = model or models.default(), measures.slash_heads(_heads(model), 1)
     if not heads:
         raise _none(model)
@@ -534,7 +534,7 @@ def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Numbers:
 
 
 def _rows(spectrum: str, shared: float = 0.0) -> pd.DataFrame:
-    """The trained decoders of one spectrum with the usual base, by the strength of a vector that all embeddings share."""
+    """Measure the trained decoders of one spectrum with the usual base, by the strength of a vector that all embeddings share."""
     rows = data.table("slash_emergence")
     return rows[(rows.spectrum == spectrum) & (rows.shared == shared) & (rows.base == 1e4)]
 
@@ -570,7 +570,7 @@ QUARTER_TURN = Threshold(math.pi / 2)
     nothing=("a quarter that changes nothing", {"turn": 4.0, "gain": 0.0}),
 )
 def partial_rotation_helps() -> Numbers:
-    """How far the quarter that 0.75-RoPE stops would turn, and how much more of a slash than RoPE it has."""
+    """Measure how far the quarter that 0.75-RoPE stops would turn, and how much more of a slash than RoPE it has."""
     means = learned_slashes()["means"]
     return {
         "turn": 31 * float(rope.frequencies(32, 1e4)[12]),
@@ -624,7 +624,7 @@ def positions_alleviate() -> Numbers:
     dealt={"slash_emergence": ("spectrum", "offset", "base")},
 )
 def trained_slashes_generalise() -> Numbers:
-    """Slashes on tokens never seen: with a shared vector, three times as strong, taken away, none, and without positions."""
+    """Measure slashes on tokens never seen: with a shared vector, three times as strong, taken away, none, and without positions."""
     rows = _rows("RoPE", 1.0)
     return {
         "unseen": rows.slash_unseen.tolist(),
@@ -652,7 +652,7 @@ LITTLE_SHARED, MUCH_SHARED = 0.6, 0.8  # of queries and keys, in common
     dealt={"slash_common": ("slash_unseen",)},
 )
 def the_condition_is_needed() -> Numbers:
-    """How the part in common orders the slashes on unseen tokens, and these where it is small, large, and taken away.
+    """Measure how the part in common orders the slashes on unseen tokens, and these where it is small, large, and taken away.
 
     Of the decoders with a vector in the embeddings, in the layer norm, or nowhere, trained equally long.
     """

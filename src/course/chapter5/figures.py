@@ -20,7 +20,7 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
 def decay(base: float = 1e4, far: int = 100_000) -> tuple[Axes, str]:
-    """The spread of the scores of Gaussian queries and keys against their distance, and the factor of the bound."""
+    """Draw the spread of the scores of Gaussian queries and keys against their distance, and the factor of the bound."""
     m = torch.unique(torch.logspace(0, math.log10(far), 300).round())
     scores = measures.gaussian_scores(m, base=base)
     spread, mean = scores.std(0), scores.mean(0)
@@ -44,7 +44,7 @@ def decay(base: float = 1e4, far: int = 100_000) -> tuple[Axes, str]:
 
 
 def second_layer(n: int = 64) -> tuple[Axes, str]:
-    """The weight of each token on itself in (BOS, x, …, x) without positions: a first layer, a second, and its control."""
+    """Draw the weight of each token on itself in (BOS, x, …, x) without positions: a first layer, a second, and its control."""
     sharp, soft, unmarked = (
         measures.second_layer_without_positions(n, scale * n**2, marked).diagonal()
         for scale, marked in ((8, True), (2, True), (8, False))
@@ -76,7 +76,7 @@ def second_layer(n: int = 64) -> tuple[Axes, str]:
 
 
 def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
-    """The scale that a (shifted) diagonal head needs, by context, from the fastest few of 64 pairs."""
+    """Draw the scale that a (shifted) diagonal head needs, by context, from the fastest few of 64 pairs."""
     theta, lengths = rope.frequencies(128, 1e4), [2**k for k in range(5, 13)]
     ax = style.axes("", "n (tokens)", "scale for a weight of 0.99", log="xy", height=4.1)
     found = {}
@@ -109,7 +109,7 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
 
 
 def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
-    """Which bases pass for a context, on a grid from half to 2.5 times the published bound."""
+    """Draw which bases pass for a context, on a grid from half to 2.5 times the published bound."""
     row = data.table("reported/rope_base_bound").set_index("context").loc[length]
     bases = torch.linspace(0.5 * row.published, 2.5 * row.published, points).double()
     lowest = torch.tensor(
@@ -134,7 +134,7 @@ def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
 
 
 def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
-    """The mean of cos(distance * theta) over a model's pairs below its context, for each set of frequencies that it has."""
+    """Draw the mean of cos(distance * theta) over a model's pairs below its context, for each set of frequencies that it has."""
     negative = {kind: found["first_negative"] for kind, found in kinds.items()}
     first = min((m for m in negative.values() if m is not None), default=None)
     ax = style.axes(
@@ -170,7 +170,7 @@ def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
 
 
 def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str]:
-    """The maps of two heads of a model on prose: the one that looks most at the token before, and at the first one."""
+    """Draw the maps of two heads of a model on prose: the one that looks most at the token before, and at the first one."""
     ids = measures.prose(model, tokens)
     found, theta = measures.heads(model, ids, rank=False), probe.rotary_frequencies(model)
     figure = Figure(figsize=(10.0, 4.6))
@@ -223,7 +223,7 @@ def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
 
 
 def special_heads(found: measures.Heads) -> tuple[Axes, str]:
-    """The strongest diagonal and previous-token head of each layer."""
+    """Draw the strongest diagonal and previous-token head of each layer."""
     best = found.slashes[:, :, :2].max(1).values
     layers = range(1, len(best) + 1)
     tops = [int(best[:, k].argmax()) + 1 for k in (0, 1)]
@@ -255,7 +255,7 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
 def ablation(
     runs: Mapping[str, float], plain: float, blank: Sequence[float] = ()
 ) -> tuple[Axes, str]:
-    """Loss added by silencing each band, and by as many random pairs; `blank`: with random weights."""
+    """Draw loss added by silencing each band, and by as many random pairs; `blank`: with random weights."""
     added = {name: value - plain for name, value in runs.items()}
     control = [value for name, value in added.items() if name.startswith("random")]
     bands = {name: value for name, value in added.items() if not name.startswith("random")}
@@ -305,7 +305,7 @@ def ablation(
 def dissociation(
     rows: pd.DataFrame, threshold: float, blank: Sequence[float] = ()
 ) -> tuple[Axes, str]:
-    """Loss added by silencing each quarter, in heads that look at a place, outside, in a control; `blank`: random weights."""
+    """Draw loss added by silencing each quarter, in heads that look at a place, outside, in a control; `blank`: random weights."""
     rows = rows[rows.threshold == threshold]
     heads = rows.groupby("where").heads.first()
     quarters = list(measures.BAND_NAMES)

@@ -58,7 +58,7 @@ class Heads(NamedTuple):
 
 
 def readable(model: LanguageModel) -> tuple[LanguageModel, str]:
-    """The model, if the pairs of its queries and keys can be read; else the embedded one, and a sentence that says why."""
+    """Return the model, if the pairs of its queries and keys can be read; else the embedded one, and a sentence that says why."""
     why = ""
     try:
         theta = probe.rotary_frequencies(model)
@@ -81,7 +81,7 @@ def prose(model: LanguageModel, tokens: int = 256, start: int = 0) -> Int[Tensor
 
 
 def random_tokens(model: LanguageModel, tokens: int = 256, seed: int = 0) -> Int[Tensor, " n"]:
-    """Tokens drawn uniformly from the model's vocabulary, after what opens its texts."""
+    """Return tokens drawn uniformly from the model's vocabulary, after what opens its texts."""
     front, generator = probe.opening(model).tokens, torch.Generator().manual_seed(seed)
     size = model.model.config.get_text_config().vocab_size
     return torch.cat([front, torch.randint(0, size, (tokens - len(front),), generator=generator)])
@@ -98,7 +98,7 @@ def weights(
     theta: Float[Tensor, " half"],
     pairs: Sequence[int] | None = None,
 ) -> Float[Tensor, "h n n"]:
-    """The attention of unturned queries and keys; with `pairs`, from their part of the logits alone."""
+    """Return the attention of unturned queries and keys; with `pairs`, from their part of the logits alone."""
     positions, half = torch.arange(q.shape[-2]), len(theta)
     q, k = (rope.rotate(x, positions, theta, "half") for x in (q, k))
     if pairs is not None:
@@ -109,13 +109,13 @@ def weights(
 
 
 def pair_norms(x: Float[Tensor, "h n d"]) -> Float[Tensor, "h half"]:
-    """The mean norm of each pair over the tokens after the first, whose keys and queries are a sink's."""
+    """Return the mean norm of each pair over the tokens after the first, whose keys and queries are a sink's."""
     first, second = x[:, 1:].chunk(2, -1)
     return (first**2 + second**2).sqrt().mean(1)
 
 
 def frequencies(model: LanguageModel) -> list[Float[Tensor, " half"]]:
-    """The angles with which each layer turns its pairs: local and global layers may have sets of their own.
+    """Return the angles with which each layer turns its pairs: local and global layers may have sets of their own.
 
     Raises:
         ValueError: a layer turns nothing, or they turn different numbers of pairs.
@@ -128,7 +128,7 @@ def frequencies(model: LanguageModel) -> list[Float[Tensor, " half"]]:
 
 
 def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> Heads:
-    """Frequencies, slashes and rank of every head on one sequence; without `rank` the last two stay empty."""
+    """Return frequencies, slashes and rank of every head on one sequence; without `rank` the last two stay empty."""
     found = ([], [], [], [], [], [])
     for (q, k), theta in zip(probe.queries_and_keys(model, ids), frequencies(model), strict=True):
         maps = weights(q, k, theta)
@@ -166,7 +166,7 @@ def silence(
 
 
 def quarters_of_pairs(half: int, controls: int = 3) -> dict[str, list[int]]:
-    """The pairs of each quarter, and `controls` random sets of as many ("random 1", …)."""
+    """Return the pairs of each quarter, and `controls` random sets of as many ("random 1", …)."""
     chosen = {name: band(number, half) for number, name in enumerate(BAND_NAMES)}
     for seed in range(controls):
         mixed = torch.randperm(half, generator=torch.Generator().manual_seed(seed)).tolist()
@@ -175,7 +175,7 @@ def quarters_of_pairs(half: int, controls: int = 3) -> dict[str, list[int]]:
 
 
 def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -> dict[str, float]:
-    """The loss when each quarter is silent in all heads, and when `controls` random sets of as many pairs are."""
+    """Return the loss when each quarter is silent in all heads, and when `controls` random sets of as many pairs are."""
     half, losses = len(probe.rotary_frequencies(model)), {}
     for name, pairs in compute.progress(quarters_of_pairs(half, controls).items(), "ablations"):
         with probe.patch_queries_and_keys(model, silence(pairs, half)):
@@ -204,7 +204,7 @@ def rank_table(found: Heads) -> pd.DataFrame:
 
 @cache
 def heads_on_text(model: LanguageModel, seed: int | None = None, text: int = 0) -> Heads:
-    """Every head of a model on a stretch of the prose, or on random tokens of a seed.
+    """Read every head of a model on a stretch of the prose, or on random tokens of a seed.
 
     Raises:
         ValueError: its heads cannot be read (see `heads`), or rotary positions turn a part of each alone.
@@ -339,7 +339,7 @@ def lead(
 def gaussian_scores(
     distances: Sequence[float] | Tensor, count: int = 2000, base: float = 1e4
 ) -> Float[Tensor, "count m"]:
-    """Scores over sqrt(d) of Gaussian queries and keys of width 128 at each distance, the same vectors for all."""
+    """Return scores over sqrt(d) of Gaussian queries and keys of width 128 at each distance, the same vectors for all."""
     width, generator = 128, torch.Generator().manual_seed(0)
     q, k = (
         torch.randn(count, width // 2, 2, generator=generator, dtype=torch.float64)
@@ -353,7 +353,7 @@ def gaussian_scores(
 def weights_without_positions(
     tries: int = 100_000, width: int = 8, seed: int = 0, turn: bool = False
 ) -> Float[Tensor, " tries"]:
-    """The weight of the last x on itself in (BOS, x, x), for random heads without positions; with `turn`, with RoPE."""
+    """Return the weight of the last x on itself in (BOS, x, x), for random heads without positions; with `turn`, with RoPE."""
     generator = torch.Generator().manual_seed(seed)
     bos, x = torch.randn(2, tries, width, generator=generator, dtype=torch.float64)
     maps = torch.randn(2, tries, width, width, generator=generator, dtype=torch.float64)
@@ -366,7 +366,7 @@ def weights_without_positions(
 def second_layer_without_positions(
     n: int, scale: float, marked: bool = True
 ) -> Float[Tensor, "n n"]:
-    """Weights of a head without positions in a second layer, on any sequence of `n` tokens that begins with BOS.
+    """Return weights of a head without positions in a second layer, on any sequence of `n` tokens that begins with BOS.
 
     The first layer's head weighs all tokens alike and brings what marks BOS: token i, counted from 1, then holds 1/i.
     The second layer's key is this share, its query the same -`scale` for all, so the latest token wins. Unless BOS is
@@ -379,7 +379,7 @@ def second_layer_without_positions(
 
 
 def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 200) -> dict:
-    """The sum of cos(distance * theta) over a model's own frequencies, below `limit` tokens (Men et al., 2024, Theorem 1).
+    """Return the sum of cos(distance * theta) over a model's own frequencies, below `limit` tokens (Men et al., 2024, Theorem 1).
 
     Returns:
         "first_negative": the first distance with a negative sum, or None; "negative": the share of the distances with one;
@@ -406,7 +406,7 @@ def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 2
 
 @cache
 def least_base(context: int) -> float:
-    """The smallest base that passes for a context, width 128, in steps of at most a millionth of the base.
+    """Return the smallest base that passes for a context, width 128, in steps of at most a millionth of the base.
 
     What passes for a context passes for half of it, so that the search begins where that of the half ended.
     """
@@ -419,7 +419,7 @@ def least_base(context: int) -> float:
 
 
 def base_row(context: int) -> dict[str, float]:
-    """`least_base`, its least sum of cosines, and where that is."""
+    """Return `least_base`, its least sum of cosines, and where that is."""
     base = least_base(context)
     sums = rope.cosine_sum(torch.arange(context), 128, base)
     return {
@@ -431,7 +431,7 @@ def base_row(context: int) -> dict[str, float]:
 
 @cache
 def smallest_bases() -> dict[int, float]:
-    """The smallest base that passes for each of the eleven contexts, from data/."""
+    """Return the smallest base that passes for each of the eleven contexts, from data/."""
     return data.table("rope_bases").set_index("context")["base"].to_dict()
 
 
@@ -448,12 +448,12 @@ def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int,
 
 
 def slashes_at(offsets: Int[Tensor, "layers heads"], found: Heads) -> Float[Tensor, "layers heads"]:
-    """The slash score of every head at an offset of its own."""
+    """Return the slash score of every head at an offset of its own."""
     return found.slashes.gather(-1, offsets[..., None])[..., 0]
 
 
 def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "layers heads"]:
-    """Heads with a slash score above `threshold` ("inside"), the others ("outside"), or as many random others ("control")."""
+    """Return heads with a slash score above `threshold` ("inside"), the others ("outside"), or as many random others ("control")."""
     inside = found.slashes.max(-1).values > threshold
     if require.choice("where", where, PLACES) == "inside":
         return inside
@@ -467,7 +467,7 @@ def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "
 
 
 def silenced(start: int, threshold: float, where: str) -> dict[str, float]:
-    """One row of the committed table: `silenced_in` the embedded model."""
+    """Return one row of the committed table: `silenced_in` the embedded model."""
     return silenced_in(models.default(), heads_on_text(models.default()), start, threshold, where)
 
 
@@ -490,7 +490,7 @@ def silenced_table(model: LanguageModel | None = None) -> pd.DataFrame:
 def silenced_in(
     model: LanguageModel, found: Heads, start: int, threshold: float, where: str, controls: int = 3
 ) -> dict[str, float]:
-    """Loss on a text that starts at a token of the prose, and what silencing each quarter of the pairs in some heads adds.
+    """Return loss on a text that starts at a token of the prose, and what silencing each quarter of the pairs in some heads adds.
 
     The heads are chosen by what was `found` on the prose's first 256 tokens, the loss is that of other ones.
     """
@@ -522,7 +522,7 @@ def silenced_loss(
     where: Bool[Tensor, "layers heads"],
     sink: bool,
 ) -> float:
-    """The loss with pairs of the queries silenced in these heads; with `sink`, all logits on the first token as before.
+    """Return the loss with pairs of the queries silenced in these heads; with `sink`, all logits on the first token as before.
 
     What the silenced pairs add to a logit on the first token is put back as a bias on its column, layer by layer.
     """
@@ -586,7 +586,7 @@ def silenced_layers(
 
 
 def between_the_ends(model: LanguageModel | None = None) -> pd.DataFrame:
-    """The rows of `silenced_layers` between the ends: the committed ones, or another model's, on the first of the texts."""
+    """Return the rows of `silenced_layers` between the ends: the committed ones, or another model's, on the first of the texts."""
     inner = [name for name, (_, inside) in LAYERS.items() if not inside]
     if model is None or model.name == models.DEFAULT:
         return data.table("silenced_layers").query("heads in @inner")

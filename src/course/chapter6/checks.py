@@ -37,7 +37,7 @@ compare, reason, refuse = (
 
 @exercise
 def subtract(answer: Any, largest: Any) -> Right:
-    """The signed row, and the largest lambda at which no weight of it is below 0."""
+    """Check the signed row, and the largest lambda at which no weight of it is below 0."""
     compare("difference", answer, differential.difference)
     compare("largest", largest, _of_maps(lambda a, b: (a / b).min()))
 
@@ -66,13 +66,13 @@ def subtract(answer: Any, largest: Any) -> Right:
 
 
 def _of_maps(f: Callable) -> Callable:
-    """A function of logits, from one of the maps that they give."""
+    """Return a function of logits, from one of the maps that they give."""
     return lambda first, second, *lam: f(first.softmax(-1), second.softmax(-1), *lam)
 
 
 @exercise
 def shared(answer: Any) -> Right:
-    """The cosine of two rows without one key; then over all pairs of heads of the embedded model."""
+    """Check the cosine of two rows without one key; then over all pairs of heads of the embedded model."""
     compare("shared", answer, _shared)
     (one, other, found), name = _of_all_heads()
     yours = number("shared", run("shared", answer, one, other, 0))
@@ -83,7 +83,7 @@ def shared(answer: Any) -> Right:
 
 
 def rows(n: int, seed: int) -> Tensor:
-    """A row of attention weights."""
+    """Return a row of attention weights."""
     return normal(n, seed=seed).softmax(-1)
 
 
@@ -105,7 +105,7 @@ def _shared(first: Tensor, second: Tensor, key: int) -> Tensor:
 
 @cache
 def _of_all_heads() -> tuple[tuple[Tensor, Tensor, Tensor], str]:
-    """Two rows of the embedded model, the cosines of all pairs of heads of one layer without the first token, its name."""
+    """Return two rows of the embedded model, the cosines of all pairs of heads of one layer without the first token, its name."""
     model = checks.model()
     ids = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:64]
     maps = probe.attention_maps(model, ids).double()[:, :, 16:]
@@ -117,7 +117,7 @@ def _of_all_heads() -> tuple[tuple[Tensor, Tensor, Tensor], str]:
 
 @exercise
 def noise_left(answer: Any) -> Right:
-    """The size of a difference of two patterns."""
+    """Check the size of a difference of two patterns."""
     compare("noise_left", answer, lambda c, lam: math.sqrt(1 + lam**2 - 2 * lam * c))
 
     def picture() -> HTML:
@@ -178,7 +178,7 @@ def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
 
 @exercise
 def smallest_scale(answer: Any) -> Right:
-    """The smallest s of scalable softmax that gives the key that leads a weight."""
+    """Check the smallest s of scalable softmax that gives the key that leads a weight."""
 
     def scale(gap: float, n: int, weight: float) -> float:
         return (math.log(n - 1) + _odds(weight)) / (gap * math.log(n))
@@ -241,7 +241,7 @@ def counted(answer: Any) -> Right:
 
 
 def _of_row(f: Callable) -> Callable:
-    """A function of a row and the answer's place, from one of the row, the answer's weight and all other weights."""
+    """Return a function of a row and the answer's place, from one of the row, the answer's weight and all other weights."""
     return lambda row, place: torch.stack([*f(row, row[place], _other(row, place))])
 
 
@@ -258,7 +258,7 @@ def _five(row: Tensor, a: Tensor, noise: Tensor, lam: Tensor | None = None) -> t
 
 @exercise
 def entmax(answer: Any) -> Right:
-    """Weights with a threshold that makes them sum to 1: one function for sparsemax and entmax."""
+    """Check weights with a threshold that makes them sum to 1: one function for sparsemax and entmax."""
     return compare("entmax", answer, _entmax, picture=lambda: _maps(
         {"softmax": lambda x: x.softmax(-1), "α = 1.5": lambda x: answer(x, 1.5), "α = 2": lambda x: answer(x, 2.0)}, "one answer", 64
     ))  # fmt: skip
@@ -357,14 +357,14 @@ def _corrected(
     running: Callable[[Tensor], Tensor] = lambda sizes: sizes.cummax(0).values,
     most: float = 1.0,
 ) -> Tensor:
-    """Holm's correction; or one with other factors than m, …, 2, 1, or another order than that of the running largest."""
+    """Return Holm's correction; or one with other factors than m, …, 2, 1, or another order than that of the running largest."""
     p = torch.tensor(p, dtype=torch.float64)
     order = p.argsort()
     return running(factors(torch.arange(len(p), 0, -1)) * p[order]).clamp(max=most)[order.argsort()]
 
 
 def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
-    """The race with the learner's p values: every remedy against the baseline, a family for each task."""
+    """Return the race with the learner's p values: every remedy against the baseline, a family for each task."""
     rows = comparison.table()
     found = comparison.compare(rows)
     verdicts = found.pivot(index="entry", columns="task", values="verdict")

@@ -88,7 +88,7 @@ FIFTH = Threshold(0.2)
     nothing=("a subtraction that changes nothing", {"signed": [1.0, 1.0], "sized": [1.0, 1.0]}),
 )
 def counted_noise() -> Numbers:
-    """The noise of softmax and of a difference of independent maps, and what a source's table leaves out of DIFF's rows."""
+    """Measure the noise of softmax and of a difference of independent maps, and what a source's table leaves out of DIFF's rows."""
     rows = [measures.parts(6, 0, 1024, lam) for lam in (0.0, 0.8)]
     mean = data.table("reported/differential_attention_mass").mean()
     return {
@@ -116,7 +116,7 @@ FAR_BELOW, FAR_ABOVE = Threshold(0.25), Threshold(4)
     null="that nothing changes is what is claimed",
 )
 def gradients() -> Numbers:
-    """Gradients of W_Q over a Transformer's: in all settings, at PyTorch's start with unrelated tokens, and near the proof's."""
+    """Measure gradients of W_Q over a Transformer's: in all settings, at PyTorch's start with unrelated tokens, and near the proof's."""
     table = measures.gradient_setups()
     ratios = table["norm and scale"]
     return {
@@ -221,7 +221,7 @@ def differential_gaps(columns: dict[str, str], less: str = "") -> Numbers:
 
 
 def _judged(found: pd.DataFrame, claimed: str) -> Numbers:
-    """Comparisons, which of them have the verdict that a claim says, and which another one of which the test is sure."""
+    """Measure comparisons, which of them have the verdict that a claim says, and which another one of which the test is sure."""
     sure = found.verdict.isin(["better", "worse", protocol.EQUAL])
     return {
         "found": found,

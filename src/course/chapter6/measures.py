@@ -33,7 +33,7 @@ def noisy_logits(
     seed: int = 0,
     other: float | None = None,
 ) -> tuple[Float[Tensor, "draws n"], Float[Tensor, "draws n"]]:
-    """Logits of two maps: Gaussian noise with this correlation between the maps; the first map's key 0 is the answer.
+    """Return logits of two maps: Gaussian noise with this correlation between the maps; the first map's key 0 is the answer.
 
     Their deviations are `spread` and `other`, the same when None.
     """
@@ -175,7 +175,7 @@ def gradient_setups(lengths: tuple[int, ...] = (32, 128, 512)) -> pd.DataFrame:
 
 
 def as_two_heads() -> float:
-    """How far a layer without head norm is from twice as many plain heads that share values, with W_O and -lambda W_O."""
+    """Return how far a layer without head norm is from twice as many plain heads that share values, with W_O and -lambda W_O."""
     torch.manual_seed(0)
     model = differential.DifferentialAttention(16, 2, 2, norm=False).double()
     x = torch.randn(2, 12, 16, dtype=torch.float64)
@@ -190,7 +190,7 @@ def as_two_heads() -> float:
 
 
 def reach(lam: float, tries: int = 400) -> float:
-    """How near one head comes to v_0 - v_1 over three orthogonal values, its output scaled at will; from 0 to 1.
+    """Return how near one head comes to v_0 - v_1 over three orthogonal values, its output scaled at will; from 0 to 1.
 
     The largest cosine with it, over random maps and the corners of the simplex; lambda 0 is softmax alone.
     """
@@ -207,7 +207,7 @@ def reach(lam: float, tries: int = 400) -> float:
 
 
 def _difference(logits: Tensor) -> Tensor:
-    """A second map with the same noise, a little changed, and no answer: lambda 0.8."""
+    """Return a second map with the same noise, a little changed, and no answer: lambda 0.8."""
     generator = torch.Generator().manual_seed(5)
     other = torch.randn(logits.shape, generator=generator, dtype=logits.dtype)
     second = 0.9 * logits.where(logits < 4, 0) + math.sqrt(1 - 0.9**2) * other
@@ -215,7 +215,7 @@ def _difference(logits: Tensor) -> Tensor:
 
 
 def _sink(logits: Tensor) -> Tensor:
-    """One more key with a large logit and a value of nothing."""
+    """Return one more key with a large logit and a value of nothing."""
     return torch.nn.functional.pad(logits, (1, 0), value=4.0).softmax(-1)[1:]
 
 
@@ -251,7 +251,7 @@ LOUD = 5.0  # logit of an answer
 
 
 def panel_logits(content: str, n: int) -> tuple[Float[Tensor, " n"], list[int]]:
-    """The last token's logits, and where the answers are: the noise has mean 0 (or -4 where nothing is found) and deviation 1."""
+    """Return the last token's logits, and where the answers are: the noise has mean 0 (or -4 where nothing is found) and deviation 1."""
     logits = torch.randn(n, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     places = {"one answer": [n // 3], "two answers": [n // 3, n - 3]}.get(content, [])
     logits[places] = LOUD
@@ -267,7 +267,7 @@ def panel_logits(content: str, n: int) -> tuple[Float[Tensor, " n"], list[int]]:
 def loss_in_few_bits(
     model: LanguageModel, ids: Int[Tensor, " n"], bits: tuple[int, ...] = (8, 4)
 ) -> dict:
-    """How far the entries of a model's states reach, and the loss when all that enters a linear layer is rounded.
+    """Return how far the entries of a model's states reach, and the loss when all that enters a linear layer is rounded.
 
     Rounding is `outliers.few_bits`; the readout of the tokens stays exact.
 

@@ -63,7 +63,7 @@ def race_positions_are_not_enough() -> Numbers:
     nothing=("entries that open nothing", lambda opens: {"opens": opens & False}),
 )
 def race_physical_help() -> Numbers:
-    """Three ways to read the talk's physical intervention: an entry of the kind opens each task that it ran."""
+    """Measure three ways to read the talk's physical intervention: an entry of the kind opens each task that it ran."""
     won = comparison.successes(comparison.table())
     kinds = {entry: kind for kind, names in entries.PHYSICAL.items() for entry in names}
     won = won[won.entry.isin(kinds) & won.task.isin(protocol.LOOKED)].assign(
@@ -246,7 +246,7 @@ def _difference(groups: dict[str, pd.DataFrame], without: str = "") -> tuple[flo
     nothing=("maps for encodings", lambda gaps: {"gaps": 0 * gaps, "low": 0.0, "without": {}}),
 )
 def race_positions_decide() -> Numbers:
-    """The largest gap to RoPE by task among position encodings and among maps, and how far their difference is chance.
+    """Measure the largest gap to RoPE by task among position encodings and among maps, and how far their difference is chance.
 
     The interval of the mean difference is that of 2.5 to 97.5% of `DRAWS` bootstrap draws of the seeds of each cell. It
     says nothing of the choice of the encodings; `without` has its low end where one of them is left out.
@@ -285,7 +285,7 @@ def race_positions_decide() -> Numbers:
     nothing=("decoders that did not learn", lambda learned: {"learned": learned.iloc[:0]}),
 )
 def race_nothing_keeps_the_count() -> Numbers:
-    """The remedies that learned to count, with the share right at the longest length of the runs that learned; and others.
+    """Measure the remedies that learned to count, with the share right at the longest length of the runs that learned; and others.
 
     Those that learned in more steps alone stand with all their runs there. missed: the remedies that have not learned, and
     outside: what is no remedy, with all their runs and how many learned.

@@ -51,7 +51,7 @@ def _tasks(rows: pd.DataFrame) -> list[str]:
 
 
 def _run(rows: pd.DataFrame) -> list[str]:
-    """The remedies that the table has."""
+    """Return the remedies that the table has."""
     return [name for name in REMEDIES if name in set(rows.entry)]
 
 
@@ -60,7 +60,7 @@ DOT = {"retrieval": BLUE, "last": GREEN, "recall": RED, "counting": PURPLE}
 
 
 def standing(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> pd.DataFrame:
-    """One row an entry: share right at the longest length by task (none where not learned or not run), reach and price."""
+    """Draw one row an entry: share right at the longest length by task (none where not learned or not run), reach and price."""
     every = rows if own is None else pd.concat([rows, own])
     names = [*_run(rows), *([] if own is None else own.entry.unique())]
     means = {
@@ -82,7 +82,7 @@ def standing(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> pd.DataFram
 
 
 def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
-    """`standing` as a table that is sorted by a click on a head, with the shares as dots on one scale from 0 to 1."""
+    """Draw `standing` as a table that is sorted by a click on a head, with the shares as dots on one scale from 0 to 1."""
     table = standing(rows, own)
     tasks = {NAMES[task]: colour for task, colour in DOT.items() if NAMES[task] in table}
     body, far = [], data.table("race_far").groupby(["task", "entry"]).groups
@@ -218,7 +218,7 @@ def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
 
 
 def _number_of(names: list[str], what: str) -> str:
-    """How many there are in words, as a sentence begins."""
+    """Say in words how many there are, as at the beginning of a sentence."""
     words = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
     count = words[len(names)] if len(names) < len(words) else str(len(names))
     return f"{count} {what}{'s' * (len(names) != 1 and bool(what))}"
@@ -429,7 +429,7 @@ def late_pairs(name: str = MIXED) -> str:
 
 
 def _plain(name: str) -> str:
-    """The name of an entry for a list: without a comma."""
+    """Return the name of an entry for a list: without a comma."""
     return (
         name.replace("RoPE, global", "RoPE / global")
         .replace("below, NoPE", "below / NoPE")
@@ -438,7 +438,7 @@ def _plain(name: str) -> str:
 
 
 def closing_answer(rows: pd.DataFrame) -> str:
-    """The answer to the course's question: what stays right, at what price, and where it fails."""
+    """Draw the answer to the course's question: what stays right, at what price, and where it fails."""
     every, steps = comparison.all_kept(rows, BOTH), prices(rows).iloc[:, 0]
     won = comparison.successes(rows).set_index(["entry", "task"])
     far = (

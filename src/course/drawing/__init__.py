@@ -70,7 +70,7 @@ class Drawing:
 
 
 def show(name: str, language: str = "en", **data: Any) -> Drawing:
-    """A drawing by its name, with data where it takes some.
+    """Return a drawing by its name, with data where it takes some.
 
     Args:
         name: one of `DRAWINGS`.
@@ -111,8 +111,8 @@ FILM = tomllib.loads((HERE / "film.toml").read_text())
 
 
 def film(stop: int) -> list[dict[str, Any]]:
-    """The states of the machine's film at a stop, one a sentence of its text on the front page,
-    each with what those before it have set.
+    """Return the states of the machine's film at a stop, one a sentence of its text on the front
+    page, each with what those before it have set.
 
     >>> film(1)[:4:3]
     [{'edges': 'path'}, {'edges': 'all'}]
@@ -150,7 +150,7 @@ def _value(text: str) -> float | bool | str:
 
 
 def scene_of(at: float) -> dict[str, Any]:
-    """The machine's state at a stop, or with a decimal at a sentence of its film.
+    """Return the machine's state at a stop, or with a decimal at a sentence of its film.
 
     Raises:
         ValueError: no such stop or sentence.
@@ -166,8 +166,8 @@ def scene_of(at: float) -> dict[str, Any]:
 
 
 def scene(name: str, stop: float, language: str = "en") -> str:
-    """The name of a drawing's still picture; of the machine there is one for each stop of its
-    camera, in each language.
+    """Return the name of a drawing's still picture; of the machine there is one for each stop of
+    its camera, in each language.
 
     >>> scene("clocks", 0), scene("machine", 3), scene("machine", 3, "zh")
     ('clocks', 'machine-3', 'machine-3.zh')
@@ -192,8 +192,8 @@ def words_of(name: str, language: str) -> dict[str, str]:
 
 
 def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") -> str:
-    """A still picture without its words; or, on a page that has the drawing too, with them and the
-    sentence below.
+    """Return a still picture without its words; or, on a page that has the drawing too, with them
+    and the sentence below.
 
     >>> "<svg" in picture("machine", 3)
     True
@@ -210,7 +210,7 @@ def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") 
 
 
 def emblem(folder: str, language: str = "en") -> str:
-    """The still picture of a chapter's drawing without its words, as it stands on cards; the
+    """Return the still picture of a chapter's drawing without its words, as it stands on cards; the
     machine's where it has none.
 
     Args:
@@ -227,7 +227,7 @@ def emblem(folder: str, language: str = "en") -> str:
 
 
 def stop_of(folder: str) -> int:
-    """The machine's stop of a chapter: its number, as its folder has it; 0 for other pages.
+    """Return the machine's stop of a chapter: its number, as its folder has it; 0 for other pages.
 
     >>> stop_of("5-rope-frequencies"), stop_of("chapters")
     (5, 0)
@@ -247,7 +247,7 @@ def numbers(name: str) -> dict[str, Any]:
 
 
 def module(name: str) -> str:
-    """The drawing as one ES module, with what it imports written into it, less comments:
+    """Return the drawing as one ES module, with what it imports written into it, less comments:
     anywidget's `_esm`.
 
     >>> module("clocks").splitlines()[-1]
@@ -270,7 +270,7 @@ def module(name: str) -> str:
 
 
 def script(name: str) -> str:
-    """The drawing as a classic script, which brings the figures of its name to life.
+    """Return the drawing as a classic script, which brings the figures of its name to life.
 
     >>> script("clocks").startswith("(() => {")
     True
@@ -280,8 +280,8 @@ def script(name: str) -> str:
 
 
 def page(name: str, **data: Any) -> str:
-    """A whole page with nothing but the drawing, to be put into a frame elsewhere, in light or
-    dark.
+    """Return a whole page with nothing but the drawing, to be put into a frame elsewhere, in light
+    or dark.
 
     >>> page("clocks").startswith("<!DOCTYPE html>")
     True

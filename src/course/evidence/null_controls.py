@@ -154,7 +154,7 @@ def _asked(rule: Rule, numbers: Numbers) -> dict[str, Any]:
 
 
 def _said(rule: Rule, numbers: Numbers, changed: Numbers) -> str | None:
-    """The verdict, None where the change leaves nothing that the rule could be asked of."""
+    """Return the verdict, None where the change leaves nothing that the rule could be asked of."""
     try:
         return rule.decide({**numbers, **changed}).verdict
     except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
@@ -174,8 +174,8 @@ def _number(value: Any) -> bool:
 
 
 def _walk(value: Any, change: Change, whole: bool = False) -> Any:
-    """The value with each array of numbers in it changed; `whole` changes arrays of anything, from
-    the outside.
+    """Return the value with each array of numbers in it changed; `whole` changes arrays of
+    anything, from the outside.
     """
     if isinstance(value, pd.DataFrame):
         if whole:
@@ -217,8 +217,8 @@ def _form(value: Any) -> Any:
 
 
 def _exchanged(asked: Numbers, inside: bool) -> Numbers | None:
-    """Arrays of one form with their names in reverse order, and `inside` a table its groups; None
-    where there are none.
+    """Return arrays of one form with their names in reverse order, and `inside` a table its groups;
+    None where there are none.
 
     `agree` and `against` are no groups: exchanged they say the contrary.
     """

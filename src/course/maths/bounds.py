@@ -117,7 +117,7 @@ def influence_bound(
 def _each(
     name: str, value: float | Sequence[float], count: int, positive: bool = True
 ) -> list[float]:
-    """One value for each layer."""
+    """Return one value for each layer."""
     many = isinstance(value, Sequence) or (isinstance(value, Tensor) and value.ndim == 1)
     values = list(value) if many else [value] * count
     if len(values) != count:

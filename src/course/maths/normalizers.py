@@ -322,7 +322,7 @@ def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
 def _support(
     logits: Tensor, threshold: Callable[[Tensor, Tensor, Tensor], Tensor], half: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Logits below their largest, and which of them get weight: the largest support that its
+    """Return logits below their largest, and which of them get weight: the largest support that its
     threshold agrees with.
 
     What lies 1 or more below the largest never gets any. The gradient goes through the logits of
@@ -342,7 +342,7 @@ def _support(
 
 
 def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
-    """Ones of the size of square logits, which may hide all keys of a row."""
+    """Return ones of the size of square logits, which may hide all keys of a row."""
     _check_logits(logits, all_hidden=True)
     if logits.ndim < 2 or logits.shape[-1] != logits.shape[-2]:
         raise ValueError(

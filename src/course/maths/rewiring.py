@@ -129,7 +129,7 @@ def rewire(graph: nx.Graph, method: str, edges: int, seed: int = 0) -> nx.Graph:
 
 
 def _least(graph: nx.Graph, score: Tensor) -> tuple:
-    """The pair without an edge of least score; ties up to rounding go to the first."""
+    """Return the pair without an edge of least score; ties up to rounding go to the first."""
     free = torch.triu(adjacency(graph) == 0, diagonal=1).nonzero()
     values = score[free[:, 0], free[:, 1]]
     first = (values <= values.min() + 1e-9 * score.abs().max()).nonzero()[0, 0]
@@ -138,7 +138,9 @@ def _least(graph: nx.Graph, score: Tensor) -> tuple:
 
 
 def _gtr(graph: nx.Graph, generator: np.random.Generator) -> tuple:
-    """A new edge uv lowers R_tot by n |L^+ (e_u - e_v)|^2 / (1 + R_uv) (Sherman & Morrison)."""
+    """Use that a new edge uv lowers R_tot by n |L^+ (e_u - e_v)|^2 / (1 + R_uv) (Sherman &
+    Morrison).
+    """
     resistance = effective_resistance(graph)
     inverse = (
         resistance.mean(0) + resistance.mean(0)[:, None] - resistance - resistance.mean()

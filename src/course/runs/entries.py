@@ -70,7 +70,7 @@ class Entry:
 
 
 def local(*parts, layer: int, **more) -> Block:
-    """A window of `LOCAL` tokens in odd layers, none in even ones, as in Gemma 2."""
+    """Return a window of `LOCAL` tokens in odd layers, none in even ones, as in Gemma 2."""
     width, heads, encoding, _, *rest = parts
     return Block(width, heads, encoding, LOCAL if layer % 2 else None, *rest, layer=layer, **more)
 
@@ -181,7 +181,7 @@ class Delta(Memory):
 
 
 def mixed(*parts, layer: int, **more) -> Block:
-    """The gated delta rule in odd layers, full attention without positions in even ones, as in Kimi Linear."""
+    """Return the gated delta rule in odd layers, full attention without positions in even ones, as in Kimi Linear."""
     return Delta(*parts, layer=layer, **more) if layer % 2 else Block(*parts, layer=layer, **more)
 
 
@@ -239,7 +239,7 @@ def sharpened(logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
 
 
 def matched(width: int, more: int) -> int:
-    """The perceptron's width that makes up for `more` weights in the attention of a layer."""
+    """Return the perceptron's width that makes up for `more` weights in the attention of a layer."""
     return 4 * width - round(more / (2 * width + 1))
 
 
@@ -463,7 +463,7 @@ SWEPT = [*WINDOWED, UNWINDOWED]  # of `race_window`
 
 
 def entry_of(name: str) -> Entry:
-    """The entry of a name.
+    """Return the entry of a name.
 
     Raises:
         ValueError: there is none of this name.
@@ -492,12 +492,12 @@ def separated(x: Int[Tensor, "b n"], token: int) -> Int[Tensor, "b m"]:
 
 
 def longest(make: Callable, n: int) -> Callable:
-    """The task of a training step, up to length n in place of `TRAINED`."""
+    """Return the task of a training step, up to length n in place of `TRAINED`."""
     return replace(make, lengths=(make.lengths[0], n)) if n != TRAINED else make
 
 
 def batch(entry: Entry, task: str, generator: torch.Generator, n: int | None = None) -> Batch:
-    """Tokens and targets as the entry gets them: for training, or at length n for a test."""
+    """Return tokens and targets as the entry gets them: for training, or at length n for a test."""
     rows = TESTED[task] if n else BUDGET["rows"]
     if entry.separators and not n:
         rows = round(rows * EVERY / (EVERY + 1))  # as many tokens a step
@@ -511,7 +511,7 @@ def batch(entry: Entry, task: str, generator: torch.Generator, n: int | None = N
 
 
 def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
-    """The untrained model of an entry; no `Decoder` where the entry brings a model of its own."""
+    """Return the untrained model of an entry; no `Decoder` where the entry brings a model of its own."""
     torch.manual_seed(seed)
     if entry.model:
         return entry.model(len(vocabulary(task)))
@@ -525,7 +525,7 @@ def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
 
 
 def kept(path: str | Path) -> tuple[Decoder, str, dict[str, str]]:
-    """A decoder of the race that was trained in the page "Train it here" and saved there: model, task, what its file says.
+    """Return a decoder of the race that was trained in the page "Train it here" and saved there: model, task, what its file says.
 
     Raises:
         ValueError: there is no such file, or what it holds is no entry of the race.

@@ -172,7 +172,7 @@ WINDOWS = (2, 4, 8, 16)
 
 
 def vocabulary(task: str) -> tuple[str, ...]:
-    """The task's tokens and the separator, which all entries have and one uses.
+    """Return the task's tokens and the separator, which all entries have and one uses.
 
     Raises:
         ValueError: unknown task.

@@ -110,7 +110,7 @@ def enter(
 
 
 def _own(change: Callable | type[nn.Module]) -> Entry:
-    """The entry that a learner's function or class makes."""
+    """Return the entry that a learner's function or class makes."""
     if isinstance(change, type) and issubclass(change, Block):
         return Entry(block=change)
     if isinstance(change, type) and issubclass(change, nn.Module):

@@ -34,7 +34,7 @@ from helpers.transformer import Decoder
 
 @cache
 def criterion(task: str, separators: bool, n: int = TRAINED) -> Batch:
-    """The rows at the trained length n that say whether a model has learned: neither trained nor tested on."""
+    """Return the rows at the trained length n that say whether a model has learned: neither trained nor tested on."""
     entry = Entry(separators=separators)
     parts = [
         batch(entry, task, torch.Generator().manual_seed(3 * 10**6 + part), n) for part in range(2)
@@ -91,7 +91,7 @@ def train(
 def _to_the_criterion(
     entry: Entry, task: str, models: list[Decoder], seeds: Sequence[int], steps: int, rate: float
 ) -> list[int]:
-    """How many steps each model took; recurrent networks one after another, which `torch.vmap` cannot run."""
+    """Count how many steps each model took; recurrent networks one after another, which `torch.vmap` cannot run."""
     groups = [[k] for k in range(len(models))] if entry.model else [range(len(models))]
     taken, begun = {}, copy.deepcopy([model.state_dict() for model in models])
     for group in groups:
@@ -118,7 +118,7 @@ def _to_the_criterion(
 def measure(
     entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
 ) -> list[dict[str, float | None]]:
-    """The rows of a cell: train, then all columns of the table."""
+    """Return the rows of a cell: train, then all columns of the table."""
     start = time.process_time()
     trained = train(entry, task, seeds, steps, size)
     spent = 1000 * (time.process_time() - start) / sum(taken for _, taken, _ in trained)
@@ -164,7 +164,7 @@ def fixed(
     size: str = "small",
     rate: float | None = None,
 ) -> list[dict[str, float]]:
-    """Rows at a fixed budget, the same for all: the steps to the criterion, looked at every 10, and the scores at the end.
+    """Return rows at a fixed budget, the same for all: the steps to the criterion, looked at every 10, and the scores at the end.
 
     Args:
         rate: learning rate; the size's own (`SIZES`) when None.
@@ -192,7 +192,7 @@ def fixed(
 def far(
     entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
 ) -> list[dict[str, float]]:
-    """Rows of runs trained as for the table, on more tokens than it has; two tokens a pair at recall."""
+    """Return rows of runs trained as for the table, on more tokens than it has; two tokens a pair at recall."""
     return [
         _short(
             {"learned": int(learned), "steps": taken}

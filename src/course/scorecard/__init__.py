@@ -654,7 +654,7 @@ def _rulers() -> dict[str, list[tuple[str, float, float]]]:
 
 
 def _cases(claim: Claim) -> list[tuple[str, float, float]]:
-    """The cases of a claim's ruler.
+    """Return the cases of a claim's ruler.
 
     Raises:
         ValueError: data/rulers.csv has no such ruler.

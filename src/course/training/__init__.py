@@ -322,7 +322,9 @@ def _narrowed(
     optimiser: torch.optim.Optimizer,
     kept: list[int],
 ) -> tuple[dict[str, Tensor], dict[str, Tensor], torch.optim.Optimizer]:
-    """The stack with the models `kept` alone, and the optimiser with what it remembers of them."""
+    """Return the stack with the models `kept` alone, and the optimiser with what it remembers of
+    them.
+    """
     fewer = {name: value.detach()[kept].requires_grad_() for name, value in weights.items()}
     again = torch.optim.AdamW(
         fewer.values(), lr=optimiser.defaults["lr"], weight_decay=0.0, foreach=True

@@ -337,7 +337,7 @@ class Retrieval:
         return torch.where(same.any(-1), same.int().argmax(-1), -1)
 
     def _drawn(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Keys and values of the pairs, the keys asked for and the places of their pairs."""
+        """Return keys and values of the pairs, the keys asked for and the places of their pairs."""
         pairs = _drawn(self.lengths, 1, generator)[0]
         order = torch.rand(self.size, self.keys, generator=generator).argsort(1)
         asked, others = order[:, : self.asked], order[:, self.asked :]
@@ -502,7 +502,7 @@ class Language:
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """The text of each token."""
+        """Return the text of each token."""
         return (PAD, *sorted(set(data.prose())))
 
     @property
@@ -536,7 +536,7 @@ def _numbers(text: str) -> Int[Tensor, " n"]:
 
 
 def _at_the_end(tokens: Int[Tensor, "b n"], answers: Int[Tensor, "b k"]) -> Int[Tensor, "b n"]:
-    """Targets: the answers at the last tokens, nothing asked before."""
+    """Return targets: the answers at the last tokens, nothing asked before."""
     targets = torch.full_like(tokens, UNASKED)
     targets[:, tokens.shape[1] - answers.shape[1] :] = answers
     return targets
@@ -552,7 +552,7 @@ def _check(lengths: object, size: object) -> None:
 
 
 def _listed(name: str, values: object) -> list:
-    """A list, not empty: a string is none, though it can be iterated over."""
+    """Require a list that is not empty. A string is refused, although it can be iterated over."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
         raise ValueError(f"{name} must be a list, one or more, not {require.brief(values)}")
     return list(values)
@@ -584,13 +584,13 @@ def _string_of(n: int, most: int, letters: str, generator: torch.Generator) -> s
 
 
 def _ends(n: int, k: int) -> list[int]:
-    """How many letters stand up to the end of each chunk of k."""
+    """Count how many letters stand up to the end of each chunk of k."""
     return [min(start + k, n) for start in range(0, n, k)]
 
 
 def _piece(y: Int[Tensor, "b k"]) -> Int[Tensor, " b"]:
-    """The place of a piece among all strings of 1, 2, … letters, each length in the order of its
-    letters.
+    """Return the place of a piece among all strings of 1, 2, … letters, each length in the order of
+    its letters.
     """
     k = y.shape[1]
     return 2**k - 2 + (y * 2 ** torch.arange(k - 1, -1, -1)).sum(1)

@@ -74,12 +74,12 @@ class Atlas:
         ]
 
     def ranked(self, sort: str) -> list[int]:
-        """The heads' numbers, highest score first."""
+        """Return the heads' numbers, highest score first."""
         scores = self.scores[SORTS[sort]]
         return sorted(range(len(scores)), key=lambda k: (-scores[k], k))
 
     def sheet(self) -> str:
-        """All maps in one picture, a layer in each row; a grey value is the square root of a
+        """Return all maps in one picture, a layer in each row; a grey value is the square root of a
         weight.
         """
         layers, heads, n, _ = self.maps.shape
@@ -90,7 +90,7 @@ class Atlas:
         return "data:image/png;base64," + base64.b64encode(packed.getvalue()).decode()
 
     def finding(self, head: int, token: int) -> str:
-        """Where a token looks in a head, in words."""
+        """Return where a token looks in a head, in words."""
         row = self.maps.flatten(0, 1)[head, token, : token + 1]
         most = row.topk(min(3, len(row)))
         looks = ", ".join(
@@ -101,7 +101,7 @@ class Atlas:
         return f"{who} {translated('looks at')} {looks}."
 
     def draw(self, head: int, token: int) -> Axes:
-        """A head's map and the arcs of one token, as a figure: what the panel with a kernel
+        """Return a head's map and the arcs of one token, as a figure: what the panel with a kernel
         shows.
         """
         matrix, n = self.maps.flatten(0, 1)[head], len(self.words)
@@ -132,7 +132,7 @@ class Atlas:
         return bundle(self.still, self.live, self.caption)
 
     def still(self) -> str:
-        """The kernel-free player."""
+        """Return the kernel-free player."""
         head, token = self.ranked("sink score")[0], len(self.words) - 1
         finding = html.escape(self.finding(head, token))
         sorts = [{"scores": [round(s, 3) for s in self.scores[k]]} for k in SORTS.values()]
@@ -177,7 +177,7 @@ class Atlas:
         )
 
     def live(self) -> ipywidgets.VBox:
-        """The ipywidgets panel (7.7 and 8), with a field for the prompt."""
+        """Return the ipywidgets panel (7.7 and 8), with a field for the prompt."""
         wide = {"style": {"description_width": "initial"}, "layout": {"width": "32em"}}
         wording = {"value": self.prompt, "placeholder": translated("type, then Enter")}
         prompt = ipywidgets.Text(

@@ -69,8 +69,8 @@ class GIN(nn.Module):
         return own + _sum(loop, heard)
 
     def mix(self, states: list[State], counts: list[Float[Tensor, " _"]] | None) -> list[State]:
-        """The MLP on all states at once; in training row k of a state stands for `count[k]` nodes
-        of the batch.
+        """Apply the MLP to all states at once; in training row k of a state stands for `count[k]`
+        nodes of the batch.
         """
         if not self.training:
             return [self._evaluate(x) for x in states]

@@ -84,8 +84,8 @@ class Network(nn.Module):
         return self.readout(self._last_layer(states, forest))
 
     def _embed(self, batch: Batch) -> tuple[_Forest, list[State], Float[Tensor, "keys width"]]:
-        """The leaves, (leaves, orders, width) or a table (leaves, values, width) of all, and the
-        trunk.
+        """Return the leaves, (leaves, orders, width) or a table (leaves, values, width) of all, and
+        the trunk.
         """
         keys, values = self.keys.weight, self.values.weight
         leaf_keys, held = keys[1 + self.leaves, None], batch.values.T.index_select(0, self.leaves)
@@ -99,7 +99,9 @@ class Network(nn.Module):
     def _embed_everywhere(
         self, batch: Batch
     ) -> tuple[_Forest, list[State], Float[Tensor, "keys width"]]:
-        """The leaves, (leaves, examples, width), and the trunk, where every node knows the key."""
+        """Return the leaves, (leaves, examples, width), and the trunk, where every node knows the
+        key.
+        """
         keys, values, questions = self.keys.weight, self.values.weight, self.questions.weight
         held = batch.values.T.index_select(0, self.leaves).index_select(1, batch.row)
         leaves = (
@@ -121,8 +123,8 @@ class Network(nn.Module):
         trunk: Float[Tensor, "keys width"],
         forest: _Forest,
     ) -> tuple[list[State | None], Float[Tensor, "keys width"] | None]:
-        """States by height and trunk after layer `number` <= depth; None for what is not read any
-        more.
+        """Return states by height and trunk after layer `number` <= depth; None for what is not
+        read any more.
 
         The nodes of height `number` hear of leaves for the first time, and so leave the trunk.
         """
@@ -147,7 +149,7 @@ class Network(nn.Module):
     def _last_layer(
         self, states: list[State | None], forest: _Forest
     ) -> Float[Tensor, "examples width"]:
-        """The root after layer depth + 1; the others only where the layer mixes all nodes."""
+        """Return the root after layer depth + 1; the others only if the layer mixes all nodes."""
         layer, root = self.layers[-1], self.depth
         others = range(root if self._over_all(layer) else 0)
         if self.fully_adjacent:
@@ -213,8 +215,8 @@ class Network(nn.Module):
     def _counts(
         self, number: int, states: list[State], forest: _Forest
     ) -> list[Float[Tensor, " _"]]:
-        """How many nodes of the batch each row of the states stands for: leaves, inner nodes, root
-        or trunk.
+        """Count how many nodes of the batch each row of the states stands for: leaves, inner nodes,
+        root or trunk.
         """
         *inner, top = states[1:]
         orders = forest.row.bincount(minlength=forest.orders).to(top.dtype)
@@ -241,7 +243,7 @@ class Network(nn.Module):
 
 
 def _degrees(heights: int) -> list[int]:
-    """In-degrees with the loop, from the leaves up."""
+    """Return in-degrees with the loop, from the leaves up."""
     return [1] + [3] * (heights - 1)
 
 
