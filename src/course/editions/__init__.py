@@ -124,7 +124,8 @@ def words(language: str, page: str) -> dict[str, str]:
             f"again, or leave this cell out and read the outputs in English"
         )
     shared = read(folder() / language / "checks.po") if table.stem.split(".")[0] in CHECKED else []
-    return patterns([*shared, *read(table)])
+    every = sorted(read_all(table), key=lambda entry: not entry.obsolete)
+    return patterns([*shared, *every])  # what code says again has its old words
 
 
 def use(language: str, page: str) -> None:
