@@ -222,6 +222,17 @@ def test_a_page_opened_on_a_phone_and_in_the_dark_is_so_from_the_beginning(visit
     assert page.evaluate(SCRIPTS["serious"], True) == []
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_front_page_keeps_the_number_of_ones_until_there_is_a_guess(visit, width):
+    page = visit("chapters/welcome.html", viewport={"width": width, "height": 900})
+    says = page.locator(".machine-stays .drawing-says")
+    page.wait_for_timeout(500)  # until it is painted with the field below it
+    assert "314" not in says.inner_text()
+    page.locator(".guess input").fill("200")
+    page.locator(".guess input").press("Enter")
+    page.wait_for_function("document.querySelector('.drawing-says').innerText.includes('314')")
+
+
 @pytest.mark.parametrize("name", ["answer", "scorecard", "7-the-race/lesson", "teaching"])
 def test_no_table_is_squeezed_beside_an_empty_margin(visit, name):
     for width in (1280, 1440):

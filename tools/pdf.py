@@ -119,8 +119,7 @@ def printed(started: Browser, address: str, depth: int) -> tuple[Part, Part | No
     page = started.new_context(color_scheme="light").new_page()
     page.set_default_timeout(120_000)  # a busy machine is slow, not broken
     page.goto(address, wait_until="load")
-    page.wait_for_load_state("networkidle")
-    page.evaluate("() => window.MathJax?.startup?.promise")
+    page.evaluate("() => Promise.all([document.fonts.ready, window.MathJax?.startup?.promise])")
     title = page.locator("main h1").first.inner_text().strip("#\n ")
     count = page.evaluate(APART)
     body, end = Part(title, depth, sheets(page)), None

@@ -1298,6 +1298,7 @@ export const render = mount({
         requestAnimationFrame(() => requestAnimationFrame(() => go(stop, "auto")));
       }
       on(document.querySelector(".guess input") ?? figure, "change", () => hand.set({}));
+      hand.set({}); // the row says no number before the field below it is filled
     } else if (linked()) hand.set({ at: Number(linked()[1]) });
     // on a slide the clicker shows one scene after the other, and takes them back
     const scenes = [...(figure.closest(".reveal section")?.querySelectorAll("[data-scene]") ?? [])];

@@ -179,7 +179,7 @@ export const render = mount({
     "Connection Bottlenecks in Attention",
     "How many ones are these?",
   ],
-  lands: (s) => s.guess && document.querySelector(".guess"),
+  lands: (s) => s.guess && document.querySelector(".guess") && document.querySelector("h1"),
   live: (hand, figure, on, home) => {
     const field = /** @type {HTMLInputElement | null} */ (document.querySelector(".guess input"));
     if (hand.state.guess)
