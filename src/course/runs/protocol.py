@@ -130,8 +130,9 @@ PLATEAU, PARTS, STILL = 3000, 6, 0.05
 #
 # * Best rate of an entry at a task: chosen on the trained length only. The rate at which the largest fraction of its runs
 #   learned; between equals the one with the fewest steps to the first touch on average (a run that has not learned
-#   counts all of its steps). Scores at longer lengths have no part in the choice. An entry with fewer than two rates run
-#   at a task (three seeds or more each) has no best rate there: what is said of it is said "at a rate of .005".
+#   counts all of its steps); of equals, which the last copy has, the race's own rate. Scores at longer lengths have no part
+#   in the choice. An entry with fewer than two rates run at a task (three seeds or more each) has no best rate there: what is
+#   said of it is said "at a rate of .005".
 # * "Learns" and "price" (steps to the criterion) are said at the best rate. "Does not learn" is said only where all of
 #   RATES were run and at none of them half of the runs learned; else "not learned at" with the rates.
 # * "First touch" and "end" of a cell are means over one population, the runs that learned, with the fraction that

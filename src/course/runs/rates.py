@@ -41,8 +41,9 @@ def best(cells: pd.DataFrame | None = None) -> pd.DataFrame:
     cells = cells[cells.runs >= ENOUGH_SEEDS].reset_index()
     cells["rates"] = cells.groupby(["task", "entry"]).rate.transform("nunique")
     cells = cells[cells.rates >= ENOUGH_RATES].assign(fraction=cells.learned / cells.runs)
-    order = cells.sort_values(["fraction", "price"], ascending=[False, True])
-    return order.groupby(["task", "entry"], sort=False).first().drop(columns="fraction")
+    cells["other"] = cells.rate != BUDGET["rate"]
+    order = cells.sort_values(["fraction", "price", "other"], ascending=[False, True, True])
+    return order.groupby(["task", "entry"], sort=False).first().drop(columns=["fraction", "other"])
 
 
 def learns(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
