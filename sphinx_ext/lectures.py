@@ -20,6 +20,7 @@ from sphinx.util import logging
 
 from book import assignments, editions, execution
 from book.lectures import lectures
+from book.plans import plan
 from helpers import words
 
 HERE = "chapters/zh/"  # where the Chinese pages stand
@@ -27,20 +28,37 @@ CHINESE = "unicode-range:U+2E80-9FFF,U+F900-FFEF"
 
 
 class Lectures(Directive):
+    """The decks, the hour first; those in Chinese in a table of their own."""
+
     def run(self):
         self.state.document.settings.env.note_reread()
         root = Path(self.state.document.settings.env.srcdir)
-        rows = "".join(
-            f"<tr><td>{item['chapter'][:1] or 'The'} {item['path'].stem}</td><td><a "
-            f'href="../slides/{item["deck"]}" '
-            f'lang="{item["language"]}">{item["title"]}</a></td><td>{item["slides"]}</td>'
-            f"<td>{item['minutes']} min</td><td><a "
-            f'href="../slides/{item["deck"]}?print-pdf">print</a></td></tr>'
-            for item in lectures(root)
-        )
-        head = "<tr><th>Chapter</th><th>Lecture</th><th>Slides</th><th>Length</th><th>PDF</th></tr>"
-        table = f'<table class="table"><thead>{head}</thead><tbody>{rows}</tbody></table>'
-        return [nodes.raw("", table, format="html")]
+        found = {"en": [hour(root)]}
+        for item in lectures(root):
+            name = f"{item['chapter'][:1] or 'The'} {item['path'].stem}"
+            found.setdefault(item["language"], []).append(item | {"name": name})
+        return [nodes.raw("", "".join(map(table, found.values())), format="html")]
+
+
+def hour(root: Path) -> dict:
+    """Return the row of the deck that is made from the plan for an hour."""
+    made = plan(root, "hour")
+    slides = sum(len(row["links"]) or 1 + ("film" in row) for row in made["rows"])
+    item = {"name": "The hour", "title": "Six drawings, six questions", "deck": "hour.html"}
+    return item | {"language": "en", "slides": slides, "minutes": made["minutes"]}
+
+
+def table(items: list[dict]) -> str:
+    """List decks of one language as a table of HTML."""
+    rows = "".join(
+        f'<tr><td>{item["name"]}</td><td><a href="../slides/{item["deck"]}" '
+        f'lang="{item["language"]}">{item["title"]}</a></td><td>{item["slides"]}</td>'
+        f"<td>{item['minutes']} min</td><td><a "
+        f'href="../slides/{item["deck"]}?print-pdf">print</a></td></tr>'
+        for item in items
+    )
+    head = "<tr><th>Chapter</th><th>Lecture</th><th>Slides</th><th>Length</th><th>PDF</th></tr>"
+    return f'<table class="table"><thead>{head}</thead><tbody>{rows}</tbody></table>'
 
 
 class Editions(Directive):
