@@ -587,11 +587,13 @@ def _looking(differs: str) -> Iterator[None]:
 
 def _size(case: Case) -> float:
     """Estimate how much there is to compute with these arguments, up to a factor."""
-    sizes = (
-        abs(x) if isinstance(x, numbers.Real) else x.numel() if isinstance(x, Tensor) else 1
-        for x in case.arguments
-    )
-    return math.prod(max(float(size), 1.0) for size in sizes)
+
+    def size(x: Any) -> float:
+        if isinstance(x, numbers.Real):
+            return abs(x)
+        return x.numel() if isinstance(x, Tensor) else 1
+
+    return math.prod(max(float(size(x)), 1.0) for x in case.arguments)
 
 
 def tabled(
@@ -1188,6 +1190,17 @@ def _sizes(argument: Any) -> dict[str, float]:
     return sizes
 
 
+def _sizes_of_case(case: Case, parameters: list[str]) -> dict[str, float]:
+    """Return the numbers that all arguments of a case bring, and what is made of each."""
+    sizes = {}
+    for name, argument in zip(parameters, case.arguments, strict=False):
+        for of, number in _sizes(argument).items() if _is_named(name) else ():
+            for size, text in _relations("sizes", "x"):
+                if number > 1 or (number > 0 and "logarithm" not in text):
+                    sizes[text.format(of.format(name))] = size(number)
+    return sizes
+
+
 def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
     """Find a constant factor, gap or power, or one that an argument gives."""
     if any(
@@ -1195,17 +1208,7 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
         for outcome in ran
     ):
         return ""
-    sizes = [
-        {
-            text.format(of.format(name)): size(number)
-            for name, argument in zip(parameters, outcome.case.arguments, strict=False)
-            if _is_named(name)
-            for of, number in _sizes(argument).items()
-            for size, text in _relations("sizes", "x")
-            if number > 1 or (number > 0 and "logarithm" not in text)
-        }
-        for outcome in ran
-    ]
+    sizes = [_sizes_of_case(outcome.case, parameters) for outcome in ran]
     for kind, by, words in (
         (
             "factor",
@@ -1355,10 +1358,12 @@ def _equal(value: Tensor | None, target: Tensor | None, tolerance: float) -> boo
 
 
 def _copied(arguments: tuple) -> tuple:
-    return tuple(
-        x if callable(x) else x.clone() if isinstance(x, Tensor) else copy.deepcopy(x)
-        for x in arguments
-    )
+    def copied(x: Any) -> Any:
+        if callable(x):
+            return x
+        return x.clone() if isinstance(x, Tensor) else copy.deepcopy(x)
+
+    return tuple(map(copied, arguments))
 
 
 def _unchanged(before: Any, after: Any) -> bool:

@@ -224,9 +224,11 @@ def _rope(config: Mapping[str, Any], family: Mapping[str, Any]) -> dict[str, dic
         if config.get(name) is not None and not isinstance(config[name], Mapping):
             raise Refused("rope")
     parameters = config.get("rope_parameters")
-    nested = (
-        parameters if _nested(parameters) else plain if not parameters and _nested(plain) else None
-    )
+    nested = None
+    if _nested(parameters):
+        nested = parameters
+    elif not parameters and _nested(plain):
+        nested = plain
     if nested is not None:
         by_kind = {
             kind: dict(settings) for kind, settings in nested.items() if settings is not None
@@ -331,7 +333,9 @@ def _mixes(kind: str) -> str:
 
 def _group(config: Mapping[str, Any], kind: str) -> str | None:
     """Return the name of RoPE's settings for a kind of layer; None where it has none."""
-    return kind if kind in config["rope"] else "" if "" in config["rope"] else None
+    if kind in config["rope"]:
+        return kind
+    return "" if "" in config["rope"] else None
 
 
 def head_width(config: Mapping[str, Any], kind: str = "") -> int:

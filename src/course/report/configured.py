@@ -103,7 +103,7 @@ class Writer:
     def _reach(self) -> None:
         facts, n = self.facts, self.facts["tokens"]
         count, reached = len(facts["layers"]), facts["reached"]
-        state = "breaks" if not reached else "holds" if reached == 1 else "late"
+        state = {0: "breaks", 1: "holds"}.get(reached or 0, "late")
         furthest = facts["arrives"][-1]
         text = self.fill(
             "reach",

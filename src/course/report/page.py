@@ -168,31 +168,40 @@ def _course(reports: Sequence[dict]) -> Markup | str:
     return HTML.figure("Over the checkpoints", Markup(widget.image(figure, alt)), caption)
 
 
+NOT_ONE_EACH = "digits are not one token each"
+UNPACKED = " (weights of a 4-bit file)"
+
+
+def _heads(model: Mapping) -> str:
+    return f"{model['heads']} ({model['groups']})" if model["heads"] else "none"
+
+
+def _context(model: Mapping) -> str:
+    return number(model["context"]) if model["context"] else "no limit given"
+
+
+def _template(model: Mapping) -> str:
+    return "yes" if model["chat_template"] else "no: prompts are given as they are"
+
+
+def _fifty_ones(model: Mapping) -> str:
+    tokens = model.get("tokens_of_50_ones")
+    if not tokens:
+        return "not among its tokens"
+    return "50 tokens, one a digit" if tokens == 50 else f"{tokens} tokens: {NOT_ONE_EACH}"
+
+
 def _facts(reports: Sequence[dict]) -> list[tuple[str, list[str]]]:
     rows = {
         "architecture": lambda m: f"{m['architecture']}",
         "parameters": lambda m: number(m["parameters"]),
-        "layers, heads (groups)": lambda m: (
-            f"{m['layers']}, {m['heads']} ({m['groups']})" if m["heads"] else f"{m['layers']}, none"
-        ),
+        "layers, heads (groups)": lambda m: f"{m['layers']}, {_heads(m)}",
         "what mixes tokens": lambda m: m.get("mixes", "attention"),
-        "width, context": lambda m: (
-            f"{number(m['width'])}, {number(m['context']) if m['context'] else 'no limit given'}"
-        ),
+        "width, context": lambda m: f"{number(m['width'])}, {_context(m)}",
         "first token": _opened,
-        "chat template": lambda m: (
-            "yes" if m["chat_template"] else "no: prompts are given as they are"
-        ),
-        "fifty ones": lambda m: (
-            "50 tokens, one a digit"
-            if m.get("tokens_of_50_ones") == 50
-            else f"{m['tokens_of_50_ones']} tokens: digits are not one token each"
-            if m.get("tokens_of_50_ones")
-            else "not among its tokens"
-        ),
-        "number type": lambda m: (
-            m["dtype"] + (" (weights of a 4-bit file)" if m.get("unpacked_4_bit") else "")
-        ),
+        "chat template": _template,
+        "fifty ones": _fifty_ones,
+        "number type": lambda m: m["dtype"] + UNPACKED * bool(m.get("unpacked_4_bit")),
     }
     cells = [(name, [show(report["model"]) for report in reports]) for name, show in rows.items()]
     return [

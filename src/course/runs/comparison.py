@@ -277,7 +277,9 @@ def stays(values: Sequence[float]) -> str:
     ('stays right', 'at the bound', 'falls')
     """
     mean, low, _ = significance.interval(values)
-    return "falls" if mean < KEPT else "stays right" if low >= KEPT else "at the bound"
+    if mean < KEPT:
+        return "falls"
+    return "stays right" if low >= KEPT else "at the bound"
 
 
 def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 `data/counting_trained.csv` and `data/copying_trained.csv`, and the checkpoints of the lab.
 """
 
+import itertools
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -677,11 +678,7 @@ def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside
 
 def comma_gaps(table: pd.DataFrame) -> dict[str, Gap]:
     """Compute `commas` for both encodings and both budgets."""
-    pairs = [
-        (encoding, budget)
-        for encoding in ("RoPE", "NoPE")
-        for budget in ("equal steps", "equal tokens")
-    ]
+    pairs = itertools.product(("RoPE", "NoPE"), ("equal steps", "equal tokens"))
     return {", ".join(pair): commas(table, *pair) for pair in pairs}
 
 

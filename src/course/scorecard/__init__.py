@@ -252,15 +252,11 @@ def kind(claim: Claim) -> str:
     """Return one of `KINDS`: what a measurement could refute is counted apart from what is proved
     or defined.
     """
-    return (
-        "theorem"
-        if claim.theorem
-        else "reading"
-        if claim.reading
-        else "finding"
-        if claim.own
-        else "claim"
-    )
+    if claim.theorem:
+        return "theorem"
+    if claim.reading:
+        return "reading"
+    return "finding" if claim.own else "claim"
 
 
 def _bar(name: str, count: Counter) -> tuple[str, list[tuple[str, int]]]:
@@ -381,7 +377,9 @@ def evidence(claim: Claim) -> str:
     named = _controlled().get(claim.name, {}).get("evidence")
     if named:
         return named
-    return "theorem" if claim.theorem else "model" if claim.asks_a_model else "formula"
+    if claim.theorem:
+        return "theorem"
+    return "model" if claim.asks_a_model else "formula"
 
 
 def controls(claim: Claim) -> dict[str, str]:

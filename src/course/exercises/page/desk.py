@@ -202,13 +202,9 @@ class Written:
 
 
 def copied(value: Any) -> Any:
-    return (
-        value.clone()
-        if isinstance(value, torch.Tensor)
-        else list(value)
-        if isinstance(value, list)
-        else value
-    )
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    return list(value) if isinstance(value, list) else value
 
 
 class Failed:

@@ -766,13 +766,10 @@ def _turned(x: Tensor, mistake: str = "") -> Tensor:
         * THETA
         * (-1 if mistake == "back" else 1)
     )
-    angle = (
-        angle[:, None]
-        if mistake == "heads"
-        else torch.ones(n, 1) * THETA
-        if mistake == "no place"
-        else angle
-    )
+    if mistake == "heads":
+        angle = angle[:, None]
+    elif mistake == "no place":
+        angle = torch.ones(n, 1) * THETA
     c, s = angle.cos(), angle.sin()
     if mistake == "neighbours":
         a, b = x[..., ::2], x[..., 1::2]
@@ -1023,7 +1020,7 @@ def _spare(model: nn.Module, pair: int, mistake: str = "") -> nn.Module:
     out = {"neighbours": [2 * pair, 2 * pair + 1], "half": [pair], "from one": [pair - 1, pair + 3]}
     for block in spared.blocks[: 1 if mistake == "first block" else None]:
         rows_ = block.qkv.weight.data.view(3, 4, 8, 32)
-        for k in (0, 2) if mistake == "values too" else (2,) if mistake == "values" else (0,):
+        for k in {"values too": (0, 2), "values": (2,)}.get(mistake, (0,)):
             rows_[k, : 1 if mistake == "first head" else 4, out.get(mistake, [pair, pair + 4])] = 0
     return spared
 

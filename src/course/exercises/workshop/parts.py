@@ -240,7 +240,9 @@ def shelf() -> Path:
     drive, folder = Path("/content/drive/MyDrive"), Path.cwd()
     if compute.building():  # the book's pages leave nothing in its sources
         return Path(tempfile.gettempdir())
-    return drive if drive.is_dir() else folder if folder.name == "content" else folder.parent
+    if drive.is_dir():
+        return drive
+    return folder if folder.name == "content" else folder.parent
 
 
 def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path:

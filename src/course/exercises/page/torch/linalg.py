@@ -308,7 +308,9 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool 
         return operations.norm(A, 2, (-2, -1))
     if ord in ("nuc", 2, -2):
         sizes = svdvals(A)
-        return sizes.sum(-1) if ord == "nuc" else sizes.amax(-1) if ord == 2 else sizes.amin(-1)
+        if ord == "nuc":
+            return sizes.sum(-1)
+        return sizes.amax(-1) if ord == 2 else sizes.amin(-1)
     sums = A.abs().sum(-2 if abs(ord) == 1 else -1)
     return sums.amax(-1) if ord > 0 else sums.amin(-1)
 

@@ -155,17 +155,33 @@ def guarded(function: Callable, over: float = math.nan, wrong: float = math.nan)
 
 
 def logarithm(function: Callable) -> Callable:
-    return lambda x: -math.inf if x == 0 else math.nan if x < 0 or x != x else function(x)
+
+    def guarded_log(x: float) -> float:
+        if x == 0:
+            return -math.inf
+        return math.nan if x < 0 or x != x else function(x)
+
+    return guarded_log
+
+
+def logit(x: float) -> float:
+    if 0 < x < 1:
+        return math.log(x / (1 - x))
+    return math.copysign(math.inf, x - 0.5) if x in (0, 1) else math.nan
 
 
 def log1p(x: float) -> float:
-    return -math.inf if x == -1 else math.nan if x < -1 or x != x else math.log1p(x)
+    if x == -1:
+        return -math.inf
+    return math.nan if x < -1 or x != x else math.log1p(x)
 
 
 def entropy_term(x: float) -> float:
     if x == 0:
         return 0.0
-    return -x * math.log(x) if x > 0 else -math.inf if x < 0 else math.nan
+    if x > 0:
+        return -x * math.log(x)
+    return -math.inf if x < 0 else math.nan
 
 
 def sigmoid(x: float) -> float:
@@ -184,9 +200,13 @@ def to_integer(function: Callable) -> Callable:
     """Wrap a rounding function so that it leaves NaN and infinity alone and keeps the sign of
     zero.
     """
-    return lambda x: (
-        x if isinstance(x, int) else math.copysign(function(x), x) if math.isfinite(x) else x
-    )
+
+    def rounded_float(x: float) -> float:
+        if isinstance(x, int) or not math.isfinite(x):
+            return x
+        return math.copysign(function(x), x)
+
+    return rounded_float
 
 
 def sign(x: float) -> float:
@@ -224,13 +244,7 @@ UNARY = {  # name: function of a float; the result is real
     "erfc": math.erfc,
     "lgamma": guarded(math.lgamma, math.inf, math.inf),
     "sigmoid": sigmoid,
-    "logit": lambda x: (
-        math.log(x / (1 - x))
-        if 0 < x < 1
-        else math.copysign(math.inf, x - 0.5)
-        if x in (0, 1)
-        else math.nan
-    ),
+    "logit": logit,
     "reciprocal": lambda x: divide(1.0, x),
     "entr": entropy_term,
     "softplus": softplus,

@@ -266,30 +266,20 @@ greater_equal, less_equal = globals()["ge"], globals()["le"]
 arctan2 = globals()["atan2"]
 
 
+def _times(x: Any, alpha: float) -> Any:
+    if alpha == 1:
+        return x
+    return binary(x, alpha, lambda a, b: a * b) if isinstance(x, Tensor) else x * alpha
+
+
 @method
 def add(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
-    return binary(
-        input,
-        other
-        if alpha == 1
-        else binary(other, alpha, lambda a, b: a * b)
-        if isinstance(other, Tensor)
-        else other * alpha,
-        lambda a, b: a + b,
-    )
+    return binary(input, _times(other, alpha), lambda a, b: a + b)
 
 
 @method
 def sub(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
-    return binary(
-        input,
-        other
-        if alpha == 1
-        else binary(other, alpha, lambda a, b: a * b)
-        if isinstance(other, Tensor)
-        else other * alpha,
-        lambda a, b: a - b,
-    )
+    return binary(input, _times(other, alpha), lambda a, b: a - b)
 
 
 @method
@@ -1015,13 +1005,11 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False) 
             return (largest if p > 0 else smallest)(values)
         if p == 0:
             return float(len([x for x in values if x]))
-        return (
-            float_sum(values)
-            if p == 1
-            else math.sqrt(float_sum([x * x for x in values]))
-            if p == 2
-            else float_sum([x**p for x in values]) ** (1 / p)
-        )
+        if p == 1:
+            return float_sum(values)
+        if p == 2:
+            return math.sqrt(float_sum([x * x for x in values]))
+        return float_sum([x**p for x in values]) ** (1 / p)
 
     return reduced(
         input, dim, keepdim, length, float64 if input.dtype == numbers.complex128 else None

@@ -111,7 +111,9 @@ def embedding(input: Tensor, weight: Tensor) -> Tensor:
 
 def cross_entropy(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     losses = -log_softmax(input, -1).gather(-1, target.unsqueeze(-1)).squeeze(-1)
-    return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses
+    if reduction == "mean":
+        return losses.mean()
+    return losses.sum() if reduction == "sum" else losses
 
 
 def mse_loss(input: Tensor, target: Tensor) -> Tensor:
