@@ -205,8 +205,10 @@ def language(app, name, template, context, doctree):
     quotes = re.search("[⺀-￯]", context.get("body") or "")
     if is_chinese or name == "search" or quotes:
         page = f"{name.removeprefix(HERE).replace('/', '-')}.zh"
-        font = f"fonts/{'search' if name.endswith('search') else page if is_chinese else 'quoted'}"
-        font = "../" * name.count("/") + font
+        stem = page if is_chinese else "quoted"
+        if name.endswith("search"):
+            stem = "search"
+        font = "../" * name.count("/") + f"fonts/{stem}"
         faces = "".join(
             f'@font-face{{font-family:"Edition";font-weight:{weight};'
             f'src:url("{font}-{weight[-3:]}.woff");{CHINESE}}}'

@@ -69,14 +69,18 @@ def listed(root: Path) -> str:
         ]
         dates = sorted(set(re.findall(r"\b20\d\d-\d\d-\d\d\b", " ".join(head[cut:]))))
         reported = path.parent.name == "reported"
-        origin = (
-            f"<details><summary>{len(commands)} command{'s' * (len(commands) != 1)}</summary>"
-            f"<code>{'<br>'.join(map(html.escape, commands))}</code></details>"
-        )
+        origin = "by hand"
+        if reported:
+            origin = "quoted from its source"
+        elif commands:
+            origin = (
+                f"<details><summary>{len(commands)} command{'s' * (len(commands) != 1)}</summary>"
+                f"<code>{'<br>'.join(map(html.escape, commands))}</code></details>"
+            )
         cells = [
             f"<code>{path.relative_to(root / 'data')}</code>",
             html.escape(" ".join(head[:cut]) or f"columns: {lines[len(head)].replace(',', ', ')}"),
-            "quoted from its source" if reported else origin if commands else "by hand",
+            origin,
             " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "–",
             f"{len(lines) - len(head) - 1:,}",
             "facts, cited" if reported else "CC BY 4.0",

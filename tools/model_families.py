@@ -338,9 +338,10 @@ def row(family: str) -> dict[str, str]:
         cells["refused"] = "; ".join(refused)
         faults = [layer for layer in refused if "fault of the course" in layer]
         cells["differs"] = "; ".join(differs + faults)
-        cells["result"] = (
-            "differs" if differs or faults else "refused in part" if refused else "agrees"
-        )
+        if differs or faults:
+            cells["result"] = "differs"
+        else:
+            cells["result"] = "refused in part" if refused else "agrees"
     except ValueError as error:
         return cells | {"result": "refused", "refused": _line(error)}
     except Exception as error:

@@ -194,6 +194,11 @@ def shell(space: dict) -> SimpleNamespace:
     )
 
 
+def execute(cell: dict, space: dict) -> None:
+    """Run a code cell in a space of names."""
+    exec(compile(read("".join(cell.get("source", ""))), "<cell>", "exec"), space)
+
+
 def main() -> None:
     back = os.fdopen(int(sys.argv[1]), "w")
     job = json.loads(sys.stdin.read())
@@ -211,12 +216,7 @@ def main() -> None:
     complaint = "" if cells else "no notebook"
     for cell in cells:
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
-            problem, _ = within(
-                job["seconds"],
-                lambda cell=cell: exec(
-                    compile(read("".join(cell.get("source", ""))), "<cell>", "exec"), space
-                ),
-            )
+            problem, _ = within(job["seconds"], execute, cell, space)
             complaint = complaint or problem
     for task in job["asked"]:
         for k, case in enumerate(task["cases"]):

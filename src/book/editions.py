@@ -636,15 +636,12 @@ def page(table: Path) -> str:
         cut(used, stem(table), folder())
     else:
         translated = cells(source, slides=False)
-        parts = [
-            part
-            for cell in executed(table).cells[:-1]
-            for part in (
-                [spoken(cell.source)] * (cell.id in translated)
-                if cell.cell_type == "markdown"
-                else ran(cell)
-            )
-        ]
+        parts = []
+        for cell in executed(table).cells[:-1]:
+            if cell.cell_type != "markdown":
+                parts += ran(cell)
+            elif cell.id in translated:
+                parts.append(spoken(cell.source))
     away = posixpath.relpath(
         ".", place(source).parent.relative_to(HOME)
     )  # the way up to `chapters`

@@ -283,10 +283,13 @@ def keeps(sources: Iterable[str]) -> Callable[[str], bool]:
             )
             exact |= {cell for row in rows for cell in row}
     within = {text for text in within if prose(text)}
-    return lambda text: (
-        text in exact
-        or any(re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) for phrase in within)
-    )
+
+    def stays(text: str) -> bool:
+        if text in exact:
+            return True
+        return any(re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) for phrase in within)
+
+    return stays
 
 
 def parsed(source: str) -> ast.Module:
