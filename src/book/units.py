@@ -455,6 +455,9 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
     >>> table = [Entry("{} bits", "{} 比特", SAID), Entry("so it is", "如此", SAID)]
     >>> in_code('print(f"{x:.2f} bits")  # so it is', table, lambda text: False)
     'print(f"{x:.2f} 比特")  # 如此'
+    >>> three = 3 * '"'  # an f-string of several lines stays one
+    >>> in_code(f"print(f{three}{{x:.2f}} bits{three})", table, lambda text: False)
+    'print(f""\"{x:.2f} 比特""\")'
     """
     entries = list(entries)
     table, own_code = patterns(entries), {e.text for e in entries if e.context == CODE}
@@ -522,11 +525,9 @@ def literal(text: str, values: list[str], node: ast.expr, quote: str = '"') -> s
     docstring stays one.
     """
     if quote == '"""':
-        return (
-            quote
-            + HOLE.sub(lambda sign: values[ord(sign[0]) - 0xE000], text).replace("\\", "\\\\")
-            + quote
-        )
+        body = HOLE.sub(lambda sign: values[ord(sign[0]) - 0xE000], text).replace("\\", "\\\\")
+        prefix = "f" if isinstance(node, ast.JoinedStr) and HOLE.search(text) else ""
+        return f"{prefix}{quote}{body}{quote}"
     several = node.end_lineno > node.lineno
     parts = [""]
     for part in (
