@@ -1051,6 +1051,9 @@ def test_what_pages_say_of_the_count_at_three_rates():
     assert kept.to_dict() == {0.001: 0, 0.002: 1, 0.005: 5}
     assert right.size().tolist() == [3, 3, 8]
     assert right.mean().round(2).tolist() == [0.79, 0.82, 0.78]
+    softmax = data.table("race_plateau").query("task == 'counting' and entry == 'NoPE'")
+    assert softmax.groupby("rate").size().to_dict() == {0.001: 3, 0.005: 5}
+    assert softmax.score_128.max() < 0.5
 
 
 def test_what_the_page_says_of_one_changed_weight():
