@@ -488,7 +488,7 @@ def run(
 
 
 def returned(path: Path, jobs: list[dict]) -> dict[str, list]:
-    """Read the lines that came back, those that fit a case; the rest of the cases have none."""
+    """Read the returned lines that fit a case. All other cases have no result."""
     answers = {job["name"]: [("nothing came back", None)] * len(job["cases"]) for job in jobs}
     for line in path.read_text(errors="replace").splitlines():
         try:

@@ -1,8 +1,8 @@
 """Draw the assignment of a term, which no page shows, from the term's seed by
 `chapters/plans/families.toml`.
 
-A family is statement, stub, solution, cases and mistakes of a function, and a guess with a reason;
-all are filled with what the seed draws.
+A family has the statement, stub, solution, cases and mistakes of a function, and a guess with a
+reason. The seed draws the numbers in all of them.
 """
 
 import ast

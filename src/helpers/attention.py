@@ -40,8 +40,8 @@ def window_mask(n: int, width: int) -> Bool[Tensor, "n n"]:
 
 
 def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
-    """Share attention out equally among what the mask allows: what a head does that prefers
-    nothing.
+    """Spread attention equally over the tokens that the mask allows, like a head that prefers no
+    token.
 
     >>> uniform(causal_mask(2)).tolist()
     [[1.0, 0.0], [0.5, 0.5]]

@@ -82,7 +82,7 @@ _openings: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def opening(model: models.LanguageModel) -> _Opening:
-    """Return what stands in front of a text, as the tokenizer itself puts it there.
+    """Return the tokens that the tokenizer itself puts in front of a text.
 
     Where a tokenizer adds nothing, that may be meant or forgotten. Then the beginnings of the
     course's passages of prose are read with nothing, the BOS, the end-of-text token and the chat

@@ -243,7 +243,7 @@ def averages(layers: int, nodes: int = 64) -> dict[str, float]:
 def train_tree(
     kind: str, depth: int, epochs: int, change: Callable[[nn.Module], None] | None = None
 ) -> pd.DataFrame:
-    """Train a network on Tree-NeighborsMatch, `change`d first, and return its epochs."""
+    """Train a network on Tree-NeighborsMatch after applying `change` to it, and return its epochs."""
     compute.seed(0)
     task, network = gnn.TreeNeighborsMatch(depth), gnn.build(kind, depth)
     if change:

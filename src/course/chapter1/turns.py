@@ -101,7 +101,7 @@ def other_width_and_rate() -> Numbers:
 
 
 def _outcomes(runs: list[tuple[float, float]]) -> str:
-    """Say of each run after how many epochs it was fitted, or how high it stood at the end."""
+    """Say for each run after how many epochs it was fitted, or which accuracy it had at the end."""
     said = [f"{epochs:.0f}" if epochs < math.inf else f"{1 - left:.0%}" for epochs, left in runs]
     return "/".join(said)
 

@@ -254,7 +254,9 @@ def _seq_vcr(
 
 @exercise
 def enough_tokens(answer: Any) -> Right:
-    """Check a length after which the total variation stays below epsilon, from n0 and B; within a factor of 8 of the least."""
+    """Check a length after which the total variation stays below epsilon, computed from n0 and B.
+    It must be within a factor of 8 of the least such length.
+    """
     for n0, bound, epsilon in ((5, 0.5, 0.1), (20, 1.0, 0.05), (1, 6.0, 0.001), (300, 1.0, 0.1)):
         call = f"enough_tokens({n0}, {bound}, {epsilon})"
         n = number(call, run(call, answer, n0, bound, epsilon))

@@ -75,8 +75,8 @@ class Tokens:
 def language_model(
     trained: Trained, name: str, dtype: str = "fp32", device: str | None = None
 ) -> LanguageModel:
-    """Load the decoder with its weights into a GPT-NeoX: the same sums, in what the measures of
-    language models can read.
+    """Load the weights of the decoder into a GPT-NeoX, which computes the same and which the
+    measures of language models can read.
 
     Raises:
         ValueError: positions other than RoPE or none, a window, or no norms.

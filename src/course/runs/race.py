@@ -64,7 +64,8 @@ def enter(
     seeds: int = 1,
     steps: int | None = None,
 ) -> pd.DataFrame:
-    """Enter the race with a function of your own: trained as all others are, with rows as `table` has them.
+    """Enter the race with your own function. It is trained like all others, and its rows have the
+    form of `table`.
 
     Args:
         name: for the picture; none that is taken.

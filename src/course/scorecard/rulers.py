@@ -54,7 +54,7 @@ def known(
 
 
 def cases() -> list[dict[str, str]]:
-    """Return the rows of data/rulers.csv, before they are read."""
+    """Return the cases of data/rulers.csv without their measured values."""
     return [{"ruler": ruler, "case": case} for ruler, case in KNOWN]
 
 
