@@ -50,7 +50,11 @@ APART = """() => {
     before = heading ?? before;
     const copy = fold.cloneNode(true);
     copy.open = true;
-    end.append(copy);
+    copy.hidden = false;  // a later hint waits for the one before it
+    if (fold.matches(".admonition.hide")) {  // its code needs no button here
+      copy.querySelector("summary").remove();
+      end.append(...copy.childNodes);
+    } else end.append(copy);
     // a choice, and a question, stay where they are
     const choice = fold.matches(".option");
     if (choice || /[?？]$/.test(words(fold))) {
