@@ -443,6 +443,7 @@ def test_the_stored_weights_are_those_of_the_model():
 def test_a_card_of_ones_own_words_is_drawn_and_its_address_brings_them_back(stand):
     page = stand("yours")
     page.locator(".drawing-words input").fill("a b c a")
+    seen(page)
     assert "the same word, 3 words back" in page.locator(".drawing-says").inner_text()
     assert page.get_by_label("weights of SmolLM2-135M").is_disabled()
     assert page.locator(".yours-model").is_visible()
@@ -452,6 +453,7 @@ def test_a_card_of_ones_own_words_is_drawn_and_its_address_brings_them_back(stan
     assert size == [1200, 630]
     address = page.locator(".yours-share input").input_value()
     again = stand("yours", address[address.index("#") :])
+    seen(again)
     assert again.locator(".drawing-words input").input_value() == "a b c a"
     assert page.errors == again.errors == []
 
