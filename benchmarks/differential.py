@@ -188,7 +188,8 @@ def main() -> None:
                 for key in ("out", "grad")
             ]
             rows.append(
-                f'{part},"{name}",{each["forward"]:.3f},{each["backward"]:.3f},{each["megabytes"]:.0f},{errors[0]:.1e}'
+                f'{part},"{name}",{each["forward"]:.3f},{each["backward"]:.3f},'
+                f"{each['megabytes']:.0f},{errors[0]:.1e}"
             )
             print(
                 f"{part:9} {name:21} {each['forward']:7.2f} s {each['backward']:7.2f} s "

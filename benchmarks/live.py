@@ -39,16 +39,27 @@ OUTPUTS = ["logits", "attentions", "states"]
 PAGE = """async ({ lengths, times }) => {
   const { engine } = await import("/live/engine.js"), change = await import("/live/change.js");
   const ask = engine(() => {}), start = performance.now();
-  const facts = await ask("load"), loaded = (performance.now() - start) / 1000, use = change.checked({}, facts.shape);
-  const pass = async (ids, from, keep) => (await ask("forward", { ids, rows: [ids.length - 1], from, keep, want: ["logits", "attentions", "states"],
-    ...change.tables(use, facts.shape, from?.p ?? 0, ids.length), bias: change.bias(use, from?.p ?? 0, ids.length), gain: change.gain(use, facts.shape) })).seconds;
+  const facts = await ask("load"), loaded = (performance.now() - start) / 1000;
+  const use = change.checked({}, facts.shape), want = ["logits", "attentions", "states"];
+  const pass = async (ids, from, keep) => {
+    const before = from?.p ?? 0, rows = [ids.length - 1];
+    const answer = await ask("forward", {
+      ids, rows, from, keep, want,
+      ...change.tables(use, facts.shape, before, ids.length),
+      bias: change.bias(use, before, ids.length),
+      gain: change.gain(use, facts.shape),
+    });
+    return answer.seconds;
+  };
   const found = {};
   for (const n of lengths) {
     found[n] = Infinity;
-    for (let k = 0; k < times; k += 1) found[n] = Math.min(found[n], await pass(Array.from({ length: n }, (_, i) => 100 + i), null, n === 64 ? "kept" : null));
+    const ids = Array.from({ length: n }, (_, i) => 100 + i), keep = n === 64 ? "kept" : null;
+    for (let k = 0; k < times; k += 1) found[n] = Math.min(found[n], await pass(ids, null, keep));
   }
   let more = Infinity;
-  for (let k = 0; k < times; k += 1) more = Math.min(more, await pass([100], { name: "kept", p: 64 }, null));
+  for (let k = 0; k < times; k += 1)
+    more = Math.min(more, await pass([100], { name: "kept", p: 64 }, null));
   return { loaded, session: facts.seconds, threads: facts.threads, found, more };
 }"""
 

@@ -40,7 +40,8 @@ COLUMNS = (
 )
 PERIOD, BURST, TICK = 0.02, 0.1, 1 / os.sysconf("SC_CLK_TCK")
 WATCH = """() => { window.steps = []; const bar = document.querySelector("progress");
-  new MutationObserver(() => steps.push([bar.value, performance.now()])).observe(bar, { attributes: true });
+  new MutationObserver(() => steps.push([bar.value, performance.now()]))
+    .observe(bar, { attributes: true });
   document.querySelector("[data-do=train]").click(); window.begun = performance.now(); }"""
 
 

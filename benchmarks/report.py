@@ -21,12 +21,14 @@ def table(found: dict) -> str:
     lines = [f"{'section':12}{'plan':>8}{'seconds':>9}{'processor':>11}{'MB':>8}  status"]
     for name, part in found["sections"].items():
         lines.append(
-            f"{name:12}{part['plan']:>8}{part['seconds']:9.1f}{part.get('processor_seconds', float('nan')):11.1f}"
+            f"{name:12}{part['plan']:>8}{part['seconds']:9.1f}"
+            f"{part.get('processor_seconds', float('nan')):11.1f}"
             f"{part['bytes'] / 1e6:8.0f}  {part['status']}"
         )
     work = sum(part.get("processor_seconds", 0.0) for part in found["sections"].values())
     lines.append(
-        f"{'all':12}{found['settings']['plan']:>8}{found['seconds']:9.1f}{work:11.1f}{found['peak_bytes'] / 1e6:8.0f}"
+        f"{'all':12}{found['settings']['plan']:>8}{found['seconds']:9.1f}{work:11.1f}"
+        f"{found['peak_bytes'] / 1e6:8.0f}"
     )
     lines.append(f"loading, hashing: {found['load_and_estimate_seconds']:.1f} s")
     return "\n".join(lines)

@@ -99,8 +99,7 @@ class _Graph:
         )
 
 
-# The language model
-# -----------------------------------------------------------------------------------
+# The language model -------------------------------------------------------------------------------
 
 
 def language_model(source: str | Path) -> "onnx.ModelProto":
@@ -298,8 +297,7 @@ def _turned(g: _Graph, x: str) -> str:
     )
 
 
-# The course's own decoders
-# ----------------------------------------------------------------------------
+# The course's own decoders ------------------------------------------------------------------------
 
 
 def course_decoder(model: Decoder) -> dict[str, Any]:

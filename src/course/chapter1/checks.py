@@ -52,7 +52,9 @@ def least_width(answer: Any) -> Right:
 
 @exercise
 def tree_entry(answer: Any) -> Right:
-    """From the root of a binary tree to an inner node at this depth, symmetric normalisation, no loops."""
+    """From the root of a binary tree to an inner node at this depth, symmetric normalisation, no
+    loops.
+    """
 
     def entry(depth: int) -> Tensor:
         return graphs.walk_bound(nx.balanced_tree(2, depth + 1), 0, depth, "symmetric", 0.0)[
@@ -89,7 +91,10 @@ def best_edge(answer: Any) -> Right:
         edge = checks.edge(call, run(call, answer, graph))
         best = graphs.total_resistance(wiring.rewire(graph, "gtr", 1))
         before, total = graphs.total_resistance(graph), _total_with(graph, edge, call)
-        missed = f"{call} is {edge}, which brings total resistance from {before:.3f} to {total:.3f}; {best:.3f} is possible."
+        missed = (
+            f"{call} is {edge}, which brings total resistance from {before:.3f} to {total:.3f}; "
+            f"{best:.3f} is possible."
+        )
         if total > best * (1 + 1e-9):
             refuse("best_edge", graph=graph, edge=edge, total=total, missed=missed)
     return Right("on all six graphs no other edge lowers total resistance more.")
@@ -108,7 +113,9 @@ def _best_gap(graph: nx.Graph) -> tuple:
 
 @exercise
 def slower(answer: Any) -> Right:
-    """Check a graph whose largest commute time rises when the pair with the largest resistance is joined."""
+    """Check a graph whose largest commute time rises when the pair with the largest resistance is
+    joined.
+    """
     result = run("slower()", answer)
     refuse("slower", "pair", result=result)
     graph, edge = result[0], checks.edge("the edge", result[1])
@@ -125,7 +132,8 @@ def slower(answer: Any) -> Right:
         "slower", here=float(_resistance(graph, *edge)), largest=largest, before=before, after=after
     )
     return Right(
-        f"with your graph it rises: joining the pair that is furthest apart raises the largest commute time by {after / before - 1:.0%}, from "
+        "with your graph it rises: joining the pair that is furthest apart raises the "
+        f"largest commute time by {after / before - 1:.0%}, from "
         f"{before:.2f} to {after:.2f}."
     )
 
@@ -177,7 +185,8 @@ def _with_squares(
 ) -> float:
     """Return the curvature with another last term.
 
-    That is made of the counts of 4-cycles through each neighbour of i and of j, where there are any, and of both degrees.
+    That is made of the counts of 4-cycles through each neighbour of i and of j, where there are
+    any, and of both degrees.
     """
     small, large = sorted((graph.degree[i], graph.degree[j]))
     both = set(nx.common_neighbors(graph, i, j))
@@ -194,7 +203,9 @@ def _with_squares(
 
 @exercise
 def rewiring(prediction: Any, edges: Any) -> Right:
-    """Check three edges for the tree of 15 nodes: much less total resistance, and a worse far Jacobian."""
+    """Check three edges for the tree of 15 nodes: much less total resistance, and a worse far
+    Jacobian.
+    """
     tree = graphs.family("tree", 15)
     checks.filled(
         "prediction", prediction, "predict first, by what factor the walk bound of the pair falls"
@@ -208,10 +219,16 @@ def rewiring(prediction: Any, edges: Any) -> Right:
         for graph in (tree, wired)
     )
     bound = float(graphs.walk_bound(wired, 11, 6)[7] / graphs.walk_bound(tree, 11, 6)[7])
-    found = f"total resistance is {resistance:.1%} and the Jacobian between 7 and 11 {after / before:.0%} of what it was"
+    found = (
+        f"total resistance is {resistance:.1%} and the Jacobian between 7 and 11 "
+        f"{after / before:.0%} of what it was"
+    )
     refuse("rewiring", found=found, resistance=resistance, before=before, after=after)
     return Right(
-        f"{found}. You predicted that the walk bound falls to {guess:.0%}; it falls to {bound:.0%}. Ours: 63% and 31%.",
+        (
+            f"{found}. You predicted that the walk bound falls to {guess:.0%}; "
+            f"it falls to {bound:.0%}. Ours: 63% and 31%."
+        ),
         lambda: drawn(*figures.wired(tree, wired, (7, 11))),
     )
 

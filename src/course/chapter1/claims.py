@@ -1,4 +1,6 @@
-"""Measure the claims of chapter 1's sources: each function returns the numbers that its row of the table names."""
+"""Measure the claims of chapter 1's sources: each function returns the numbers that its row of the
+table names.
+"""
 
 import itertools
 import math
@@ -107,7 +109,9 @@ APART = Threshold(0.05)  # of accuracy
     ),
 )
 def figure_3_comes_again() -> Numbers:
-    """Best accuracy less the paper's, by network and depth, NaN where not run; and those that may come nearer: cut below it."""
+    """Best accuracy less the paper's, by network and depth, NaN where not run; and those that may
+    come nearer: cut below it.
+    """
     gaps, cut, numbers, best = {}, [], {}, {}
     for kind, reported in measures.reported().T.items():
         runs = measures.grid_runs(kind)
@@ -126,7 +130,10 @@ FITTED = Threshold(0.99)
 
 @rule(
     holds=(
-        "GAT and GGNN both stand above GCN and GIN at the first depth that the paper does not fit with all",
+        (
+            "GAT and GGNN both stand above GCN and GIN at the first depth that the paper does not "
+            "fit with all"
+        ),
         lambda gcn, gin, gat, ggnn: min(gat, ggnn) > Threshold(max(gcn, gin)),
     ),
     part=("GGNN does", lambda gcn, gin, ggnn: ggnn > Threshold(max(gcn, gin))),
@@ -156,14 +163,18 @@ def gat_and_ggnn_alleviate() -> Numbers:
 
 
 def _steps() -> pd.DataFrame:
-    """Fewest, most and mean steps with few examples, by control, whether labels are at random, and r: hops of a chain, else depth."""
+    """Fewest, most and mean steps with few examples, by control, whether labels are at random, and
+    r: hops of a chain, else depth.
+    """
     runs = measures.few_examples()
     r = runs[["depth", "distance"]].max(axis=1)
     return runs.groupby(["control", "permuted", r])["steps"].agg(["min", "max", "mean"])
 
 
 def _longer_at_random(control: str) -> list[float]:
-    """Measure how many times as long labels at random take, by r: twice or more where a leaf has to be read."""
+    """Measure how many times as long labels at random take, by r: twice or more where a leaf has to
+    be read.
+    """
     mean = _steps()["mean"][control]
     return (mean[True] / mean[False]).dropna().tolist()
 
@@ -198,7 +209,10 @@ UNSEEN = Threshold(0.9)  # of unseen examples right
 
 @rule(
     holds=(
-        "every run at two hops, with three layers or four, fits before every one at three, merged at once by a relay or in pairs by the tree",
+        (
+            "every run at two hops, with three layers or four, fits before every one at three, "
+            "merged at once by a relay or in pairs by the tree"
+        ),
         lambda star, deeper, relay, tree: max(star + deeper) < Threshold(min(relay + tree)),
     ),
     part=("every star fits before every tree", lambda star, tree: max(star) < Threshold(min(tree))),
@@ -318,7 +332,10 @@ OVER_ALL = Threshold(0.5)  # a rank correlation
 
 @rule(
     each=(
-        f"at equal hops the rank correlation is above 0 beyond its error, all cases counted; over all pairs it is above {OVER_ALL:g} on every graph at that depth",
+        (
+            "at equal hops the rank correlation is above 0 beyond its error, all cases counted; "
+            f"over all pairs it is above {OVER_ALL:g} on every graph at that depth"
+        ),
         lambda z, by_depth: [*beyond(z), *(x > OVER_ALL for x in by_depth)],
     ),
     against=(
@@ -328,7 +345,9 @@ OVER_ALL = Threshold(0.5)  # a rank correlation
     nothing=("no correlation", {"z": [0.0] * 8, "by_depth": [0.0] * 4}),
 )
 def squashed_at_high_commute_time() -> Numbers:
-    """Over all pairs distance alone would do it too; at equal hops it has to be the commute time."""
+    """Over all pairs distance alone would do it too; at equal hops it has to be the commute
+    time.
+    """
     ranks = measures.ranks_by_depth()
     within, over = ranks["within hops"].dropna(), ranks["resistance"]
     return {
@@ -397,7 +416,9 @@ MORE, LESS = Threshold(1.1), Threshold(0.9)
     nothing=("graphs that are all alike", {"far": [1.0] * 7, "alike": 1.0, "by_width": 1.0}),
 )
 def wider() -> Numbers:
-    """Measure the sensitivity of a node to the far end and to itself with 32 numbers per vector, and how many times that of 4; 16 layers."""
+    """Measure the sensitivity of a node to the far end and to itself with 32 numbers per vector,
+    and how many times that of 4; 16 layers.
+    """
     narrow, wide = (measures.ends(width, 16) for width in (4, 32))
     groups = wide["far"].groupby(
         {name: nx.diameter(graph) for name, graph in measures.examples().items()}
@@ -479,7 +500,10 @@ def field_grows_exponentially() -> Numbers:
 @rule(
     "new_edges_open",
     each=(
-        "with four edges of SDRF, FoSR or GTR the far Jacobian rises beyond its error, all cases counted",
+        (
+            "with four edges of SDRF, FoSR or GTR the far Jacobian rises beyond its error, all "
+            "cases counted"
+        ),
         lambda gain, error: beyond([(x - EVEN) / s for x, s in zip(gain, error, strict=True)]),
     ),
     against=(
@@ -512,7 +536,8 @@ def _gains() -> pd.DataFrame:
     nothing=("random edges themselves", {"z": [0.0] * 21}),
 )
 def four_edges(method: str) -> Numbers:
-    """Measure how far the gain of a method's four edges is ahead of random edges, and how many standard errors.
+    """Measure how far the gain of a method's four edges is ahead of random edges, and how many
+    standard errors.
 
     Args:
         method: "SDRF", "FoSR" or "GTR".

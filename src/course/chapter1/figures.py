@@ -1,4 +1,6 @@
-"""Draw the figures of chapter 1: functions that return a figure, or a table, and the sentence that states its finding."""
+"""Draw the figures of chapter 1: functions that return a figure, or a table, and the sentence that
+states its finding.
+"""
 
 from collections.abc import Callable
 
@@ -14,7 +16,9 @@ from helpers import style
 
 
 def layout(graph: nx.Graph) -> dict:
-    """Return where the nodes stand in a drawing: of a tree from the root down, else joined by springs."""
+    """Return where the nodes stand in a drawing: of a tree from the root down, else joined by
+    springs.
+    """
     if nx.is_tree(graph):
         return nx.bfs_layout(graph, 0, align="horizontal", scale=-1)
     return nx.kamada_kawai_layout(graph)
@@ -43,12 +47,17 @@ def wired(graph: nx.Graph, rewired: nx.Graph, pair: tuple) -> tuple[Axes, str]:
     names = ", ".join(f"{u}-{v}" for u, v in new)
     return (
         ax,
-        f"New edges {names}, on the tree of {len(graph)} nodes; the pair {pair[0]} and {pair[1]} is marked.",
+        (
+            f"New edges {names}, on the tree of {len(graph)} nodes; "
+            f"the pair {pair[0]} and {pair[1]} is marked."
+        ),
     )
 
 
 def field(name: str, layers: int) -> tuple[Axes, str]:
-    """Draw which nodes can influence one node after so many layers, next to the growth of its field and computation tree."""
+    """Draw which nodes can influence one node after so many layers, next to the growth of its field
+    and computation tree.
+    """
     graph = measures.examples()[name]
     red, blue, white = style.COLOURS["vermillion"], style.COLOURS["blue"], "#ffffff"
     hops = nx.single_source_shortest_path_length(graph, 0)
@@ -72,12 +81,17 @@ def field(name: str, layers: int) -> tuple[Axes, str]:
     style.label(right)
     return (
         left,
-        f"After {layers} layers: {nodes[layers]} of {len(graph)} nodes, {walks[layers]:,} walks, one vector.",
+        (
+            f"After {layers} layers: {nodes[layers]} of {len(graph)} nodes, {walks[layers]:,} "
+            "walks, one vector."
+        ),
     )
 
 
 def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
-    """Draw the least width that a function gives for Eq. 5, with numbers of 32 bits and of one, beside Figure 4."""
+    """Draw the least width that a function gives for Eq. 5, with numbers of 32 bits and of one,
+    beside Figure 4.
+    """
     paper = measures.bits_a_number()["width"]
     mine = {
         name: [int(least(r, bits)) for r in paper.index]
@@ -87,7 +101,10 @@ def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
         name: max(max(x / y, y / x) for x, y in zip(paper, line, strict=True))
         for name, line in mine.items()
     }
-    title = f"Figure 4 is within × {off['1 bit']:.1f} of Eq. 5 at 1 bit; at 32 bits, × {off['32 bits']:.0f}"
+    title = (
+        f"Figure 4 is within × {off['1 bit']:.1f} of Eq. 5 at 1 bit; "
+        f"at 32 bits, × {off['32 bits']:.0f}"
+    )
     ax = style.axes(title, "r (depth of the tree)", "width", log="y")
     ax.plot(paper, "o", mfc="none", ms=12, color=style.COLOURS["grey"], label="Figure 4")
     for (name, line), colour, kind in zip(
@@ -118,7 +135,8 @@ def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str
     bar.set_label("curvature")
     least, negative = min(ric, key=ric.get), sum(value < -1e-9 for value in ric.values())
     found = (
-        f"From {style.number(round(float(ric[least]), 9))} to {style.number(float(max(ric.values())))}, "
+        f"From {style.number(round(float(ric[least]), 9))} to "
+        f"{style.number(float(max(ric.values())))}, "
         f"{negative} of {len(ric)} edges negative."
     )
     wrong = sum(abs(ric[edge] - right[edge]) > 1e-9 for edge in right)
@@ -126,7 +144,9 @@ def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str
 
 
 def same_word(nodes: int = 64) -> tuple[Axes, str]:
-    """Draw the first input's share in the last output: averaging along a path, and in causal attention."""
+    """Draw the first input's share in the last output: averaging along a path, and in causal
+    attention.
+    """
     layers = [1, 2, 4, 8, 16, 32, 64, 128, 256]
     rows = [measures.averages(count, nodes) for count in layers]
     shares = pd.DataFrame(rows, pd.Index(layers, name="layers"), ["causal attention", "path"])
@@ -141,7 +161,10 @@ def same_word(nodes: int = 64) -> tuple[Axes, str]:
     ax.text(24, 1 / nodes + 0.03, "an equal share", size=13, color=style.COLOURS["grey"])
     style.ticks(ax, layers)
     return ax, (
-        f"The share of the first of {nodes} inputs in the last output against the number of layers. Causal attention: "
+        (
+            f"The share of the first of {nodes} inputs in the last output against the number of "
+            "layers. Causal attention: "
+        )
         + "; on a path: ".join(
             ", ".join(f"{shares[name][n]:.3f} at {n}" for n in (1, 8, 256)) for name in shares
         )
@@ -158,11 +181,16 @@ STARS = {  # hops and layers of the runs that `stars` draws, and how their leave
 
 
 def stars() -> tuple[Axes, str]:
-    """Draw epochs until no error with all examples of eight leaves: hops, layers and merging changed one at a time."""
+    """Draw epochs until no error with all examples of eight leaves: hops, layers and merging
+    changed one at a time.
+    """
     runs = measures.stars()
     near = runs["kind"].isin(["star", "star, a layer more"])
     ax = style.axes(
-        f"At two hops fitted by epoch {runs[near]['epochs'].max()}, at three from {runs[~near]['epochs'].min()} on",
+        (
+            f"At two hops fitted by epoch {runs[near]['epochs'].max()}, at three from "
+            f"{runs[~near]['epochs'].min()} on"
+        ),
         "epochs until no error",
         "",
         height=3.4,
@@ -183,7 +211,9 @@ def stars() -> tuple[Axes, str]:
     ax.set_yticks(range(0, -len(STARS), -1), STARS.values())
     ax.set(xlim=(0, 530), ylim=(0.5 - len(STARS), 0.5))
     return ax, "GCN of width 32, 6,400 examples, by seed: " + "; ".join(
-        f"{STARS[row.kind]}, seed {row.seed}: {'stopped' if row.ended == 'epochs' else row.ended} after {row.epochs} epochs, best {float(row.best_train_accuracy):.3f}, "
+        f"{STARS[row.kind]}, seed {row.seed}: "
+        f"{'stopped' if row.ended == 'epochs' else row.ended} after {row.epochs} epochs, best "
+        f"{float(row.best_train_accuracy):.3f}, "
         f"unseen examples {float(row.end_test_accuracy):.3f}"
         for row in runs.itertuples()
     ) + "."

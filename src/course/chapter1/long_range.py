@@ -1,7 +1,9 @@
-"""Whether a task needs k hops: what the best predictor knows that sees the graph up to some distance from the root.
+"""Whether a task needs k hops: what the best predictor knows that sees the graph up to some
+distance from the root.
 
-Hernandez Caralt et al. (2610.03556, abstract read) ask four things of such a task: predictability, tightness, strictly
-k-range, topology invariance. Only their names are in the abstract, so each question here is our reading of a name.
+Hernandez Caralt et al. (2610.03556, abstract read) ask four things of such a task: predictability,
+tightness, strictly k-range, topology invariance. Only their names are in the abstract, so each
+question here is our reading of a name.
 """
 
 import itertools
@@ -16,7 +18,9 @@ SHAPES = ("tree", "star", "relay")
 
 
 def distances(leaves: int, shape: str) -> list[int]:
-    """Return how many hops each leaf is from the root: log2 of their number in a tree, 2 on a star, 3 with a relay."""
+    """Return how many hops each leaf is from the root: log2 of their number in a tree, 2 on a star,
+    3 with a relay.
+    """
     require.choice("shape", shape, SHAPES)
     return [{"tree": int(math.log2(leaves)), "star": 2, "relay": 3}[shape]] * leaves
 
@@ -24,15 +28,19 @@ def distances(leaves: int, shape: str) -> list[int]:
 def known_from(
     shape: str, leaves: int, radius: int, seen: int = 0, seed: int = 0
 ) -> dict[str, float]:
-    """Return the accuracy of the best predictor that sees the root's question and the leaves up to `radius` hops away.
+    """Return the accuracy of the best predictor that sees the root's question and the leaves up to
+    `radius` hops away.
 
-    The leaf that carries the asked key gives the answer, its value; the leaves carry all values, in any order.
+    The leaf that carries the asked key gives the answer, its value; the leaves carry all values, in
+    any order.
 
     Args:
-        seen: how many different orders of the values the examples hold, drawn with `seed`; 0 for all of them.
+        seen: how many different orders of the values the examples hold, drawn with `seed`; 0 for
+            all of them.
 
     Returns:
-        accuracy: of the best predictor; chance: of the best that sees nothing; hops: the distance of the farthest leaf.
+        accuracy: of the best predictor; chance: of the best that sees nothing; hops: the distance
+            of the farthest leaf.
     """
     far = distances(leaves, shape)
     orders = list(itertools.permutations(range(leaves)))

@@ -28,7 +28,9 @@ FAMILIES = ("path", "cycle", "tree", "barbell", "grid", "expander", "karate")
 
 
 def examples() -> dict[str, nx.Graph]:
-    """Return the graphs of chapter 1, by name: 16 nodes each, but a full tree of 15 and the karate club's 34."""
+    """Return the graphs of chapter 1, by name: 16 nodes each, but a full tree of 15 and the karate
+    club's 34.
+    """
     return {name: graphs.family(name, 15 if name == "tree" else 16) for name in FAMILIES}
 
 
@@ -41,7 +43,9 @@ def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:
 def all_jacobians(
     graph: nx.Graph, layers: int, width: int = 16, seed: int = 0, skip: bool = False
 ) -> Float[Tensor, "n n"]:
-    """Return `graphs.jacobian_norms` of every target, as rows, by one call of autograd; with `skip` as in `ends`."""
+    """Return `graphs.jacobian_norms` of every target, as rows, by one call of autograd; with `skip`
+    as in `ends`.
+    """
     matrix, weights = (
         graphs.adjacency(graph, "symmetric"),
         graphs.orthogonal_weights(layers, width, seed),
@@ -59,12 +63,14 @@ def all_jacobians(
 def predictors(
     graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool = False
 ) -> dict[str, float]:
-    """Rank correlation of the Jacobian with its bound, hops and resistance, over all pairs; mean over weight seeds.
+    """Rank correlation of the Jacobian with its bound, hops and resistance, over all pairs; mean
+    over weight seeds.
 
-    Spearman's; layers = `times` the diameter. More hops, or more resistance, count as less. Values are rounded
-    to nine decimals of the largest first: what is equal up to rounding ties. "R - hops" is how much better resistance ranks,
-    "within hops" how resistance ranks pairs of equal distance (`within`), each with its standard error over
-    the seeds. With `skip` the network is the residual one of `ends`.
+    Spearman's; layers = `times` the diameter. More hops, or more resistance, count as less. Values
+    are rounded to nine decimals of the largest first: what is equal up to rounding ties. "R - hops"
+    is how much better resistance ranks, "within hops" how resistance ranks pairs of equal distance
+    (`within`), each with its standard error over the seeds. With `skip` the network is the residual
+    one of `ends`.
     """
     layers, pairs = times * nx.diameter(graph), ~torch.eye(len(graph), dtype=torch.bool)
     walks = torch.stack([graphs.walk_bound(graph, node, layers) for node in graph])
@@ -110,16 +116,20 @@ def correlation_within(table: pd.DataFrame, group: str) -> float:
 
 
 def resistance_can_differ(graph: nx.Graph) -> bool:
-    """Return whether resistance can order pairs in another way than hops: not on trees and cycles."""
+    """Return whether resistance can order pairs in another way than hops: not on trees and
+    cycles.
+    """
     return graph.number_of_edges() >= len(graph) and max(degree for _, degree in graph.degree) > 2
 
 
 @cache
 def ends(width: int = 16, layers: int = 0, times: int = 1, skip: bool = False) -> pd.DataFrame:
-    """Measure the sensitivity of one end of the longest path to the other end ("far") and to itself ("own"), for each example.
+    """Measure the sensitivity of one end of the longest path to the other end ("far") and to itself
+    ("own"), for each example.
 
-    `graphs.jacobian_norms`, mean over `SEEDS` draws of the weights, at so many layers or at `times` the diameter. The layer
-    is relu(H W_own + A H W_heard), A symmetric; with `skip` it is H + relu(A H W_heard).
+    `graphs.jacobian_norms`, mean over `SEEDS` draws of the weights, at so many layers or at `times`
+    the diameter. The layer is relu(H W_own + A H W_heard), A symmetric; with `skip` it is H +
+    relu(A H W_heard).
     """
     layer, rows = {"self_weight": 0.0, "skip": True} if skip else {}, {}
     for name, graph in examples().items():
@@ -137,10 +147,11 @@ def ends(width: int = 16, layers: int = 0, times: int = 1, skip: bool = False) -
 def rewiring_gains(
     graph: nx.Graph, edges: int = 4, times: int = 1, seeds: int = SEEDS, draws: int = 4
 ) -> pd.DataFrame:
-    """Factor by which a method's edges multiply the mean Jacobian of all far pairs: a row for each weight seed.
+    """Factor by which a method's edges multiply the mean Jacobian of all far pairs: a row for each
+    weight seed.
 
-    Far: more than half the diameter apart, before. Layers: `times` the diameter before. "random" is the control:
-    the mean of so many draws of random edges, other ones for every seed.
+    Far: more than half the diameter apart, before. Layers: `times` the diameter before. "random" is
+    the control: the mean of so many draws of random edges, other ones for every seed.
     """
     layers, far = times * nx.diameter(graph), hops(graph) > nx.diameter(graph) / 2
     wired = {name: rewiring.rewire(graph, method, edges) for name, method in METHODS.items()}
@@ -160,7 +171,8 @@ def rewiring_gains(
 
 
 def against_random(gains: pd.DataFrame) -> pd.DataFrame:
-    """For each method: its mean gain and that one's standard error, how much more than random edges gain, and the error of that.
+    """For each method: its mean gain and that one's standard error, how much more than random edges
+    gain, and the error of that.
 
     Paired: every row of `gains` is one draw of the weights, which the method and its control share.
     """
@@ -191,7 +203,9 @@ def gains(graph: str, times: int, edges: int, seeds: int, draws: int) -> dict[st
 
 @cache
 def ranks_by_depth(skip: bool = False) -> pd.DataFrame:
-    """Return `predictors` of every example by (graph, diameters), with a self-weight or a skip connection, from data/."""
+    """Return `predictors` of every example by (graph, diameters), with a self-weight or a skip
+    connection, from data/.
+    """
     table = data.table("ranks_by_depth")
     return table[table["skip"] == skip].set_index(["graph", "times"])
 
@@ -213,9 +227,11 @@ def gains_by_depth() -> pd.DataFrame:
 
 @cache
 def bits_a_number() -> pd.DataFrame:
-    """Return bits over the least width of Figure 4 of Alon & Yahav (2021), by r: of all orders, of Eq. 5, and of the leaves.
+    """Return bits over the least width of Figure 4 of Alon & Yahav (2021), by r: of all orders, of
+    Eq. 5, and of the leaves.
 
-    "orders": log2 (2^r)!; "Eq. 5": log2 of `gnn.orderings`; "leaves": 2^r, the control that counts no orders.
+    "orders": log2 (2^r)!; "Eq. 5": log2 of `gnn.orderings`; "leaves": 2^r, the control that counts
+    no orders.
     """
     table = data.table("reported/tree_neighbors_match_width").set_index("r")
     bits = {
@@ -227,7 +243,8 @@ def bits_a_number() -> pd.DataFrame:
 
 
 def averages(layers: int, nodes: int = 64) -> dict[str, float]:
-    """Return the share of the first of `nodes` inputs in the last, after so many layers of plain averaging.
+    """Return the share of the first of `nodes` inputs in the last, after so many layers of plain
+    averaging.
 
     On a path with self-loops, and in causal attention that weights all earlier tokens alike.
     """
@@ -243,7 +260,9 @@ def averages(layers: int, nodes: int = 64) -> dict[str, float]:
 def train_tree(
     kind: str, depth: int, epochs: int, change: Callable[[nn.Module], None] | None = None
 ) -> pd.DataFrame:
-    """Train a network on Tree-NeighborsMatch after applying `change` to it, and return its epochs."""
+    """Train a network on Tree-NeighborsMatch after applying `change` to it, and return its
+    epochs.
+    """
     compute.seed(0)
     task, network = gnn.TreeNeighborsMatch(depth), gnn.build(kind, depth)
     if change:
@@ -258,7 +277,9 @@ def without_choice(attention: gnn.Attention) -> None:
 
 
 def fit_on_a_chain(length: int, seed: int = 0, most: int = 1500) -> dict[str, float]:
-    """Train a GCN on four leaves that are 2 + length hops away, all examples at once, until it makes no error."""
+    """Train a GCN on four leaves that are 2 + length hops away, all examples at once, until it
+    makes no error.
+    """
     compute.seed(seed)
     task = gnn.TreeNeighborsMatch(2)
     features, edges = gnn.on_a_chain(task, length)
@@ -277,14 +298,17 @@ def fit_few(
     seed: int = 0,
     most: int = 6000,
 ) -> dict[str, float]:
-    """Train a GCN on so many examples, all at once, until it makes no error, and ask it the examples it never saw.
+    """Train a GCN on so many examples, all at once, until it makes no error, and ask it the
+    examples it never saw.
 
     Args:
-        graph: the "tree", the same leaves on a "star" (`gnn.on_a_star`), or a tree at the end of a "chain" of
+        graph: the "tree", the same leaves on a "star" (`gnn.on_a_star`), or a tree at the end of a
+            "chain" of
         `length` edges.
-        whole_orders: take all questions about as few orders of the leaves as that takes, not examples at random.
-        permuted: give each example the label of another one, so that no leaf has to be read: the control that
-            says whether the fit is by heart.
+        whole_orders: take all questions about as few orders of the leaves as that takes, not
+            examples at random.
+        permuted: give each example the label of another one, so that no leaf has to be read: the
+            control that says whether the fit is by heart.
 
     >>> fit_few("tree", 2, 4)["best_train_accuracy"]
     1.0
@@ -344,7 +368,9 @@ def reported() -> pd.DataFrame:
 
 
 def independent() -> pd.DataFrame:
-    """Read what a user of the released code got with its scripts, where the run had ended; rows and columns as `reported`."""
+    """Read what a user of the released code got with its scripts, where the run had ended; rows and
+    columns as `reported`.
+    """
     table = (
         data.table("reported/tree_neighbors_match_independent")
         .rename(columns=str.lower)
@@ -355,9 +381,11 @@ def independent() -> pd.DataFrame:
 
 @cache
 def runs() -> pd.DataFrame:
-    """Return all training runs on Tree-NeighborsMatch in data/, a row each; `curve` is what `learning_curve` reads.
+    """Return all training runs on Tree-NeighborsMatch in data/, a row each; `curve` is what
+    `learning_curve` reads.
 
-    Budgets are in epochs. Where there is no such run yet, one of a minute stands in, without a curve.
+    Budgets are in epochs. Where there is no such run yet, one of a minute stands in, without a
+    curve.
     """
     tables = [data.table("tree_neighbors_match_runs"), data.table("tree_neighbors_match_one_leaf")]
     timed = data.table("tree_neighbors_match_measured")
@@ -395,14 +423,17 @@ def grid_runs(kind: str, fully_adjacent: bool = False, key: str = "root") -> pd.
 
 
 def learning_curve(run: pd.Series) -> pd.Series:
-    """Mean training accuracy of every ten epochs of a row of `runs`, by the last of these epochs."""
+    """Mean training accuracy of every ten epochs of a row of `runs`, by the last of these
+    epochs.
+    """
     values = [float(value) for value in run["curve"].split()]
     ends = [min(BLOCK * (place + 1), run["epochs"]) for place in range(len(values))]
     return pd.Series(values, ends, name=run["kind"], dtype=float)
 
 
 def reached(run: pd.Series, epochs: int) -> float:
-    """Training accuracy, mean of the ten epochs up to this one or before; 1 once an epoch was without an error.
+    """Training accuracy, mean of the ten epochs up to this one or before; 1 once an epoch was
+    without an error.
 
     A run without a curve counts with its best epoch, which flatters it.
     """
@@ -414,12 +445,13 @@ def reached(run: pd.Series, epochs: int) -> float:
 
 
 def compare(**other: bool | str) -> pd.DataFrame:
-    """Return every graph network that was run plain and with `fully_adjacent=True` or `key="everywhere"`, at equal epochs.
+    """Return every graph network that was run plain and with `fully_adjacent=True` or
+    `key="everywhere"`, at equal epochs.
 
-    Trees of depth 3 and more: at 2 every network fits. Epochs: the fewer of both runs, where a fitted run goes
-    on as it is; a run without a curve that is a tenth longer or more is left out. "plain_fits" and "changed_fits" say after
-    how many epochs each was fitted (None if it was not); "better": whether the changed network is fitted in fewer, or stands
-    higher at equal ones.
+    Trees of depth 3 and more: at 2 every network fits. Epochs: the fewer of both runs, where a
+    fitted run goes on as it is; a run without a curve that is a tenth longer or more is left out.
+    "plain_fits" and "changed_fits" say after how many epochs each was fitted (None if it was not);
+    "better": whether the changed network is fitted in fewer, or stands higher at equal ones.
     """
     rows = []
     for kind in NETWORKS:
@@ -446,7 +478,9 @@ def compare(**other: bool | str) -> pd.DataFrame:
 
 
 def chains() -> pd.DataFrame:
-    """Return the chain control by distance: runs, how many were fitted, and the mean best accuracy."""
+    """Return the chain control by distance: runs, how many were fitted, and the mean best
+    accuracy.
+    """
     best = data.table("chains_measured").set_index("distance")["best_train_accuracy"]
     fitted = (best == 1).groupby("distance").sum()
     by = best.groupby("distance")
@@ -455,10 +489,12 @@ def chains() -> pd.DataFrame:
 
 @cache
 def few_examples() -> pd.DataFrame:
-    """Return steps until no error with few examples, all in one step, and accuracy on examples never seen: a row for each run.
+    """Return steps until no error with few examples, all in one step, and accuracy on examples
+    never seen: a row for each run.
 
-    "control": "chain" (all questions about 24 orders), "tree" and "star" (questions at random), "tree, all questions" and
-    "star, all questions" (about as few orders as that takes). "permuted": each example had the label of another one.
+    "control": "chain" (all questions about 24 orders), "tree" and "star" (questions at random),
+    "tree, all questions" and "star, all questions" (about as few orders as that takes). "permuted":
+    each example had the label of another one.
     """
     table = data.table("few_examples")
     whole = table["whole_orders"].map({False: "", True: ", all questions"})
@@ -467,7 +503,9 @@ def few_examples() -> pd.DataFrame:
 
 @cache
 def stars() -> pd.DataFrame:
-    """Return runs with all released examples at r = 3: a GCN on the tree ("gcn") and with its leaves on a star, a row each."""
+    """Return runs with all released examples at r = 3: a GCN on the tree ("gcn") and with its
+    leaves on a star, a row each.
+    """
     tree = runs().query(
         "kind == 'gcn' and depth == 3 and key == 'root' and not fully_adjacent and curve != ''"
     )
@@ -483,13 +521,16 @@ def listed(words: Sequence[str]) -> str:
 
 
 def sentence(pairs: pd.DataFrame, changed: str) -> str:
-    """Return `compare` in words: epochs until fitted where both are, else accuracies at equal epochs."""
+    """Return `compare` in words: epochs until fitted where both are, else accuracies at equal
+    epochs.
+    """
     said = []
     for row in pairs.itertuples():
         start = f"{row.network}, r = {row.r}"
         if row.plain_fits and row.changed_fits:
             said.append(
-                f"{start}: fitted after {row.plain_fits} epochs, with {changed} after {row.changed_fits}"
+                f"{start}: fitted after {row.plain_fits} epochs, with {changed} after "
+                f"{row.changed_fits}"
             )
         else:
             said.append(

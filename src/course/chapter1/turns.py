@@ -1,4 +1,6 @@
-"""Run what might have turned the claims of chapter 1: other seeds, widths, rates, graphs, activations and weights."""
+"""Run what might have turned the claims of chapter 1: other seeds, widths, rates, graphs,
+activations and weights.
+"""
 
 import itertools
 import math
@@ -20,7 +22,10 @@ KINDS = ("gcn", "ggnn")
 
 @turn(
     "question_everywhere_helps",
-    asked="three seeds of two networks at r = 3 with the question everywhere, against the shortest run with the question at the root, which may have ended without a fit",
+    asked=(
+        "three seeds of two networks at r = 3 with the question everywhere, against the shortest "
+        "run with the question at the root, which may have ended without a fit"
+    ),
     survives=(
         "each seed takes fewer epochs than the shortest run without it",
         lambda everywhere, root: all(max(everywhere[kind]) < root[kind] for kind in root),
@@ -32,10 +37,15 @@ KINDS = ("gcn", "ggnn")
             for kind in root
         ),
     ),
-    measured="epochs at r = 3: {'; '.join(f'{kind.upper()} {root[kind]:.0f} with the question at the root, everywhere ' + ', '.join(f'{n:.0f}' for n in everywhere[kind]) for kind in root)}",
+    measured=(
+        "epochs at r = 3: {'; '.join(f'{kind.upper()} {root[kind]:.0f} with the question at the "
+        "root, everywhere ' + ', '.join(f'{n:.0f}' for n in everywhere[kind]) for kind in root)}"
+    ),
 )
 def other_seeds() -> Numbers:
-    """Measure, by network, the epochs that each seed needs with the question everywhere, and the fewest that any run took without it."""
+    """Measure, by network, the epochs that each seed needs with the question everywhere, and the
+    fewest that any run took without it.
+    """
     table = pd.concat([measures.runs().query("ended != 'a minute'"), data.table("stars")])
     table = table.query("depth == @DEPTH and not fully_adjacent")
     everywhere, root = {}, {}
@@ -48,23 +58,35 @@ def other_seeds() -> Numbers:
 
 @turn(
     "width_bound",
-    asked="how many orders of the leaves the vector must tell apart in the released training sets, in the place of all orders",
+    asked=(
+        "how many orders of the leaves the vector must tell apart in the released training sets, "
+        "in the place of all orders"
+    ),
     survives=(
         "32 numbers of 32 bits cannot hold them at r = 8",
         lambda bits: bits > 32 * 32,
     ),
     turned=("one number of 32 bits can", lambda bits: bits <= 32),
-    measured="of unseen orders it speaks, of training accuracy it does not: the released sets hold at most {most:,} orders, which {bits} bits tell apart at every r; counted for all orders, undivided, the widths for r = 5 to 8 are {', '.join(map(str, whole))}",
+    measured=(
+        "of unseen orders it speaks, of training accuracy it does not: "
+        "the released sets hold at most {most:,} orders, which {bits} bits tell apart at every r; "
+        "counted for all orders, undivided, the widths for r = 5 to 8 are {', '.join(map(str, "
+        "whole))}"
+    ),
 )
 def orders_in_the_training_sets() -> Numbers:
-    """Measure the most orders that a released training set holds, their bits, and the widths by an undivided count of all orders."""
+    """Measure the most orders that a released training set holds, their bits, and the widths by an
+    undivided count of all orders.
+    """
     most = max(len(gnn.TreeNeighborsMatch(r).orders) for r in range(2, 9))
     whole = [-(-math.factorial(2**r).bit_length() // 32) for r in range(5, 9)]
     return {"most": most, "bits": (most - 1).bit_length(), "whole": whole}
 
 
 def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
-    """Measure, by run how early it fits (infinity: not at all) and how high it stands at the end, one order for both."""
+    """Measure, by run how early it fits (infinity: not at all) and how high it stands at the end,
+    one order for both.
+    """
     fitted = table["ended"] == "fitted"
     epochs = table["epochs"].where(fitted, math.inf)
     return list(zip(epochs, 1 - table["best_train_accuracy"].astype(float), strict=True))
@@ -72,7 +94,10 @@ def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
 
 @turn(
     "two_hops_are_faster_where_leaves_are_read",
-    asked="width 64 in the place of 32 (star and star with a relay), and a learning rate three times as high (tree, too), two seeds each, 50 epochs",
+    asked=(
+        "width 64 in the place of 32 (star and star with a relay), and a learning rate three "
+        "times as high (tree, too), two seeds each, 50 epochs"
+    ),
     survives=(
         "in both every run at two hops fits earlier, or ends higher, than every run at three",
         lambda near, far: all(max(near[name]) < min(far[name]) for name in near),
@@ -83,10 +108,15 @@ def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
             sum(each <= max(near[name]) for each in far[name]) > len(far[name]) / 2 for name in near
         ),
     ),
-    measured="{'; '.join(f'{name}: ' + ', '.join(f'{kind} {_outcomes(runs)}' for kind, runs in part.items()) for name, part in every.items())}",
+    measured=(
+        "{'; '.join(f'{name}: ' + ', '.join(f'{kind} {_outcomes(runs)}' for kind, runs in "
+        "part.items()) for name, part in every.items())}"
+    ),
 )
 def other_width_and_rate() -> Numbers:
-    """Measure, by set-up, how early and how high the runs at two hops (star) and at three (relay, tree) end."""
+    """Measure, by set-up, how early and how high the runs at two hops (star) and at three (relay,
+    tree) end.
+    """
     near, far, every = {}, {}, {}
     for name, width, rate in (("width 64", 64, 0.001), ("rate 0.003", 32, 0.003)):
         table = data.table("stars_varied")
@@ -111,10 +141,15 @@ def _outcomes(runs: list[tuple[float, float]]) -> str:
     asked="six seeds at r = 5 with half the learning rate, 50 epochs",
     survives=("most fit", lambda fitted: 2 * sum(fitted) > len(fitted)),
     turned=("none fits", lambda fitted: not any(fitted)),
-    measured="{sum(fitted)} of {len(fitted)} fit; the others end at {', '.join(f'{x:.2f}' for x in rest) or 'none'}",
+    measured=(
+        "{sum(fitted)} of {len(fitted)} fit; the others end at {', '.join(f'{x:.2f}' for x in "
+        "rest) or 'none'}"
+    ),
 )
 def more_seeds() -> Numbers:
-    """Measure which of six seeds of the attention layer fit at r = 5, and how high the others stand."""
+    """Measure which of six seeds of the attention layer fit at r = 5, and how high the others
+    stand.
+    """
     table = data.table("stars_varied").query("kind == 'attention'")
     fitted = table["ended"] == "fitted"
     return {
@@ -125,13 +160,21 @@ def more_seeds() -> Numbers:
 
 @turn(
     "walks_bound_the_jacobian",
-    asked="other activations of slope at most one (tanh, |x|, leaky relu, sine) on thirty random graphs of 12 nodes",
+    asked=(
+        "other activations of slope at most one (tanh, |x|, leaky relu, sine) on thirty random "
+        "graphs of 12 nodes"
+    ),
     survives=("no Jacobian exceeds the bound", lambda most: max(most.values()) <= 1 + 1e-9),
     turned=("one does", lambda most: max(most.values()) > 1 + 1e-9),
-    measured="largest Jacobian over its bound: {', '.join(f'{name} {x:.3f}' for name, x in most.items())}",
+    measured=(
+        "largest Jacobian over its bound: {', '.join(f'{name} {x:.3f}' for name, x in "
+        "most.items())}"
+    ),
 )
 def other_activations() -> Numbers:
-    """Measure, by activation, the largest Jacobian over its bound on random graphs, three layers of width 6."""
+    """Measure, by activation, the largest Jacobian over its bound on random graphs, three layers of
+    width 6.
+    """
     activations = {
         "tanh": torch.tanh,
         "|x|": torch.abs,
@@ -152,9 +195,14 @@ def other_activations() -> Numbers:
 
 @turn(
     "tree_closed_form",
-    asked="distances of 2 to 5 in the place of 3, with an inner node and with a leaf as the far node",
+    asked=(
+        "distances of 2 to 5 in the place of 3, with an inner node and with a leaf as the far node"
+    ),
     survives=(
-        "by rows and without loops the form is right at each distance of both, and no other normalisation gives it anywhere",
+        (
+            "by rows and without loops the form is right at each distance of both, and no other "
+            "normalisation gives it anywhere"
+        ),
         lambda ratio: all(
             (abs(x - 1) < 1e-9) == (name in ("row", "row, a leaf"))
             for name, each in ratio.items()
@@ -168,10 +216,15 @@ def other_activations() -> Numbers:
             for name, each in ratio.items()
         ),
     ),
-    measured="the share over 2⁻¹ 3⁻ʳ at distances 2 to 5: {'; '.join(name + ' ' + ', '.join(f'{x:.3g}' for x in each) for name, each in ratio.items())}",
+    measured=(
+        "the share over 2⁻¹ 3⁻ʳ at distances 2 to 5: {'; '.join(name + ' ' + ', '.join(f'{x:.3g}' "
+        "for x in each) for name, each in ratio.items())}"
+    ),
 )
 def other_distances() -> Numbers:
-    """Measure, by normalisation and far node, the share of that node in the root over the closed form, at distances 2 to 5."""
+    """Measure, by normalisation and far node, the share of that node in the root over the closed
+    form, at distances 2 to 5.
+    """
     ratio = {}
     for leaf, kind, loops in itertools.product((False, True), ("row", "symmetric"), (False, True)):
         found = []
@@ -186,7 +239,10 @@ def other_distances() -> Numbers:
 
 @turn(
     "resistance_beats_hops",
-    asked="six other graphs of about 32 nodes (random geometric, two crowds, a ring of cliques, a lollipop) at 1, 2 and 4 diameters",
+    asked=(
+        "six other graphs of about 32 nodes (random geometric, two crowds, a ring of cliques, a "
+        "lollipop) at 1, 2 and 4 diameters"
+    ),
     survives=(
         "hops lead beyond the error in a case, as on the chapter's own graphs",
         lambda z: any(beyond([-x for x in z], 3)),
@@ -197,10 +253,17 @@ def other_distances() -> Numbers:
             not any(beyond([-x for x in z], 3)) and more_than_a_coin(sum(beyond(z, 3)), len(z))
         ),
     ),
-    measured="resistance ahead beyond the error in {sum(beyond(z, 3))} of {len(z)} cases, hops in {sum(beyond([-x for x in z], 3))}; rank correlation, resistance less hops: {'; '.join(f'{times} D ' + ', '.join(f'{name} {x:+.2f}' for name, x in part.items()) for times, part in lead.items())}",
+    measured=(
+        "resistance ahead beyond the error in {sum(beyond(z, 3))} of {len(z)} cases, hops in "
+        "{sum(beyond([-x for x in z], 3))}; rank correlation, resistance less hops: {'; "
+        "'.join(f'{times} D ' + ', '.join(f'{name} {x:+.2f}' for name, x in part.items()) for "
+        "times, part in lead.items())}"
+    ),
 )
 def other_graphs() -> Numbers:
-    """Measure how far resistance leads hops on other graphs, in standard errors of four draws of the weights."""
+    """Measure how far resistance leads hops on other graphs, in standard errors of four draws of
+    the weights.
+    """
     table = data.table("ranks_elsewhere")
     lead = {
         int(times): dict(zip(part["graph"], part["R - hops"], strict=True))
@@ -211,7 +274,10 @@ def other_graphs() -> Numbers:
 
 @turn(
     "width_helps",
-    asked="Gaussian weights of variance 1 / width in the place of orthogonal ones, width 4 against 32 and 64",
+    asked=(
+        "Gaussian weights of variance 1 / width in the place of orthogonal ones, width 4 against "
+        "32 and 64"
+    ),
     survives=(
         "the far Jacobian and the own one rise on most graphs at both widths",
         lambda far, own: all(
@@ -223,10 +289,16 @@ def other_graphs() -> Numbers:
         "the far one falls on most graphs at one width",
         lambda far: any(2 * sum(x < 0.9 for x in each) > len(each) for each in far.values()),
     ),
-    measured="16 layers, {seeds} draws, 7 graphs: {'; '.join(f'width {w} over 4: the far Jacobian × {min(far[w]):.2g} to {max(far[w]):.2g}, the own × {min(own[w]):.2g} to {max(own[w]):.2g}' for w in far)}",
+    measured=(
+        "16 layers, {seeds} draws, 7 graphs: {'; '.join(f'width {w} over 4: "
+        "the far Jacobian × {min(far[w]):.2g} to {max(far[w]):.2g}, the own × {min(own[w]):.2g} "
+        "to {max(own[w]):.2g}' for w in far)}"
+    ),
 )
 def gaussian_weights() -> Numbers:
-    """Measure, by width, how many times the far and the own Jacobian of width 4, with Gaussian weights; by graph."""
+    """Measure, by width, how many times the far and the own Jacobian of width 4, with Gaussian
+    weights; by graph.
+    """
     seeds, layers = 8, 16
     found = {width: variations.ends_gaussian(width, layers, seeds) for width in (4, 32, 64)}
     over = {width: found[width] / found[4] for width in (32, 64)}
@@ -245,10 +317,15 @@ def gaussian_weights() -> Numbers:
         lambda own: max(own) > 1,
     ),
     turned=("far and own Jacobian fall on every graph", lambda own, far: max(*own, *far) < 1),
-    measured="from D to 4 D layers, 7 graphs: the own Jacobian × {min(own):.2g} to {max(own):.2g}, the far one × {min(far):.2g} to {max(far):.2g}",
+    measured=(
+        "from D to 4 D layers, 7 graphs: the own Jacobian × {min(own):.2g} to {max(own):.2g}, the "
+        "far one × {min(far):.2g} to {max(far):.2g}"
+    ),
 )
 def with_norms() -> Numbers:
-    """Measure how many times the own and the far Jacobian of D layers those of 4 D are, with norms, by graph."""
+    """Measure how many times the own and the far Jacobian of D layers those of 4 D are, with norms,
+    by graph.
+    """
     times = variations.ends_with_norms(4) / variations.ends_with_norms(1)
     return {"own": times["own"].tolist(), "far": times["far"].tolist()}
 
@@ -264,10 +341,15 @@ def with_norms() -> Numbers:
         "graphs differ by less than the widths do, or those of one diameter by more",
         lambda by_graph, by_width, alike: by_graph < by_width or alike > by_width,
     ),
-    measured="far Jacobian, 16 layers: graphs differ by a factor of {by_graph:,.0f}, those of one diameter by {alike:.1f}, widths of 4 to 128 by {by_width:.1f}",
+    measured=(
+        "far Jacobian, 16 layers: graphs differ by a factor of {by_graph:,.0f}, those of one "
+        "diameter by {alike:.1f}, widths of 4 to 128 by {by_width:.1f}"
+    ),
 )
 def wider_widths() -> Numbers:
-    """Measure, by what factor the far Jacobian differs between graphs, between graphs of one diameter, and between widths."""
+    """Measure, by what factor the far Jacobian differs between graphs, between graphs of one
+    diameter, and between widths.
+    """
     far = pd.DataFrame({width: measures.ends(width, 16)["far"] for width in (4, 16, 64, 128)})
     diameters = {name: nx.diameter(graph) for name, graph in measures.examples().items()}
     alike = far[128].groupby(diameters)
@@ -280,7 +362,10 @@ def wider_widths() -> Numbers:
 
 @turn(
     "field_grows_exponentially",
-    asked="four more graphs of 500 nodes and more: a grid, a ring of cliques, a random geometric one, a random 3-regular one",
+    asked=(
+        "four more graphs of 500 nodes and more: a grid, a ring of cliques, a random geometric "
+        "one, a random 3-regular one"
+    ),
     survives=(
         "on one the nodes grow by less than 1.5 a layer, on another by more, and the walks on all",
         lambda nodes, walks: (
@@ -291,10 +376,15 @@ def wider_widths() -> Numbers:
         "the nodes grow so on all, or the walks do not",
         lambda nodes, walks: min(nodes.values()) >= 1.5 or min(walks.values()) < 1.5,
     ),
-    measured="least growth a layer, six layers, nodes and walks: {', '.join(f'{name} {nodes[name]:.2f} and {walks[name]:.2f}' for name in nodes)}",
+    measured=(
+        "least growth a layer, six layers, nodes and walks: {', '.join(f'{name} {nodes[name]:.2f} "
+        "and {walks[name]:.2f}' for name in nodes)}"
+    ),
 )
 def other_fields() -> Numbers:
-    """Measure, by graph, the least factor by which a layer multiplies the nodes, and the walks, that reach a node."""
+    """Measure, by graph, the least factor by which a layer multiplies the nodes, and the walks,
+    that reach a node.
+    """
     made = {
         "grid": nx.convert_node_labels_to_integers(nx.grid_2d_graph(25, 25)),
         "ring of cliques": nx.ring_of_cliques(100, 5),
@@ -312,18 +402,30 @@ def other_fields() -> Numbers:
 
 @turn(
     "new_edges_open",
-    asked="twenty edges in the place of four on the chapter's graphs, and four on six graphs of about 32 nodes",
+    asked=(
+        "twenty edges in the place of four on the chapter's graphs, and four on six graphs of "
+        "about 32 nodes"
+    ),
     survives=(
-        "the far Jacobian rises beyond its error in more cases than a coin gives, and falls so in none",
+        (
+            "the far Jacobian rises beyond its error in more cases than a coin gives, and falls "
+            "so in none"
+        ),
         lambda z: (
             more_than_a_coin(sum(beyond(z, 11)), len(z)) and not any(beyond([-x for x in z], 11))
         ),
     ),
     turned=("it falls beyond its error in a case", lambda z: any(beyond([-x for x in z], 11))),
-    measured="it rises beyond its error in {sum(beyond(z, 11))} of {len(z)} cases and falls in {sum(beyond([-x for x in z], 11))}{': ' * bool(falls)}{', '.join(falls)}; the least gain is {least}",
+    measured=(
+        "it rises beyond its error in {sum(beyond(z, 11))} of {len(z)} cases and falls in "
+        "{sum(beyond([-x for x in z], 11))}{': ' * bool(falls)}{', '.join(falls)}; "
+        "the least gain is {least}"
+    ),
 )
 def more_edges() -> Numbers:
-    """Measure, by method, graph and depth how many standard errors the gain is above 1, twelve draws of the weights."""
+    """Measure, by method, graph and depth how many standard errors the gain is above 1, twelve
+    draws of the weights.
+    """
     rows = variations.gains_long()
     z = ((rows["gain"] - 1) / rows["gain s.e."]).tolist()
     bad = beyond([-x for x in z], 11)
@@ -355,8 +457,13 @@ def _elsewhere(method: str) -> Numbers:
 
 
 _AGAINST_RANDOM = {  # what the three methods of rewiring are asked alike
-    "asked": "six graphs of about 32 nodes at 1 and 2 diameters, and twenty edges on the chapter's seven",
-    "measured": "ahead of random edges beyond the error in {ahead} of {len(z)} cases, behind in {behind}{': ' * bool(lost)}{'; '.join(lost[:6])}",
+    "asked": (
+        "six graphs of about 32 nodes at 1 and 2 diameters, and twenty edges on the chapter's seven"
+    ),
+    "measured": (
+        "ahead of random edges beyond the error in {ahead} of {len(z)} cases, behind in "
+        "{behind}{': ' * bool(lost)}{'; '.join(lost[:6])}"
+    ),
 }
 _LEADS = (
     "it is behind in none and ahead in more cases than a coin gives",
@@ -385,19 +492,32 @@ def sdrf_elsewhere() -> Numbers:
 
 @turn(
     "squashed_at_high_commute_time",
-    asked="trained networks: GCNs with skip connections of two diameters, taught to give each node the mean of all inputs",
+    asked=(
+        "trained networks: GCNs with skip connections of two diameters, taught to give each node "
+        "the mean of all inputs"
+    ),
     survives=(
-        "on more graphs than a coin gives a node feels another one the less the more commute time is between them",
+        (
+            "on more graphs than a coin gives a node feels another one the less the more commute "
+            "time is between them"
+        ),
         lambda over: more_than_a_coin(sum(x > 0 for x in over.values()), len(over)),
     ),
     turned=(
         "on half of the graphs it does not",
         lambda over: 2 * sum(x <= 0 for x in over.values()) >= len(over),
     ),
-    measured="three seeds, rank correlation of the Jacobian with minus the commute time over all pairs (within equal hops): {', '.join(f'{name} {x:.2f}' + (f' ({within[name]:.2f})' if within[name] == within[name] else '') for name, x in over.items())}; error left, {', '.join(f'{x:.2f}' for x in error.values())} of that of a zero",
+    measured=(
+        "three seeds, rank correlation of the Jacobian with minus the commute time over all pairs "
+        "(within equal hops): {', '.join(f'{name} {x:.2f}' + (f' ({within[name]:.2f})' if "
+        "within[name] == within[name] else '') for name, x in over.items())}; "
+        "error left, {', '.join(f'{x:.2f}' for x in error.values())} of that of a zero"
+    ),
 )
 def trained_networks() -> Numbers:
-    """Measure, by graph, how commute time ranks what nodes of a trained network feel of each other; means over three seeds."""
+    """Measure, by graph, how commute time ranks what nodes of a trained network feel of each other;
+    means over three seeds.
+    """
     rows = {
         name: pd.DataFrame([variations.trained_ranks(graph, seed) for seed in range(3)]).mean()
         for name, graph in measures.examples().items()

@@ -1,4 +1,6 @@
-"""Runs of chapter 1 with another width, another learning rate or other graphs: what its claims might not survive."""
+"""Runs of chapter 1 with another width, another learning rate or other graphs: what its claims
+might not survive.
+"""
 
 import math
 from collections.abc import Callable
@@ -21,14 +23,16 @@ BLOCK = 10  # epochs a value of the curve
 def fit_varied(
     depth: int, kind: str, key: str, width: int, rate: float, seed: int, epochs_allowed: int
 ) -> dict[str, str | int]:
-    """Train a network on Tree-NeighborsMatch at this width and learning rate, until no error or for so many epochs.
+    """Train a network on Tree-NeighborsMatch at this width and learning rate, until no error or for
+    so many epochs.
 
     Args:
         depth, kind, key, width: as `gnn.build` takes them.
         rate: of Adam; released is 1e-3.
 
     Returns:
-        One row of data/stars_varied.csv: epochs until an epoch without an error (all epochs where there was none), how
+        One row of data/stars_varied.csv: epochs until an epoch without an error (all epochs where
+        there was none), how
         the run ended, the best training accuracy, and the mean of every ten epochs as `curve`.
     """
     compute.seed(seed)
@@ -48,7 +52,9 @@ def fit_varied(
 
 
 def geometric(nodes: int, radius: float, seed: int = 0) -> nx.Graph:
-    """Draw points in a square and join those closer than `radius`, with the first seed that gives a connected graph."""
+    """Draw points in a square and join those closer than `radius`, with the first seed that gives a
+    connected graph.
+    """
     return next(
         graph
         for k in range(100)
@@ -89,7 +95,9 @@ def ranks_elsewhere(graph: str, times: int, seeds: int) -> dict[str, float | str
 def gains_elsewhere(
     graph: str, times: int, edges: int, seeds: int, draws: int
 ) -> dict[str, float | str]:
-    """Measure what each rewiring method gains on one of `OTHERS`, or with more edges; one row of data/gains_elsewhere.csv."""
+    """Measure what each rewiring method gains on one of `OTHERS`, or with more edges; one row of
+    data/gains_elsewhere.csv.
+    """
     drawn = measures.rewiring_gains(_graph(graph), edges, times, seeds, draws)
     found = measures.against_random(drawn)
     return {"random": f"{drawn['random'].mean():.6g}"} | {
@@ -100,7 +108,9 @@ def gains_elsewhere(
 
 
 def gains_long() -> pd.DataFrame:
-    """Return data/gains_elsewhere.csv with a row for each method: graph, times, edges, method and `measures.GAINED`."""
+    """Return data/gains_elsewhere.csv with a row for each method: graph, times, edges, method and
+    `measures.GAINED`.
+    """
     table, parts = data.table("gains_elsewhere"), []
     for method in measures.METHODS:
         names = {f"{method} {column}": column for column in measures.GAINED}
@@ -112,7 +122,9 @@ def gains_long() -> pd.DataFrame:
 def sensitivities(
     network: Callable[[Tensor], Tensor], features: Float[Tensor, "n width"], target: int
 ) -> Float[Tensor, " n"]:
-    """Return the largest singular value of d network(features)[target] / d features[s] for every node s."""
+    """Return the largest singular value of d network(features)[target] / d features[s] for every
+    node s.
+    """
     jacobian = torch.autograd.functional.jacobian(
         lambda x: network(x)[target], features, vectorize=True
     )
@@ -120,7 +132,9 @@ def sensitivities(
 
 
 def _ends(make: Callable[[nx.Graph, int], Callable], width: int, seeds: int) -> pd.DataFrame:
-    """Measure the sensitivity of one end of the longest path to the other end and to itself, by graph, mean over draws of the network."""
+    """Measure the sensitivity of one end of the longest path to the other end and to itself, by
+    graph, mean over draws of the network.
+    """
     rows = {}
     for name, graph in measures.examples().items():
         far, own = (list(graph).index(node) for node in graphs.far_pair(graph))
@@ -134,7 +148,9 @@ def _ends(make: Callable[[nx.Graph, int], Callable], width: int, seeds: int) -> 
 
 
 def ends_gaussian(width: int, layers: int, seeds: int) -> pd.DataFrame:
-    """Measure `measures.ends` with Gaussian weights of variance 1 / width in the place of orthogonal ones."""
+    """Measure `measures.ends` with Gaussian weights of variance 1 / width in the place of
+    orthogonal ones.
+    """
 
     def make(graph: nx.Graph, seed: int) -> Callable[[Tensor], Tensor]:
         generator = torch.Generator().manual_seed(seed)
@@ -147,7 +163,9 @@ def ends_gaussian(width: int, layers: int, seeds: int) -> pd.DataFrame:
 
 
 def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) -> pd.DataFrame:
-    """Measure `measures.ends` in a network with a norm before each layer, H + relu(A norm(H) W), of `times` D layers."""
+    """Measure `measures.ends` in a network with a norm before each layer, H + relu(A norm(H) W), of
+    `times` D layers.
+    """
 
     def make(graph: nx.Graph, seed: int) -> Callable[[Tensor], Tensor]:
         weights = graphs.orthogonal_weights(times * nx.diameter(graph), width, seed)[:, 0]
@@ -166,13 +184,16 @@ def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) ->
 def trained_ranks(
     graph: nx.Graph, seed: int, times: int = 2, width: int = 16, steps: int = 100
 ) -> dict[str, float]:
-    """Train a GCN with skip connections to give each node the mean of all inputs, and rank what each node feels.
+    """Train a GCN with skip connections to give each node the mean of all inputs, and rank what
+    each node feels.
 
-    The task asks each node for all others alike, however far they are. The network has `times` D layers
-    H + relu(A H W), a linear map before them and one after, and Adam makes `steps` steps of 32 draws of the inputs.
+    The task asks each node for all others alike, however far they are. The network has `times` D
+    layers H + relu(A H W), a linear map before them and one after, and Adam makes `steps` steps of
+    32 draws of the inputs.
 
     Returns:
-        error: the squared error at the end over that of a zero; over, within: rank correlation of the Jacobian with
+        error: the squared error at the end over that of a zero; over, within: rank correlation of
+            the Jacobian with
         minus the commute time, over all pairs and within equal hops (NaN where all are equal).
     """
     compute.seed(seed)

@@ -48,7 +48,8 @@ def half(answer: Any) -> Right:
     compare("half", answer, _half)
     full, narrow = (int(run(f"half(32, {w})", answer, 32, w)) for w in (32, 4))
     return Right(
-        f"your function gives half(32, 32) = {full} and half(32, 4) = {narrow}: {narrow / full:.1f} times as many."
+        f"your function gives half(32, 32) = {full} and half(32, 4) = {narrow}: "
+        f"{narrow / full:.1f} times as many."
     )
 
 
@@ -66,14 +67,17 @@ COPIED = 64  # where the special first token stands a second time
 
 @exercise
 def received(answer: Any) -> Right:
-    """Check how much attention later tokens give to one: on random maps, then the model's first token and its copy."""
+    """Check how much attention later tokens give to one: on random maps, then the model's first
+    token and its copy.
+    """
     compare("received", answer, _received)
     maps, name = _with_a_copy()
     first, copied, beside = (
         float(run("received", answer, maps, place)) for place in (0, COPIED, COPIED - 1)
     )
     return Right(
-        f"in {name} your function gives the first token {first:.0%} of the attention of later ones, its copy at place {COPIED} "
+        f"in {name} your function gives the first token {first:.0%} of the attention of later "
+        f"ones, its copy at place {COPIED} "
         f"{copied:.1%}, and the word before that {beside:.1%}."
     )
 
@@ -84,7 +88,9 @@ def _received(attention: Tensor, place: int) -> Tensor:
 
 @cache
 def _with_a_copy() -> tuple[Tensor, str]:
-    """Return the embedded model's maps on 128 tokens of prose, with its special first token in the middle, too; its name."""
+    """Return the embedded model's maps on 128 tokens of prose, with its special first token in the
+    middle, too; its name.
+    """
     model = checks.model()
     tokens = torch.cat([probe.first_token(model), probe.encode(model, data.prose())[:127]])
     tokens[COPIED] = tokens[0]
@@ -105,7 +111,9 @@ def paths(answer: Any) -> Right:
 
 @exercise
 def sink_score(answer: Any) -> Right:
-    """Check how far above uniform attention the first token's score is, as a share of what is possible."""
+    """Check how far above uniform attention the first token's score is, as a share of what is
+    possible.
+    """
 
     def above_uniform(matrix: Tensor) -> Tensor:
         return (attention.sink_score(matrix) - _flat(len(matrix))) / (1 - _flat(len(matrix)))
@@ -146,7 +154,9 @@ def _norms(back: Callable, rows: Tensor) -> Tensor:
 
 
 def backward(seed: int, width: int) -> Callable[[Tensor], Tensor]:
-    """Return the backward pass of a linear network of 4 tokens: from a direction (d,) to gradients (4, 3)."""
+    """Return the backward pass of a linear network of 4 tokens: from a direction (d,) to gradients
+    (4, 3).
+    """
     jacobian = normal(4, 3, width, seed=seed)
     return lambda direction: jacobian @ torch.as_tensor(direction).double()
 
@@ -158,7 +168,9 @@ def directions(count: int, width: int, seed: int) -> Tensor:
 
 @exercise
 def masks(answer: Any) -> Right:
-    """Check masks, one a layer, of at most two tokens a row, after which the last token hears all equally."""
+    """Check masks, one a layer, of at most two tokens a row, after which the last token hears all
+    equally.
+    """
     for layers in (1, 2, 3, 5):
         n, call = 2**layers, f"masks({layers})"
         given = run(call, answer, layers)

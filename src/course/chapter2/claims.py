@@ -1,4 +1,6 @@
-"""Measure the claims of chapter 2's sources: each function returns the numbers that its row of the table names."""
+"""Measure the claims of chapter 2's sources: each function returns the numbers that its row of the
+table names.
+"""
 
 import itertools
 import math
@@ -31,7 +33,7 @@ def _random(mask: Tensor, layers: int = 1, seed: int = 0) -> Tensor:
     return logits.masked_fill(~mask, -math.inf).softmax(-1)
 
 
-# The graph ------------------------------------------------------------------------------------------
+# The graph ----------------------------------------------------------------------------------------
 
 
 FELT = Threshold(0.1)  # of an equal share: felt, as the page says it
@@ -39,11 +41,17 @@ FELT = Threshold(0.1)  # of an equal share: felt, as the page says it
 
 @rule(
     holds=(
-        "one hop, and by an average with the shares that the layers keep the worst-heard token is ahead of the tree's worst node",
+        (
+            "one hop, and by an average with the shares that the layers keep the worst-heard "
+            "token is ahead of the tree's worst node"
+        ),
         lambda hops, causal, tree: hops == 1 and causal > Threshold(tree),
     ),
     part=(
-        f"by an average it is not, and the Jacobian of the same untrained network feels each token with over {FELT:g} of an equal share",
+        (
+            "by an average it is not, and the Jacobian of the same untrained network feels each "
+            f"token with over {FELT:g} of an equal share"
+        ),
         lambda hops, felt: hops == 1 and min(felt) > FELT,
     ),
     nothing=(
@@ -52,7 +60,9 @@ FELT = Threshold(0.1)  # of an equal share: felt, as the page says it
     ),
 )
 def causal_attention_is_no_bottleneck() -> Numbers:
-    """Worst-heard of 31 nodes by the measured shares of the layers, one by one, as an average and in squares."""
+    """Worst-heard of 31 nodes by the measured shares of the layers, one by one, as an average and
+    in squares.
+    """
     shares, ways = measures.kept_shares(), measures.connections(31)
 
     def worst(name: str, kept: Iterable[float], squared: bool = False) -> float:
@@ -84,7 +94,10 @@ def _apart(row: tuple) -> bool:
 
 @rule(
     holds=(
-        "with more layers the tree's worst-heard share rises and the causal one falls, at every share kept",
+        (
+            "with more layers the tree's worst-heard share rises and the causal one falls, at "
+            "every share kept"
+        ),
         lambda rows: all(map(_apart, rows)),
     ),
     part=("they do at one share kept", lambda rows: any(map(_apart, rows))),
@@ -137,7 +150,9 @@ def shares_of_the_bound() -> Numbers:
     null="a bound that is passed by some tokens and not by others is passed either way round",
 )
 def printed_constant_bounds() -> Numbers:
-    """With the identity for a perceptron, norms and slope 1, the theorem's decoder is v' = 2 (A v + v)."""
+    """With the identity for a perceptron, norms and slope 1, the theorem's decoder is v' = 2 (A v +
+    v).
+    """
     matrix = uniform(causal_mask(5))
     jacobian = torch.linalg.matrix_power(2 * (matrix + torch.eye(5)), 3)[-1]
     printed, proved = (
@@ -160,7 +175,9 @@ SCALES = {
 
 
 def _at_scales(model: LanguageModel | None = None) -> dict[str, list[Tensor]]:
-    """Measure profiles of the random-weights baseline by scale: all three for the embedded model, one for another."""
+    """Measure profiles of the random-weights baseline by scale: all three for the embedded model,
+    one for another.
+    """
     embedded = model is None or model.name == models.DEFAULT
     names = SCALES if embedded else {"random weights": "own"}
     return {name: _profiles(measures.network_name(scale), model) for name, scale in names.items()}
@@ -179,11 +196,17 @@ THREE = Threshold(3)  # texts, the fewest that a verdict may rest on
 
 @rule(
     holds=(
-        f"the path sum falls with the position, and so do trained sensitivities (rank correlation below {FALLS:g} in each text)",
+        (
+            "the path sum falls with the position, and so do trained sensitivities (rank "
+            f"correlation below {FALLS:g} in each text)"
+        ),
         lambda falls, after: falls and max(after) < FALLS,
     ),
     part=(
-        f"with random weights they do (below {FALLS:g} in each text, at every scale of the weights), trained not",
+        (
+            f"with random weights they do (below {FALLS:g} in each text, at every scale of the "
+            "weights), trained not"
+        ),
         lambda falls, before: falls and max(map(max, before.values())) < FALLS,
     ),
     enough=(f"{THREE:g} texts were asked", lambda after: len(after) >= THREE),
@@ -191,7 +214,9 @@ THREE = Threshold(3)  # texts, the fewest that a verdict may rest on
     null="random weights of a small scale in the place of trained ones hold",
 )
 def early_tokens_have_more_influence(model: LanguageModel | None = None) -> Numbers:
-    """Rank correlation of sensitivity and position by text, trained ("after") and by scale of random weights ("before")."""
+    """Rank correlation of sensitivity and position by text, trained ("after") and by scale of
+    random weights ("before").
+    """
     row, position = (
         influence([uniform(causal_mask(48))] * 6)[-1],
         torch.arange(measures.TOKENS).double(),
@@ -218,7 +243,9 @@ def _untrained(found: dict) -> list[float]:
 
 
 def _recency(middle: dict, late: dict) -> bool:
-    """Measure whether the last tokens are below an equal share with random weights of every scale, and lead when trained."""
+    """Measure whether the last tokens are below an equal share with random weights of every scale,
+    and lead when trained.
+    """
     return (
         max(_untrained(late)) < EQUAL
         and min(late["trained"]) > EQUAL
@@ -228,11 +255,18 @@ def _recency(middle: dict, late: dict) -> bool:
 
 @rule(
     holds=(
-        f"with random weights of every scale the first token has {PRIMACY:g} times an equal share and tokens 41 to 47 less than {EQUAL:g}; training lifts tokens 41 to 47 above {EQUAL:g} and above tokens 9 to 32, in each text",
+        (
+            f"with random weights of every scale the first token has {PRIMACY:g} times an equal "
+            f"share and tokens 41 to 47 less than {EQUAL:g}; training lifts tokens 41 to 47 above "
+            f"{EQUAL:g} and above tokens 9 to 32, in each text"
+        ),
         lambda first, middle, late: min(_untrained(first)) > PRIMACY and _recency(middle, late),
     ),
     part=(
-        "the second half is so: recency is learned; how far the first token leads before training hangs on the scale of the weights",
+        (
+            "the second half is so: recency is learned; how far the first token leads before "
+            "training hangs on the scale of the weights"
+        ),
         lambda middle, late: _recency(middle, late),
     ),
     enough=(f"{THREE:g} texts were asked", lambda first: len(first["trained"]) >= THREE),
@@ -245,7 +279,9 @@ def _recency(middle: dict, late: dict) -> bool:
     ),
 )
 def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -> Numbers:
-    """Measure how many times an equal share the first token has, tokens 9 to 32, 33 to 40 and 41 to 47, by network and text."""
+    """Measure how many times an equal share the first token has, tokens 9 to 32, 33 to 40 and 41 to
+    47, by network and text.
+    """
     rows = _at_scales(model) | {"trained": _profiles("trained", model)}
     places = {
         "first": slice(0, 1),
@@ -263,7 +299,9 @@ def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -
 
 
 def _u(profiles: list[Tensor]) -> Numbers:
-    """Measure how many times the least of the tokens between them the lesser end has, and which token has the least."""
+    """Measure how many times the least of the tokens between them the lesser end has, and which
+    token has the least.
+    """
     return {
         "lead": [float(min(row[0], row[-1]) / row[1:-1].min()) for row in profiles],
         "least": [int(row[1:-1].argmin()) + 2 for row in profiles],
@@ -276,11 +314,17 @@ VALLEY = Threshold(40)  # the token from which on the least stands beside the la
 
 @rule(
     holds=(
-        f"both ends have {LEADS:g} times the least sensitivity at every scale of the weights, and the least is at token {VALLEY:g} or later",
+        (
+            f"both ends have {LEADS:g} times the least sensitivity at every scale of the weights, "
+            f"and the least is at token {VALLEY:g} or later"
+        ),
         lambda lead, least: min(lead) > LEADS and min(least) >= VALLEY,
     ),
     part=(
-        f"both ends have {LEADS:g} times the least at every scale; the least is not always beside the last token",
+        (
+            f"both ends have {LEADS:g} times the least at every scale; "
+            "the least is not always beside the last token"
+        ),
         lambda lead: min(lead) > LEADS,
     ),
     enough=(f"{THREE:g} profiles were measured", lambda lead: len(lead) >= THREE),
@@ -288,7 +332,9 @@ VALLEY = Threshold(40)  # the token from which on the least stands beside the la
     null="lead and place of the least are asked alike, so that exchanged they say the same",
 )
 def untrained_network_has_a_u() -> Numbers:
-    """Measure the profiles of seven texts at three scales of random weights, and two more seeds on one text."""
+    """Measure the profiles of seven texts at three scales of random weights, and two more seeds on
+    one text.
+    """
     seeds = [row for k in (1, 2) for row in _profiles(f"seed {k}", texts=["harbour"])]
     by_scale = _at_scales()
     found = {name: _u(rows) for name, rows in by_scale.items()}
@@ -298,7 +344,10 @@ def untrained_network_has_a_u() -> Numbers:
 
 @rule(
     holds=(
-        f"trained, both ends have {LEADS:g} times the least, and the least stays at token {VALLEY:g} or later",
+        (
+            f"trained, both ends have {LEADS:g} times the least, and the least stays at token "
+            f"{VALLEY:g} or later"
+        ),
         lambda lead, least: min(lead) > LEADS and min(least) >= VALLEY,
     ),
     enough=(f"{THREE:g} texts were asked", lambda lead: len(lead) >= THREE),
@@ -310,7 +359,9 @@ def untrained_network_has_a_u() -> Numbers:
     null="random weights, asked as if they were trained, keep their U: nothing has moved it",
 )
 def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
-    """Measure a U, both ends twice the least, and its valley beside the last token: which of the two does training leave?"""
+    """Measure a U, both ends twice the least, and its valley beside the last token: which of the
+    two does training leave?
+    """
     return _u(_profiles("trained", model)) | {"before": _u(_profiles("seed 0", model))["least"]}
 
 
@@ -327,7 +378,10 @@ def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
         "a rollout that beats the mask in half of the texts",
         lambda texts: {"rows": [(0.5, 0, 0, texts // 2)]},
     ),
-    null="random weights hold: what they feel has the order of the mask, which rollout can only equal",
+    null=(
+        "random weights hold: what they feel has the order of the mask, which rollout can only "
+        "equal"
+    ),
 )
 def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
     """In how many texts rollout is at or below the mask, by the share that a token keeps."""
@@ -343,7 +397,7 @@ def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-# In the limit -----------------------------------------------------------------------------------------
+# In the limit -------------------------------------------------------------------------------------
 
 
 def _limit(
@@ -351,8 +405,9 @@ def _limit(
 ) -> Numbers:
     """Measure where layers of one map end, over several maps, and how fast.
 
-    "together" and "each": the least that the first `prefix` tokens have of a state after `FOREVER` layers, and one of them;
-    "slower": the largest share of a later token in the last state over what the claimed rate allows, from layer 60 to 120.
+    "together" and "each": the least that the first `prefix` tokens have of a state after `FOREVER`
+    layers, and one of them; "slower": the largest share of a later token in the last state over
+    what the claimed rate allows, from layer 60 to 120.
     """
     later, layers = (
         torch.arange(prefix, len(mask), dtype=torch.float64),
@@ -377,7 +432,10 @@ def _limit(
 
 @rule(
     holds=(
-        "the first token has all but 1e-6 in the end, and no share decays more slowly than the rate allows",
+        (
+            "the first token has all but 1e-6 in the end, and no share decays more slowly than "
+            "the rate allows"
+        ),
         lambda together, slower: together > ALL and slower <= EVEN,
     ),
     part=("the first token has all but 1e-6 in the end", lambda together: together > ALL),
@@ -390,7 +448,7 @@ def causal_mask_ends_at_the_first_token() -> Numbers:
     )
 
 
-# Sinks ---------------------------------------------------------------------------------------------
+# Sinks --------------------------------------------------------------------------------------------
 
 
 @cache
@@ -403,7 +461,10 @@ MOST, SOME = Threshold(0.5), Threshold(0.2)  # of all heads
 
 @rule(
     holds=(
-        f"over {MOST:.0%} of the heads give the first token more than {attention.HEAD_SCORE_THRESHOLD:g}",
+        (
+            f"over {MOST:.0%} of the heads give the first token more than "
+            f"{attention.HEAD_SCORE_THRESHOLD:g}"
+        ),
         lambda share: share > MOST,
     ),
     part=(f"over {SOME:.0%} of the heads do", lambda share: share > SOME),
@@ -434,7 +495,10 @@ NEARLY_NONE = Threshold(0.05)  # of all heads
         lambda without: without < NEARLY_NONE,
     ),
     nothing=("uniform attention: no head", {"without": 0.0}),
-    null="that there is nothing is what is claimed; sinks on text, beside it, show that the score finds them",
+    null=(
+        "that there is nothing is what is claimed; sinks on text, beside it, show that the score "
+        "finds them"
+    ),
 )
 def repeated_tokens_have_no_sink(model: LanguageModel | None = None) -> Numbers:
     heads = _sinks(model).loc["repeated"]["sink heads"]
@@ -458,7 +522,11 @@ SMALL_TIMES, SMALL_TAKES = Threshold(10), Threshold(0.1)
 @rule(
     "massive_activations_go_with_the_sink",
     holds=(
-        f"hidden from the start, another token gets a state {TIMES:g} times the median and {TAKES:g} of the attention, and hidden late none gets {SMALL_TIMES:g} times or {SMALL_TAKES:g}",
+        (
+            f"hidden from the start, another token gets a state {TIMES:g} times the median and "
+            f"{TAKES:g} of the attention, and hidden late none gets {SMALL_TIMES:g} times or "
+            f"{SMALL_TAKES:g}"
+        ),
         lambda early, late: (
             _moves(early)
             and max(late["times"]) < SMALL_TIMES
@@ -466,13 +534,18 @@ SMALL_TIMES, SMALL_TAKES = Threshold(10), Threshold(0.1)
         ),
     ),
     part=(
-        f"hidden from the start, another gets {TIMES:g} times the median and {TAKES:g} of the attention",
+        (
+            f"hidden from the start, another gets {TIMES:g} times the median and {TAKES:g} of the "
+            "attention"
+        ),
         lambda early: _moves(early),
     ),
     nothing=("no token moves", lambda late: {"early": late}),
 )
 def hiding(model: LanguageModel | None = None) -> dict[str, pd.DataFrame]:
-    """Measure the loss of each text with no token hidden, with the first one hidden from the start or late, and with another one hidden late."""
+    """Measure the loss of each text with no token hidden, with the first one hidden from the start
+    or late, and with another one hidden late.
+    """
     table = measures.hiding_table(model or models.default())
     cases = {
         "plain": (0, 1),
@@ -488,7 +561,11 @@ CLAMPED = Threshold(0.5)  # of the sink score as trained
 
 @rule(
     holds=(
-        f"with the three largest coordinates of the first token's state at the median the mean sink score falls below {CLAMPED:g} of what it was, in each text, and with six random ones it does not",
+        (
+            "with the three largest coordinates of the first token's state at the median the "
+            f"mean sink score falls below {CLAMPED:g} of what it was, in each text, and with six "
+            "random ones it does not"
+        ),
         lambda fixed, drawn: max(fixed) < CLAMPED and min(drawn) > CLAMPED,
     ),
     fit=(
@@ -500,7 +577,9 @@ CLAMPED = Threshold(0.5)  # of the sink score as trained
     dealt={"clamped_smollm2": ("change", "text")},
 )
 def massive_activations_draw_the_attention() -> Numbers:
-    """Measure the mean sink score of layers 13 to 30 with activations clamped, over that of nothing changed, by text."""
+    """Measure the mean sink score of layers 13 to 30 with activations clamped, over that of nothing
+    changed, by text.
+    """
     table = data.table("clamped_smollm2").set_index(["change", "text"])
     ratio = table["sink"].div(table.loc["nothing", "sink"], level="text")
     names = dict(
@@ -547,7 +626,11 @@ def _further(late: list, early: list, control: list, mass: list, value: list) ->
 
 @rule(
     holds=(
-        "hiding the sink late spreads a change further than every control in every text: another token hidden, the sink's value alone zeroed, and heads off at random at the same loss",
+        (
+            "hiding the sink late spreads a change further than every control in every text: "
+            "another token hidden, the sink's value alone zeroed, and heads off at random at the "
+            "same loss"
+        ),
         lambda late, early, control, mass, value, heads: (
             _further(late, early, control, mass, value)
             and min(late) > Threshold(max(*early, *control))
@@ -555,22 +638,30 @@ def _further(late: list, early: list, control: list, mass: list, value: list) ->
         ),
     ),
     part=(
-        "it does on average; heads off at random at the same loss spread a change less far in more texts than a coin gives",
+        (
+            "it does on average; heads off at random at the same loss spread a change less far in "
+            "more texts than a coin gives"
+        ),
         lambda late, early, control, mass, value, heads: (
             _further(late, early, control, mass, value) and (not heads or _ahead(mass, heads))
         ),
     ),
     enough=(
-        "at the same loss one of the two, sink hidden or heads off, spreads a change further in more texts than a coin gives",
+        (
+            "at the same loss one of the two, sink hidden or heads off, spreads a change further "
+            "in more texts than a coin gives"
+        ),
         lambda mass, heads: not heads or _ahead(mass, heads) or _ahead(heads, mass),
     ),
     nothing=("a token like any other", lambda control: {"late": control}),
     null="texts flat at their means: what is so on average is then so in each",
 )
 def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
-    """Measure how many times as far a change spreads with a token hidden, by text; for the embedded model also with parts changed.
+    """Measure how many times as far a change spreads with a token hidden, by text; for the embedded
+    model also with parts changed.
 
-    "heads": off at random until the loss is that of the hidden sink; NaN in a text in which half of them cost less.
+    "heads": off at random until the loss is that of the hidden sink; NaN in a text in which half of
+    them cost less.
     """
     found, kept = hiding(model), measures.mean_share()
     spread = {
@@ -599,7 +690,10 @@ FIVE = Threshold(5)  # times the control
 
 @rule(
     holds=(
-        f"the loss rises by {BREAKS:g} nats, and hidden late by {FIVE:g} times the control's, hidden late and from the start",
+        (
+            f"the loss rises by {BREAKS:g} nats, and hidden late by {FIVE:g} times the control's, "
+            "hidden late and from the start"
+        ),
         lambda late, early, control: (
             min(late) > BREAKS and min(late) > FIVE * max(control) and min(early) > BREAKS
         ),

@@ -1,4 +1,6 @@
-"""Draw the figures of chapter 2: functions that return a figure and the sentence that states its finding."""
+"""Draw the figures of chapter 2: functions that return a figure and the sentence that states its
+finding.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -19,7 +21,8 @@ BLUE, RED, GREEN, GREY = (style.COLOURS[name] for name in ("blue", "vermillion",
 
 
 def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -> tuple[Axes, str]:
-    """Attention as a matrix through so many layers and as arcs of one, and who reaches the last token.
+    """Attention as a matrix through so many layers and as arcs of one, and who reaches the last
+    token.
 
     Orange are the arcs of the last token, or those that lead to `heard_token` (1 the first).
     """
@@ -36,14 +39,17 @@ def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -
     right.set_title("arcs of one layer", size=16)
     reached, most = int((heard[-1] > 0).sum()), int(heard[-1].argmax())
     return left, (
-        f"After {words} {reached} of {n} tokens reach the last one, most of all token {most + 1} ({float(heard[-1, most]):.2f})."
+        f"After {words} {reached} of {n} tokens reach the last one, most of all token "
+        f"{most + 1} ({float(heard[-1, most]):.2f})."
     )
 
 
 def _arcs(
     ax: Axes, matrix: Float[Tensor, "n n"], heard: Float[Tensor, " n"], heard_token: int = 0
 ) -> None:
-    """Return arcs from the token looked at to the one that looks, as wide as the weight; dots as large as the influence."""
+    """Return arcs from the token looked at to the one that looks, as wide as the weight; dots as
+    large as the influence.
+    """
     n = len(matrix)
     for i in range(n):
         for j in range(i):
@@ -76,10 +82,12 @@ def _arcs(
 
 
 def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
-    """Draw the share of the worst-heard node in the one that is read, against L (1 - kept), in five graphs.
+    """Draw the share of the worst-heard node in the one that is read, against L (1 - kept), in five
+    graphs.
 
     Args:
-        kept: the share of its state that a token keeps in a layer; None is the one measured, `measures.mean_share`.
+        kept: the share of its state that a token keeps in a layer; None is the one measured,
+            `measures.mean_share`.
     """
     kept = measures.mean_share() if kept is None else kept
     layers = [2**k for k in range(11) if 2**k * (1 - kept) <= 33]
@@ -114,7 +122,8 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
     style.label(ax)
     behind = measures.falls_behind(kept, n)
     return ax, (
-        f"ρ = {kept:g}, {depth} layers: the least influential of {n} nodes has {style.number(causal)} under causal attention, "
+        f"ρ = {kept:g}, {depth} layers: the least influential of {n} nodes has "
+        f"{style.number(causal)} under causal attention, "
         f"{style.number(tree)} in the tree. Causal attention is behind from {behind} layers on, "
         f"L (1 − ρ) = {behind * (1 - kept):.1f}."
     )
@@ -148,7 +157,9 @@ def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
 
 
 def brake(kept: float | None = None) -> tuple[Axes, str]:
-    """Draw the influence of token 5 on the last of 32 tokens after 30 layers, by the attention that a sink takes; `kept` as in `worst_heard`."""
+    """Draw the influence of token 5 on the last of 32 tokens after 30 layers, by the attention that
+    a sink takes; `kept` as in `worst_heard`.
+    """
     kept, layers = measures.mean_share() if kept is None else kept, measures.LAYERS_READ
     shares = [k / 20 for k in range(20)]
     found = [
@@ -166,11 +177,12 @@ def brake(kept: float | None = None) -> tuple[Axes, str]:
     ax.plot(shares, found, "o-", color=BLUE)
     none, much, most = (style.number(found[k]) for k in (0, 16, 19))
     return ax, (
-        f"ρ = {kept:g}, {layers} layers. Without a sink {none}; with a share of 0.8 on the first token {much}; with 0.95, {most}."
+        f"ρ = {kept:g}, {layers} layers. Without a sink {none}; "
+        f"with a share of 0.8 on the first token {much}; with 0.95, {most}."
     )
 
 
-# The lab ------------------------------------------------------------------------------------------------
+# The lab ------------------------------------------------------------------------------------------
 
 
 def sinks_by_layer(scores: dict[str, Float[Tensor, "layers heads"]]) -> tuple[Axes, str]:
@@ -192,7 +204,9 @@ def sinks_by_layer(scores: dict[str, Float[Tensor, "layers heads"]]) -> tuple[Ax
 def sensitivities(
     norms: Tensor, errors: Tensor, words: Sequence[str], exact: Tensor | None = None
 ) -> tuple[Axes, str]:
-    """Randomised Jacobian norms with twice their standard errors, the exact ones where there are, and the loudest words."""
+    """Randomised Jacobian norms with twice their standard errors, the exact ones where there are,
+    and the loudest words.
+    """
     truth = norms if exact is None else exact
     n = len(norms)
     share = float(truth[0] / truth.sum())
@@ -233,12 +247,17 @@ def sensitivities(
     if exact is not None:
         off = float((norms / exact - 1).square().mean().sqrt())
         inside = float(((norms - exact).abs() <= 2 * errors).double().mean())
-        text += f" Root mean square error of the randomised norms {off:.1%}; {inside:.0%} of the exact ones within two error bars."
+        text += (
+            f" Root mean square error of the randomised norms {off:.1%}; "
+            f"{inside:.0%} of the exact ones within two error bars."
+        )
     return ax, text
 
 
 def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Draw each token's share of the sensitivity, times the length, with random weights and trained: means and ranges over texts."""
+    """Draw each token's share of the sensitivity, times the length, with random weights and
+    trained: means and ranges over texts.
+    """
     ax = style.axes("", "token", "share of the sensitivity × n", log="y", height=4.4)
     means = {}
     for network, name, colour in (("seed 0", "random weights", GREY), ("trained", "trained", BLUE)):
@@ -260,14 +279,18 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
         "Training lifts the late tokens" if lifted else "Training does not lift the late tokens"
     )
     return ax, (
-        f"Mean of {len(measures.NAMES)} texts. Random weights: the first token has {float(before[0]) / n:.1%}, the least is "
-        f"token {least}, tokens {2 * n // 3 + 1} to {n - 1} have {late[0]:.0%} together. Trained: {float(after[0]) / n:.1%} and "
+        f"Mean of {len(measures.NAMES)} texts. Random weights: "
+        f"the first token has {float(before[0]) / n:.1%}, the least is "
+        f"token {least}, tokens {2 * n // 3 + 1} to {n - 1} have {late[0]:.0%} together. "
+        f"Trained: {float(after[0]) / n:.1%} and "
         f"{late[1]:.0%}. Dashed: equal shares."
     )
 
 
 def hidden_since(table: pd.DataFrame, untrained: pd.DataFrame | None = None) -> tuple[Axes, str]:
-    """Draw how much the later loss rises when the first token is hidden from a place on: a line a text; mean of `untrained`."""
+    """Draw how much the later loss rises when the first token is hidden from a place on: a line a
+    text; mean of `untrained`.
+    """
     plain = measures.hidden_from(table, 0)["loss"]
     rows = (
         table[table["token"] == 1]
@@ -281,7 +304,10 @@ def hidden_since(table: pd.DataFrame, untrained: pd.DataFrame | None = None) -> 
     )
     worst = rows.max(axis=1)
     ax = style.axes(
-        f"Hidden late, the first token is missed in {int((worst > 0.5).sum())} of {len(rows)} texts",
+        (
+            f"Hidden late, the first token is missed in {int((worst > 0.5).sum())} of {len(rows)} "
+            "texts"
+        ),
         "first token hidden from this token on",
         "loss, above nothing hidden (nats)",
         height=4.4,
@@ -308,13 +334,19 @@ def hidden_since(table: pd.DataFrame, untrained: pd.DataFrame | None = None) -> 
             size=14,
         )
         ax.set_ylim(bottom=-0.35)
-        blank = f" With random weights {style.number(float(mean.min()))} to {style.number(float(mean.max()))} in the mean."
+        blank = (
+            f" With random weights {style.number(float(mean.min()))} to "
+            f"{style.number(float(mean.max()))} in the mean."
+        )
     ax.axhline(0, color="black", lw=1)
     style.label(ax)
     late = rows[25]
     return ax, (
-        f"{len(rows)} texts. Hidden from all: {style.number(float(rows[1].min()))} to {style.number(float(rows[1].max()))} "
-        f"nats; from token 9 on {style.number(float(rows[9].min()))} to {style.number(float(rows[9].max()))}; from token 25 on "
-        f"{style.number(float(late.min()))} to {style.number(float(late.max()))}. Token {control} hidden from token 25 on: "
+        f"{len(rows)} texts. Hidden from all: {style.number(float(rows[1].min()))} to "
+        f"{style.number(float(rows[1].max()))} "
+        f"nats; from token 9 on {style.number(float(rows[9].min()))} to "
+        f"{style.number(float(rows[9].max()))}; from token 25 on "
+        f"{style.number(float(late.min()))} to {style.number(float(late.max()))}. "
+        f"Token {control} hidden from token 25 on: "
         f"{style.number(float(other[25].max()))} at most.{blank}"
     )

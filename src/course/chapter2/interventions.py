@@ -1,4 +1,6 @@
-"""Change a model's heads for chapter 2: a token hidden from all, heads switched off, what each token hands over."""
+"""Change a model's heads for chapter 2: a token hidden from all, heads switched off, what each
+token hands over.
+"""
 
 import contextlib
 import functools
@@ -17,10 +19,11 @@ from helpers.models import LanguageModel
 def with_hidden(
     model: LanguageModel, tokens: Int[Tensor, " n"], hide: int | None = None, since: int = 0
 ) -> tuple[Float[Tensor, "layers n d"], Float[Tensor, " t"]]:
-    """Return representations after the embedding and each layer, and the loss of each next token, with one token hidden.
+    """Return representations after the embedding and each layer, and the loss of each next token,
+    with one token hidden.
 
-    No later token can look at the hidden one, in any layer and head; it still sees itself. Hidden from all, the
-    first token is as good as absent, and the second becomes the first.
+    No later token can look at the hidden one, in any layer and head; it still sees itself. Hidden
+    from all, the first token is as good as absent, and the second becomes the first.
 
     Args:
         hide: the position of the hidden token; None hides none.
@@ -30,8 +33,8 @@ def with_hidden(
         States (layers + 1, n, d), the last one after the final norm, and n - 1 losses in nats.
 
     Raises:
-        ValueError: fewer than two tokens or more than `probe.MOST`, a position that is not in the sequence, or an
-            architecture whose attention cannot be replaced.
+        ValueError: fewer than two tokens or more than `probe.MOST`, a position that is not in the
+            sequence, or an architecture whose attention cannot be replaced.
     """
     probe.check(model, tokens=tokens)
     if not 2 <= len(tokens) <= probe.MOST:
@@ -58,18 +61,21 @@ class Contributions(NamedTuple):
 
 @torch.inference_mode()
 def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributions:
-    """Return norms of what each token hands over in each head, and each token's share in what an attention block writes.
+    """Return norms of what each token hands over in each head, and each token's share in what an
+    attention block writes.
 
-    In head h token j hands over f_h(j), its value after the output matrix: `values` are the norms of these. Token i
-    then holds c_ij = sum_h A_h,ij f_h(j) from token j, and its own state besides; `shares` are the norms of the c_ij,
-    divided by their sum over j. This is norm-based analysis with the residual (Kobayashi et al., 2021) for a decoder
-    that normalises before attention, so that the norm is inside f.
+    In head h token j hands over f_h(j), its value after the output matrix: `values` are the norms
+    of these. Token i then holds c_ij = sum_h A_h,ij f_h(j) from token j, and its own state besides;
+    `shares` are the norms of the c_ij, divided by their sum over j. This is norm-based analysis
+    with the residual (Kobayashi et al., 2021) for a decoder that normalises before attention, so
+    that the norm is inside f.
 
     Args:
         tokens: at most `probe.MOST`.
 
     Raises:
-        ValueError: no tokens or too many, or the model's layers have no `self_attn.v_proj` and `o_proj` (or `dense`, as Phi).
+        ValueError: no tokens or too many, or the model's layers have no `self_attn.v_proj` and
+            `o_proj` (or `dense`, as Phi).
     """
     probe.check(model, tokens=tokens)
     maps = probe.attention_maps(model, tokens)
@@ -107,10 +113,12 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
 
 @contextlib.contextmanager
 def scaled(model: LanguageModel, heads: Float[Tensor, "layers heads"]) -> Iterator[None]:
-    """Inside, each head's output is multiplied by its number: 0 turns it off, and what it looks at stays as it is.
+    """Inside, each head's output is multiplied by its number: 0 turns it off, and what it looks at
+    stays as it is.
 
     Raises:
-        ValueError: the model has no `self_attn.o_proj` or `dense`, or `heads` is not a number for each of its heads.
+        ValueError: the model has no `self_attn.o_proj` or `dense`, or `heads` is not a number for
+            each of its heads.
     """
     probe.check(model)
     config = model.model.config.get_text_config()
@@ -145,5 +153,6 @@ def _output(mixer: torch.nn.Module) -> torch.nn.Linear:
         if hasattr(mixer, name):
             return getattr(mixer, name)
     raise ValueError(
-        f"its attention has no output matrix under a known name ({', '.join(names)}), which this takes"
+        f"its attention has no output matrix under a known name ({', '.join(names)}), which "
+        "this takes"
     )

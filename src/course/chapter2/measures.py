@@ -1,4 +1,6 @@
-"""Measure for chapter 2 that is no public mathematics: graphs side by side, a random decoder, a real model."""
+"""Measure for chapter 2 that is no public mathematics: graphs side by side, a random decoder, a
+real model.
+"""
 
 import contextlib
 import functools
@@ -24,13 +26,20 @@ from helpers.models import LanguageModel
 from helpers.words import translated
 
 TEXT = (
-    "The old harbour town had two clocks, and they never agreed. The one on the church was set by the priest, who "
-    "trusted the sun; the one on the station was set by the guard, who trusted the telegraph. Visitors learned to ask "
-    "which clock a person meant, and the baker, who opened at six by both, sold his bread twice. When the line was "
-    "closed the guard stayed on and wound the station clock each morning, although no train would come. The priest "
-    "asked him why. He said that a clock with nobody to correct it is still a clock, and that somebody had to be late "
-    "for the church. In winter the harbour froze and the boats stood still, the fishermen mended their nets in the "
-    "waiting room, and the children skated from one clock to the other to see how much time they could gain on the way."
+    "The old harbour town had two clocks, and they never agreed. "
+    "The one on the church was set by the priest, who "
+    "trusted the sun; the one on the station was set by the guard, who trusted the telegraph. "
+    "Visitors learned to ask "
+    "which clock a person meant, and the baker, who opened at six by both, sold his bread "
+    "twice. When the line was "
+    "closed the guard stayed on and wound the station clock each morning, although no train "
+    "would come. The priest "
+    "asked him why. He said that a clock with nobody to correct it is still a clock, and that "
+    "somebody had to be late "
+    "for the church. In winter the harbour froze and the boats stood still, the fishermen "
+    "mended their nets in the "
+    "waiting room, and the children skated from one clock to the other to see how much time "
+    "they could gain on the way."
 )
 TEXTS = ("natural", "random", "repeated")
 TOKENS = 48  # of the committed sensitivities
@@ -59,14 +68,15 @@ MORE_OFF = (
 )  # until they cost as much as the hidden sink
 
 
-# Graphs side by side ------------------------------------------------------------------------------------
+# Graphs side by side ------------------------------------------------------------------------------
 
 
 def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
-    """Who listens to whom in five graphs of n nodes: the row-stochastic matrix, and the node that is read.
+    """Who listens to whom in five graphs of n nodes: the row-stochastic matrix, and the node that
+    is read.
 
-    Tree and cycle are chapter 1's, each node also hears itself, and the tree is read at its root; chain, window and
-    causal attention have a direction and are read at the last token.
+    Tree and cycle are chapter 1's, each node also hears itself, and the tree is read at its root;
+    chain, window and causal attention have a direction and are read at the last token.
     """
     found = {
         name: (graphs.adjacency(graphs.family(name, n), "row", loops=True), 0)
@@ -80,10 +90,11 @@ def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
 
 
 def compare_connections(layers: int, kept: float, n: int = 31) -> pd.DataFrame:
-    """Chapter 1's measures on five graphs, each at the node for which it is worst; a direction counts where it can.
+    """Chapter 1's measures on five graphs, each at the node for which it is worst; a direction
+    counts where it can.
 
-    Columns: hops; effective resistance of the undirected graph; influence of the worst-heard node when each layer keeps the
-    share `kept` of a state, and as if how many nodes were heard equally.
+    Columns: hops; effective resistance of the undirected graph; influence of the worst-heard node
+    when each layer keeps the share `kept` of a state, and as if how many nodes were heard equally.
     """
     rows = {}
     for name, (matrix, read) in connections(n).items():
@@ -101,7 +112,9 @@ def compare_connections(layers: int, kept: float, n: int = 31) -> pd.DataFrame:
 
 
 def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, list[float]]:
-    """Return the share of the worst-heard node in the one that is read, by number of layers, in the five graphs."""
+    """Return the share of the worst-heard node in the one that is read, by number of layers, in the
+    five graphs.
+    """
     return {
         name: [float(attention.influence([matrix] * k, kept)[read].min()) for k in layers]
         for name, (matrix, read) in connections(n).items()
@@ -109,7 +122,9 @@ def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, li
 
 
 def falls_behind(kept: float, n: int = 31) -> int:
-    """From how many layers on causal attention's worst-heard token has a smaller share than the tree's worst-heard node."""
+    """From how many layers on causal attention's worst-heard token has a smaller share than the
+    tree's worst-heard node.
+    """
     found = worst_heard(range(2, 2 + math.ceil(10 / (1 - kept))), kept, n)
     pairs = zip(found["tree"], found["causal attention"], strict=True)
     ahead = [k for k, (tree, causal) in enumerate(pairs, 2) if causal >= tree]
@@ -117,12 +132,14 @@ def falls_behind(kept: float, n: int = 31) -> int:
 
 
 def share_kept(profile: Float[Tensor, " n"], layers: int) -> tuple[float, float]:
-    """Return the share of a state that each layer of uniform causal attention must keep to give a positive profile, and how far off.
+    """Return the share of a state that each layer of uniform causal attention must keep to give a
+    positive profile, and how far off.
 
-    Least squares of log shares, over shares kept from 0.3 to 0.995 in steps of 0.005; with it the root mean square error of
-    the natural logarithm.
+    Least squares of log shares, over shares kept from 0.3 to 0.995 in steps of 0.005; with it the
+    root mean square error of the natural logarithm.
 
-    >>> share_kept(attention.influence([attention.uniform(attention.causal_mask(8))] * 6, 0.9)[-1], 6)[0]
+    >>> layers = [attention.uniform(attention.causal_mask(8))] * 6
+    >>> share_kept(attention.influence(layers, 0.9)[-1], 6)[0]
     0.9
     """
     require.tensor("profile", profile, "n")
@@ -140,7 +157,8 @@ def share_kept(profile: Float[Tensor, " n"], layers: int) -> tuple[float, float]
 
 
 def steps(shares: Sequence[float], squared: bool = False) -> Float[Tensor, " steps"]:
-    """Return how much weight goes through 0, 1, 2, … layers by attention and past the others: coefficients of Π (ρ + (1 - ρ) z).
+    """Return how much weight goes through 0, 1, 2, … layers by attention and past the others:
+    coefficients of Π (ρ + (1 - ρ) z).
 
     With `squared` of Π (ρ² + (1 - ρ)² z).
 
@@ -157,10 +175,12 @@ def steps(shares: Sequence[float], squared: bool = False) -> Float[Tensor, " ste
 def averaged(
     matrix: Float[Tensor, "n n"], shares: Sequence[float], squared: bool = False
 ) -> Float[Tensor, "n n"]:
-    """Return everyone's share in every state after layers of one map that keep these shares: row j is who makes up token j.
+    """Return everyone's share in every state after layers of one map that keep these shares: row j
+    is who makes up token j.
 
-    By an average; with `squared` as the Jacobian of a network with such layers feels it, whose values are independent and
-    of mean zero: E |J|² = d Σ c_k (A^k)² with c = `steps(shares, squared=True)`, each row then brought to a sum of one.
+    By an average; with `squared` as the Jacobian of a network with such layers feels it, whose
+    values are independent and of mean zero: E |J|² = d Σ c_k (A^k)² with c = `steps(shares,
+    squared=True)`, each row then brought to a sum of one.
     """
     power, found = (
         torch.eye(len(matrix), dtype=torch.float64),
@@ -181,10 +201,11 @@ def of_known_share(
     width: int = 64,
     seed: int = 0,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " layers"]]:
-    """Return known cases for the metrics: norms of the last token's Jacobian through layers x ← ρ x + (1 - ρ) A x W, and their own shares.
+    """Return known cases for the metrics: norms of the last token's Jacobian through layers x ← ρ x
+    + (1 - ρ) A x W, and their own shares.
 
-    A is uniform, W a random rotation, another one in each layer; without `mixed` the identity. The second result is read
-    as `kept_by_layer` reads it: by the norms of each layer's own Jacobian.
+    A is uniform, W a random rotation, another one in each layer; without `mixed` the identity. The
+    second result is read as `kept_by_layer` reads it: by the norms of each layer's own Jacobian.
     """
     generator, own = torch.Generator().manual_seed(seed), torch.eye(width, dtype=torch.float64)
     matrix = attention.uniform(attention.causal_mask(n))
@@ -212,17 +233,18 @@ def heard(weights: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
     return torch.special.entr(weights).sum(-1).exp()
 
 
-# The bound beside a true Jacobian --------------------------------------------------------------------------
+# The bound beside a true Jacobian -----------------------------------------------------------------
 
 
 def bound_and_truth(
     sharpness: float, seed: int = 0, scaled: bool = False, n: int = 12, layers: int = 3
 ) -> pd.DataFrame:
-    """Theorem B.5's bound beside the norm of the last token's Jacobian, with attention held fixed and without.
+    """Theorem B.5's bound beside the norm of the last token's Jacobian, with attention held fixed
+    and without.
 
-    The decoder of the theorem with random weights of width 16: z_j = sum_i A_ji v_i / norm1 + v_j with
-    A = softmax(sharpness v_j W v_i), v' = slope relu(z / norm2 U) + z with U orthogonal, and y = v / norm3. Norms and slopes
-    are 1, or drawn between 1/2 and 2 where `scaled`.
+    The decoder of the theorem with random weights of width 16: z_j = sum_i A_ji v_i / norm1 + v_j
+    with A = softmax(sharpness v_j W v_i), v' = slope relu(z / norm2 U) + z with U orthogonal, and y
+    = v / norm3. Norms and slopes are 1, or drawn between 1/2 and 2 where `scaled`.
     """
     generator, width = torch.Generator().manual_seed(seed), 16
     mixing = torch.randn(layers, width, width, generator=generator, dtype=torch.float64) / width
@@ -262,11 +284,13 @@ def bound_and_truth(
 
 
 def printed_path_sum(attentions: Float[Tensor, "layers n n"]) -> Float[Tensor, " n"]:
-    """Return the path sum into the last token as Barbero et al. (2024) print it (Eqs. 1 and 4), without its constant.
+    """Return the path sum into the last token as Barbero et al. (2024) print it (Eqs. 1 and 4),
+    without its constant.
 
-    It runs over one index too many, i <= k_1 <= ... <= k_L, of which the product links only k_1 to k_(L-1): the
-    last one is tied to the last token and not to k_(L-1), so that paths are counted that do not exist, and the sum is
-    never below the product of the A + I, which the proof uses: `bounds.influence_bound` with `slope=0`.
+    It runs over one index too many, i <= k_1 <= ... <= k_L, of which the product links only k_1 to
+    k_(L-1): the last one is tied to the last token and not to k_(L-1), so that paths are counted
+    that do not exist, and the sum is never below the product of the A + I, which the proof uses:
+    `bounds.influence_bound` with `slope=0`.
     """
     weights = attentions + torch.eye(attentions.shape[-1], dtype=torch.float64)
     product = weights[0]
@@ -276,15 +300,17 @@ def printed_path_sum(attentions: Float[Tensor, "layers n n"]) -> Float[Tensor, "
     return free @ product
 
 
-# A real model ----------------------------------------------------------------------------------------------
+# A real model -------------------------------------------------------------------------------------
 
 
 def sequence(
     model: LanguageModel, kind: str, n: int, first: bool = True, seed: int = 0
 ) -> Int[Tensor, " n"]:
-    """n tokens of natural text, drawn at random, or one repeated; opened as the model's texts are, or not.
+    """n tokens of natural text, drawn at random, or one repeated; opened as the model's texts are,
+    or not.
 
-    Where these are opened by nothing (`probe.opening`), a repeated token still has a first token in front.
+    Where these are opened by nothing (`probe.opening`), a repeated token still has a first token in
+    front.
     """
     require.choice("kind", kind, TEXTS)
     front = torch.empty(0, dtype=torch.long)
@@ -310,9 +336,11 @@ def sequence(
 
 
 def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
-    """Seven texts of n tokens, what opens them included: the lab's own and six stretches of the course's prose.
+    """Seven texts of n tokens, what opens them included: the lab's own and six stretches of the
+    course's prose.
 
-    The stretches begin `APART` tokens from each other, or less where a tokenizer makes few of the prose.
+    The stretches begin `APART` tokens from each other, or less where a tokenizer makes few of the
+    prose.
     """
     prose, front = probe.encode(model, data.prose()), probe.opening(model).tokens
     apart = min(APART, (len(prose) - n + len(front)) // (STRETCHES - 1))
@@ -327,9 +355,11 @@ def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
 def sink_table(
     model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20, 40)
 ) -> pd.DataFrame:
-    """Share of heads with a score above `HEAD_SCORE_THRESHOLD`, by text, with and without a first token, and uniform attention's scores.
+    """Share of heads with a score above `HEAD_SCORE_THRESHOLD`, by text, with and without a first
+    token, and uniform attention's scores.
 
-    "sink heads" is Gu et al.'s metric; "diagonal" and "previous" count heads that look at themselves or one back.
+    "sink heads" is Gu et al.'s metric; "diagonal" and "previous" count heads that look at
+    themselves or one back.
     """
     rows = []
     for kind in TEXTS:
@@ -358,7 +388,9 @@ def sink_table(
 
 
 def reader(model: LanguageModel) -> Callable[[str], Reading]:
-    """Return a function that reads prompts for the head atlas, with the model's opening token in front."""
+    """Return a function that reads prompts for the head atlas, with the model's opening token in
+    front.
+    """
 
     def read(prompt: str) -> Reading:
         front, body = probe.opening(model).tokens, probe.encode(model, prompt)
@@ -387,7 +419,8 @@ class Hidden(NamedTuple):
 def hiding(
     model: LanguageModel, tokens: Int[Tensor, " n"], token: int | None = None, since: int = 1
 ) -> Hidden:
-    """Hide one token, counted from 1, from all later ones from the token `since` on; for the spread replace `AFTER`.
+    """Hide one token, counted from 1, from all later ones from the token `since` on; for the spread
+    replace `AFTER`.
 
     Raises:
         ValueError: fewer tokens than `AFTER` and two, or a token that is not in the text.
@@ -414,12 +447,14 @@ def hiding(
 def influences(
     model: LanguageModel, tokens: Int[Tensor, " n"], kept: float = 0.5
 ) -> dict[str, Float[Tensor, " n"]]:
-    """Return the measures that people use in place of a Jacobian, for the last token, from one pass: row n of each.
+    """Return the measures that people use in place of a Jacobian, for the last token, from one
+    pass: row n of each.
 
-    "rollout" multiplies the layers' mean maps, each state keeping the share `kept`; with 1/2 it is Abnar & Zuidema's, which
-    ranks as Theorem B.5's bound with norms of one does. "norm-based rollout" multiplies `interventions.contributions`, where they
-    can be read; "last row" is the last token's own attention, averaged; "mask alone" is uniform attention, "shuffled heads"
-    has each head's maps put into another layer.
+    "rollout" multiplies the layers' mean maps, each state keeping the share `kept`; with 1/2 it is
+    Abnar & Zuidema's, which ranks as Theorem B.5's bound with norms of one does. "norm-based
+    rollout" multiplies `interventions.contributions`, where they can be read; "last row" is the
+    last token's own attention, averaged; "mask alone" is uniform attention, "shuffled heads" has
+    each head's maps put into another layer.
     """
     mean, shuffled, norm_based = _passes(model, tuple(tokens.tolist()))
     flat = [attention.uniform(attention.causal_mask(len(tokens)))] * len(mean)
@@ -435,7 +470,9 @@ def influences(
 
 @functools.lru_cache(maxsize=8)
 def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Of one text what the share kept does not change: maps averaged over heads, over shuffled heads, norm-based rollout."""
+    """Of one text what the share kept does not change: maps averaged over heads, over shuffled
+    heads, norm-based rollout.
+    """
     ids = torch.tensor(tokens)
     maps = probe.attention_maps(model, ids).double()
     order = torch.randperm(
@@ -451,13 +488,16 @@ def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tens
 
 
 def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads"]:
-    """Return the norm of the first token's value in each head over the mean norm of the other values."""
+    """Return the norm of the first token's value in each head over the mean norm of the other
+    values.
+    """
     values = interventions.contributions(model, tokens).values
     return values[..., 0] / values[..., 1:].mean(-1)
 
 
 def proxies(model: LanguageModel, kept: float = 0.5) -> pd.DataFrame:
-    """Rank correlations of each stand-in with the sensitivities, one column a text; `kept` as in `influences`.
+    """Rank correlations of each stand-in with the sensitivities, one column a text; `kept` as in
+    `influences`.
 
     "untrained" is the sensitivity of the same network with random weights.
     """
@@ -477,14 +517,16 @@ def proxies(model: LanguageModel, kept: float = 0.5) -> pd.DataFrame:
 def brake(
     model: LanguageModel, tokens: Int[Tensor, " n"], change: str, draw: int = 0
 ) -> tuple[float, float]:
-    """Return loss after token `AFTER` + 1 and the spread of its replacement, with one thing changed from token `LATE` on.
+    """Return loss after token `AFTER` + 1 and the spread of its replacement, with one thing changed
+    from token `LATE` on.
 
-    "nothing"; "mass": the first token is hidden; "value": the first token keeps the attention that it gets, and hands
-    over zero; "heads": a share `OFF` of all heads, drawn, hands over zero, and the sink is left as it is, or one of
-    `MORE_OFF`.
+    "nothing"; "mass": the first token is hidden; "value": the first token keeps the attention that
+    it gets, and hands over zero; "heads": a share `OFF` of all heads, drawn, hands over zero, and
+    the sink is left as it is, or one of `MORE_OFF`.
 
     Raises:
-        ValueError: another change, fewer tokens than `AFTER` and two, or a model whose output matrices are not read.
+        ValueError: another change, fewer tokens than `AFTER` and two, or a model whose output
+            matrices are not read.
     """
     require.choice("change", change, ("nothing", "mass", "value", "heads", *MORE_OFF))
     require.integer("the length of tokens", len(tokens), AFTER + 2)
@@ -538,9 +580,10 @@ def clamping(
     """Change the first token's state after each layer from `since` on, while the block runs.
 
     Args:
-        change: one of `CLAMPS`. "3 largest" and "20 largest" set so many coordinates, those of largest size after layer
-            `since`, to what the median of the other tokens has there; "3 largest anew" chooses three after each layer;
-            "6 drawn" sets six random ones; "whole state" shrinks the state to the median norm, in its direction.
+        change: one of `CLAMPS`. "3 largest" and "20 largest" set so many coordinates, those of
+            largest size after layer `since`, to what the median of the other tokens has there; "3
+            largest anew" chooses three after each layer; "6 drawn" sets six random ones; "whole
+            state" shrinks the state to the median norm, in its direction.
         since: a layer, counted from 1.
         seed: of the coordinates that are drawn.
 
@@ -578,10 +621,12 @@ def clamping(
 
 
 def clamped_row(text: str, change: str) -> dict[str, float]:
-    """Return what one of `CLAMPS` does to the sink of the embedded model, in the layers after `GIANT`.
+    """Return what one of `CLAMPS` does to the sink of the embedded model, in the layers after
+    `GIANT`.
 
     Returns:
-        sink: mean sink score of the heads of layers 13 to 30; heads: the share of them above `HEAD_SCORE_THRESHOLD`; loss: nats, mean
+        sink: mean sink score of the heads of layers 13 to 30; heads: the share of them above
+            `HEAD_SCORE_THRESHOLD`; loss: nats, mean
         over the text.
     """
     model = models.default()
@@ -593,7 +638,8 @@ def clamped_row(text: str, change: str) -> dict[str, float]:
     return {"sink": round(float(sink.mean()), 4), "heads": round(strong, 4), "loss": round(loss, 4)}
 
 
-# Tables: committed for the embedded model, measured for any other ------------------------------------------
+# Tables: committed for the embedded model, measured for any other
+# ------------------------------------------
 
 
 def network_name(scale: str = "own", seed: int = 0) -> str:
@@ -606,7 +652,8 @@ def network_name(scale: str = "own", seed: int = 0) -> str:
 
 
 def network_of(model: LanguageModel, network: str) -> LanguageModel:
-    """Return the model itself for "trained", or its random-weights baseline for "seed 0" or "seed 0, 0.02".
+    """Return the model itself for "trained", or its random-weights baseline for "seed 0" or "seed
+    0, 0.02".
 
     >>> network_of(models.default(), "trained") is models.default()
     True
@@ -620,7 +667,9 @@ def network_of(model: LanguageModel, network: str) -> LanguageModel:
 def sensitivity(
     text: str, network: str, directions: int, model: LanguageModel | None = None
 ) -> dict[str, float]:
-    """Return norms of the Jacobian of the last state by each token of one of the `texts`, for the trained or a fresh network."""
+    """Return norms of the Jacobian of the last state by each token of one of the `texts`, for the
+    trained or a fresh network.
+    """
     model = model or models.default()
     tokens = texts(model, TOKENS)[text]
     read = network_of(model, network)
@@ -632,9 +681,11 @@ def sensitivity(
 def kept_by_layer(
     model: LanguageModel, tokens: Int[Tensor, " n"], directions: int = 32, seed: int = 0
 ) -> Float[Tensor, " layers"]:
-    """Measure which fraction of the last token's state each layer keeps: of the norms of that layer's own Jacobian, the own one's.
+    """Measure which fraction of the last token's state each layer keeps: of the norms of that
+    layer's own Jacobian, the own one's.
 
-    Frobenius norms of d h_n^(l + 1) / d h_i^(l), one layer at a time, from so many orthogonal directions.
+    Frobenius norms of d h_n^(l + 1) / d h_i^(l), one layer at a time, from so many orthogonal
+    directions.
 
     Raises:
         ValueError: a network without a list of layers.
@@ -671,7 +722,9 @@ def kept_by_layer(
 
 
 def kept_row(text: str, network: str) -> dict[str, float]:
-    """Return `kept_by_layer` on one of the `texts`, of the embedded model or of fresh random weights, as numbers."""
+    """Return `kept_by_layer` on one of the `texts`, of the embedded model or of fresh random
+    weights, as numbers.
+    """
     model = models.default()
     read = network_of(model, network)
     shares = kept_by_layer(read, texts(model, TOKENS)[text]).tolist()
@@ -717,7 +770,8 @@ HIDDEN = [
     for text in NAMES
     for token, since in ((0, 1), *((1, since) for since in SINCE), (CONTROL, 1), (CONTROL, 25))
 ]
-HIDDEN_UNTRAINED = [  # every place in three texts, and the cases that claims ask about in all of them
+# every place in three texts, and the cases that claims ask about in all of them
+HIDDEN_UNTRAINED = [
     row
     for row in HIDDEN
     if row["text"] in NAMES[:3]
@@ -727,9 +781,11 @@ HIDDEN_UNTRAINED = [  # every place in three texts, and the cases that claims as
 
 @functools.cache
 def profiles(model: LanguageModel) -> pd.DataFrame:
-    """Return sensitivities of every token by text and network: the committed table if the model is the embedded one.
+    """Return sensitivities of every token by text and network: the committed table if the model is
+    the embedded one.
 
-    Of its random-weights baseline, asked as if it were trained, the table holds both networks: they are one.
+    Of its random-weights baseline, asked as if it were trained, the table holds both networks: they
+    are one.
     """
     if model.name == models.DEFAULT:
         return data.table("sensitivity_smollm2")
@@ -744,7 +800,9 @@ def profiles(model: LanguageModel) -> pd.DataFrame:
 
 @functools.cache
 def hiding_table(model: LanguageModel) -> pd.DataFrame:
-    """Return the effect of hiding a token, by text: the committed table if the model is the embedded one, or its baseline."""
+    """Return the effect of hiding a token, by text: the committed table if the model is the
+    embedded one, or its baseline.
+    """
     if model.name == models.DEFAULT:
         return data.table("hiding_smollm2")
     if model.name == null_controls.baseline_name(models.default()):
@@ -754,10 +812,12 @@ def hiding_table(model: LanguageModel) -> pd.DataFrame:
 
 @functools.cache
 def brake_table() -> pd.DataFrame:
-    """Return the cost of each change and how much further a replaced token moves later states, one row per change and text.
+    """Return the cost of each change and how much further a replaced token moves later states, one
+    row per change and text.
 
-    "loss": nats above nothing changed; "spread": over that of nothing changed; "heads" and `MORE_OFF` are means of their
-    draws. "at equal loss": heads off at random until they cost what the hidden sink costs, between the shares of heads tried.
+    "loss": nats above nothing changed; "spread": over that of nothing changed; "heads" and
+    `MORE_OFF` are means of their draws. "at equal loss": heads off at random until they cost what
+    the hidden sink costs, between the shares of heads tried.
     """
     table = data.table("brake_smollm2").groupby(["change", "text"])[["loss", "spread"]].mean()
     plain = table.loc["nothing"]
@@ -770,7 +830,9 @@ def brake_table() -> pd.DataFrame:
 
 
 def _at_equal_loss(found: pd.DataFrame) -> pd.DataFrame:
-    """By text, the spread of heads off at the loss of "mass": linear between the shares of heads tried, NaN beyond them."""
+    """By text, the spread of heads off at the loss of "mass": linear between the shares of heads
+    tried, NaN beyond them.
+    """
     tried, rows = found.loc[["nothing", "heads", *MORE_OFF]], {}
     for text, loss in found.loc["mass", "loss"].items():
         line = tried.xs(text, level="text").sort_values("loss")
@@ -788,22 +850,28 @@ def kept_shares(text: str = "harbour", network: str = "seed 0") -> Float[Tensor,
 
 @functools.cache
 def mean_share() -> float:
-    """Return the share of its state that a layer of the untrained network keeps: `kept_shares`, mean over layers and texts."""
+    """Return the share of its state that a layer of the untrained network keeps: `kept_shares`,
+    mean over layers and texts.
+    """
     return round(float(torch.stack([kept_shares(text) for text in NAMES]).mean()), 2)
 
 
 @functools.cache
 def fitted_share() -> float:
-    """Return the ρ of an average that looks like the untrained Jacobian's norms: `share_kept`, median over the texts.
+    """Return the ρ of an average that looks like the untrained Jacobian's norms: `share_kept`,
+    median over the texts.
 
-    No share that a layer keeps: values that differ from layer to layer add in quadrature, and the fit takes them to add.
+    No share that a layer keeps: values that differ from layer to layer add in quadrature, and the
+    fit takes them to add.
     """
     rows = [profile_of(data.table("sensitivity_smollm2"), text, "seed 0") for text in NAMES]
     return statistics.median(share_kept(row, LAYERS_READ)[0] for row in rows)
 
 
 def hidden_from(table: pd.DataFrame, token: int, since: int = 1) -> pd.DataFrame:
-    """Return the rows of `hiding_table` in which this token is hidden from the token `since` on (token 0: none), by text."""
+    """Return the rows of `hiding_table` in which this token is hidden from the token `since` on
+    (token 0: none), by text.
+    """
     return table[(table["token"] == token) & (table["since"] == since)].set_index("text")
 
 

@@ -1,7 +1,9 @@
-"""Two causes of sinks that papers of 2026 name, tried: a first token that sees itself alone, and what a sink costs.
+"""Two causes of sinks that papers of 2026 name, tried: a first token that sees itself alone, and
+what a sink costs.
 
-Kiya et al. (2609.09085, abstract read): the causal mask lets the first token see itself alone, and its value is mixed
-with no other. Lampert et al. (2605.08453, abstract read): a sink costs less to represent than a diagonal.
+Kiya et al. (2609.09085, abstract read): the causal mask lets the first token see itself alone, and
+its value is mixed with no other. Lampert et al. (2605.08453, abstract read): a sink costs less to
+represent than a diagonal.
 """
 
 import math
@@ -33,7 +35,9 @@ RATES = torch.logspace(-8, 4, 37, dtype=torch.float64).tolist()  # what a square
 
 
 def changed_mask(n: int, change: str) -> Bool[Tensor, "n n"]:
-    """Return who may look at whom under one of `CHANGES` of the causal mask, the same in every layer and head."""
+    """Return who may look at whom under one of `CHANGES` of the causal mask, the same in every
+    layer and head.
+    """
     require.choice("change", change, CHANGES)
     mask = torch.ones(n, n, dtype=torch.bool).tril()
     if change.startswith("first sees"):
@@ -52,7 +56,9 @@ def changed_mask(n: int, change: str) -> Bool[Tensor, "n n"]:
 def passes(
     model: LanguageModel, tokens: Int[Tensor, " n"], mask: Bool[Tensor, "n n"]
 ) -> tuple[Float[Tensor, "layers heads n n"], Float[Tensor, "layers n"]]:
-    """Return all maps under a mask, and the norm of each token's state after each layer but the last."""
+    """Return all maps under a mask, and the norm of each token's state after each layer but the
+    last.
+    """
     hidden = torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)
     before = model.model.config._attn_implementation
     model.model.set_attn_implementation("eager")  # which returns its maps
@@ -72,12 +78,14 @@ def passes(
 
 
 def masked_row(text: str, change: str) -> dict[str, float]:
-    """Return what the first token and token 40 receive in the embedded model under one of `CHANGES` of the mask.
+    """Return what the first token and token 40 receive in the embedded model under one of `CHANGES`
+    of the mask.
 
     Returns:
-        first, other: mean attention from the tokens after 40, over layers 13 to 30 and heads, on the first token and on
-            token 40; heads_first, heads_other: the share of these heads that give it above `HEAD_SCORE_THRESHOLD`;
-            norm_first, norm_other: norm of its state after layer 12, over the median of all tokens'.
+        first, other: mean attention from the tokens after 40, over layers 13 to 30 and heads, on
+            the first token and on token 40; heads_first, heads_other: the share of these heads that
+            give it above `HEAD_SCORE_THRESHOLD`; norm_first, norm_other: norm of its state after
+            layer 12, over the median of all tokens'.
     """
     model = models.default()
     tokens = measures.texts(model, measures.LENGTH)[text]
@@ -96,17 +104,22 @@ def masked_row(text: str, change: str) -> dict[str, float]:
     return found
 
 
-# What a pattern costs -------------------------------------------------------------------------------------
+# What a pattern costs -----------------------------------------------------------------------------
 
 
 def sequences(shared: float, width: int, length: int, seed: int) -> Float[Tensor, "s n d"]:
-    """Return sequences of Gaussian tokens of mean squared coordinate 1, which share a vector; the first token is the same.
+    """Return sequences of Gaussian tokens of mean squared coordinate 1, which share a vector; the
+    first token is the same.
 
     Args:
-        shared: strength of the vector that all tokens but the first share, 1 as long as what tells them apart.
+        shared: strength of the vector that all tokens but the first share, 1 as long as what tells
+            them apart.
     """
     generator = torch.Generator().manual_seed(seed)
-    draw = lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64)  # noqa: E731
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
     tokens, common, first = draw(COPIES, length, width), draw(width), draw(width)
     tokens = (tokens + shared * common) / math.sqrt(1 + shared**2)
     tokens[:, 0] = first
@@ -114,14 +127,16 @@ def sequences(shared: float, width: int, length: int, seed: int) -> Float[Tensor
 
 
 def cost(pattern: str, shared: float, width: int, length: int, seed: int) -> dict[str, float]:
-    """Return the least norm of a query-key matrix M with which a head shows a pattern: logit x_i M x_j / √d.
+    """Return the least norm of a query-key matrix M with which a head shows a pattern: logit x_i M
+    x_j / √d.
 
-    The mean negative log weight of the wanted token (the first, or the token itself) plus a price of |M|² is convex.
-    Along the prices the norm is read where the mean weight of the wanted token, over rows after the first, is `WEIGHT`.
+    The mean negative log weight of the wanted token (the first, or the token itself) plus a price
+    of |M|² is convex. Along the prices the norm is read where the mean weight of the wanted token,
+    over rows after the first, is `WEIGHT`.
 
     Returns:
-        norm: Frobenius norm of M, none where no price reaches the weight; rank: |M|² over the largest squared singular
-            value; reached: the greatest mean weight.
+        norm: Frobenius norm of M, none where no price reaches the weight; rank: |M|² over the
+            largest squared singular value; reached: the greatest mean weight.
     """
     require.choice("pattern", pattern, PATTERNS)
     x = sequences(shared, width, length, seed)

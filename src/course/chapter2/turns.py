@@ -1,4 +1,6 @@
-"""Run what might have turned the claims of chapter 2: other random weights, scaled norms, clamped states, longer texts."""
+"""Run what might have turned the claims of chapter 2: other random weights, scaled norms, clamped
+states, longer texts.
+"""
 
 import itertools
 from functools import cache
@@ -20,7 +22,10 @@ from helpers.style import number  # noqa: F401  the words of a turn call it
     "causal_attention_is_no_bottleneck",
     asked="random weights of two other scales: 0.02, and embeddings of N(0, 1)",
     survives=(
-        "with the fractions kept at each scale an average gives the least influential token less than the tree's worst node, and squares keep ten times as much",
+        (
+            "with the fractions kept at each scale an average gives the least influential token "
+            "less than the tree's worst node, and squares keep ten times as much"
+        ),
         lambda rows: all(
             each["causal"] < each["tree"] and each["squares"] > 10 * each["causal"]
             for each in rows.values()
@@ -33,10 +38,16 @@ from helpers.style import number  # noqa: F401  the words of a turn call it
             for each in rows.values()
         ),
     ),
-    measured='{\'; \'.join(f\'{name}: the layers keep {each["kept"]:.2f} and give away {each["away"]:.1f}, average {number(each["causal"])} (tree {number(each["tree"])}), squares {number(each["squares"])}\' for name, each in rows.items())}',
+    measured=(
+        "{'; '.join(f'{name}: the layers keep {each[\"kept\"]:.2f} and give away "
+        '{each["away"]:.1f}, average {number(each["causal"])} (tree {number(each["tree"])}), '
+        'squares {number(each["squares"])}\' for name, each in rows.items())}'
+    ),
 )
 def other_scales() -> Numbers:
-    """Measure, by scale of the random weights, the share kept and the share of the worst-heard of 31 nodes, to two readers."""
+    """Measure, by scale of the random weights, the share kept and the share of the worst-heard of
+    31 nodes, to two readers.
+    """
     ways, rows = measures.connections(31), {}
     for scale, name in (
         ("own", "as published"),
@@ -61,19 +72,31 @@ def other_scales() -> Numbers:
 
 @turn(
     "primacy_is_topology_recency_is_learned",
-    asked="each sensitivity times the norm of its token's embedding, so that it is of a relative change",
+    asked=(
+        "each sensitivity times the norm of its token's embedding, so that it is of a relative "
+        "change"
+    ),
     survives=(
-        "tokens 41 to 47 are above an equal share when trained and below it with random weights, in each text",
+        (
+            "tokens 41 to 47 are above an equal share when trained and below it with random "
+            "weights, in each text"
+        ),
         lambda trained, fresh: min(trained) > 1 > max(fresh),
     ),
     turned=(
         "when trained they are below it in most texts",
         lambda trained: sum(x < 1 for x in trained) > len(trained) / 2,
     ),
-    measured="tokens 41 to 47 over an equal share: trained {min(trained):.2f} to {max(trained):.2f}, with random weights {min(fresh):.2f} to {max(fresh):.2f}; the first token, trained {min(first):.2f} to {max(first):.2f}",
+    measured=(
+        "tokens 41 to 47 over an equal share: trained {min(trained):.2f} to {max(trained):.2f}, "
+        "with random weights {min(fresh):.2f} to {max(fresh):.2f}; "
+        "the first token, trained {min(first):.2f} to {max(first):.2f}"
+    ),
 )
 def relative_changes() -> Numbers:
-    """Measure, by text, what tokens 41 to 47 and the first one have over an equal share, each norm times its embedding's."""
+    """Measure, by text, what tokens 41 to 47 and the first one have over an equal share, each norm
+    times its embedding's.
+    """
     model, fresh = models.default(), measures.untrained()
     table, late, first = measures.profiles(model), {"trained": [], "seed 0": []}, []
     for text, tokens in measures.texts(model, measures.TOKENS).items():
@@ -106,16 +129,27 @@ def long_text() -> Numbers:
 
 @turn(
     "massive_activations_go_with_the_sink",
-    asked="the activations themselves changed: the largest coordinates of the first token's state set to the median",
+    asked=(
+        "the activations themselves changed: the largest coordinates of the first token's state "
+        "set to the median"
+    ),
     survives=(
-        "the sink falls below half of its score in each text, whichever way the coordinates are chosen",
+        (
+            "the sink falls below half of its score in each text, whichever way the coordinates "
+            "are chosen"
+        ),
         lambda fixed, anew: max(*fixed, *anew) < 0.5,
     ),
     turned=(
         "three fixed coordinates leave it above nine tenths in most texts",
         lambda fixed: sum(x > 0.9 for x in fixed) > len(fixed) / 2,
     ),
-    measured="company, not cause: with the three largest coordinates at the median the sink keeps {sum(fixed) / len(fixed):.0%} of its score, with twenty {sum(twenty) / len(twenty):.0%}, with three chosen anew after each layer {sum(anew) / len(anew):.0%}, with the whole state shrunk {sum(whole) / len(whole):.0%}",
+    measured=(
+        "company, not cause: with the three largest coordinates at the median the sink keeps "
+        "{sum(fixed) / len(fixed):.0%} of its score, with twenty {sum(twenty) / len(twenty):.0%}, "
+        "with three chosen anew after each layer {sum(anew) / len(anew):.0%}, with the whole "
+        "state shrunk {sum(whole) / len(whole):.0%}"
+    ),
 )
 def clamped() -> Numbers:
     """Measure the sink score that is left when activations are clamped, by text."""
@@ -127,10 +161,16 @@ def clamped() -> Numbers:
     asked="random weights of N(0, 1) embeddings and of 0.02, each on seven texts",
     survives=("both ends have twice the least at each scale", lambda lead: min(lead.values()) > 2),
     turned=("at one scale they have not", lambda lead: min(lead.values()) < 2),
-    measured="lead of the lesser end over the least: {', '.join(f'{name} {x:.1f}' for name, x in lead.items())}; the place of the least: {', '.join(f'{name} {low} to {high}' for name, (low, high) in place.items())}",
+    measured=(
+        "lead of the lesser end over the least: {', '.join(f'{name} {x:.1f}' for name, x in "
+        "lead.items())}; the place of the least: {', '.join(f'{name} {low} to {high}' for name, "
+        "(low, high) in place.items())}"
+    ),
 )
 def u_at_three_scales() -> Numbers:
-    """Measure, by scale, how many times the least sensitivity the lesser end has, and between which tokens the least is."""
+    """Measure, by scale, how many times the least sensitivity the lesser end has, and between which
+    tokens the least is.
+    """
     found = claims.untrained_network_has_a_u()["by_scale"]
     return {
         "lead": {name: min(each["lead"]) for name, each in found.items()},
@@ -155,10 +195,16 @@ def u_at_three_scales() -> Numbers:
             < len(rows)
         ),
     ),
-    measured="worst-heard share by number of layers: {'; '.join(f'{name}: tree ' + ', '.join(map(number, tree)) + ', causal ' + ', '.join(map(number, causal)) for name, (tree, causal) in rows.items())}",
+    measured=(
+        "worst-heard share by number of layers: {'; '.join(f'{name}: "
+        "tree ' + ', '.join(map(number, tree)) + ', causal ' + ', '.join(map(number, causal)) for "
+        "name, (tree, causal) in rows.items())}"
+    ),
 )
 def other_shares() -> Numbers:
-    """Measure, by set-up the worst-heard share in the tree and under the causal mask, with more and more layers."""
+    """Measure, by set-up the worst-heard share in the tree and under the causal mask, with more and
+    more layers.
+    """
     rows = {}
     for nodes, kept in ((31, 0.3), (31, 0.99), (63, 0.5), (63, 0.95)):
         layers = [round(x / (1 - kept)) for x in (4, 8, 32)]
@@ -175,7 +221,9 @@ def other_shares() -> Numbers:
     measured="at most {max(fixed):.2f} of the bound",
 )
 def deeper_with_attention_fixed() -> Numbers:
-    """Measure the largest share of the bound, attention held fixed, in each of twelve deeper decoders."""
+    """Measure the largest share of the bound, attention held fixed, in each of twelve deeper
+    decoders.
+    """
     return {"fixed": _deeper("attention fixed")}
 
 
@@ -184,10 +232,15 @@ def deeper_with_attention_fixed() -> Numbers:
     asked="24 tokens and six layers in the place of 12 and three, three seeds at four sharpnesses",
     survives=("one Jacobian exceeds the path sum", lambda true: max(true) > 1),
     turned=("none does", lambda true: max(true) <= 1),
-    measured="{sum(x > 1 for x in true)} of {len(true)} exceed it, by a factor of {max(true):.1f} at most",
+    measured=(
+        "{sum(x > 1 for x in true)} of {len(true)} exceed it, by a factor of {max(true):.1f} at "
+        "most"
+    ),
 )
 def deeper_with_attention_free() -> Numbers:
-    """Measure the largest share of the path sum that the true Jacobian takes in each of twelve deeper decoders."""
+    """Measure the largest share of the path sum that the true Jacobian takes in each of twelve
+    deeper decoders.
+    """
     return {"true": _deeper("true")}
 
 
@@ -211,10 +264,16 @@ def _deeper(column: str) -> list[float]:
         "in most set-ups none does",
         lambda over: 2 * sum(x <= 1 for x in over.values()) > len(over),
     ),
-    measured="largest Jacobian over the printed bound, {len(over)} set-ups: {min(over.values()):.2g} ({min(over, key=over.get)}) to {max(over.values()):.3g} ({max(over, key=over.get)}); over the bound of the proof at most {proved:.2f}",
+    measured=(
+        "largest Jacobian over the printed bound, {len(over)} set-ups: "
+        "{min(over.values()):.2g} ({min(over, key=over.get)}) to {max(over.values()):.3g} "
+        "({max(over, key=over.get)}); over the bound of the proof at most {proved:.2f}"
+    ),
 )
 def other_sizes() -> Numbers:
-    """Measure, by set-up, the largest Jacobian over the printed bound; and over that of the proof, in all of them."""
+    """Measure, by set-up, the largest Jacobian over the printed bound; and over that of the proof,
+    in all of them.
+    """
     over, proved = {}, []
     for n, layers, kind in itertools.product((3, 8, 20), (2, 4, 6), ("uniform", "random")):
         mask = attention.causal_mask(n)
@@ -234,7 +293,9 @@ LONG, FEW_DIRECTIONS = 256, 12  # tokens of a longer text, and directions of its
 
 @cache
 def _long_profiles() -> list[Tensor]:
-    """Measure sensitivities of the trained model's last state to each of 256 tokens, on three stretches of the prose."""
+    """Measure sensitivities of the trained model's last state to each of 256 tokens, on three
+    stretches of the prose.
+    """
     model = models.default()
     front, prose = probe.opening(model).tokens, probe.encode(model, data.prose())
     texts = [
@@ -251,7 +312,10 @@ def _long_profiles() -> list[Tensor]:
         lambda order: min(order) > -0.5,
     ),
     turned=("in each it is below", lambda order: max(order) < -0.5),
-    measured="three texts of 256 tokens, rank correlation with the position: {', '.join(f'{x:.2f}' for x in order)}",
+    measured=(
+        "three texts of 256 tokens, rank correlation with the position: "
+        "{', '.join(f'{x:.2f}' for x in order)}"
+    ),
 )
 def longer_texts() -> Numbers:
     """Measure, by text of 256 tokens, the rank correlation of sensitivity and position."""
@@ -270,15 +334,22 @@ def longer_texts() -> Numbers:
         "in each there is no such lead, or the least is in the last sixth",
         lambda lead, least: max(lead) < 2 or min(least) >= LONG * 5 / 6,
     ),
-    measured="three texts of 256 tokens: the lesser end has {', '.join(f'{x:.1f}' for x in lead)} times the least, which is at token {', '.join(map(str, least))}",
+    measured=(
+        "three texts of 256 tokens: the lesser end has {', '.join(f'{x:.1f}' for x in lead)} "
+        "times the least, which is at token {', '.join(map(str, least))}"
+    ),
 )
 def valley_of_longer_texts() -> Numbers:
-    """Measure, by text of 256 tokens, the lead of the lesser end over the least, and the place of the least."""
+    """Measure, by text of 256 tokens, the lead of the lesser end over the least, and the place of
+    the least.
+    """
     return claims._u(_long_profiles())
 
 
 def _replaced(model: LanguageModel, tokens: Tensor, draws: int = 1) -> Tensor:
-    """Measure, by token of a text, how far the last state moves when another token stands there: mean of the draws."""
+    """Measure, by token of a text, how far the last state moves when another token stands there:
+    mean of the draws.
+    """
     others = probe.encode(model, data.prose()).unique()
     generator = torch.Generator().manual_seed(0)
     moved = []
@@ -295,19 +366,31 @@ def _replaced(model: LanguageModel, tokens: Tensor, draws: int = 1) -> Tensor:
 
 @turn(
     "rollout_is_no_jacobian",
-    asked="another reference than the Jacobian: each token replaced by another one, drawn, and how far the last state moves",
+    asked=(
+        "another reference than the Jacobian: each token replaced by another one, drawn, and how "
+        "far the last state moves"
+    ),
     survives=(
-        "keeping 0.9 or 0.95, rollout ranks the tokens better than the mask in more texts than a coin gives",
+        (
+            "keeping 0.9 or 0.95, rollout ranks the tokens better than the mask in more texts "
+            "than a coin gives"
+        ),
         lambda above: any(more_than_a_coin(above[kept], 7) for kept in (0.9, 0.95)),
     ),
     turned=(
         "at every share kept it is at or below the mask in more texts than a coin gives",
         lambda above: all(more_than_a_coin(7 - count, 7) for count in above.values()),
     ),
-    measured="rank correlation with replaced tokens, mean of 7 texts: {'; '.join(f'ρ = {kept:g} rollout {rollout[kept]:.2f}, mask {mask[kept]:.2f}, rollout above it in {above[kept]}' for kept in above)}; the Jacobian {jacobian:.2f}",
+    measured=(
+        "rank correlation with replaced tokens, mean of 7 texts: {'; "
+        "'.join(f'ρ = {kept:g} rollout {rollout[kept]:.2f}, mask {mask[kept]:.2f}, rollout above "
+        "it in {above[kept]}' for kept in above)}; the Jacobian {jacobian:.2f}"
+    ),
 )
 def replaced_tokens() -> Numbers:
-    """Measure, by share kept, how rollout and the mask rank tokens by what replacing them changes; and how the Jacobian does."""
+    """Measure, by share kept, how rollout and the mask rank tokens by what replacing them changes;
+    and how the Jacobian does.
+    """
     model, found, order = models.default(), measures.profiles(models.default()), {}
     for text, tokens in measures.texts(model, measures.TOKENS).items():
         moved = _replaced(model, tokens)
@@ -341,17 +424,25 @@ def replaced_tokens() -> Numbers:
     "causal_mask_ends_at_the_first_token",
     asked="a new random matrix in each layer in the place of one, 12 and 40 tokens",
     survives=(
-        "the first token has all but 1e-6 after 400 layers, and no share is above the product of the allowed factors",
+        (
+            "the first token has all but 1e-6 after 400 layers, and no share is above the product "
+            "of the allowed factors"
+        ),
         lambda first, over: min(first) > 1 - 1e-6 and max(over) <= 1 + 1e-9,
     ),
     turned=(
         "it has less, or one is",
         lambda first, over: min(first) <= 1 - 1e-6 or max(over) > 1 + 1e-9,
     ),
-    measured="{len(first)} runs: the first token has at least {min(first):.6f} after 400 layers; a share over the product of (1 − (i − 1) ε) is at most {max(over):.2f}",
+    measured=(
+        "{len(first)} runs: the first token has at least {min(first):.6f} after 400 layers; "
+        "a share over the product of (1 − (i − 1) ε) is at most {max(over):.2f}"
+    ),
 )
 def a_new_matrix_each_layer() -> Numbers:
-    """Measure, by run, the first token's share in the last state, and the largest share over what the factors allow."""
+    """Measure, by run, the first token's share in the last state, and the largest share over what
+    the factors allow.
+    """
     first, over = [], []
     for n, seed in itertools.product((12, 40), range(5)):
         mask = attention.causal_mask(n)
@@ -371,10 +462,14 @@ def a_new_matrix_each_layer() -> Numbers:
     asked="fourteen other tokens, 64 and 256 copies",
     survives=("no token gives a sink to a twentieth of the heads", lambda sinks: max(sinks) < 0.05),
     turned=("one gives it to a fifth", lambda sinks: max(sinks) > 0.2),
-    measured="{len(sinks)} rows of equal tokens, heads with a sink: {min(sinks):.1%} to {max(sinks):.1%}",
+    measured=(
+        "{len(sinks)} rows of equal tokens, heads with a sink: {min(sinks):.1%} to {max(sinks):.1%}"
+    ),
 )
 def other_repeated_tokens() -> Numbers:
-    """Measure, by token and number of copies, the share of heads with a sink on a row of equal tokens."""
+    """Measure, by token and number of copies, the share of heads with a sink on a row of equal
+    tokens.
+    """
     model = models.default()
     tokens = probe.encode(model, data.prose()).unique()[::25][:14]
     rows = [token.repeat(copies) for token in tokens for copies in (64, 256)]
@@ -401,10 +496,15 @@ def other_repeated_tokens() -> Numbers:
         "in each over 90% are below one half, or in one the median is not below",
         lambda middle, small: min(small) > 0.9 or max(middle) >= 1,
     ),
-    measured="sink heads, 7 texts: the median ratio is {min(middle):.2f} to {max(middle):.2f}, and {min(small):.0%} to {max(small):.0%} of them are below one half",
+    measured=(
+        "sink heads, 7 texts: the median ratio is {min(middle):.2f} to {max(middle):.2f}, and "
+        "{min(small):.0%} to {max(small):.0%} of them are below one half"
+    ),
 )
 def sink_heads_only() -> Numbers:
-    """Measure, by text, the median ratio of what token 1 hands over in the sink heads, and the share of ratios below one half."""
+    """Measure, by text, the median ratio of what token 1 hands over in the sink heads, and the
+    share of ratios below one half.
+    """
     model, middle, small = models.default(), [], []
     for tokens in measures.texts(model, measures.TOKENS).values():
         sink = probe.head_scores(model, tokens).sink > attention.HEAD_SCORE_THRESHOLD
@@ -419,10 +519,15 @@ def sink_heads_only() -> Numbers:
     asked="the first four tokens hidden from all, as in the source, in the place of one",
     survives=("the loss rises by half a nat in no text", lambda cost: max(cost) < 0.5),
     turned=("it rises by half a nat in each text", lambda cost: min(cost) > 0.5),
-    measured="first four tokens taken away from all: {min(cost):+.2f} to {max(cost):+.2f} nats after token 64 (7 texts)",
+    measured=(
+        "first four tokens taken away from all: {min(cost):+.2f} to {max(cost):+.2f} nats after "
+        "token 64 (7 texts)"
+    ),
 )
 def four_hidden() -> Numbers:
-    """Measure, by text, what the loss after token 64 gains when no token sees the first four: RoPE sees distances only."""
+    """Measure, by text, what the loss after token 64 gains when no token sees the first four: RoPE
+    sees distances only.
+    """
     model = models.default()
 
     def loss(tokens: Tensor, after: int) -> float:

@@ -36,7 +36,8 @@ def _learners(answer: Any, book: Callable) -> Any:
     """Return the answer, unless it is the book's own function."""
     if answer is book:
         raise Wrong(
-            f"{book.__name__} is the book's own function, and it is right. Now write one that is yours."
+            f"{book.__name__} is the book's own function, and it is right. "
+            "Now write one that is yours."
         )
     return answer
 
@@ -59,23 +60,29 @@ def slope(answer: Any) -> Right:
     change = 2 * math.exp(-value) * (1 - math.exp(-value))
     refuse("slope", "less", value=value, change=change, why=reason("slope", "why", value=value))
     return Right(
-        f"slope = ln 2 = {math.log(2):.4f}, where the last token has half of the attention; change {change:.3f}."
+        f"slope = ln 2 = {math.log(2):.4f}, where the last token has half of the attention; "
+        f"change {change:.3f}."
     )
 
 
 @exercise
 def first_zero(answer: Any) -> Right:
-    """From which length on layers with windows make the distance exactly zero, on a first token and equal tokens."""
+    """From which length on layers with windows make the distance exactly zero, on a first token and
+    equal tokens.
+    """
     compare("first_zero", answer, _first_zero)
     few, one, other = (run(f"first_zero({w})", answer, w) for w in ([16, 1], [8, 2, 5], [2, 5, 8]))
     return Right(
-        f"your function gives {one} for [8, 2, 5], {other} for [2, 5, 8], in another order, and {few} for [16, 1], whose widest "
+        f"your function gives {one} for [8, 2, 5], {other} for [2, 5, 8], in another order, "
+        f"and {few} for [16, 1], whose widest "
         "window is twice as wide."
     )
 
 
 def _first_zero(windows: Sequence[int]) -> int:
-    """By walking: the last of this many ones is one step too far from the first token for it to have heard of it."""
+    """By walking: the last of this many ones is one step too far from the first token for it to
+    have heard of it.
+    """
     back = {0}
     for window in windows:
         back = {far + step for far in back for step in range(window)}
@@ -84,7 +91,9 @@ def _first_zero(windows: Sequence[int]) -> int:
 
 @exercise
 def moved(answer: Any) -> Right:
-    """Check the L1 distance of two last states, after the last k tokens are repeated; then of two rows: in a random decoder, and in the embedded model."""
+    """Check the L1 distance of two last states, after the last k tokens are repeated; then of two
+    rows: in a random decoder, and in the embedded model.
+    """
     compare("moved", answer, _moved)
     second, fifth = [0] + 128 * [1, 1, 2] + [1, 1], [0] + 64 * [1, 1, 1, 1, 1, 2] + 5 * [1]
     unit, comma = (probe.encode(checks.model(), text)[-1:].tolist() for text in ("1", "1,"))
@@ -98,8 +107,10 @@ def moved(answer: Any) -> Right:
     ]
     there = [float(run("moved", answer, states_of_the_model, row, 3)) for row in read]
     return Right(
-        f"at {len(second)} tokens in three random layers your function gives {random[0]:.2g} with a comma after "
-        f"every second 1, and {random[1]:.2g} after every fifth. In {models.DEFAULT}, at {len(read[0])} and "
+        f"at {len(second)} tokens in three random layers your function gives {random[0]:.2g} "
+        "with a comma after "
+        f"every second 1, and {random[1]:.2g} after every fifth. "
+        f"In {models.DEFAULT}, at {len(read[0])} and "
         f"{len(read[1])} tokens, it gives {there[0]:.2g} and {there[1]:.2g}."
     )
 
@@ -141,7 +152,9 @@ def first_collision(answer: Any) -> Right:
 
 
 def _guarded(function: Callable) -> Callable:
-    """Return the function, with a sentence for a loop that walks past the answer, and for a length in a coarse type."""
+    """Return the function, with a sentence for a loop that walks past the answer, and for a length
+    in a coarse type.
+    """
 
     def guarded(n):
         coarse = isinstance(n, Tensor) and n.is_floating_point() and n.dtype != torch.float64
@@ -173,7 +186,9 @@ def _collision(
 
 @exercise
 def stays_nearest(answer: Any) -> Right:
-    """Check how often a prompt with an error stays the nearest of all on a straight line of prompts."""
+    """Check how often a prompt with an error stays the nearest of all on a straight line of
+    prompts.
+    """
     return compare(
         "stays_nearest",
         answer,
@@ -197,7 +212,10 @@ def kernel(answer: Any) -> Right:
     )
     refuse("kernel", "still", change=change, why=reason("kernel", "why", logits=logits))
     return Right(
-        f"bounded by {float(logits.abs().max()):.2f}, and one token changes the output by {change:.3f}.",
+        (
+            f"bounded by {float(logits.abs().max()):.2f}, and one token changes the output by "
+            f"{change:.3f}."
+        ),
         lambda: drawn(*figures.head(logits)),
     )
 
@@ -234,8 +252,8 @@ def seq_vcr_loss(answer: Any) -> Right:
 
 
 def _seq_vcr(
-    x: Tensor, biased=False, diagonal=False, pooled=False, root=0.5, eta=0.001, weights=(1.0, 0.004), centred=True,
-    cut=True, outside=False, absolute=False,
+    x: Tensor, biased=False, diagonal=False, pooled=False, root=0.5, eta=0.001, weights=(1.0,
+    0.004), centred=True, cut=True, outside=False, absolute=False,
 ) -> Tensor:  # fmt: skip
     total = torch.zeros((), dtype=x.dtype)
     for position in x.unbind(1):
@@ -273,7 +291,8 @@ def enough_tokens(answer: Any) -> Right:
             worst=worst,
         )
     return Right(
-        "your length is enough for the worst rows that are tried, and within a factor of 8 of the least."
+        "your length is enough for the worst rows that are tried, and within a factor of 8 of "
+        "the least."
     )
 
 

@@ -34,7 +34,9 @@ VANISHED = Threshold(0.01)  # of the weight; of a distance
     nothing=("a weight that no length wears down", lambda largest: {"largest": largest[:1] * 4}),
 )
 def last_weights() -> Numbers:
-    """Measure whether the last token's weight falls when a token is inserted, in random rows; and the largest one by length."""
+    """Measure whether the last token's weight falls when a token is inserted, in random rows; and
+    the largest one by length.
+    """
     generator = torch.Generator().manual_seed(0)
     falls, largest = True, []
     for n in (10, 100, 1000, 10_000):
@@ -51,14 +53,20 @@ LOW, HIGH = Threshold(0.9), Threshold(1.1)  # of the limit
 
 @rule(
     holds=(
-        f"n times the distance comes to {LOW:g} to {HIGH:g} of its limit, and the distance falls throughout",
+        (
+            f"n times the distance comes to {LOW:g} to {HIGH:g} of its limit, and the distance "
+            "falls throughout"
+        ),
         lambda ratio, variation: (
             LOW <= ratio <= HIGH
             and all(before > after for before, after in itertools.pairwise(variation))
         ),
     ),
     part=(
-        f"n times the distance comes to {LOW:g} to {HIGH:g} of its limit; the distance does not fall throughout",
+        (
+            f"n times the distance comes to {LOW:g} to {HIGH:g} of its limit; "
+            "the distance does not fall throughout"
+        ),
         lambda ratio: LOW <= ratio <= HIGH,
     ),
     nothing=("noise that is not forgotten: a distance that stays", {"ratio": 200.0}),
@@ -102,7 +110,10 @@ STILL = Threshold(0.1)
 
 @rule(
     holds=(
-        f"the two rows still differ by {STILL:g} in their last entry at n = 10,000, which Lemma B.2 excludes",
+        (
+            f"the two rows still differ by {STILL:g} in their last entry at n = 10,000, which "
+            "Lemma B.2 excludes"
+        ),
         lambda last: last[1] > STILL,
     ),
     nothing=("equal rows", {"last": [0.0, 0.0]}),
@@ -138,7 +149,10 @@ TENFOLD = Threshold(10)
 @rule(
     "all_encodings_collapse",
     holds=(
-        f"the distance falls below {FIFTH:g} from n = 10 to 10,000 with all four, and ALiBi's closed form falls on, below {LEVELS:g} from 1,000",
+        (
+            f"the distance falls below {FIFTH:g} from n = 10 to 10,000 with all four, and ALiBi's "
+            f"closed form falls on, below {LEVELS:g} from 1,000"
+        ),
         lambda left, alibi: max(left.values()) < FIFTH and alibi[1] < LEVELS * alibi[0],
     ),
     part=(
@@ -164,7 +178,9 @@ TENFOLD = Threshold(10)
     null="that they are alike is what is claimed",
 )
 def encodings() -> Numbers:
-    """Measure the distance that is left at n = 10,000, by encoding, and what ALiBi alone keeps at n = 1,000 and 10,000."""
+    """Measure the distance that is left at n = 10,000, by encoding, and what ALiBi alone keeps at n
+    = 1,000 and 10,000.
+    """
     means = measures.layer_means(True)
     left = {name: _left(means[name]) for name in measures.READING}
     variants = {name: _left(means[name]) for name in measures.VARIANTS}
@@ -198,7 +214,10 @@ OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # of all
 @rule(
     "low_precision_is_worse",
     holds=(
-        f"bf16 tells n from n + 1 no more often than fp16 in any band, less often in the last, and below {CHANCE:.0%} (a coin: 50%) in one",
+        (
+            "bf16 tells n from n + 1 no more often than fp16 in any band, less often in the "
+            f"last, and below {CHANCE:.0%} (a coin: 50%) in one"
+        ),
         lambda bf16, fp16: _worse(bf16, fp16) and min(bf16) < CHANCE,
     ),
     part=(
@@ -212,7 +231,10 @@ OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # of all
 @rule(
     "direction_of_rounding_decides",
     holds=(
-        f"its own errors leave under {OWN:.0%} of the prompts, another prompt's within {SAME:g} of that, and shuffled or isotropic ones over {HARMLESS:.0%}",
+        (
+            f"its own errors leave under {OWN:.0%} of the prompts, another prompt's within "
+            f"{SAME:g} of that, and shuffled or isotropic ones over {HARMLESS:.0%}"
+        ),
         lambda nearest: (
             _pointed(nearest)
             and nearest["with shuffled coordinates"] > HARMLESS
@@ -229,7 +251,9 @@ OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # of all
     ),
 )
 def telling_apart(model: LanguageModel | None = None) -> Numbers:
-    """Right answers of two in every band of lengths, by number type; of all prompts in the last band, by kind of error."""
+    """Right answers of two in every band of lengths, by number type; of all prompts in the last
+    band, by kind of error.
+    """
     embedded = model is None or model.name == models.DEFAULT
     table = data.table("telling_apart") if embedded else measures.telling_apart(model)
     table = table.set_index(["errors", "type", "low"]).sort_index()
@@ -253,7 +277,11 @@ FEWER, FURTHER = Threshold(0.2), Threshold(1.5)
 
 @rule(
     holds=(
-        f"the search is worst with the type's own errors, by {FEWER:.0%} of the prompts, the linear read-out with isotropic ones, {FURTHER:g} times as far off, and the next token with others than its own",
+        (
+            f"the search is worst with the type's own errors, by {FEWER:.0%} of the prompts, the "
+            f"linear read-out with isotropic ones, {FURTHER:g} times as far off, and the next "
+            "token with others than its own"
+        ),
         lambda nearest, off, variation: (
             min(nearest[1:]) - nearest[0] > FEWER
             and off[2] > FURTHER * off[0]
@@ -308,7 +336,10 @@ def prompts_can_be_recovered() -> Numbers:
 
 @rule(
     each=(
-        f"with a window of 8 the distance keeps {FIFTH:g} from n = 5 to 100 (equal tokens, varied ones)",
+        (
+            f"with a window of 8 the distance keeps {FIFTH:g} from n = 5 to 100 (equal tokens, "
+            "varied ones)"
+        ),
         lambda held: [long > FIFTH * short for short, long in held.values()],
     ),
     against=(
@@ -321,7 +352,10 @@ def prompts_can_be_recovered() -> Numbers:
             "held": {kind: [short, free[kind]] for kind, (short, _) in held.items()}
         },
     ),
-    null="varied tokens keep their distance without a window, too: half of the cases is no correction",
+    null=(
+        "varied tokens keep their distance without a window, too: "
+        "half of the cases is no correction"
+    ),
 )
 def window_stops_collapse() -> Numbers:
     def distances(kind: str, window: int | None) -> list[float]:
@@ -359,7 +393,10 @@ FIVEFOLD = Threshold(5)
 
 @rule(
     holds=(
-        f"with commas the distance falls {FIVEFOLD:g}-fold too, for one token more and for a period more",
+        (
+            f"with commas the distance falls {FIVEFOLD:g}-fold too, for one token more and for a "
+            "period more"
+        ),
         lambda falls: min(falls) > FIVEFOLD,
     ),
     nothing=("a distance that stays", {"falls": [1.0, 1.0]}),
@@ -369,13 +406,15 @@ def separators_do_not_follow() -> Numbers:
     return {"falls": [1 / _left(curves[f"commas, n to n + {step}"]) for step in (1, 3)]}
 
 
-# Language models -----------------------------------------------------------------------------------------
+# Language models ----------------------------------------------------------------------------------
 
 
 def _distance(
     model: LanguageModel | None, lengths: Sequence[int], prompt: str = "", **setting
 ) -> list[float]:
-    """Measure how far a repeated last digit moves the state, inside a copying prompt if one is named."""
+    """Measure how far a repeated last digit moves the state, inside a copying prompt if one is
+    named.
+    """
     model = model or models.default()
     head, tail = (
         collapse.copying_prompt(model, prompt, "last", hint=False) if prompt else (None, "")
@@ -430,7 +469,10 @@ def _varied(model: LanguageModel | None) -> torch.Tensor:
         lambda varied, ones, ends, alone: varied > TWICE * ones and ends[-1] > TWICE * alone,
     ),
     part=(
-        f"varied digits keep {TWICE:g} times the distance of ones, where the sequence does not end in ones",
+        (
+            f"varied digits keep {TWICE:g} times the distance of ones, where the sequence does "
+            "not end in ones"
+        ),
         lambda varied, ones: varied > TWICE * ones,
     ),
     nothing=("ones for varied digits", lambda ones, alone: {"varied": ones, "ends": [alone]}),
@@ -454,7 +496,10 @@ ERRORS = Threshold(2)  # standard errors
 
 @rule(
     each=(
-        f"from n = {PLACES[1]} on the distance falls to the next length beyond its error, all steps counted",
+        (
+            f"from n = {PLACES[1]} on the distance falls to the next length beyond its error, all "
+            "steps counted"
+        ),
         lambda steps, seeds: beyond([-step for step in steps], freedom=seeds - 1),
     ),
     against=(
@@ -480,7 +525,10 @@ HALF = Threshold(0.5)
 
 @rule(
     each=(
-        f"{HALF:.0%} of the distance is left at 502 tokens (the last one repeated, a period, inside a prompt)",
+        (
+            f"{HALF:.0%} of the distance is left at 502 tokens (the last one repeated, a period, "
+            "inside a prompt)"
+        ),
         lambda last, period, inside: [
             long > HALF * short for short, long in (last, period, inside)
         ],
@@ -512,7 +560,10 @@ MOST, FEW = Threshold(0.9), Threshold(0.5)  # of the runs
 
 @rule(
     each=(
-        f"one letter more, or one token more, changes more than without merging in {MOST:.0%} of the runs",
+        (
+            f"one letter more, or one token more, changes more than without merging in {MOST:.0%} "
+            "of the runs"
+        ),
         lambda wins, runs: [count >= MOST * runs for count in wins],
     ),
     against=(f"in under {FEW:.0%}", lambda wins, runs: [count < FEW * runs for count in wins]),
@@ -538,7 +589,9 @@ def merging_alleviates_collapse(model: LanguageModel | None = None) -> Numbers:
 
 @cache
 def _copying(model: LanguageModel | None, **setting) -> Numbers:
-    """At 5 and 300 digits where a place's digit is answered right; at 300 its effect, by place and the one asked for."""
+    """At 5 and 300 digits where a place's digit is answered right; at 300 its effect, by place and
+    the one asked for.
+    """
     margins = collapse.copying_margins(model or models.default(), [5, 300], **setting)
     right = {place: measures.right_both_ways(margins, place).tolist() for place in collapse.PLACES}
     return {

@@ -1,4 +1,6 @@
-"""Whether a language model copies the first or the last token of a sequence better, and what the question's place does."""
+"""Whether a language model copies the first or the last token of a sequence better, and what the
+question's place does.
+"""
 
 import torch
 from jaxtyping import Int
@@ -20,7 +22,8 @@ def _spaced(digits: str) -> str:
 
 
 def copied_row(place: str, length: int, seed: int) -> dict[str, float]:
-    """Return how often the embedded model ranks the asked digit of a sequence first among the ten; chance is a tenth.
+    """Return how often the embedded model ranks the asked digit of a sequence first among the ten;
+    chance is a tenth.
 
     Two solved examples of the same length stand in front of each sequence.
 
@@ -50,7 +53,9 @@ def copied_row(place: str, length: int, seed: int) -> dict[str, float]:
 def asked(
     digits: str, place: str, wording: str
 ) -> tuple[Int[Tensor, " n"], Int[Tensor, " digits"]]:
-    """Return the tokens of a prompt that asks for a digit of a sequence, and the positions of the digits in it."""
+    """Return the tokens of a prompt that asks for a digit of a sequence, and the positions of the
+    digits in it.
+    """
     require.choice("wording", wording, WORDINGS)
     model, question = models.default(), f"The {place} digit of the sequence"
     before = f"{question} is wanted. Sequence:" if wording == "question before" else "Sequence:"
@@ -62,7 +67,9 @@ def asked(
 
 
 def attended_row(place: str, wording: str, length: int, seed: int) -> dict[str, float]:
-    """Return the last token's attention on the asked digit over that on a mean digit, mean over layers and heads."""
+    """Return the last token's attention on the asked digit over that on a mean digit, mean over
+    layers and heads.
+    """
     digits = _digits(length, torch.Generator().manual_seed(seed))
     tokens, places = asked(digits, place, wording)
     seen = probe.attention_maps(models.default(), tokens)[:, :, -1].mean((0, 1))[places]

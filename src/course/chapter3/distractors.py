@@ -1,6 +1,7 @@
 """By how much one token must lead N distractors of random logits to keep half of the attention.
 
-Ghaffari et al. (2609.22101, abstract read) bound the lead from below by √log N. A worst case needs log N.
+Ghaffari et al. (2609.22101, abstract read) bound the lead from below by √log N. A worst case needs
+log N.
 """
 
 import math
@@ -16,15 +17,17 @@ TOKENS = 128
 
 
 def lead(distractors: int, spread: float, seed: int) -> dict[str, float]:
-    """Return the lead over the mean logit with which one token has half of the attention in nine draws of ten.
+    """Return the lead over the mean logit with which one token has half of the attention in nine
+    draws of ten.
 
     Args:
         distractors: N.
         spread: standard deviation of their Gaussian logits.
 
     Returns:
-        softmax: the lead that softmax needs; largest: the lead that beats the largest distractor, as a hard maximum
-            needs; root: spread √(2 log N); log: log N + spread²/2, the logarithm of the mean of the sum.
+        softmax: the lead that softmax needs; largest: the lead that beats the largest distractor,
+            as a hard maximum needs; root: spread √(2 log N); log: log N + spread²/2, the logarithm
+            of the mean of the sum.
     """
     require.integer("distractors", distractors, 1)
     require.number("spread", spread, above=0)
@@ -49,8 +52,9 @@ def lead(distractors: int, spread: float, seed: int) -> dict[str, float]:
 def model_spread(start: int) -> dict[str, float]:
     """Return how much the logits of a row differ in the embedded model: quartiles over its heads.
 
-    A head's spread is the standard deviation over the keys of a row, mean over the rows from token 33 on, without the
-    first token's key. The text is 128 tokens: what opens one, and the course's prose from token `start` on.
+    A head's spread is the standard deviation over the keys of a row, mean over the rows from token
+    33 on, without the first token's key. The text is 128 tokens: what opens one, and the course's
+    prose from token `start` on.
     """
     model = models.default()
     front = probe.opening(model).tokens

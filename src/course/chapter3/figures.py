@@ -1,4 +1,6 @@
-"""Draw the figures of chapter 3: functions that return a figure and the sentence that states its finding."""
+"""Draw the figures of chapter 3: functions that return a figure and the sentence that states its
+finding.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +16,7 @@ from course.maths import constructions, normalizers
 from helpers import collapse, data, models, style
 from helpers.models import LanguageModel
 
-# The lesson ----------------------------------------------------------------------------------------------
+# The lesson ---------------------------------------------------------------------------------------
 
 
 def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
@@ -34,12 +36,17 @@ def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
     style.label(ax)
     return (
         ax,
-        f"At n = {n:,} the output changes by {change[at]:.4f}, the attention by {variation[at]:.4f}.",
+        (
+            f"At n = {n:,} the output changes by {change[at]:.4f}, the attention by "
+            f"{variation[at]:.4f}."
+        ),
     )
 
 
 def sharpening(temperature: Callable = normalizers.adaptive_temperature) -> tuple[Axes, str]:
-    """Draw the weight of a token that leads by 3 logits against length, with and without adaptive temperature."""
+    """Draw the weight of a token that leads by 3 logits against length, with and without adaptive
+    temperature.
+    """
     n = [2**k for k in range(2, 15)]
     rows = [torch.tensor([3.0] + [0.0] * (k - 1), dtype=torch.float64) for k in n]
     plain = [float(row.softmax(0)[0]) for row in rows]
@@ -54,7 +61,8 @@ def sharpening(temperature: Callable = normalizers.adaptive_temperature) -> tupl
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
     ax.legend(loc="upper right")
     return ax, (
-        f"Most help at n = {n[gain]:,}: {plain[gain]:.3f} becomes {sharp[gain]:.3f}; at n = {end:,} and beyond it does nothing."
+        f"Most help at n = {n[gain]:,}: {plain[gain]:.3f} becomes {sharp[gain]:.3f}; "
+        f"at n = {end:,} and beyond it does nothing."
     )
 
 
@@ -64,7 +72,9 @@ PERIODIC = torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64).repeat(
 
 
 def head(logits: Float[Tensor, " n"], near: int = 16) -> tuple[Axes, str]:
-    """Attention by distance of a head over `PERIODIC`, and the sign of the value there, before and after one more token."""
+    """Attention by distance of a head over `PERIODIC`, and the sign of the value there, before and
+    after one more token.
+    """
     weights = logits[: len(PERIODIC)].softmax(0)[:near]
     shown = {
         "10,000 tokens": PERIODIC.flip(0),
@@ -84,11 +94,14 @@ def head(logits: Float[Tensor, " n"], near: int = 16) -> tuple[Axes, str]:
     ax.legend(loc="upper right")
     return (
         ax,
-        f"The output is {before:.3f} with 10,000 tokens, and {after:.3f} when the last is repeated.",
+        (
+            f"The output is {before:.3f} with 10,000 tokens, and {after:.3f} when the last is "
+            "repeated."
+        ),
     )
 
 
-# The lab -------------------------------------------------------------------------------------------------
+# The lab ------------------------------------------------------------------------------------------
 
 
 def falling(
@@ -98,7 +111,8 @@ def falling(
     kind: str = "bf16",
     twin: Float[Tensor, " m"] | None = None,
 ) -> tuple[Axes, str]:
-    """Draw the distance of n and n + 1 ones for every n, beside the rounding error of one prompt in a number type.
+    """Draw the distance of n and n + 1 ones for every n, beside the rounding error of one prompt in
+    a number type.
 
     In grey that of a `twin`, the same network with random weights, for the first m.
     """
@@ -126,17 +140,25 @@ def falling(
         ax.plot(n[: len(twin)], twin, color=style.COLOURS["grey"], label="random weights")
     style.label(ax)
     return ax, (
-        f"{name}, fp32: the distance is largest, {signal.max():.3g}, at n = {signal.argmax() + 1}, and its median "
-        f"from n = {first} on is {late:.2g}, {signal.max() / late:.3g} times less. There {kind} misplaces one prompt by "
+        f"{name}, fp32: the distance is largest, {signal.max():.3g}, at n = "
+        f"{signal.argmax() + 1}, and its median "
+        f"from n = {first} on is {late:.2g}, {signal.max() / late:.3g} times less. "
+        f"There {kind} misplaces one prompt by "
         f"{floor[first - 1 :].median():.2g} (median)."
     )
 
 
 MEASURED = models.DEFAULT  # the model of data/telling_apart.csv
-WHAT = {  # what `told_apart` can show of a resolution: column of the table, label of the axis, what stands in the title
-    "nearest of all prompts": ("nearest", "share that is right", "the right one of all prompts in {:.0%}"),
+# what `told_apart` can show of a resolution: column of the table, label of the axis, what stands in
+# the title
+WHAT = {
+    "nearest of all prompts": ("nearest", "share that is right", (
+"the right one of all prompts in {:.0%}"
+)),
     "n against n + 1": ("pair", "share that is right", "the right one of n and n + 1 in {:.0%}"),
-    "along the difference": ("along", "error along the difference,\nover the difference", "the error goes {:.2f} of the way"),
+    "along the difference": ("along", (
+"error along the difference,\nover the difference"
+), "the error goes {:.2f} of the way"),
     "size of the error": ("floor", "L1 error of one prompt", "an error of {:.2g}"),
 }  # fmt: skip
 SHORT = dict(
@@ -155,7 +177,8 @@ def told_apart(
     kind: str,
     what: str,
 ) -> tuple[Axes, str]:
-    """Draw how often a type's errors leave a prompt nearest to itself, beside other errors of the same size.
+    """Draw how often a type's errors leave a prompt nearest to itself, beside other errors of the
+    same size.
 
     Args:
         found: by number type and kind of error, as `measures.controlled` gives it.
@@ -213,18 +236,22 @@ def told_apart(
     style.label(ax)
     listed = ", ".join(f"{errors} {row.nearest:.0%}" for errors, row in last.items())
     return ax, (
-        f"{model.short}, {kind}, {span}. Right one of all, by errors: {listed}. An error is {own.length:.2g} times as long as "
-        f"the difference; {own.share:.1%} of its square lies along it (by chance {last['isotropic'].share:.2%})."
+        f"{model.short}, {kind}, {span}. Right one of all, by errors: {listed}. "
+        f"An error is {own.length:.2g} times as long as "
+        f"the difference; {own.share:.1%} of its square lies along it (by chance "
+        f"{last['isotropic'].share:.2%})."
     )
 
 
 def nearest_by_error(
     right: Callable[[float, float], float] = measures.right_of_two, column: str = "pair"
 ) -> tuple[Axes, str]:
-    """Draw how often a prompt stays the nearest, by the length of its error: a closed form and the measured bands.
+    """Draw how often a prompt stays the nearest, by the length of its error: a closed form and the
+    measured bands.
 
     Args:
-        right: from the length of the error over the distance, and the share of its square along it, to a probability.
+        right: from the length of the error over the distance, and the share of its square along it,
+            to a probability.
         column: "pair", the right one of n and n + 1, or "nearest", of all prompts.
     """
     table = data.table("telling_apart")
@@ -271,17 +298,22 @@ def nearest_by_error(
     )
     style.label(ax)
     return ax, (
-        f"{MEASURED}, n = {late.low:,.0f} to {late.high - 1:,.0f} ones: the error of bf16 is {late.length:.1f} times as long as the "
-        f"difference, and the right one of {what} is the nearest in {late[column]:.0%}; the closed form gives "
+        f"{MEASURED}, n = {late.low:,.0f} to {late.high - 1:,.0f} ones: "
+        f"the error of bf16 is {late.length:.1f} times as long as the "
+        f"difference, and the right one of {what} is the nearest in {late[column]:.0%}; "
+        "the closed form gives "
         f"{float(right(late.length, late.share)):.0%}. Were the error isotropic it would be "
-        f"{float(right(late.length, 1 / width)):.0%}, and with its coordinates shuffled it is {last[column].iloc[-1]:.0%}."
+        f"{float(right(late.length, 1 / width)):.0%}, and with its coordinates shuffled it is "
+        f"{last[column].iloc[-1]:.0%}."
     )
 
 
 def figure5(
     name: str, curves: Mapping[str, Mapping[str, Tensor]], grid: Sequence[int], sequence: str
 ) -> tuple[Axes, str]:
-    """Draw the distance of a sequence and of the same with tokens repeated, with what it is to be compared with."""
+    """Draw the distance of a sequence and of the same with tokens repeated, with what it is to be
+    compared with.
+    """
     found, middle = curves[sequence], len(grid) // 2
     changes = ", ".join(
         f"{text} {float(curve[-1] / curve[middle]):.0%}" for text, curve in found.items()
@@ -309,7 +341,9 @@ def figure5(
 def copying(
     name: str, margins: Mapping[str, dict], digits: Sequence[int], setting: str
 ) -> tuple[Axes, str]:
-    """Draw how a 0 moves the logits, by its position and by the digit asked for: a model that copies fills the diagonal."""
+    """Draw how a 0 moves the logits, by its position and by the digit asked for: a model that
+    copies fills the diagonal.
+    """
     found = margins[setting]
     effects = {places: zero - one for places, (zero, one) in found.items()}
     able = {place: measures.right_both_ways(found, place) for place in collapse.PLACES}
@@ -317,7 +351,10 @@ def copying(
     title = (
         f"{setting}: wrong at {digits[0]} digits already ({', '.join(short)})"
         if short
-        else f"{setting}: right at {int(able['first'].sum())} (first) and {int(able['last'].sum())} (last) of {len(digits)} lengths"
+        else (
+            f"{setting}: right at {int(able['first'].sum())} (first) and "
+            f"{int(able['last'].sum())} (last) of {len(digits)} lengths"
+        )
     )
     ax = style.axes(
         title,
@@ -348,8 +385,10 @@ def copying(
     ax.set_yticklabels(collapse.PLACES)
     at = {places: float(effect[-1]) for places, effect in effects.items()}
     return ax, (
-        f"{name}, {digits[-1]} digits. A first 0 moves the answer by {at['first', 'first']:+.2f} when the first digit is "
-        f"asked for, and by {at['first', 'last']:+.2f} when the last is. A last 0: {at['last', 'last']:+.2f} when asked "
+        f"{name}, {digits[-1]} digits. A first 0 moves the answer by "
+        f"{at['first', 'first']:+.2f} when the first digit is "
+        f"asked for, and by {at['first', 'last']:+.2f} when the last is. A last 0: "
+        f"{at['last', 'last']:+.2f} when asked "
         f"for, {at['last', 'first']:+.2f} when not. {_answers(able, digits)}"
     )
 

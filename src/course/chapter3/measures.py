@@ -1,4 +1,6 @@
-"""Measure for chapter 3 in random decoders and in a pretrained one, beside the public mathematics of `collapse`."""
+"""Measure for chapter 3 in random decoders and in a pretrained one, beside the public mathematics
+of `collapse`.
+"""
 
 import copy
 import itertools
@@ -25,13 +27,15 @@ SAME = 1e-3  # two states that differ by less than this share of their length ar
 BANDS = [2, 10, 30, 100, 200, 400, 800, 1200, 1600, 2047]  # lengths, from one to the next
 SEQUENCES = ("varied tokens", "first token, then equal ones")
 
-# Random decoders ----------------------------------------------------------------------------------------
+# Random decoders ----------------------------------------------------------------------------------
 
 
 def random_distance(
     tokens: Sequence[int], lengths: Sequence[int], step: int = 1, seeds: int = 5
 ) -> Float[Tensor, " lengths"]:
-    """L1 distance of the last states of tokens[: n + 1] and tokens[: n + 1 + step]: 3 random layers without positions."""
+    """L1 distance of the last states of tokens[: n + 1] and tokens[: n + 1 + step]: 3 random layers
+    without positions.
+    """
     runs = []
     for seed in range(seeds):
         torch.manual_seed(seed)
@@ -45,10 +49,12 @@ def random_distance(
 def window_distance(
     sequence: str, window: int | None, lengths: Sequence[int], layers: int = 3, seeds: int = 5
 ) -> Float[Tensor, " lengths"]:
-    """L1 distance of the last states with n tokens after the first one and with the last repeated, in random decoders.
+    """L1 distance of the last states with n tokens after the first one and with the last repeated,
+    in random decoders.
 
     Args:
-        sequence: one of `SEQUENCES`: nine random tokens, or one token n times, after a first token of its own.
+        sequence: one of `SEQUENCES`: nine random tokens, or one token n times, after a first token
+            of its own.
         window: each layer sees this many tokens; None sees all.
     """
     require.choice("sequence", sequence, SEQUENCES)
@@ -74,7 +80,8 @@ def window_distance(
 def influence(
     window: int | None, n: int = 64, layers: int = 4, seeds: int = 5
 ) -> Float[Tensor, " n"]:
-    """Gradient norm of the last state with respect to each embedding, by distance from the last token.
+    """Gradient norm of the last state with respect to each embedding, by distance from the last
+    token.
 
     Random decoders; the mean over seeds.
     """
@@ -94,13 +101,15 @@ def influence(
     return torch.stack(runs).mean(0)
 
 
-# Can a floating-point format tell n from n + 1? -------------------------------------------------------------------
+# Can a floating-point format tell n from n + 1? ---------------------------------------------------
 
 
 def read_outs(
     x: Float[Tensor, "m d"], y: Float[Tensor, "m e"], asked: Float[Tensor, "k d"]
 ) -> Float[Tensor, "k e"]:
-    """Fit linear probes of several numbers, as `read_out` does of one, with a penalty of 1/1000 of the mean eigenvalue."""
+    """Fit linear probes of several numbers, as `read_out` does of one, with a penalty of 1/1000 of
+    the mean eigenvalue.
+    """
     x, y, asked = x.double(), y.double(), asked.double()
     rows = x - x.mean(0)
     gram = rows.T @ rows
@@ -115,13 +124,17 @@ def read_outs(
 def matched(
     start: int, tokens: int
 ) -> tuple[Float[Tensor, "layers n c"], Bool[Tensor, "n c"], Float[Tensor, "layers n"]]:
-    """Return how near each candidate for each token of a prompt comes to the state seen, after each layer.
+    """Return how near each candidate for each token of a prompt comes to the state seen, after each
+    layer.
 
-    The prompt is a stretch of the prose after the model's first token, the candidates are all different tokens of the prose.
+    The prompt is a stretch of the prose after the model's first token, the candidates are all
+    different tokens of the prose.
 
     Returns:
-        Distances of the states as shares of the length of the state seen, with the right tokens before the candidate;
-        which candidate is the right one; and whether a linear read-out of the state names it, fitted on the other tokens.
+        Distances of the states as shares of the length of the state seen, with the right tokens
+        before the candidate;
+        which candidate is the right one; and whether a linear read-out of the state names it,
+        fitted on the other tokens.
     """
     model, prose = models.default(), probe.encode(models.default(), data.prose())
     first, prompt, candidates = (
@@ -167,12 +180,15 @@ def matched(
 def recovered(layer: int, start: int, tokens: int = 20) -> dict[str, float]:
     """Recover a prompt of the embedded model from its states after one layer, token by token.
 
-    After Nikolaou et al. (2025): with the tokens before it known, a token is recovered when the state that it gives is the
-    one seen (`SAME`), and no other candidate's is. They search the whole vocabulary, led by gradients.
+    After Nikolaou et al. (2025): with the tokens before it known, a token is recovered when the
+    state that it gives is the one seen (`SAME`), and no other candidate's is. They search the whole
+    vocabulary, led by gradients.
 
     Returns:
-        recovered: of the tokens; named: those that a linear read-out of the state names; own, other: the largest distance
-        of a right token's state from the one seen, and the least of another candidate's; candidates: how many.
+        recovered: of the tokens; named: those that a linear read-out of the state names; own,
+            other: the largest distance
+        of a right token's state from the one seen, and the least of another candidate's;
+        candidates: how many.
     """
     distances, right, named = matched(start, tokens)
     own, other = (
@@ -190,10 +206,12 @@ def recovered(layer: int, start: int, tokens: int = 20) -> dict[str, float]:
 
 
 class Resolution(NamedTuple):
-    """How well representations with errors tell neighbouring prefixes apart; row n is about n and n + 1 tokens after the first.
+    """How well representations with errors tell neighbouring prefixes apart; row n is about n and n
+    + 1 tokens after the first.
 
-    With e the error of prefix n and D the exact difference to prefix n + 1: the prefix is nearer to n + 1 than to itself
-    when e goes more than half the way along D, <e, D> > |D|^2 / 2 (`along` above one half).
+    With e the error of prefix n and D the exact difference to prefix n + 1: the prefix is nearer to
+    n + 1 than to itself when e goes more than half the way along D, <e, D> > |D|^2 / 2 (`along`
+    above one half).
     """
 
     signal: Float[Tensor, " n"]  # L1 length of the exact difference
@@ -246,11 +264,12 @@ def replaced(
     """Return the exact representations with other errors of the same L2 lengths.
 
     Args:
-        errors: "its own"; "of another prompt" (a sixteenth of all prompts further on); "with shuffled coordinates" (one
-            permutation for all prompts: sizes, the error of the difference and what neighbours share stay the same);
-            "isotropic" (a random direction for each prompt); "with signs flipped" (of half of the coordinates, the same
-            for all prompts); "its constant part" (the mean error over all prompts alone, so shorter) and "without its
-            constant part".
+        errors: "its own"; "of another prompt" (a sixteenth of all prompts further on); "with
+            shuffled coordinates" (one permutation for all prompts: sizes, the error of the
+            difference and what neighbours share stay the same); "isotropic" (a random direction for
+            each prompt); "with signs flipped" (of half of the coordinates, the same for all
+            prompts); "its constant part" (the mean error over all prompts alone, so shorter) and
+            "without its constant part".
     """
     require.choice("errors", errors, ERRORS + PARTS)
     exact = exact.cpu().double()
@@ -269,7 +288,9 @@ def replaced(
 
 
 def controlled(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> dict[str, Resolution]:
-    """Return the resolution with the errors of a number type, and with each of the other `ERRORS`."""
+    """Return the resolution with the errors of a number type, and with each of the other
+    `ERRORS`.
+    """
     return {errors: resolution(exact, replaced(exact, rounded, errors)) for errors in ERRORS}
 
 
@@ -278,7 +299,8 @@ def read_out(
 ) -> Float[Tensor, " k"]:
     """Return a linear read-out of y, fitted on x and asked elsewhere: ridge regression, float64.
 
-    The penalty is the one with the least error on the prompts of the fit when each is left out, in closed form.
+    The penalty is the one with the least error on the prompts of the fit when each is left out, in
+    closed form.
     """
     x, y, asked = x.double(), y.double(), asked.double()
     centre, level = x.mean(0), y.mean()
@@ -301,16 +323,19 @@ def readings(
     start: int,
     unembedding: Float[Tensor, "v d"],
 ) -> dict[str, float]:
-    """Decode by several readouts the rounded hidden states of `start` ones and more; row n is about n ones.
+    """Decode by several readouts the rounded hidden states of `start` ones and more; row n is about
+    n ones.
 
     Returns:
         nearest: share of the prompts whose own exact state is the nearest of all exact ones;
-        apart, least: share of the rounded states that no other equals, and the least L2 distance of two of them;
+        apart, least: share of the rounded states that no other equals, and the least L2 distance of
+            two of them;
         neighbour: share whose nearest other rounded state is that of n - 1 or n + 1;
-        off, read: of a linear read-out of n (`read_out`), fitted on even n and asked for odd n, the median error, and the
-            share of the answers that round to n;
-        token, variation, step: share of the prompts with the same most likely next token, mean total variation (half of
-            the L1 distance) of the exact prediction and this one, and of the exact ones of n and n + 1.
+        off, read: of a linear read-out of n (`read_out`), fitted on even n and asked for odd n, the
+            median error, and the share of the answers that round to n;
+        token, variation, step: share of the prompts with the same most likely next token, mean
+            total variation (half of the L1 distance) of the exact prediction and this one, and of
+            the exact ones of n and n + 1.
     """
     exact, rounded = exact.cpu().double(), rounded.cpu().double()
     n, seen = torch.arange(start, len(exact)), rounded[start:]
@@ -339,7 +364,9 @@ def readings(
 
 @cache
 def passes(tokens: int, model: LanguageModel | None = None) -> dict[str, Float[Tensor, "n d"]]:
-    """Return the representations of so many ones and of all shorter rows, by number type; of the embedded model, if none is given."""
+    """Return the representations of so many ones and of all shorter rows, by number type; of the
+    embedded model, if none is given.
+    """
     exact = model or models.load(dtype="fp32")
 
     def states(each: LanguageModel) -> Tensor:
@@ -353,7 +380,9 @@ def passes(tokens: int, model: LanguageModel | None = None) -> dict[str, Float[T
 
 
 def rounding(type: str, errors: str, seed: int) -> dict[str, float]:
-    """Return one row of the committed table: `readings` of `READ` ones in the embedded model; `EXACT` is the control."""
+    """Return one row of the committed table: `readings` of `READ` ones in the embedded model;
+    `EXACT` is the control.
+    """
     start, stop = READ
     states = passes(stop)
     exact = states["fp32"][:stop].cpu().double()
@@ -375,14 +404,17 @@ REPEATED = 513  # copies of each
 
 
 def repeated_row(token: int) -> dict[str, float]:
-    """Return what happens in the embedded model when one of `FOURTEEN` tokens is repeated, in fp32 and in bf16.
+    """Return what happens in the embedded model when one of `FOURTEEN` tokens is repeated, in fp32
+    and in bf16.
 
     Returns:
-        name: the token, a line break as its code; near, far: L1 distance of the last states of n and n + 1 copies,
-            median for n from 8 to 16 and from 400 to 511; fall: far over near; copies: the largest state of a copy at half depth, over the median
-            state of the course's prose there; first: that of the first token; nearest, shuffled, isotropic: share of the
-            prompts of 200 to 511 copies whose own exact state is nearest to the one with an error of bf16: its own, with
-            coordinates shuffled, or isotropic; apart: share of the rounded states that no other equals.
+        name: the token, a line break as its code; near, far: L1 distance of the last states of n
+            and n + 1 copies, median for n from 8 to 16 and from 400 to 511; fall: far over near;
+            copies: the largest state of a copy at half depth, over the median state of the course's
+            prose there; first: that of the first token; nearest, shuffled, isotropic: share of the
+            prompts of 200 to 511 copies whose own exact state is nearest to the one with an error
+            of bf16: its own, with coordinates shuffled, or isotropic; apart: share of the rounded
+            states that no other equals.
     """
     exact, rounded = models.default(), _in_bf16()
     name = FOURTEEN[token]
@@ -435,8 +467,9 @@ def _in_bf16() -> LanguageModel:
 def right_of_two(length: float, share: float) -> float:
     """Return how often a prefix stays nearer to itself than to one given neighbour, in closed form.
 
-    Its error is `length` times as long as the difference to the neighbour, and on average `share` of its squared length
-    lies along that difference, normally distributed: share 1 / d is an isotropic error in many dimensions d.
+    Its error is `length` times as long as the difference to the neighbour, and on average `share`
+    of its squared length lies along that difference, normally distributed: share 1 / d is an
+    isotropic error in many dimensions d.
 
     >>> round(right_of_two(length=2, share=1 / 576), 6), round(right_of_two(length=2, share=0.1), 2)
     (1.0, 0.79)
@@ -445,7 +478,9 @@ def right_of_two(length: float, share: float) -> float:
 
 
 def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
-    """Return a resolution by length (ones after the first token): medians, the mean share, and the shares of right answers."""
+    """Return a resolution by length (ones after the first token): medians, the mean share, and the
+    shares of right answers.
+    """
     rows = []
     for low, high in itertools.pairwise(band for band in bands if band <= len(found.signal)):
         part = found._replace(along=found.along.abs())._asdict()
@@ -470,7 +505,7 @@ def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
     }
 
 
-# Sequences ---------------------------------------------------------------------------------------------
+# Sequences ----------------------------------------------------------------------------------------
 
 
 def prefix_distance(
@@ -481,12 +516,16 @@ def prefix_distance(
 
 
 def ones(model: LanguageModel, count: int = 512) -> Int[Tensor, " n"]:
-    """Return the model's first token and so many ones, each a token of its own, also where the tokenizer would merge them."""
+    """Return the model's first token and so many ones, each a token of its own, also where the
+    tokenizer would merge them.
+    """
     return torch.cat([probe.first_token(model), probe.encode(model, "1")[-1:].repeat(count)])
 
 
 def random_digits(n: int, ones: Sequence[int], seed: int = 0) -> str:
-    """Return digits drawn uniformly, with a 1 at the given places (counted from 1): Figure 5b ends its sequences on a 1."""
+    """Return digits drawn uniformly, with a 1 at the given places (counted from 1): Figure 5b ends
+    its sequences on a 1.
+    """
     digits = torch.randint(0, 10, (n,), generator=torch.Generator().manual_seed(seed)).tolist()
     return "".join(
         "1" if place in ones else str(digit) for place, digit in enumerate(digits, start=1)
@@ -496,7 +535,9 @@ def random_digits(n: int, ones: Sequence[int], seed: int = 0) -> str:
 def ones_at_the_end(
     model: LanguageModel, runs: Sequence[int] = (1, 5, 20, 50), n: int = 202, seeds: int = 2
 ) -> Float[Tensor, " runs"]:
-    """L1 distance of n digits and the same with the last 1 repeated, by how many of the last digits are ones; the others are random."""
+    """L1 distance of n digits and the same with the last 1 repeated, by how many of the last digits
+    are ones; the others are random.
+    """
     found = [
         [
             collapse.last_token_distance(
@@ -512,10 +553,11 @@ def ones_at_the_end(
 def merging(
     model: LanguageModel, letters: str = "abx", lengths: Sequence[int] = (16, 64, 256)
 ) -> pd.DataFrame:
-    """Measure how far one more letter moves the state in a run of one letter, which the tokenizer cuts into longer tokens (L1).
+    """Measure how far one more letter moves the state in a run of one letter, which the tokenizer
+    cuts into longer tokens (L1).
 
-    A row a letter and length: one letter more, the text cut anew; one whole token more; and one letter more where each
-    letter is a token of its own, as the tokenizer never writes them.
+    A row a letter and length: one letter more, the text cut anew; one whole token more; and one
+    letter more where each letter is a token of its own, as the tokenizer never writes them.
     """
     first, rows = probe.first_token(model), []
 
@@ -544,14 +586,18 @@ def merging(
 
 
 def right_both_ways(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
-    """Return where a model answers both ways: 0 where a 0 stands at the place asked for, and 1 where a 1 stands there."""
+    """Return where a model answers both ways: 0 where a 0 stands at the place asked for, and 1
+    where a 1 stands there.
+    """
     zero, one = margins[place, place]
     return (zero > 0) & (one < 0)
 
 
 @cache
 def telling_apart(model: LanguageModel) -> pd.DataFrame:
-    """Return the table that `write` commits for the embedded model, for another one: rows of ones up to 2,048 tokens or its context."""
+    """Return the table that `write` commits for the embedded model, for another one: rows of ones
+    up to 2,048 tokens or its context.
+    """
     return tabled(
         passes(min(2048, model.model.config.get_text_config().max_position_embeddings - 1), model)
     )
@@ -571,10 +617,17 @@ def write(out: Path) -> None:
     """Return `tabled` for the embedded model, with the command that makes it."""
     start, found = time.monotonic(), tabled(passes(2048))
     lines = (
-        f"# {models.DEFAULT} (4-bit file, unpacked), ones after the first token; for low <= n < high medians, and means of share,",
-        "#   pair and nearest; errors: those of the type, and others of the same length (course.chapter3.measures.replaced)",
+        (
+            f"# {models.DEFAULT} (4-bit file, unpacked), ones after the first token; "
+            "for low <= n < high medians, and means of share,"
+        ),
+        (
+            "#   pair and nearest; errors: those of the type, and others of the same length "
+            "(course.chapter3.measures.replaced)"
+        ),
         f"# command: python -m course.runs {out.stem}",
-        f"#   {time.strftime('%Y-%m-%d')}, 2 CPU cores, {time.monotonic() - start:.0f} s, Python {sys.version.split()[0]}, "
+        f"#   {time.strftime('%Y-%m-%d')}, 2 CPU cores, {time.monotonic() - start:.0f} s, "
+        f"Python {sys.version.split()[0]}, "
         f"torch {torch.__version__}",
     )
     files.write(out, "\n".join(lines) + "\n" + found.to_csv(index=False, float_format="%.4f"))
@@ -591,7 +644,9 @@ DIGITS = (5, 300)
 
 
 def copied(prompt: str) -> dict[str, float]:
-    """Return one row of the committed table: the digit's place, the place asked for, 0 or 1, length; in the embedded model."""
+    """Return one row of the committed table: the digit's place, the place asked for, 0 or 1,
+    length; in the embedded model.
+    """
     found = collapse.copying_margins(models.default(), DIGITS, **PROMPTS[prompt])
     return {
         f"{place}_{asked}_{digit}_{n}": round(float(margin), 4)
@@ -602,7 +657,9 @@ def copied(prompt: str) -> dict[str, float]:
 
 
 def other_prompts(model: LanguageModel) -> dict[str, dict[tuple[str, str], tuple[Tensor, Tensor]]]:
-    """Return `collapse.copying_margins` with each of `PROMPTS`: from the committed table if the model is the embedded one."""
+    """Return `collapse.copying_margins` with each of `PROMPTS`: from the committed table if the
+    model is the embedded one.
+    """
     if model.name != models.DEFAULT:
         asked = compute.progress(PROMPTS, "copying prompts")
         return {
@@ -621,7 +678,8 @@ def other_prompts(model: LanguageModel) -> dict[str, dict[tuple[str, str], tuple
 
 
 LAYER_LENGTHS = (10, 100, 1000, 10_000)
-# as the text of Figure 10 has it (one head: ALiBi's slope is 2^-8), and variants that it does not describe
+# as the text of Figure 10 has it (one head: ALiBi's slope is 2^-8), and variants that it does not
+# describe
 READING = {
     "NoPE": {"encoding": "NoPE"},
     "RoPE": {"encoding": "RoPE"},
@@ -637,7 +695,9 @@ SEPARATED = (13, 25, 49, 97, 193, 385)
 
 @cache
 def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict[str, Tensor]:
-    """Return the distances of Figures 8 and 10 at `LAYER_LENGTHS`, by encoding: the mean over seeds."""
+    """Return the distances of Figures 8 and 10 at `LAYER_LENGTHS`, by encoding: the mean over
+    seeds.
+    """
     setting, means = {"lengths": LAYER_LENGTHS, "residual": residual, "deviation": deviation}, {}
     for name, choice in (READING | VARIANTS).items():
         runs = [
@@ -650,7 +710,9 @@ def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict
 
 @cache
 def separator_curves() -> dict[str, Tensor]:
-    """Return distances in random decoders: ones, and ones with a comma after every second, repeated by 1 and by 3 tokens."""
+    """Return distances in random decoders: ones, and ones with a comma after every second, repeated
+    by 1 and by 3 tokens.
+    """
     ones, commas = [0] + [1] * 400, [0] + [1, 1, 2] * 134
     return {
         f"{name}, n to n + {step}": random_distance(tokens, SEPARATED, step)

@@ -1,4 +1,6 @@
-"""Run what might have turned the claims of chapter 3: other tokens than the 1, other logits, other decays."""
+"""Run what might have turned the claims of chapter 3: other tokens than the 1, other logits, other
+decays.
+"""
 
 import itertools
 from functools import cache
@@ -16,14 +18,21 @@ from helpers import data, models
     "ones_collapse",
     asked="thirteen other tokens, repeated as the 1 is",
     survives=(
-        "for twelve of the fourteen the distance falls to a fifth from n = 8 to 16 to n = 400 to 511",
+        (
+            "for twelve of the fourteen the distance falls to a fifth from n = 8 to 16 to n = 400 "
+            "to 511"
+        ),
         lambda fall: sum(x < claims.FIFTH for x in fall.values()) >= 12,
     ),
     turned=(
         "for two or more it does not fall at all",
         lambda fall: sum(x > 1 for x in fall.values()) >= 2,
     ),
-    measured="far over near: {', '.join(f'{name!r} {x:.2g}' for name, x in sorted(fall.items(), key=lambda pair: pair[1]))}; below a fifth {sum(x < claims.FIFTH for x in fall.values())} of {len(fall)}, above one {sum(x > 1 for x in fall.values())}",
+    measured=(
+        "far over near: {', '.join(f'{name!r} {x:.2g}' for name, x in sorted(fall.items(), "
+        "key=lambda pair: pair[1]))}; below a fifth {sum(x < claims.FIFTH for x in "
+        "fall.values())} of {len(fall)}, above one {sum(x > 1 for x in fall.values())}"
+    ),
 )
 def other_tokens() -> Numbers:
     """Measure for each repeated token the distance between n and n + 1 copies at n = 400 to 511,
@@ -48,10 +57,17 @@ def other_tokens() -> Numbers:
             >= len(own)
         ),
     ),
-    measured="right with its own errors {min(own):.0%} to {max(own):.0%}, shuffled {min(shuffled):.0%} to {max(shuffled):.0%}, isotropic {min(isotropic):.0%} to {max(isotropic):.0%}; fewer with its own in {sum(a < min(b, c) for a, b, c in zip(own, shuffled, isotropic))} of {len(own)} tokens",
+    measured=(
+        "right with its own errors {min(own):.0%} to {max(own):.0%}, shuffled {min(shuffled):.0%} "
+        "to {max(shuffled):.0%}, isotropic {min(isotropic):.0%} to {max(isotropic):.0%}; "
+        "fewer with its own in {sum(a < min(b, c) for a, b, c in zip(own, shuffled, isotropic))} "
+        "of {len(own)} tokens"
+    ),
 )
 def other_tokens_rounded() -> Numbers:
-    """Measure, by repeated token, how often the nearest exact state is the right one, by kind of error."""
+    """Measure, by repeated token, how often the nearest exact state is the right one, by kind of
+    error.
+    """
     table = data.table("fourteen_tokens")
     return {
         "own": table["nearest"].tolist(),
@@ -62,31 +78,53 @@ def other_tokens_rounded() -> Numbers:
 
 @turn(
     "the_reader_decides",
-    asked="a linear readout with one of four fixed penalties, in the place of the one that leaving out each prompt chooses",
+    asked=(
+        "a linear readout with one of four fixed penalties, in the place of the one that leaving "
+        "out each prompt chooses"
+    ),
     survives=(
-        "with each penalty the readout's median error is largest with isotropic errors, 1.5 times that with its own",
+        (
+            "with each penalty the readout's median error is largest with isotropic errors, 1.5 "
+            "times that with its own"
+        ),
         lambda own, isotropic: all(isotropic[k] > 1.5 * own[k] for k in own),
     ),
     turned=(
         "with two penalties or more its own errors do it more harm than isotropic ones",
         lambda own, isotropic: sum(own[k] > isotropic[k] for k in own) >= 2,
     ),
-    measured="the order of a linear readout hangs on its penalty: median error of n with its own errors and with isotropic ones, by penalty over the mean eigenvalue: {', '.join(f'{k:g} {own[k]:.1f} and {isotropic[k]:.1f}' for k in own)}; chosen by leaving out ({chosen}): {left_out[0]:.1f} and {left_out[1]:.1f}",
+    measured=(
+        "the order of a linear readout hangs on its penalty: median error of n with its own "
+        "errors and with isotropic ones, by penalty over the mean eigenvalue: "
+        "{', '.join(f'{k:g} {own[k]:.1f} and {isotropic[k]:.1f}' for k in own)}; "
+        "chosen by leaving out ({chosen}): {left_out[0]:.1f} and {left_out[1]:.1f}"
+    ),
 )
 def fixed_penalties() -> Numbers:
-    """Measure, by penalty, the median error of a linear readout of n with bf16's own errors and with isotropic ones."""
+    """Measure, by penalty, the median error of a linear readout of n with bf16's own errors and
+    with isotropic ones.
+    """
     return variations.fixed_penalties((1e-6, 1e-4, 1e-2, 1.0))
 
 
 @turn(
     "last_weight_vanishes",
-    asked="logits of a Gaussian of standard deviation 2 in the place of bounded ones, so that a few keys can be far ahead",
+    asked=(
+        "logits of a Gaussian of standard deviation 2 in the place of bounded ones, so that a few "
+        "keys can be far ahead"
+    ),
     survives=(
-        f"the largest weight of 200 rows still falls with n and ends below {float(claims.VANISHED):g}",
+        (
+            "the largest weight of 200 rows still falls with n and ends below "
+            f"{float(claims.VANISHED):g}"
+        ),
         lambda largest: largest == sorted(largest, reverse=True) and largest[-1] < claims.VANISHED,
     ),
     turned=("at n = 10,000 it is above a tenth", lambda largest: largest[-1] > 0.1),
-    measured="largest weight of the last token in 200 rows of 10, 100, 1,000 and 10,000: {', '.join(f'{x:.2g}' for x in largest)}",
+    measured=(
+        "largest weight of the last token in 200 rows of 10, 100, 1,000 and 10,000: "
+        "{', '.join(f'{x:.2g}' for x in largest)}"
+    ),
 )
 def gaussian_logits() -> Numbers:
     """Measure the largest weight of the last token in rows of Gaussian logits, by length."""
@@ -110,14 +148,20 @@ DECAYS = {  # how a logit falls with the distance r, faster and slower than in t
     "decaying_positions_collapse",
     asked="positions that decay faster or more slowly than exp(-r / 10)",
     survives=(
-        f"with each the two representations are nearer than {float(claims.VANISHED):g} at n = 10,000",
+        (
+            f"with each the two representations are nearer than {float(claims.VANISHED):g} at n = "
+            "10,000"
+        ),
         lambda distance: max(each[-1] for each in distance.values()) < claims.VANISHED,
     ),
     turned=(
         "with one they are no nearer than at n = 10",
         lambda distance: any(each[-1] >= each[0] for each in distance.values()),
     ),
-    measured="distance at n = 10 and 10,000: {'; '.join(name + ' ' + ', '.join(f'{x:.2g}' for x in each) for name, each in distance.items())}",
+    measured=(
+        "distance at n = 10 and 10,000: {'; '.join(name + ' ' + ', '.join(f'{x:.2g}' for x in "
+        "each) for name, each in distance.items())}"
+    ),
 )
 def other_decays() -> Numbers:
     """Measure, by decay, the distance of the last representations at n = 10 and n = 10,000."""
@@ -143,10 +187,15 @@ def other_decays() -> Numbers:
         "with one the difference falls to a tenth",
         lambda last: any(b < 0.1 * a for a, b in last.values()),
     ),
-    measured="difference of the logits in the last entry at n = 10 and 10,000: {'; '.join(f'{name} {a:.3g}, {b:.3g}' for name, (a, b) in last.items())}",
+    measured=(
+        "difference of the logits in the last entry at n = 10 and 10,000: {'; "
+        "'.join(f'{name} {a:.3g}, {b:.3g}' for name, (a, b) in last.items())}"
+    ),
 )
 def other_rows() -> Numbers:
-    """Measure, by decay, how far the logits of the two rows differ in their last entry, at n = 10 and 10,000."""
+    """Measure, by decay, how far the logits of the two rows differ in their last entry, at n = 10
+    and 10,000.
+    """
     last = {}
     for name, decay in DECAYS.items():
         rows = [decay(torch.arange(n, -1, -1, dtype=torch.float64)) for n in (10, 10_000)]
@@ -158,19 +207,31 @@ def other_rows() -> Numbers:
     "early_noise_is_forgotten",
     asked="noise of 0.01, 1 and 3 in the place of 0.1, ten seeds, up to 100,000 tokens",
     survives=(
-        "for each n times the distance comes to 0.9 to 1.1 of its limit, and it rises before it falls",
+        (
+            "for each n times the distance comes to 0.9 to 1.1 of its limit, and it rises before "
+            "it falls"
+        ),
         lambda ratio, first: (
             all(0.9 <= x <= 1.1 for x in ratio.values()) and max(first.values()) < 1
         ),
     ),
     turned=(
-        "for one n times the distance is below 0.5 of its limit, or the distance falls from 50 tokens on",
+        (
+            "for one n times the distance is below 0.5 of its limit, or the distance falls from "
+            "50 tokens on"
+        ),
         lambda ratio, first: min(ratio.values()) < 0.5 or max(first.values()) > 1,
     ),
-    measured="n TV over its limit at n = 100,000: {', '.join(f'noise of {k:g} {x:.3f}' for k, x in ratio.items())}; the distance at 50 tokens over the largest: {', '.join(f'{x:.2f}' for x in first.values())}",
+    measured=(
+        "n TV over its limit at n = 100,000: {', '.join(f'noise of {k:g} {x:.3f}' for k, x in "
+        "ratio.items())}; the distance at 50 tokens over the largest: "
+        "{', '.join(f'{x:.2f}' for x in first.values())}"
+    ),
 )
 def other_noise() -> Numbers:
-    """Measure, by noise, n times the distance over its limit at 100,000 tokens, and the distance at 50 over that at the peak."""
+    """Measure, by noise, n times the distance over its limit at 100,000 tokens, and the distance at
+    50 over that at the peak.
+    """
     lengths, ratio, first = [50, 100, 200, 350, 500, 1000, 10_000, 100_000], {}, {}
     for noise in (0.01, 1.0, 3.0):
         found = constructions.perturbed_total_variation(lengths, seeds=10, noise=noise).mean(0)
@@ -182,7 +243,9 @@ def other_noise() -> Numbers:
 
 @cache
 def _other_widths() -> dict[int, dict[str, float]]:
-    """Measure, by width of the head, what each encoding leaves of the distance from n = 10 to 10,000; ten seeds."""
+    """Measure, by width of the head, what each encoding leaves of the distance from n = 10 to
+    10,000; ten seeds.
+    """
 
     def left(choice: dict, width: int) -> float:
         runs = [
@@ -200,7 +263,10 @@ def _other_widths() -> dict[int, dict[str, float]]:
     }
 
 
-_LEFT = "left at n = 10,000 of the distance at 10: {'; '.join(f'width {width} ' + ', '.join(f'{name} {x:.2g}' for name, x in each.items()) for width, each in left.items())}"
+_LEFT = (
+    "left at n = 10,000 of the distance at 10: {'; '.join(f'width {width} ' + ', '.join(f'{name} "
+    "{x:.2g}' for name, x in each.items()) for width, each in left.items())}"
+)
 
 
 @turn(
@@ -232,7 +298,9 @@ def other_widths() -> Numbers:
     measured=_LEFT + "; apart by a factor of {', '.join(f'{x:,.0f}' for x in times)}",
 )
 def apart_at_other_widths() -> Numbers:
-    """Measure what each encoding leaves of the distance, by width, and by what factor the encodings differ."""
+    """Measure what each encoding leaves of the distance, by width, and by what factor the encodings
+    differ.
+    """
     left = _other_widths()
     return {"left": left, "times": [max(e.values()) / min(e.values()) for e in left.values()]}
 
@@ -251,22 +319,34 @@ def apart_at_other_widths() -> Numbers:
         "for two tokens or more it does so more often",
         lambda bf16, fp16: sum(bf16[k] > fp16[k] for k in bf16) >= 2,
     ),
-    measured="right of two, bf16 and fp16: {', '.join(f'{k!r} {bf16[k]:.0%} and {fp16[k]:.0%}' for k in bf16)}",
+    measured=(
+        "right of two, bf16 and fp16: {', '.join(f'{k!r} {bf16[k]:.0%} and {fp16[k]:.0%}' for k "
+        "in bf16)}"
+    ),
 )
 def other_tokens_in_fp16() -> Numbers:
-    """Measure, by repeated token, how often the right one of n and n + 1 is the nearer, in bf16 and in fp16."""
+    """Measure, by repeated token, how often the right one of n and n + 1 is the nearer, in bf16 and
+    in fp16.
+    """
     return variations.right_of_two(("0", " the", "x", ",", "a", " dog"), 100, 300)
 
 
 @turn(
     "prompts_can_be_recovered",
-    asked="the states seen are those of the model in bf16, and the search compares them with exact ones",
+    asked=(
+        "the states seen are those of the model in bf16, and the search compares them with exact "
+        "ones"
+    ),
     survives=(
         "after each layer the nearest candidate of every token is the right one",
         lambda missed: not any(missed.values()),
     ),
     turned=("after one layer a token is missed", lambda missed: any(missed.values())),
-    measured="20 tokens, {candidates} candidates, missed: {', '.join(f'layer {layer} {count}' for layer, count in missed.items())}; the right state is at most {own:.2g} of its length away, and another at least {other:.2g}",
+    measured=(
+        "20 tokens, {candidates} candidates, missed: {', '.join(f'layer {layer} {count}' for "
+        "layer, count in missed.items())}; the right state is at most {own:.2g} of its length "
+        "away, and another at least {other:.2g}"
+    ),
 )
 def seen_in_bf16() -> Numbers:
     """Count for each layer how many of 20 tokens have a wrong candidate as the nearest neighbour of
@@ -283,7 +363,10 @@ def seen_in_bf16() -> Numbers:
         lambda kept: max(kept.values()) < claims.FIFTH,
     ),
     turned=("in one they keep more", lambda kept: max(kept.values()) > claims.FIFTH),
-    measured="equal tokens, distance at n = 400 over n = 5: {', '.join(f'{layers} layers, window {window} {x:.2g}' for (layers, window), x in kept.items())}",
+    measured=(
+        "equal tokens, distance at n = 400 over n = 5: {', '.join(f'{layers} layers, window "
+        "{window} {x:.2g}' for (layers, window), x in kept.items())}"
+    ),
 )
 def other_windows() -> Numbers:
     """Measure, by layers and window, what equal tokens keep of the distance from n = 5 to 400."""
@@ -298,7 +381,10 @@ def other_windows() -> Numbers:
 
 @turn(
     "window_stops_over_squashing",
-    asked="9, 12 and 16 layers in the place of 4, so that all 64 tokens are within reach of a window of 8",
+    asked=(
+        "9, 12 and 16 layers in the place of 4, so that all 64 tokens are within reach of a "
+        "window of 8"
+    ),
     survives=(
         "at each depth the nearest tokens gain and a far one loses",
         lambda near, far: min(near.values()) > 1 and min(far.values()) < 1,
@@ -307,10 +393,16 @@ def other_windows() -> Numbers:
         "at each depth no far token loses, or at one the nearest do not gain",
         lambda near, far: min(far.values()) >= 1 or min(near.values()) <= 1,
     ),
-    measured="influence with a window of 8 over that without: {', '.join(f'{layers} layers, nearest {near[layers]:.2f}, least of those from distance 29 on {far[layers]:.2g}' for layers in near)}",
+    measured=(
+        "influence with a window of 8 over that without: {', '.join(f'{layers} layers, nearest "
+        "{near[layers]:.2f}, least of those from distance 29 on {far[layers]:.2g}' for layers in "
+        "near)}"
+    ),
 )
 def deeper_windows() -> Numbers:
-    """Measure, by depth, what the nearest tokens gain by a window, and the least that a far one keeps."""
+    """Measure, by depth, what the nearest tokens gain by a window, and the least that a far one
+    keeps.
+    """
     near, far = {}, {}
     for layers in (9, 12, 16):
         free, held = (measures.influence(window, layers=layers) for window in (None, 8))
@@ -330,10 +422,16 @@ def deeper_windows() -> Numbers:
         "in one case it falls less than two-fold",
         lambda falls: min(map(min, falls.values())) < 2,
     ),
-    measured="falls from the first to the last length, one token more and a period more: {'; '.join(f'every {k} digits ' + ', '.join(f'{x:.0f}-fold' for x in each) for k, each in falls.items())}",
+    measured=(
+        "falls from the first to the last length, one token more and a period more: {'; "
+        "'.join(f'every {k} digits ' + ', '.join(f'{x:.0f}-fold' for x in each) for k, each in "
+        "falls.items())}"
+    ),
 )
 def other_spacings() -> Numbers:
-    """Measure, by spacing of the commas, how many times the distance falls, for one token more and for a period more."""
+    """Measure, by spacing of the commas, how many times the distance falls, for one token more and
+    for a period more.
+    """
     falls = {}
     for spacing in (3, 5, 10):
         period = spacing + 1
@@ -357,10 +455,15 @@ def other_spacings() -> Numbers:
         "half of the draws keep less than twice, or ending on 50 ones they keep twice, too",
         lambda varied, ends: 2 * sum(x < 2 for x in varied) >= len(varied) or min(ends) > 2,
     ),
-    measured="202 digits over 202 ones: {min(varied):.1f} to {max(varied):.1f} times the distance; ending on 50 ones {min(ends):.2f} to {max(ends):.2f} times",
+    measured=(
+        "202 digits over 202 ones: {min(varied):.1f} to {max(varied):.1f} times the distance; "
+        "ending on 50 ones {min(ends):.2f} to {max(ends):.2f} times"
+    ),
 )
 def more_draws() -> Numbers:
-    """Measure, by draw, the distance of 202 digits over that of as many ones, plain and with 50 ones at the end."""
+    """Measure, by draw, the distance of 202 digits over that of as many ones, plain and with 50
+    ones at the end.
+    """
     ones = torch.tensor(claims._distance(None, range(192, 213, 5))).median()
     varied = [
         claims._distance(None, [202], sequence=measures.random_digits(202, [202], seed))[0]
@@ -386,10 +489,15 @@ def more_draws() -> Numbers:
         "for half of them it does",
         lambda left: 2 * sum(x > 0.5 for x in left.values()) >= len(left),
     ),
-    measured="distance of a period more at about 500 tokens over that at three periods: {', '.join(f'{name} {x:.2g}' for name, x in left.items())}",
+    measured=(
+        "distance of a period more at about 500 tokens over that at three periods: "
+        "{', '.join(f'{name} {x:.2g}' for name, x in left.items())}"
+    ),
 )
 def other_commas() -> Numbers:
-    """Measure, by digit and spacing of the commas, what is left of the distance of a period more."""
+    """Measure, by digit and spacing of the commas, what is left of the distance of a period
+    more.
+    """
     left = {}
     for digit, spacing in itertools.product("17", (1, 2, 5, 10)):
         period = spacing + 1
@@ -411,7 +519,10 @@ def other_commas() -> Numbers:
         lambda token, runs: token < 0.5 * runs,
     ),
     turned=("in nine tenths or more", lambda token, runs: token >= 0.9 * runs),
-    measured="of {runs} runs of 16 to 256 characters one character more changes more than without merging in {letter}, one whole token more in {token}",
+    measured=(
+        "of {runs} runs of 16 to 256 characters one character more changes more than without "
+        "merging in {letter}, one whole token more in {token}"
+    ),
 )
 def other_letters() -> Numbers:
     """Measure in how many runs of other characters one more changes more than without merging."""

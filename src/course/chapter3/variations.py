@@ -1,4 +1,6 @@
-"""Measurements of chapter 3 with another token, another penalty or another precision: what its claims might not survive."""
+"""Measurements of chapter 3 with another token, another penalty or another precision: what its
+claims might not survive.
+"""
 
 import copy
 from collections.abc import Sequence
@@ -15,7 +17,9 @@ from helpers.models import LanguageModel
 def ridge(
     x: Float[Tensor, "m d"], y: Float[Tensor, " m"], asked: Float[Tensor, "k d"], penalty: float
 ) -> Float[Tensor, " k"]:
-    """Read y linearly with one penalty, in units of the mean eigenvalue: `measures.read_out` chooses it."""
+    """Read y linearly with one penalty, in units of the mean eigenvalue: `measures.read_out`
+    chooses it.
+    """
     x, y, asked = x.double(), y.double(), asked.double()
     rows = x - x.mean(0)
     gram = rows @ rows.T
@@ -25,11 +29,13 @@ def ridge(
 
 
 def fixed_penalties(penalties: Sequence[float]) -> dict[str, dict[float, float] | list | str]:
-    """Read n linearly from the states of `measures.READ` ones in bf16, fitted on even n and asked for odd n.
+    """Read n linearly from the states of `measures.READ` ones in bf16, fitted on even n and asked
+    for odd n.
 
     Returns:
-        own, isotropic: by penalty, the median error with bf16's own errors and with isotropic ones of the same
-            length; left_out: both errors with the penalty that `measures.read_out` chooses; chosen: how it is named.
+        own, isotropic: by penalty, the median error with bf16's own errors and with isotropic ones
+            of the same length; left_out: both errors with the penalty that `measures.read_out`
+            chooses; chosen: how it is named.
     """
     start, stop = measures.READ
     states = measures.passes(stop)
@@ -50,7 +56,9 @@ def fixed_penalties(penalties: Sequence[float]) -> dict[str, dict[float, float] 
 
 
 def right_of_two(names: Sequence[str], low: int, high: int) -> dict[str, dict[str, float]]:
-    """Return by repeated token how often the right one of n and n + 1 copies is the nearer, by precision."""
+    """Return by repeated token how often the right one of n and n + 1 copies is the nearer, by
+    precision.
+    """
 
     def states(model: LanguageModel, name: str) -> Tensor:
         unit = probe.encode(model, name)[-1:]
@@ -75,8 +83,10 @@ def recovered_from_bf16(
     """Recover a prompt as `measures.matched` does, from states that the model in bf16 gave.
 
     Returns:
-        missed: by layer, the tokens whose nearest candidate, in fp32, is a wrong one; own, other: the largest distance
-        of a right one and the least of a wrong one, as shares of the length of the state; candidates: how many.
+        missed: by layer, the tokens whose nearest candidate, in fp32, is a wrong one; own, other:
+            the largest distance
+        of a right one and the least of a wrong one, as shares of the length of the state;
+        candidates: how many.
     """
     model, rounded = models.default(), models.load(dtype="bf16", device="cpu")
     prose, first = probe.encode(model, data.prose()), probe.first_token(model)

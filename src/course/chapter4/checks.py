@@ -28,7 +28,7 @@ compare, reason, refuse = (
 normal, binomtest = checks.normal, stats.binomtest  # the table calls them
 
 
-# Softmax and the count -----------------------------------------------------------------------------------
+# Softmax and the count ----------------------------------------------------------------------------
 
 
 def _string(name: str, answer: Any) -> str:
@@ -56,7 +56,9 @@ ONES = (6, 9)  # of the two strings
 
 @exercise
 def two_strings(first: Any, second: Any) -> Right:
-    """Check two strings with 6 and 9 ones that a Transformer without mask and positions takes for one."""
+    """Check two strings with 6 and 9 ones that a Transformer without mask and positions takes for
+    one.
+    """
     first, second = _string("first", first), _string("second", second)
     (a, b), (c, d) = ((text.count("0"), text.count("1")) for text in (first, second))
     refuse("two_strings", a=a, b=b, c=c, d=d, first=first, second=second)
@@ -66,10 +68,12 @@ def two_strings(first: Any, second: Any) -> Right:
     masked = min(_apart(first, second, causal=True, layers=3, seed=seed) for seed in range(3))
     if not without < 1e-12 < masked:
         raise Wrong(
-            f"the last states differ by {without:.0e} without a mask and by {masked:.0e} with one. Try others."
+            f"the last states differ by {without:.0e} without a mask and by {masked:.0e} with "
+            "one. Try others."
         )
     return Right(
-        f"{b} and {d} ones, and in six random Transformers the last states differ by {without:.0e} at most, which is "
+        f"{b} and {d} ones, and in six random Transformers the last states differ by "
+        f"{without:.0e} at most, which is "
         f"rounding. With a causal mask it is at least {masked:.2g}."
     )
 
@@ -97,7 +101,8 @@ def baseline(answer: Any) -> Right:
     better = sum(float(rows.error.mean()) < error for rows, error in zip(whole, least, strict=True))
     return Right(
         f"{found.sentence} {models.DEFAULT} named a number for every length in {len(whole)} "
-        f"ways of asking, and in {better} of them it was nearer than your machine that always says one number.",
+        f"ways of asking, and in {better} of them it was nearer than your machine that always "
+        "says one number.",
         picture,
     )
 
@@ -105,7 +110,9 @@ def baseline(answer: Any) -> Right:
 def _guessed(
     counts: list[int], guess: float | None = None, score: Callable[[list], float] = statistics.mean
 ) -> tuple[float, float]:
-    """Return a guess, the median where none is given, and the mean of its absolute errors, or another score of them."""
+    """Return a guess, the median where none is given, and the mean of its absolute errors, or
+    another score of them.
+    """
     guess = statistics.median(counts) if guess is None else guess
     return guess, score([abs(guess - count) for count in counts])
 
@@ -121,7 +128,8 @@ def averages(answer: Any) -> Right:
     network = [_apart("10", "1100", causal=True, layers=layers) for layers in (1, 2)]
     assert network[0] < 1e-9  # the same means: what is left is rounding
     return Right(
-        f"your function sends 10 and 1100 to {ends[0]} with one layer, and to {ends[1]} with two. In a random Transformer they "
+        f"your function sends 10 and 1100 to {ends[0]} with one layer, and to {ends[1]} with "
+        "two. In a random Transformer they "
         f"are equal up to rounding with one layer, and {network[1]:.2f} apart with two.",
         lambda: drawn(*figures.copies(), ""),
     )
@@ -136,7 +144,7 @@ def _averaged(
     return values
 
 
-# Answers, tokens, evidence -------------------------------------------------------------------------------
+# Answers, tokens, evidence ------------------------------------------------------------------------
 
 LINE = "The final answer to your maths question is:"
 PROMPT = counting.prompt("ones", "no CoT", "1111")
@@ -157,7 +165,8 @@ def parse(answer: Any) -> Right:
             raise Wrong(f"{call} is {shown(got)}; expected {wanted}. {kind}{rule}")
     unread = sum(counting.parse_answer(text) is None for text in TEXTS)
     return Right(
-        f"{len(TEXTS)} texts are read as they should be, {unread} of them as no answer: report that share too."
+        f"{len(TEXTS)} texts are read as they should be, {unread} of them as no answer: "
+        "report that share too."
     )
 
 
@@ -170,13 +179,16 @@ def letters(answer: Any) -> Right:
         n for n in range(1, 25) if len(run(f"letters('y' * {n}, …)", answer, "y" * n, merges)) == 3
     ]
     return Right(
-        f"{found.sentence} With the merges of the fourth case {', '.join(map(str, same[:-1]))} and {same[-1]} letters y "
+        f"{found.sentence} With the merges of the fourth case "
+        f"{', '.join(map(str, same[:-1]))} and {same[-1]} letters y "
         "are all three tokens: who counts must know what is in each."
     )
 
 
 def _merged(row: str, pair: tuple[str, str], most: int = 0) -> str:
-    """Return a row of tokens, a space between two, after all merges of a pair, or the first few, from left to right."""
+    """Return a row of tokens, a space between two, after all merges of a pair, or the first few,
+    from left to right.
+    """
     return re.sub(rf"\b{pair[0]} {pair[1]}\b", "".join(pair), row, count=most)
 
 
@@ -189,7 +201,9 @@ Z = 1.959963984540054  # half of a normal distribution's 5 per cent lies beyond,
 
 @exercise
 def interval(answer: Any, strings: Any) -> Right:
-    """Check Wilson's interval of a share, and the strings from which on two shares have intervals apart."""
+    """Check Wilson's interval of a share, and the strings from which on two shares have intervals
+    apart.
+    """
 
     def ends(right: int, asked: int) -> tuple[float, ...]:
         return tuple(map(float, run(f"interval({right}, {asked})", answer, right, asked)))
@@ -205,8 +219,10 @@ def interval(answer: Any, strings: Any) -> Right:
     n = number("strings", strings)
     refuse("interval", n=n)
     return Right(
-        f"{found.sentence} Ten points of a hundred between two shares take {n:,.0f} strings each until their intervals "
-        "are apart. That is stricter than a test of the difference, and far beyond one answer a cell.",
+        f"{found.sentence} Ten points of a hundred between two shares take {n:,.0f} strings "
+        "each until their intervals "
+        "are apart. That is stricter than a test of the difference, and far beyond one answer "
+        "a cell.",
         picture,
     )
 
@@ -220,8 +236,8 @@ def _ends(n: float) -> tuple[float, float]:
 
 
 def _wilson(
-    right: float, n: float, z: float = Z, two: float = 2, four: float = 4, power: float = 2, root: float = 0.5,
-    moved: bool = True, divided: bool = True,
+    right: float, n: float, z: float = Z, two: float = 2, four: float = 4, power: float = 2, root:
+    float = 0.5, moved: bool = True, divided: bool = True,
 ) -> tuple[float, float]:  # fmt: skip
     """Return Wilson's interval, or with something else in the place of a part of it."""
     p, below = right / n, 1 + z**power / n if divided else 1
@@ -233,7 +249,7 @@ def _wilson(
 _plain = functools.partial(_wilson, four=math.inf, moved=False, divided=False)
 
 
-# How far a counter counts --------------------------------------------------------------------------------
+# How far a counter counts -------------------------------------------------------------------------
 
 
 def rounded(x: float | Float[Tensor, "..."], bits: int) -> Float[Tensor, "..."]:
@@ -252,7 +268,8 @@ def reach(answer: Any) -> Right:
     compare("reach", answer, _reach)
     got = [int(run(f"reach({bits})", answer, bits)) for bits in (8, 9, 11)]
     return Right(
-        f"your function gives {got[0]} with 8 bits (bf16), {got[1]} with 9 and {got[2]:,} with 11 (fp16): {got[1] / got[0]:.2f} "
+        f"your function gives {got[0]} with 8 bits (bf16), {got[1]} with 9 and {got[2]:,} "
+        f"with 11 (fp16): {got[1] / got[0]:.2f} "
         "times as far for one bit.",
         lambda: drawn(
             *figures.by_bits(lambda bits: number("reach", run(f"reach({bits})", answer, bits)))
@@ -261,7 +278,9 @@ def reach(answer: Any) -> Right:
 
 
 def _first(bits: int, wrong: Callable[[Tensor, Tensor], Tensor]) -> int:
-    """Return the first of all counts to far beyond the reach for which this is so, of the count and what is read unrounded."""
+    """Return the first of all counts to far beyond the reach for which this is so, of the count and
+    what is read unrounded.
+    """
     n = torch.arange(2 ** (bits + 2), dtype=torch.float64)
     return int(wrong(n, 1 / rounded(1 / (1 + n), bits) - 1).nonzero()[0])
 
@@ -272,7 +291,9 @@ def _reach(bits: int, wide: float = 0.5) -> int:
 
 @exercise
 def codes(answer: Any) -> Right:
-    """Check one more unit vector than there are dimensions, as nearly orthogonal as Welch allows."""
+    """Check one more unit vector than there are dimensions, as nearly orthogonal as Welch
+    allows.
+    """
     for width in (1, 2, 3, 8, 63):
         call = f"codes({width})"
         vectors = tensor(call, run(call, answer, width))
@@ -289,7 +310,8 @@ def codes(answer: Any) -> Right:
         refuse("codes", "measured", **found, why=reason("codes", "leaning", **found))
     sure = counting.longest_counted(counting.welch_bound(64, 63))
     return Right(
-        "for five widths no product is larger in size than 1/width, which is Welch's bound. With 64 symbols in 63 dimensions "
+        "for five widths no product is larger in size than 1/width, which is Welch's bound. "
+        "With 64 symbols in 63 dimensions "
         f"the sum of the codes is sure up to {sure} tokens, and in 64 dimensions for ever."
     )
 
@@ -300,7 +322,9 @@ FAR = 4000  # how far the reach of a counter is followed
 
 @exercise
 def counter(answer: Any, n: Any) -> Right:
-    """Check weights of one head and a read-out that count ones among zeros, and how far they count in bf16."""
+    """Check weights of one head and a read-out that count ones among zeros, and how far they count
+    in bf16.
+    """
     call = "counter()"
     found = run(call, answer)
     refuse("counter", found=found)
@@ -342,7 +366,8 @@ def counter(answer: Any, n: Any) -> Right:
     refuse("counter", "claimed", far=far, claimed=number("n", n))
     more = "at least " if far == FAR else ""
     return Right(
-        f"eleven strings are counted exactly, and with a state in bf16 every string of ones up to {more}{far:,}."
+        "eleven strings are counted exactly, and with a state in bf16 every string of ones "
+        f"up to {more}{far:,}."
     )
 
 
@@ -361,7 +386,9 @@ def _state(head: dict[str, Tensor], text: str) -> Tensor:
 
 
 def _far(head: dict[str, Tensor], read: Any, below: float = 0.5) -> int:
-    """Return the largest n up to which each string of ones is read right, its state rounded to bf16; at most `below` too low."""
+    """Return the largest n up to which each string of ones is read right, its state rounded to
+    bf16; at most `below` too low.
+    """
     logits, values = _logits(head)[1], _values(head)
     for n in range(1, FAR + 1):
         weights = torch.stack([logits[1] + math.log(n), logits[2]]).softmax(0)

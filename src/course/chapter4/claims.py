@@ -75,7 +75,11 @@ REACH = {"bf16": 188, "fp16": 1463, "fp32": 11_864_337}
 
 @rule(
     holds=(
-        f"the largest right counts are {', '.join(f'{n:,} in {kind}' for kind, n in REACH.items())}, and exact weights differ there",
+        (
+            "the largest right counts are "
+            f"{', '.join(f'{n:,} in {kind}' for kind, n in REACH.items())}, and exact weights "
+            "differ there"
+        ),
         lambda reach, still: reach == REACH and min(still) > 0,
     ),
     nothing=(
@@ -99,7 +103,10 @@ def first_token_reach() -> Numbers:
 
 @rule(
     holds=(
-        "all counts are right when n is given, and attention alone tells 1 of 2 from 1,000 of 2,000",
+        (
+            "all counts are right when n is given, and attention alone tells 1 of 2 from 1,000 of "
+            "2,000"
+        ),
         lambda right, told: min(right) >= Threshold(1) and told,
     ),
     part=(
@@ -128,7 +135,10 @@ READS, MISREADS = Threshold(0.9), Threshold(0.5)
 
 @rule(
     holds=(
-        f"all are right at width 64 and under {MISREADS:.0%} at 63, read by a product, and by solving under {MISREADS:.0%} at 63",
+        (
+            f"all are right at width 64 and under {MISREADS:.0%} at 63, read by a product, and by "
+            f"solving under {MISREADS:.0%} at 63"
+        ),
         lambda long, solved: _step(long) and solved[1] < MISREADS,
     ),
     part=(
@@ -150,11 +160,17 @@ SHARE, TOKENS = Threshold(0.5), Threshold(100)
 
 @rule(
     holds=(
-        f"over {SHARE:.0%} of the letters share a token, none does with commas, and a hundred digits are under {TOKENS:g} tokens",
+        (
+            f"over {SHARE:.0%} of the letters share a token, none does with commas, and a hundred "
+            f"digits are under {TOKENS:g} tokens"
+        ),
         lambda merged, separated, ones: merged > SHARE and separated == 0 and ones < TOKENS,
     ),
     part=(
-        f"over {SHARE:.0%} of the letters share a token and none does with commas; a hundred digits are not under {TOKENS:g} tokens",
+        (
+            f"over {SHARE:.0%} of the letters share a token and none does with commas; "
+            f"a hundred digits are not under {TOKENS:g} tokens"
+        ),
         lambda merged, separated: merged > SHARE and separated == 0,
     ),
     nothing=("a token a letter", {"merged": 0.0, "ones": 100}),
@@ -221,7 +237,8 @@ def _ordered(error: dict[str, float]) -> bool:
     nothing=("one error for all four", {"read": 4, "error": dict.fromkeys(counting.TASKS, 1.0)}),
 )
 def read_off(column: str) -> Numbers:
-    """Measure the means of what was read off the source's figures, by "task" or by "strategy", NaN where nothing was.
+    """Measure the means of what was read off the source's figures, by "task" or by "strategy", NaN
+    where nothing was.
 
     With them the errors of always saying 100, by task and length.
     """
@@ -240,11 +257,13 @@ def alike(a: float, b: float) -> bool:
     return max(a, b) <= ALIKE * min(a, b)
 
 
-# Lab -----------------------------------------------------------------------------------------------------
+# Lab ----------------------------------------------------------------------------------------------
 
 
 def _short(runs: dict[str, pd.DataFrame]) -> float:
-    """Measure the share of right counts of four or of eight letters, mean of the seeds; the least over kinds of decoders."""
+    """Measure the share of right counts of four or of eight letters, mean of the seeds; the least
+    over kinds of decoders.
+    """
     return min(float(rows[["right_4", "right_8"]].mean().min()) for rows in runs.values())
 
 
@@ -257,7 +276,10 @@ TEN = Threshold(0.5)  # of the short questions
 
 @rule(
     holds=(
-        f"the error grows at 16, 24, 48 letters with each encoding, and the language model counts {TEN:.0%} of the short ones",
+        (
+            "the error grows at 16, 24, 48 letters with each encoding, and the language model "
+            f"counts {TEN:.0%} of the short ones"
+        ),
         lambda errors, right, few: _grow(errors) and right >= TEN * few,
     ),
     part=(
@@ -287,7 +309,10 @@ TENTH = Threshold(0.1)
 
 @rule(
     holds=(
-        f"of the numbers named, multiples of ten are surely above {TENTH:.0%} (low end of the 95% interval), and {asked.GUESS} is named most",
+        (
+            f"of the numbers named, multiples of ten are surely above {TENTH:.0%} (low end of the "
+            f"95% interval), and {asked.GUESS} is named most"
+        ),
         lambda low, top: low > TENTH and top == asked.GUESS,
     ),
     part=(f"multiples of ten are surely above {TENTH:.0%} of them", lambda low: low > TENTH),
@@ -429,7 +454,10 @@ READ = 0.95  # right by the read-out
 
 @rule(
     holds=(
-        f"in {GONE:.0%} of the cells that fail the best linear reader is within {NEAR:g} of naming the more frequent digit",
+        (
+            f"in {GONE:.0%} of the cells that fail the best linear reader is within {NEAR:g} of "
+            "naming the more frequent digit"
+        ),
         lambda gone, lost: gone > GONE * lost,
     ),
     part=(
@@ -585,7 +613,10 @@ SHUFFLED, RATIO = Threshold(0.3), Threshold(0.5)
 
 @rule(
     each=(
-        f"at 20 letters a line that is told no more than the decoder was, counts of 1 to 16 letters, is right {MORE:g} more often than its head",
+        (
+            "at 20 letters a line that is told no more than the decoder was, counts of 1 to 16 "
+            f"letters, is right {MORE:g} more often than its head"
+        ),
         lambda found: [each["findable"] - each["used"] > MORE for each in found.values()],
     ),
     against=(
@@ -593,7 +624,10 @@ SHUFFLED, RATIO = Threshold(0.3), Threshold(0.5)
         lambda found: [each["findable"] - each["used"] <= AHEAD for each in found.values()],
     ),
     fit=(
-        f"readouts of shuffled counts are below {SHUFFLED:g}, and of the ratio alone below {RATIO:g}",
+        (
+            f"readouts of shuffled counts are below {SHUFFLED:g}, and of the ratio alone below "
+            f"{RATIO:g}"
+        ),
         lambda shuffled, ratio: max(shuffled) < SHUFFLED and max(ratio) < RATIO,
     ),
     nothing=(
@@ -604,7 +638,9 @@ SHUFFLED, RATIO = Threshold(0.3), Threshold(0.5)
     ),
 )
 def the_count_is_there() -> Numbers:
-    """By encoding, right at 20 letters: some line, a line that is told what the decoder was, and the decoder's head."""
+    """By encoding, right at 20 letters: some line, a line that is told what the decoder was, and
+    the decoder's head.
+    """
     table, moved = data.table("counting_readers"), data.table("counting_moved")
     answers = moved.groupby("encoding").mean(numeric_only=True)
     return {

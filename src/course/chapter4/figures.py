@@ -1,4 +1,6 @@
-"""Draw the figures of chapter 4: functions that return a figure and the sentence that states its finding."""
+"""Draw the figures of chapter 4: functions that return a figure and the sentence that states its
+finding.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -19,11 +21,13 @@ from helpers import collapse, data, style
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
-# Lesson: softmax and the count ---------------------------------------------------------------------------
+# Lesson: softmax and the count --------------------------------------------------------------------
 
 
 def copies() -> tuple[Axes, str]:
-    """Draw how far the last state of a random Transformer with a causal mask moves when one more 10 is written, beside fp32's error."""
+    """Draw how far the last state of a random Transformer with a causal mask moves when one more 10
+    is written, beside fp32's error.
+    """
     many = [1, 2, 3, 5, 8, 16, 32, 64, 128, 256]
 
     def moved(k: int, dtype: str) -> torch.Tensor:
@@ -48,13 +52,17 @@ def copies() -> tuple[Axes, str]:
     assert frame.stack().between(*ax.get_ylim()).all()
     ax.set_title(f"One more copy is seen up to {many[-1]} copies and beyond")
     return ax, (
-        f"Random Transformer, causal mask, copies of 10: the state moves from 1 to 2 copies by {style.number(change[1])} and "
-        f"from {many[-1]} to {many[-1] + 1} by {style.number(change[many[-1]])} of its size, over twice what fp32 rounds off."
+        "Random Transformer, causal mask, copies of 10: the state moves from 1 to 2 copies "
+        f"by {style.number(change[1])} and "
+        f"from {many[-1]} to {many[-1] + 1} by {style.number(change[many[-1]])} of its size, "
+        "over twice what fp32 rounds off."
     )
 
 
 def readout() -> tuple[Figure, str]:
-    """Draw rulers of a number type: the counts around the first that share a mark in bf16, and how far each type counts."""
+    """Draw rulers of a number type: the counts around the first that share a mark in bf16, and how
+    far each type counts.
+    """
     limits = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
     figure = Figure(figsize=(9.0, 3.6))
     near, far = figure.subplots(1, 2, width_ratios=(1.15, 1))
@@ -92,7 +100,9 @@ def readout() -> tuple[Figure, str]:
 
 
 def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
-    """Draw how far the first token's weight counts, by the bits in which it is stored: `reach` tells it."""
+    """Draw how far the first token's weight counts, by the bits in which it is stored: `reach`
+    tells it.
+    """
     bits = range(3, 13)
     limits = [reach(b) for b in bits]
     factor = (limits[-1] / limits[0]) ** (1 / (len(limits) - 1))
@@ -106,14 +116,16 @@ def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
             f"{name}: {frame['read right'][b]:,.0f}", (b, frame["read right"][b]), (8, -22), **look
         )
     return ax, (
-        f"From {bits[0]} to {bits[-1]} bits the largest count goes from {limits[0]:,.0f} to {limits[-1]:,.0f}, "
+        f"From {bits[0]} to {bits[-1]} bits the largest count goes from {limits[0]:,.0f} to "
+        f"{limits[-1]:,.0f}, "
         f"{factor:.2f} times as far for each bit."
     )
 
 
-# Lesson: reported answers --------------------------------------------------------------------------------
+# Lesson: reported answers -------------------------------------------------------------------------
 
-# of each way of writing: mark, colour, and how far above its model's row, so that equal answers are both seen
+# of each way of writing: mark, colour, and how far above its model's row, so that equal answers are
+# both seen
 WRITTEN = {
     "ones": ("o", BLUE, 0.2),
     "comma_separated": ("s", RED, 0.0),
@@ -157,16 +169,20 @@ def reported(guess: int) -> tuple[Axes, str]:
     given = table.answer.dropna()
     nearer = int(((given - measures.ASKED).abs() < abs(guess - measures.ASKED)).sum())
     ax.set_title(
-        f"{nearer} of {len(given)} answers beat always saying {guess}; {int(given.eq(314).sum())} are right"
+        f"{nearer} of {len(given)} answers beat always saying {guess}; "
+        f"{int(given.eq(314).sum())} are right"
     )
     return ax, (
-        f"Mean error of the {len(given)} answers {(given - measures.ASKED).abs().mean():.0f}, of always saying {guess} "
+        f"Mean error of the {len(given)} answers {(given - measures.ASKED).abs().mean():.0f}, "
+        f"of always saying {guess} "
         f"{abs(guess - measures.ASKED)}; nearer than that: {nearer}."
     )
 
 
 def always_one_number(guess: int) -> tuple[Axes, str]:
-    """Draw the error by length of a model that always names one number, in tasks with all and with seven tenths ones."""
+    """Draw the error by length of a model that always names one number, in tasks with all and with
+    seven tenths ones.
+    """
     lengths = measures.PAPER_LENGTHS
     lines = {task: measures.always(guess, lengths, task) for task in ("ones", "zeros and ones")}
     means = {task: sum(errors) / len(errors) for task, errors in lines.items()}
@@ -190,13 +206,16 @@ def always_one_number(guess: int) -> tuple[Axes, str]:
     ax.set_ylim(0, max(112, 1.12 * max(lines["ones"])))
     style.label(ax)
     return ax, (
-        f"Mean error over n = 10, 20, …, 200: {means['ones']:.1f} for n ones, {means['zeros and ones']:.1f} where seven in "
+        f"Mean error over n = 10, 20, …, 200: {means['ones']:.1f} for n ones, "
+        f"{means['zeros and ones']:.1f} where seven in "
         f"ten are ones; largest {max(lines['ones']):.0f}."
     )
 
 
 def bases(trials: int) -> tuple[Axes, str]:
-    """Draw the talk's accuracies by base, with the intervals they would have for a number of strings."""
+    """Draw the talk's accuracies by base, with the intervals they would have for a number of
+    strings.
+    """
     table, (low, high) = measures.base_intervals(trials), measures.plain_interval(trials)
     above = measures.separated(trials)
     ax = style.axes(
@@ -224,18 +243,21 @@ def bases(trials: int) -> tuple[Axes, str]:
     ax.set_ylim(0, max(2.2, 1.3 * float(table.high.max())))
     rho, p = measures.base_trend()
     return ax, (
-        f"Had each point {trials:,} strings, 95% intervals of {above} of {len(table)} bases lie above that without "
+        f"Had each point {trials:,} strings, 95% intervals of {above} of {len(table)} bases "
+        "lie above that without "
         f"separators. Rank correlation with the base {rho:+.2f} (p = {p:.2f})."
     )
 
 
-# Lab: a language model is asked ----------------------------------------------------------------------------
+# Lab: a language model is asked -------------------------------------------------------------------
 
 MARKS = {"no CoT": ("o", BLUE), "CoT zero-shot": ("s", GREEN), "CoT few-shot": ("^", RED)}
 
 
 def asked_errors(answers: pd.DataFrame, task: str, line: str, name: str) -> tuple[Axes, str]:
-    """|answer - count| against the length for each strategy, beside always saying 100; what is no number stands on top."""
+    """|answer - count| against the length for each strategy, beside always saying 100; what is no
+    number stands on top.
+    """
     chosen = answers[(answers.task == task) & (answers.line == line)]
     given, exact = chosen.dropna(subset="answer"), int((chosen.error == 0).sum())
     ax = style.axes(
@@ -271,12 +293,14 @@ def asked_errors(answers: pd.DataFrame, task: str, line: str, name: str) -> tupl
     style.ticks(ax, n)
     ax.figure.legend(loc="outside lower center", ncols=4, fontsize=13)
     return ax, (
-        f"{name}, {task}, {asked.LINES[line]}: {len(given)} of {len(chosen)} answers are numbers, {exact} are right, "
-        f"and {int((given.error < abs(given['count'] - asked.GUESS)).sum())} are nearer than 100 is."
+        f"{name}, {task}, {asked.LINES[line]}: {len(given)} of {len(chosen)} answers are "
+        f"numbers, {exact} are right, "
+        f"and {int((given.error < abs(given['count'] - asked.GUESS)).sum())} are nearer than "
+        "100 is."
     )
 
 
-# Lab: decoders that can count ------------------------------------------------------------------------------
+# Lab: decoders that can count ---------------------------------------------------------------------
 
 FIVE = (BLUE, RED, GREEN, PURPLE, BLACK)
 
@@ -286,9 +310,11 @@ def counting_by_length(
     group: str,
     interval: Callable[[int, int], tuple[float, float]] | None = None,
 ) -> tuple[Axes, str]:
-    """Share of right counts by length, mean and range over the seeds, inside and beyond the lengths of training.
+    """Share of right counts by length, mean and range over the seeds, inside and beyond the lengths
+    of training.
 
-    `interval` gives the ends of a bar for each point from the right ones of all its strings, and how many they are.
+    `interval` gives the ends of a bar for each point from the right ones of all its strings, and
+    how many they are.
     """
     runs, lengths = trained.chosen_runs(table, group), list(trained.LENGTHS)
     ax = style.axes("", "letters in the string", "share of right counts", log="x", height=4.0)
@@ -329,16 +355,19 @@ def counting_by_length(
     low, high = (choose(means, key=lambda name: means[name][far]) for choose in (min, max))
     bars = f"; bars: intervals for {trained.STRINGS * seeds} strings" if interval else ""
     return ax, (
-        f"At {lengths[far]} letters right in {means[low][far]:.0%} ({low}) to {means[high][far]:.0%} ({high}), always naming "
+        f"At {lengths[far]} letters right in {means[low][far]:.0%} ({low}) to "
+        f"{means[high][far]:.0%} ({high}), always naming "
         f"one number in {one[far]:.0%}. Means of {seeds} seeds, band: their range{bars}."
     )
 
 
-# Lab: from collapse to failure ------------------------------------------------------------------------------
+# Lab: from collapse to failure --------------------------------------------------------------------
 
 
 def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Figure, str]:
-    """Distance of the last representations, margin and effect by length, in one picture, with the length of the turn."""
+    """Distance of the last representations, margin and effect by length, in one picture, with the
+    length of the turn.
+    """
     lengths = [*range(2, 81), *range(88, 257, 8)]
     seen = checkpoints.copying(model, lengths, place, digit)
     at, short = trained.turn(lengths, seen["margin"]), lengths.index(trained.LONGEST)
@@ -369,13 +398,16 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
     )
     figure.suptitle(title, x=0.01, ha="left", weight="bold")
     return figure, (
-        f"{place} digit, a {digit} among others: the answer {where}, where the digit adds {effect[here]:.1f} logits, "
+        f"{place} digit, a {digit} among others: the answer {where}, where the digit adds "
+        f"{effect[here]:.1f} logits, "
         f"{kept:.0%} of what it adds at {trained.LONGEST} digits."
     )
 
 
 def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
-    """Draw the lengths at which the answers of the trained decoders turn: a point a decoder and digit."""
+    """Draw the lengths at which the answers of the trained decoders turn: a point a decoder and
+    digit.
+    """
     points = {}
     for name, rows in run_selection.copiers(table).items():
         able = {digit: rows[rows[f"short_{place}_{digit}"]] for digit in "01"}
@@ -386,13 +418,16 @@ def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
     lost = every - sum(kept.values())
     ax.set_title(f"By {trained.TURNS[-1]} digits {lost} of {every} have lost the {place} one")
     return ax, (
-        f"{place} digit: {lost} of {every} pairs of decoder and digit turn by {trained.TURNS[-1]} digits; "
+        f"{place} digit: {lost} of {every} pairs of decoder and digit turn by "
+        f"{trained.TURNS[-1]} digits; "
         "never: " + ", ".join(f"{name} {count}" for name, count in kept.items() if count) + "."
     )
 
 
 def copying_ends(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Draw the lengths at which the first and the last digit turn, with RoPE and with APE: a point a decoder and digit."""
+    """Draw the lengths at which the first and the last digit turn, with RoPE and with APE: a point
+    a decoder and digit.
+    """
     points, said = {}, []
     found = run_selection.first_against_last(table).set_index("encoding")
     for name in ("RoPE", "APE"):
@@ -431,13 +466,15 @@ def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
     return ax
 
 
-# Lab: is the count still there? -----------------------------------------------------------------------------
+# Lab: is the count still there? -------------------------------------------------------------------
 
 
 def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
-    """Draw how often linear readouts name the count at 20 letters, by their penalty, before and after training, with exact and rounded states.
+    """Draw how often linear readouts name the count at 20 letters, by their penalty, before and
+    after training, with exact and rounded states.
 
-    Beside them the decoder's own answers, and the floors: the share of y alone, and wrong counts. Bands: the seeds' range.
+    Beside them the decoder's own answers, and the floors: the share of y alone, and wrong counts.
+    Bands: the seeds' range.
     """
     rows = table[(table.encoding == encoding) & (table.reader == "least squares")]
     own = moved[moved.encoding == encoding].right_20.mean()
@@ -479,9 +516,12 @@ def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tu
         f"{encoding}: read in {best.untrained:.0%} before training, in {best.trained:.0%} after"
     )
     return ax, (
-        f"{encoding}, 20 letters, the best of all linear probes: before training {best.untrained:.0%}, with states in bf16 "
-        f"{best.untrained_bf16:.0%}; trained {best.trained:.0%}, in bf16 {best.trained_bf16:.0%}. The decoder itself "
-        f"{own:.0%}, the share of y alone {best.ratio:.0%}, wrong counts {rows.trained_shuffled.max():.0%} at most."
+        f"{encoding}, 20 letters, the best of all linear probes: "
+        f"before training {best.untrained:.0%}, with states in bf16 "
+        f"{best.untrained_bf16:.0%}; trained {best.trained:.0%}, in bf16 "
+        f"{best.trained_bf16:.0%}. The decoder itself "
+        f"{own:.0%}, the share of y alone {best.ratio:.0%}, wrong counts "
+        f"{rows.trained_shuffled.max():.0%} at most."
     )
 
 
@@ -495,7 +535,9 @@ READOUTS = {  # what is drawn of `run_selection.fates`: name: (column, colour, f
 
 
 def three_readouts(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Draw who names the count of 20 letters, by position encoding: some line, a line with the decoder's data, its head."""
+    """Draw who names the count of 20 letters, by position encoding: some line, a line with the
+    decoder's data, its head.
+    """
     found = run_selection.fates(table)
     ax = style.axes("", "counts of 20 letters that are named", "", height=4.6)
     for name, (column, colour, filled) in READOUTS.items():
@@ -517,14 +559,15 @@ def three_readouts(table: pd.DataFrame) -> tuple[Axes, str]:
     ax.grid(visible=False, axis="y")
     ax.figure.legend(loc="outside lower center", ncols=1, fontsize=13)
     said = "; ".join(
-        f"{name}: there {row.there:.2f} (before training {row.there_before:.2f}), findable {row.findable:.2f} "
+        f"{name}: there {row.there:.2f} (before training {row.there_before:.2f}), findable "
+        f"{row.findable:.2f} "
         f"({row.findable_before:.2f}), used {row.used:.2f}"
         for name, row in found.iterrows()
     )
     return ax, f"Counts of 20 letters, by who names them. {said}."
 
 
-# Lab: within the lengths of training ----------------------------------------------------------------------------
+# Lab: within the lengths of training --------------------------------------------------------------
 
 
 LONGEST_STRING, GAP = "N, the longest string (letters)", "distance of neighbours / size"
@@ -545,7 +588,8 @@ INSIDE = {  # what is drawn against what: name: (across, up, label across, label
 
 
 def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
-    """Draw decoders trained on strings of up to N letters, tested at N: a point a seed, a line through the means.
+    """Draw decoders trained on strings of up to N letters, tested at N: a point a seed, a line
+    through the means.
 
     Where right answers are drawn, an open point is the same decoder in bf16.
     """

@@ -1,4 +1,6 @@
-"""Measure for chapter 4: counts in a random Transformer, codes of any width, tokens of a text, reported answers."""
+"""Measure for chapter 4: counts in a random Transformer, codes of any width, tokens of a text,
+reported answers.
+"""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -12,14 +14,16 @@ from course.maths import counting
 from helpers import data, models, probe
 from helpers.models import LanguageModel
 
-# Softmax and the count -----------------------------------------------------------------------------------
+# Softmax and the count ----------------------------------------------------------------------------
 
 
 @cache
 def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
-    """Return the first n whose state, computed in a type, is nearer to the exact state of n - 1 or n + 1 ones than to its own.
+    """Return the first n whose state, computed in a type, is nearer to the exact state of n - 1 or
+    n + 1 ones than to its own.
 
-    A random Transformer with a first token and a causal mask; None where there is none up to `most`.
+    A random Transformer with a first token and a causal mask; None where there is none up to
+    `most`.
     """
     setting = {"first": True, "causal": True, "seed": seed}
     exact = {n: counting.last_state("1" * n, **setting) for n in range(1, 4)}
@@ -32,19 +36,22 @@ def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
 
 
 def counts_to(dtype: str, seeds: int = 4, most: int = 200) -> str:
-    """Return the last n before `first_misread` of several networks, from the least to the largest, searched up to `most`."""
+    """Return the last n before `first_misread` of several networks, from the least to the largest,
+    searched up to `most`.
+    """
     last = sorted((first_misread(dtype, most, seed) or most + 1) - 1 for seed in range(seeds))
     low, high = (f"{most} or more" if n == most else str(n) for n in (last[0], last[-1]))
     return low if low == high else f"{low} to {high}"
 
 
-# Width ---------------------------------------------------------------------------------------------------
+# Width --------------------------------------------------------------------------------------------
 
 
 def read_right(
     vocabulary: int, width: int, kind: str, length: int, trials: int = 10, readout: str = "product"
 ) -> float:
-    """Return the share of symbols whose count in a random sequence is read right from the sum of the codes.
+    """Return the share of symbols whose count in a random sequence is read right from the sum of
+    the codes.
 
     `readout` is "product" (with the symbol's code) or "solved" (all counts together, n known).
     """
@@ -59,7 +66,7 @@ def read_right(
     return right / (trials * vocabulary)
 
 
-# Tokens --------------------------------------------------------------------------------------------------
+# Tokens -------------------------------------------------------------------------------------------
 
 
 def pieces(text: str, model: LanguageModel | None = None) -> list[str]:
@@ -74,7 +81,8 @@ _LETTERS = str.maketrans("10", "yx")
 def hidden_letters(length: int = 19, strings: int = 200) -> tuple[float, float]:
     """Return the share of letters that share a token with another one, without and with commas.
 
-    Strings like the talk's Case II (y with probability 0.7), and the same with commas, as in Case I.
+    Strings like the talk's Case II (y with probability 0.7), and the same with commas, as in Case
+    I.
     """
     plain = [
         counting.make("zeros and ones", length, seed).sequence.translate(_LETTERS)
@@ -88,14 +96,16 @@ def _merged(cut: Iterable[Sequence[str]]) -> float:
     return sum(k for k in letters if k > 1) / sum(letters)
 
 
-# Reported answers ----------------------------------------------------------------------------------------
+# Reported answers ---------------------------------------------------------------------------------
 
 ASKED = 314
 WRITINGS = {"ones": "1111…", "comma_separated": "1,1,1,…", "groups_of_five": "1,1,1,1,1;…"}
 
 
 def answers() -> pd.DataFrame:
-    """Return the talk's answers to 314 ones, one row each: model, writing, answer (missing where there is no number)."""
+    """Return the talk's answers to 314 ones, one row each: model, writing, answer (missing where
+    there is no number).
+    """
     table = data.table("reported/counting_314_ones").drop(columns="context")
     return table.melt("model", var_name="writing", value_name="answer")
 
@@ -104,7 +114,9 @@ PLAIN_ACCURACY = 0.16  # per cent: Case II, without separators, at one base
 
 
 def base_intervals(trials: int) -> pd.DataFrame:
-    """Return the talk's accuracies by base with their intervals, had each been measured on `trials` strings; in per cent."""
+    """Return the talk's accuracies by base with their intervals, had each been measured on `trials`
+    strings; in per cent.
+    """
     table = data.table("reported/counting_separator_base")
     bounds = [_interval(percent, trials) for percent in table.accuracy_percent]
     return table.assign(low=[low for low, _ in bounds], high=[high for _, high in bounds])
@@ -132,12 +144,16 @@ def base_trend() -> tuple[float, float]:
 
 
 def best_constant(length: int = 19, share: float = counting.SHARE) -> float:
-    """Return how often always naming one number is right, where each of `length` letters counts with a probability."""
+    """Return how often always naming one number is right, where each of `length` letters counts
+    with a probability.
+    """
     return float(scipy.stats.binom.pmf(range(length + 1), length, share).max())
 
 
 def always(guess: int, lengths: Iterable[int], task: str = "ones") -> list[float]:
-    """Return the absolute error of a model that always names one number; in the mixed tasks at the expected count."""
+    """Return the absolute error of a model that always names one number; in the mixed tasks at the
+    expected count.
+    """
     share = 1.0 if task in ("sum", "ones") else counting.SHARE
     return [abs(share * n - guess) for n in lengths]
 

@@ -1,4 +1,6 @@
-"""Which rows of the tables of trained counters and copiers are compared: what claims, figures and the lab of chapter 4 share."""
+"""Which rows of the tables of trained counters and copiers are compared: what claims, figures and
+the lab of chapter 4 share.
+"""
 
 import pandas as pd
 
@@ -8,7 +10,8 @@ from helpers import require
 
 
 def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
-    """Return the decoders to compare across a column: width 64, up to 64 letters, but for that column.
+    """Return the decoders to compare across a column: width 64, up to 64 letters, but for that
+    column.
 
     "longest" takes every length of training, "width" every width; any other column every width.
     Encodings that were run at one width only are left out where widths are compared.
@@ -26,7 +29,8 @@ def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
 
 
 def turns(table: pd.DataFrame, name: str) -> dict[str, list[int]]:
-    """By place, the first lengths with a wrong answer of an encoding's decoders without a window, `NEVER` included.
+    """By place, the first lengths with a wrong answer of an encoding's decoders without a window,
+    `NEVER` included.
 
     Pairs of decoder and digit count that are right up to `LONGEST` digits at both places.
     """
@@ -40,9 +44,11 @@ def turns(table: pd.DataFrame, name: str) -> dict[str, list[int]]:
 
 
 def first_against_last(table: pd.DataFrame) -> pd.DataFrame:
-    """By position encoding: of how many pairs of decoder and digit the first digit is lost earlier, or the last one.
+    """By position encoding: of how many pairs of decoder and digit the first digit is lost earlier,
+    or the last one.
 
-    Pairs count that are right up to `LONGEST` digits at both places; "p" is that of a two-sided sign test.
+    Pairs count that are right up to `LONGEST` digits at both places; "p" is that of a two-sided
+    sign test.
     """
     rows = []
     for name in ("RoPE", "NoPE", "ALiBi", "APE"):
@@ -82,9 +88,11 @@ def copiers(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def best_read(table: pd.DataFrame) -> pd.DataFrame:
-    """By encoding, how often the best of all linear readers names the count at 20 letters: the mean of the seeds.
+    """By encoding, how often the best of all linear readers names the count at 20 letters: the mean
+    of the seeds.
 
-    Of the trained and of the untrained decoder, with its states as they are and rounded to bf16, and of the share of y.
+    Of the trained and of the untrained decoder, with its states as they are and rounded to bf16,
+    and of the share of y.
     """
     columns = ["trained", "untrained", "trained_bf16", "untrained_bf16", "ratio"]
     return (
@@ -96,14 +104,17 @@ def best_read(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def fates(table: pd.DataFrame, n: int = 20) -> pd.DataFrame:
-    """Return what becomes of the count of n letters, by encoding: there, findable, used, each the mean of the seeds.
+    """Return what becomes of the count of n letters, by encoding: there, findable, used, each the
+    mean of the seeds.
 
-    Three readouts name the count. *there*: the best of all linear readouts, told the counts of 17 to 32 letters but 20.
-    *findable*: a linear readout that is told no more than the decoder was, counts of 1 to 16 letters; its penalty is
-    chosen on other strings of these lengths. *used*: the decoder's own head.
+    Three readouts name the count. *there*: the best of all linear readouts, told the counts of 17
+    to 32 letters but 20. *findable*: a linear readout that is told no more than the decoder was,
+    counts of 1 to 16 letters; its penalty is chosen on other strings of these lengths. *used*: the
+    decoder's own head.
 
     Returns:
-        there (at 20 letters only), findable and used of the trained decoder; there_before and findable_before of the one
+        there (at 20 letters only), findable and used of the trained decoder; there_before and
+        findable_before of the one
         that it began as.
     """
     rows = {}

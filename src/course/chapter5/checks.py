@@ -46,8 +46,10 @@ def rotated(line: Any, answer: Any) -> Right:
     found = compare("rotated", answer, _rotated)
     slowest = math.tau / rope.frequencies(128, 10_000)[-1]
     return Right(
-        f"{found.sentence} At width 128 and base 10,000 the slowest pair turns once in {slowest:,.0f} tokens; with the mistake "
-        f"in {math.tau * 10_000 ** (63 / 128):,.0f}, and nothing would have told you: norms, the first pair and position 0 are right."
+        f"{found.sentence} At width 128 and base 10,000 the slowest pair turns once in "
+        f"{slowest:,.0f} tokens; with the mistake "
+        f"in {math.tau * 10_000 ** (63 / 128):,.0f}, and nothing would have told you: "
+        "norms, the first pair and position 0 are right."
     )
 
 
@@ -57,12 +59,15 @@ def _rotated(x: Tensor, positions: Tensor, base: float) -> Tensor:
 
 @exercise
 def apart(answer: Any) -> Right:
-    """Check the layout, from what a rotation keeps: of made-up queries, and of the embedded model's."""
+    """Check the layout, from what a rotation keeps: of made-up queries, and of the embedded
+    model's.
+    """
     compare("apart", answer, _apart)
     before, after = queries_of_the_model()
     found = run("apart", answer, before, after)
     return Right(
-        f"in {models.DEFAULT} your function gives {float(found):g} of {before.shape[-1]}: it has the half layout."
+        f"in {models.DEFAULT} your function gives {float(found):g} of {before.shape[-1]}: "
+        "it has the half layout."
     )
 
 
@@ -79,7 +84,9 @@ def turned(n: int, width: int, layout: str, seed: int) -> tuple[Tensor, Tensor]:
 
 @functools.cache
 def queries_of_the_model() -> tuple[Tensor, Tensor]:
-    """Return queries of the embedded model's first head on eight tokens, before and after the model itself turns them."""
+    """Return queries of the embedded model's first head on eight tokens, before and after the model
+    itself turns them.
+    """
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
     model = checks.model()
@@ -91,7 +98,9 @@ def queries_of_the_model() -> tuple[Tensor, Tensor]:
 
 @exercise
 def favourite_key(answer: Any) -> Right:
-    """Check a key whose largest score is at a given distance, and the spread of random scores near and far."""
+    """Check a key whose largest score is at a given distance, and the spread of random scores near
+    and far.
+    """
     m = torch.arange(2000, dtype=torch.float64)
     for text, (query, distance, theta) in checks.given(globals(), "favourite_key"):
         call = f"favourite_key({text})"
@@ -109,7 +118,8 @@ def favourite_key(answer: Any) -> Right:
         for d in (0.0, 1999.0)
     )
     return Right(
-        "each of four keys has its largest score at the distance wanted. Of 4,000 random pairs of width 32 the scores spread by "
+        "each of four keys has its largest score at the distance wanted. "
+        "Of 4,000 random pairs of width 32 the scores spread by "
         f"{near:.2f} at distance 0 and by {far:.2f} at 1,999."
     )
 
@@ -124,14 +134,17 @@ def partial(answer: Any) -> Right:
     fast = tensor("partial(theta, 0.5)", run("partial", answer, theta, 0.5))
     whole, kept, left = (_loss(tuple(each.tolist())) for each in (theta, fast, theta - fast))
     return Right(
-        f"in {models.DEFAULT} your function stops the slowest half of the pairs: the loss goes from {whole:.2f} to {kept:.2f} nats. "
+        f"in {models.DEFAULT} your function stops the slowest half of the pairs: "
+        f"the loss goes from {whole:.2f} to {kept:.2f} nats. "
         f"With the fastest half stopped it is {left:.2f}."
     )
 
 
 @functools.cache
 def _loss(theta: tuple[float, ...]) -> float:
-    """Return the embedded model's loss on 64 tokens of prose, with these angles a token in all layers."""
+    """Return the embedded model's loss on 64 tokens of prose, with these angles a token in all
+    layers.
+    """
     model = checks.model()
     ids = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:64]
     turns = torch.polar(
@@ -176,7 +189,9 @@ def lead(answer: Any) -> Right:
 
 @exercise
 def first_negative(answer: Any) -> Right:
-    """Check the first distance below the limit with a negative sum of cosines; the limit where there is none."""
+    """Check the first distance below the limit with a negative sum of cosines; the limit where
+    there is none.
+    """
     try:
         return compare(
             "first_negative", answer, lambda d, b, limit: rope.first_negative(d, b, limit) or limit
@@ -212,7 +227,10 @@ def ntk_base(answer: Any) -> Right:
         )
         return drawn(
             ax,
-            f"Factor 8, base 10,000: {same} pair unchanged, the slowest at {kept[-1]:.3f} of its speed.",
+            (
+                f"Factor 8, base 10,000: {same} pair unchanged, the slowest at {kept[-1]:.3f} of "
+                "its speed."
+            ),
         )
 
     return compare("ntk_base", answer, lambda d, b, s: b * s ** (d / (d - 2)), picture=picture)
@@ -220,7 +238,9 @@ def ntk_base(answer: Any) -> Right:
 
 @exercise
 def smallest_scale(answer: Any) -> Right:
-    """Return how much one more token costs a diagonal head of one frequency, and the smallest scale for a weight."""
+    """Return how much one more token costs a diagonal head of one frequency, and the smallest scale
+    for a weight.
+    """
     near = checks.tables(globals())["smallest_scale"]["tolerance"]
     for text, (theta, n, weight) in checks.given(globals(), "smallest_scale"):
         call = f"smallest_scale({text})"
@@ -239,7 +259,10 @@ def smallest_scale(answer: Any) -> Right:
         number(name, run(name, answer, torch.tensor([0.5]).double(), n, 0.99)) for n in (88, 89)
     ]
     return Right(
-        f"your function gives {costs[0]:.4g} for 88 tokens and {costs[1]:.4g} for 89: {costs[1] / costs[0]:.3g} times.",
+        (
+            f"your function gives {costs[0]:.4g} for 88 tokens and {costs[1]:.4g} for 89: "
+            f"{costs[1] / costs[0]:.3g} times."
+        ),
         lambda: drawn(*figures.norm_cost(2, 0)),
     )
 
@@ -250,7 +273,9 @@ REASONS = checks.tables(globals())["worse_base"]["reasons"]
 
 @exercise
 def worse_base(smaller: Any, larger: Any, context: Any, why: Any) -> Right:
-    """Check two bases for width 128 and a context, far apart: the smaller passes, the larger fails; and the reason."""
+    """Check two bases for width 128 and a context, far apart: the smaller passes, the larger fails;
+    and the reason.
+    """
     low, high, length = (
         number(n, x) for n, x in (("smaller", smaller), ("larger", larger), ("context", context))
     )
@@ -259,6 +284,7 @@ def worse_base(smaller: Any, larger: Any, context: Any, why: Any) -> Right:
     if choice("why", why, REASONS) != "the sum jumps":
         raise Wrong(REASONS[why])
     return Right(
-        f"for {length:,.0f} tokens {low:g} passes, and {high:g}, {high / low:.2f} times as large, fails at distance "
+        f"for {length:,.0f} tokens {low:g} passes, and {high:g}, {high / low:.2f} times as "
+        "large, fails at distance "
         f"{negative(high):,}. {REASONS[why]}"
     )

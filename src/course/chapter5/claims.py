@@ -1,4 +1,6 @@
-"""Decide the claims of chapter 5, each measured by a small function; words and rules stand in its table."""
+"""Decide the claims of chapter 5, each measured by a small function; words and rules stand in its
+table.
+"""
 
 import itertools
 import math
@@ -21,7 +23,7 @@ QUARTERS = list(measures.BAND_NAMES)
 EVEN = Threshold(1)
 NONE = Threshold(0)
 
-# Closed forms ------------------------------------------------------------------------------------------
+# Closed forms -------------------------------------------------------------------------------------
 
 
 FIFTH = Threshold(0.2)
@@ -43,7 +45,9 @@ FIFTH = Threshold(0.2)
     nothing=("a bound that stays", lambda bound: {"bound": [bound[0]] * len(bound)}),
 )
 def bound_decays() -> Numbers:
-    """Measure the bound at the distances 0 and `FAR`, and at how many of the first 250 steps it rises."""
+    """Measure the bound at the distances 0 and `FAR`, and at how many of the first 250 steps it
+    rises.
+    """
     steps = rope_scaling.decay_bound(torch.arange(251), 128, 1e4).diff()
     return {
         "bound": rope_scaling.decay_bound(torch.tensor([0, *FAR]), 128, 1e4).tolist(),
@@ -57,13 +61,18 @@ ERRORS, LOW, HIGH = Threshold(4), Threshold(0.9), Threshold(1.1)
 @rule(
     "gaussian_scores_do_not_decay",
     holds=(
-        f"no mean is {ERRORS:g} standard errors from 0, and the spread stays between {LOW:g} and {HIGH:g} of √d up to a distance of 100,000",
+        (
+            f"no mean is {ERRORS:g} standard errors from 0, and the spread stays between {LOW:g} "
+            f"and {HIGH:g} of √d up to a distance of 100,000"
+        ),
         lambda errors, spread: errors < ERRORS and min(spread) > LOW and max(spread) < HIGH,
     ),
     nothing=("scores that decay, by a tenth each tenfold", {"spread": [0.9**k for k in range(6)]}),
 )
 def gaussian_scores() -> Numbers:
-    """Over √d the standard deviation of the scores at the distances `FAR`; the largest mean, and how many standard errors."""
+    """Over √d the standard deviation of the scores at the distances `FAR`; the largest mean, and
+    how many standard errors.
+    """
     scores = measures.gaussian_scores(FAR, 20_000)
     means, spread = scores.mean(0).abs(), scores.std(0)
     errors = float((means / spread).max()) * math.sqrt(len(scores))
@@ -80,7 +89,11 @@ MOST_HEADS, FEW_HEADS = Threshold(0.5), Threshold(0.05)  # of the heads
 
 @rule(
     holds=(
-        f"from distances of 1 to 8 to 180 to 249 over {MOST_HEADS:.0%} of the heads fall by more than {NAT:g} nat, on prose, with the keys shuffled and on random tokens; with random weights under {FEW_HEADS:.0%} do",
+        (
+            f"from distances of 1 to 8 to 180 to 249 over {MOST_HEADS:.0%} of the heads fall by "
+            f"more than {NAT:g} nat, on prose, with the keys shuffled and on random tokens; "
+            f"with random weights under {FEW_HEADS:.0%} do"
+        ),
         lambda share, blank: min(share.values()) > MOST_HEADS and blank < FEW_HEADS,
     ),
     part=(
@@ -91,10 +104,15 @@ MOST_HEADS, FEW_HEADS = Threshold(0.5), Threshold(0.05)  # of the heads
         "the same network with random weights",
         lambda share, blank: {"share": dict.fromkeys(share, blank)},
     ),
-    null="prose, shuffled keys and random tokens are cases that all agree, so exchanging them changes nothing",
+    null=(
+        "prose, shuffled keys and random tokens are cases that all agree, so exchanging them "
+        "changes nothing"
+    ),
 )
 def trained_heads_decay(model: LanguageModel | None = None) -> Numbers:
-    """By source, the median fall of a head's mean logit over 250 tokens, in nats, and the share of heads above `NAT`."""
+    """By source, the median fall of a head's mean logit over 250 tokens, in nats, and the share of
+    heads above `NAT`.
+    """
     falls = {
         name: measures.fall(each)
         for name, each in measures.falling_logits(model or models.default()).items()
@@ -114,11 +132,17 @@ EXACT = 1e-9  # rounding
 
 @rule(
     holds=(
-        f"no head has more than {SHARED:g} on its place, in a first and in a second layer, and turned ones have {OWN:g}",
+        (
+            f"no head has more than {SHARED:g} on its place, in a first and in a second layer, "
+            f"and turned ones have {OWN:g}"
+        ),
         lambda plain, turned, second: plain <= SHARED + EXACT and turned > OWN and second <= SHARED,
     ),
     part=(
-        f"in a first layer none has more than {SHARED:g}, and turned ones have {OWN:g}; a second layer can",
+        (
+            f"in a first layer none has more than {SHARED:g}, and turned ones have {OWN:g}; "
+            "a second layer can"
+        ),
         lambda plain, turned: plain <= SHARED + EXACT and turned > OWN,
     ),
     nothing=(
@@ -127,7 +151,9 @@ EXACT = 1e-9  # rounding
     ),
 )
 def no_positions_no_diagonal() -> Numbers:
-    """Measure the largest weight on itself in a first layer, plain and turned, and the least of a head in a second one."""
+    """Measure the largest weight on itself in a first layer, plain and turned, and the least of a
+    head in a second one.
+    """
     plain, turned = (measures.weights_without_positions(turn=turn) for turn in (False, True))
     second = measures.second_layer_without_positions(64, 8 * 64**2).diagonal()
     return {
@@ -149,7 +175,9 @@ WHOLE = Threshold(0.99)  # of the weight
     nothing=("uniform attention over 1,024 tokens", {"reached": [1 / 1024] * 2}),
 )
 def rope_makes_places() -> Numbers:
-    """Measure the scale that a diagonal and a previous-token head take, and the least weight on their places that it gives."""
+    """Measure the scale that a diagonal and a previous-token head take, and the least weight on
+    their places that it gives.
+    """
     theta = rope.frequencies(128, 1e4)
     scales = [rope_scaling.slash_scale(theta, 4096, offset=offset) for offset in (0, 1)]
     reached = [
@@ -173,7 +201,8 @@ def rope_makes_places() -> Numbers:
     nothing=("no rotation: some score never turns", {"first": {1.0: [math.inf]}}),
 )
 def one_frequency_loses_content() -> Numbers:
-    """By frequency, the first distance at which a query scores a key of each of 64 angles negatively, infinity where none is.
+    """By frequency, the first distance at which a query scores a key of each of 64 angles
+    negatively, infinity where none is.
 
     A token with no score at all then leads, whatever the angle between query and key.
     """
@@ -204,7 +233,9 @@ def one_frequency_loses_content() -> Numbers:
     nothing=("a base of ten times the context", lambda same: {"same": dict.fromkeys(same, False)}),
 )
 def base_for_a_context() -> Numbers:
-    """By context: is the published base, to two digits, the smallest that passes, and does it fail itself; both bases."""
+    """By context: is the published base, to two digits, the smallest that passes, and does it fail
+    itself; both bases.
+    """
     published, found = (
         data.table("reported/rope_base_bound").set_index("context").published,
         measures.smallest_bases(),
@@ -236,7 +267,9 @@ def base_for_a_context() -> Numbers:
     nothing=("bases in no order", lambda tenfold: {"tenfold": tenfold[::-1]}),
 )
 def larger_base_reaches_further() -> Numbers:
-    """Measure the first negative sum of five powers of ten, and of two bases close to each other."""
+    """Measure the first negative sum of five powers of ten, and of two bases close to each
+    other.
+    """
     bases = {"tenfold": [1e2, 1e3, 1e4, 1e5, 1e6], "close": [4300.0, 4350.0]}
     return {
         name: [rope.first_negative(128, base, 1 << 20) for base in each]
@@ -248,7 +281,7 @@ def _rises(values: list[int]) -> bool:
     return all(after > before for before, after in itertools.pairwise(values))
 
 
-# In a language model -----------------------------------------------------------------------------------
+# In a language model ------------------------------------------------------------------------------
 
 
 def _heads(model: LanguageModel | None, seed: int | None = None, text: int = 0) -> measures.Heads:
@@ -265,17 +298,25 @@ SMALL = Threshold(0.9)  # of the layer's mean
 
 @rule(
     holds=(
-        f"between the ends the fastest quarter is below {SMALL:g} of the mean, and above it in first and last layer",
+        (
+            f"between the ends the fastest quarter is below {SMALL:g} of the mean, and above it "
+            "in first and last layer"
+        ),
         lambda between, first, last: between < SMALL and min(first, last) > EVEN,
     ),
     part=(
-        f"between the ends it is below {SMALL:g} of the mean; in the first or last layer it is small, too",
+        (
+            f"between the ends it is below {SMALL:g} of the mean; "
+            "in the first or last layer it is small, too"
+        ),
         lambda between: between < SMALL,
     ),
     nothing=("pairs of one size", {"first": 1.0, "between": 1.0, "last": 1.0}),
 )
 def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> Numbers:
-    """Measure the norms of the fastest quarter over the layer's mean, by layer: at the ends, and the mean between them."""
+    """Measure the norms of the fastest quarter over the layer's mean, by layer: at the ends, and
+    the mean between them.
+    """
     found = _heads(model)
     norms = torch.stack([found.queries.mean(1), found.keys.mean(1)])
     share = (norms / norms.mean(-1, keepdim=True))[..., : norms.shape[-1] // 4].mean(-1)
@@ -285,7 +326,10 @@ def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> 
 
 @rule(
     each=(
-        "the best previous-token head of a layer is ahead of the best diagonal one in the first third of the layers, and behind it in the last, beyond the error over layers",
+        (
+            "the best previous-token head of a layer is ahead of the best diagonal one in the "
+            "first third of the layers, and behind it in the last, beyond the error over layers"
+        ),
         lambda errors, third: beyond(errors, freedom=third - 1),
     ),
     against=(
@@ -295,10 +339,11 @@ def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> 
     nothing=("layers that lean nowhere", {"errors": [0.0, 0.0]}),
 )
 def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> Numbers:
-    """Best slash of a layer, previous less diagonal in the first third and the contrary in the last, mean of three texts.
+    """Best slash of a layer, previous less diagonal in the first third and the contrary in the
+    last, mean of three texts.
 
-    "errors": how many standard errors over the layers of a third the two leanings are above 0. The three texts are no
-    replicates: what varies is the layer.
+    "errors": how many standard errors over the layers of a third the two leanings are above 0. The
+    three texts are no replicates: what varies is the layer.
     """
     ends, strongest, best = {}, {}, []
     for text, found in {
@@ -335,7 +380,10 @@ def _least(quarters: pd.DataFrame) -> bool:
 
 @rule(
     holds=(
-        f"silencing the fastest quarter costs under {COSTS:g} nats, of the queries and of the keys' heads alike",
+        (
+            f"silencing the fastest quarter costs under {COSTS:g} nats, of the queries and of the "
+            "keys' heads alike"
+        ),
         lambda quarters: all(quarters.fastest < COSTS),
     ),
     part=(
@@ -346,10 +394,15 @@ def _least(quarters: pd.DataFrame) -> bool:
         "four quarters that cost alike",
         lambda quarters: {"quarters": quarters * 0 + quarters.mean().mean()},
     ),
-    null="with random weights no quarter costs anything; of such a model the report says that it cannot decide",
+    null=(
+        "with random weights no quarter costs anything; of such a model the report says that it "
+        "cannot decide"
+    ),
 )
 def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) -> Numbers:
-    """Measure loss added between the ends without each quarter of the pairs, and the least and most without random ones."""
+    """Measure loss added between the ends without each quarter of the pairs, and the least and most
+    without random ones.
+    """
     rows = measures.between_the_ends(model).groupby("heads", sort=False).mean(numeric_only=True)
     random = rows.filter(like="random")
     return {"quarters": rows[QUARTERS], "least": random.min(axis=1), "most": random.max(axis=1)}
@@ -358,7 +411,10 @@ def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) ->
 @rule(
     "fast_pairs_serve_places",
     holds=(
-        f"the fastest quarter costs these heads {ALIKE:g} nats more than each other one, and as many other heads not, at each of four thresholds",
+        (
+            f"the fastest quarter costs these heads {ALIKE:g} nats more than each other one, and "
+            "as many other heads not, at each of four thresholds"
+        ),
         lambda inside, control: (
             min(inside.fastest - inside.most) >= ALIKE
             and max(control.fastest - control.most) < ALIKE
@@ -370,7 +426,8 @@ def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) ->
 def silenced_quarters(
     model: LanguageModel | None = None, where: Sequence[str] = ("outside",)
 ) -> Numbers:
-    """By place of the heads, the loss added by silencing each quarter of the pairs, mean of the texts, by threshold.
+    """By place of the heads, the loss added by silencing each quarter of the pairs, mean of the
+    texts, by threshold.
 
     With the `least` and the `most` that a quarter but the fastest adds.
     """
@@ -423,7 +480,9 @@ STAY, OVER_HALF = Threshold(0.9), Threshold(0.5)  # of the heads
     nothing=("uniform attention: none above the threshold", {"share": [0.0, 0.0]}),
 )
 def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Numbers:
-    """Measure which heads of each kind stay on another text and on random tokens, and the share of both kinds that do."""
+    """Measure which heads of each kind stay on another text and on random tokens, and the share of
+    both kinds that do.
+    """
     natural, stay = _heads(model), {}
     for text, other in {
         "another text": _heads(model, text=1),
@@ -448,11 +507,17 @@ APART_BY = Threshold(1)  # twice the error, over the distance from the threshold
 
 @rule(
     holds=(
-        f"the largest share is above {RANK_ONE:g} in slash heads and below {OTHERS:g} in the others and with random weights of every scale",
+        (
+            f"the largest share is above {RANK_ONE:g} in slash heads and below {OTHERS:g} in the "
+            "others and with random weights of every scale"
+        ),
         lambda slashes, others, blank: slashes > RANK_ONE and max(others, *blank.values()) < OTHERS,
     ),
     part=(
-        f"it is above {RANK_ONE:g} in slash heads, and in others, or with random weights of some scale, not below {OTHERS:g}",
+        (
+            f"it is above {RANK_ONE:g} in slash heads, and in others, or with random weights of "
+            f"some scale, not below {OTHERS:g}"
+        ),
         lambda slashes: slashes > RANK_ONE,
     ),
     enough=(
@@ -466,7 +531,9 @@ APART_BY = Threshold(1)  # twice the error, over the distance from the threshold
     null="scales exchanged: random weights of one of them are as concentrated",
 )
 def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
-    """Measure the share of the largest squared singular value: slash heads, others, and random weights by scale."""
+    """Measure the share of the largest squared singular value: slash heads, others, and random
+    weights by scale.
+    """
     found = _heads(model)
     table = measures.rank_table(found)
     if not table.heads.get("slash heads"):
@@ -509,7 +576,9 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
     ),
 )
 def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Numbers:
-    """Measure the mean slash score of the previous-token heads, and with one quarter of the pairs left out of their logits."""
+    """Measure the mean slash score of the previous-token heads, and with one quarter of the pairs
+    left out of their logits.
+    """
     read, heads = model or models.default(), measures.slash_heads(_heads(model), 1)
     if not heads:
         raise _none(model)
@@ -530,11 +599,13 @@ def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Numbers:
     return {"whole": score(every), "left": left}
 
 
-# In trained decoders -----------------------------------------------------------------------------------
+# In trained decoders ------------------------------------------------------------------------------
 
 
 def _rows(spectrum: str, shared: float = 0.0) -> pd.DataFrame:
-    """Measure the trained decoders of one spectrum with the usual base, by the strength of a vector that all embeddings share."""
+    """Measure the trained decoders of one spectrum with the usual base, by the strength of a vector
+    that all embeddings share.
+    """
     rows = data.table("slash_emergence")
     return rows[(rows.spectrum == spectrum) & (rows.shared == shared) & (rows.base == 1e4)]
 
@@ -552,7 +623,9 @@ LEARNED, NOT_LEARNED = Threshold(0.8), Threshold(0.2)  # slash scores
     dealt={"slash_emergence": ("spectrum", "offset", "shared", "base")},
 )
 def learned_slashes(offsets: Sequence[int] = (1, 4)) -> Numbers:
-    """By spectrum, the slash that training makes at some offsets: with the base 10,000, and with the short one."""
+    """By spectrum, the slash that training makes at some offsets: with the base 10,000, and with
+    the short one.
+    """
     rows = data.table("slash_emergence").query("shared == 0")
     means = rows[rows.offset.isin(offsets)].groupby(["base", "spectrum"]).slash.mean()
     return {"means": means[1e4], "short": means[slashes.SHORT_BASE]}
@@ -570,7 +643,9 @@ QUARTER_TURN = Threshold(math.pi / 2)
     nothing=("a quarter that changes nothing", {"turn": 4.0, "gain": 0.0}),
 )
 def partial_rotation_helps() -> Numbers:
-    """Measure how far the quarter that 0.75-RoPE stops would turn, and how much more of a slash than RoPE it has."""
+    """Measure how far the quarter that 0.75-RoPE stops would turn, and how much more of a slash
+    than RoPE it has.
+    """
     means = learned_slashes()["means"]
     return {
         "turn": 31 * float(rope.frequencies(32, 1e4)[12]),
@@ -583,14 +658,19 @@ TENTH = Threshold(0.1)  # right
 
 @rule(
     holds=(
-        f"RoPE or ALiBi is ahead of none by {TENTH:g} in one question and length: the claim says “may”",
+        (
+            f"RoPE or ALiBi is ahead of none by {TENTH:g} in one question and length: "
+            "the claim says “may”"
+        ),
         lambda better: max(better) > TENTH,
     ),
     nothing=("encodings that change nothing", {"better": [0.0] * 4}),
     dealt={"race": ("entry", "task", "seed")},
 )
 def positions_alleviate() -> Numbers:
-    """By question and length, how often each is right, and how far the better and the worse encoding is ahead of none."""
+    """By question and length, how often each is right, and how far the better and the worse
+    encoding is ahead of none.
+    """
     race, columns = data.table("race"), {f"score_{n}": n for n in (16, 128)}
     right = (
         race.groupby(["task", "entry"])[list(columns)]
@@ -612,11 +692,17 @@ def positions_alleviate() -> Numbers:
 
 @rule(
     holds=(
-        f"every run reaches {LEARNED:g} on unseen tokens, and none without positions {NOT_LEARNED:g}",
+        (
+            f"every run reaches {LEARNED:g} on unseen tokens, and none without positions "
+            f"{NOT_LEARNED:g}"
+        ),
         lambda unseen, none: min(unseen) > LEARNED and none < NOT_LEARNED,
     ),
     part=(
-        f"with three times the shared vector every run reaches {LEARNED:g}, and none without positions {NOT_LEARNED:g}",
+        (
+            f"with three times the shared vector every run reaches {LEARNED:g}, and none without "
+            f"positions {NOT_LEARNED:g}"
+        ),
         lambda strong, none: min(strong) > LEARNED and none < NOT_LEARNED,
     ),
     nothing=("no positions", lambda none: {"unseen": [none] * 3, "strong": [none] * 3}),
@@ -624,7 +710,9 @@ def positions_alleviate() -> Numbers:
     dealt={"slash_emergence": ("spectrum", "offset", "base")},
 )
 def trained_slashes_generalise() -> Numbers:
-    """Measure slashes on tokens never seen: with a shared vector, three times as strong, taken away, none, and without positions."""
+    """Measure slashes on tokens never seen: with a shared vector, three times as strong, taken
+    away, none, and without positions.
+    """
     rows = _rows("RoPE", 1.0)
     return {
         "unseen": rows.slash_unseen.tolist(),
@@ -641,7 +729,10 @@ LITTLE_SHARED, MUCH_SHARED = 0.6, 0.8  # of queries and keys, in common
 
 @rule(
     holds=(
-        f"the part in common orders the slashes (rank correlation above {ORDERS:g}), all below {LITTLE_SHARED:g} stay under {APART:g}, and all above {MUCH_SHARED:g} over it",
+        (
+            f"the part in common orders the slashes (rank correlation above {ORDERS:g}), all "
+            f"below {LITTLE_SHARED:g} stay under {APART:g}, and all above {MUCH_SHARED:g} over it"
+        ),
         lambda order, low, taken, high: order > ORDERS and max(low, taken) < APART < high,
     ),
     part=(
@@ -652,9 +743,11 @@ LITTLE_SHARED, MUCH_SHARED = 0.6, 0.8  # of queries and keys, in common
     dealt={"slash_common": ("slash_unseen",)},
 )
 def the_condition_is_needed() -> Numbers:
-    """Measure how the part in common orders the slashes on unseen tokens, and these where it is small, large, and taken away.
+    """Measure how the part in common orders the slashes on unseen tokens, and these where it is
+    small, large, and taken away.
 
-    Of the decoders with a vector in the embeddings, in the layer norm, or nowhere, trained equally long.
+    Of the decoders with a vector in the embeddings, in the layer norm, or nowhere, trained equally
+    long.
     """
     rows = data.table("slash_common")
     rows = rows[(rows.spectrum == "RoPE") & (rows.steps == rows.steps.min())]

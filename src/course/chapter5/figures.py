@@ -1,4 +1,6 @@
-"""Draw the figures of chapter 5: functions that return a figure and the sentence that states its finding."""
+"""Draw the figures of chapter 5: functions that return a figure and the sentence that states its
+finding.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,11 +18,13 @@ from helpers.models import LanguageModel
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
-# Lesson ------------------------------------------------------------------------------------------------
+# Lesson -------------------------------------------------------------------------------------------
 
 
 def decay(base: float = 1e4, far: int = 100_000) -> tuple[Axes, str]:
-    """Draw the spread of the scores of Gaussian queries and keys against their distance, and the factor of the bound."""
+    """Draw the spread of the scores of Gaussian queries and keys against their distance, and the
+    factor of the bound.
+    """
     m = torch.unique(torch.logspace(0, math.log10(far), 300).round())
     scores = measures.gaussian_scores(m, base=base)
     spread, mean = scores.std(0), scores.mean(0)
@@ -38,13 +42,16 @@ def decay(base: float = 1e4, far: int = 100_000) -> tuple[Axes, str]:
     ax.set_ylim(-0.4, 2.4)
     ax.legend(loc="upper right")
     return ax, (
-        f"Standard deviation {spread.min():.2f} to {spread.max():.2f} at every distance; mean between "
+        f"Standard deviation {spread.min():.2f} to {spread.max():.2f} at every distance; "
+        "mean between "
         f"{mean.min():+.2f} and {mean.max():+.2f} ({len(scores):,} pairs of vectors, d = 128)."
     )
 
 
 def second_layer(n: int = 64) -> tuple[Axes, str]:
-    """Draw the weight of each token on itself in (BOS, x, …, x) without positions: a first layer, a second, and its control."""
+    """Draw the weight of each token on itself in (BOS, x, …, x) without positions: a first layer, a
+    second, and its control.
+    """
     sharp, soft, unmarked = (
         measures.second_layer_without_positions(n, scale * n**2, marked).diagonal()
         for scale, marked in ((8, True), (2, True), (8, False))
@@ -69,14 +76,19 @@ def second_layer(n: int = 64) -> tuple[Axes, str]:
     ax.set_ylim(0, 1.05)
     style.label(ax)
     return ax, (
-        f"{n} tokens (BOS, x, …, x). Least weight on itself: {style.number(float(sharp.min()), 4)} (c = 8n²), "
-        f"{style.number(float(soft.min()))} (c = 2n²). A first layer shares its weight among equal tokens: at most "
-        f"{style.number(1 / (n - 1))} at the last. BOS not marked: {style.number(float(unmarked.min()))}."
+        f"{n} tokens (BOS, x, …, x). Least weight on itself: "
+        f"{style.number(float(sharp.min()), 4)} (c = 8n²), "
+        f"{style.number(float(soft.min()))} (c = 2n²). A first layer shares its weight among "
+        "equal tokens: at most "
+        f"{style.number(1 / (n - 1))} at the last. BOS not marked: "
+        f"{style.number(float(unmarked.min()))}."
     )
 
 
 def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
-    """Draw the scale that a (shifted) diagonal head needs, by context, from the fastest few of 64 pairs."""
+    """Draw the scale that a (shifted) diagonal head needs, by context, from the fastest few of 64
+    pairs.
+    """
     theta, lengths = rope.frequencies(128, 1e4), [2**k for k in range(5, 13)]
     ax = style.axes("", "n (tokens)", "scale for a weight of 0.99", log="xy", height=4.1)
     found = {}
@@ -98,13 +110,17 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
     cost = found[fastest][-1]
     cheap = cost < 10 * found[64][-1]
     ax.set_title(
-        f"{fastest} pair{'s' * (fastest > 1)}: {'cheap at all lengths drawn' if cheap else 'expensive in long contexts'}"
+        f"{fastest} pair{'s' * (fastest > 1)}: "
+        f"{'cheap at all lengths drawn' if cheap else 'expensive in long contexts'}"
     )
     ax.set_ylim(0.3, 1e11)
     what = "diagonal" if offset == 0 else f"{offset} back"
     return (
         ax,
-        f"Head ({what}), 4,096 tokens, {fastest} fastest of 64 pairs: scale {style.number(cost)}; all 64 pairs: {style.number(found[64][-1])}.",
+        (
+            f"Head ({what}), 4,096 tokens, {fastest} fastest of 64 pairs: "
+            f"scale {style.number(cost)}; all 64 pairs: {style.number(found[64][-1])}."
+        ),
     )
 
 
@@ -129,17 +145,23 @@ def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
     state = "passes" if rope.first_negative(128, float(row.published), length) is None else "fails"
     return (
         ax,
-        f"On this grid the first pass is at {first:,.0f}, and after a pass it fails again {again} times. The published {row.published:,.0f} {state}.",
+        (
+            f"On this grid the first pass is at {first:,.0f}, and after a pass it fails again "
+            f"{again} times. The published {row.published:,.0f} {state}."
+        ),
     )
 
 
 def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
-    """Draw the mean of cos(distance * theta) over a model's pairs below its context, for each set of frequencies that it has."""
+    """Draw the mean of cos(distance * theta) over a model's pairs below its context, for each set
+    of frequencies that it has.
+    """
     negative = {kind: found["first_negative"] for kind, found in kinds.items()}
     first = min((m for m in negative.values() if m is not None), default=None)
     ax = style.axes(
-        "No negative sum within the context" if first is None else f"First negative sum at distance {first:,}",
-        "distance (tokens)", "mean of cos(distance × θ)", log="x",
+        "No negative sum within the context" if first is None else
+        f"First negative sum at distance {first:,}", "distance (tokens)",
+        "mean of cos(distance × θ)", log="x",
     )  # fmt: skip
     for (kind, found), colour in zip(kinds.items(), (BLUE, RED, GREEN, PURPLE), strict=False):
         # sums change faster than a picture is wide: the least and the largest of each stretch
@@ -160,17 +182,25 @@ def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
     said = "; ".join(
         f"{kind}: "
         + ("no negative sum" if m is None else f"first negative at {m:,}")
-        + f" below {kinds[kind]['limit']:,} tokens, least value {style.number(min(kinds[kind]['least']))}"
+        + (
+            f" below {kinds[kind]['limit']:,} tokens, least value "
+            f"{style.number(min(kinds[kind]['least']))}"
+        )
         for kind, m in negative.items()
     )
     return (
         ax,
-        f"The mean cosine of the pairs against the distance, from the least to the largest of each stretch. {said}.",
+        (
+            "The mean cosine of the pairs against the distance, from the least to the largest of "
+            f"each stretch. {said}."
+        ),
     )
 
 
 def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str]:
-    """Draw the maps of two heads of a model on prose: the one that looks most at the token before, and at the first one."""
+    """Draw the maps of two heads of a model on prose: the one that looks most at the token before,
+    and at the first one.
+    """
     ids = measures.prose(model, tokens)
     found, theta = measures.heads(model, ids, rank=False), probe.rotary_frequencies(model)
     figure = Figure(figsize=(10.0, 4.6))
@@ -189,7 +219,7 @@ def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str
     return figure, f"Two heads, {tokens} tokens of prose: {'; '.join(said)}."
 
 
-# Lab ---------------------------------------------------------------------------------------------------
+# Lab ----------------------------------------------------------------------------------------------
 
 
 def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
@@ -255,7 +285,9 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
 def ablation(
     runs: Mapping[str, float], plain: float, blank: Sequence[float] = ()
 ) -> tuple[Axes, str]:
-    """Draw loss added by silencing each band, and by as many random pairs; `blank`: with random weights."""
+    """Draw loss added by silencing each band, and by as many random pairs; `blank`: with random
+    weights.
+    """
     added = {name: value - plain for name, value in runs.items()}
     control = [value for name, value in added.items() if name.startswith("random")]
     bands = {name: value for name, value in added.items() if not name.startswith("random")}
@@ -297,7 +329,10 @@ def ablation(
     listed = ", ".join(f"{name} {value:+.2f}" for name, value in bands.items())
     return (
         ax,
-        f"{listed}; random quarters {min(control):+.2f} to {max(control):+.2f}. Within the range of random: {', '.join(inside) or 'none'}."
+        (
+            f"{listed}; random quarters {min(control):+.2f} to {max(control):+.2f}. "
+            f"Within the range of random: {', '.join(inside) or 'none'}."
+        )
         + (f" With random weights at most {max(map(abs, blank)):.3f} either way." if blank else ""),
     )
 
@@ -305,7 +340,9 @@ def ablation(
 def dissociation(
     rows: pd.DataFrame, threshold: float, blank: Sequence[float] = ()
 ) -> tuple[Axes, str]:
-    """Draw loss added by silencing each quarter, in heads that look at a place, outside, in a control; `blank`: random weights."""
+    """Draw loss added by silencing each quarter, in heads that look at a place, outside, in a
+    control; `blank`: random weights.
+    """
     rows = rows[rows.threshold == threshold]
     heads = rows.groupby("where").heads.first()
     quarters = list(measures.BAND_NAMES)
@@ -345,7 +382,10 @@ def dissociation(
         ax.set_title(f"No head has a slash score above {threshold:g}")
         return (
             ax,
-            f"No head has a slash score above {threshold:g} at a distance up to {measures.OFFSETS - 1}.",
+            (
+                f"No head has a slash score above {threshold:g} at a distance up to "
+                f"{measures.OFFSETS - 1}."
+            ),
         )
     ax.set_title(f"Positional heads need the {means['inside'].idxmax()} pairs most")
     random = rows[rows["where"] == "outside"][
@@ -353,7 +393,10 @@ def dissociation(
     ].mean()
     texts = rows.start.nunique()
     return ax, (
-        f"Heads with a slash score above {threshold:g}. Fastest quarter ablated: {means['inside'].fastest:+.2f} nats inside, "
-        f"{means['outside'].fastest:+.2f} outside (random quarters there {random.min():+.2f} to {random.max():+.2f}), "
-        f"{means['control'].fastest:+.2f} in {heads.control} of the others. {f'Mean of {texts} texts' if texts > 1 else 'One text'}."
+        f"Heads with a slash score above {threshold:g}. Fastest quarter ablated: "
+        f"{means['inside'].fastest:+.2f} nats inside, "
+        f"{means['outside'].fastest:+.2f} outside (random quarters there {random.min():+.2f} "
+        f"to {random.max():+.2f}), "
+        f"{means['control'].fastest:+.2f} in {heads.control} of the others. "
+        f"{f'Mean of {texts} texts' if texts > 1 else 'One text'}."
     ).replace("-", "−")

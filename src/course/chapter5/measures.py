@@ -1,4 +1,6 @@
-"""Measure for chapter 5: frequencies and slashes in a pretrained decoder, closed forms and simulations."""
+"""Measure for chapter 5: frequencies and slashes in a pretrained decoder, closed forms and
+simulations.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -27,7 +29,8 @@ TEXTS = (
     609,
 )  # first tokens of four texts after the 256 tokens on which heads are chosen
 OFFSETS = 6  # slashes are looked for at distances 0 … 5
-LAYERS = {  # sets of heads by their layers: how many at each end, and whether they or the others are silenced
+# sets of heads by their layers: how many at each end, and whether they or the others are silenced
+LAYERS = {
     "first and last layer": (1, True),
     "all other layers": (1, False),
     "first and last three layers": (3, True),
@@ -39,13 +42,15 @@ OUTSIDE = 0.15  # heads below this slash score are silenced with and without the
 
 
 class Heads(NamedTuple):
-    """Hold the scores of every head of a model from one pass; those that were not asked for are empty.
+    """Hold the scores of every head of a model from one pass; those that were not asked for are
+    empty.
 
     Attributes:
         queries, keys: mean norm of each pair, without the first token: (layers, heads, pairs).
         slashes: mean weight at each distance 0 … OFFSETS - 1: (layers, heads, OFFSETS).
         sinks: mean weight on the first token, without its own row: (layers, heads).
-        concentration: share of the largest squared singular value of queries and of keys: (layers, heads, 2).
+        concentration: share of the largest squared singular value of queries and of keys: (layers,
+            heads, 2).
         rank: singular values that hold 95% of the squares: (layers, heads, 2).
     """
 
@@ -58,13 +63,18 @@ class Heads(NamedTuple):
 
 
 def readable(model: LanguageModel) -> tuple[LanguageModel, str]:
-    """Return the model, if the pairs of its queries and keys can be read; else the embedded one, and a sentence that says why."""
+    """Return the model, if the pairs of its queries and keys can be read; else the embedded one,
+    and a sentence that says why.
+    """
     why = ""
     try:
         theta = probe.rotary_frequencies(model)
         (q, _), *_ = probe.queries_and_keys(model, probe.first_token(model))
         if q.shape[-1] != 2 * len(theta):
-            why = f"{model.short} turns {2 * len(theta)} of {q.shape[-1]} coordinates of a head, and not all"
+            why = (
+                f"{model.short} turns {2 * len(theta)} of {q.shape[-1]} coordinates of a head, "
+                "and not all"
+            )
     except ValueError as error:
         why = str(error).replace(model.name, model.short)
     return (
@@ -75,7 +85,9 @@ def readable(model: LanguageModel) -> tuple[LanguageModel, str]:
 
 
 def prose(model: LanguageModel, tokens: int = 256, start: int = 0) -> Int[Tensor, " n"]:
-    """So many tokens of the course's own prose (`data/prose.txt`), what opens the model's texts included."""
+    """So many tokens of the course's own prose (`data/prose.txt`), what opens the model's texts
+    included.
+    """
     ids, front = probe.encode(model, data.prose()), probe.opening(model).tokens
     return torch.cat([front, ids[start : start + tokens - len(front)]])
 
@@ -98,7 +110,9 @@ def weights(
     theta: Float[Tensor, " half"],
     pairs: Sequence[int] | None = None,
 ) -> Float[Tensor, "h n n"]:
-    """Return the attention of unturned queries and keys; with `pairs`, from their part of the logits alone."""
+    """Return the attention of unturned queries and keys; with `pairs`, from their part of the
+    logits alone.
+    """
     positions, half = torch.arange(q.shape[-2]), len(theta)
     q, k = (rope.rotate(x, positions, theta, "half") for x in (q, k))
     if pairs is not None:
@@ -109,13 +123,16 @@ def weights(
 
 
 def pair_norms(x: Float[Tensor, "h n d"]) -> Float[Tensor, "h half"]:
-    """Return the mean norm of each pair over the tokens after the first, whose keys and queries are a sink's."""
+    """Return the mean norm of each pair over the tokens after the first, whose keys and queries are
+    a sink's.
+    """
     first, second = x[:, 1:].chunk(2, -1)
     return (first**2 + second**2).sqrt().mean(1)
 
 
 def frequencies(model: LanguageModel) -> list[Float[Tensor, " half"]]:
-    """Return the angles with which each layer turns its pairs: local and global layers may have sets of their own.
+    """Return the angles with which each layer turns its pairs: local and global layers may have
+    sets of their own.
 
     Raises:
         ValueError: a layer turns nothing, or they turn different numbers of pairs.
@@ -128,7 +145,9 @@ def frequencies(model: LanguageModel) -> list[Float[Tensor, " half"]]:
 
 
 def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> Heads:
-    """Return frequencies, slashes and rank of every head on one sequence; without `rank` the last two stay empty."""
+    """Return frequencies, slashes and rank of every head on one sequence; without `rank` the last
+    two stay empty.
+    """
     found = ([], [], [], [], [], [])
     for (q, k), theta in zip(probe.queries_and_keys(model, ids), frequencies(model), strict=True):
         maps = weights(q, k, theta)
@@ -151,7 +170,9 @@ def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> He
 def silence(
     pairs: Sequence[int], half: int, where: Bool[Tensor, "layers heads"] | None = None
 ) -> Callable[[int, str, Tensor], Tensor]:
-    """Return a patch for `probe.patch_queries_and_keys` that sets these pairs of every query to 0, in the heads of `where` or in all."""
+    """Return a patch for `probe.patch_queries_and_keys` that sets these pairs of every query to 0,
+    in the heads of `where` or in all.
+    """
     keep = torch.ones(2 * half)
     keep[list(pairs)] = 0
     keep = keep * keep.roll(half)
@@ -175,7 +196,9 @@ def quarters_of_pairs(half: int, controls: int = 3) -> dict[str, list[int]]:
 
 
 def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -> dict[str, float]:
-    """Return the loss when each quarter is silent in all heads, and when `controls` random sets of as many pairs are."""
+    """Return the loss when each quarter is silent in all heads, and when `controls` random sets of
+    as many pairs are.
+    """
     half, losses = len(probe.rotary_frequencies(model)), {}
     for name, pairs in compute.progress(quarters_of_pairs(half, controls).items(), "ablations"):
         with probe.patch_queries_and_keys(model, silence(pairs, half)):
@@ -184,7 +207,9 @@ def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -
 
 
 def rank_table(found: Heads) -> pd.DataFrame:
-    """Share of the largest squared singular value, and how many hold 95%: slash heads and others, queries and keys."""
+    """Share of the largest squared singular value, and how many hold 95%: slash heads and others,
+    queries and keys.
+    """
     chosen = found.slashes.max(-1).values > HEAD_SCORE_THRESHOLD
     rows = {}
     for name, mask in (("slash heads", chosen), ("other heads", ~chosen)):
@@ -207,13 +232,14 @@ def heads_on_text(model: LanguageModel, seed: int | None = None, text: int = 0) 
     """Read every head of a model on a stretch of the prose, or on random tokens of a seed.
 
     Raises:
-        ValueError: its heads cannot be read (see `heads`), or rotary positions turn a part of each alone.
+        ValueError: its heads cannot be read (see `heads`), or rotary positions turn a part of each
+            alone.
     """
     ids = prose(model, start=255 * text) if seed is None else random_tokens(model, seed=seed)
     return heads(model, ids, rank=seed is None and not text)
 
 
-# Do trained logits fall with the distance? -----------------------------------------------------------------
+# Do trained logits fall with the distance? --------------------------------------------------------
 
 STRETCHES = (
     (1, 8),
@@ -230,12 +256,14 @@ SOURCES = ("prose", "keys shuffled", "random tokens", "random weights")
 def logits_by_distance(
     model: LanguageModel, ids: Int[Tensor, " n"], shuffled: bool = False
 ) -> Float[Tensor, "layers heads stretches"]:
-    """Return the mean logit of every head at each of `STRETCHES`, the first token left out, in nats.
+    """Return the mean logit of every head at each of `STRETCHES`, the first token left out, in
+    nats.
 
     Args:
         ids: at least 250 tokens.
-        shuffled: give each place the key of another token, drawn once for all heads, before it is turned: then what
-            falls with the distance is no property of which tokens stand near each other.
+        shuffled: give each place the key of another token, drawn once for all heads, before it is
+            turned: then what falls with the distance is no property of which tokens stand near each
+            other.
     """
     require.integer("the length of ids", len(ids), STRETCHES[-1][1] + 1)
     places = torch.arange(len(ids))
@@ -266,22 +294,27 @@ def falling_logits(model: LanguageModel) -> dict[str, Float[Tensor, "layers head
 
 
 def fall(logits: Float[Tensor, "layers heads stretches"]) -> Float[Tensor, " heads"]:
-    """Return by how many nats each head's mean logit falls from the nearest stretch to the farthest."""
+    """Return by how many nats each head's mean logit falls from the nearest stretch to the
+    farthest.
+    """
     return (logits[..., 0] - logits[..., -1]).flatten()
 
 
-# Heads matched in loss ------------------------------------------------------------------------------------
+# Heads matched in loss ----------------------------------------------------------------------------
 
 
 def matched_row(start: int, draw: int) -> dict[str, float]:
-    """Return what silencing a quarter of the pairs adds to the loss in heads that look at a place, and in others.
+    """Return what silencing a quarter of the pairs adds to the loss in heads that look at a place,
+    and in others.
 
-    The others are drawn at random, and so many that silencing all their pairs costs as much as silencing all pairs of
-    the heads that look at a place (slash score above `HEAD_SCORE_THRESHOLD`). Silencing all pairs makes a head attend uniformly.
+    The others are drawn at random, and so many that silencing all their pairs costs as much as
+    silencing all pairs of the heads that look at a place (slash score above
+    `HEAD_SCORE_THRESHOLD`). Silencing all pairs makes a head attend uniformly.
 
     Args:
         start: the text's first token.
-        draw: seed of the order in which other heads are taken; -1 asks the heads that look at a place.
+        draw: seed of the order in which other heads are taken; -1 asks the heads that look at a
+            place.
     """
     model = models.default()
     ids, half = prose(model, TEXT_TOKENS, start), len(frequencies(model)[0])
@@ -313,19 +346,23 @@ def matched_row(start: int, draw: int) -> dict[str, float]:
 
 
 def concentration_row(scale: str) -> dict[str, float]:
-    """Return the share of the largest squared singular value in a random-weights baseline: mean over all heads."""
+    """Return the share of the largest squared singular value in a random-weights baseline: mean
+    over all heads.
+    """
     found = heads_on_text(null_controls.untrained(models.default(), 0, scale)).concentration
     queries, keys = found.mean((0, 1)).tolist()
     return {"queries": round(queries, 4), "keys": round(keys, 4)}
 
 
-# Closed forms and simulations of the lesson ------------------------------------------------------------
+# Closed forms and simulations of the lesson -------------------------------------------------------
 
 
 def lead(
     distances: Sequence[int], width: int = 128, base: float = 1e4, count: int = 20_000
 ) -> tuple[Float[Tensor, " m"], Float[Tensor, " m"]]:
-    """Mean of q'R(q + e) - q'Rk at each distance, and its standard error: q, k, e independent, entries of mean 0, variance 1."""
+    """Mean of q'R(q + e) - q'Rk at each distance, and its standard error: q, k, e independent,
+    entries of mean 0, variance 1.
+    """
     generator, theta = torch.Generator().manual_seed(0), rope.frequencies(width, base)
     q, k, noise = torch.randn(3, count, 1, width, generator=generator, dtype=torch.float64)
     found = []
@@ -339,7 +376,9 @@ def lead(
 def gaussian_scores(
     distances: Sequence[float] | Tensor, count: int = 2000, base: float = 1e4
 ) -> Float[Tensor, "count m"]:
-    """Return scores over sqrt(d) of Gaussian queries and keys of width 128 at each distance, the same vectors for all."""
+    """Return scores over sqrt(d) of Gaussian queries and keys of width 128 at each distance, the
+    same vectors for all.
+    """
     width, generator = 128, torch.Generator().manual_seed(0)
     q, k = (
         torch.randn(count, width // 2, 2, generator=generator, dtype=torch.float64)
@@ -353,7 +392,9 @@ def gaussian_scores(
 def weights_without_positions(
     tries: int = 100_000, width: int = 8, seed: int = 0, turn: bool = False
 ) -> Float[Tensor, " tries"]:
-    """Return the weight of the last x on itself in (BOS, x, x), for random heads without positions; with `turn`, with RoPE."""
+    """Return the weight of the last x on itself in (BOS, x, x), for random heads without positions;
+    with `turn`, with RoPE.
+    """
     generator = torch.Generator().manual_seed(seed)
     bos, x = torch.randn(2, tries, width, generator=generator, dtype=torch.float64)
     maps = torch.randn(2, tries, width, width, generator=generator, dtype=torch.float64)
@@ -366,11 +407,12 @@ def weights_without_positions(
 def second_layer_without_positions(
     n: int, scale: float, marked: bool = True
 ) -> Float[Tensor, "n n"]:
-    """Return weights of a head without positions in a second layer, on any sequence of `n` tokens that begins with BOS.
+    """Return weights of a head without positions in a second layer, on any sequence of `n` tokens
+    that begins with BOS.
 
-    The first layer's head weighs all tokens alike and brings what marks BOS: token i, counted from 1, then holds 1/i.
-    The second layer's key is this share, its query the same -`scale` for all, so the latest token wins. Unless BOS is
-    `marked` all states are alike.
+    The first layer's head weighs all tokens alike and brings what marks BOS: token i, counted from
+    1, then holds 1/i. The second layer's key is this share, its query the same -`scale` for all, so
+    the latest token wins. Unless BOS is `marked` all states are alike.
     """
     mark = torch.zeros(n, dtype=torch.float64)
     mark[0] = float(marked)
@@ -379,11 +421,14 @@ def second_layer_without_positions(
 
 
 def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 200) -> dict:
-    """Return the sum of cos(distance * theta) over a model's own frequencies, below `limit` tokens (Men et al., 2024, Theorem 1).
+    """Return the sum of cos(distance * theta) over a model's own frequencies, below `limit` tokens
+    (Men et al., 2024, Theorem 1).
 
     Returns:
-        "first_negative": the first distance with a negative sum, or None; "negative": the share of the distances with one;
-        "distances": where about `points` stretches begin, even on a log scale; "least" and "largest": of the sums in each, over
+        "first_negative": the first distance with a negative sum, or None; "negative": the share of
+        the distances with one;
+        "distances": where about `points` stretches begin, even on a log scale; "least" and
+        "largest": of the sums in each, over
         the number of pairs; "limit".
     """
     theta, limit = theta.double(), max(limit, 2)
@@ -406,9 +451,11 @@ def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 2
 
 @cache
 def least_base(context: int) -> float:
-    """Return the smallest base that passes for a context, width 128, in steps of at most a millionth of the base.
+    """Return the smallest base that passes for a context, width 128, in steps of at most a
+    millionth of the base.
 
-    What passes for a context passes for half of it, so that the search begins where that of the half ended.
+    What passes for a context passes for half of it, so that the search begins where that of the
+    half ended.
     """
     start = least_base(context // 2) if context > CONTEXTS[0] else 2.0
     while True:
@@ -453,7 +500,9 @@ def slashes_at(offsets: Int[Tensor, "layers heads"], found: Heads) -> Float[Tens
 
 
 def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "layers heads"]:
-    """Return heads with a slash score above `threshold` ("inside"), the others ("outside"), or as many random others ("control")."""
+    """Return heads with a slash score above `threshold` ("inside"), the others ("outside"), or as
+    many random others ("control").
+    """
     inside = found.slashes.max(-1).values > threshold
     if require.choice("where", where, PLACES) == "inside":
         return inside
@@ -472,9 +521,11 @@ def silenced(start: int, threshold: float, where: str) -> dict[str, float]:
 
 
 def silenced_table(model: LanguageModel | None = None) -> pd.DataFrame:
-    """Return the cost of ablating quarters of the pairs, by text, threshold and heads: the committed table, for the embedded model.
+    """Return the cost of ablating quarters of the pairs, by text, threshold and heads: the
+    committed table, for the embedded model.
 
-    For another model it is measured, on the first of the four texts: about a hundred passes over 119 tokens.
+    For another model it is measured, on the first of the four texts: about a hundred passes over
+    119 tokens.
     """
     if model is None or model.name == models.DEFAULT:
         return data.table("silenced_pairs").drop(columns="seconds")
@@ -490,9 +541,11 @@ def silenced_table(model: LanguageModel | None = None) -> pd.DataFrame:
 def silenced_in(
     model: LanguageModel, found: Heads, start: int, threshold: float, where: str, controls: int = 3
 ) -> dict[str, float]:
-    """Return loss on a text that starts at a token of the prose, and what silencing each quarter of the pairs in some heads adds.
+    """Return loss on a text that starts at a token of the prose, and what silencing each quarter of
+    the pairs in some heads adds.
 
-    The heads are chosen by what was `found` on the prose's first 256 tokens, the loss is that of other ones.
+    The heads are chosen by what was `found` on the prose's first 256 tokens, the loss is that of
+    other ones.
     """
     heads = silenced_heads(found, threshold, where)
     return {"heads": int(heads.sum())} | _added(
@@ -522,9 +575,11 @@ def silenced_loss(
     where: Bool[Tensor, "layers heads"],
     sink: bool,
 ) -> float:
-    """Return the loss with pairs of the queries silenced in these heads; with `sink`, all logits on the first token as before.
+    """Return the loss with pairs of the queries silenced in these heads; with `sink`, all logits on
+    the first token as before.
 
-    What the silenced pairs add to a logit on the first token is put back as a bias on its column, layer by layer.
+    What the silenced pairs add to a logit on the first token is put back as a bias on its column,
+    layer by layer.
     """
     theta = frequencies(model)
     half, n = len(theta[0]), len(ids)
@@ -566,7 +621,8 @@ def silenced_loss(
 def silenced_layers(
     start: int, heads: str, sink: str, model: LanguageModel | None = None
 ) -> dict[str, float]:
-    """Return what ablating each quarter of the pairs adds to the loss in the heads of some `LAYERS`, or in those "outside" of `OUTSIDE`.
+    """Return what ablating each quarter of the pairs adds to the loss in the heads of some
+    `LAYERS`, or in those "outside" of `OUTSIDE`.
 
     Args:
         start: the text's first token.
@@ -586,7 +642,9 @@ def silenced_layers(
 
 
 def between_the_ends(model: LanguageModel | None = None) -> pd.DataFrame:
-    """Return the rows of `silenced_layers` between the ends: the committed ones, or another model's, on the first of the texts."""
+    """Return the rows of `silenced_layers` between the ends: the committed ones, or another
+    model's, on the first of the texts.
+    """
     inner = [name for name, (_, inside) in LAYERS.items() if not inside]
     if model is None or model.name == models.DEFAULT:
         return data.table("silenced_layers").query("heads in @inner")

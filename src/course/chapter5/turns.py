@@ -1,4 +1,6 @@
-"""Run what might have turned the claims of chapter 5: trained keys, heads matched in loss, one dose at a time."""
+"""Run what might have turned the claims of chapter 5: trained keys, heads matched in loss, one dose
+at a time.
+"""
 
 import itertools
 import math
@@ -25,9 +27,19 @@ _BY_A_NAT = {  # when trained heads decide about decay
 
 @turn(
     "gaussian_scores_do_not_decay",
-    asked="queries and keys of a trained model in the place of Gaussian ones, as they are and with the keys shuffled among the tokens",
+    asked=(
+        "queries and keys of a trained model in the place of Gaussian ones, as they are and with "
+        "the keys shuffled among the tokens"
+    ),
     **_BY_A_NAT,
-    measured="of the encoding it is true, of trained heads it is not: SmolLM2-135M, 270 heads, from distances of 1 to 8 to 180 to 249 the mean logit falls by a median of {median['prose']:.1f} nats on prose, {median['keys shuffled']:.1f} with shuffled keys, {median['random tokens']:.1f} on random tokens; by over a nat in {', '.join(f'{x:.0%}' for x in share.values())} of the heads, with random weights in {blank:.0%}",
+    measured=(
+        "of the encoding it is true, of trained heads it is not: "
+        "SmolLM2-135M, 270 heads, from distances of 1 to 8 to 180 to 249 the mean logit falls by "
+        "a median of {median['prose']:.1f} nats on prose, {median['keys shuffled']:.1f} with "
+        "shuffled keys, {median['random tokens']:.1f} on random tokens; "
+        "by over a nat in {', '.join(f'{x:.0%}' for x in share.values())} of the heads, with "
+        "random weights in {blank:.0%}"
+    ),
 )
 def trained_keys() -> Numbers:
     """Measure how far the logits of trained heads fall with the distance."""
@@ -38,7 +50,12 @@ def trained_keys() -> Numbers:
     "rope_decays",
     asked="trained heads: is there decay in a model, though RoPE itself need not have any?",
     **_BY_A_NAT,
-    measured="for any distance a key can be built that is heard best there, and training does not build it: by over a nat over 250 tokens fall {', '.join(f'{x:.0%}' for x in share.values())} of the heads (prose, shuffled keys, random tokens), with random weights {blank:.0%}",
+    measured=(
+        "for any distance a key can be built that is heard best there, and training does not "
+        "build it: by over a nat over 250 tokens fall {', '.join(f'{x:.0%}' for x in "
+        "share.values())} of the heads (prose, shuffled keys, random tokens), with random weights "
+        "{blank:.0%}"
+    ),
 )
 def trained_heads() -> Numbers:
     """Measure how far the logits of trained heads fall with the distance."""
@@ -50,7 +67,9 @@ def trained_heads() -> Numbers:
     asked="another stretch of the prose, each head's fall on it",
     survives=("over half of the heads fall by a nat there, too", lambda share: share > 0.5),
     turned=("under a tenth do", lambda share: share < 0.1),
-    measured="another 256 tokens: median {median:.1f} nats, by over a nat in {share:.0%} of the heads",
+    measured=(
+        "another 256 tokens: median {median:.1f} nats, by over a nat in {share:.0%} of the heads"
+    ),
 )
 def another_text() -> Numbers:
     """Measure the fall of the mean logits on the next 256 tokens of the prose."""
@@ -60,16 +79,24 @@ def another_text() -> Numbers:
 
 
 def _averaged(heads: str) -> pd.DataFrame:
-    """Measure, by text, what the loss gains when a quarter of the pairs is averaged over the tokens in these heads."""
+    """Measure, by text, what the loss gains when a quarter of the pairs is averaged over the tokens
+    in these heads.
+    """
     table = data.table("averaged_pairs").query("heads == @heads")
     return table.set_index("start")[list(measures.BAND_NAMES)]
 
 
 @turn(
     "fast_pairs_serve_places",
-    asked="another ablation, the pairs at their mean over the tokens, before they rotate, in the place of zero; and other heads that lose as much with all pairs zeroed",
+    asked=(
+        "another ablation, the pairs at their mean over the tokens, before they rotate, in the "
+        "place of zero; and other heads that lose as much with all pairs zeroed"
+    ),
     survives=(
-        "averaged, too, the fastest quarter costs the place heads 0.1 nats more than each other one in each text, and zeroed it costs other heads less in each draw",
+        (
+            "averaged, too, the fastest quarter costs the place heads 0.1 nats more than each "
+            "other one in each text, and zeroed it costs other heads less in each draw"
+        ),
         lambda averaged, pairs: (
             all(text[0] - max(text[1:]) >= 0.1 for text in averaged)
             and all(other < own for own, other in pairs)
@@ -79,10 +106,20 @@ def _averaged(heads: str) -> pd.DataFrame:
         "averaged it costs them under 0.1 nats in most texts",
         lambda averaged: 2 * sum(text[0] < 0.1 for text in averaged) > len(averaged),
     ),
-    measured="these heads need what all tokens put into the fast pairs, and not what one token puts into them: averaged over the tokens, by quarter, fastest first, the pairs cost the place heads ({count:.0f}) {', '.join(f'{x:.2f}' for x in mean)} nats (in a text {low_mean:.2f} to {high_mean:.2f} for the fastest), zeroed {', '.join(f'{x:.2f}' for x in own)}; zeroed in {low:.0f} to {high:.0f} other heads at the same loss: {', '.join(f'{x:.2f}' for x in others)}, less for the fastest in {sum(b < a for a, b in pairs)} of {len(pairs)} cases",
+    measured=(
+        "these heads need what all tokens put into the fast pairs, and not what one token puts "
+        "into them: averaged over the tokens, by quarter, fastest first, the pairs cost the place "
+        "heads ({count:.0f}) {', '.join(f'{x:.2f}' for x in mean)} nats (in a text {low_mean:.2f} "
+        "to {high_mean:.2f} for the fastest), zeroed {', '.join(f'{x:.2f}' for x in own)}; "
+        "zeroed in {low:.0f} to {high:.0f} other heads at the same loss: "
+        "{', '.join(f'{x:.2f}' for x in others)}, less for the fastest in {sum(b < a for a, b in "
+        "pairs)} of {len(pairs)} cases"
+    ),
 )
 def averaged_and_matched() -> Numbers:
-    """Measure what each quarter costs place heads, averaged and zeroed, and other heads matched in loss, zeroed."""
+    """Measure what each quarter costs place heads, averaged and zeroed, and other heads matched in
+    loss, zeroed.
+    """
     averaged = _averaged("place heads")
     table, quarters = data.table("silenced_matched"), list(measures.BAND_NAMES)
     inside, others = table[table["draw"] < 0].set_index("start"), table[table["draw"] >= 0]
@@ -103,7 +140,10 @@ def averaged_and_matched() -> Numbers:
 
 @turn(
     "the_condition_is_needed",
-    asked="one dose at a time: does the part in common order the slashes of decoders that were given the same?",
+    asked=(
+        "one dose at a time: does the part in common order the slashes of decoders that were "
+        "given the same?"
+    ),
     survives=(
         "the rank correlation is above 0.5 within each dose",
         lambda within: min(within) > 0.5,
@@ -112,10 +152,15 @@ def averaged_and_matched() -> Numbers:
         "it is below 0 within most doses",
         lambda within: sum(x < 0 for x in within) > len(within) / 2,
     ),
-    measured="{doses} doses: rank correlation within a dose {min(within):.2f} to {max(within):.2f} ({least} to {most} decoders each); of the doses' means {between:.2f}",
+    measured=(
+        "{doses} doses: rank correlation within a dose {min(within):.2f} to {max(within):.2f} "
+        "({least} to {most} decoders each); of the doses' means {between:.2f}"
+    ),
 )
 def within_a_dose() -> Numbers:
-    """Rank correlation of the part in common with the slash on unseen tokens, within each dose and of their means."""
+    """Rank correlation of the part in common with the slash on unseen tokens, within each dose and
+    of their means.
+    """
     rows = data.table("slash_common")
     rows = rows[(rows.spectrum == "RoPE") & (rows.steps == rows.steps.min())]
     rows = rows.assign(common=rows[["common_queries_unseen", "common_keys_unseen"]].min(axis=1))
@@ -138,7 +183,10 @@ BASES, WIDTHS = (100.0, 200.0, 500.0), (32, 64, 256)
 
 @turn(
     "larger_base_reaches_further",
-    asked="heads of 32, 64 and 256 numbers in the place of 128, and tenfold steps from 100, 200 and 500",
+    asked=(
+        "heads of 32, 64 and 256 numbers in the place of 128, and tenfold steps from 100, 200 and "
+        "500"
+    ),
     survives=(
         "the first negative sum moves out with every tenfold base",
         lambda first: all(a < b for each in first.values() for a, b in itertools.pairwise(each)),
@@ -147,7 +195,12 @@ BASES, WIDTHS = (100.0, 200.0, 500.0), (32, 64, 256)
         "in a head it does not",
         lambda first: any(a >= b for each in first.values() for a, b in itertools.pairwise(each)),
     ),
-    measured="first negative sum, four tenfold bases from 100: {'; '.join(f'{width} numbers ' + ', '.join(f'{x:,}' for x in first[width, BASES[0]]) for width in WIDTHS)}; it moves out at {sum(a < b for each in first.values() for a, b in itertools.pairwise(each))} of {3 * len(first)} steps",
+    measured=(
+        "first negative sum, four tenfold bases from 100: {'; '.join(f'{width} numbers ' + ', "
+        "'.join(f'{x:,}' for x in first[width, BASES[0]]) for width in WIDTHS)}; "
+        "it moves out at {sum(a < b for each in first.values() for a, b in "
+        "itertools.pairwise(each))} of {3 * len(first)} steps"
+    ),
 )
 def other_heads() -> Numbers:
     """Measure, by head width and first base, the first negative sum of four tenfold bases."""
@@ -171,10 +224,16 @@ def other_heads() -> Numbers:
         "it does not fall below a fifth, or falls at every step",
         lambda falls, rises: max(falls.values()) >= claims.FIFTH or min(rises.values()) == 0,
     ),
-    measured="at 1,000 over 0, and steps of the first 250 at which it rises: {'; '.join(f'{width} numbers, base {base:,.0f} {x:.2f}, {rises[width, base]}' for (width, base), x in falls.items())}",
+    measured=(
+        "at 1,000 over 0, and steps of the first 250 at which it rises: {'; "
+        "'.join(f'{width} numbers, base {base:,.0f} {x:.2f}, {rises[width, base]}' for (width, "
+        "base), x in falls.items())}"
+    ),
 )
 def other_bounds() -> Numbers:
-    """Measure, by head width and base, the bound at 1,000 over that at 0, and at how many of the first 250 steps it rises."""
+    """Measure, by head width and base, the bound at 1,000 over that at 0, and at how many of the
+    first 250 steps it rises.
+    """
     falls, rises = {}, {}
     for width, base in itertools.product((64, 256), (100.0, 500_000.0)):
         ends = rope_scaling.decay_bound(torch.tensor([0, 1000]), width, base)
@@ -192,10 +251,15 @@ def other_bounds() -> Numbers:
         lambda same: 2 * sum(same) < len(same),
     ),
     turned=("in most it is the same", lambda same: 2 * sum(same) > len(same)),
-    measured="to one digit the smallest base that passes is the published one in {sum(same)} of {len(same)} contexts; the largest ratio of the two is {ratio:.1f}",
+    measured=(
+        "to one digit the smallest base that passes is the published one in {sum(same)} of "
+        "{len(same)} contexts; the largest ratio of the two is {ratio:.1f}"
+    ),
 )
 def one_digit() -> Numbers:
-    """Measure, by context, whether the smallest base that passes is the published one to one digit; and the largest ratio."""
+    """Measure, by context, whether the smallest base that passes is the published one to one digit;
+    and the largest ratio.
+    """
     pairs = list(claims.base_for_a_context()["numbers"].values())
     return {
         "same": [f"{a:.0e}" == f"{b:.0e}" for a, b in pairs],
@@ -211,10 +275,16 @@ def one_digit() -> Numbers:
         lambda reached: min(reached.values()) > 0.99 - 1e-9,
     ),
     turned=("one stays below a half", lambda reached: min(reached.values()) < 0.5),
-    measured="least weight on the token itself or the one before, with the least scale for 4,096 tokens: {'; '.join(f'{width} numbers, base {base:,.0f} {x:.3f} (scales {scale[width, base]})' for (width, base), x in reached.items())}",
+    measured=(
+        "least weight on the token itself or the one before, with the least scale for 4,096 "
+        "tokens: {'; '.join(f'{width} numbers, base {base:,.0f} {x:.3f} (scales {scale[width, "
+        "base]})' for (width, base), x in reached.items())}"
+    ),
 )
 def other_frequencies() -> Numbers:
-    """Measure, by width and base, the least weight that a diagonal and a previous-token head reach, and the scales that they take."""
+    """Measure, by width and base, the least weight that a diagonal and a previous-token head reach,
+    and the scales that they take.
+    """
     reached, scale = {}, {}
     for width, base in itertools.product((64, 128), (100.0, 10_000.0, 500_000.0)):
         theta = rope.frequencies(width, base)
@@ -230,7 +300,10 @@ def other_frequencies() -> Numbers:
 
 @turn(
     "training_makes_slashes",
-    asked="each seed and offset by itself, and as a control decoders with the slowest quarter of the frequencies only, which hardly turn over 32 tokens",
+    asked=(
+        "each seed and offset by itself, and as a control decoders with the slowest quarter of "
+        "the frequencies only, which hardly turn over 32 tokens"
+    ),
     survives=(
         "each RoPE decoder is above 0.8, each one without positions and each control below 0.2",
         lambda slash: (
@@ -241,10 +314,15 @@ def other_frequencies() -> Numbers:
         "a RoPE decoder is below 0.2, or one without positions above 0.8",
         lambda slash: min(slash["RoPE"]) < 0.2 or max(slash["NoPE"]) > 0.8,
     ),
-    measured="offsets 1 and 4, five seeds: {'; '.join(f'{name} {min(each):.2f} to {max(each):.2f}' for name, each in slash.items())}",
+    measured=(
+        "offsets 1 and 4, five seeds: {'; '.join(f'{name} {min(each):.2f} to {max(each):.2f}' for "
+        "name, each in slash.items())}"
+    ),
 )
 def each_seed() -> Numbers:
-    """Measure, by spectrum, the slash of each decoder that was trained on offset 1 or 4 with the base 10,000."""
+    """Measure, by spectrum, the slash of each decoder that was trained on offset 1 or 4 with the
+    base 10,000.
+    """
     rows = data.table("slash_emergence").query("shared == 0 and base == 10_000")
     names = ("RoPE", "NoPE", "slowest quarter")
     return {"slash": {name: rows[rows.spectrum == name].slash.tolist() for name in names}}
@@ -252,22 +330,39 @@ def each_seed() -> Numbers:
 
 @turn(
     "fast_pairs_are_noise_between_the_ends",
-    asked="another ablation, the pairs at their mean over the tokens, before they rotate, in the place of zero; and three layers at each end left out in the place of one",
+    asked=(
+        "another ablation, the pairs at their mean over the tokens, before they rotate, in the "
+        "place of zero; and three layers at each end left out in the place of one"
+    ),
     survives=(
-        "averaged the fastest quarter costs over 0.1 nats in each text, and zeroed between three layers at each end over half a nat",
+        (
+            "averaged the fastest quarter costs over 0.1 nats in each text, and zeroed between "
+            "three layers at each end over half a nat"
+        ),
         lambda averaged, cost: min(text[0] for text in averaged) > 0.1 and min(cost) > 0.5,
     ),
     turned=(
-        "averaged it costs under 0.1 nats in most texts, or is in most 0.1 nats cheaper than each other quarter",
+        (
+            "averaged it costs under 0.1 nats in most texts, or is in most 0.1 nats cheaper than "
+            "each other quarter"
+        ),
         lambda averaged: (
             2 * sum(text[0] < 0.1 or min(text[1:]) - text[0] > 0.1 for text in averaged)
             > len(averaged)
         ),
     ),
-    measured="by quarter, fastest first: averaged {', '.join(f'{x:.2f}' for x in mean)} nats (the fastest {min(text[0] for text in averaged):.2f} to {max(text[0] for text in averaged):.2f} by text), zeroed {', '.join(f'{x:.2f}' for x in zeroed)}; zeroed in the layers but three at each end the fastest {min(cost):.2f} to {max(cost):.2f} ({len(cost)} texts)",
+    measured=(
+        "by quarter, fastest first: averaged {', '.join(f'{x:.2f}' for x in mean)} nats (the "
+        "fastest {min(text[0] for text in averaged):.2f} to {max(text[0] for text in "
+        "averaged):.2f} by text), zeroed {', '.join(f'{x:.2f}' for x in zeroed)}; "
+        "zeroed in the layers but three at each end the fastest {min(cost):.2f} to "
+        "{max(cost):.2f} ({len(cost)} texts)"
+    ),
 )
 def averaged_between_the_ends() -> Numbers:
-    """Measure what each quarter costs between the ends, averaged by text, and the fastest zeroed in all layers but three at each end."""
+    """Measure what each quarter costs between the ends, averaged by text, and the fastest zeroed in
+    all layers but three at each end.
+    """
     table = data.table("silenced_layers").query("sink == 'silenced'").set_index("heads")
     averaged = _averaged("all other layers")
     return {
@@ -286,10 +381,15 @@ def averaged_between_the_ends() -> Numbers:
         lambda weight: max(weight) <= 0.5 + 1e-6,
     ),
     turned=("one does", lambda weight: max(weight) > 0.5 + 1e-6),
-    measured="trained for 300 steps on rows that end on two equal tokens, the largest weight on the last one: {', '.join(f'{x:.6f}' for x in weight)}",
+    measured=(
+        "trained for 300 steps on rows that end on two equal tokens, the largest weight on the "
+        "last one: {', '.join(f'{x:.6f}' for x in weight)}"
+    ),
 )
 def trained_first_layer() -> Numbers:
-    """Measure, by number of tokens before the two equal ones, the largest weight that training puts on the last of them."""
+    """Measure, by number of tokens before the two equal ones, the largest weight that training puts
+    on the last of them.
+    """
     weight = []
     for before in (1, 8):
         generator = torch.Generator().manual_seed(before)
@@ -316,10 +416,15 @@ def trained_first_layer() -> Numbers:
         lambda late: max(late) <= 1,
     ),
     turned=("one does not", lambda late: max(late) > 1),
-    measured="{len(late)} frequencies: the latest first negative score is at {max(late):.3f} of half a turn and a step",
+    measured=(
+        "{len(late)} frequencies: the latest first negative score is at {max(late):.3f} of half a "
+        "turn and a step"
+    ),
 )
 def random_frequencies() -> Numbers:
-    """Measure, by frequency, the latest first negative score of 720 angles, over half a turn and one step."""
+    """Measure, by frequency, the latest first negative score of 720 angles, over half a turn and
+    one step.
+    """
     generator = torch.Generator().manual_seed(0)
     thetas = 10 ** (-4 * torch.rand(40, generator=generator, dtype=torch.float64))
     angles = torch.arange(720, dtype=torch.float64) * 2 * math.pi / 720
@@ -334,7 +439,9 @@ def random_frequencies() -> Numbers:
 
 @cache
 def _other_texts() -> dict[str, measures.Heads]:
-    """Measure every head of the embedded model on two more stretches of the prose and on two rows of random tokens."""
+    """Measure every head of the embedded model on two more stretches of the prose and on two rows
+    of random tokens.
+    """
     model = models.default()
     texts = {f"prose {k}": measures.prose(model, start=255 * k) for k in (1, 2)}
     drawn = {f"random {k}": measures.random_tokens(model, seed=k) for k in (1, 2)}
@@ -345,7 +452,10 @@ def _other_texts() -> dict[str, measures.Heads]:
     "fast_pairs_are_small_but_at_the_ends",
     asked="two other texts and two rows of random tokens",
     survives=(
-        "in each the fastest quarter is below 0.9 of the mean between the ends, and in none above it at both ends",
+        (
+            "in each the fastest quarter is below 0.9 of the mean between the ends, and in none "
+            "above it at both ends"
+        ),
         lambda between, ends: max(between) < 0.9 and max(ends) <= 1,
     ),
     turned=(
@@ -355,10 +465,15 @@ def _other_texts() -> dict[str, measures.Heads]:
             or 2 * sum(x > 1 for x in ends) > len(ends)
         ),
     ),
-    measured="fastest quarter over the layer's mean, four texts: between the ends {min(between):.2f} to {max(between):.2f}, the lesser of the two ends {min(ends):.2f} to {max(ends):.2f}",
+    measured=(
+        "fastest quarter over the layer's mean, four texts: between the ends {min(between):.2f} "
+        "to {max(between):.2f}, the lesser of the two ends {min(ends):.2f} to {max(ends):.2f}"
+    ),
 )
 def norms_of_other_texts() -> Numbers:
-    """Measure, by text, the norms of the fastest quarter over the layer's mean: between the ends, and at the lesser end."""
+    """Measure, by text, the norms of the fastest quarter over the layer's mean: between the ends,
+    and at the lesser end.
+    """
     between, ends = [], []
     for found in _other_texts().values():
         norms = torch.stack([found.queries.mean(1), found.keys.mean(1)])
@@ -380,10 +495,15 @@ def norms_of_other_texts() -> Numbers:
         "in each more are",
         lambda both, chance: all(a > b for a, b in zip(both, chance, strict=True)),
     ),
-    measured="heads that are both, and by chance, {len(both)} cases: {', '.join(f'{a} ({b:.1f})' for a, b in zip(both, chance))}",
+    measured=(
+        "heads that are both, and by chance, {len(both)} cases: "
+        "{', '.join(f'{a} ({b:.1f})' for a, b in zip(both, chance))}"
+    ),
 )
 def both_on_other_texts() -> Numbers:
-    """Measure, by text and threshold, how many heads look at the token before and at the first one, and how many by chance."""
+    """Measure, by text and threshold, how many heads look at the token before and at the first one,
+    and how many by chance.
+    """
     both, chance = [], []
     for found, mark in itertools.product(_other_texts().values(), (0.2, 0.3)):
         previous, sinks = found.slashes[..., 1] > mark, found.sinks > mark
@@ -403,10 +523,15 @@ def both_on_other_texts() -> Numbers:
         "in one it is not above 0.8 in slash heads, or is below 0.5 in the others",
         lambda slash, others: min(slash) <= 0.8 or min(others) < 0.5,
     ),
-    measured="share of the largest squared singular value in slash heads and others: {', '.join(f'{name} {a:.2f} and {b:.2f}' for name, a, b in zip(names, slash, others))}",
+    measured=(
+        "share of the largest squared singular value in slash heads and others: "
+        "{', '.join(f'{name} {a:.2f} and {b:.2f}' for name, a, b in zip(names, slash, others))}"
+    ),
 )
 def ranks_on_other_texts() -> Numbers:
-    """Measure, by text, the share of the largest squared singular value in slash heads and in the others."""
+    """Measure, by text, the share of the largest squared singular value in slash heads and in the
+    others.
+    """
     slash, others = [], []
     for found in _other_texts().values():
         table = measures.rank_table(found)[["share, queries", "share, keys"]].mean(axis=1)
@@ -419,7 +544,10 @@ def ranks_on_other_texts() -> Numbers:
     "positions_alleviate",
     asked="each seed by itself, at 32, 64 and 128 tokens",
     survives=(
-        "at one of these lengths RoPE or ALiBi is ahead of none by 0.1 in more seeds than a coin gives",
+        (
+            "at one of these lengths RoPE or ALiBi is ahead of none by 0.1 in more seeds than a "
+            "coin gives"
+        ),
         lambda ahead, seeds: any(more_than_a_coin(count, seeds) for count in ahead.values()),
     ),
     turned=(
@@ -428,10 +556,15 @@ def ranks_on_other_texts() -> Numbers:
             more_than_a_coin(seeds - count, seeds) for count in ahead.values()
         ),
     ),
-    measured="the last token, seeds of {seeds} in which RoPE or ALiBi is ahead of none by 0.1: {', '.join(f'{count} at {n} tokens' for n, count in ahead.items())}",
+    measured=(
+        "the last token, seeds of {seeds} in which RoPE or ALiBi is ahead of none by 0.1: "
+        "{', '.join(f'{count} at {n} tokens' for n, count in ahead.items())}"
+    ),
 )
 def each_seed_by_itself() -> Numbers:
-    """Measure, by length, in how many seeds an encoding is ahead of none by 0.1 when the last token is asked for."""
+    """Measure, by length, in how many seeds an encoding is ahead of none by 0.1 when the last token
+    is asked for.
+    """
     race = data.table("race").query("task == 'last'").set_index(["entry", "seed"])
     ahead = {}
     for n in (32, 64, 128):
@@ -452,10 +585,15 @@ def each_seed_by_itself() -> Numbers:
         "at most thresholds under half stay, or over 90%",
         lambda stay: 2 * sum(not 0.5 < x < 0.9 for x in stay.values()) > len(stay),
     ),
-    measured="slash heads on prose that stay so on random tokens, ten draws: {', '.join(f'threshold {mark:g} {x:.0%} of {count[mark]}' for mark, x in stay.items())}",
+    measured=(
+        "slash heads on prose that stay so on random tokens, ten draws: "
+        "{', '.join(f'threshold {mark:g} {x:.0%} of {count[mark]}' for mark, x in stay.items())}"
+    ),
 )
 def more_random_tokens() -> Numbers:
-    """Measure, by threshold, the share of diagonal and previous-token heads that stay so on ten rows of random tokens."""
+    """Measure, by threshold, the share of diagonal and previous-token heads that stay so on ten
+    rows of random tokens.
+    """
     model = models.default()
     natural = measures.heads_on_text(model).slashes[..., :2]
     drawn = [
@@ -474,17 +612,26 @@ def more_random_tokens() -> Numbers:
     "fast_pairs_make_the_slash",
     asked="two quarters taken away at once, diagonal heads too, three texts",
     survives=(
-        "in each case the heads without the two fast quarters keep less than half, without the two slow ones more",
+        (
+            "in each case the heads without the two fast quarters keep less than half, without "
+            "the two slow ones more"
+        ),
         lambda fast, slow: max(fast) < 0.5 < min(slow),
     ),
     turned=(
         "in most the two slow quarters cost more than the two fast ones",
         lambda fast, slow: 2 * sum(a >= b for a, b in zip(fast, slow, strict=True)) > len(fast),
     ),
-    measured="of the slash score is left, previous-token and diagonal heads on three texts: without the two fast quarters {', '.join(f'{x:.2f}' for x in fast)}, without the two slow ones {', '.join(f'{x:.2f}' for x in slow)}",
+    measured=(
+        "of the slash score is left, previous-token and diagonal heads on three texts: "
+        "without the two fast quarters {', '.join(f'{x:.2f}' for x in fast)}, without the two "
+        "slow ones {', '.join(f'{x:.2f}' for x in slow)}"
+    ),
 )
 def halves() -> Numbers:
-    """Measure, by offset and text, what is left of the slash score without the fast half and without the slow half of the pairs."""
+    """Measure, by offset and text, what is left of the slash score without the fast half and
+    without the slow half of the pairs.
+    """
     model = models.default()
     theta, half = measures.frequencies(model), len(measures.frequencies(model)[0])
     kept = {"fast": range(half // 2, half), "slow": range(half // 2), "whole": range(half)}
@@ -509,10 +656,16 @@ def halves() -> Numbers:
     asked="twice as many steps",
     survives=("each run reaches 0.8 on unseen tokens", lambda unseen: min(unseen) > 0.8),
     turned=("one stays below 0.5", lambda unseen: min(unseen) < 0.5),
-    measured="600 steps, offsets 1 and 4, slash on tokens never seen: {', '.join(f'{x:.2f}' for x in unseen)}; the vector taken away {', '.join(f'{x:.2f}' for x in without)}",
+    measured=(
+        "600 steps, offsets 1 and 4, slash on tokens never seen: "
+        "{', '.join(f'{x:.2f}' for x in unseen)}; the vector taken away {', '.join(f'{x:.2f}' for "
+        "x in without)}"
+    ),
 )
 def trained_longer() -> Numbers:
-    """Measure, by run of 600 steps, the slash on unseen tokens, with the shared vector and without it."""
+    """Measure, by run of 600 steps, the slash on unseen tokens, with the shared vector and without
+    it.
+    """
     rows = [
         slashes.emergence("RoPE", offset, seed, steps=600, shared=1.0, base=1e4)
         for offset in (1, 4)

@@ -1,4 +1,5 @@
-"""Which frequency RoPE should use for dependencies of width W: one pair alone, and decoders that choose among all pairs.
+"""Which frequency RoPE should use for dependencies of width W: one pair alone, and decoders that
+choose among all pairs.
 
 Wu, Liu and Jadbabaie (2607.07678, abstract read) say that the best frequency goes like 1/W.
 """
@@ -26,7 +27,8 @@ NEWTON, RIDGE = 60, 1e-3  # steps, and what a squared amplitude costs
 
 
 def wanted(width: int, length: int, kernel: str = "window") -> Float[Tensor, " n"]:
-    """Return the weight that the task wants on each distance: equal below `width`, or all on `width` - 1.
+    """Return the weight that the task wants on each distance: equal below `width`, or all on
+    `width` - 1.
 
     >>> wanted(2, 4).tolist()
     [0.5, 0.5, 0.0, 0.0]
@@ -44,10 +46,11 @@ def wanted(width: int, length: int, kernel: str = "window") -> Float[Tensor, " n
 def one_pair_losses(
     theta: Float[Tensor, " t"], weights: Float[Tensor, " n"]
 ) -> Float[Tensor, " t"]:
-    """Return the least cross-entropy that attention by one pair of each frequency can have, in nats.
+    """Return the least cross-entropy that attention by one pair of each frequency can have, in
+    nats.
 
-    The logit at distance m is a cos(θ m) + b sin(θ m). Cross-entropy is convex in a and b, so Newton's method finds
-    the best; a small ridge keeps amplitudes finite.
+    The logit at distance m is a cos(θ m) + b sin(θ m). Cross-entropy is convex in a and b, so
+    Newton's method finds the best; a small ridge keeps amplitudes finite.
     """
     distance = torch.arange(len(weights), dtype=torch.float64)
     angle = theta.double()[:, None] * distance
@@ -78,7 +81,9 @@ def one_pair_losses(
 
 
 def best_frequency(width: int, length: int, kernel: str) -> dict[str, float]:
-    """Return the frequency with which one pair serves a kernel best, and how much better than none it is."""
+    """Return the frequency with which one pair serves a kernel best, and how much better than none
+    it is.
+    """
     theta = torch.logspace(math.log10(COARSEST), math.log10(FINEST), GRID, dtype=torch.float64)
     losses = one_pair_losses(theta, wanted(width, length, kernel))
     best = int(losses.argmin())
@@ -92,9 +97,11 @@ def best_frequency(width: int, length: int, kernel: str) -> dict[str, float]:
 def copies(
     generator: torch.Generator, width: int, length: int
 ) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
-    """Return random tokens, and as targets a token drawn from the `width` nearest, each equally often.
+    """Return random tokens, and as targets a token drawn from the `width` nearest, each equally
+    often.
 
-    The second half is asked, so that the kernel fits from the first answer on where `width` is at most half of `length`.
+    The second half is asked, so that the kernel fits from the first answer on where `width` is at
+    most half of `length`.
     """
     ids = torch.randint(VOCABULARY, (BATCH, length), generator=generator)
     back = torch.randint(width, (BATCH, length), generator=generator)
@@ -107,8 +114,8 @@ def copies(
 def used_frequency(decoder: Decoder, width: int, length: int) -> float:
     """Return the mean frequency of what a one-layer, one-head decoder sees of the distance alone.
 
-    The mean query and the mean key give a logit Σ |q_p| |k_p| cos(θ_p m + φ_p): the mean is of log θ, weighted with the
-    squares of these amplitudes.
+    The mean query and the mean key give a logit Σ |q_p| |k_p| cos(θ_p m + φ_p): the mean is of log
+    θ, weighted with the squares of these amplitudes.
     """
     block = decoder.blocks[0]
     ids, _ = copies(torch.Generator().manual_seed(999), width, length)
@@ -120,7 +127,9 @@ def used_frequency(decoder: Decoder, width: int, length: int) -> float:
 
 
 def learned_frequency(width: int, length: int, seed: int, steps: int) -> dict[str, float]:
-    """Train a decoder of one layer and one head with all of RoPE's pairs, and return the frequency that it uses."""
+    """Train a decoder of one layer and one head with all of RoPE's pairs, and return the frequency
+    that it uses.
+    """
     torch.manual_seed(seed)
     decoder = Decoder(VOCABULARY, width=64, heads=1, layers=1)
     untrained = used_frequency(decoder, width, length)

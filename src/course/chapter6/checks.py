@@ -32,7 +32,7 @@ compare, reason, refuse = (
 )
 
 
-# Two maps ----------------------------------------------------------------------------------------------
+# Two maps -----------------------------------------------------------------------------------------
 
 
 @exercise
@@ -57,7 +57,10 @@ def subtract(answer: Any, largest: Any) -> Right:
         bound = float(largest(first, second))
         return drawn(
             ax,
-            f"The row sums to {found['your row'].sum():.2f}. No weight is below 0 up to λ = {bound:.3f}.",
+            (
+                f"The row sums to {found['your row'].sum():.2f}. No weight is below 0 up to λ = "
+                f"{bound:.3f}."
+            ),
         )
 
     return Right(
@@ -72,13 +75,17 @@ def _of_maps(f: Callable) -> Callable:
 
 @exercise
 def shared(answer: Any) -> Right:
-    """Check the cosine of two rows without one key; then over all pairs of heads of the embedded model."""
+    """Check the cosine of two rows without one key; then over all pairs of heads of the embedded
+    model.
+    """
     compare("shared", answer, _shared)
     (one, other, found), name = _of_all_heads()
     yours = number("shared", run("shared", answer, one, other, 0))
     return Right(
-        f"your function gives {yours:.2f} for two rows of {name}. Over all pairs of heads of one layer, on 64 tokens of prose, the "
-        f"mean is {float(found.mean()):.2f}, and {float((found > 0.4).double().mean()):.0%} are above 0.4."
+        f"your function gives {yours:.2f} for two rows of {name}. "
+        "Over all pairs of heads of one layer, on 64 tokens of prose, the "
+        f"mean is {float(found.mean()):.2f}, and {float((found > 0.4).double().mean()):.0%} "
+        "are above 0.4."
     )
 
 
@@ -105,7 +112,9 @@ def _shared(first: Tensor, second: Tensor, key: int) -> Tensor:
 
 @cache
 def _of_all_heads() -> tuple[tuple[Tensor, Tensor, Tensor], str]:
-    """Return two rows of the embedded model, the cosines of all pairs of heads of one layer without the first token, its name."""
+    """Return two rows of the embedded model, the cosines of all pairs of heads of one layer without
+    the first token, its name.
+    """
     model = checks.model()
     ids = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:64]
     maps = probe.attention_maps(model, ids).double()[:, :, 16:]
@@ -127,12 +136,15 @@ def noise_left(answer: Any) -> Right:
         return drawn(ax, f"Crosses: your function at λ = 0.8. {finding}")
 
     return Right(
-        f"your function gives noise_left(0.5, 1.0) = {float(run('noise_left', answer, 0.5, 1.0)):.3g}.",
+        (
+            "your function gives noise_left(0.5, 1.0) = "
+            f"{float(run('noise_left', answer, 0.5, 1.0)):.3g}."
+        ),
         picture,
     )
 
 
-# From logits to weights --------------------------------------------------------------------------------
+# From logits to weights ---------------------------------------------------------------------------
 
 
 @exercise
@@ -207,7 +219,7 @@ def _odds(weight: float) -> float:
     return math.log(weight / (1 - weight))
 
 
-# Counting a row ----------------------------------------------------------------------------------------
+# Counting a row -----------------------------------------------------------------------------------
 
 
 @exercise
@@ -227,7 +239,8 @@ def counted(answer: Any) -> Right:
         ax.set_title(f"Independent noise: {signed:.2f} of the row with signs, {sizes:.2f} by size")
         return drawn(
             ax,
-            f"One row of 1,024 keys, λ = 0.8. With signs the noise is {signed:.2f} (independent) and {one:.2f} "
+            f"One row of 1,024 keys, λ = 0.8. With signs the noise is {signed:.2f} "
+            f"(independent) and {one:.2f} "
             f"(correlated) of the row; by size {sizes:.2f} and {two:.2f}.",
         )
 
@@ -241,7 +254,9 @@ def counted(answer: Any) -> Right:
 
 
 def _of_row(f: Callable) -> Callable:
-    """Return a function of a row and the answer's place, from one of the row, the answer's weight and all other weights."""
+    """Return a function of a row and the answer's place, from one of the row, the answer's weight
+    and all other weights.
+    """
     return lambda row, place: torch.stack([*f(row, row[place], _other(row, place))])
 
 
@@ -258,9 +273,12 @@ def _five(row: Tensor, a: Tensor, noise: Tensor, lam: Tensor | None = None) -> t
 
 @exercise
 def entmax(answer: Any) -> Right:
-    """Check weights with a threshold that makes them sum to 1: one function for sparsemax and entmax."""
+    """Check weights with a threshold that makes them sum to 1: one function for sparsemax and
+    entmax.
+    """
     return compare("entmax", answer, _entmax, picture=lambda: _maps(
-        {"softmax": lambda x: x.softmax(-1), "α = 1.5": lambda x: answer(x, 1.5), "α = 2": lambda x: answer(x, 2.0)}, "one answer", 64
+        {"softmax": lambda x: x.softmax(-1), "α = 1.5": lambda x: answer(x, 1.5), "α = 2": lambda x:
+        answer(x, 2.0)}, "one answer", 64
     ))  # fmt: skip
 
 
@@ -280,7 +298,7 @@ def _entmax(x: Tensor, alpha: float) -> Tensor:
     return _bisected((alpha - 1) * x, 1 / (alpha - 1))
 
 
-# A head, and a table of seeds --------------------------------------------------------------------------
+# A head, and a table of seeds ---------------------------------------------------------------------
 
 
 @exercise
@@ -357,14 +375,18 @@ def _corrected(
     running: Callable[[Tensor], Tensor] = lambda sizes: sizes.cummax(0).values,
     most: float = 1.0,
 ) -> Tensor:
-    """Return Holm's correction; or one with other factors than m, …, 2, 1, or another order than that of the running largest."""
+    """Return Holm's correction; or one with other factors than m, …, 2, 1, or another order than
+    that of the running largest.
+    """
     p = torch.tensor(p, dtype=torch.float64)
     order = p.argsort()
     return running(factors(torch.arange(len(p), 0, -1)) * p[order]).clamp(max=most)[order.argsort()]
 
 
 def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
-    """Return the race with the learner's p values: every remedy against the baseline, a family for each task."""
+    """Return the race with the learner's p values: every remedy against the baseline, a family for
+    each task.
+    """
     rows = comparison.table()
     found = comparison.compare(rows)
     verdicts = found.pivot(index="entry", columns="task", values="verdict")
@@ -399,7 +421,7 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
     )
 
 
-# The race ----------------------------------------------------------------------------------------------
+# The race -----------------------------------------------------------------------------------------
 
 BETTER, SAME, WORSE = "better", "not told apart", "worse"
 FEW = 3  # seeds: a p value over two depends on the processor
@@ -407,7 +429,9 @@ FEW = 3  # seeds: a p value over two depends on the processor
 
 @exercise
 def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
-    """Any causal function from logits to weights, trained as all entries are; any honest prediction."""
+    """Any causal function from logits to weights, trained as all entries are; any honest
+    prediction.
+    """
     _check_weigh(weigh)
     for what, value in (("name", name), ("prediction", prediction), ("seeds", seeds)):
         checks.filled(what, value)
@@ -425,8 +449,10 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
     ours = entered[entered.learned == 1]
     if not len(ours):
         return Right(
-            f"{name} is entered, and has not learned retrieval at {TRAINED} pairs in {BUDGET['steps']:,} steps "
-            f"({entered.score_16.mean():.2f} right): it is compared at no length. That is a result, too.",
+            f"{name} is entered, and has not learned retrieval at {TRAINED} pairs in "
+            f"{BUDGET['steps']:,} steps "
+            f"({entered.score_16.mean():.2f} right): it is compared at no length. "
+            "That is a result, too.",
             lambda: race_chart.slopes(table, "retrieval", entered)[0],
         )
     theirs = baseline.loc[ours.seed.tolist()]
@@ -438,7 +464,10 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
     how = (
         f"fewer than {FEW} seeds cannot tell more"
         if len(ours) < FEW
-        else f"paired over {len(ours)} seeds, p {'at least' if p >= LEVEL else 'below'} {LEVEL}, for one entry: with more, correct it"
+        else (
+            f"paired over {len(ours)} seeds, p {'at least' if p >= LEVEL else 'below'} {LEVEL}, "
+            "for one entry: with more, correct it"
+        )
     )
     held = (
         "as you predicted"
@@ -446,7 +475,8 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
         else f"you predicted “{prediction}”, and that is a result, too"
     )
     sentence = (
-        f"{name} is entered and has learned with {len(ours)} of {len(entered)} seeds. Retrieval beyond the trained length: {ours.longer.mean():.2f}, {BASELINE} "
+        f"{name} is entered and has learned with {len(ours)} of {len(entered)} seeds. "
+        f"Retrieval beyond the trained length: {ours.longer.mean():.2f}, {BASELINE} "
         f"{theirs.longer.mean():.2f} with the same seeds. Verdict: {found} ({how}); {held}."
     )
     return Right(sentence, lambda: race_chart.slopes(table, "retrieval", entered)[0])
@@ -461,7 +491,10 @@ def _check_weigh(weigh: Any) -> None:
         ).requires_grad_()
         later = torch.ones(n, n).triu(1).bool()
         logits = scores.detach().masked_fill(later, -math.inf)
-        what = f"weigh(logits), with logits of shape {tuple(scores.shape)} and minus infinity at later keys,"
+        what = (
+            f"weigh(logits), with logits of shape {tuple(scores.shape)} and minus infinity at "
+            "later keys,"
+        )
         found = run(what, weigh, logits)
         refuse("enter_race", "weights", what=what, found=found, shape=scores.shape)
         ahead = (found * later).flatten(0, 1).abs().amax(0)

@@ -1,4 +1,6 @@
-"""Decide the claims of chapter 6, each measured by a function; the words and the rules stand in its table."""
+"""Decide the claims of chapter 6, each measured by a function; the words and the rules stand in its
+table.
+"""
 
 from itertools import product
 
@@ -17,7 +19,7 @@ SIZE = f"two layers of width 32, trained up to length {protocol.TRAINED}"
 LONGEST = protocol.LENGTHS[-1]
 EVEN = Threshold(1)
 
-# The mechanism -----------------------------------------------------------------------------------------
+# The mechanism ------------------------------------------------------------------------------------
 
 
 CORRELATED = 0.9
@@ -33,7 +35,10 @@ CORRELATED = 0.9
         lambda gains: gains[CORRELATED] > EVEN,
     ),
     nothing=("a subtraction that changes nothing", {"gains": {0.0: 1.0, CORRELATED: 1.0}}),
-    null="each gain belongs to its correlation: the mean, or another's, is led by noise that agrees wholly",
+    null=(
+        "each gain belongs to its correlation: the mean, or another's, is led by noise that "
+        "agrees wholly"
+    ),
 )
 def subtraction_cancels_noise() -> Numbers:
     """Return by which factor a subtraction changes the answer's share of all weight, for each
@@ -88,7 +93,9 @@ FIFTH = Threshold(0.2)
     nothing=("a subtraction that changes nothing", {"signed": [1.0, 1.0], "sized": [1.0, 1.0]}),
 )
 def counted_noise() -> Numbers:
-    """Measure the noise of softmax and of a difference of independent maps, and what a source's table leaves out of DIFF's rows."""
+    """Measure the noise of softmax and of a difference of independent maps, and what a source's
+    table leaves out of DIFF's rows.
+    """
     rows = [measures.parts(6, 0, 1024, lam) for lam in (0.0, 0.8)]
     mean = data.table("reported/differential_attention_mass").mean()
     return {
@@ -116,7 +123,9 @@ FAR_BELOW, FAR_ABOVE = Threshold(0.25), Threshold(4)
     null="that nothing changes is what is claimed",
 )
 def gradients() -> Numbers:
-    """Measure gradients of W_Q over a Transformer's: in all settings, at PyTorch's start with unrelated tokens, and near the proof's."""
+    """Measure gradients of W_Q over a Transformer's: in all settings, at PyTorch's start with
+    unrelated tokens, and near the proof's.
+    """
     table = measures.gradient_setups()
     ratios = table["norm and scale"]
     return {
@@ -130,10 +139,10 @@ def two_plain_heads() -> Numbers:
     return {"gap": measures.as_two_heads()}
 
 
-# Reported, not repeated at that size -------------------------------------------------------------------
+# Reported, not repeated at that size --------------------------------------------------------------
 
 
-# The critics, and other maps ---------------------------------------------------------------------------
+# The critics, and other maps ----------------------------------------------------------------------
 
 
 WHOLE = Threshold(0.99)
@@ -146,7 +155,10 @@ EXACT = Threshold(1e-12)
         lambda full, plain, gap: full > WHOLE > plain and gap >= EXACT,
     ),
     part=(
-        f"it reaches {WHOLE:g} where softmax does not; two plain heads that share values reach it too",
+        (
+            f"it reaches {WHOLE:g} where softmax does not; two plain heads that share values "
+            "reach it too"
+        ),
         lambda full, plain: full > WHOLE > plain,
     ),
     nothing=("softmax for it", lambda plain: {"full": plain}),
@@ -178,10 +190,13 @@ def scalable_softmax_keeps_the_peak() -> Numbers:
     return {"peaks": peaks}
 
 
-# The race ----------------------------------------------------------------------------------------------
+# The race -----------------------------------------------------------------------------------------
 
 
-SURE = f"the paired test is sure of something (p below {protocol.LEVEL:g}, corrected for the number of tests)"
+SURE = (
+    f"the paired test is sure of something (p below {protocol.LEVEL:g}, corrected for the number "
+    "of tests)"
+)
 NOT_SURE = {
     "against": ("it is sure of something else", lambda against: against),
     "enough": (SURE, lambda agree, against: any([*agree, *against])),
@@ -199,10 +214,12 @@ NOT_SURE = {
     **NOT_SURE,
 )
 def differential_gaps(columns: dict[str, str], less: str = "") -> Numbers:
-    """Some columns at retrieval, by what they are called: means with half the heads and with differential attention, and p.
+    """Some columns at retrieval, by what they are called: means with half the heads and with
+    differential attention, and p.
 
-    The p values are corrected for their number. `agree` and `against`: of which the test is sure, if those that begin
-    with `less` are to be smaller with differential attention, and the others larger.
+    The p values are corrected for their number. `agree` and `against`: of which the test is sure,
+    if those that begin with `less` are to be smaller with differential attention, and the others
+    larger.
     """
     rows = comparison.table().query("task == 'retrieval' and learned == 1")
     found = {}
@@ -221,7 +238,9 @@ def differential_gaps(columns: dict[str, str], less: str = "") -> Numbers:
 
 
 def _judged(found: pd.DataFrame, claimed: str) -> Numbers:
-    """Measure comparisons, which of them have the verdict that a claim says, and which another one of which the test is sure."""
+    """Measure comparisons, which of them have the verdict that a claim says, and which another one
+    of which the test is sure.
+    """
     sure = found.verdict.isin(["better", "worse", protocol.EQUAL])
     return {
         "found": found,
@@ -276,17 +295,25 @@ def race_subtraction_raises_signal_over_noise() -> Numbers:
 
 @rule(
     holds=(
-        "the rank correlation over remedies is above 95% of those over groups of runs that were drawn from all remedies",
+        (
+            "the rank correlation over remedies is above 95% of those over groups of runs that "
+            "were drawn from all remedies"
+        ),
         lambda rho, shuffled: rho > shuffled[1],
     ),
     part=(
-        "runs of one remedy go together, with an interval above 0; remedies no more than groups of runs do",
+        (
+            "runs of one remedy go together, with an interval above 0; "
+            "remedies no more than groups of runs do"
+        ),
         lambda low: low > Threshold(0),
     ),
     nothing=("no correlation", {"rho": 0.0, "low": 0.0}),
 )
 def race_share_goes_with_right_answers() -> Numbers:
-    """Rank correlations of attention on the answer with right answers: over remedies, shuffled groups, and within one."""
+    """Rank correlations of attention on the answer with right answers: over remedies, shuffled
+    groups, and within one.
+    """
     rows = comparison.table()
     within, low, high = comparison.correlation_of_runs(rows)
     return {
@@ -299,7 +326,8 @@ def race_share_goes_with_right_answers() -> Numbers:
     }
 
 
-# The paper's ablations, in the race's decoders ---------------------------------------------------------
+# The paper's ablations, in the race's decoders
+# ---------------------------------------------------------
 
 
 @rule(
@@ -310,5 +338,7 @@ def race_share_goes_with_right_answers() -> Numbers:
     **NOT_SURE,
 )
 def ablated(names: list[str], claimed: str) -> Numbers:
-    """Some rows of the paper's ablations against their references: `claimed` is the verdict that agrees with the claim."""
+    """Some rows of the paper's ablations against their references: `claimed` is the verdict that
+    agrees with the claim.
+    """
     return _judged(ablations.judged().loc[names], claimed)

@@ -1,4 +1,6 @@
-"""Draw the figures of chapter 6: functions that return a figure and the sentence that states its finding."""
+"""Draw the figures of chapter 6: functions that return a figure and the sentence that states its
+finding.
+"""
 
 import torch
 from matplotlib.axes import Axes
@@ -10,11 +12,13 @@ from helpers import style
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
-# Lesson ------------------------------------------------------------------------------------------------
+# Lesson -------------------------------------------------------------------------------------------
 
 
 def noise_left() -> tuple[Axes, str]:
-    """Draw the noise that is left against the cosine of two equally large patterns: closed form, and simulated rows."""
+    """Draw the noise that is left against the cosine of two equally large patterns: closed form,
+    and simulated rows.
+    """
     cosine = torch.linspace(0, 1, 101, dtype=torch.float64)
     ax = style.axes("", "cosine of the two noise patterns", "noise left", height=3.8)
     for lam, colour in ((0.2, GREEN), (0.5, PURPLE), (0.8, RED)):
@@ -30,13 +34,16 @@ def noise_left() -> tuple[Axes, str]:
     ax.set_title(f"Equally large noises: λ = 0.8 needs a cosine above {0.8 / 2:.2f}")
     independent, near = (float(measures.noise_left(c, 0.8)) for c in (0.0, 0.9))
     return ax, (
-        f"b equally large as a: with λ = 0.8 noise at cosine 0 grows to {independent:.2f} of its size, a cosine of 0.9 leaves "
+        f"b equally large as a: with λ = 0.8 noise at cosine 0 grows to {independent:.2f} of "
+        "its size, a cosine of 0.9 leaves "
         f"{near:.2f}. Circles: simulated rows of 4,096 keys."
     )
 
 
 def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
-    """Six maps from the same logits to weights, on the same axes: those of a kind of `measures.MAPS`."""
+    """Six maps from the same logits to weights, on the same axes: those of a kind of
+    `measures.MAPS`.
+    """
     logits, places = measures.panel_logits(content, n)
     figure = Figure(figsize=(11.5, 3.5))
     axes = figure.subplots(2, 3, sharex=True, sharey=True).flatten()
@@ -70,7 +77,10 @@ def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
         ax.tick_params(labelsize=14)
     if places:
         most, least = (pick(answers, key=answers.get) for pick in (max, min))
-        title = f"{content.capitalize()}, {n} keys: {answers[least]:.2f} to {answers[most]:.2f} of the weight"
+        title = (
+            f"{content.capitalize()}, {n} keys: {answers[least]:.2f} to {answers[most]:.2f} of "
+            "the weight"
+        )
         finding = "The answer gets " if len(places) == 1 else "Both answers together get "
         finding += ", ".join(f"{value:.2f} ({name})" for name, value in answers.items()) + "."
     elif min(totals.values()) > 0.999:
@@ -82,7 +92,10 @@ def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
         )
     else:
         silent = [name for name, value in totals.items() if value < 0.1]
-        title = f"{content.capitalize()}, {n} keys: {len(silent)} of 6 say{'s' * (len(silent) == 1)} nothing"
+        title = (
+            f"{content.capitalize()}, {n} keys: {len(silent)} of 6 say{'s' * (len(silent) == 1)} "
+            "nothing"
+        )
         finding = f"Weights that sum to less than 0.1: {', '.join(silent)}."
     figure.suptitle(title, x=0.01, ha="left", weight="bold")
     return figure, finding

@@ -1,4 +1,6 @@
-"""Measure for the lesson of chapter 6: noise in two maps, ways to count it, gradients at the start."""
+"""Measure for the lesson of chapter 6: noise in two maps, ways to count it, gradients at the
+start.
+"""
 
 import itertools
 import math
@@ -21,7 +23,7 @@ SPREAD = 1.5  # standard deviation of the noise in the logits
 KINDS = ("Transformer", "DIFF", "DIFF, norm left out")
 
 
-# Two maps and their noise ------------------------------------------------------------------------------
+# Two maps and their noise -------------------------------------------------------------------------
 
 
 def noisy_logits(
@@ -33,7 +35,8 @@ def noisy_logits(
     seed: int = 0,
     other: float | None = None,
 ) -> tuple[Float[Tensor, "draws n"], Float[Tensor, "draws n"]]:
-    """Return logits of two maps: Gaussian noise with this correlation between the maps; the first map's key 0 is the answer.
+    """Return logits of two maps: Gaussian noise with this correlation between the maps; the first
+    map's key 0 is the answer.
 
     Their deviations are `spread` and `other`, the same when None.
     """
@@ -53,7 +56,8 @@ def parts(
     """Compute the parts of softmax(first) - lam softmax(second), averaged over the draws.
 
     Returns:
-        "answer": the weight of the answer; "noise": the sum of the other weights' absolute values; "signed": their sum with
+        "answer": the weight of the answer; "noise": the sum of the other weights' absolute values;
+        "signed": their sum with
         signs; "share": the answer's fraction of all absolute weight.
     """
     first, second = noisy_logits(signal, correlation, n, **settings)
@@ -81,7 +85,9 @@ def noise_left(cosine: float | Tensor, lam: float | Tensor, ratio: float = 1.0) 
 
 
 class Left(NamedTuple):
-    """Two noise patterns: their cosine, the size of the second over the first, and what a subtraction leaves of the first."""
+    """Two noise patterns: their cosine, the size of the second over the first, and what a
+    subtraction leaves of the first.
+    """
 
     cosine: float
     ratio: float
@@ -96,7 +102,8 @@ def simulated_left(
     draws: int = 20,
     other: float | None = None,
 ) -> Left:
-    """Softmax rows of Gaussian logits, of deviation `spread` and `other`, the second subtracted lam times (None: the best).
+    """Softmax rows of Gaussian logits, of deviation `spread` and `other`, the second subtracted lam
+    times (None: the best).
 
     Means over draws.
     """
@@ -112,13 +119,14 @@ def simulated_left(
     return Left(float(cosine.mean()), float((two / one).mean()), float((rest / one).mean()))
 
 
-# Gradients ---------------------------------------------------------------------------------------------
+# Gradients ----------------------------------------------------------------------------------------
 
 
 def gradient(
     kind: str, n: int, seed: int, start: str = "default", correlation: float = 0.0
 ) -> float:
-    """Norm of the gradient of W_Q in a fresh layer 3 of width 128; the same weights for all `KINDS`.
+    """Norm of the gradient of W_Q in a fresh layer 3 of width 128; the same weights for all
+    `KINDS`.
 
     Args:
         start: of the weights, see `STARTS`.
@@ -158,7 +166,8 @@ STARTS = {
 
 @cache
 def gradient_setups(lengths: tuple[int, ...] = (32, 128, 512)) -> pd.DataFrame:
-    """Measure by how much norm and scale multiply the gradient of W_Q by: by start of the weights, correlation of the tokens, and length.
+    """Measure by how much norm and scale multiply the gradient of W_Q by: by start of the weights,
+    correlation of the tokens, and length.
 
     Geometric mean over three seeds of the ratio to the Transformer's.
     """
@@ -175,7 +184,9 @@ def gradient_setups(lengths: tuple[int, ...] = (32, 128, 512)) -> pd.DataFrame:
 
 
 def as_two_heads() -> float:
-    """Return how far a layer without head norm is from twice as many plain heads that share values, with W_O and -lambda W_O."""
+    """Return how far a layer without head norm is from twice as many plain heads that share values,
+    with W_O and -lambda W_O.
+    """
     torch.manual_seed(0)
     model = differential.DifferentialAttention(16, 2, 2, norm=False).double()
     x = torch.randn(2, 12, 16, dtype=torch.float64)
@@ -190,9 +201,11 @@ def as_two_heads() -> float:
 
 
 def reach(lam: float, tries: int = 400) -> float:
-    """Return how near one head comes to v_0 - v_1 over three orthogonal values, its output scaled at will; from 0 to 1.
+    """Return how near one head comes to v_0 - v_1 over three orthogonal values, its output scaled
+    at will; from 0 to 1.
 
-    The largest cosine with it, over random maps and the corners of the simplex; lambda 0 is softmax alone.
+    The largest cosine with it, over random maps and the corners of the simplex; lambda 0 is softmax
+    alone.
     """
     maps = torch.randn(tries, 2, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     corners = torch.eye(3, dtype=torch.float64)
@@ -203,7 +216,7 @@ def reach(lam: float, tries: int = 400) -> float:
     return float(torch.cosine_similarity(rows[rows.norm(dim=-1) > 1e-9], wanted, dim=-1).max())
 
 
-# The panel ----------------------------------------------------------------------------------------------
+# The panel ----------------------------------------------------------------------------------------
 
 
 def _difference(logits: Tensor) -> Tensor:
@@ -251,7 +264,9 @@ LOUD = 5.0  # logit of an answer
 
 
 def panel_logits(content: str, n: int) -> tuple[Float[Tensor, " n"], list[int]]:
-    """Return the last token's logits, and where the answers are: the noise has mean 0 (or -4 where nothing is found) and deviation 1."""
+    """Return the last token's logits, and where the answers are: the noise has mean 0 (or -4 where
+    nothing is found) and deviation 1.
+    """
     logits = torch.randn(n, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     places = {"one answer": [n // 3], "two answers": [n // 3, n - 3]}.get(content, [])
     logits[places] = LOUD
@@ -260,20 +275,23 @@ def panel_logits(content: str, n: int) -> tuple[Float[Tensor, " n"], list[int]]:
     return (torch.zeros_like(logits) if content == "all equal" else logits), places
 
 
-# A language model ----------------------------------------------------------------------------------------
+# A language model ---------------------------------------------------------------------------------
 
 
 @torch.inference_mode()
 def loss_in_few_bits(
     model: LanguageModel, ids: Int[Tensor, " n"], bits: tuple[int, ...] = (8, 4)
 ) -> dict:
-    """Return how far the entries of a model's states reach, and the loss when all that enters a linear layer is rounded.
+    """Return how far the entries of a model's states reach, and the loss when all that enters a
+    linear layer is rounded.
 
     Rounding is `outliers.few_bits`; the readout of the tokens stays exact.
 
     Returns:
-        "states": by layer, from the embedding on, the largest size of an entry over the median; "states_without_first": the
-        same without the first token; "plain": the loss in nats; "losses": by number of bits, and, where the text says so, with
+        "states": by layer, from the embedding on, the largest size of an entry over the median;
+        "states_without_first": the
+        same without the first token; "plain": the loss in nats; "losses": by number of bits, and,
+        where the text says so, with
         the first token left exact and the scale set by the others.
     """
     from transformers.pytorch_utils import Conv1D

@@ -1,4 +1,6 @@
-"""Decide the claims of chapter 7, each measured by a function; the words and the rules stand in its table."""
+"""Decide the claims of chapter 7, each measured by a function; the words and the rules stand in its
+table.
+"""
 
 import math
 
@@ -18,8 +20,14 @@ RIGHT, HEAD = (
     f"best_{LONGEST}",
 )  # the share right, and on the answer in a question's best head
 KEPT = Threshold(protocol.KEPT)  # right
-SUCCEEDS = f"{KEPT:.0%} right at {LONGEST}, and a head with over {protocol.SHARP:.0%} of its attention on the answer"
-OPENS = f"opens: {SUCCEEDS}, and surely better than without the ingredient, or right to a longer length, or without it not learned"
+SUCCEEDS = (
+    f"{KEPT:.0%} right at {LONGEST}, and a head with over {protocol.SHARP:.0%} of its attention "
+    "on the answer"
+)
+OPENS = (
+    f"opens: {SUCCEEDS}, and surely better than without the ingredient, or right to a longer "
+    "length, or without it not learned"
+)
 
 
 @rule(
@@ -40,7 +48,9 @@ OPENS = f"opens: {SUCCEEDS}, and surely better than without the ingredient, or r
     ),
 )
 def race_positions_are_not_enough() -> Numbers:
-    """Return the verdict on position encodings by task, with attention on the answer and accuracy of each that has learned."""
+    """Return the verdict on position encodings by task, with attention on the answer and accuracy
+    of each that has learned.
+    """
     rows = comparison.table()
     best = rows[(rows.learned == 1) & rows.entry.isin(entries.POSITIONS)].groupby(["task", "entry"])
     judged = {
@@ -52,18 +62,26 @@ def race_positions_are_not_enough() -> Numbers:
 
 @rule(
     holds=(
-        f"read in each way, as windows, inserted tokens and sparsity, one of its entries opens each task ({OPENS})",
+        (
+            "read in each way, as windows, inserted tokens and sparsity, one of its entries "
+            f"opens each task ({OPENS})"
+        ),
         lambda opens: all(opens),
     ),
     part=(
-        "read in one of these ways, one of its entries opens each task, and in no way are all worse at a task",
+        (
+            "read in one of these ways, one of its entries opens each task, and in no way are all "
+            "worse at a task"
+        ),
         lambda opens, worse: any(opens) and not any(worse),
     ),
     enough=("one has learned", lambda learned: learned),
     nothing=("entries that open nothing", lambda opens: {"opens": opens & False}),
 )
 def race_physical_help() -> Numbers:
-    """Measure three ways to read the talk's physical intervention: an entry of the kind opens each task that it ran."""
+    """Measure three ways to read the talk's physical intervention: an entry of the kind opens each
+    task that it ran.
+    """
     won = comparison.successes(comparison.table())
     kinds = {entry: kind for kind, names in entries.PHYSICAL.items() for entry in names}
     won = won[won.entry.isin(kinds) & won.task.isin(protocol.LOOKED)].assign(
@@ -97,11 +115,17 @@ def race_local_and_global_opens_both() -> Numbers:
 
 @rule(
     holds=(
-        f"the 95% interval over seeds is above {KEPT:.0%} right at 2,048, and without it the mean is below",
+        (
+            f"the 95% interval over seeds is above {KEPT:.0%} right at 2,048, and without it the "
+            "mean is below"
+        ),
         lambda low, plain: low >= KEPT > plain,
     ),
     part=(
-        f"the mean is {KEPT:.0%} there, and the interval reaches below, or with more steps it is kept without it, too",
+        (
+            f"the mean is {KEPT:.0%} there, and the interval reaches below, or with more steps it "
+            "is kept without it, too"
+        ),
         lambda sharper: sharper >= KEPT,
     ),
     nothing=(
@@ -110,7 +134,9 @@ def race_local_and_global_opens_both() -> Numbers:
     ),
 )
 def race_sharper_map_reaches_further() -> Numbers:
-    """Right at each length by entry, and at the last one with and without a sharper map in the global layer."""
+    """Right at each length by entry, and at the last one with and without a sharper map in the
+    global layer.
+    """
     table = data.table("race_far").query("task == 'retrieval' and learned == 1").groupby("entry")
     means = table[[f"score_{n}" for n in (LONGEST, *protocol.FAR)]].mean()
     last = means.iloc[:, -1]
@@ -141,13 +167,18 @@ def race_sharper_map_reaches_further() -> Numbers:
         lambda mixed, alone: mixed and not alone,
     ),
     decided=(
-        "RoPE and NoPE, where they learn it, were trained as long after the first touch as before it",
+        (
+            "RoPE and NoPE, where they learn it, were trained as long after the first touch as "
+            "before it"
+        ),
         lambda plain: all(2 * touch <= steps for touch, steps in plain.values()),
     ),
     nothing=("layers of one kind", lambda alone: {"mixed": alone}),
 )
 def race_recall_takes_both() -> Numbers:
-    """Who keeps recall; of RoPE and NoPE the steps to the first touch, and those that they were trained for."""
+    """Who keeps recall; of RoPE and NoPE the steps to the first touch, and those that they were
+    trained for.
+    """
     won = comparison.successes(comparison.table()).query("task == 'recall'").set_index("entry")
     late = comparison.plateaus().loc["recall"]
     kept = {*won.index[won.kept], *late.index[late[RIGHT] >= protocol.KEPT]}
@@ -178,7 +209,10 @@ def race_recall_takes_both() -> Numbers:
 
 @rule(
     holds=(
-        f"with random positions, trained on as many keys, {KEPT:.0%} are right, and as trained fewer",
+        (
+            f"with random positions, trained on as many keys, {KEPT:.0%} are right, and as "
+            "trained fewer"
+        ),
         lambda short, random: random >= KEPT > short,
     ),
     part=(
@@ -210,7 +244,9 @@ DRAWS = 400  # of the seeds, with replacement
 
 
 def _difference(groups: dict[str, pd.DataFrame], without: str = "") -> tuple[float, float]:
-    """Return the 95% interval of the largest gap among encodings less that among maps, the mean over tasks."""
+    """Return the 95% interval of the largest gap among encodings less that among maps, the mean
+    over tasks.
+    """
     rows, draw, differences = comparison.table().query("learned == 1"), np.random.default_rng(0), []
     for task, here in rows.groupby("task"):
         odds = here.pivot(index="seed", columns="entry", values="odds")
@@ -232,7 +268,10 @@ def _difference(groups: dict[str, pd.DataFrame], without: str = "") -> tuple[flo
 
 @rule(
     holds=(
-        "position encodings move further from RoPE than maps in each task, and on average by more than the seeds' chance",
+        (
+            "position encodings move further from RoPE than maps in each task, and on average by "
+            "more than the seeds' chance"
+        ),
         lambda gaps, low: all(gaps > Threshold(0)) and low > Threshold(0),
     ),
     part=(
@@ -246,10 +285,12 @@ def _difference(groups: dict[str, pd.DataFrame], without: str = "") -> tuple[flo
     nothing=("maps for encodings", lambda gaps: {"gaps": 0 * gaps, "low": 0.0, "without": {}}),
 )
 def race_positions_decide() -> Numbers:
-    """Measure the largest gap to RoPE by task among position encodings and among maps, and how far their difference is chance.
+    """Measure the largest gap to RoPE by task among position encodings and among maps, and how far
+    their difference is chance.
 
-    The interval of the mean difference is that of 2.5 to 97.5% of `DRAWS` bootstrap draws of the seeds of each cell. It
-    says nothing of the choice of the encodings; `without` has its low end where one of them is left out.
+    The interval of the mean difference is that of 2.5 to 97.5% of `DRAWS` bootstrap draws of the
+    seeds of each cell. It says nothing of the choice of the encodings; `without` has its low end
+    where one of them is left out.
     """
     found = comparison.compare(comparison.table()).dropna(subset="gap")
     groups = {
@@ -285,15 +326,17 @@ def race_positions_decide() -> Numbers:
     nothing=("decoders that did not learn", lambda learned: {"learned": learned.iloc[:0]}),
 )
 def race_nothing_keeps_the_count() -> Numbers:
-    """Measure the remedies that learned to count, with the share right at the longest length of the runs that learned; and others.
+    """Measure the remedies that learned to count, with the share right at the longest length of the
+    runs that learned; and others.
 
-    Those that learned in more steps alone stand with all their runs there. missed: the remedies that have not learned, and
-    outside: what is no remedy, with all their runs and how many learned.
+    Those that learned in more steps alone stand with all their runs there. missed: the remedies
+    that have not learned, and outside: what is no remedy, with all their runs and how many learned.
     """
     rows = comparison.table().query("task == 'counting'")
     won = comparison.successes(comparison.table()).query("task == 'counting'")
     late = comparison.plateaus().query("task == 'counting'").droplevel("task")
-    # an entry is judged where more of its runs learned: a cell of one run at the first touch says little beside eight
+    # an entry is judged where more of its runs learned: a cell of one run at the first touch says
+    # little beside eight
     larger = late.index[(late.learned >= protocol.CELL * late.runs)]
     larger = [
         name

@@ -1,4 +1,6 @@
-"""Draw the figures of chapter 7: functions that return a figure and the sentence that states its finding."""
+"""Draw the figures of chapter 7: functions that return a figure and the sentence that states its
+finding.
+"""
 
 import itertools
 from pathlib import Path
@@ -41,7 +43,8 @@ from helpers.words import translated
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 BOTH = ("retrieval", "last")  # the tasks that all entries ran and where attention is looked at
-FEW = [  # for a picture that is read from far away: the baseline, and of each kind of remedy one or two
+# for a picture that is read from far away: the baseline, and of each kind of remedy one or two
+FEW = [
     BASELINE, RANDOM, "sliding window", "differential", "NoPE", SCALED, STICK, MIXED, MIXED_SCALED,
 ]  # fmt: skip
 
@@ -60,7 +63,9 @@ DOT = {"retrieval": BLUE, "last": GREEN, "recall": RED, "counting": PURPLE}
 
 
 def standing(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Draw one row an entry: share right at the longest length by task (none where not learned or not run), reach and price."""
+    """Draw one row an entry: share right at the longest length by task (none where not learned or
+    not run), reach and price.
+    """
     every = rows if own is None else pd.concat([rows, own])
     names = [*_run(rows), *([] if own is None else own.entry.unique())]
     means = {
@@ -78,11 +83,18 @@ def standing(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> pd.DataFram
     ]
     table["steps"], table["ms a step"] = here.steps.mean(), every.groupby("entry").step_ms.median()
     kept = (table["retrieval kept to"] >= LONG).astype(int) + (table["last copy kept to"] >= LONG)
-    return table.assign(kept=kept).sort_values(["kept", "retrieval"], ascending=False).drop(columns="kept").rename_axis("entry")  # fmt: skip
+    return (
+        table.assign(kept=kept)
+        .sort_values(["kept", "retrieval"], ascending=False)
+        .drop(columns="kept")
+        .rename_axis("entry")
+    )
 
 
 def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
-    """Draw `standing` as a table that is sorted by a click on a head, with the shares as dots on one scale from 0 to 1."""
+    """Draw `standing` as a table that is sorted by a click on a head, with the shares as dots on
+    one scale from 0 to 1.
+    """
     table = standing(rows, own)
     tasks = {NAMES[task]: colour for task, colour in DOT.items() if NAMES[task] in table}
     body, far = [], data.table("race_far").groupby(["task", "entry"]).groups
@@ -112,7 +124,8 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
 
 
 def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figure, str]:
-    """Who is right on both tasks: share right at the last copy over that at retrieval, the corner named.
+    """Who is right on both tasks: share right at the last copy over that at retrieval, the corner
+    named.
 
     Args:
         own: rows of `race.enter`; what has learned both tasks is named and drawn with the others.
@@ -153,16 +166,34 @@ def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figu
         tone = style.NAMED.get(name, GREEN if name in both else PURPLE)
         ax.plot(x, y, "o", ms=13, color=tone)
         arrow = {"arrowstyle": "-", "color": tone, "shrinkB": 7, "relpos": (1, 0.5)}
-        ax.annotate(name, (x, y), (KEPT - 0.02, 1.07 + 0.055 * k), va="center", ha="right", size=15, color=tone, weight="bold", arrowprops=arrow)  # fmt: skip
+        ax.annotate(
+            name,
+            (x, y),
+            (KEPT - 0.02, 1.07 + 0.055 * k),
+            va="center",
+            ha="right",
+            size=15,
+            color=tone,
+            weight="bold",
+            arrowprops=arrow,
+        )
     ax.set(xlim=(0.35, 1.02), ylim=(0.55, 1.09 + 0.055 * len(corner)))
     style.ticks(ax, [0.6, 0.7, 0.8, 0.9, 1], ["0.6", "0.7", "0.8", "0.9", "1"], x=False)
     said = "; ".join(f"{name} ({x:.2f}, {y:.2f})" for name, x, y in corner[::-1].itertuples())
     rope = ", ".join(f"{share:.2f}" for share in points.loc[BASELINE])
-    return ax.figure, f"At {LONG}, retrieval and last copy: {BASELINE} ({rope}). Right in {KEPT} of both, by attention on the answer: {said}."  # fmt: skip
+    return (
+        ax.figure,
+        (
+            f"At {LONG}, retrieval and last copy: {BASELINE} ({rope}). "
+            f"Right in {KEPT} of both, by attention on the answer: {said}."
+        ),
+    )
 
 
 def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
-    """Show which entry solves which task: accuracy of `FEW` at the longest length, with successes and open cases marked."""
+    """Show which entry solves which task: accuracy of `FEW` at the longest length, with successes
+    and open cases marked.
+    """
     able, won = comparison.able(rows), comparison.successes(rows).set_index(["entry", "task"])
     tasks, means = (
         _tasks(rows),
@@ -191,7 +222,16 @@ def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
             mark = " ✓" if cell.success else " (✓)" if cell.kept and task not in LOOKED else ""
             mark += "+" if cell.opens else ""
         words = f"{value:.2f}{mark}" if learned else "not learned" if run else "–"
-        ax.text(x, y, words, ha="center", va="center", size=16 if learned else 13, weight="bold" if mark else "normal", color=BLACK if learned else GREY)  # fmt: skip
+        ax.text(
+            x,
+            y,
+            words,
+            ha="center",
+            va="center",
+            size=16 if learned else 13,
+            weight="bold" if mark else "normal",
+            color=BLACK if learned else GREY,
+        )
     ax.set(xlim=(-0.5, len(tasks) - 0.5), ylim=(len(order) - 0.5, -0.5))
     ax.set_xticks(range(len(tasks)), [NAMES[task] for task in tasks], size=16)
     ax.set_yticks(range(len(order)), order, size=14)
@@ -212,7 +252,10 @@ def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
     }
     more = [f"{NAMES[task]}: {_kept(won, task)}" for task in tasks if task not in LOOKED]
     kept = f" Attention not looked at, {', '.join(more)}." if more else ""
-    return figure, f"Right by attention on the answer at {LONG} tokens (✓; + also better than without the ingredient): " + ", ".join(
+    return figure, (
+f"Right by attention on the answer at {LONG} tokens (✓; "
+"+ also better than without the ingredient): "
+) + ", ".join(
         f"{NAMES[task]}: {'; '.join(names) or 'none'}" for task, names in one.items()
     ) + "." + kept + " The darker, the more is right; – was not run."  # fmt: skip
 
@@ -225,7 +268,9 @@ def _number_of(names: list[str], what: str) -> str:
 
 
 def _kept(won: pd.DataFrame, task: str) -> str:
-    """Who keeps a task that the baseline loses; where the baseline keeps it, there is nothing to open."""
+    """Who keeps a task that the baseline loses; where the baseline keeps it, there is nothing to
+    open.
+    """
     if won.right[BASELINE, task] >= KEPT:
         return f"no remedy is needed ({BASELINE} {won.right[BASELINE, task]:.2f})"
     names = [name for name in REMEDIES if (name, task) in won.index]
@@ -253,7 +298,9 @@ LOST = {
 
 
 def tasks_asked(rows: pd.DataFrame) -> str:
-    """Return the table of the five tasks: what is lost, one row of each, and what theory expects of NoPE, beside it."""
+    """Return the table of the five tasks: what is lost, one row of each, and what theory expects of
+    NoPE, beside it.
+    """
     right = rows[rows.entry == "NoPE"].groupby("task")[f"score_{LONG}"].mean()
     heads = (
         "chapters",
@@ -273,13 +320,16 @@ def tasks_asked(rows: pd.DataFrame) -> str:
         )
         yes, why = EXPECTED[task]
         lines.append(
-            f"| {' | '.join(told)} | `{row}`: `{named}` | {'yes' if yes else 'no'}: {why} | {right[task]:.2f} |"
+            f"| {' | '.join(told)} | `{row}`: `{named}` | {'yes' if yes else 'no'}: "
+            f"{why} | {right[task]:.2f} |"
         )
     return "\n".join(lines)
 
 
 def entrants(rows: pd.DataFrame) -> str:
-    """Return the entries by what they change, as a table, and those without a row in the table with the reason."""
+    """Return the entries by what they change, as a table, and those without a row in the table with
+    the reason.
+    """
     there, lines = set(rows.entry), ["| what changes | entries |", "|---|---|"]
     for kind, names in KINDS.items():
         lines.append(f"| {kind} | {'; '.join(name for name in names if name in there)} |")
@@ -290,7 +340,9 @@ def entrants(rows: pd.DataFrame) -> str:
 
 
 def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
-    """Draw the mean steps to the first touch at each learning rate, a row of dots a cell that has two rates or more."""
+    """Draw the mean steps to the first touch at each learning rate, a row of dots a cell that has
+    two rates or more.
+    """
     price = cells.price[cells.runs >= rates.ENOUGH_SEEDS].unstack()
     price = price[price.notna().sum(axis=1) >= rates.ENOUGH_RATES]
     price = price.sort_index(
@@ -319,9 +371,11 @@ def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
 
 
 def stops(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells that have a best rate: when they learned there, and what is right at the touch and at the end.
+    """Return the cells that have a best rate: when they learned there, and what is right at the
+    touch and at the end.
 
-    The last two columns have the end at the other rates, so that a sentence that hangs on the rate can be seen.
+    The last two columns have the end at the other rates, so that a sentence that hangs on the rate
+    can be seen.
     """
     order = {task: place for place, task in enumerate(NAMES)}
     best, far = rates.best(cells), FAR[-1]
@@ -351,10 +405,12 @@ def stops(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def lengths_learned(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what it costs to learn more pairs at once, at the better of the learning rates that were run.
+    """Return what it costs to learn more pairs at once, at the better of the learning rates that
+    were run.
 
     Returns:
-        by entry: right at the longest length where it was trained to 16; for each trained length "steps (learned)", with the
+        by entry: right at the longest length where it was trained to 16; for each trained length
+            "steps (learned)", with the
         rate if it is not that of the table.
     """
     price = rates.price()
@@ -382,8 +438,10 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
     """Return what the designs that sentences name cost and keep, four columns.
 
     Returns:
-        by entry: mean steps to the first touch at retrieval, at the rate of the table; steps to learn the most pairs that
-        were run at once, at the better of the rates that were run; at the longest length, right at retrieval and counting.
+        by entry: mean steps to the first touch at retrieval, at the rate of the table; steps to
+            learn the most pairs that
+        were run at once, at the better of the rates that were run; at the longest length, right at
+        retrieval and counting.
     """
     here = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")
     names = [name for name in NAMED if name in here.groups]
@@ -409,7 +467,9 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def late_pairs(name: str = MIXED) -> str:
-    """Say at which learning rates a design learned the longest rows at once, and what RoPE needed."""
+    """Say at which learning rates a design learned the longest rows at once, and what RoPE
+    needed.
+    """
     told = []
     cell = rates.price().loc[(name, LONG)]
     for rate in (0.005, 0.002):
@@ -438,7 +498,9 @@ def _plain(name: str) -> str:
 
 
 def closing_answer(rows: pd.DataFrame) -> str:
-    """Draw the answer to the course's question: what stays right, at what price, and where it fails."""
+    """Draw the answer to the course's question: what stays right, at what price, and where it
+    fails.
+    """
     every, steps = comparison.all_kept(rows, BOTH), prices(rows).iloc[:, 0]
     won = comparison.successes(rows).set_index(["entry", "task"])
     far = (
@@ -455,12 +517,22 @@ def closing_answer(rows: pd.DataFrame) -> str:
         )
 
     said = translated(
-        f"Trained on up to {TRAINED} and tested at {LONG}, these designs are right in {KEPT} at retrieval and at the last copy, by attention on the answer: "
+        
+f"Trained on up to {TRAINED} and tested at {LONG}, these designs are right in {KEPT} "
+"at retrieval and at the last copy, by attention on the answer: "
+
     ) + ("; ".join(map(named, every)) or "**none**") + "."  # fmt: skip
     if set(every) & set(stopped.index):
-        said += translated(f" In brackets: retrieval at {FAR[-1]:,}, where training stopped at the first touch (means of {far.count().min()} runs), and after {PLATEAU:,} steps, at a learning rate of {BUDGET['rate']}.")  # fmt: skip
+        said += translated(
+            f" In brackets: retrieval at {FAR[-1]:,}, where training stopped at the first "
+            f"touch (means of {far.count().min()} runs), and after {PLATEAU:,} steps, at a "
+            f"learning rate of {BUDGET['rate']}."
+        )
     if taken := [steps[translated(name)] for name in every if translated(name) in steps]:
-        said += translated(f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, and NoPE took {steps['NoPE']:.0f}.")  # fmt: skip
+        said += translated(
+            f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, and "
+            f"NoPE took {steps['NoPE']:.0f}."
+        )
         said += " " + translated(late_pairs())
     if (count := _kept(won, "counting")) == "none":
         return said + translated(

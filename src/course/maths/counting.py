@@ -16,8 +16,7 @@ from torch import Tensor
 from helpers import collapse, compute, require, rope
 from helpers.transformer import sinusoidal
 
-# Tasks, prompts and answers
-# ------------------------------------------------------------------------------
+# Tasks, prompts and answers -----------------------------------------------------------------------
 
 TASKS = ("sum", "ones", "zeros and ones", "word")
 STRATEGIES = ("no CoT", "CoT zero-shot", "CoT few-shot")
@@ -199,8 +198,7 @@ def _last_answer(line: str) -> re.Match | None:
     return found
 
 
-# What softmax keeps of a count
-# ---------------------------------------------------------------------------
+# What softmax keeps of a count --------------------------------------------------------------------
 
 
 def mass_on_ones(zeros: int, ones: int, lead: float = 1.0) -> float:
@@ -344,8 +342,7 @@ def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 
     raise ValueError(f"limit = {limit} is too small: in {kind} every n up to it is read right")
 
 
-# How wide a counter must be
-# ------------------------------------------------------------------------------
+# How wide a counter must be -----------------------------------------------------------------------
 
 
 def welch_bound(vectors: int, width: int) -> float:

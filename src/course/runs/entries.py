@@ -1,4 +1,6 @@
-"""The race's entries: what each remedy changes in the decoder or in the data, and what each hypothesis is about."""
+"""The race's entries: what each remedy changes in the decoder or in the data, and what each
+hypothesis is about.
+"""
 
 import math
 from collections.abc import Callable
@@ -39,16 +41,17 @@ class Entry:
     Attributes:
         settings: arguments of `Decoder`.
         block: what makes a layer, see `Decoder`.
-        weigh: what makes weights of logits in place of softmax, see `Block`; or a class of such modules, made with the
-            number of heads.
+        weigh: what makes weights of logits in place of softmax, see `Block`; or a class of such
+            modules, made with the number of heads.
         at_test: the same, put in after training.
         separators: a token is put in after every `EVERY` tokens.
         reference: the decoder without the one ingredient that the entry is about.
         two: what else differs from the reference, if the entry changes two things.
-        model: the whole model in place of the decoder, made with the number of tokens: runs outside the ranking.
+        model: the whole model in place of the decoder, made with the number of tokens: runs outside
+            the ranking.
         seen: the length that it is trained to and has its criterion at.
-        dropped: RoPE is taken off at the criterion, and training goes on to the criterion once more: DroPE, Gelberg et
-            al. (2025).
+        dropped: RoPE is taken off at the criterion, and training goes on to the criterion once
+            more: DroPE, Gelberg et al. (2025).
         control: a control and no remedy; `fails` names the tasks that it must fail.
     """
 
@@ -78,7 +81,8 @@ def local(*parts, layer: int, **more) -> Block:
 def layered(
     *parts, layer: int, window: int | None = LOCAL, attention: Callable | None = None, **more
 ) -> Block:
-    """RoPE within a window in odd layers, all tokens without positions in even ones; `attention` in the even ones alone.
+    """RoPE within a window in odd layers, all tokens without positions in even ones; `attention` in
+    the even ones alone.
 
     Yang et al. (2025), RNoPE-SWA; with window None the same without it.
     """
@@ -92,7 +96,8 @@ RANGE = 160  # positions to draw from
 
 
 class RandomPositions(Block):
-    """RoPE at positions drawn from 0 to `RANGE` - 1 and put in order, the same in all layers: Ruoss et al. (2023).
+    """RoPE at positions drawn from 0 to `RANGE` - 1 and put in order, the same in all layers: Ruoss
+    et al. (2023).
 
     At test they are drawn, too, by the length alone. The range covers the test, as in the paper.
     """
@@ -116,9 +121,11 @@ class RandomPositions(Block):
 
 
 class Polar(Block):
-    """PoPE: the size of an entry of q or k says what, its angle where (Gopalakrishnan et al., 2025).
+    """PoPE: the size of an entry of q or k says what, its angle where (Gopalakrishnan et al.,
+    2025).
 
-    Size softplus(q), angle position x frequency, one frequency an entry; keys have a learned phase more.
+    Size softplus(q), angle position x frequency, one frequency an entry; keys have a learned phase
+    more.
     """
 
     def __init__(self, width: int, heads: int, *rest, **more):
@@ -139,7 +146,9 @@ class Polar(Block):
 
 
 class Memory(Block):
-    """A layer with a state of fixed size, written in the form of attention: `attention` gives the map."""
+    """A layer with a state of fixed size, written in the form of attention: `attention` gives the
+    map.
+    """
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
         return self.attention(x) + self.bias(x.shape[1], x)  # there are none: for outliers alone
@@ -149,7 +158,8 @@ class Memory(Block):
 
 
 class Linear(Memory):
-    """Linear attention, phi(q) phi(k) over their sum with phi = elu + 1: Katharopoulos et al. (2020).
+    """Linear attention, phi(q) phi(k) over their sum with phi = elu + 1: Katharopoulos et al.
+    (2020).
 
     Its state has (w + 1) w numbers a head.
     """
@@ -161,7 +171,8 @@ class Linear(Memory):
 
 
 class Delta(Memory):
-    """`normalizers.delta_rule` as a layer, without the short convolution of Gated DeltaNet: Yang et al. (2025).
+    """`normalizers.delta_rule` as a layer, without the short convolution of Gated DeltaNet: Yang et
+    al. (2025).
 
     Its state has w x w numbers a head.
     """
@@ -181,7 +192,9 @@ class Delta(Memory):
 
 
 def mixed(*parts, layer: int, **more) -> Block:
-    """Return the gated delta rule in odd layers, full attention without positions in even ones, as in Kimi Linear."""
+    """Return the gated delta rule in odd layers, full attention without positions in even ones, as
+    in Kimi Linear.
+    """
     return Delta(*parts, layer=layer, **more) if layer % 2 else Block(*parts, layer=layer, **more)
 
 
@@ -201,7 +214,8 @@ class Recurrent(nn.Module):
 
 
 class ScalableSoftmax(nn.Module):
-    """softmax(s ln(n) logits), n the keys that a row sees, s learned for each head: Nakanishi (2025).
+    """softmax(s ln(n) logits), n the keys that a row sees, s learned for each head: Nakanishi
+    (2025).
 
     It starts with s = 1 / ln(TRAINED): as softmax at the trained length.
     """
@@ -217,7 +231,8 @@ class ScalableSoftmax(nn.Module):
 
 
 class AdaptiveEntmax(nn.Module):
-    """`normalizers.adaptive_entmax` with beta (above 0) and gamma learned for each head, delta 1: Vasylenko et al. (2026).
+    """`normalizers.adaptive_entmax` with beta (above 0) and gamma learned for each head, delta 1:
+    Vasylenko et al. (2026).
 
     It starts near entmax 1.5: beta 0.1, gamma 1.
     """
@@ -239,7 +254,9 @@ def sharpened(logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
 
 
 def matched(width: int, more: int) -> int:
-    """Return the perceptron's width that makes up for `more` weights in the attention of a layer."""
+    """Return the perceptron's width that makes up for `more` weights in the attention of a
+    layer.
+    """
     return 4 * width - round(more / (2 * width + 1))
 
 
@@ -256,7 +273,8 @@ class Gated(Block):
 
 
 class Forgetting(Block):
-    """Softmax without positions, whose logits fall by what lies between: sum of ln(gate) of the tokens after the key.
+    """Softmax without positions, whose logits fall by what lies between: sum of ln(gate) of the
+    tokens after the key.
 
     Lin et al. (2025), FoX: a gate for each token and head, sigmoid(w x + b). It starts at 0.95.
     """
@@ -267,7 +285,9 @@ class Forgetting(Block):
         nn.init.constant_(self.gates.bias, 3.0)
 
     def forgotten(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        """Return the bias that is added to the logits: `normalizers.forgetting_bias` of the gates, minus infinity at later keys."""
+        """Return the bias that is added to the logits: `normalizers.forgetting_bias` of the gates,
+        minus infinity at later keys.
+        """
         return normalizers.forgetting_bias(self.gates(self.norm1(x)).sigmoid().mT.clamp(min=1e-6))
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
@@ -278,13 +298,26 @@ class Forgetting(Block):
 
 
 class Differential(Block):
-    """`differential.DifferentialAttention` as a layer; version 1 has half the heads, version 2 all of them.
+    """`differential.DifferentialAttention` as a layer; version 1 has half the heads, version 2 all
+    of them.
 
     Args:
         inner: more arguments of `DifferentialAttention`.
     """
 
-    def __init__(self, width: int, heads: int, encoding: str, window: int | None, norm: bool, base: float, turning: float, layer: int, version: int = 1, inner: dict | None = None):  # fmt: skip
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        encoding: str,
+        window: int | None,
+        norm: bool,
+        base: float,
+        turning: float,
+        layer: int,
+        version: int = 1,
+        inner: dict | None = None,
+    ):
         more = 0 if version == 1 else width * (width + heads)
         super().__init__(
             width, heads, "NoPE", window, norm, base, turning, layer, hidden=matched(width, more)
@@ -329,52 +362,40 @@ LINEAR, DELTA, DELTA_FULL = "linear attention", "gated delta rule", "gated delta
 POLAR, DROPPED = "PoPE", "RoPE, dropped after training"
 SIGMOID = partial(normalizers.sigmoid_weights, bias=0.0)
 ENTRIES = {
-    BASELINE: Entry(),
-    HALF: Entry({"heads": BUDGET["heads"] // 2}),
-    "p-RoPE": Entry({"turning": 0.75}),
-    "larger base": Entry({"base": 5e5}),
-    "ALiBi": Entry({"encoding": "ALiBi"}),
-    RANDOM: Entry(block=RandomPositions),
-    POLAR: Entry(PLAIN, Polar),
-    DROPPED: Entry(dropped=True),
-    "NoPE": Entry(PLAIN),
-    "sliding window": Entry(block=local),
-    UNWINDOWED: Entry(block=partial(layered, window=None)),
-    MIXED: Entry(block=layered, reference=UNWINDOWED),
-    "separators": Entry(separators=True),
-    "top 8 keys": Entry(weigh=partial(normalizers.top_k, k=LOCAL)),
-    "selective attention": Entry(weigh=normalizers.selective),
-    "scalable softmax": Entry(weigh=ScalableSoftmax),
-    "adaptive temperature": Entry(at_test=sharpened),
-    "sparse (entmax 1.5)": Entry(weigh=normalizers.entmax15),
-    SCALED: Entry(PLAIN, weigh=ScalableSoftmax, reference="NoPE"),
-    "NoPE, adaptive entmax": Entry(PLAIN, weigh=AdaptiveEntmax, reference="NoPE"),
-    STICK: Entry(PLAIN, weigh=normalizers.stick_breaking, reference="NoPE"),
-    MIXED_SCALED: Entry(block=layered, weigh=ScalableSoftmax, reference=MIXED),
+    BASELINE: Entry(), HALF: Entry({"heads": BUDGET["heads"] // 2}), "p-RoPE": Entry({"turning":
+    0.75}), "larger base": Entry({"base": 5e5}), "ALiBi": Entry({"encoding": "ALiBi"}), RANDOM:
+    Entry(block=RandomPositions), POLAR: Entry(PLAIN, Polar), DROPPED: Entry(dropped=True), "NoPE":
+    Entry(PLAIN), "sliding window": Entry(block=local), UNWINDOWED: Entry(block=partial(layered,
+    window=None)), MIXED: Entry(block=layered, reference=UNWINDOWED), "separators":
+    Entry(separators=True), "top 8 keys": Entry(weigh=partial(normalizers.top_k, k=LOCAL)),
+    "selective attention": Entry(weigh=normalizers.selective), "scalable softmax":
+    Entry(weigh=ScalableSoftmax), "adaptive temperature": Entry(at_test=sharpened),
+    "sparse (entmax 1.5)": Entry(weigh=normalizers.entmax15), SCALED: Entry(PLAIN,
+    weigh=ScalableSoftmax, reference="NoPE"), "NoPE, adaptive entmax": Entry(PLAIN,
+    weigh=AdaptiveEntmax, reference="NoPE"), STICK: Entry(PLAIN, weigh=normalizers.stick_breaking,
+    reference="NoPE"), MIXED_SCALED: Entry(block=layered, weigh=ScalableSoftmax, reference=MIXED),
     MIXED_STICK: Entry(block=layered, weigh=normalizers.stick_breaking, reference=MIXED),
-    "differential": Entry(block=Differential, reference=HALF),
-    "differential, version 2": Entry(block=partial(Differential, version=2)),
-    "NoPE, differential": Entry(PLAIN, Differential, reference="NoPE", two="half the heads"),
-    "off-by-one softmax": Entry(weigh=normalizers.softmax_off_by_one),
-    "gated attention": Entry(block=Gated),
-    "NoPE, forgetting": Entry(PLAIN, Forgetting, reference="NoPE"),
-    "NoPE, squared ReLU": Entry(PLAIN, weigh=normalizers.squared_relu, reference="NoPE"),
-    "NoPE, sigmoid": Entry(PLAIN, weigh=SIGMOID, reference="NoPE"),
-    "NoPE, squared ReLU, no norm": Entry(PLAIN | {"norm": False}, weigh=normalizers.squared_relu, reference="NoPE", two="no LayerNorm"),
-    "NoPE, sigmoid, no norm": Entry(PLAIN | {"norm": False}, weigh=SIGMOID, reference="NoPE", two="no LayerNorm"),
-    LINEAR: Entry(PLAIN, Linear, reference="NoPE"),
-    DELTA: Entry(PLAIN, Delta, reference="NoPE"),
-    DELTA_FULL: Entry(PLAIN, mixed, reference="NoPE"),
-    "control: sees 2 back": Entry({"window": 2}, fails=("retrieval", "first", "recall", "counting")),
-    "GRU": Entry(model=Recurrent),
-    "LSTM": Entry(model=partial(Recurrent, width=38, kind=nn.LSTM)),
+    "differential": Entry(block=Differential, reference=HALF), "differential, version 2":
+    Entry(block=partial(Differential, version=2)), "NoPE, differential": Entry(PLAIN, Differential,
+    reference="NoPE", two="half the heads"), "off-by-one softmax":
+    Entry(weigh=normalizers.softmax_off_by_one), "gated attention": Entry(block=Gated),
+    "NoPE, forgetting": Entry(PLAIN, Forgetting, reference="NoPE"), "NoPE, squared ReLU":
+    Entry(PLAIN, weigh=normalizers.squared_relu, reference="NoPE"), "NoPE, sigmoid": Entry(PLAIN,
+    weigh=SIGMOID, reference="NoPE"), "NoPE, squared ReLU, no norm": Entry(PLAIN | {"norm": False},
+    weigh=normalizers.squared_relu, reference="NoPE", two="no LayerNorm"), "NoPE, sigmoid, no norm":
+    Entry(PLAIN | {"norm": False}, weigh=SIGMOID, reference="NoPE", two="no LayerNorm"), LINEAR:
+    Entry(PLAIN, Linear, reference="NoPE"), DELTA: Entry(PLAIN, Delta, reference="NoPE"),
+    DELTA_FULL: Entry(PLAIN, mixed, reference="NoPE"), "control: sees 2 back": Entry({"window": 2},
+    fails=("retrieval", "first", "recall", "counting")), "GRU": Entry(model=Recurrent), "LSTM":
+    Entry(model=partial(Recurrent, width=38, kind=nn.LSTM)),
 }  # fmt: skip
 OUTSIDE = [
     name for name, entry in ENTRIES.items() if entry.model
 ]  # no decoders: beside the ranking
 REMEDIES = [name for name, entry in ENTRIES.items() if not entry.control and not entry.model]
 CONTROLS = [name for name, entry in ENTRIES.items() if entry.control]
-# Trained to the longest length of the test, where all its positions are seen: what is left is no matter of positions
+# Trained to the longest length of the test, where all its positions are seen: what is left is no
+# matter of positions
 SEEN = {
     f"{name}, trained to {LENGTHS[-1]}": replace(ENTRIES[name], seen=LENGTHS[-1])
     for name in (BASELINE, "NoPE", MIXED, STICK, SCALED)
@@ -389,20 +410,15 @@ WINDOWED = {
 # What each entry changes in the decoder, for the lesson's table
 KINDS = {
     "positions": [BASELINE, "p-RoPE", "larger base", "ALiBi", RANDOM, POLAR, DROPPED, "NoPE"],
-    "heads": [HALF],
-    "what a token may see": ["sliding window", UNWINDOWED, MIXED, "separators", "top 8 keys", "selective attention"],
-    "from logits to weights": [
-        "off-by-one softmax", "scalable softmax", "adaptive temperature", "sparse (entmax 1.5)", SCALED,
-        "NoPE, adaptive entmax", STICK, MIXED_SCALED, MIXED_STICK, "NoPE, forgetting",
-    ],
+    "heads": [HALF], "what a token may see": ["sliding window", UNWINDOWED, MIXED, "separators",
+    "top 8 keys", "selective attention"], "from logits to weights": [ "off-by-one softmax",
+    "scalable softmax", "adaptive temperature", "sparse (entmax 1.5)", SCALED,
+    "NoPE, adaptive entmax", STICK, MIXED_SCALED, MIXED_STICK, "NoPE, forgetting", ],
     "a difference of two maps": ["differential", "differential, version 2", "NoPE, differential"],
-    "a sum: weights that need not sum to one": [
-        "NoPE, squared ReLU", "NoPE, sigmoid", "NoPE, squared ReLU, no norm", "NoPE, sigmoid, no norm",
-    ],
-    "a gate on each head's output": ["gated attention"],
-    "a memory of fixed size": [LINEAR, DELTA, DELTA_FULL],
-    "no attention (beside the ranking)": OUTSIDE,
-    "a control that must fail": CONTROLS,
+    "a sum: weights that need not sum to one": [ "NoPE, squared ReLU", "NoPE, sigmoid",
+    "NoPE, squared ReLU, no norm", "NoPE, sigmoid, no norm", ], "a gate on each head's output":
+    ["gated attention"], "a memory of fixed size": [LINEAR, DELTA, DELTA_FULL],
+    "no attention (beside the ranking)": OUTSIDE, "a control that must fail": CONTROLS,
 }  # fmt: skip
 # entries without a row in data/race.csv, each with the reason
 NOT_RUN: dict[str, str] = {}
@@ -431,7 +447,8 @@ NAMED = [
     MIXED_SCALED,
     MIXED_STICK,
 ]
-# What each hypothesis of the lesson is about: one entry that opens a task is enough, for all of them
+# What each hypothesis of the lesson is about: one entry that opens a task is enough, for all of
+# them
 HYPOTHESES = {
     "H1": ("a position encoding alone is enough", POSITIONS),
     "H2": (
@@ -475,7 +492,7 @@ def entry_of(name: str) -> Entry:
     return every[require.choice("entry", name, every)]
 
 
-# What an entry is trained and tested on ---------------------------------------------------------------
+# What an entry is trained and tested on -----------------------------------------------------------
 
 
 def separated(x: Int[Tensor, "b n"], token: int) -> Int[Tensor, "b m"]:
@@ -511,7 +528,9 @@ def batch(entry: Entry, task: str, generator: torch.Generator, n: int | None = N
 
 
 def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
-    """Return the untrained model of an entry; no `Decoder` where the entry brings a model of its own."""
+    """Return the untrained model of an entry; no `Decoder` where the entry brings a model of its
+    own.
+    """
     torch.manual_seed(seed)
     if entry.model:
         return entry.model(len(vocabulary(task)))
@@ -525,7 +544,8 @@ def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
 
 
 def kept(path: str | Path) -> tuple[Decoder, str, dict[str, str]]:
-    """Return a decoder of the race that was trained in the page "Train it here" and saved there: model, task, what its file says.
+    """Return a decoder of the race that was trained in the page "Train it here" and saved there:
+    model, task, what its file says.
 
     Raises:
         ValueError: there is no such file, or what it holds is no entry of the race.
@@ -539,6 +559,7 @@ def kept(path: str | Path) -> tuple[Decoder, str, dict[str, str]]:
         model.load_state_dict(load_file(path))
     except (OSError, RuntimeError, ValueError, safetensors.SafetensorError) as error:
         raise ValueError(
-            f"path must be a file that the page saved, and {path.name} is none: {str(error).splitlines()[0]}"
+            f"path must be a file that the page saved, and {path.name} is none: "
+            f"{str(error).splitlines()[0]}"
         ) from None
     return model.eval(), task, facts

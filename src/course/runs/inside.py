@@ -133,8 +133,7 @@ def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep
     }
 
 
-# The edge, the supervision, the width
-# -----------------------------------------------------------------------
+# The edge, the supervision, the width -------------------------------------------------------------
 
 BEFORE = (0, 1, 2, 4, 8, 16)  # letters before the longest string, at which the edge is tested
 

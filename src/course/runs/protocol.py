@@ -1,4 +1,6 @@
-"""The race's protocol: tasks, sizes and budget, and the decisions that were written down before the runs."""
+"""The race's protocol: tasks, sizes and budget, and the decisions that were written down before the
+runs.
+"""
 
 import math
 from collections.abc import Callable
@@ -15,8 +17,8 @@ from helpers import require
 def counted(task: tasks.RunningCount, at_the_end: bool) -> Callable[[torch.Generator], Batch]:
     """Asked after every letter, as in training, or after the last one, as at test.
 
-    Asked at the end alone, none of six decoders of this size learned to count in 1,000 steps (0.81 to 0.90 right); in
-    2,560 steps those of chapter 4 do (`data/counting_asked.csv`).
+    Asked at the end alone, none of six decoders of this size learned to count in 1,000 steps (0.81
+    to 0.90 right); in 2,560 steps those of chapter 4 do (`data/counting_asked.csv`).
     """
     return (lambda generator: task.encode(task.strings(generator))) if at_the_end else task
 
@@ -69,20 +71,25 @@ LOOKED = ("retrieval", "last", "recall")  # where attention is looked at, too
 FAR = (512, 1024, 2048)  # tokens, for what is right at the longest of `LENGTHS`: evaluation alone
 FAR_ROWS = 8
 
-# Decisions, written down before the runs -----------------------------------------------------------------
+# Decisions, written down before the runs ----------------------------------------------------------
 #
-# Two questions, two columns. Is it right? `success`: learned, right in KEPT at the longest length (shown with its 95 %
-# interval over seeds), and by attention that keeps to the answer (SHARP); the same for all entries. Is it better than
-# what it is made of? `gain`: log odds of a right answer, mean of the lengths beyond the trained one, paired over seeds,
-# against RoPE and against the decoder without the one ingredient; Holm's correction over the entries of a task. An
-# ingredient *opens* a task if the entry succeeds and gains against the decoder without it (or that one has not
+# Two questions, two columns. Is it right? `success`: learned, right in KEPT at the longest length
+# (shown with its 95 % interval over seeds), and by attention that keeps to the answer (SHARP); the
+# same for all entries. Is it better than what it is made of? `gain`: log odds of a right answer,
+# mean of the lengths beyond the trained one, paired over seeds, against RoPE and against the
+# decoder without the one ingredient; Holm's correction over the entries of a task. An ingredient
+# *opens* a task if the entry succeeds and gains against the decoder without it (or that one has not
 # learned). No room: an entry without any error could not be better than this reference by MARGIN.
 
-LEARNED = 0.98  # right at the trained length, on rows of its own: a run that gets there stops, one that does not has not learned
-# of a cell's seeds must have learned, or the cell is "not learned" and compared at no length; where some have not, the
-# share that has is told beside it (0.8 at first: of three seeds all, which one that learns in nine of ten misses in 27 %)
+# right at the trained length, on rows of its own: a run that gets there stops, one that does not
+# has not learned
+LEARNED = 0.98
+# of a cell's seeds must have learned, or the cell is "not learned" and compared at no length; where
+# some have not, the share that has is told beside it (0.8 at first: of three seeds all, which one
+# that learns in nine of ten misses in 27 %)
 CELL = 0.5
-# steps between two looks at the criterion; finer in the runs at a fixed budget, which say what training costs
+# steps between two looks at the criterion; finer in the runs at a fixed budget, which say what
+# training costs
 CHECKED, FINER = (100, 10)
 MARGIN = math.log(
     1.25
@@ -101,74 +108,89 @@ VERDICTS = (
     "reference not learned",
     "reference not run",
 )
-# Seeds, by rule and not by result, set before any run of an added entry was seen: BUDGET's 15 in the cells of the first
-# table; for added entries 8 at retrieval (`entries.NAMED`), 5 at the last copy (NAMED), 3 in all other cells: at recall,
-# for memories, sums and recurrent networks, at a fixed budget, trained to 128, and beyond 128 tokens. Raised later, with
-# the first seeds known: 15 in every cell of the hybrid with scalable softmax, which the conclusion names; at
-# recall 8 of ALiBi and RoPE, where ALiBi's first three stood at the bound, and 15 of stick-breaking: 4 of 8 had learned.
+# Seeds, by rule and not by result, set before any run of an added entry was seen: BUDGET's 15 in
+# the cells of the first table; for added entries 8 at retrieval (`entries.NAMED`), 5 at the last
+# copy (NAMED), 3 in all other cells: at recall, for memories, sums and recurrent networks, at a
+# fixed budget, trained to 128, and beyond 128 tokens. Raised later, with the first seeds known: 15
+# in every cell of the hybrid with scalable softmax, which the conclusion names; at recall 8 of
+# ALiBi and RoPE, where ALiBi's first three stood at the bound, and 15 of stick-breaking: 4 of 8 had
+# learned.
 #
-# Design apart from budget, written down before any row of `race_plateau`: every run gets PLATEAU steps and is judged
-# twice, at its first touch of the criterion (as in the table above, the same rows) and at the end. A sentence about a
-# design is said of the end, or of both. "Plateau": the mean over the last third of the budget less that over the third
-# before (PARTS looks in all) has a 90 % interval over seeds within STILL of zero; above it, "still rising"; else "not
-# told". Beyond 128 tokens both states are asked wherever either is right in KEPT at 128, in the mean of the seeds run
-# together. "Stays right": the mean is at least KEPT, and so is the low end of its 95 % interval; with the mean alone,
-# "at the bound". Five seeds, eight where a sentence names the cell, 0, 1, ...; a cell with fewer is shown as such.
-# `race_price`: steps to the criterion at the trained length itself, three seeds, PLATEAU steps at most.
-# `race_twice`, before its first row: twice the width, four layers, retrieval, three seeds, state at the end. Of all
-# pairs of entries whose mean right at 128 differs by .1 or more in the small size (`race_plateau` at the end; else
-# `race`, where it stopped), the order stands if the larger size has the same sign; "not told" within .05 of zero there.
-# What time did not allow is "not run", which opens nothing.
+# Design apart from budget, written down before any row of `race_plateau`: every run gets PLATEAU
+# steps and is judged twice, at its first touch of the criterion (as in the table above, the same
+# rows) and at the end. A sentence about a design is said of the end, or of both. "Plateau": the
+# mean over the last third of the budget less that over the third before (PARTS looks in all) has a
+# 90 % interval over seeds within STILL of zero; above it, "still rising"; else "not told". Beyond
+# 128 tokens both states are asked wherever either is right in KEPT at 128, in the mean of the seeds
+# run together. "Stays right": the mean is at least KEPT, and so is the low end of its 95 %
+# interval; with the mean alone, "at the bound". Five seeds, eight where a sentence names the cell,
+# 0, 1, ...; a cell with fewer is shown as such. `race_price`: steps to the criterion at the trained
+# length itself, three seeds, PLATEAU steps at most. `race_twice`, before its first row: twice the
+# width, four layers, retrieval, three seeds, state at the end. Of all pairs of entries whose mean
+# right at 128 differs by .1 or more in the small size (`race_plateau` at the end; else `race`,
+# where it stopped), the order stands if the larger size has the same sign; "not told" within .05 of
+# zero there. What time did not allow is "not run", which opens nothing.
 PLATEAU, PARTS, STILL = 3000, 6, 0.05
 
-# Three learning rates, written down before any row of `race_plateau` or `race_price` at another rate than .005.
+# Three learning rates, written down before any row of `race_plateau` or `race_price` at another
+# rate than .005.
 #
-# .005 was chosen for RoPE with softmax, and every table above has this rate only. So the entries that a sentence names
-# run again at RATES, with the same decoders, batches, criterion and looks, PLATEAU steps each, and the *same* runs are
-# judged at the first touch and at the end. Seeds 0 to 4; 0 to 7 where a sentence rests on the cell; a cell with fewer
-# says so. Rows at .005 that were there stay: they are the same runs.
+# .005 was chosen for RoPE with softmax, and every table above has this rate only. So the entries
+# that a sentence names run again at RATES, with the same decoders, batches, criterion and looks,
+# PLATEAU steps each, and the *same* runs are judged at the first touch and at the end. Seeds 0 to
+# 4; 0 to 7 where a sentence rests on the cell; a cell with fewer says so. Rows at .005 that were
+# there stay: they are the same runs.
 #
-# * Best rate of an entry at a task: chosen on the trained length only. The rate at which the largest fraction of its runs
-#   learned; between equals the one with the fewest steps to the first touch on average (a run that has not learned
-#   counts all of its steps); of equals, which the last copy has, the race's own rate. Scores at longer lengths have no part
-#   in the choice. An entry with fewer than two rates run at a task (three seeds or more each) has no best rate there: what is
-#   said of it is said "at a rate of .005".
-# * "Learns" and "price" (steps to the criterion) are said at the best rate. "Does not learn" is said only where all of
-#   RATES were run and at none of them half of the runs learned; else "not learned at" with the rates.
-# * "First touch" and "end" of a cell are means over one population, the runs that learned, with the fraction that
-#   learned beside them; `stays` is asked of the same runs at the end.
-# * "Goes far" (right in KEPT at 128) is said if it is true at the best rate at both stops. If the stops differ, the
-#   sentence names the stop; if another rate gives the contrary, the sentence names the rate.
-# * The order of two entries at 128 "stands at every rate" if the difference of means at the end has one sign, and at
-#   least STILL in size, at each rate that both ran; it "hangs on the rate" if the sign turns; else "not told apart".
-# * Price with length: `race_price` at .005 and .002, three seeds, at the trained lengths of its table. An entry that
-#   learns at one of the two rates has learned. A ratio of two entries' prices is of their best rates.
-# * Cells that time did not allow are "not run", and no sentence is about them. Order of running: retrieval, recall and
-#   counting of the entries whose sentences could fall (the hybrid, stick-breaking, NoPE, RoPE, the differential pairs),
-#   then the price, then the rest.
+# * Best rate of an entry at a task: chosen on the trained length only. The rate at which the
+#   largest fraction of its runs learned; between equals the one with the fewest steps to the first
+#   touch on average (a run that has not learned counts all of its steps); of equals, which the last
+#   copy has, the race's own rate. Scores at longer lengths have no part in the choice. An entry
+#   with fewer than two rates run at a task (three seeds or more each) has no best rate there: what
+#   is said of it is said "at a rate of .005".
+# * "Learns" and "price" (steps to the criterion) are said at the best rate. "Does not learn" is
+#   said only where all of RATES were run and at none of them half of the runs learned; else "not
+#   learned at" with the rates.
+# * "First touch" and "end" of a cell are means over one population, the runs that learned, with the
+#   fraction that learned beside them; `stays` is asked of the same runs at the end.
+# * "Goes far" (right in KEPT at 128) is said if it is true at the best rate at both stops. If the
+#   stops differ, the sentence names the stop; if another rate gives the contrary, the sentence
+#   names the rate.
+# * The order of two entries at 128 "stands at every rate" if the difference of means at the end has
+#   one sign, and at least STILL in size, at each rate that both ran; it "hangs on the rate" if the
+#   sign turns; else "not told apart".
+# * Price with length: `race_price` at .005 and .002, three seeds, at the trained lengths of its
+#   table. An entry that learns at one of the two rates has learned. A ratio of two entries' prices
+#   is of their best rates.
+# * Cells that time did not allow are "not run", and no sentence is about them. Order of running:
+#   retrieval, recall and counting of the entries whose sentences could fall (the hybrid,
+#   stick-breaking, NoPE, RoPE, the differential pairs), then the price, then the rest.
 RATES = (0.001, 0.002, 0.005)
-# Rivals, written down before any row of `race_rivals`: retrieval with as many keys as pairs, 128 in all, rates .005 and
-# .002, three seeds, PLATEAU steps, the rules above. "A memory of fixed size fails with more rivals" is said if such an
-# entry learned, stays right (KEPT) at 128 pairs of `retrieval` and falls at 128 pairs of `rivals`, while an entry with
-# full attention stays right at both; FAR lengths have no rows, as there are 128 keys.
+# Rivals, written down before any row of `race_rivals`: retrieval with as many keys as pairs, 128 in
+# all, rates .005 and .002, three seeds, PLATEAU steps, the rules above. "A memory of fixed size
+# fails with more rivals" is said if such an entry learned, stays right (KEPT) at 128 pairs of
+# `retrieval` and falls at 128 pairs of `rivals`, while an entry with full attention stays right at
+# both; FAR lengths have no rows, as there are 128 keys.
 #
-# The third rate, written down before any row at .001 and before any row of `race_window`. One core for about an hour, so
-# three seeds (0 to 2) of PLATEAU steps, in this order, and what is not reached is "not run": retrieval of the hybrid, NoPE,
-# RoPE and stick-breaking; recall of stick-breaking and the hybrid (the hybrid at .002, too); counting of squared ReLU and NoPE
-# (at .002, too); the pairs of `race_pairs`. The rules are those of RATES: a sentence that turns at .001 names its rate, and
-# "at every rate" is said of three rates only where all three were run.
-# Windows: the hybrid with a window of WINDOWS tokens below, and with none; retrieval, .005 and .002, seeds 0 to 2, 1,000
-# steps, looked at every FINER steps. Price: steps to the first touch, mean of the runs, with all steps for a run that has not
-# learned. "A larger window is learned later" (what 2606.15378 found in large hybrids) is said if the price rises from the
-# smallest to the largest window by a quarter or more at both rates; "sooner" if it falls by as much at both; else "no
-# order". "A larger window costs length" is said if right at 128 pairs after all steps is lower with the largest window than
-# with the smallest by STILL or more at both rates; "gains length" if higher; else "hangs on the rate" or "not told apart".
-# Forgetting attention is an added entry: seeds 0 to 2 at all five tasks of `race`, and of `race_plateau` at retrieval, .005
-# and .002.
-# What was still missing, written down before its rows, seeds 0 to 2: stick-breaking at retrieval at .002 and .001; counting
-# of NoPE at .001 and .002 and of squared ReLU at .001; forgetting attention at recall, .005 and .002; last copy and first copy
-# of RoPE, NoPE, the hybrid and stick-breaking at .002. First copy has no run at another rate in `race_plateau`: by the rules above
-# its cells have no best rate until a second one was run.
+# The third rate, written down before any row at .001 and before any row of `race_window`. One core
+# for about an hour, so three seeds (0 to 2) of PLATEAU steps, in this order, and what is not
+# reached is "not run": retrieval of the hybrid, NoPE, RoPE and stick-breaking; recall of
+# stick-breaking and the hybrid (the hybrid at .002, too); counting of squared ReLU and NoPE (at
+# .002, too); the pairs of `race_pairs`. The rules are those of RATES: a sentence that turns at .001
+# names its rate, and "at every rate" is said of three rates only where all three were run. Windows:
+# the hybrid with a window of WINDOWS tokens below, and with none; retrieval, .005 and .002, seeds 0
+# to 2, 1,000 steps, looked at every FINER steps. Price: steps to the first touch, mean of the runs,
+# with all steps for a run that has not learned. "A larger window is learned later" (what 2606.15378
+# found in large hybrids) is said if the price rises from the smallest to the largest window by a
+# quarter or more at both rates; "sooner" if it falls by as much at both; else "no order". "A larger
+# window costs length" is said if right at 128 pairs after all steps is lower with the largest
+# window than with the smallest by STILL or more at both rates; "gains length" if higher; else
+# "hangs on the rate" or "not told apart". Forgetting attention is an added entry: seeds 0 to 2 at
+# all five tasks of `race`, and of `race_plateau` at retrieval, .005 and .002. What was still
+# missing, written down before its rows, seeds 0 to 2: stick-breaking at retrieval at .002 and .001;
+# counting of NoPE at .001 and .002 and of squared ReLU at .001; forgetting attention at recall,
+# .005 and .002; last copy and first copy of RoPE, NoPE, the hybrid and stick-breaking at .002.
+# First copy has no run at another rate in `race_plateau`: by the rules above its cells have no best
+# rate until a second one was run.
 WINDOWS = (2, 4, 8, 16)
 
 
@@ -186,7 +208,8 @@ def roles(
 ) -> tuple[Bool[Tensor, "b n n"], ...]:
     """For each token that is asked at and each token: is it the answer, and is it noise?
 
-    Noise is what could have been the answer: other pairs, other digits; the letter x where y is counted.
+    Noise is what could have been the answer: other pairs, other digits; the letter x where y is
+    counted.
     """
     words = vocabulary(task)
     number = {word: k for k, word in enumerate(words)}

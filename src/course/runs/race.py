@@ -1,9 +1,10 @@
-"""The race of chapter 7: one protocol, one criterion, every remedy on the tasks that the course has broken.
+"""The race of chapter 7: one protocol, one criterion, every remedy on the tasks that the course has
+broken.
 
-Tables: `race`; `race_fixed`, named entries at a fixed budget; `race_window`, the same for the winner's
-window; `race_far`, what is right at 128 on up to 2,048 tokens;
-`race_plateau`, every run to a fixed 3,000 steps, judged at the criterion and at the end; `race_twice`, the same at twice
-the width with 4 layers; `race_wide`, `race` at width 256 with 6 layers, for a GPU.
+Tables: `race`; `race_fixed`, named entries at a fixed budget; `race_window`, the same for the
+winner's window; `race_far`, what is right at 128 on up to 2,048 tokens; `race_plateau`, every run
+to a fixed 3,000 steps, judged at the criterion and at the end; `race_twice`, the same at twice the
+width with 4 layers; `race_wide`, `race` at width 256 with 6 layers, for a GPU.
 """
 
 import math
@@ -54,7 +55,7 @@ def run(
     return rows(entry_of(entry), task, seeds, require.integer("budget", budget, 1), size)
 
 
-# The learner's entry -----------------------------------------------------------------------------------
+# The learner's entry ------------------------------------------------------------------------------
 
 
 def enter(
@@ -69,17 +70,19 @@ def enter(
 
     Args:
         name: for the picture; none that is taken.
-        weigh: takes logits (b, h, n, n), minus infinity where a token must not look, and returns as many weights; or a
-            class: a `Block` of your own, or a whole model, made with the number of tokens and run outside the ranking.
+        weigh: takes logits (b, h, n, n), minus infinity where a token must not look, and returns as
+            many weights; or a class: a `Block` of your own, or a whole model, made with the number
+            of tokens and run outside the ranking.
         chosen: tasks; a run that learns takes a few seconds.
         seeds: 0, 1, … as in the table, so that runs can be paired.
         steps: the most a run may take to the criterion; the race's own number when None.
 
     Raises:
-        ValueError: a name that is taken, an unknown task, or a function that returns another shape, numbers that are
-            not finite, or weight on a token that must not be seen.
+        ValueError: a name that is taken, an unknown task, or a function that returns another shape,
+            numbers that are not finite, or weight on a token that must not be seen.
 
-    >>> enter("a copy of softmax", lambda logits: logits.softmax(-1), steps=2)[["entry", "task"]].values.tolist()
+    >>> rows = enter("a copy of softmax", lambda logits: logits.softmax(-1), steps=2)
+    >>> rows[["entry", "task"]].values.tolist()
     [['a copy of softmax', 'retrieval']]
     """
     require.text("name", name, empty=False)
@@ -88,7 +91,8 @@ def enter(
     entry = _own(weigh)
     if isinstance(chosen, str) or not isinstance(chosen, Iterable) or not list(chosen):
         raise ValueError(
-            f"chosen must be a list of tasks, one or more of {', '.join(protocol.TASKS)}, not {chosen!r}"
+            f"chosen must be a list of tasks, one or more of {', '.join(protocol.TASKS)}, not "
+            f"{chosen!r}"
         )
     for task in chosen:
         require.choice("chosen", task, protocol.TASKS)
@@ -124,7 +128,8 @@ def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
     """Try a function from logits to weights before it is trained.
 
     Raises:
-        ValueError: it does not run, or returns no finite weights of the logits' shape that are 0 at hidden tokens.
+        ValueError: it does not run, or returns no finite weights of the logits' shape that are 0 at
+            hidden tokens.
     """
     require.function("weigh", weigh)
     logits = torch.randn(
@@ -137,7 +142,8 @@ def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
         raise ValueError(f"weigh must take logits (b, h, n, n), but: {error}") from error
     if not isinstance(found, Tensor) or found.shape != logits.shape:
         raise ValueError(
-            f"weigh must return as many weights as logits, {tuple(logits.shape)}, not {require.brief(found)}"
+            f"weigh must return as many weights as logits, {tuple(logits.shape)}, not "
+            f"{require.brief(found)}"
         )
     if not torch.isfinite(found).all():
         raise ValueError(

@@ -1,4 +1,6 @@
-"""The race's runs: the seeds of a cell trained side by side to the criterion, and the rows that they give."""
+"""The race's runs: the seeds of a cell trained side by side to the criterion, and the rows that
+they give.
+"""
 
 import copy
 import math
@@ -34,7 +36,9 @@ from helpers.transformer import Decoder
 
 @cache
 def criterion(task: str, separators: bool, n: int = TRAINED) -> Batch:
-    """Return the rows at the trained length n that say whether a model has learned: neither trained nor tested on."""
+    """Return the rows at the trained length n that say whether a model has learned: neither trained
+    nor tested on.
+    """
     entry = Entry(separators=separators)
     parts = [
         batch(entry, task, torch.Generator().manual_seed(3 * 10**6 + part), n) for part in range(2)
@@ -62,7 +66,8 @@ def train(
     size: str = "small",
     rate: float | None = None,
 ) -> list[tuple[Decoder, int, bool]]:
-    """Train an entry's models side by side, each to the criterion: models, steps, and whether they have learned.
+    """Train an entry's models side by side, each to the criterion: models, steps, and whether they
+    have learned.
 
     Args:
         rate: learning rate; the size's own (`SIZES`) when None.
@@ -91,14 +96,17 @@ def train(
 def _to_the_criterion(
     entry: Entry, task: str, models: list[Decoder], seeds: Sequence[int], steps: int, rate: float
 ) -> list[int]:
-    """Count how many steps each model took; recurrent networks one after another, which `torch.vmap` cannot run."""
+    """Count how many steps each model took; recurrent networks one after another, which
+    `torch.vmap` cannot run.
+    """
     groups = [[k] for k in range(len(models))] if entry.model else [range(len(models))]
     taken, begun = {}, copy.deepcopy([model.state_dict() for model in models])
     for group in groups:
         try:
             losses = training.fit_together(
                 [models[k] for k in group], partial(batch, entry, task), steps=steps, rate=rate,
-                seeds=[seeds[k] for k in group], until=partial(has_learned, entry=entry, task=task), every=CHECKED,
+                seeds=[seeds[k] for k in group], until=partial(has_learned, entry=entry, task=task),
+                every=CHECKED,
             )  # fmt: skip
         except ValueError as error:
             if (
@@ -164,7 +172,8 @@ def fixed(
     size: str = "small",
     rate: float | None = None,
 ) -> list[dict[str, float]]:
-    """Return rows at a fixed budget, the same for all: the steps to the criterion, looked at every 10, and the scores at the end.
+    """Return rows at a fixed budget, the same for all: the steps to the criterion, looked at every
+    10, and the scores at the end.
 
     Args:
         rate: learning rate; the size's own (`SIZES`) when None.
@@ -173,7 +182,8 @@ def fixed(
     models = [decoder(entry, task, seed, size) for seed in seeds]
     watch, first = _first_touch(models, entry, task, FINER)
     training.fit_together(
-        models, partial(batch, entry, task), steps=steps, rate=rate, seeds=seeds, until=watch, every=FINER
+        models, partial(batch, entry, task), steps=steps, rate=rate, seeds=seeds, until=watch,
+        every=FINER
     )  # fmt: skip
     rows = []
     for k, (model, seed) in enumerate(zip(models, seeds, strict=True)):
@@ -192,7 +202,9 @@ def fixed(
 def far(
     entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
 ) -> list[dict[str, float]]:
-    """Return rows of runs trained as for the table, on more tokens than it has; two tokens a pair at recall."""
+    """Return rows of runs trained as for the table, on more tokens than it has; two tokens a pair
+    at recall.
+    """
     return [
         _short(
             {"learned": int(learned), "steps": taken}
@@ -227,21 +239,25 @@ def plateau(
     size: str = "small",
     rate: float | None = None,
 ) -> list[dict[str, float | None]]:
-    """Train for a fixed budget and judge each run twice: at its first touch of the criterion, and after all steps.
+    """Train for a fixed budget and judge each run twice: at its first touch of the criterion, and
+    after all steps.
 
     Args:
         rate: learning rate; the size's own (`SIZES`) when None.
 
     Returns:
-        learned, steps: whether and when it touched the criterion; first_n: right on n tokens then; score_n: at the end;
-        inside_k, out_k: right on the criterion's rows and on those of `LENGTHS[-1]`, after k of `PARTS` parts.
+        learned, steps: whether and when it touched the criterion; first_n: right on n tokens then;
+            score_n: at the end;
+        inside_k, out_k: right on the criterion's rows and on those of `LENGTHS[-1]`, after k of
+            `PARTS` parts.
 
     Raises:
         ValueError: steps that are no multiple of 5 x `PARTS`, or an entry that is trained twice.
     """
     if steps % (5 * PARTS) or entry.dropped:
         raise ValueError(
-            f"steps must be a multiple of {5 * PARTS}, of an entry that is trained once, not {steps}"
+            f"steps must be a multiple of {5 * PARTS}, of an entry that is trained once, not "
+            f"{steps}"
         )
     rate = SIZES[size]["rate"] if rate is None else rate
     alone = partial(plateau, entry, task, steps=steps, size=size, rate=rate)
@@ -330,11 +346,14 @@ def _changed(model: Decoder, entry: Entry) -> Iterator[None]:
 def pairs(
     entry: str, rate: float, seed: Sequence[int], budget: int
 ) -> list[dict[str, float | None]]:
-    """Train on retrieval for a fixed budget, judged at the first touch and at the end; with two maps, whose noise falls.
+    """Train on retrieval for a fixed budget, judged at the first touch and at the end; with two
+    maps, whose noise falls.
 
     Returns:
-        for each seed: learned, steps to the first touch of the criterion; at the touch ("first_") and after all steps
-        ("end_"): right on each of `LENGTHS`, and `evaluation.noise_readers` of layer 1 on the longest, none with one map.
+        for each seed: learned, steps to the first touch of the criterion; at the touch ("first_")
+            and after all steps
+        ("end_"): right on each of `LENGTHS`, and `evaluation.noise_readers` of layer 1 on the
+        longest, none with one map.
 
     Raises:
         ValueError: unknown entry, or a number out of range.
@@ -378,7 +397,8 @@ def pairs(
 def price(
     entry: str, trained: int, rate: float, seed: Sequence[int], budget: int
 ) -> list[dict[str, float]]:
-    """Train on retrieval with so many pairs: the steps to the criterion at that length, and right at 16 and there.
+    """Train on retrieval with so many pairs: the steps to the criterion at that length, and right
+    at 16 and there.
 
     Raises:
         ValueError: unknown entry, or a number out of range.

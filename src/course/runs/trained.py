@@ -86,8 +86,7 @@ def decoder(
     )
 
 
-# Reading the states
-# ---------------------------------------------------------------------------------------
+# Reading the states -------------------------------------------------------------------------------
 
 
 @torch.no_grad()
@@ -143,8 +142,7 @@ def shuffled(labels: Int[Tensor, " m"], seed: int) -> Int[Tensor, " m"]:
     return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
 
 
-# Counting
-# ------------------------------------------------------------------------------------------------
+# Counting -----------------------------------------------------------------------------------------
 
 
 def train(
@@ -524,8 +522,7 @@ FEWER = (
 )  # steps in which a decoder with commas reads as many tokens
 
 
-# Copying
-# -------------------------------------------------------------------------------------------------
+# Copying ------------------------------------------------------------------------------------------
 
 
 def turn(lengths: Sequence[int], margin: Float[Tensor, " lengths"]) -> int:
@@ -617,8 +614,7 @@ def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> 
     }
 
 
-# What the tables say
-# ------------------------------------------------------------------------------------
+# What the tables say ------------------------------------------------------------------------------
 
 
 GROUPS = {
@@ -682,8 +678,7 @@ def comma_gaps(table: pd.DataFrame) -> dict[str, Gap]:
     return {", ".join(pair): commas(table, *pair) for pair in pairs}
 
 
-# Command line
-# --------------------------------------------------------------------------------------------
+# Command line -------------------------------------------------------------------------------------
 
 CHECKPOINTS = {
     "counting": ("counting", COUNTING, {"encoding": "RoPE"}, STEPS["counting"]),

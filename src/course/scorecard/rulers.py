@@ -67,8 +67,7 @@ def read(ruler: str, case: str) -> dict[str, float]:
     return {"truth": truth, "reads": round(float(function()), 6)}
 
 
-# Graphs and trees
-# ----------------------------------------------------------------------------------------
+# Graphs and trees ---------------------------------------------------------------------------------
 
 PATH = nx.path_graph(9)
 
@@ -142,8 +141,7 @@ def _() -> float:
     return causal.compare_connections(1, 0.0)["worst heard"]["causal attention"]
 
 
-# Share kept, sensitivity, sinks
-# --------------------------------------------------------------------------
+# Share kept, sensitivity, sinks -------------------------------------------------------------------
 
 for _kept in (0.5, 0.75, 0.9):
 
@@ -234,8 +232,7 @@ def _() -> float:
     return causal.hiding(read_, tokens).loss - causal.hiding(read_, tokens, None, causal.LATE).loss
 
 
-# States and types
-# ----------------------------------------------------------------------------------------
+# States and types ---------------------------------------------------------------------------------
 
 
 @known("distance of states", "the same prompt twice", 0.0)
@@ -317,8 +314,7 @@ def _() -> float:
     return counts.hidden_letters()[1]
 
 
-# Read-outs and decoders
-# ----------------------------------------------------------------------------------
+# Read-outs and decoders ---------------------------------------------------------------------------
 
 
 def _read_out(direction: float, shuffle: bool = False) -> float:
@@ -396,8 +392,7 @@ def _() -> float:
     )
 
 
-# Positions
-# ------------------------------------------------------------------------------------------------
+# Positions ----------------------------------------------------------------------------------------
 
 
 @known("slash score", "uniform attention over 256 tokens, one back", 0.0)
@@ -468,8 +463,7 @@ def _() -> float:
     return (turned @ turned.T).item() / (x @ x.T).item()
 
 
-# Maps
-# ------------------------------------------------------------------------------------------------
+# Maps ---------------------------------------------------------------------------------------------
 
 
 @known("noise of a difference", "two equal maps, all of it subtracted", 0.0)
@@ -494,8 +488,7 @@ def _() -> float:
 
 CASES += cases()
 
-# The untrained twin
-# --------------------------------------------------------------------------------------
+# The untrained twin -------------------------------------------------------------------------------
 
 # 60,000 tokens written by a network that names no number; a model loaded anew by its name, in
 # another type

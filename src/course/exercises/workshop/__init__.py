@@ -155,8 +155,7 @@ def by_place(x: Tensor) -> Tensor:
     return x * (1 + place[:, None]) * (1 + entry / 8)
 
 
-# Build it
-# ----------------------------------------------------------------------------------------------
+# Build it -----------------------------------------------------------------------------------------
 
 
 @exercise
@@ -570,8 +569,7 @@ def _learned(name: str, model: Any) -> float:
     return accuracy
 
 
-# Break it
-# ----------------------------------------------------------------------------------------------
+# Break it -----------------------------------------------------------------------------------------
 
 
 OTHER_ROWS = ("no norm", "state", "first", "sum", "best", "weights")
@@ -753,8 +751,7 @@ def sharp(answer: Any) -> Right:
     raise Wrong(f"sharp(model, {n}) is {value:.4f} for a decoder where {target:.4f} is expected.")
 
 
-# Mend it
-# -----------------------------------------------------------------------------------------------
+# Mend it ------------------------------------------------------------------------------------------
 
 THETA = rope.frequencies(8, 1e4).float()
 
@@ -962,8 +959,7 @@ def difference(answer: Any) -> Right:
     return Right("each head gives away half of the map before it.")
 
 
-# Now yours
-# ---------------------------------------------------------------------------------------------
+# Now yours ----------------------------------------------------------------------------------------
 
 
 def _steps(seen: Tensor) -> Tensor:

@@ -229,8 +229,7 @@ def untrained(model: Decoder, seed: int = 0) -> Decoder:
     return fresh
 
 
-# One's own decoder, from page to page
-# ------------------------------------------------------------------
+# One's own decoder, from page to page -------------------------------------------------------------
 
 
 def shelf() -> Path:
