@@ -55,10 +55,12 @@ def clone(tmp_path):
     (tmp_path / "src/helpers").mkdir()
     shutil.copytree(ROOT / "src/helpers/fonts", tmp_path / "src/helpers/fonts")
     shutil.copy(ROOT / "src/course/build/dependencies.py", tmp_path / "src/course/build")
+    shutil.copytree(ROOT / "src/course/editions", tmp_path / "src/course/editions")
     sources = {
         **dict.fromkeys(
             (
                 "helpers/__init__.py",
+                "helpers/require.py",
                 "helpers/unused.py",
                 "course/__init__.py",
                 "course/chapter1/__init__.py",
