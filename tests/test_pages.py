@@ -98,7 +98,7 @@ def test_the_edge_that_the_page_finds_is_that_of_the_package():
 
 
 @pytest.mark.parametrize(
-    "name", ["no position", "ALiBi, slope 0.5", "turning by π", "turning by 1"]
+    "name", ["no position", "ALiBi, slope 0.5", "rotating by π", "rotating by 1"]
 )
 def test_what_a_repeated_token_moves_on_the_page_is_that_of_the_package(name):
     page, values = defined(3, "head-cell"), torch.randn(40, dtype=torch.float64)
