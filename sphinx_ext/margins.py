@@ -21,7 +21,8 @@ COLUMNS, ACROSS = (
     5,
     150,
 )  # a table with as many columns, or characters side by side, takes the margin, too
-WIDE = "full_width"  # what takes the margin: the theme folds the contents beside this class
+WIDE = "wide"  # what takes the margin
+FOLDING = "full_width"  # the theme folds the contents beside this class; without contents it fails
 LONGEST, OPTION = 660, 260  # bytes of a note and of an option: 110 words, or as much in Chinese
 FOLD = re.compile(r"\s*<details><summary>(.*?)</summary>\s*$", re.S)
 NUMBER = re.compile(
@@ -81,8 +82,8 @@ def widened(table: re.Match) -> str:
     """A table of HTML that takes the margin, too, where its rows need it.
 
     >>> row = "".join(f"<td>{k}</td>" for k in range(5))
-    >>> widened(re.match(".*", f"<table><tr>{row}</tr></table>"))[:26]
-    '<table class="full_width">'
+    >>> widened(re.match(".*", f"<table><tr>{row}</tr></table>"))[:20]
+    '<table class="wide">'
     """
     rows = [[TAG.sub("", cell) for cell in CELL.split(row)[1:]] for row in ROW.findall(table[0])]
     if not is_wide(rows):
@@ -131,6 +132,7 @@ class Margins(SphinxPostTransform):
         for node in list(self.document.findall(nodes.raw)):
             text = TABLE.sub(widened, TABLE.sub(numbered, told(node)))
             if contents:
+                text = text.replace(f'class="{WIDE}', f'class="{WIDE} {FOLDING}')
                 text = BESIDE.sub(r'\g<0> class="margin_caption"', text).replace(
                     '"explore-controls"', '"explore-controls margin_caption"'
                 )
@@ -142,7 +144,7 @@ class Margins(SphinxPostTransform):
                 for row in table.findall(nodes.row)
             ]
             if is_wide(rows):
-                table["classes"].append(WIDE)
+                table["classes"] += [WIDE, FOLDING] if contents else [WIDE]
         cells(self.document)
         self.code()
 
