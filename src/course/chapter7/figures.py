@@ -351,7 +351,10 @@ def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
     shown = price.set_axis([f"{NAMES[task]}: {name}" for task, name in price.index])
     shown.columns = [f"rate {rate}" for rate in shown]
     ax = style.dots(
-        shown, "steps to the first touch (a run that has not learned counts all)", log="x"
+        shown,
+        "steps to the first touch (a run that has not learned counts all)",
+        log="x",
+        height=1.4 + 0.35 * len(shown),  # flat enough for a slide
     )
     least, most = float(price.min().min()), float(price.max().max())
     style.ticks(
