@@ -149,10 +149,10 @@ def add_an_entry(root):
         start = re.search(rf"^{place}\b[^=]*= \{{", text, re.M)
         assert start, f"{path.name} must have {place}"
         text = text[: start.end()] + line + text[start.end() :]
-    row = re.search(r'"p-RoPE", ', text[text.index("KINDS") :])[0]
+    row = re.search(r'"p-RoPE",', text[text.index("KINDS") :])[0]
     path.write_text(
         text[: text.index("KINDS")]
-        + text[text.index("KINDS") :].replace(row, row + '"p-RoPE, half", ', 1)
+        + text[text.index("KINDS") :].replace(row, row + ' "p-RoPE, half",', 1)
     )
 
 

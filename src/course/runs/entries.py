@@ -409,17 +409,49 @@ WINDOWED = {
 }
 # What each entry changes in the decoder, for the lesson's table
 KINDS = {
-    "positions": [BASELINE, "p-RoPE", "larger base", "ALiBi", RANDOM, POLAR, DROPPED, "NoPE"],
-    "heads": [HALF], "what a token may see": ["sliding window", UNWINDOWED, MIXED, "separators",
-    "top 8 keys", "selective attention"], "from logits to weights": [ "off-by-one softmax",
-    "scalable softmax", "adaptive temperature", "sparse (entmax 1.5)", SCALED,
-    "NoPE, adaptive entmax", STICK, MIXED_SCALED, MIXED_STICK, "NoPE, forgetting", ],
+    "positions": [
+        BASELINE,
+        "p-RoPE",
+        "larger base",
+        "ALiBi",
+        RANDOM,
+        POLAR,
+        DROPPED,
+        "NoPE",
+    ],
+    "heads": [HALF],
+    "what a token may see": [
+        "sliding window",
+        UNWINDOWED,
+        MIXED,
+        "separators",
+        "top 8 keys",
+        "selective attention",
+    ],
+    "from logits to weights": [
+        "off-by-one softmax",
+        "scalable softmax",
+        "adaptive temperature",
+        "sparse (entmax 1.5)",
+        SCALED,
+        "NoPE, adaptive entmax",
+        STICK,
+        MIXED_SCALED,
+        MIXED_STICK,
+        "NoPE, forgetting",
+    ],
     "a difference of two maps": ["differential", "differential, version 2", "NoPE, differential"],
-    "a sum: weights that need not sum to one": [ "NoPE, squared ReLU", "NoPE, sigmoid",
-    "NoPE, squared ReLU, no norm", "NoPE, sigmoid, no norm", ], "a gate on each head's output":
-    ["gated attention"], "a memory of fixed size": [LINEAR, DELTA, DELTA_FULL],
-    "no attention (beside the ranking)": OUTSIDE, "a control that must fail": CONTROLS,
-}  # fmt: skip
+    "a sum: weights that need not sum to one": [
+        "NoPE, squared ReLU",
+        "NoPE, sigmoid",
+        "NoPE, squared ReLU, no norm",
+        "NoPE, sigmoid, no norm",
+    ],
+    "a gate on each head's output": ["gated attention"],
+    "a memory of fixed size": [LINEAR, DELTA, DELTA_FULL],
+    "no attention (beside the ranking)": OUTSIDE,
+    "a control that must fail": CONTROLS,
+}
 # entries without a row in data/race.csv, each with the reason
 NOT_RUN: dict[str, str] = {}
 POSITIONS = ["p-RoPE", "larger base", "ALiBi", RANDOM, POLAR]  # DROPPED ends as NoPE: no encoding
