@@ -71,7 +71,10 @@ def measured_as_expected(name):
     assert re.search(r"\d", found.measured), (
         f"what {name} has measured must hold a number, not {found.measured!r}"
     )
-    assert found.verdict in allowed, f"{found.verdict} is not expected ({why}): {found.measured}"
+    undecided = found.words == scorecard.NOT_TURNED  # the rule is asked once its turn is run
+    assert found.verdict in allowed or undecided, (
+        f"{found.verdict} is not expected ({why}): {found.measured}"
+    )
     for reported, measured in found.numbers.values():
         assert all(x is None or abs(x) < float("inf") for x in (reported, measured))
 
