@@ -266,7 +266,7 @@ def nearest_by_error(
         "length of the error (1 = the difference)",
         "",
         log="x",
-        height=4.0,
+        height=3.3,
     )
     ax.set_ylabel(f"right one of {what}")
     lengths = [10 ** (k / 40) for k in range(-70, 61)]
