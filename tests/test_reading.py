@@ -131,6 +131,7 @@ def test_whole_page_works_by_keyboard_alone(opened, size):
     page.wait_for_selector(".reading-title >> text=Mistral")
     with page.expect_file_chooser() as chooser:
         page.keyboard.press("Tab")
+        page.wait_for_function("document.activeElement.dataset.do === 'choose'")
         page.keyboard.press("Enter")
     chooser.value.set_files(
         [{"name": "config.json", "mimeType": "application/json", "buffer": b'{"model_type": "phi3"}'}]
