@@ -191,6 +191,12 @@ RATES = (0.001, 0.002, 0.005)
 # .005 and .002; last copy and first copy of RoPE, NoPE, the hybrid and stick-breaking at .002.
 # First copy has no run at another rate in `race_plateau`: by the rules above its cells have no best
 # rate until a second one was run.
+#
+# A second list, written down before its rows, seeds 0 to 2, rules as above: first copy of the same
+# four entries at .005, too, and last copy of RoPE and NoPE, so that these cells have two rates;
+# forgetting attention at retrieval, recall and counting at all of RATES, then last copy at .005 and
+# .002; the hybrid and NoPE with scalable softmax at retrieval at .002 and .001, for what is said of
+# 2,048. What is not reached is "not run".
 WINDOWS = (2, 4, 8, 16)
 
 
