@@ -1,12 +1,13 @@
-"""The code behind the course: `from helpers import collapse, explore, models, show`."""
+"""The code behind the course, for notebooks: `from helpers import collapse, explore, models, show`.
+"""
 
 __all__ = ["explore", "show"]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str):
-    """Import what needs ipywidgets and matplotlib when it is asked for: mathematics alone starts as
-    fast as torch.
+    """Import the parts that need ipywidgets and matplotlib only when somebody uses them, so that a
+    program that only computes starts as fast as torch.
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,9 +1,9 @@
-"""Causal attention as a weighted, directed graph: masks, influence of one token on another, and
-scores of heads.
+"""Study causal attention as a weighted, directed graph: build masks, follow the influence of one
+token on another through the layers, and score heads.
 
-A mask holds True where row j (the token that looks) may see column i (the token looked at). An
-attention matrix is row-stochastic: row j says how token j shares its attention out. Positions count
-from 0 and results are float64.
+A mask is True where token j (the row) may look at token i (the column). An attention matrix is
+row-stochastic, which means that row j holds the weights that token j gives to all tokens, and these
+sum to 1. Positions count from 0, and results are float64.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _TOLERANCE = 4e-3  # of a row's sum: half a bf16 step
 
 
 def causal_mask(n: int) -> Bool[Tensor, "n n"]:
-    """Return the mask by which each token sees itself and all earlier ones.
+    """Return the n x n mask by which each token sees itself and all earlier tokens.
 
     >>> causal_mask(3).int().tolist()
     [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
@@ -29,7 +29,7 @@ def causal_mask(n: int) -> Bool[Tensor, "n n"]:
 
 
 def window_mask(n: int, width: int) -> Bool[Tensor, "n n"]:
-    """Return the mask by which each token sees itself and the `width` - 1 tokens before it.
+    """Return the n x n mask by which each token sees itself and the `width` - 1 tokens before it.
 
     >>> window_mask(3, 2).int().tolist()
     [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
@@ -40,15 +40,17 @@ def window_mask(n: int, width: int) -> Bool[Tensor, "n n"]:
 
 
 def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
-    """Spread attention equally over the tokens that the mask allows, like a head that prefers no
-    token.
+    """Spread attention equally over the tokens that the mask allows.
+
+    This is the head that prefers no token. It serves as a baseline, because any other head can be
+    compared with it.
 
     >>> uniform(causal_mask(2)).tolist()
     [[1.0, 0.0], [0.5, 0.5]]
 
     Raises:
-        ValueError: the mask is not square, holds something else than true and false, or hides all
-            tokens from one.
+        ValueError: if the mask is not square, is not boolean, or leaves a token with nothing to
+            see.
     """
     _check_square("mask", mask)
     if mask.dtype != torch.bool and not ((mask == 0) | (mask == 1)).all():
@@ -66,23 +68,23 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
 def influence(
     attentions: Sequence[Float[Tensor, "n n"]] | Float[Tensor, "layers n n"], residual: float = 0.0
 ) -> Float[Tensor, "n n"]:
-    """Return every token's influence on every other through the layers: row j holds the influence
-    of all on token j.
+    """Return how much each token influences each other one after all layers: row j holds the
+    influence of all tokens on token j.
 
-    The product of (1 - residual) A + residual I over the layers, the first layer applied first.
-    Without a residual it is the matrix of Wu et al. (2025), section 3, and with 1/2 it is the
-    attention rollout of Abnar & Zuidema (2020).
+    The result is the product of the matrices (1 - residual) A + residual I, with the first layer
+    applied first. Without a residual it is the matrix of Wu et al. (2025), section 3, and with 1/2
+    it is the attention rollout of Abnar & Zuidema (2020).
 
     >>> influence([uniform(causal_mask(2))] * 2).tolist()
     [[1.0, 0.0], [0.75, 0.25]]
 
     Args:
-        attentions: one row-stochastic matrix a layer.
-        residual: the share of a token's own state in its next one, in [0, 1].
+        attentions: one row-stochastic matrix per layer, the first layer first.
+        residual: the weight in [0, 1] that a token's own state keeps in each layer.
 
     Raises:
-        ValueError: no layers, matrices of different sizes, one that is not row-stochastic, or a
-            residual out of range.
+        ValueError: if there are no layers, the matrices differ in size, one of them is not
+            row-stochastic, or the residual is out of range.
     """
     matrices = _layers(attentions)
     require.number("residual", residual, 0.0, 1.0)
@@ -101,11 +103,11 @@ HEAD_SCORE_THRESHOLD = (
 def sink_score(
     attention: Float[Tensor, "*heads n n"], position: int = 0
 ) -> Float[Tensor, "*heads"]:
-    """Return the mean attention that a position receives from itself and all later tokens: high at
-    a sink.
+    """Return the mean attention that a position receives from itself and all later tokens.
 
-    Gu et al. (2025), section 3. Beware of short sequences: uniform attention scores H_n / n, more
-    than 0.3 up to n = 9.
+    A high score marks an attention sink (Gu et al., 2025, section 3). Compare scores only at one
+    length, because uniform attention over n tokens already scores H_n / n, which is more than 0.3
+    up to n = 9.
 
     >>> round(float(sink_score(uniform(causal_mask(64)))), 6)
     0.074123
@@ -117,9 +119,11 @@ def sink_score(
 
 
 def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Tensor, "*heads"]:
-    """Return the mean attention to the token `offset` places back, over all tokens that have one.
+    """Return the mean attention to the token `offset` positions back, over all tokens that have
+    one.
 
-    Offset 0 is a diagonal head, 1 a previous-token head.
+    A head with a high score attends along one diagonal. At offset 0 that is the token itself, and
+    at offset 1 it is a previous-token head.
 
     >>> float(slash_score(uniform(window_mask(4, 2)), 1))
     0.5
@@ -131,7 +135,7 @@ def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Te
 
 
 def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tensor:
-    """Stack all layers into one tensor (layers, n, n), and check it."""
+    """Stack the matrices of all layers into one tensor of shape (layers, n, n) and check it."""
     if isinstance(attentions, Tensor):
         if attentions.ndim != 3:
             raise ValueError(
@@ -162,7 +166,9 @@ def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tens
 
 
 def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
-    """Return the matrices in float64, if every row is a distribution."""
+    """Return the matrices in float64 if every row is a probability distribution, and raise an error
+    if not.
+    """
     _check_square(name, matrices)
     matrices = compute.exact(matrices)
     if not torch.isfinite(matrices).all():

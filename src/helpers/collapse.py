@@ -1,5 +1,5 @@
-"""Representational collapse: the lemmas, the counterexamples, the arithmetic and the remedies of
-chapter 3.
+"""Measure representational collapse: how a decoder's last state stops telling prompts apart, which
+is the subject of chapter 3.
 """
 
 import itertools
@@ -14,11 +14,12 @@ from helpers import compute, models, probe, require
 
 
 def round_to(x: Float[Tensor, "..."], dtype: str | torch.dtype) -> Float[Tensor, "..."]:
-    """Round float64 numbers once, to nearest even, to the values a number type can hold (still
-    stored as float64).
+    """Round float64 numbers once to the nearest values that a floating-point format can hold, ties
+    to even.
 
-    A cast to bfloat16 may round twice, through float32, but this function rounds once. Values
-    beyond the largest one become infinity.
+    Call this to see what a format loses, because the results stay in float64 and can be compared
+    exactly. A cast to bfloat16 may round twice, by way of float32, but this function rounds once.
+    Values beyond the largest one become infinity.
 
     >>> round_to(torch.tensor([257.0, 70_000.0]).double(), "bf16").tolist()
     [256.0, 70144.0]
@@ -43,21 +44,23 @@ def last_token_distance(
     tail: str = "",
     period: int = 1,
 ) -> Float[Tensor, " lengths"]:
-    """Measure the L1 distance of the last token's final representations with n tokens, and with the
-    sequence's end repeated.
+    """Measure how far the last token's final representation moves when the end of the sequence is
+    repeated.
 
-    Barbero et al. (2024), Figures 5 and 12. For each n: head + first n tokens + tail, and head +
-    first n tokens + the last `period` of them again + tail. All lengths share one pass over the
-    longest prefix.
+    For each length n we compare two prompts by the L1 distance of their last states: head + first n
+    tokens + tail, and head + first n tokens + the last `period` of them again + tail. A distance
+    that falls to 0 means that the model can no longer tell the two prompts apart (Barbero et al.,
+    2024, Figures 5 and 12). One pass over the longest prefix serves all lengths.
 
     Args:
-        model: from `models.load`.
-        lengths: numbers of tokens of the sequence.
-        sequence: text; a short one is repeated until it is long enough.
-        head: text before the sequence; None is the model's first token (see `probe.first_token`),
-            without which equal tokens have equal representations at every length.
-        tail: text after it.
-        period: tokens that are repeated; with a separator after every digit, 2 keeps the phase
+        model: a model from `models.load`.
+        lengths: the lengths n, in tokens of the sequence.
+        sequence: a text. If it is too short, we repeat it until it is long enough.
+        head: the text before the sequence. None puts the model's first token there (see
+            `probe.first_token`), because without it equal tokens have equal representations at
+            every length.
+        tail: the text after the sequence.
+        period: how many tokens are repeated. If a separator follows every digit, 2 keeps the phase
             ("1,1," against "1,1,1,").
 
     >>> short, long = last_token_distance(models.default(), [2, 64]).tolist()
@@ -105,8 +108,10 @@ PLACES = ("first", "last")
 def copying_prompt(
     model: models.LanguageModel, prompt: str, place: str, hint: bool
 ) -> tuple[str, str]:
-    """Write the text before the sequence and the text after it, up to where the model has to write
-    the digit.
+    """Return the text before the sequence and the text after it, up to the point where the model
+    has to write the digit.
+
+    Put the sequence between the two to ask a model to copy the first or the last digit.
 
     >>> before, after = copying_prompt(models.default(), "type 1", "last", hint=False)
     >>> after[-28:]
@@ -128,7 +133,8 @@ def copying_prompt(
 
 
 def _digits(model: models.LanguageModel, digits: str) -> Int[Tensor, " n"]:
-    """Return each digit as a separate token."""
+    """Encode each digit of a text as a separate token, even where the tokenizer would merge digits.
+    """
     tokens = {digit: probe.encode(model, digit)[-1] for digit in set(digits)}
     return torch.stack([tokens[digit] for digit in digits])
 
@@ -141,18 +147,20 @@ def copying_margins(
     prompt: str = "sequence first",
     hint: bool = False,
 ) -> dict[tuple[str, str], tuple[Float[Tensor, " lengths"], Float[Tensor, " lengths"]]]:
-    """Measure logit of 0 minus logit of 1 as the answer, by the place of a digit and the place that
-    the question names.
+    """Measure whether a model copies the digit that the question names, as the logit of 0 minus the
+    logit of 1.
 
-    A pair for each of ("first", "first"), ("first", "last"), ("last", "first"), ("last", "last"):
-    the margins with a 0 at the first of the two places and with a 1 there. Their difference is the
-    effect of that one token. A model that copies has a large effect where the two places agree, and
-    none where they do not: the control.
+    There is one entry for each pair of a digit's position and the position that the question names:
+    ("first", "first"), ("first", "last"), ("last", "first") and ("last", "last"). It holds two
+    margins, with a 0 at the digit's position and with a 1 there. Their difference is the effect of
+    that one token. If the model copies, the effect is large where the two positions agree. Where
+    they differ it should be zero, so these pairs are the control.
 
     Args:
-        lengths: digits in the sequence, each at least 2; each is one token, also where the
-            tokenizer would merge them.
-        pattern: what fills the rest: "ones", "alternating" (10) or "repeated" (a 0 in every ten).
+        lengths: how many digits the sequence has, at least 2. Each digit is one token, even where
+            the tokenizer would merge them.
+        pattern: the digits that fill the rest: "ones", "alternating" (10) or "repeated" (a 0 in
+            every ten).
 
     >>> list(copying_margins(models.default(), [3]))
     [('first', 'first'), ('first', 'last'), ('last', 'first'), ('last', 'last')]

@@ -1,4 +1,4 @@
-"""Devices, number types, seeds, memory and disks."""
+"""Choose devices and floating-point formats, set seeds, and live with limited memory."""
 
 import errno
 import os
@@ -32,8 +32,8 @@ _DTYPES = {
 
 
 def device(name: str | torch.device | None = None) -> torch.device:
-    """Choose the device of this name. Without a name choose the best one: CUDA, else Apple's MPS,
-    else the CPU.
+    """Return the device of this name, or without a name the best one: CUDA, then Apple's MPS, then
+    the CPU.
 
     >>> device().type in ("cuda", "mps", "cpu"), device("cpu").type
     (True, 'cpu')
@@ -56,7 +56,7 @@ def device(name: str | torch.device | None = None) -> torch.device:
 
 
 def dtype(name: str | torch.dtype) -> torch.dtype:
-    """Return the torch number type for a short name ("fp32", "fp16", "bf16", "fp64").
+    """Return the torch dtype for a short name: "fp32", "fp16", "bf16" or "fp64".
 
     >>> dtype("bf16")
     torch.bfloat16
@@ -69,8 +69,10 @@ def dtype(name: str | torch.dtype) -> torch.dtype:
 
 
 def exact(x: Tensor) -> Tensor:
-    """Return a tensor in float64: where it is, or on the CPU if its device has no float64 (Apple's
-    MPS).
+    """Return a tensor in float64, so that later sums and differences lose as little as possible.
+
+    It stays on its device if the device has float64. Apple's MPS has none, so there it moves to the
+    CPU.
 
     >>> exact(torch.ones(2)).dtype
     torch.float64
@@ -81,6 +83,8 @@ def exact(x: Tensor) -> Tensor:
 
 def seed(value: int) -> torch.Generator:
     """Seed Python, NumPy and torch, and return a CPU generator with the same seed.
+
+    Call it once at the head of a notebook to make its random numbers repeatable.
 
     >>> first = torch.rand(2, generator=seed(5))
     >>> torch.equal(first, torch.rand(2, generator=seed(5)))
@@ -94,8 +98,9 @@ def seed(value: int) -> torch.Generator:
 
 
 def progress(items: Iterable | None = None, label: str = "", **options: Any) -> tqdm:
-    """Show a progress bar (over `items`, or to be updated by hand), but not in a built page, where
-    it would stay as a dead widget.
+    """Show a progress bar over `items`, or one that the caller updates by hand.
+
+    A page that is being built shows none, because it would stay there as a dead widget.
 
     >>> sum(progress(range(4), "numbers"))
     6
@@ -115,8 +120,8 @@ def progress(items: Iterable | None = None, label: str = "", **options: Any) -> 
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error says that memory ran out: that of an accelerator, of Python, or of
-    torch on the CPU.
+    """Return whether an error means that memory ran out, on an accelerator, in Python, or in torch
+    on the CPU.
 
     >>> cublas = RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling …")
     >>> is_out_of_memory(MemoryError()), is_out_of_memory(cublas)
@@ -131,11 +136,14 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def shrink(call: Callable[[int], _Result], chunk: int) -> _Result:
-    """Return `call(chunk)`, and start again with half the chunk whenever memory runs out.
+    """Return `call(chunk)`, and try again with half the chunk whenever memory runs out.
+
+    Use it for work that can be cut into chunks, so that the same code runs on a large and a small
+    device.
 
     Raises:
-        ValueError: `chunk` is below 1.
-        torch.OutOfMemoryError, MemoryError, RuntimeError: even a chunk of one does not fit.
+        ValueError: if `chunk` is below 1.
+        torch.OutOfMemoryError, MemoryError, RuntimeError: if even a chunk of one does not fit.
 
     >>> shrink(lambda chunk: list(torch.arange(6).split(chunk))[0].tolist(), 4)
     [0, 1, 2, 3]
@@ -153,7 +161,7 @@ def shrink(call: Callable[[int], _Result], chunk: int) -> _Result:
 
 
 def empty_cache() -> None:
-    """Give an accelerator's memory that no tensor holds back to it.
+    """Release the accelerator memory that torch holds but no tensor uses.
 
     >>> empty_cache()
     """
@@ -164,7 +172,8 @@ def empty_cache() -> None:
 
 
 def building() -> bool:
-    """Tell whether a page is being built (HELPERS_STILL=1): widgets are then drawn frame by frame.
+    """Return whether a page is being built (HELPERS_STILL=1), in which case widgets are drawn frame
+    by frame.
 
     >>> building() in (True, False)
     True

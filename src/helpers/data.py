@@ -1,4 +1,4 @@
-"""The tables that come with the course, and its prose."""
+"""Read the tables and the prose that come with the course."""
 
 import difflib
 import functools
@@ -11,7 +11,7 @@ from helpers import require
 
 
 def folder() -> Path:
-    """Find the course's `data` folder: in the source tree, or inside the installed package.
+    """Return the course's `data` folder, in the source tree or inside the installed package.
 
     >>> (folder() / "reported").is_dir()
     True
@@ -22,10 +22,11 @@ def folder() -> Path:
 
 
 def table(name: str) -> pd.DataFrame:
-    """Read `data/<name>.csv`, whose lines that start with `#` say where the numbers come from.
+    """Read `data/<name>.csv` as a data frame. The lines of the file that start with `#` say where
+    the numbers come from.
 
     Raises:
-        ValueError: there is no such table; the message names the nearest ones.
+        ValueError: if there is no such table. The message names those with similar names.
 
     >>> table("reported/tree_neighbors_match").set_index("model").loc["GAT", "5"].item()
     0.41
@@ -44,7 +45,7 @@ def table(name: str) -> pd.DataFrame:
 
 @functools.cache
 def prose() -> str:
-    """Read the course's own prose, `data/prose.txt`.
+    """Return the course's own prose (`data/prose.txt`), a text on which we measure language models.
 
     >>> len(prose()) > 3000
     True

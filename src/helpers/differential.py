@@ -1,5 +1,5 @@
-"""Differential attention: the difference of two attention maps, Ye et al. (2025), arXiv:2410.05258,
-and its version 2.
+"""Compute differential attention, the difference of two attention matrices (Ye et al., 2025,
+arXiv:2410.05258, and its version 2).
 
 Layers count from 1, as in the paper. The released code counts them from 0.
 """
@@ -18,11 +18,13 @@ _SPREAD = 0.1  # standard deviation of the vectors that lambda is made of
 
 
 def lambda_init(layer: int) -> float:
-    """Return 0.8 - 0.6 exp(-0.3 (layer - 1)): where lambda starts, and what fixes the scale of a
-    head. Section 2.1.
+    """Return 0.8 - 0.6 exp(-0.3 (layer - 1)), the value at which lambda starts (section 2.1).
+
+    The same value fixes the scale of a head's output, which is multiplied by 1 - lambda_init.
 
     Args:
-        layer: from 1; the code of the paper, which counts from 0, has exp(-0.3 layer).
+        layer: the layer's number, from 1. The paper's code counts from 0, so it has exp(-0.3
+            layer).
 
     >>> [round(lambda_init(layer), 4) for layer in (1, 2, 12)]
     [0.2, 0.3555, 0.7779]
@@ -34,12 +36,13 @@ def lambda_init(layer: int) -> float:
 def difference(
     first: Float[Tensor, "... n"], second: Float[Tensor, "... n"], lam: float | Float[Tensor, "..."]
 ) -> Float[Tensor, "... n"]:
-    """Return softmax(first) - lambda softmax(second) over the last dimension. Rows sum to 1 -
-    lambda and may go below 0.
+    """Return softmax(first) - lam * softmax(second) over the last dimension.
+
+    Each row sums to 1 - lam, and single weights may be negative.
 
     Args:
         first, second: logits of the same shape.
-        lam: one number, or one a row.
+        lam: one number, or one per row.
 
     >>> weights = difference(torch.tensor([2.0, 0.0]), torch.tensor([0.0, 0.0]), 0.5)
     >>> [round(weight, 4) for weight in weights.tolist()]
@@ -50,12 +53,13 @@ def difference(
 
 
 def _attend(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tensor) -> Tensor:
-    """(A1 - lambda A2) v = A1 v - lambda (A2 v) under a causal mask, without a map in memory.
+    """Return (A1 - lambda A2) v as A1 v - lambda (A2 v) under a causal mask, without an attention
+    matrix in memory.
 
     Two calls of scaled_dot_product_attention share the values. The fused kernels want queries, keys
-    and values of one width. So the narrower ones are filled up with zeros, which changes no score,
-    and each map is made once and not once for each half of the values. The kernels also want four
-    dimensions. Lambda broadcasts to all but the last.
+    and values of one width, so we pad the narrower ones with zeros, which changes no score. Then
+    each matrix is computed once, and not once for each half of the values. The kernels also want
+    four dimensions. Lambda broadcasts over all dimensions but the last.
     """
     value_width, wide = v.shape[-1], max(q1.shape[-1], v.shape[-1])
     scale = 1 / math.sqrt(q1.shape[-1])
@@ -73,34 +77,36 @@ def _attend(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tens
 
 
 class DifferentialAttention(nn.Module):
-    """Causal differential attention over x (batch, n, width), with its projections.
+    """Apply causal differential attention to x of shape (batch, n, width), with learned
+    projections.
 
-    Version 1 (Eqs. 1 to 3 of the paper): the queries and keys of a head have width d = width / (2
-    heads), its values 2 d. Each head is normalised by its root mean square and multiplied by 1 -
-    lambda_init(layer), and all heads share
-        lambda = exp(l_q1 . l_k1) - exp(l_q2 . l_k2) + lambda_init(layer).
-    Version 2 (the authors' code of 2026): d = width / heads; two queries per head share keys and
-    values; lambda = sigmoid(x W) for each token and head; no norm of the heads and no scale. It has
-    width x (width + heads) more weights.
+    In version 1 (Eqs. 1 to 3 of the paper) the queries and keys of a head have width d = width / (2
+    heads), and its values have width 2 d. Each head is divided by its root mean square and
+    multiplied by 1 - lambda_init(layer). All heads share lambda = exp(l_q1 . l_k1) - exp(l_q2 .
+    l_k2) + lambda_init(layer).
+
+    In version 2 (the authors' code of 2026) d = width / heads, and the two queries of a head share
+    keys and values. Each token and head has lambda = sigmoid(x W). The heads are neither normalised
+    nor scaled. Version 2 has width x (width + heads) more weights.
 
     Args:
-        width: of the model.
-        heads: differential heads, each of two maps.
-        layer: from 1; sets lambda_init, which version 2 does without.
+        width: the width of the model.
+        heads: the number of differential heads, each with two attention matrices.
+        layer: the layer's number from 1, which sets lambda_init. Version 2 does not use it.
         version: 1 or 2.
-        base: RoPE's base; None for no rotation.
-        turning: the share of RoPE's pairs that turn, fastest first.
+        base: RoPE's base, or None for no rotation.
+        turning: the fraction of RoPE's pairs that rotate, the fastest first.
         norm: False leaves out the norm of the heads and the scale that goes with it, as in the
             paper's ablation.
-        start: another start of lambda than lambda_init(layer), as in the paper's ablation; it sets
+        start: a start of lambda in place of lambda_init(layer), as in the paper's ablation. It sets
             the scale, too.
-        gain: the norm of the heads has a learned gain of width 2 d, one for all heads, as in the
-            released code.
+        gain: True gives the norm of the heads a learned gain of width 2 d, one for all heads, as in
+            the released code.
 
     Raises:
-        ValueError: a width that the heads do not divide as said above (with a rotation: into
-            pairs), layer 0, another version, a base that is not above 1, or a share or start
-            outside [0, 1]; when it runs, an x that is not of shape (batch, n, width) or not finite.
+        ValueError: if the heads do not divide the width as described above (into pairs if there is
+            a rotation), or if layer, version, base, turning or start is out of range. When it runs,
+            if x is not finite or not of shape (batch, n, width).
 
     >>> layer = DifferentialAttention(width=16, heads=2, layer=1)
     >>> layer(torch.zeros(1, 3, 16)).shape, round(layer.start, 2)
@@ -155,7 +161,7 @@ class DifferentialAttention(nn.Module):
             self.gate = nn.Linear(width, heads, bias=False)
 
     def lam(self, x: Float[Tensor, "b n width"]) -> Float[Tensor, "b #h #n"]:
-        """Return lambda of each head and token. In version 1 it is one number for all."""
+        """Return lambda for each head and token. In version 1 it is one number for all of them."""
         if self.version == 2:
             return self.gate(x).sigmoid().transpose(1, 2)
         first, second = self.lambdas.prod(1).sum(-1).exp()
@@ -164,8 +170,9 @@ class DifferentialAttention(nn.Module):
     def project(
         self, x: Float[Tensor, "b n width"]
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Return q1, k1, q2, k2 (turned) and v, each (b, heads, n, d). Maps 2h and 2h + 1 of the
-        projections belong to head h.
+        """Return q1, k1, q2, k2 (rotated) and v, each of shape (batch, heads, n, d).
+
+        Maps 2h and 2h + 1 of the projections belong to head h.
         """
         batch, n, _ = x.shape
         q, k, v = (
@@ -185,7 +192,9 @@ class DifferentialAttention(nn.Module):
     def maps(
         self, x: Float[Tensor, "b n width"]
     ) -> tuple[Float[Tensor, "b h n n"], Float[Tensor, "b h n n"]]:
-        """Return both maps of every head, for looking at: `attention` is first - lam second."""
+        """Return both attention matrices of every head, to look at them. `attention` is first - lam
+        * second.
+        """
         q1, k1, q2, k2, _ = self.project(self._checked(x))
         hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
         scale = 1 / math.sqrt(q1.shape[-1])
@@ -196,7 +205,7 @@ class DifferentialAttention(nn.Module):
         return first, second
 
     def attention(self, x: Float[Tensor, "b n width"]) -> Float[Tensor, "b h n n"]:
-        """Return the signed map of every head, whose rows sum to 1 - lambda."""
+        """Return the signed attention matrix of every head. Its rows sum to 1 - lambda."""
         first, second = self.maps(x)
         return first - self.lam(x)[..., None] * second
 
@@ -213,7 +222,7 @@ class DifferentialAttention(nn.Module):
 
 
 def _lambda(lam: float | Tensor, rows: Tensor) -> Tensor:
-    """Lambda as a tensor that broadcasts to all dimensions of `rows` but the last."""
+    """Return lambda as a tensor that broadcasts over all dimensions of `rows` but the last."""
     if not isinstance(lam, Tensor):
         return torch.as_tensor(require.number("lam", lam), dtype=rows.dtype, device=rows.device)
     require.tensor("lam", lam, "...")

@@ -1,9 +1,9 @@
 """Measure what squeezes messages in a graph (walks, Jacobians, resistance, cuts, curvature), and
 rewire it.
 
-A graph is a connected, undirected `networkx.Graph` of two or more nodes without self-loops. Edge
-weights are ignored. Matrices and vectors are float64 in the order of `graph.nodes`. Every function
-raises ValueError for another graph.
+A graph is a connected, undirected `networkx.Graph` with at least two nodes and no self-loops. Edge
+weights are ignored. Matrices and vectors are float64, in the order of `graph.nodes`. Every function
+raises ValueError for any other graph.
 """
 
 import itertools
@@ -22,8 +22,10 @@ _NORMALISATIONS = ("none", "row", "symmetric")
 
 
 def check(graph: nx.Graph, name: str = "graph", **nodes: Hashable) -> None:
-    """Refuse a graph that is directed, not connected or with loops, and (by the names of the
-    arguments) nodes that it has not.
+    """Refuse a graph that is directed, disconnected or has self-loops, and refuse nodes that it
+    does not contain.
+
+    Pass nodes by the name of your argument, so that the error can name it.
 
     >>> check(nx.path_graph(3), target=3)
     Traceback (most recent call last):
@@ -49,13 +51,14 @@ _MOST = {
 
 
 def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
-    """Build a graph of a family, with about this many nodes, numbered from 0.
+    """Build a graph of a named family with about this many nodes, numbered from 0.
 
     Args:
         name: "path", "cycle", "tree" (binary), "barbell" (two cliques and a bridge), "grid"
             (square), "expander" (4-regular, random, certified by its spectral gap) or "karate"
             (always 34 nodes).
-        nodes: a barbell takes the even number below, a grid the nearest square, karate none of it.
+        nodes: the wanted size. A barbell rounds it down to an even number, a grid takes the nearest
+            square, and karate ignores it.
 
     >>> family("cycle", 8).number_of_edges()
     8
@@ -77,7 +80,7 @@ def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
 
 
 def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
-    """Find two nodes at the largest distance: the first such pair in the order of `graph.nodes`.
+    """Return two nodes at the largest distance, the first such pair in the order of `graph.nodes`.
 
     >>> far_pair(nx.path_graph(4))
     (0, 3)
@@ -90,7 +93,10 @@ def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
 def adjacency(
     graph: nx.Graph, normalisation: str = "none", loops: bool = False
 ) -> Float[Tensor, "n n"]:
-    """Return A, D^-1 A ("row") or D^-1/2 A D^-1/2 ("symmetric"), with A + I for A if `loops`.
+    """Return the matrix that one layer multiplies by: A ("none"), D^-1 A ("row") or D^-1/2 A D^-1/2
+    ("symmetric").
+
+    If `loops` is true, A + I takes the place of A.
 
     >>> adjacency(nx.path_graph(3), "row").tolist()
     [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
@@ -110,7 +116,10 @@ def adjacency(
 def orthogonal_weights(
     layers: int, width: int, seed: int = 0
 ) -> Float[Tensor, "layers 2 width width"]:
-    """Draw random orthogonal matrices for `propagate`: only graph and activation shrink a message.
+    """Draw random orthogonal matrices for `propagate`.
+
+    They keep the length of every vector, so if a message shrinks, the graph or the activation did
+    it.
 
     >>> weights = orthogonal_weights(layers=2, width=3)
     >>> bool(torch.allclose(weights @ weights.mT, torch.eye(3).double()))
@@ -132,12 +141,12 @@ def propagate(
     activation: Callable[[Tensor], Tensor] = torch.relu,
     skip: bool = False,
 ) -> Float[Tensor, "n width"]:
-    """Send messages: H <- activation(self_weight H W_own + matrix H W_heard), once a layer (Di
-    Giovanni et al., 2023).
+    """Run message passing: in each layer H becomes activation(self_weight H W_own + matrix H
+    W_heard) (Di Giovanni et al., 2023).
 
     Args:
-        self_weight: c_r in the paper, what a node hears of itself inside the activation.
-        skip: add H itself outside the activation, as a residual network does.
+        self_weight: c_r in the paper, the weight of a node's own state inside the activation.
+        skip: whether to add H itself outside the activation, as a residual network does.
 
     >>> graph, weights = nx.path_graph(3), torch.eye(1).double().expand(2, 2, 1, 1)
     >>> propagate(torch.tensor([[1.0], [0.0], [0.0]]), adjacency(graph), weights).flatten().tolist()
@@ -188,14 +197,14 @@ def jacobian_norms(
     last: nx.Graph | None = None,
     skip: bool = False,
 ) -> Float[Tensor, " n"]:
-    """Compute the largest singular value of d h_target^(layers) / d x_s for every node s, by
-    autograd.
+    """Compute how sensitive the target is to each input: the largest singular value of d
+    h_target^(layers) / d x_s for every node s.
 
-    The network is `propagate` with `orthogonal_weights`, the input standard normal.
+    We differentiate `propagate` with `orthogonal_weights` at a standard normal input by autograd.
 
     Args:
-        last: the graph of the last layer, if it is another one on the same nodes in the same order.
-        skip: as in `propagate`; the bound is then `walk_bound` with a `self_weight` that is larger
+        last: a graph for the last layer, if it differs. It has the same nodes in the same order.
+        skip: as in `propagate`. The bound is then `walk_bound` with a `self_weight` that is larger
             by one.
 
     >>> norms = jacobian_norms(nx.path_graph(5), target=4, layers=3)
@@ -237,9 +246,9 @@ def walk_bound(
     """Return ((self_weight I + A)^layers)_{target, s}, which bounds `jacobian_norms` with the same
     arguments.
 
-    This is Theorem 3.2 of Di Giovanni et al. (2023). Lemma 1 of Topping et al. (2022) is for an s
-    exactly `layers` hops away, where the node's own state cannot contribute, so self_weight drops
-    out. Both are used here for weights of spectral norm 1 and an activation of slope at most 1.
+    This is Theorem 3.2 of Di Giovanni et al. (2023). Lemma 1 of Topping et al. (2022) treats an s
+    exactly `layers` hops away. There the node's own state cannot contribute, so self_weight drops
+    out. We use both for weights of spectral norm 1 and an activation of slope at most 1.
 
     >>> walk_bound(nx.path_graph(3), 2, 2, "none").tolist()
     [1.0, 2.0, 2.0]
@@ -254,8 +263,10 @@ def walk_bound(
 
 
 def total_resistance(graph: nx.Graph) -> float:
-    """Return R_tot = n tr(L^+), the sum of the effective resistances of all pairs: small where a
-    graph has many ways.
+    """Return R_tot = n tr(L^+), the sum of the effective resistances of all pairs of nodes.
+
+    It is small if many short ways connect the nodes, so it measures how well a graph as a whole
+    carries messages.
 
     >>> round(total_resistance(nx.path_graph(3)), 6)
     4.0

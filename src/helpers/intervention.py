@@ -8,8 +8,8 @@
 Changes that last for a `with` block are in `helpers.probe`: `attention_knockout` hides a token from
 later ones, and `patch_queries_and_keys` replaces queries and keys.
 
-The page "Try it" does the same as `read` in a browser, on the graph that `book.export` writes. The
-tests hold the two equal.
+The page "Try it" does in a browser what `read` does here, on the graph that `book.export` writes.
+Our tests compare the two.
 """
 
 import contextlib
@@ -45,18 +45,18 @@ def turns(
     still: Sequence[int] = (),
     silent: Sequence[int] = (),
 ) -> Complex[Tensor, "n pairs"]:
-    """Return RoPE as one complex number for each token and pair: exp(i position frequency), to be
-    changed by hand.
+    """Return RoPE as one complex number exp(i position frequency) per token and pair, which you can
+    change by hand.
 
     Args:
-        positions: of the tokens, or how many there are.
-        base: in place of the one that the model was trained with.
-        still: pairs that do not turn (the number 1), as in p-RoPE.
+        positions: the tokens' positions, or how many tokens there are.
+        base: a base to use in place of the one that the model was trained with.
+        still: pairs that do not rotate (the number 1), as in p-RoPE.
         silent: pairs that add nothing to any logit (the number 0).
 
     Raises:
-        ValueError: the model has no rotary encoding, a position is not finite, the base is not
-            above 1, or there is no such pair.
+        ValueError: if the model has no rotary encoding, a position is not finite, the base is not
+            above 1, or a pair does not exist.
 
     >>> turns(models.default(), 3).shape
     torch.Size([3, 32])
@@ -91,23 +91,22 @@ def read(
     heads: Float[Tensor, "layers heads"] | None = None,
     temperature: float = 1.0,
 ) -> _Reading:
-    """Return everything the model computes on `ids`, with interventions in all layers or, without
-    any, as it was trained.
+    """Return everything that the model computes on `ids`, with interventions in all layers.
 
-    The result has `logits` of the next token after every token (n, v), `attentions` (layers, heads,
-    n, n), and `states` after the embedding and after each layer (layers + 1, n, d), the last one
-    normed.
+    Without interventions the model runs as it was trained. The result has the `logits` of the next
+    token after every token (n, v), the `attentions` (layers, heads, n, n), and the `states` after
+    the embedding and after each layer (layers + 1, n, d). The last state is normalised.
 
     Args:
-        rope: what turns the pairs of queries and keys, as `turns` gives it.
-        mask: True where token i may look at token j; None is the model's own mask.
-        heads: what each head's output is multiplied by: 0 turns a head off, 1 leaves it.
-        temperature: what all attention logits are divided by.
+        rope: the rotation of queries and keys, as `turns` returns it.
+        mask: True where token i may look at token j, or None for the model's own mask.
+        heads: a factor for each head's output. 0 ablates the head, and 1 leaves it as it is.
+        temperature: a number by which all attention logits are divided.
 
     Raises:
-        ValueError: no tokens or more than `probe.MOST`; an intervention of another shape; a mask
-            that shows a later token or hides all from one; an architecture whose attention or
-            rotary encoding cannot be replaced.
+        ValueError: if there are no tokens or more than `probe.MOST`, an intervention has the wrong
+            shape, the mask shows a later token or leaves a token with nothing to see, or the
+            architecture does not let us replace its attention or its rotary encoding.
 
     >>> from helpers import attention
     >>> model = models.default()
@@ -181,7 +180,9 @@ def _attend(
     s_aux: Tensor | None = None,
     **_,
 ) -> tuple[Tensor, None]:
-    """Attention in transformers' signature, with the change that runs."""
+    """Compute attention with the signature that transformers expects, and apply the change that is
+    in force.
+    """
     if s_aux is not None:
         raise ValueError(
             "the model has learned sinks beside its tokens, which no intervention here covers"
@@ -230,7 +231,7 @@ def _changed(model: models.LanguageModel, change: _Change) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _rotated(model: models.LanguageModel, rope: Tensor | None, n: int) -> Iterator[None]:
-    """Let the model's rotary embedding give these cosines and sines."""
+    """Make the model's rotary embedding return these cosines and sines while the block runs."""
     if rope is None:
         yield
         return
@@ -260,8 +261,8 @@ def _rotated(model: models.LanguageModel, rope: Tensor | None, n: int) -> Iterat
 def _twice(
     part: Float[Tensor, "n pairs"], like: Float[Tensor, "1 n width"]
 ) -> Float[Tensor, "n width"]:
-    """Repeat a number per rotary pair for both dimensions of the pair, in the order of the model's
-    own table.
+    """Repeat one number per rotary pair for both dimensions of the pair, in the order of the
+    model's own table.
     """
     first, second = like.chunk(2, -1)
     if like.shape[-1] == part.shape[-1]:
@@ -272,7 +273,9 @@ def _twice(
 
 
 class _Link:
-    """Show a link to the page "Try it" with everything set. Without HTML, say what it leads to."""
+    """Show a link to the page "Try it" with everything set. If there is no HTML, describe the link
+    in words.
+    """
 
     def __init__(self, words: str, page: str, state: dict[str, str | int | float | bool]):
         self.words, self.state = words, state
@@ -295,12 +298,12 @@ class _Link:
 
 
 def link(words: str, page: str = "index", **state: str | int | float | bool) -> _Link:
-    """Return a link to the page where a reader does in a browser what `read` does here.
+    """Return a link to the page that does in a browser what `read` does here.
 
     Args:
-        words: what the link says.
+        words: the text of the link.
         page: "index" (the language model) or "small" (the course's own decoders).
-        **state: the prompt and the settings, as the page's own links have them: `prompt="…",
+        **state: the prompt and the settings, named as in the page's own links: `prompt="…",
             view="heads", window=8`.
 
     >>> link("A window of 8", prompt="a b", window=8)

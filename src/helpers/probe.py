@@ -1,8 +1,8 @@
-"""Read inside a Hugging Face decoder: its hidden states, logits and attention rows.
+"""Read inside a Hugging Face decoder: its hidden states, logits and attention weights.
 
-What serves long sequences holds no attention maps of n x n, and computes logits for the last token
-alone. Prefixes are read once: later tokens cannot change what a causal model computed for earlier
-ones, so one pass serves every length.
+Functions for long sequences hold no attention matrices of n x n, and compute logits only for the
+last token. They read a sequence once for all its prefixes, because later tokens cannot change what
+a causal model computed for earlier ones.
 """
 
 import collections
@@ -35,14 +35,16 @@ _CHUNK = 1024
 
 
 class _Readout(NamedTuple):
-    """Final representation (after the last norm) and next-token logits, one row per question."""
+    """Hold the final representation (after the last norm) and the next-token logits, one row per
+    question.
+    """
 
     states: Float[Tensor, "m d"]
     logits: Float[Tensor, "m v"]
 
 
 def encode(model: models.LanguageModel, text: str) -> Int[Tensor, " n"]:
-    """Return the tokens of a text, with no special token added.
+    """Return the tokens of a text as a one-dimensional tensor, without any special token.
 
     >>> encode(models.default(), "The cat sat").tolist()
     [504, 2644, 2643]
@@ -55,14 +57,14 @@ def encode(model: models.LanguageModel, text: str) -> Int[Tensor, " n"]:
 
 
 def _tokens(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) -> Int[Tensor, " n"]:
-    """Return tokens as they are, and a text as the model's own, with what opens it in front."""
+    """Return tokens as they are, and encode a text with its opening tokens in front."""
     if not isinstance(tokens, str):
         return tokens
     return torch.cat([opening(model).tokens, encode(model, tokens)])
 
 
 class _Opening(NamedTuple):
-    """Hold how a model's texts begin, as `opening` finds it."""
+    """Hold how a model's texts begin, as `opening` returns it."""
 
     tokens: Int[Tensor, " _"]
     how: str
@@ -82,17 +84,18 @@ _openings: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def opening(model: models.LanguageModel) -> _Opening:
-    """Return the tokens that the tokenizer itself puts in front of a text.
+    """Return the tokens that belong in front of a text for this model.
 
-    Where a tokenizer adds nothing, that may be meant or forgotten. Then the beginnings of the
-    course's passages of prose are read with nothing, the BOS, the end-of-text token and the chat
-    template's first token in front, and the losses of the same tokens compared. The BOS (without
-    one, nothing) gives way only to a loss that is less by more than 3 standard errors over the
-    passages. We measure this once per model, and the result for the embedded model is written down.
+    If the tokenizer itself adds tokens, these are the answer. If it adds none, that may be intended
+    or an oversight, so we measure it. We compare the losses on passages of the course's prose with
+    nothing, the BOS, the end-of-text token and the chat template's first token in front. We keep
+    the BOS (or nothing, if there is no BOS) unless another opening has a loss that is lower by more
+    than 3 standard errors over the passages. This is measured once per model, and the result for
+    the embedded model is stored.
 
-    The result has the `tokens` put in front (there may be none), `how` they were found, the
-    `losses` of each way tried, in nats a token of prose (empty where the tokenizer decides), and
-    the `ways`: what could stand in front, by its words.
+    The result has the opening `tokens` (possibly none), `how` we found them, the `losses` of each
+    opening that we tried, in nats per token of prose (empty if the tokenizer decides), and the
+    `ways`, which are the possible openings by name.
 
     >>> found = opening(models.default())
     >>> found.how, list(found.ways)
@@ -135,7 +138,7 @@ def _found_opening(model: models.LanguageModel) -> _Opening:
 
 
 def _put_in_front(model: models.LanguageModel) -> list[int]:
-    """Return the tokens that the tokenizer puts in front of a text by default."""
+    """Return the tokens that the tokenizer itself puts in front of a text."""
     try:
         alone, whole = (
             model.tokenizer("x", add_special_tokens=each)["input_ids"] for each in (False, True)
@@ -147,8 +150,8 @@ def _put_in_front(model: models.LanguageModel) -> list[int]:
 
 
 def _ways(model: models.LanguageModel) -> dict[str, list[int]]:
-    """List what could come in front of a text, by its words: nothing, the BOS, the end-of-text
-    token, the template's first one.
+    """Return the possible openings of a text by name: nothing, the BOS, the end-of-text token, and
+    the chat template's first token.
     """
     tokenizer = model.tokenizer
     tokens = [tokenizer.bos_token_id, tokenizer.eos_token_id]
@@ -181,14 +184,14 @@ def _opened_losses(model: models.LanguageModel, front: Sequence[int]) -> Float[T
 
 
 def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
-    """Choose a token to stand before a sequence that needs one, such as a row of equal tokens: the
-    one that opens a text.
+    """Return a token to put before a sequence that needs one, such as a row of equal tokens.
 
-    Where a text is opened by nothing (see `opening`), it is the one of the BOS, the end-of-text
-    token and the chat template's first token with which prose has the least loss.
+    It is the token that opens the model's texts. If nothing opens them (see `opening`), it is the
+    one of the BOS, the end-of-text token and the chat template's first token with which prose has
+    the lowest loss.
 
     Raises:
-        ValueError: the tokenizer has none of these.
+        ValueError: if the tokenizer has none of these tokens.
 
     >>> model = models.default()
     >>> model.tokenizer.decode(first_token(model))
@@ -210,19 +213,25 @@ _mixing: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def layers(model: models.LanguageModel) -> tuple[mixing._Layer, ...]:
-    """Find what mixes the tokens of each layer, once a model.
+    """Return what mixes the tokens of each layer, measured once per model.
+
+    Call this before you read attention from an unknown model, because some layers have no attention
+    and others rotate only a part of each head.
 
     Each layer has:
-        mixes: "attention" (one softmax per head over earlier tokens), or in words what else. read:
-        whether its weights can be read and replaced. latent: whether keys and values come of a
-        narrower state that all heads share. theta: angles a token of the rotary pairs; None where
-        queries and keys are not turned, or it cannot be seen. layout: of the pairs, "half" or
-        "interleaved"; None without any. share: of a head's dimensions that are turned. window:
-        tokens that it sees; None is all. sinks: whether it has learned sinks beside its tokens.
-        softcap: of its logits.
+        mixes: "attention" (one softmax per head over earlier tokens), or words for something else.
+        read: whether its weights can be read and replaced.
+        latent: whether keys and values come from a narrower state that all heads share.
+        theta: the angles per token of the rotary pairs, or None if queries and keys do not rotate
+            or we cannot see it.
+        layout: the layout of the pairs, "half" or "interleaved", or None if there are none.
+        share: the fraction of a head's dimensions that rotate.
+        window: how many tokens the layer sees, or None for all.
+        sinks: whether it has learned sinks in addition to its tokens.
+        softcap: the cap of its logits.
 
     Raises:
-        ValueError: the network has no list of layers.
+        ValueError: if the network has no list of layers.
 
     >>> len(layers(models.default()))
     30
@@ -234,7 +243,8 @@ def layers(model: models.LanguageModel) -> tuple[mixing._Layer, ...]:
 
 
 def mixed_otherwise(model: models.LanguageModel) -> str | None:
-    """Say why attention maps do not tell all that passes from token to token, or return None.
+    """Return a sentence on why attention matrices do not show everything that passes between
+    tokens, or None if they do.
 
     >>> mixed_otherwise(models.default()) is None
     True
@@ -256,14 +266,14 @@ def mixed_otherwise(model: models.LanguageModel) -> str | None:
 
 
 def _unread(model: models.LanguageModel) -> str:
-    """Why attention weights cannot be read where they are computed."""
+    """Return a sentence on why attention weights cannot be read in this model."""
     why = mixed_otherwise(model) or "its attention cannot be replaced in every layer"
     return f"{model.short} does not let its attention be replaced ({why}): choose another model"
 
 
 def _recurs(model: models.LanguageModel) -> bool:
-    """Return whether layers carry more from token to token than keys and values. Our cache can
-    neither cut nor copy such states.
+    """Return whether layers carry more from token to token than keys and values, because our cache
+    can neither cut nor copy such states.
     """
     return any(each.mixes not in (mixing._ATTENTION, mixing._DIFFERENCE) for each in layers(model))
 
@@ -272,9 +282,10 @@ def _recurs(model: models.LanguageModel) -> bool:
 def last_representations(
     model: models.LanguageModel, ids: Int[Tensor, " n"] | str
 ) -> Float[Tensor, "n d"]:
-    """Compute the last token's final representation for every prefix of `ids`, from one pass.
+    """Compute the last token's final representation for every prefix of `ids`, in one pass.
 
-    Row i is what the model would predict the next token from after reading ids[: i + 1].
+    Row i is the state from which the model predicts the next token after reading ids[: i + 1]. So
+    the distance between two rows shows how well the model can tell two prefixes apart.
 
     >>> model = models.default()
     >>> last_representations(model, encode(model, "The cat sat")).shape
@@ -302,16 +313,16 @@ def _after(
     ids: Int[Tensor, " n"],
     continuations: Sequence[tuple[int, Int[Tensor, " _"]]],
 ) -> _Readout:
-    """Compute what the model makes of ids[:n] + tail, for each (n, tail).
+    """Compute the model's final state and logits after ids[:n] + tail, for each pair (n, tail).
 
-    The longest prefix is read once and each tail starts from its keys and values: the cost is
-    max(n) + sum(len(tail)) tokens rather than sum(n + len(tail)). Tails of one length after one
-    prefix share a pass.
+    The longest prefix is read once, and each tail starts from its keys and values. So the cost is
+    max(n) + sum(len(tail)) tokens instead of sum(n + len(tail)). Tails of equal length after the
+    same prefix share a pass.
 
     Args:
         ids: the sequence whose prefixes are read.
         continuations: pairs of a length n in [1, len(ids)] and the tokens that follow, in any
-            order; a tail may be empty.
+            order. A tail may be empty.
     """
     check(model, ids=ids)
     try:
@@ -370,10 +381,10 @@ def _after(
 def attention_rows(
     model: models.LanguageModel, ids: Int[Tensor, " n"] | str
 ) -> Float[Tensor, "layers heads n"]:
-    """Compute the last token's attention weights in every head. A row costs n numbers per head, not
-    n x n.
+    """Compute the last token's attention weights in every head.
 
-    In a layer with a sliding window, tokens outside it get 0.
+    A row needs n numbers per head, not n x n, so this works for long sequences. In a layer with a
+    sliding window, tokens outside the window get 0.
 
     >>> model = models.default()
     >>> attention_rows(model, encode(model, "The cat sat")).shape
@@ -395,8 +406,8 @@ def attention_rows(
 def _margin(
     model: models.LanguageModel, logits: Float[Tensor, "... v"], right: str, wrong: str
 ) -> Float[Tensor, "..."]:
-    """Logit of the token `right` minus logit of `wrong`: above 0, the model prefers the right
-    answer.
+    """Return the logit of the token `right` minus the logit of `wrong`. Above 0, the model prefers
+    the right answer.
     """
     check(model)
     require.tensor("logits", logits, "... v")
@@ -421,7 +432,7 @@ def _read(model: models.LanguageModel, ids: Tensor, cache, chunk: int):
 
 
 def _whole(model: models.LanguageModel, ids: Int[Tensor, "b n"]):
-    """Run one pass without a cache."""
+    """Run one pass over all tokens, without a cache."""
     return model.model(ids.to(model.model.device), use_cache=False, output_hidden_states=True)
 
 
@@ -439,8 +450,8 @@ def _forward(
 
 
 def _cache_name(model: models.LanguageModel) -> str:
-    """Return what transformers calls keys and values in this release: "cache" from 5.24 on, for the
-    families that have it.
+    """Return the argument by which this release of transformers calls keys and values. It is
+    "cache" from 5.24 on, for the families that have it.
     """
     return (
         "cache"
@@ -454,8 +465,10 @@ def _cache_of(model: models.LanguageModel, out):
 
 
 def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, " n"]) -> None:
-    """Refuse what is no model of ours, and sequences (by the names of the arguments) of fewer
-    tokens or of others than its own.
+    """Refuse anything that is not one of our models, and refuse sequences that are too short or
+    contain unknown tokens.
+
+    Pass each sequence by the name of your argument, so that the error can name it.
 
     >>> check(models.default(), tokens=torch.tensor([-1]))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -484,8 +497,8 @@ def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, 
 
 
 def _position_table(model: models.LanguageModel) -> float:
-    """Return how many positions a model has vectors for, infinity where it learned none (rotary,
-    ALiBi, no positions).
+    """Return for how many positions a model has learned vectors. A model without such vectors
+    (rotary, ALiBi, no positions) gives infinity.
     """
     if model.model not in _tables:
         tables = {
@@ -510,7 +523,7 @@ class _HeadScores(NamedTuple):
 
 @dataclasses.dataclass
 class _Streamed:
-    """Hold what one pass with `_stream` should read, and where each layer leaves what it found."""
+    """Hold what a pass with `_stream` should read, and where each layer puts its scores."""
 
     position: int = 0
     offsets: tuple[int, ...] = ()
@@ -537,28 +550,30 @@ def head_scores(
     hide: int | None = None,
     since: int = 0,
 ) -> _HeadScores:
-    """Measure sink and slash scores (`attention.sink_score`, `attention.slash_score`) of every
-    head, from one pass.
+    """Measure the sink and slash scores (`attention.sink_score`, `attention.slash_score`) of every
+    head, in one pass.
 
-    `sink` (layers, heads) and `slash` (layers, heads, offsets), in fp32 on the CPU: a row for each
-    layer that has attention; others (see `layers`) have no weights.
+    The result has `sink` (layers, heads) and `slash` (layers, heads, offsets), in fp32 on the CPU.
+    Only layers with attention have a row (see `layers`), because others have no weights.
 
-    No layer's maps ever exist as a whole, so memory grows with n, where the maps of
-    `output_attentions` grow with n squared in every head and layer. On the CPU one call of the
-    fused kernel a layer gives the output and the logsumexp L of each row, and the weight of token i
-    on token j is exp(q_i k_j − L_i): a score is one dot product a token. With a mask, a soft cap, a
-    hidden token or an accelerator, blocks of rows are added up.
+    No layer's attention matrices ever exist as a whole. So memory grows with n, while the matrices
+    of `output_attentions` grow with n squared in every head and layer. On the CPU one call of the
+    fused kernel per layer gives the output and the logsumexp L of each row. The weight of token i
+    on token j is exp(q_i k_j − L_i), so a score is one dot product per token. With a mask, a soft
+    cap, a hidden token or an accelerator, we add up blocks of rows instead.
 
     Args:
-        tokens: or a text, which is opened as the model's texts are (see `opening`).
+        tokens: tokens, or a text, which then begins with the model's opening tokens (see
+            `opening`).
         position: the token whose received attention is scored.
-        offsets: how many places back each slash score looks; 0 is a diagonal head, 1 a
+        offsets: how many positions back each slash score looks. 0 is a diagonal head, and 1 a
             previous-token head.
-        hide, since: a token that no later one from position `since` on can look at, as in `hidden`.
+        hide, since: a token at which no token from position `since` on can look, as in
+            `attention_knockout`.
 
     Raises:
-        ValueError: no tokens, a position or offset that is not in the sequence, or an architecture
-            whose attention cannot be replaced.
+        ValueError: if there are no tokens, a position or offset is not in the sequence, or the
+            architecture does not let us replace its attention.
 
     >>> model = models.default()
     >>> head_scores(model, "The cat sat on the mat.").sink.shape
@@ -594,12 +609,12 @@ def head_scores(
 def attention_maps(
     model: models.LanguageModel, tokens: Int[Tensor, " n"] | str
 ) -> Float[Tensor, "layers heads n n"]:
-    """Return every map of every head, for a short sequence. For scores of long sequences use
-    `head_scores`.
+    """Return the attention matrix of every head, for a short sequence. For scores of long sequences
+    use `head_scores`.
 
     Raises:
-        ValueError: no tokens, or more than `MOST`, whose maps would not fit into the memory of a
-            small computer.
+        ValueError: if there are no tokens, or more than `MOST`, because their matrices would not
+            fit into the memory of a small computer.
 
     >>> model = models.default()
     >>> attention_maps(model, encode(model, "The cat sat")).shape
@@ -635,7 +650,9 @@ def _stream(
     s_aux: Tensor | None = None,
     **_,
 ) -> tuple[Tensor, None]:
-    """Attend in transformers' signature, and add the layer's scores to the task that runs."""
+    """Attend with the signature that transformers expects, and add the layer's scores to the
+    current task.
+    """
     if s_aux is not None:
         raise ValueError(
             "the model has learned sinks beside its tokens, which these scores do not cover"
@@ -666,11 +683,11 @@ def _by_logsumexp(
     value: Float[Tensor, "1 heads n d"],
     scaling: float,
 ) -> Float[Tensor, "1 n heads d"]:
-    """Attend by the fused kernel, and take the scores from the logsumexp L of each row, which it
-    returns with the output.
+    """Attend with the fused kernel, and compute the scores from the logsumexp L of each row, which
+    the kernel returns with the output.
 
-    The weight of token i on token j is exp(q_i k_j − L_i), so a sink or a slash score is one dot
-    product a token.
+    The weight of token i on token j is exp(q_i k_j − L_i), so a sink or slash score is one dot
+    product per token.
     """
     output, rows = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
         query, key, value, 0.0, True, scale=scaling
@@ -693,8 +710,8 @@ def _by_rows(
     scaling: float,
     softcap: float | None,
 ) -> Float[Tensor, "1 n heads e"]:
-    """Attend by blocks of rows, and add up each block's scores: with a mask, a soft cap, a hidden
-    token or an accelerator.
+    """Attend in blocks of rows, and add up the scores of each block. We need this with a mask, a
+    soft cap, a hidden token or an accelerator.
     """
     keys = key.transpose(-1, -2)
     heads, n, width = query.shape
@@ -727,8 +744,8 @@ def _by_rows(
 def _unseen(
     task: _Streamed, mask: Tensor | None, start: int, stop: int, device: torch.device
 ) -> Tensor:
-    """Return the mask of what rows `start` to `stop` must not look at. `mask` is None if all
-    earlier tokens are visible.
+    """Return a mask of the tokens that rows `start` to `stop` must not look at. If `mask` is None,
+    all earlier tokens are visible.
     """
     if mask is None:
         unseen = torch.ones(stop - start, stop, dtype=torch.bool, device=device).triu(start + 1)
@@ -741,7 +758,7 @@ def _unseen(
 
 @contextlib.contextmanager
 def _streaming(model: models.LanguageModel, **options) -> Iterator[_Streamed]:
-    """Run a block with the attention above in every layer."""
+    """Run a block with `_stream` as the attention of every layer."""
     task = _Streamed(**options)
     _streamed.append(task)
     try:
@@ -755,12 +772,16 @@ def _streaming(model: models.LanguageModel, **options) -> Iterator[_Streamed]:
 def attention_knockout(
     model: models.LanguageModel, place: int | None, since: int = 0
 ) -> Iterator[None]:
-    """Let no token from position `since` on look at the one at `place`, in any layer and head. The
-    token still sees itself.
+    """Let no token from position `since` on attend to the one at `place`, in any layer and head,
+    while the block runs. The token still sees itself.
+
+    Compare the model's output with and without the block to see what depends on direct attention to
+    this token.
 
     Raises:
-        ValueError: attention cannot be replaced, or something else mixes tokens, so that the token
-            would still be heard; inside, a text that has no token at `place`.
+        ValueError: if attention cannot be replaced, or something else mixes tokens, so that the
+            hidden token would still have influence. Inside the block, if a text has no token at
+            `place`.
 
     >>> model = models.default()
     >>> ids = encode(model, "The cat sat")
@@ -783,7 +804,9 @@ def attention_knockout(
 
 
 class _Sensitivity(NamedTuple):
-    """Norms of the Jacobian of the last state by each input, as `sensitivity` returns them."""
+    """Hold the norms of the Jacobian of the last state by each input, as `sensitivity` returns
+    them.
+    """
 
     norms: Float[Tensor, " n"]
     errors: Float[Tensor, " n"]
@@ -795,17 +818,18 @@ def sensitivity(
     probes: int | None = None,
     seed: int = 0,
 ) -> _Sensitivity:
-    """Measure how the last token hears each token: Frobenius norm of its final state's Jacobian by
-    that token's embedding.
+    """Measure how sensitive the last token is to each token, as the Frobenius norm of the Jacobian
+    of its final state by that token's embedding.
 
-    Exact, it takes a backward pass for each of the d coordinates of the state. Randomised, it takes
-    `probes` of them: for a random direction q, d |J^T q|^2 is |J|^2 on average. The directions are
-    orthogonal, so the error falls faster than their number grows, and with d of them the result is
-    exact. `norms` has one a token, and `errors` their standard errors, 0 where exact.
+    The exact norm takes a backward pass for each of the d coordinates of the state. With `probes`
+    it takes only so many passes, because d |J^T q|^2 is |J|^2 on average over random directions q.
+    The directions are orthogonal, so the error falls faster than with independent ones, and with d
+    of them the result is exact. The result has `norms`, one per token, and `errors`, their standard
+    errors (0 if exact).
 
     Args:
-        probes: how many random directions, 2 to d; None is the exact norm.
-        seed: of the directions.
+        probes: how many random directions to use, from 2 to d. None computes the exact norm.
+        seed: the seed of the directions.
 
     >>> model = models.default()
     >>> sensitivity(model, encode(model, "The cat sat"), probes=2).norms.shape
@@ -849,7 +873,7 @@ def sensitivity(
 
 
 def _frame(d: int, count: int, seed: int) -> Float[Tensor, "count d"]:
-    """Orthonormal rows, uniformly distributed."""
+    """Draw orthonormal rows, uniformly distributed."""
     normal = torch.randn(
         d, count, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
     )
@@ -864,11 +888,13 @@ def _check_position(name: str, value: int, n: int) -> None:
 
 
 def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
-    """Return the angles a token with which the model turns the pairs of its queries and keys, as it
-    uses them.
+    """Return the angles, in radians per token, by which the model rotates the pairs of its queries
+    and keys.
+
+    We read them from the running model, so scaled frequencies appear as they are used.
 
     Raises:
-        ValueError: the model has no rotary positions, or not the same in all layers.
+        ValueError: if the model has no rotary positions, or different ones in different layers.
 
     >>> float(rotary_frequencies(models.default())[0])
     1.0
@@ -897,19 +923,20 @@ def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
 def patch_queries_and_keys(
     model: models.LanguageModel, alter: Callable[[int, str, Tensor], Tensor]
 ) -> Iterator[None]:
-    """Inside, `alter` replaces the queries and keys of each layer before they are turned.
+    """Let `alter` replace the queries and keys of each layer before they are rotated, while the
+    block runs.
 
-    It gets the two entries of a pair half a head apart, also of a model whose pairs are
-    interleaved.
+    `alter` always receives the two entries of a pair half a head apart, even if the model
+    interleaves its pairs.
 
     Args:
         model: a decoder whose layers have `self_attn.q_proj` and `k_proj` (Llama, Mistral, Qwen,
             Gemma, …).
-        alter: takes the layer's number, "queries" or "keys" and a tensor of shape (batch, n, heads,
-            d); returns the tensor to go on with.
+        alter: a function of the layer's number, "queries" or "keys", and a tensor of shape (batch,
+            n, heads, d). It returns the tensor to continue with.
 
     Raises:
-        ValueError: the model has no such layers.
+        ValueError: if the model has no such layers.
 
     >>> model = models.default()
     >>> # without queries and keys, no token is told from another
@@ -961,8 +988,8 @@ def _hook(alter: Callable, layer: int, name: str, width: int, heads: int, apart:
 
 
 def reads_projections(model: models.LanguageModel) -> bool:
-    """Tell whether queries, keys and values can be read apart: layers with `self_attn.q_proj`, as
-    Llama or Gemma have.
+    """Return whether we can read queries, keys and values separately, because the layers have
+    `self_attn.q_proj` as in Llama or Gemma.
 
     >>> reads_projections(models.default())
     True
@@ -976,10 +1003,10 @@ def reads_projections(model: models.LanguageModel) -> bool:
 
 
 def blocks(model: models.LanguageModel) -> list[torch.nn.Module]:
-    """Return the layers of a model, in which queries and keys are computed apart.
+    """Return the layers of a model that computes queries and keys separately.
 
     Raises:
-        ValueError: its layers have no `self_attn.q_proj`.
+        ValueError: if the layers have no `self_attn.q_proj`.
 
     >>> len(blocks(models.default()))
     30
@@ -1000,11 +1027,13 @@ def blocks(model: models.LanguageModel) -> list[torch.nn.Module]:
 def queries_and_keys(
     model: models.LanguageModel, ids: Int[Tensor, " n"] | str
 ) -> list[tuple[Float[Tensor, "heads n d"], Float[Tensor, "heads n d"]]]:
-    """Return queries and keys of every layer before they are rotated. Keys are repeated for the
-    heads that share them.
+    """Return the queries and keys of every layer before rotation, each of shape (heads, n, d).
+
+    Keys are repeated for the heads that share them.
 
     Raises:
-        ValueError: `ids` is empty, or the model's layers are of another make (see `altered`).
+        ValueError: if `ids` is empty, or the model does not compute queries and keys separately
+            (see `patch_queries_and_keys`).
 
     >>> model = models.default()
     >>> [tuple(x.shape) for x in queries_and_keys(model, encode(model, "The cat sat"))[0]]
@@ -1028,7 +1057,7 @@ def queries_and_keys(
 
 
 class _FrequencyUse(NamedTuple):
-    """Hold what a model makes of each rotary frequency, as `frequency_use` returns it."""
+    """Hold how strongly a model uses each rotary frequency, as `frequency_use` returns it."""
 
     frequencies: Float[Tensor, " half"]
     queries: Float[Tensor, "layers heads half"]
@@ -1036,18 +1065,20 @@ class _FrequencyUse(NamedTuple):
 
 
 def frequency_use(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) -> _FrequencyUse:
-    """Return the mean norm of each rotary pair of queries and keys, in every head: which
-    frequencies a model uses.
+    """Measure which rotary frequencies a model uses: the mean norm of each rotary pair of queries
+    and keys, in every head.
 
-    Barbero et al. (2025), section 4. The first token is left out: its keys and queries are often
-    those of a sink. Keys stand once for each head that shares them.
+    This is the measurement of Barbero et al. (2025), section 4. We leave the first token out,
+    because its keys and queries are often those of a sink. Keys are listed once for each head that
+    shares them.
 
     Args:
-        tokens: at least two, or a text, which is opened as the model's texts are (see `opening`).
+        tokens: at least two tokens, or a text, which then begins with the model's opening tokens
+            (see `opening`).
 
     Raises:
-        ValueError: the model has no rotary positions, several sets of them, or rotates a part of
-            each head.
+        ValueError: if the model has no rotary positions or several sets of them, or rotates only a
+            part of each head.
 
     >>> found = frequency_use(models.default(), "The cat sat on the mat.")
     >>> found.frequencies.shape, found.queries.shape
@@ -1069,8 +1100,11 @@ def frequency_use(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) 
 
 @torch.inference_mode()
 def loss(model: models.LanguageModel, ids: Int[Tensor, " n"] | str) -> float:
-    """Measure the mean cross-entropy of each token from the second on, in nats, given those before
-    it.
+    """Measure the mean cross-entropy in nats of each token from the second on, given the tokens
+    before it.
+
+    A lower loss means that the model predicts the text better, so compare the loss before and after
+    an intervention to see how much the intervention hurts.
 
     >>> model = models.default()
     >>> loss(model, "The cat sat on the mat.") < loss(model, "mat. the on sat cat The")

@@ -1,8 +1,8 @@
-"""Check the arguments of public functions: each is returned as it is used, or refused in one
-sentence.
+"""Check the arguments of public functions, and refuse a wrong one in one sentence.
 
-The sentence names the argument, what is allowed and what came, and it is always a ValueError. So no
-NaN and no error from deep inside reaches a reader who mistyped.
+Each check returns the argument in the form in which the function uses it. The sentence names the
+argument, what is allowed and what came, and it is always a ValueError. So a reader who mistypes
+sees neither NaN nor an error from deep inside.
 """
 
 import functools
@@ -22,7 +22,7 @@ _Function = TypeVar("Function", bound=Callable)
 
 
 def brief(value: Any) -> str:
-    """Describe a value in a few words, on one line.
+    """Describe a value in a few words, on one line, for an error message.
 
     >>> brief("x"), brief(torch.zeros(2, 3)), brief(list(range(100)))
     ("'x'", 'a tensor of shape (2, 3)', '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1 …')
@@ -34,8 +34,9 @@ def brief(value: Any) -> str:
 
 
 def integer(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
-    """Return an integer from `least` to `most` that 64 bits hold. True, 2.0 and an array of one
-    number are refused.
+    """Return `value` if it is an integer from `least` to `most` that fits 64 bits.
+
+    We refuse True, 2.0 and an array of one number, because they usually come from a mistake.
 
     >>> integer("n", 3, least=1)
     3
@@ -68,8 +69,10 @@ def number(
     most: float | None = None,
     above: float | None = None,
 ) -> float:
-    """Return a finite number from `least` to `most`, or `above` a bound that it may not reach: an
-    int, a float, or one of NumPy or torch.
+    """Return `value` as a float if it is a finite number from `least` to `most`, or larger than
+    `above`.
+
+    Numbers of Python, NumPy and torch are accepted.
 
     >>> number("scale", 2, above=0)
     2.0
@@ -110,7 +113,7 @@ def _range(least: float | None, most: float | None) -> str:
 
 
 def flag(name: str, value: object) -> bool:
-    """Return True or False, and refuse all else.
+    """Return True or False, and refuse everything else.
 
     >>> flag("loops", "no")
     Traceback (most recent call last):
@@ -124,7 +127,7 @@ def flag(name: str, value: object) -> bool:
 def integers(
     name: str, values: object, least: int | None = None, most: int | None = None
 ) -> list[int]:
-    """Return one integer or more from `least` to `most`, as a list.
+    """Return a list of at least one integer, each from `least` to `most`.
 
     >>> integers("lengths", range(1, 4), least=1)
     [1, 2, 3]
@@ -148,7 +151,7 @@ def integers(
 
 
 def seed(value: object, name: str = "seed") -> int:
-    """Return a seed that Python, NumPy and torch all take.
+    """Return a seed that Python, NumPy and torch all accept.
 
     >>> seed(-1)
     Traceback (most recent call last):
@@ -161,7 +164,7 @@ def seed(value: object, name: str = "seed") -> int:
 
 
 def choice(name: str, value: object, choices: Collection[str]) -> str:
-    """Return one of a few names.
+    """Return `value` if it is one of the allowed names.
 
     >>> choice("encoding", "rope", ("NoPE", "RoPE"))
     Traceback (most recent call last):
@@ -175,7 +178,7 @@ def choice(name: str, value: object, choices: Collection[str]) -> str:
 
 
 def text(name: str, value: object, empty: bool = True) -> str:
-    """Return a string, and where it may not be `empty`, one with something in it.
+    """Return a string. With `empty=False`, refuse the empty string.
 
     >>> text("sequence", "", empty=False)
     Traceback (most recent call last):
@@ -196,7 +199,7 @@ def text(name: str, value: object, empty: bool = True) -> str:
 def instance(
     name: str, value: object, kind: type | tuple[type, ...] | types.UnionType, what: str
 ) -> Any:
-    """Return `value` if it is of this type, and say `what` was expected otherwise.
+    """Return `value` if it has this type, and say `what` we expected if it does not.
 
     >>> instance("model", "gpt2", dict, "what models.load returns")
     Traceback (most recent call last):
@@ -208,7 +211,7 @@ def instance(
 
 
 def function(name: str, value: object) -> Callable:
-    """Return something that can be called.
+    """Return `value` if it can be called.
 
     >>> function("kernel", 3)
     Traceback (most recent call last):
@@ -225,10 +228,10 @@ def tensor(
     """Return a tensor of finite numbers with these axes, none of them empty.
 
     Args:
-        axes: as in a shape's annotation, names and sizes; a first "..." stands for any number of
+        axes: names and sizes, as in a shape's annotation. A first "..." stands for any number of
             axes.
         kind: "floating-point", "whole" (an integer type) or "real" (either).
-        sizes: the axes whose size is known.
+        sizes: the sizes of axes that are known.
 
     >>> tensor("x", torch.ones(2, 3), "n d", d=3).shape
     torch.Size([2, 3])
@@ -269,10 +272,11 @@ def tensor(
 
 
 def checked(function: _Function) -> _Function:
-    """Check a function's arguments by its annotations, so that its body is its formula.
+    """Decorate a function so that its annotations check its arguments. Then its body contains only
+    its formula.
 
-    A `Literal` names the choices, and a tensor of jaxtyping its axes: an axis that two arguments
-    share has one size, and what "..." stands for is the same for all.
+    A `Literal` lists the choices, and a jaxtyping tensor names its axes. An axis that two arguments
+    share must have one size, and "..." must stand for the same axes in all of them.
 
     >>> from jaxtyping import Float
     >>> @checked
@@ -309,10 +313,10 @@ def _fits(
     sizes: dict[str, int],
     leading: dict[str, tuple[int, ...]],
 ) -> None:
-    """Hold one argument against its annotation.
+    """Check one argument against its annotation.
 
-    `sizes` has the axes that earlier arguments had, and `leading` what "..." stood for there; both
-    are added to.
+    `sizes` holds the sizes of axes in earlier arguments, and `leading` the axes that "..." stood
+    for. The check adds to both.
     """
     if get_origin(annotation) is Literal:
         choice(name, value, get_args(annotation))
@@ -331,8 +335,8 @@ def _fits(
 
 
 def dense(name: str, value: Tensor) -> Tensor:
-    """Return a tensor that holds its numbers one by one: none that is sparse, quantised or on the
-    device "meta".
+    """Return a tensor that stores its numbers one by one, and refuse sparse, quantised and "meta"
+    tensors.
 
     >>> dense("x", torch.ones(2).to_sparse())  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -350,8 +354,9 @@ def dense(name: str, value: Tensor) -> Tensor:
 
 
 def readable(value: Tensor) -> bool:
-    """Tell whether a decision may rest on the values: inside `torch.vmap`, where many models run at
-    once, there is no one value.
+    """Return whether code may look at the values of a tensor.
+
+    Inside `torch.vmap` it may not, because many models run at once and there is no single value.
 
     >>> readable(torch.zeros(2))
     True
@@ -362,7 +367,7 @@ def readable(value: Tensor) -> bool:
 
 
 def finite(name: str, result: _Result) -> _Result:
-    """Return a result, a number or a tensor, that the size of the argument `name` has not made
+    """Return a result (a number or a tensor), and blame the argument `name` if the result is
     infinite.
 
     >>> finite("layers", torch.tensor(2.0) ** 2000)

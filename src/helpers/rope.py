@@ -1,8 +1,9 @@
-"""Rotary position encoding: the rotation, its frequencies and their sums, the bound of its base,
-heads made of it.
+"""Rotate queries and keys by position (RoPE), and study the frequencies: their sums of cosines, and
+how large the base must be for a given context.
 
-Su et al. (2021) is RoFormer, Men et al. (2024) "Base of RoPE Bounds Context Length", Barbero et al.
-(2025) "Round and Round We Go!". Closed forms run in float64. All angles are in radians a token.
+Su et al. (2021) is RoFormer, Men et al. (2024) is "Base of RoPE Bounds Context Length", and Barbero
+et al. (2025) is "Round and Round We Go!". Closed forms run in float64. All angles are in radians
+per token.
 """
 
 import math
@@ -21,14 +22,15 @@ _BLOCK = 1024  # distances whose sums are made from one start by the angle sum f
 
 
 def frequencies(width: int, base: float, turning: float = 1.0) -> Float[Tensor, " half"]:
-    """Return the angle of each pair a token, theta_i = base^(-2i/width): Su et al. (2021), Eq. 15,
-    fastest first.
+    """Return the angle per token of each pair, theta_i = base^(-2i/width), the fastest first (Su et
+    al., 2021, Eq. 15).
 
     Args:
-        width: width of a query or key, even.
-        base: above 1; 10 000 in RoFormer.
-        turning: the share of the pairs that turn, fastest first, rounded down; below 1 it is the
-            p-RoPE of Barbero et al. (2025), section 6.1, and at 0 no position encoding.
+        width: the width of a query or key, an even number.
+        base: a number above 1. RoFormer uses 10 000.
+        turning: the fraction of the pairs that rotate, the fastest first, rounded down. Below 1
+            this is the p-RoPE of Barbero et al. (2025), section 6.1. At 0 there is no position
+            encoding.
 
     Example:
         >>> frequencies(8, 10_000).tolist(), frequencies(8, 10_000, 0.5).tolist()
@@ -51,16 +53,17 @@ def rotate(
     frequencies: Float[Tensor, " half"],
     layout: Literal["half", "interleaved"] = "half",
 ) -> Float[Tensor, "... n d"]:
-    """Turn pair i of each vector by position times frequency: Su et al. (2021), Eq. 34.
+    """Rotate pair i of each vector by position times frequency (Su et al., 2021, Eq. 34).
 
-    Angles are made in float64, whatever the type of `x`.
+    Angles are computed in float64, whatever the type of `x`, because float32 angles are inexact at
+    large positions.
 
     Args:
         x: vectors of even width d, one for each position.
-        positions: of any sign; whole or not.
-        frequencies: d/2 angles per token, see `frequencies`; 0 leaves a pair as it is.
-        layout: "half" pairs entries i and i + d/2 (GPT-NeoX, Llama), "interleaved" 2i and 2i + 1
-            (RoFormer, GPT-J).
+        positions: positions of any sign, integers or not.
+        frequencies: d/2 angles per token, see `frequencies`. A pair with angle 0 stays as it is.
+        layout: "half" pairs entries i and i + d/2 (GPT-NeoX, Llama). "interleaved" pairs 2i and 2i
+            + 1 (RoFormer, GPT-J).
 
     Example:
         >>> quarter = torch.tensor([math.pi / 2])
@@ -81,8 +84,8 @@ def turn(
     frequencies: Float[Tensor, " half"],
     layout: str,
 ) -> Float[Tensor, "... n d"]:
-    """Do what `rotate` does without a look at its arguments, for layers that call it at every step
-    of training.
+    """Rotate as `rotate` does, but without checking the arguments, for layers that call it at every
+    training step.
 
     >>> quarter = torch.tensor([math.pi / 2])
     >>> turned = turn(torch.tensor([[1.0, 0.0]]), torch.tensor([2]), quarter, "half")
@@ -101,7 +104,7 @@ def turn(
 def _angles(
     positions: Num[Tensor, " n"], frequencies: Float[Tensor, " half"]
 ) -> Float[Tensor, "n half"]:
-    """Multiply each position with each frequency, in float64, where the positions are."""
+    """Multiply each position by each frequency in float64, on the device of the positions."""
     positions = compute.exact(positions)
     return positions[:, None] * compute.exact(frequencies).to(positions.device)
 
@@ -116,10 +119,11 @@ def _pairs(x: Float[Tensor, "... d"], layout: str) -> tuple[Tensor, Tensor]:
 def cosine_sum(
     distance: float | Num[Tensor, "..."], width: int, base: float
 ) -> Float[Tensor, "..."]:
-    """Return B(m) = sum over the pairs of cos(m theta_i), the logit of two equal vectors of ones in
-    each pair.
+    """Return B(m) = sum over the pairs of cos(m theta_i), which is the logit at distance m of two
+    equal vectors with a unit vector in each pair.
 
-    Men et al. (2024), Eq. 9: the mean lead of a similar token over a random one is 2 sigma^2 B(m).
+    By Men et al. (2024), Eq. 9, a similar token leads a random one by 2 sigma^2 B(m) on average. So
+    a negative B(m) means that at distance m attention prefers random tokens.
 
     Example:
         >>> cosine_sum(0, 128, 10_000).item()
@@ -130,11 +134,12 @@ def cosine_sum(
 
 
 def first_negative(width: int, base: float, limit: int) -> int | None:
-    """Find the first distance m < `limit` at which `cosine_sum` is negative, or None if there is
+    """Return the first distance m < `limit` at which `cosine_sum` is negative, or None if there is
     none.
 
-    Sums of 1024 distances come from one start by cos(M + j) = cos M cos j - sin M sin j, which is a
-    matrix product. A sum too near 0 for float64 is decided with 50 digits.
+    We compute sums in blocks of 1024 distances from one start by cos(M + j) = cos M cos j - sin M
+    sin j, which is a matrix product. If a sum is too near 0 for float64, we decide it with 50
+    digits.
 
     Example:
         >>> first_negative(128, 10_000, 4096)
@@ -154,22 +159,22 @@ def first_negative(width: int, base: float, limit: int) -> int | None:
 def smallest_base(
     length: int, width: int, step: float, start: float, tries: int = 1_000_000
 ) -> float:
-    """Find the smallest start + k step (k = 0, 1, …) whose sums of cosines are not negative at any
-    distance below `length`.
+    """Return the smallest start + k step (k = 0, 1, …) for which no sum of cosines below distance
+    `length` is negative (Men et al., 2024, Theorem 1).
 
-    Men et al. (2024), Theorem 1. The bases that pass are no interval, so the answer belongs to its
-    grid. A base that fails nearly always fails near a distance at which one before it failed: such
-    places are tried first, and only where they pass are all distances computed.
+    The bases that pass do not form an interval, so the answer depends on the grid. A base that
+    fails nearly always fails near a distance at which an earlier base failed. So we try such
+    distances first, and compute all distances only if they pass.
 
     Args:
-        length: the context.
-        width: width of a head.
-        step: above 0.
-        start: above 1.
+        length: the context in tokens.
+        width: the width of a head.
+        step: the step of the grid, above 0.
+        start: the first base, above 1.
         tries: how many bases to try at most.
 
     Raises:
-        ValueError: bad arguments, or no base passes within `tries`.
+        ValueError: if an argument is out of range, or no base passes within `tries`.
 
     Example:
         >>> smallest_base(1024, 128, 1, 2)
@@ -203,7 +208,9 @@ def smallest_base(
 
 
 def _sums(theta: Tensor, limit: int) -> Iterator[tuple[int, Tensor]]:
-    """Yield the sums of cosines at 0 … limit - 1 in growing blocks, as (first distance, sums)."""
+    """Yield the sums of cosines at 0 … limit - 1 in growing blocks, as pairs (first distance,
+    sums).
+    """
     offsets = torch.arange(min(_BLOCK, limit), dtype=torch.float64) * theta[:, None]
     offsets = torch.cat([offsets.cos(), -offsets.sin()])
     start, blocks = 0, 1
@@ -228,8 +235,8 @@ def _first(start: int, sums: Tensor, theta: Tensor, base: float, limit: int) -> 
 
 
 def _near(bases: Tensor, width: int, witness: int, reach: int, limit: int) -> tuple[int, int]:
-    """Count how many of the first bases have a sum that is clearly negative within `reach` of
-    `witness`, and say where.
+    """Return how many of the first bases have a clearly negative sum within `reach` of `witness`,
+    and at which distances.
     """
     theta = bases[:, None] ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     first = max(0, witness - reach)
@@ -241,8 +248,8 @@ def _near(bases: Tensor, width: int, witness: int, reach: int, limit: int) -> tu
 
 
 def _doubt(pairs: int, limit: int) -> float:
-    """More than the rounding error of a sum: each angle is right to a few parts in 10^16 of the
-    distance.
+    """Return a bound on the rounding error of a sum, because each angle is right only to a few
+    parts in 10^16 of the distance.
     """
     return 1e-14 * (pairs + 10.0 * limit)
 

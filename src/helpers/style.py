@@ -1,7 +1,8 @@
-"""Figures made to be projected: one style, colours that colour-blind readers can tell apart.
+"""Draw figures for a projector, in one style and in colours that colour-blind readers can tell
+apart.
 
-Importing this module sets Matplotlib's defaults. Figures are drawn on white, and on a dark page
-`widget/picture.css` turns them.
+Importing this module sets Matplotlib's defaults. Figures are drawn on white, and
+`widget/picture.css` adapts them to a dark page.
 """
 
 import itertools
@@ -114,15 +115,15 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float, digits: int = 2) -> str:
-    """Write a number as it is printed in texts, tables and figures: significant digits, a true
-    minus, powers of ten.
+    """Write a number as texts, tables and figures print it: significant digits, a true minus,
+    powers of ten.
 
     Integers (`int`) have a comma between thousands. Other values below 0.01 or from a million on
     are written with a power of ten.
 
     Args:
-        value: the number; infinite is "∞", and not a number (no value) is "–".
-        digits: how many significant digits, 1 to 9.
+        value: the number. Infinity becomes "∞", and NaN (no value) becomes "–".
+        digits: how many significant digits, from 1 to 9.
 
     >>> number(0.00173), number(-0.5), number(314)
     ('1.7 × 10⁻³', '−0.50', '314')
@@ -149,8 +150,10 @@ def number(value: float, digits: int = 2) -> str:
 
 
 def colours_of(names: Iterable[str]) -> list[str]:
-    """Choose a colour for each name: its own where it has one in `NAMED`, else those of the style
-    in turn that no other name of these has.
+    """Return a colour for each name, so that a design has the same colour in all figures.
+
+    A name in `NAMED` has a fixed colour. The others take the colours of the style in turn, without
+    those that are already used.
 
     >>> wanted = [COLOURS[name] for name in ("vermillion", "blue", "black")]
     >>> colours_of(["mean", "RoPE", "NoPE"]) == wanted
@@ -169,8 +172,8 @@ def colours_of(names: Iterable[str]) -> list[str]:
 
 
 def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes:
-    """Open axes with a title that states the finding. `log` is "", "x", "y" or "xy", `height` in
-    inches.
+    """Open axes with a title that states the finding. `log` is "", "x", "y" or "xy", and `height`
+    is in inches.
 
     >>> ax = axes("Distance falls", "n", "L1", log="xy")
     >>> ax.get_xscale(), ax.get_title(loc="left")
@@ -191,7 +194,7 @@ def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes
 
 
 def whole_ticks(ax: Axes, x: bool = True, y: bool = False) -> None:
-    """Set ticks at whole numbers only, where a linear axis counts things.
+    """Put ticks only at integers, on a linear axis that counts things.
 
     >>> ax = axes("Whole numbers", "n", "L1")
     >>> whole_ticks(ax)
@@ -207,7 +210,7 @@ def whole_ticks(ax: Axes, x: bool = True, y: bool = False) -> None:
 def ticks(
     ax: Axes, places: Iterable[float], names: Iterable[str] | None = None, x: bool = True
 ) -> None:
-    """Set ticks at these places of the x axis (or the y axis), written as numbers or as `names`,
+    """Put ticks at these values of the x axis (or the y axis), written as numbers or as `names`,
     without minor ticks.
 
     >>> ax = axes("Lengths", "n", "L1", log="x")
@@ -239,8 +242,9 @@ def ticks(
 
 
 def label(ax: Axes, lines: list[Line2D] | None = None) -> None:
-    """Write each line's label at its right end, in its colour. In the finished picture the labels
-    are moved apart if they would touch.
+    """Write each line's label at its right end, in the line's colour.
+
+    In the finished picture labels that would touch are moved apart.
 
     >>> ax = axes("One line", "n", "L1")
     >>> _ = ax.plot([1, 2], [3, 4], label="fp32")
@@ -285,17 +289,18 @@ def lines(
     colours: Sequence[str] | None = None,
     form: str = "o-",
 ) -> Axes:
-    """Draw a line for each column of a frame over its index: columns' names stand at the lines'
-    ends, the index's at the x axis.
+    """Draw a line for each column of a data frame over its index, with the column's name at the end
+    of the line.
 
-    A column that is called as a number type in `TYPES` has that type's line.
+    The name of the index labels the x axis. A column that is named after a floating-point format in
+    `TYPES` is drawn in the line style of that format.
 
     Args:
-        y: the y axis' name.
+        y: the label of the y axis.
         log, height: as in `axes`.
-        numbers: write each line's last value beside its name.
-        colours: one a column; by default what `colours_of` gives their names.
-        form: dots joined by a line, `"o-"`, or one of them, `"o"` or `"-"`.
+        numbers: whether to write each line's last value next to its name.
+        colours: one per column. By default `colours_of` chooses them by name.
+        form: dots joined by a line, `"o-"`, or only one of them, `"o"` or `"-"`.
 
     >>> frame = pd.DataFrame({"mean": [0.5, 0.1]}, index=pd.Index([1, 2], name="n ones"))
     >>> ax = lines(frame, "change", numbers=True)
@@ -327,15 +332,15 @@ def dots(
     numbers: bool = False,
     colours: Sequence[str] | None = None,
 ) -> Axes:
-    """Draw a row of dots for each row of a frame, with the row's name at the left and one colour
-    per column.
+    """Draw a row of dots for each row of a data frame, with the row's name at the left and one
+    colour per column.
 
     Args:
-        x: the x axis' name.
+        x: the label of the x axis.
         log: "" or "x".
-        height: in inches; by default what the rows need.
-        numbers: write each value at its dot.
-        colours: one a column; by default what `colours_of` gives their names.
+        height: in inches. By default it follows from the number of rows.
+        numbers: whether to write each value at its dot.
+        colours: one per column. By default `colours_of` chooses them by name.
 
     >>> frame = pd.DataFrame({"hops": [0.4, 0.9]}, index=["path", "tree"])
     >>> ax = dots(frame, "rank correlation", numbers=True)
@@ -376,7 +381,7 @@ def _drawn(
     colours: Sequence[str] | None,
     x: str | None = None,
 ) -> Axes:
-    """Empty axes for a frame, once it and the colours are checked."""
+    """Check a data frame and its colours, and return empty axes for it."""
     require.instance("frame", frame, pd.DataFrame, "a frame")
     if (
         frame.empty
@@ -397,15 +402,17 @@ def _drawn(
 
 
 def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> Styler:
-    """Show what each reader gets out of one state: the same table in all chapters, because what is
-    lost is lost to somebody.
+    """Show what each readout gets out of one hidden state.
+
+    The same table appears in all chapters, because information that one readout loses another may
+    still find.
 
     Args:
-        rows: who reads ("an average", "a Jacobian", "a nearest-state search", "a linear probe" or
-            "the model itself"); what is asked; what is measured, a number (written by `number`) or
-            a text with its unit; and what became of that for this reader ("kept", "in part",
+        rows: one tuple per readout: its name ("an average", "a Jacobian", "a nearest-state search",
+            "a linear probe" or "the model itself"), the question, the measurement (a number,
+            written by `number`, or a text with its unit), and the outcome ("kept", "in part",
             "lost", "missed" or "not missed").
-        state: whose state it is, the table's caption.
+        state: the name of the hidden state, which becomes the table's caption.
 
     >>> search = ("a nearest-state search", "which n?", "60%", "lost")
     >>> rows = [search, ("a linear probe", "n", 3.3, "in part")]

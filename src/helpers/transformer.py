@@ -1,5 +1,5 @@
-"""The course's own small decoder: position encoding, attention window, normalisation and the layer
-itself are arguments.
+"""Build small decoders whose position encoding, attention window, normalisation and layer type are
+arguments.
 """
 
 import copy
@@ -17,7 +17,7 @@ _ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE")
 
 
 def sinusoidal(positions: Num[Tensor, " n"], width: int) -> Float[Tensor, "n {width}"]:
-    """Return the absolute encoding of Vaswani et al. (2017), section 3.5: sines and cosines,
+    """Return the absolute encoding of Vaswani et al. (2017), section 3.5, with sines and cosines
     interleaved.
 
     >>> sinusoidal(torch.tensor([0]), 4).tolist()
@@ -32,7 +32,8 @@ def sinusoidal(positions: Num[Tensor, " n"], width: int) -> Float[Tensor, "n {wi
 
 
 def _alibi_slopes(heads: int) -> Float[Tensor, " h"]:
-    """Press et al. (2022): the geometric sequence 2^(-8/h), 2^(-16/h), …, 2^-8.
+    """Return the slopes of ALiBi for h heads, the geometric sequence 2^(-8/h), 2^(-16/h), …, 2^-8
+    (Press et al., 2022).
 
     >>> _alibi_slopes(8).tolist()[:3]
     [0.5, 0.25, 0.125]
@@ -54,15 +55,15 @@ def _bias(
 
 
 class Block(nn.Module):
-    """Pre-norm causal self-attention and a two-layer perceptron, each with a residual connection.
+    """Apply pre-norm causal self-attention and a two-layer MLP, each with a residual connection.
 
     Args:
-        width, heads, encoding, window, norm, base, turning: as of `Decoder`.
-        layer: its number, from 1.
-        attention: what makes weights of logits, in place of softmax: a function from (b, h, n, n),
-            minus infinity where a token must not look, to as many weights; or a module that does,
-            of which every layer gets a copy.
-        hidden: width of the perceptron, 4 x width when None.
+        width, heads, encoding, window, norm, base, turning: as in `Decoder`.
+        layer: the number of the layer, from 1.
+        attention: a replacement for softmax. It is a function that turns logits (b, h, n, n), with
+            minus infinity where a token must not look, into weights of the same shape. It may also
+            be a module that does this, and then every layer gets a copy.
+        hidden: the width of the MLP, or None for 4 x width.
 
     >>> Block(16, 2, "RoPE", None, True, 1e4, 1.0)(torch.zeros(1, 3, 16)).shape
     torch.Size([1, 3, 16])
@@ -99,7 +100,7 @@ class Block(nn.Module):
         return _bias(n, self.window, slopes, like.dtype, like.device)
 
     def project(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "3 b h n w"]:
-        """Return queries, keys (both turned, with RoPE) and values of every head."""
+        """Return queries, keys (both rotated if the encoding is RoPE) and values of every head."""
         batch, n, _ = x.shape
         parts = self.qkv(self.norm1(x)).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         if self.frequencies is None:
@@ -109,17 +110,17 @@ class Block(nn.Module):
         )
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        """Return what goes into the softmax: scores and bias."""
+        """Return the input of the softmax, which is scores plus bias."""
         q, k, _ = self.project(x)
         return q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + self.bias(x.shape[1], q)
 
     def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        """Return the attention weights, as a full map: for looking at, not for training."""
+        """Return the full attention matrices, to look at them. Training does not need them."""
         logits = self.logits(x)
         return logits.softmax(-1) if self.weigh is None else self.weigh(logits)
 
     def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
-        """Return what every head brings to every token: weights times values."""
+        """Return what every head contributes to every token, which is weights times values."""
         q, k, v = self.project(x)
         bias = self.bias(x.shape[1], q)
         if self.weigh is None:
@@ -132,24 +133,25 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Predict the next token with a decoder-only Transformer: tokens in, logits out. `states` gives
-    the final hidden states.
+    """Predict the next token with a decoder-only Transformer. It maps tokens (b, n) to logits, and
+    `states` returns the final hidden states.
 
     Args:
-        vocabulary: number of tokens.
-        width, heads, layers: sizes.
+        vocabulary: the number of tokens.
+        width, heads, layers: the sizes of the model.
         encoding: "NoPE", "RoPE", "ALiBi" or "APE" (sinusoidal, added to the embedding).
-        window: each token sees itself and the `window` - 1 tokens before it; None sees all.
-        norm: LayerNorm before each sublayer and at the end.
+        window: each token sees itself and the `window` - 1 tokens before it. None lets it see all.
+        norm: whether there is a LayerNorm before each sublayer and at the end.
         base: RoPE's base.
-        turning: the share of RoPE's pairs that turn, fastest first: below 1 it is p-RoPE.
-        block: what makes a layer: `Block`, one of its kind, or `functools.partial(Block,
-            attention=…)`.
+        turning: the fraction of RoPE's pairs that rotate, the fastest first. Below 1 this is
+            p-RoPE.
+        block: a function that makes a layer, for example `Block`, a subclass of it, or
+            `functools.partial(Block, attention=…)`.
 
     Raises:
-        ValueError: unknown encoding, a size or window below 1, a width that is no multiple of 2
-            heads, a base that is not above 1, or `turning` outside [0, 1]; when it runs, tokens
-            that are not of shape (b, n) or not in the vocabulary.
+        ValueError: if the encoding is unknown, a size or window is below 1, the width is not a
+            multiple of 2 heads, the base is not above 1, or `turning` is outside [0, 1]. When it
+            runs, if the tokens are not of shape (b, n) or not in the vocabulary.
 
     >>> decoder = Decoder(vocabulary=10, width=16, heads=2, layers=1)
     >>> decoder(torch.tensor([[1, 2, 3]])).shape
@@ -200,7 +202,7 @@ class Decoder(nn.Module):
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def embed(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """Return what goes into the first layer."""
+        """Return the input of the first layer."""
         require.tensor("ids", ids, "b n", "whole")
         if require.readable(ids) and (ids.min() < 0 or ids.max() >= self.embedding.num_embeddings):
             raise ValueError(
@@ -215,7 +217,7 @@ class Decoder(nn.Module):
         )
 
     def states(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """Return the representation of every token after the last layer and its norm."""
+        """Return the hidden state of every token after the last layer and its norm."""
         x = self.embed(ids)
         for block in self.blocks:
             x = block(x)

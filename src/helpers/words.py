@@ -1,9 +1,8 @@
-"""Figures and findings in another language: what is drawn and said is looked up in a table of
-words.
+"""Show figures and findings in another language, by looking up every text in a table of words.
 
-A table maps English to the other language. `{}` in an entry stands for a number, which is taken
-over as it is, `{a}` for any words, which are looked up in turn: one entry serves however often the
-numbers change. Without a table nothing happens.
+A table maps English to the other language. In an entry, `{}` stands for a number, which is kept,
+and `{a}` for any words, which are looked up in turn. So one entry is enough even if the numbers
+change. Without a table everything stays as it is.
 """
 
 import re
@@ -24,11 +23,12 @@ _entries: list[tuple[re.Pattern, str]] = []
 
 
 def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> None:
-    """Say and draw in the words of a table from now on, with fonts that have its characters. None
-    ends it.
+    """Use a table of words for all texts and figures from now on, with fonts that have its
+    characters. None switches it off.
 
     Raises:
-        ValueError: an entry is no text, or its translation drops or invents a number or a name.
+        ValueError: if an entry is not a text, or its translation drops or invents a number or a
+            name.
 
     >>> use({"{} tokens": "{} 个 token"})
     >>> translated("1,000 tokens")
@@ -60,7 +60,7 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
 
 def translated(text: str) -> str:
     """Return the text in the words of the table. Without a table it stays as it is, and a text
-    without an entry is noted in `_missing`.
+    without an entry is recorded in `_missing`.
 
     >>> translated("as it is")
     'as it is'
@@ -96,8 +96,8 @@ def translated(text: str) -> str:
 
 
 def _pattern(english: str, also: str = "(?!)") -> re.Pattern:
-    """Return a pattern that an entry fits: numbers (or what fits `also`) for `{}`, the fewest words
-    for `{a}`.
+    """Return a pattern that matches an entry: numbers (or whatever fits `also`) for `{}`, and the
+    fewest possible words for `{a}`.
 
     >>> _pattern("{} of {a}").fullmatch("3 of all").groupdict()
     {'n0': '3', 'wa': 'all'}

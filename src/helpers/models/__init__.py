@@ -1,8 +1,8 @@
-"""Real language models: the embedded default, a hub id or a local folder, all through `load`.
+"""Load real language models with `load`: the embedded default, a hub id or a local folder.
 
-The default is SmolLM2-135M-Instruct, which travels inside a Python package and so arrives wherever
-pip works. Its 4-bit weights are unpacked once to fp32 safetensors (only 43% of the values survive
-fp16, 13% bf16).
+The default is SmolLM2-135M-Instruct. It travels inside a Python package, so it arrives wherever pip
+works. We unpack its 4-bit weights once to fp32 safetensors, because only 43% of the values survive
+fp16 and 13% survive bf16.
 """
 
 import functools
@@ -41,7 +41,8 @@ _RESAVE = "choose another model, or save it again with save_pretrained"
 
 
 class LanguageModel(NamedTuple):
-    """Hold a causal language model in evaluation mode without gradients, and its tokenizer.
+    """Hold a causal language model in evaluation mode, without gradients, together with its
+    tokenizer.
 
     >>> default().name, default().unpacked
     ('SmolLM2-135M-Instruct', True)
@@ -52,23 +53,23 @@ class LanguageModel(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return what the model was asked for by."""
+        """Return the name under which the model was loaded."""
         return self.model.config._name_or_path
 
     @property
     def short(self) -> str:
-        """Return the name as figures write it: the last part of a folder or a hub id, unless that
-        is the default's name.
+        """Return the name as figures write it, which is the last part of a folder or hub id. The
+        default keeps its own name.
         """
         last = Path(self.name).name
         return self.name if not last or last == DEFAULT else last
 
     @property
     def unpacked(self) -> bool:
-        """Tell whether its weights are 4-bit ones unpacked, as the embedded default's are.
+        """Return whether the weights were stored in 4 bits, as the embedded default's are.
 
-        The fp32 of such a model is exact for the packed weights, but these are not the weights as
-        trained.
+        The fp32 weights of such a model equal the stored ones exactly, but they are not the weights
+        that training produced.
         """
         return self.name == DEFAULT
 
@@ -82,25 +83,27 @@ def load(
 ) -> LanguageModel:
     """Load a decoder and its tokenizer: `model, tokenizer = models.load()`.
 
-    Only safetensors weights are read and no code of a model's own is run. In fp16 and bf16 the
+    We read only safetensors weights and run no code that a model brings along. In fp16 and bf16 the
     rotary frequencies stay fp32.
 
     Args:
-        name: the embedded default (fetched and converted at the first call), a hub id such as
-            "Qwen/Qwen2.5-0.5B-Instruct", or a folder that `save_pretrained` wrote. Or a decoder of
-            transformers that is in memory, together with its `tokenizer`: it is taken as it is,
-            where it is, and put in evaluation mode.
+        name: the embedded default (downloaded and converted at the first call), a hub id such as
+            "Qwen/Qwen2.5-0.5B-Instruct", or a folder that `save_pretrained` wrote. You may also
+            pass a transformers decoder that is in memory, together with its `tokenizer`. We use it
+            as it is and put it in evaluation mode.
         dtype: "fp32", "fp16", "bf16", "fp64" or the torch type.
-        device: where to put it; the best there is when None. "auto" shares the layers out over all
-            devices there are (`device_map`, which needs the package accelerate), for a model that
-            is too large for one.
-        attention: "sdpa" (an architecture without it, such as Gemma 2, gets "eager"), or "eager",
-            which alone can return attention maps.
-        tokenizer: of a model in memory; others bring their own.
+        device: where to put the model. None chooses the best device, and "auto" spreads the layers
+            over all devices (`device_map`, which needs the package accelerate) if the model is too
+            large for one.
+        attention: "sdpa", or "eager" if you want attention matrices, which only "eager" can return.
+            An architecture without "sdpa", such as Gemma 2, gets "eager".
+        tokenizer: the tokenizer of a model in memory. Other models bring their own.
 
     Raises:
-        ValueError: the name, folder, device or option is not usable; the message says what to do.
-        OSError: the network, the hub or the disk refuses (no connection, gated model, disk full).
+        ValueError: if the name, folder, device or option cannot be used. The message says what to
+            do.
+        OSError: if the network, the hub or the disk refuses (no connection, gated model, disk
+            full).
 
     >>> model, tokenizer = load()
     >>> model.config.num_hidden_layers
@@ -167,7 +170,7 @@ def load(
 
 
 def _in_memory(network: "transformers.PreTrainedModel", tokenizer: object) -> LanguageModel:
-    """Take a model of transformers as it is."""
+    """Wrap a transformers model that is in memory, without a change to its weights."""
     import transformers
 
     if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
@@ -186,7 +189,7 @@ def _in_memory(network: "transformers.PreTrainedModel", tokenizer: object) -> La
 
 
 def _check_decoder(name: str, config: "transformers.PreTrainedConfig") -> None:
-    """Refuse an encoder, and what is both."""
+    """Refuse models that are not decoders: encoders, and models with both parts."""
     import transformers
 
     if getattr(config, "is_encoder_decoder", False):
@@ -201,7 +204,7 @@ def _check_decoder(name: str, config: "transformers.PreTrainedConfig") -> None:
 
 @functools.cache
 def default() -> LanguageModel:
-    """Load the embedded model in fp32 on the CPU, once for all who only read it.
+    """Load the embedded model in fp32 on the CPU, once for all callers that only read it.
 
     >>> default() is default()
     True
@@ -210,7 +213,7 @@ def default() -> LanguageModel:
 
 
 def _source(name: str | Path) -> str | Path:
-    """Return the folder, if it holds a model, or the hub id."""
+    """Return the folder if it holds a model, and otherwise treat the name as a hub id."""
     folder = Path(name).expanduser()
     if name == "" or not folder.is_dir():
         if isinstance(name, Path) or not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name):
@@ -230,8 +233,8 @@ def _source(name: str | Path) -> str | Path:
 
 
 def _check_config(name: str | Path, path: Path) -> None:
-    """Say what transformers would say of a configuration with a traceback or with the name of a
-    class.
+    """Check a configuration in advance, and say in a sentence what transformers would report with a
+    traceback or with the name of a class.
     """
     try:
         config = json.loads(path.read_text())
@@ -246,8 +249,8 @@ def _check_config(name: str | Path, path: Path) -> None:
 
 
 def _unreachable(name: str) -> bool:
-    """Return whether the hub is out of reach. Then we use what is on this computer, without minutes
-    of retries.
+    """Return whether the hub is out of reach. If it is, we use the files on this computer and spare
+    the reader minutes of retries.
     """
     try:
         get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=10)
@@ -261,8 +264,8 @@ def _unreachable(name: str) -> bool:
 
 
 def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
-    """Say in one sentence what transformers or the hub raised, which may be many lines deep in
-    causes.
+    """Summarise in one sentence an error that transformers or the hub raised, because its real
+    cause may be many lines deep.
     """
     causes = list(_causes(error))
     text = " ".join(str(cause) for cause in causes)

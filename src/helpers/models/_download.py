@@ -1,5 +1,4 @@
-"""A file fetched from the network: resumed where it broke off, held against its hash, with room on
-the disk.
+"""Download a file safely: resume after a break, compare its hash, and check that the disk has room.
 """
 
 import contextlib
@@ -23,8 +22,8 @@ def sha256(path: str | Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal.
 
     Raises:
-        ValueError: path is no path.
-        OSError: it cannot be read.
+        ValueError: if `path` is not a path.
+        OSError: if the file cannot be read.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as empty:
@@ -37,22 +36,22 @@ def sha256(path: str | Path) -> str:
 
 
 def download(url: str, target: str | Path, expected: str, attempts: int = 3, **settings) -> Path:
-    """Fetch `url` into `target`, going on where an earlier, interrupted call stopped.
+    """Download `url` to `target`, and continue where an earlier, interrupted call stopped.
 
     The part that has arrived is kept next to `target` with the ending `.part`. It becomes `target`
-    only when its hash is right. If two processes ask at once, one fetches and the other waits.
+    only if its hash is right. If two processes ask at once, one downloads and the other waits.
 
     Args:
-        url: http, https or file address.
-        target: the file to write; left alone when it already has the right hash.
+        url: an http, https or file address.
+        target: the file to write. It is left alone if it already has the right hash.
         expected: the file's SHA-256, in hexadecimal.
-        attempts: how often a broken connection is taken up again in this call.
+        attempts: how often this call resumes a broken connection.
         settings: further arguments of `requests.get` (`verify`, `proxies`).
 
     Raises:
-        ValueError: an argument of a wrong type, or no attempt.
-        OSError: the server cannot be reached or refuses, what it sends has another hash (also when
-            fetched afresh), or the disk is full.
+        ValueError: if an argument has the wrong type, or attempts is below 1.
+        OSError: if the server cannot be reached or refuses, the file has another hash (also when we
+            download it afresh), or the disk is full.
 
     >>> from helpers import data
     >>> source, target = data.folder() / "prose.txt", Path("copy.txt").resolve()
@@ -122,12 +121,12 @@ def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
 
 @contextlib.contextmanager
 def room(folder: str | Path, needed: int = 0) -> Iterator[None]:
-    """Check that the disk of `folder` has `needed` bytes free, and raise an error of one sentence
-    if it becomes full.
+    """Check that the disk of `folder` has `needed` bytes free, and explain it in one sentence if
+    the disk fills up inside the block.
 
     Raises:
-        ValueError: needed is no number of bytes.
-        OSError: there is too little room, at the start or while the block writes.
+        ValueError: if `needed` is not a number of bytes.
+        OSError: if there is too little room, at the start or while the block writes.
 
     >>> with room(".", needed=1):
     ...     Path("note.txt").write_text("one line")

@@ -1,5 +1,5 @@
-"""From a GGUF file to what transformers reads: weights, configuration and tokenizer of a Llama-type
-model.
+"""Convert a GGUF file of a Llama-type model to weights, configuration and tokenizer that
+transformers can read.
 """
 
 import errno
@@ -26,18 +26,19 @@ _LAYER = {
 
 
 def convert(source: Path, folder: Path, initializer_range: float) -> None:
-    """Write the Llama-type GGUF file `source` as a dense fp32 model and its tokenizer into
-    `folder`.
+    """Write the Llama-type GGUF file `source` into `folder`, as a dense fp32 model with its
+    tokenizer.
 
-    GGUF does not say how the weights were initialised, so `initializer_range` is what the model's
-    published configuration says: a network with random weights is drawn with this standard
-    deviation.
+    A GGUF file does not say how the weights were initialised, so the caller passes
+    `initializer_range` from the model's published configuration. A network with random weights is
+    drawn with this standard deviation.
 
-    transformers can read GGUF, to the same weights bit for bit (a test holds it), but takes 20
-    seconds of processor time for the default where this takes 6, and loses the splitting of digits.
+    transformers can read GGUF, too, and a test confirms that the weights agree bit for bit. But for
+    the default it takes 20 seconds of processor time where we take 6, and it loses the splitting of
+    digits.
 
     Raises:
-        OSError: the disk is full.
+        OSError: if the disk is full.
     """
     from transformers import GenerationConfig
 
@@ -102,8 +103,8 @@ def _dense(tensor: gguf.ReaderTensor, config: "transformers.LlamaConfig") -> tor
 
 
 def _tokenizer(facts: dict) -> "transformers.PreTrainedTokenizerFast":
-    """Build the byte-level BPE of the GGUF file, with SmolLM's digit splitting, which GGUF only
-    names.
+    """Build the byte-level BPE tokenizer of a GGUF file, with SmolLM's digit splitting, which the
+    file only names.
     """
     from transformers import PreTrainedTokenizerFast
 

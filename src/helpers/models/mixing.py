@@ -1,13 +1,15 @@
-"""Find what mixes the tokens of each layer of a decoder, by letting it read and not by its name.
+"""Find out what mixes the tokens in each layer of a decoder. We run the decoder and do not trust
+its name.
 
-Two experiments on random input, once a model:
+Two experiments on random input answer this, once per model.
 
-Every layer's attention is given one vector at all positions. Its queries then differ only by what
-rotates them, so layout, share and frequencies of rotary positions can be read off them. Its mask
-says how far back it sees.
+In the first one the attention of every layer sees the same vector at all positions. Its queries can
+then differ only by their rotation, so we can read off the layout, the fraction and the frequencies
+of the rotary positions. The mask shows how far back the layer sees.
 
-Every layer's attention returns zeros, and the layer's first input changes. If the last output
-moves, something else mixes tokens in this layer. Names of classes only say what to call it.
+In the second one the attention of every layer returns zeros, and we change the first input of the
+layer. If the last output moves, something other than attention mixes tokens in this layer. The
+names of classes only tell us what to call it.
 """
 
 import contextlib
@@ -52,8 +54,8 @@ class _Layer(NamedTuple):
 
 
 class _Heard:
-    """Hold what `_listen` and `_mask` keep while a network reads: each layer's attention, and the
-    masks that were made.
+    """Hold what `_listen` and `_mask` record while a network runs: each layer's attention, and the
+    masks.
     """
 
     def __init__(self):
@@ -61,8 +63,8 @@ class _Heard:
         self.masks: list[tuple[Tensor, Callable]] = []
 
     def function(self, mask: Tensor | None) -> Callable | None:
-        """Return the function of positions from which a mask was made, or None if the layer has no
-        mask of ours.
+        """Return the function of positions from which a mask was made, or None if the mask is not
+        one of ours.
         """
         if mask is None:
             return None
@@ -79,7 +81,7 @@ _heard: list[_Heard] = []
 def _listen(
     module, query, key, value, attention_mask, scaling=None, softcap=None, s_aux=None, **rest
 ):
-    """Attend uniformly, in transformers' signature, and keep what is given."""
+    """Attend uniformly, with the signature that transformers expects, and record the arguments."""
     heard = _heard[-1]
     heard.layers[module.layer_idx] = {
         "again": module.layer_idx
@@ -96,8 +98,8 @@ def _listen(
 
 
 def _mask(*arguments, **named) -> Tensor:
-    """Make transformers' mask, also where it would be left out, and keep the function of positions
-    behind it.
+    """Make transformers build its mask even where it would leave it out, and record the function of
+    positions behind it.
     """
     import transformers
 
@@ -112,7 +114,7 @@ def _mask(*arguments, **named) -> Tensor:
 
 
 def _nothing(module, query, key, value, attention_mask, **rest):
-    """Attend to no token, in transformers' signature."""
+    """Return zeros in place of attention, with the signature that transformers expects."""
     batch, heads, n, _ = query.shape
     return query.new_zeros(batch, n, heads, value.shape[-1]), None
 
@@ -121,8 +123,8 @@ def _nothing(module, query, key, value, attention_mask, **rest):
 def _attending(
     network: "transformers.PreTrainedModel", name: str, function: Callable | None = None
 ) -> Iterator[None]:
-    """Run a block with another attention in every layer: one that transformers knows, or `function`
-    under this name.
+    """Run a block with another attention in every layer: one that transformers knows by this name,
+    or `function` registered under it.
 
     >>> from helpers import models
     >>> network = models.default().model
@@ -145,10 +147,10 @@ def _attending(
 
 
 def _layers(network: "transformers.PreTrainedModel") -> tuple[_Layer, ...]:
-    """Find what mixes the tokens of each layer.
+    """Return for each layer what mixes its tokens.
 
     Raises:
-        ValueError: the network has no list of layers.
+        ValueError: if the network has no list of layers.
 
     >>> from helpers import models
     >>> _layers(models.default().model)[0].mixes == _ATTENTION
@@ -180,7 +182,7 @@ def _layers(network: "transformers.PreTrainedModel") -> tuple[_Layer, ...]:
 
 
 def _named(block: torch.nn.Module) -> str:
-    """Return the words for what mixes tokens beside attention, by the names of a layer's
+    """Return words for whatever mixes tokens besides attention, chosen by the names of the layer's
     classes.
     """
     kinds = [type(part).__name__.lower() for part in block.modules()]
@@ -196,8 +198,8 @@ def _is_a_difference(block: torch.nn.Module) -> bool:
 def _unheard(
     block: torch.nn.Module, takes_means: bool, latent: bool, sets: dict[str, Tensor]
 ) -> _Layer:
-    """Describe a layer whose attention, if it has any, cannot be replaced: nothing that needs its
-    weights is measured.
+    """Describe a layer whose attention cannot be replaced. We measure nothing that would need its
+    weights.
     """
     if _is_a_difference(block):
         return _Layer(_DIFFERENCE, False, False, next(iter(sets.values()), None))
@@ -209,11 +211,11 @@ def _unheard(
 def _takes_means(
     network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module], tolerance: float
 ) -> dict[int, bool]:
-    """Find the layers that add one vector at all positions where one vector stands at all: a mean
-    of equal values.
+    """Return the layers that add the same vector at all positions if their input is the same at all
+    positions, because the mean of equal values is that value.
 
-    Attention does so for any weights, but a state that builds up, or a convolution that has begun,
-    does not.
+    Attention does so for any weights. A recurrent state that builds up does not, and neither does a
+    convolution at the start of the text.
     """
     added = _added(network, blocks, lambda drawn: drawn[:, :1].expand_as(drawn))
     return {
@@ -225,10 +227,11 @@ def _takes_means(
 def _mixes_otherwise(
     network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module], tolerance: float
 ) -> dict[int, bool]:
-    """Find the layers in which a token still moves a later one where all attention returns zeros.
+    """Return the layers in which a token still changes a later one although all attention returns
+    zeros.
 
-    What mixes tokens outside of the layers is found in the states of the whole network, and told of
-    every layer.
+    If something outside the layers mixes tokens, we see it in the states of the whole network, and
+    then we report it for every layer.
     """
     with _attending(network, "helpers_nothing", _nothing):
         before, after = (
@@ -295,8 +298,8 @@ def _added(
 
 
 def _another_first(drawn: Tensor) -> Tensor:
-    """Replace the first of the vectors by another one. We do not take its negative, because a
-    product of two of its maps would hide the change.
+    """Replace the first vector by another random one. We do not take its negative, because a
+    product of two linear maps of the vector would hide that change.
     """
     changed = drawn.clone()
     changed[:, 0] = drawn[:, 0].flip(-1)
@@ -304,7 +307,9 @@ def _another_first(drawn: Tensor) -> Tensor:
 
 
 def _ids(network: "transformers.PreTrainedModel", first: int = 0) -> Tensor:
-    """Return a short row of one token, and with `first` another one at its beginning."""
+    """Return a short sequence of one repeated token. With `first`, another token comes at the
+    start.
+    """
     vocabulary = network.config.get_text_config().vocab_size
     ids = torch.full((1, _TOKENS), vocabulary // 2, device=network.device)
     ids[0, 0] += first
@@ -312,8 +317,8 @@ def _ids(network: "transformers.PreTrainedModel", first: int = 0) -> Tensor:
 
 
 def _differ(one: Tensor, other: Tensor, tolerance: float) -> bool:
-    """Return whether two outputs differ by more than a tenth of the tolerance and the rounding of
-    the vectors given.
+    """Return whether two outputs differ by more than a tenth of the tolerance plus the rounding of
+    the given vectors.
     """
     scale = float(one.float().abs().max())
     rounding = 4 * _SIZE * torch.finfo(one.dtype).eps
@@ -321,8 +326,8 @@ def _differ(one: Tensor, other: Tensor, tolerance: float) -> bool:
 
 
 def frequencies(network: "transformers.PreTrainedModel") -> dict[str, Tensor]:
-    """Return the rotary frequencies of a network by kind of layer, as it uses them, or none if it
-    has none.
+    """Return the rotary frequencies that a network uses, by kind of layer. The result is empty if
+    it has none.
 
     >>> from helpers import models
     >>> {kind: len(found) for kind, found in frequencies(models.default().model).items()}
@@ -355,8 +360,8 @@ def _blocks(network: "transformers.PreTrainedModel") -> list[torch.nn.Module]:
 def _calls(
     network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module]
 ) -> dict[int, dict[str, Any]]:
-    """Return what each layer's attention is given when all positions have the same vector. Layers
-    in which we cannot replace it are left out.
+    """Return what each layer's attention receives if all positions have the same vector. Layers
+    whose attention we cannot replace are left out.
     """
     _heard.append(_Heard())
     try:
@@ -377,14 +382,14 @@ def _calls(
 
 
 def _alike(module: torch.nn.Module, arguments: tuple, named: dict) -> tuple[tuple, dict]:
-    """Give the first position's state at all positions."""
+    """Copy the first position's state to all positions."""
     return _instead(arguments, named, lambda states: states[:, :1].expand_as(states))
 
 
 def _instead(
     arguments: tuple, named: dict, change: Callable[[Tensor], Tensor]
 ) -> tuple[tuple, dict]:
-    """Return a module's arguments with its states changed."""
+    """Return a module's arguments with other states in place of its own."""
     if isinstance(named.get("hidden_states"), Tensor):
         named = named | {"hidden_states": change(named["hidden_states"])}
     elif arguments and isinstance(arguments[0], Tensor) and arguments[0].ndim == 3:
@@ -395,8 +400,8 @@ def _instead(
 def _turned(
     query: Tensor, sets: list[Tensor], tolerance: float
 ) -> tuple[Tensor | None, str | None, float]:
-    """Frequencies, layout and share of the dimensions by which the queries (heads, n, d) are turned
-    from place to place.
+    """Return the frequencies, the layout and the fraction of dimensions by which queries (heads, n,
+    d) rotate from one position to the next.
     """
     first, width = query[:, :1].expand_as(query), query.shape[-1]
     scale = float(query.abs().max()) or 1.0
@@ -427,8 +432,8 @@ def _candidates(sets: list[Tensor], width: int) -> Iterator[tuple[Tensor, int, s
 
 
 def _window(sees: Callable | None, mask: Tensor | None, context: int) -> int | None:
-    """Return how many tokens a layer sees at most, from its mask, or None if it sees all up to the
-    context.
+    """Return how many tokens a layer sees at most according to its mask, or None if it sees all
+    tokens up to the context.
     """
     if sees is None:
         return (
@@ -445,8 +450,8 @@ def _window(sees: Callable | None, mask: Tensor | None, context: int) -> int | N
 
 
 def _widest(row: Callable[[int], Tensor], n: int) -> int | None:
-    """Return the width of what the last token sees, or the last one before that: of chunks the last
-    is cut short.
+    """Return how many tokens the last token sees, or an earlier one if that one sees more, because
+    the last chunk of a chunked mask may be cut short.
     """
     last = n - 1
     first = int(row(last).int().argmax())

@@ -1,4 +1,4 @@
-"""Figures with alt text, and widgets that live with a kernel and stand still without one."""
+"""Show figures with alt text, and widgets that use a kernel but also work on a page without one."""
 
 import html
 import inspect
@@ -23,7 +23,7 @@ _VIEW = "application/vnd.jupyter.widget-view+json"
 def bundle(
     still: Callable[[], str], live: Callable[[], ipywidgets.Widget], text: str
 ) -> dict[str, Any]:
-    """Return what a notebook shows: HTML on a built page, ipywidgets with a kernel.
+    """Return the representations of an output: HTML on a built page, ipywidgets with a kernel.
 
     >>> bundle(lambda: "<b>1</b>", ipywidgets.VBox, "one")["text/plain"]
     'one'
@@ -38,21 +38,21 @@ def bundle(
 
 
 class _Frame(NamedTuple):
-    """Hold one drawn state: the HTML, and the sentence that says what it shows."""
+    """Hold one drawn state: its HTML, and a sentence that says what it shows."""
 
     body: str
     finding: str
 
 
 def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
-    """Show a figure with alt text (what a reader who cannot see it must know) and an optional
-    caption.
+    """Show a figure with an optional caption and with alt text, which tells readers who cannot see
+    the figure what they must know.
 
-    A built page's output carries as `drawn` what the figure shows, in words and numbers
-    (`tests/drawn` holds them).
+    On a built page the output also carries the figure's content in words and numbers (as `drawn`),
+    which the records in `tests/drawn` are compared with.
 
     Raises:
-        ValueError: `figure` is not a Matplotlib figure (or a part of one), or `alt` is empty.
+        ValueError: if `figure` is not a Matplotlib figure (or a part of one), or `alt` is empty.
 
     >>> from helpers import style
     >>> show(style.axes("Rises", "n", "x"), alt="A line that rises.").data[:21]
@@ -80,24 +80,25 @@ def explore(
     start: Mapping[str, Any] | None = None,
     **controls: Iterable,
 ) -> "_Explorer":
-    """Put a control panel around `draw`, with one to three controls.
+    """Put a control panel with one to three controls around the function `draw`.
 
-    With a kernel it draws on demand. In a built page every frame is drawn once, and a few lines of
-    script show them without a kernel.
+    With a kernel, each change calls `draw`. On a built page every frame is drawn once in advance,
+    and a short script shows them without a kernel.
 
     Args:
-        draw: takes one value of each control; returns a Matplotlib figure (or axes) or a short
-            DataFrame, alone or in a pair with a sentence that states its finding.
+        draw: a function of one value per control. It returns a Matplotlib figure (or axes) or a
+            short DataFrame, alone or in a pair with a sentence that states the finding.
         caption: what the widget shows.
-        labels: the text of each control's label, with the unit.
-        start: the value each control starts at; the first where nothing is said.
-        **controls: the values each may have: numbers (a slider), strings or a mapping from label
-            to value (a choice), or `[False, True]` (an on/off switch). None may be called `draw`,
-            `caption`, `labels` or `start`.
+        labels: a label with the unit for each control.
+        start: the value at which each control starts. By default this is its first value.
+        **controls: the values of each control: numbers (a slider), strings or a mapping from label
+            to value (a choice), or `[False, True]` (an on/off switch). A control cannot be named
+            `draw`, `caption`, `labels` or `start`.
 
     Raises:
-        ValueError: no controls or more than three, more than 80 states together, a `labels` or
-            `start` of no control, or a `draw` that does not take the controls.
+        ValueError: if there are no controls or more than three, if they have more than 80 states
+            together, if `labels` or `start` names an unknown control, or if `draw` does not take
+            the controls.
 
     >>> import pandas as pd
     >>> squares = explore(lambda n: pd.DataFrame({"n²": [n * n]}), caption="Squares", n=[1, 2])
@@ -128,8 +129,8 @@ def explore(
 
 
 class _Explorer:
-    """Hold a panel of `explore`: it displays as an ipywidgets panel, or as a still player while a
-    page is built.
+    """Hold the panel of `explore`. It displays as ipywidgets, or as a still player while a page is
+    built.
     """
 
     def __init__(
@@ -140,7 +141,7 @@ class _Explorer:
         self.frame(tuple(c.start for c in controls.values()))
 
     def frame(self, state: tuple[int, ...]) -> _Frame:
-        """Draw the frame at these indices of the controls' values, once, and remember it."""
+        """Draw the frame for these indices of the controls' values once, and remember it."""
         if state not in self._drawn:
             values = {
                 name: c.values[i] for (name, c), i in zip(self.controls.items(), state, strict=True)
@@ -171,12 +172,12 @@ class _Explorer:
         return bundle(self.still, self.live, self.caption)
 
     def live(self) -> ipywidgets.VBox:
-        """Build the ipywidgets panel (7.7 and 8)."""
+        """Build the ipywidgets panel (versions 7.7 and 8)."""
         return _live.Panel(list(self.controls.values()), self.frame, self.caption).box
 
     def still(self) -> str:
-        """Write the kernel-free player: HTML with native inputs, one frame per state, and its
-        script.
+        """Write the player for a page without a kernel: HTML with native inputs, one frame per
+        state, and its script.
         """
         controls = list(self.controls.values())
         states = list(itertools.product(*(range(len(c.values)) for c in controls)))

@@ -1,4 +1,4 @@
-"""One input of a widget: its values and what they are called."""
+"""Describe one input of a widget: its values and their names."""
 
 import numbers
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from helpers.words import translated
 
 
 class Control(NamedTuple):
-    """Describe one input: its values, how each is written, and the index it starts at."""
+    """Describe one input: its values, how each is written, and the index at which it starts."""
 
     kind: str  # "range", "choice" or "switch"
     label: str
@@ -20,8 +20,8 @@ class Control(NamedTuple):
 def control(
     name: str, values: Iterable, labels: Mapping[str, str], start: Mapping[str, Any]
 ) -> Control:
-    """Make a slider of numbers, a choice of strings or of a mapping from label to value, a switch
-    of `[False, True]`.
+    """Make an input: a slider for numbers, a choice for strings or a mapping from label to value, a
+    switch for `[False, True]`.
     """
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValueError(f"{name} must be a list of values, not {values!r}")

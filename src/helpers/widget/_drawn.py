@@ -1,5 +1,5 @@
 """Describe a figure in lines of text: its titles, labels, colours and numbers. A built page carries
-them with its figures.
+these lines with its figures, so that a test sees when a figure changes.
 """
 
 import math
@@ -27,8 +27,8 @@ _ROUNDING = 2e-12  # what is smaller is taken for rounding
 
 
 def lines(figure: Figure) -> list[str]:
-    """List titles, scales and labels of the axes, and under each what it holds: one line of text
-    for what looks alike.
+    """List the titles, scales and labels of the axes, and under each its content, with one line of
+    text for all parts that look alike.
     """
     title = figure.get_suptitle()
     described = [f"figure: {title}"] if title else []
@@ -119,8 +119,8 @@ def _colour(colour: object) -> str:
 
 
 def _numbers(values: object) -> str:
-    """Write three digits of each number, or of many numbers their count, mean, ends and some
-    between.
+    """Write three digits of each number. If there are many, write their count, their mean, the
+    first and last ones, and some in between.
     """
     numbers = np.asarray(
         values.detach().cpu() if isinstance(values, torch.Tensor) else values, dtype=float
@@ -141,8 +141,8 @@ def _numbers(values: object) -> str:
 
 
 def _three(x: float) -> str:
-    """Write three digits of a number, or all of an integer. Numbers that are only rounding become
-    0.
+    """Write three digits of a number, or all digits of an integer. A number that is only rounding
+    error becomes 0.
     """
     if not math.isfinite(x):
         return str(x)

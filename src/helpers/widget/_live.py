@@ -1,4 +1,4 @@
-"""The panel that draws on demand, where there is a kernel: ipywidgets 7.7, which Colab has, and
+"""Build the panel that draws on demand with a kernel, for ipywidgets 7.7, which Colab has, and for
 8.
 """
 
@@ -31,9 +31,10 @@ _PLAY, _STOP = "▶ Play", "■ Stop"
 
 
 class Panel:
-    """Inputs, the state of the drawing, the picture, what was printed meanwhile, the caption.
+    """Show the inputs, the state of the drawing, the picture, anything printed meanwhile, and the
+    caption.
 
-    `frame` draws the state with these indices; `controls` name the inputs.
+    `frame` draws the state with these indices, and `controls` describes the inputs.
     """
 
     def __init__(
@@ -106,8 +107,8 @@ class Panel:
         self._waiting = self._loop.call_later(_DEBOUNCE, self._update)
 
     def _update(self) -> None:
-        """Draw the present state. Whatever draw does, the state says how it ended, and the last
-        picture stays.
+        """Draw the current state. If drawing fails, the panel reports it and keeps the last
+        picture.
         """
         state, heard = self._state(), io.StringIO()
         old = f" The picture still shows {self._values(self._shown)}." if self._shown else ""
@@ -170,8 +171,8 @@ def _at_end(slider: widgets.SelectionSlider) -> bool:
 
 
 def _loop() -> asyncio.AbstractEventLoop | None:
-    """Return the event loop that runs here, or None in plain Python, where a change is drawn at
-    once.
+    """Return the running event loop. In plain Python there is none, so the result is None and a
+    change is drawn at once.
     """
     try:
         return asyncio.get_running_loop()
@@ -181,7 +182,8 @@ def _loop() -> asyncio.AbstractEventLoop | None:
 
 @contextlib.contextmanager
 def _stoppable() -> Iterator[None]:
-    """Let the notebook's stop button end the block: between two cells a kernel does not hear it."""
+    """Let the notebook's stop button end the block, because a kernel ignores it between two cells.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -194,7 +196,8 @@ def _stoppable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _listening(heard: io.StringIO) -> Iterator[None]:
-    """Collect what is printed and warned of: between two cells it would appear nowhere."""
+    """Collect printed lines and warnings, because between two cells they would not appear anywhere.
+    """
     with warnings.catch_warnings(record=True) as caught:
         try:
             with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard):

@@ -56,7 +56,7 @@ def body(result: Any, alt: str) -> str:
 
 
 def whole(figure: Any) -> Figure:
-    """Return the figure itself, also where a part of it is given."""
+    """Return the figure itself, even if the argument is a part of it."""
     if isinstance(figure, Artist) and not isinstance(figure, Figure):
         figure = figure.figure
     if not isinstance(figure, Figure):
@@ -149,8 +149,8 @@ def _ink(text: Text) -> Bbox:
 
 
 def _miscoloured(label: str, colour) -> list[str]:
-    """Return whether a name that should keep its colour, with or without a number after it, has
-    another one.
+    """Return whether a name with a fixed colour has another one. The name may have a number after
+    it.
     """
     name = re.sub(r"\s+[−\d.,×⁻⁰¹²³⁴⁵⁶⁷⁸⁹%]+$", "", label.replace("\n", " "))
     wrong = name in NAMED and not same_color(colour, NAMED[name])
@@ -158,9 +158,9 @@ def _miscoloured(label: str, colour) -> list[str]:
 
 
 def _faults(figure: Figure) -> list[str]:
-    """List what could not be read of a figure that is laid out: text beyond its edge, over text or
-    lines, points beyond the axes, and lines in the style or colour of something else
-    (floating-point formats, and names of `style.NAMED`).
+    """List the parts of a laid-out figure that cannot be read: text beyond its edge or over other
+    text or lines, points beyond the axes, and lines in the style or colour of something else
+    (floating-point formats, and names in `style.NAMED`).
     """
     texts = [*figure.texts]  # a title above all panels is among them
     faults = []
@@ -210,8 +210,8 @@ def _faults(figure: Figure) -> list[str]:
 
 
 def _laid_out(figure: Figure) -> list[str]:
-    """Put the names of a figure where they can be read, once and for all. `_faults` lists those
-    that cannot.
+    """Arrange the names of a figure once so that they can be read. `_faults` then lists those that
+    still cannot.
     """
     if (
         figure.get_layout_engine() and figure.axes
@@ -229,7 +229,7 @@ def _laid_out(figure: Figure) -> list[str]:
 
 
 def _reword(figure: Figure) -> None:
-    """Put everything that a figure says into the words of the table."""
+    """Translate every text in a figure by the table of words."""
     if not words._entries:
         return
     for axis in figure.findobj(Axis):
@@ -255,12 +255,12 @@ def _reword(figure: Figure) -> None:
 
 
 def image(figure: Any, alt: str) -> str:
-    """Return the figure as an `<img>` that holds its own bytes: lossless WebP of 128 colours.
-    Closes the figure.
+    """Return the figure as an `<img>` that contains its own bytes (lossless WebP with 128 colours),
+    and close the figure.
 
-    On a page of the book it is an `<svg>` whose text is text, and there is a second one for phones.
-    A matrix stays an image, and so does anything that would be larger as a drawing. `data-image`
-    names the reason.
+    On a page of the book the result is an `<svg>` whose text stays text, with a second one for
+    phones. A matrix stays an image, and so does any figure that would be larger as a drawing. Then
+    `data-image` names the reason.
 
     >>> image(Figure(), "Nothing is drawn.")[:4]
     '<img'
@@ -274,8 +274,8 @@ def image(figure: Any, alt: str) -> str:
 
 
 def _made(figure: Figure, alt: str, drawing: bool) -> str:
-    """Return what `image` makes of it, as text if it is a `drawing`. A build keeps it: the figure
-    itself stays as it is then.
+    """Return the result of `image`, as text if it is a `drawing`. A build stores it, so the figure
+    must not change afterwards.
     """
     held = b""
     with contextlib.suppress(

@@ -1,5 +1,5 @@
-"""The player for a page without a kernel: native inputs, every frame drawn beforehand, and a short
-script.
+"""Write the player for a page without a kernel: native inputs, frames that were drawn in advance,
+and a short script.
 """
 
 import html
@@ -15,11 +15,11 @@ STYLE, _SCRIPT = (
 
 
 def page(controls: list[Control], frames: list, first: int, caption: str) -> str:
-    """Write the player's HTML. `frames` are (body, finding), with the last control's values running
-    fastest. `first` is shown.
+    """Write the player's HTML. `frames` are pairs (body, finding), with the last control varying
+    fastest, and `first` is the frame shown at the start.
 
-    It carries no id and nothing drawn by chance: two builds are equal, and two equal widgets fit on
-    one page.
+    The HTML has no id and nothing random, so two builds give equal pages and two equal widgets fit
+    on one page.
     """
     body, finding = frames[first]
     data = {

@@ -1,8 +1,8 @@
-"""A figure as inline vector graphics: its text is text in the page's face, its colours turn with
-the page.
+"""Write a figure as inline vector graphics, with text in the page's typeface and colours that
+follow the page's theme.
 
-A phone gets a second drawing, as narrow as its smallest letters allow. Only pages have them, and a
-notebook shows an image.
+A phone gets a second drawing, as narrow as its smallest letters allow. Only pages have these
+drawings, and a notebook shows an image.
 """
 
 import collections
@@ -43,8 +43,8 @@ def _turned(colour: str) -> str:
 
 
 def drawn(figure: Figure, alt: str, kind: str) -> str:
-    """Return the figure, which is laid out, as an `<svg>` of a class: no background, no names that
-    nothing needs, digits seen.
+    """Return a laid-out figure as an `<svg>` with this class, without a background, without unused
+    ids, and with coordinates to one decimal.
     """
     grounds = [
         part.patch for part in (figure, *figure.axes) if to_hex(part.get_facecolor()) == "#ffffff"
@@ -95,7 +95,7 @@ def drawn(figure: Figure, alt: str, kind: str) -> str:
 
 
 def _path(written: str) -> str:
-    """Write a path with one decimal, and leave out points of a polyline that are between their
+    """Write a path with one decimal, and leave out points of a polyline that lie between their
     neighbours.
     """
     if re.search(r"[CQz]", written):
@@ -124,7 +124,7 @@ def _short(number: re.Match) -> str:
 
 
 def _stacked(figure: Figure) -> None:
-    """Panels that stood side by side, one below another, each with its own numbers and names."""
+    """Move panels from side by side to one below another, each with its own numbers and names."""
     panels = [ax for ax in figure.axes if ax.get_subplotspec()]
     grid = panels[0].get_subplotspec().get_gridspec() if panels else None
     if grid is None or grid.ncols == 1:
@@ -141,7 +141,7 @@ def _stacked(figure: Figure) -> None:
 
 
 def _below(figure: Figure) -> None:
-    """Move what the legends name under the figure, which becomes as much higher."""
+    """Move the legends below the figure, and make the figure taller by their height."""
     legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
     named = {
         text.get_text(): mark
@@ -159,7 +159,9 @@ def _below(figure: Figure) -> None:
 
 
 def _slim(figure: Figure, letters: float) -> None:
-    """Fewer numbers at the axes, and names in lines of such a share of the figure's width."""
+    """Put fewer numbers on the axes, and break names into lines of this fraction of the figure's
+    width.
+    """
     for ax in figure.axes:
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_minor_formatter(NullFormatter())
@@ -197,7 +199,8 @@ def narrow(held: bytes, lay_out: Callable[[Figure], list[str]], alt: str) -> str
     its texts would touch.
 
     Args:
-        lay_out: puts the names of a figure where they can be read, and returns what cannot.
+        lay_out: a function that arranges the names of a figure and returns those that cannot be
+            read.
     """
     for letters in (0.8, 0.65, 0.5):
         figure = pickle.loads(held)
