@@ -1,4 +1,5 @@
-"""The code behind the course, for notebooks: `from helpers import collapse, explore, models, show`.
+"""The code behind the course, for notebooks: `from helpers import collapse, explore,
+models, show`.
 """
 
 __all__ = ["explore", "show"]

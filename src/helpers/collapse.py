@@ -133,7 +133,8 @@ def copying_prompt(
 
 
 def _digits(model: models.LanguageModel, digits: str) -> Int[Tensor, " n"]:
-    """Encode each digit of a text as a separate token, even where the tokenizer would merge digits.
+    """Encode each digit of a text as a separate token, even where the tokenizer would
+    merge digits.
     """
     tokens = {digit: probe.encode(model, digit)[-1] for digit in set(digits)}
     return torch.stack([tokens[digit] for digit in digits])

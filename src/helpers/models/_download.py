@@ -1,4 +1,5 @@
-"""Download a file safely: resume after a break, compare its hash, and check that the disk has room.
+"""Download a file safely: resume after a break, compare its hash, and check that the disk
+has room.
 """
 
 import contextlib

@@ -182,7 +182,8 @@ def _loop() -> asyncio.AbstractEventLoop | None:
 
 @contextlib.contextmanager
 def _stoppable() -> Iterator[None]:
-    """Let the notebook's stop button end the block, because a kernel ignores it between two cells.
+    """Let the notebook's stop button end the block, because a kernel ignores it between
+    two cells.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -196,7 +197,8 @@ def _stoppable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _listening(heard: io.StringIO) -> Iterator[None]:
-    """Collect printed lines and warnings, because between two cells they would not appear anywhere.
+    """Collect printed lines and warnings, because between two cells they would not appear
+    anywhere.
     """
     with warnings.catch_warnings(record=True) as caught:
         try:
