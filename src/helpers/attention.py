@@ -118,6 +118,22 @@ def sink_score(
     return matrices[..., position:, position].mean(-1)
 
 
+def share_of_strong_heads(scores: Float[Tensor, "*heads"]) -> float:
+    """Return which part of the heads scores above `HEAD_SCORE_THRESHOLD`, from 0 to 1.
+
+    Papers report sinks this way, because a mean over all heads hides whether a few heads have a
+    strong sink or all have a weak one.
+
+    Raises:
+        ValueError: scores are no finite real numbers, or there is none.
+
+    >>> share_of_strong_heads(torch.tensor([[0.9, 0.4], [0.1, 0.3]]))
+    0.5
+    """
+    strong = require.tensor("scores", scores, "...", "real") > HEAD_SCORE_THRESHOLD
+    return float(strong.double().mean())
+
+
 def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Tensor, "*heads"]:
     """Return the mean attention to the token `offset` positions back, over all tokens that have
     one.

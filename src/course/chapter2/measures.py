@@ -378,10 +378,7 @@ def sink_table(
             }
             rows.append(
                 {"text": kind, "first token": "yes" if first else "no"}
-                | {
-                    name: float((score > attention.HEAD_SCORE_THRESHOLD).double().mean())
-                    for name, score in shares.items()
-                }
+                | {name: attention.share_of_strong_heads(score) for name, score in shares.items()}
                 | {"mean sink score": float(sink.mean())}
             )
     return pd.DataFrame(rows)
@@ -634,7 +631,7 @@ def clamped_row(text: str, change: str) -> dict[str, float]:
     with clamping(model, change):
         sink = probe.head_scores(model, tokens).sink[GIANT:]
         loss = probe.loss(model, tokens)
-    strong = float((sink > attention.HEAD_SCORE_THRESHOLD).double().mean())
+    strong = attention.share_of_strong_heads(sink)
     return {"sink": round(float(sink.mean()), 4), "heads": round(strong, 4), "loss": round(loss, 4)}
 
 

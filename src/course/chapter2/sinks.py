@@ -95,10 +95,10 @@ def masked_row(text: str, change: str) -> dict[str, float]:
     found = {}
     for name, place in (("first", 0), ("other", TOKEN)):
         scores = received[..., place]
-        strong = (scores > attention.HEAD_SCORE_THRESHOLD).double().mean()
+        strong = attention.share_of_strong_heads(scores)
         found |= {
             name: round(float(scores.mean()), 4),
-            f"heads_{name}": round(float(strong), 4),
+            f"heads_{name}": round(strong, 4),
             f"norm_{name}": round(float(size[place]), 2),
         }
     return found

@@ -122,9 +122,7 @@ def long_text() -> Numbers:
     prose = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:640]
     drawn = measures.sequence(model, "random", 640)
     scores = [probe.head_scores(model, tokens).sink for tokens in (prose, drawn)]
-    return {
-        "share": [float((each > attention.HEAD_SCORE_THRESHOLD).double().mean()) for each in scores]
-    }
+    return {"share": [attention.share_of_strong_heads(each) for each in scores]}
 
 
 @turn(
@@ -475,12 +473,7 @@ def other_repeated_tokens() -> Numbers:
     rows = [token.repeat(copies) for token in tokens for copies in (64, 256)]
     return {
         "sinks": [
-            float(
-                (probe.head_scores(model, row).sink > attention.HEAD_SCORE_THRESHOLD)
-                .double()
-                .mean()
-            )
-            for row in rows
+            attention.share_of_strong_heads(probe.head_scores(model, row).sink) for row in rows
         ]
     }
 

@@ -80,11 +80,7 @@ def _sinks_by_opening(model: LanguageModel) -> Numbers:
     for way, ids in probe.opening(model).ways.items():
         if ids != front.tolist():
             tokens = torch.cat([torch.tensor(ids, dtype=torch.long), text[: 64 - len(ids)]])
-            others[way] = float(
-                (probe.head_scores(model, tokens).sink > attention.HEAD_SCORE_THRESHOLD)
-                .double()
-                .mean()
-            )
+            others[way] = attention.share_of_strong_heads(probe.head_scores(model, tokens).sink)
     return {"opened": model.tokenizer.decode(front) if len(front) else None, "otherwise": others}
 
 

@@ -35,11 +35,7 @@ def heads_with_a_sink(subject: Subject) -> float:
     threshold.
     """
     tokens = prose(subject.model, min(64, subject.context))
-    return float(
-        (probe.head_scores(subject.model, tokens).sink > attention.HEAD_SCORE_THRESHOLD)
-        .double()
-        .mean()
-    )
+    return attention.share_of_strong_heads(probe.head_scores(subject.model, tokens).sink)
 
 
 def unable(need: "Need", subject: Subject) -> str | None:

@@ -198,7 +198,7 @@ def _() -> float:
 def _() -> float:
     tokens = causal.texts(models.default(), 48)["harbour"]
     scores = attention.sink_score(probe.attention_maps(_twin(), tokens))
-    return (scores > attention.HEAD_SCORE_THRESHOLD).double().mean()
+    return attention.share_of_strong_heads(scores)
 
 
 @known("norm of values", "random weights: what the first token hands over, beside the others", 1.0)
