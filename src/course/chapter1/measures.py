@@ -1,4 +1,4 @@
-"""Measurements of over-squashing: what a far input moves, on graphs and on Tree-NeighborsMatch."""
+"""Measure over-squashing, which is how little a far input moves an output, on graphs and trees."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,25 +17,27 @@ from course.training import gnn
 from helpers import attention, compute, data, graphs, require
 
 METHODS = {"SDRF": "sdrf", "FoSR": "fosr", "GTR": "gtr"}
-GAINED = ("gain", "gain s.e.", "ahead", "s.e.")  # the second is of the gain, the last of the lead
+# "gain s.e." belongs to the gain, "s.e." to the lead over random edges
+GAINED = ("gain", "gain s.e.", "ahead", "s.e.")
 NETWORKS = ("gcn", "gin", "gat", "ggnn")
 SEEDS = 8
 FEW = 76  # examples of the chain control
-BLOCK = 10  # epochs a value of a run's curve
+BLOCK = 10  # epochs per value of a run's curve
 
 
 FAMILIES = ("path", "cycle", "tree", "barbell", "grid", "expander", "karate")
 
 
 def examples() -> dict[str, nx.Graph]:
-    """Return the graphs of chapter 1, by name: 16 nodes each, but a full tree of 15 and the karate
-    club's 34.
+    """Return the graphs of chapter 1 by name.
+
+    They have 16 nodes each, except the full tree with 15 and the karate club with 34.
     """
     return {name: graphs.family(name, 15 if name == "tree" else 16) for name in FAMILIES}
 
 
 def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:
-    """Return distances of all pairs, in the order of `graph.nodes`."""
+    """Return the number of hops between all pairs of nodes, in the order of `graph.nodes`."""
     lengths = dict(nx.all_pairs_shortest_path_length(graph))
     return torch.tensor([[lengths[u][v] for v in graph] for u in graph])
 
@@ -43,8 +45,9 @@ def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:
 def all_jacobians(
     graph: nx.Graph, layers: int, width: int = 16, seed: int = 0, skip: bool = False
 ) -> Float[Tensor, "n n"]:
-    """Return `graphs.jacobian_norms` of every target, as rows, by one call of autograd; with `skip`
-    as in `ends`.
+    """Return `graphs.jacobian_norms` of every target as rows, computed by one call of autograd.
+
+    With `skip`, the network has skip connections as in `ends`.
     """
     matrix, weights = (
         graphs.adjacency(graph, "symmetric"),
@@ -63,14 +66,16 @@ def all_jacobians(
 def predictors(
     graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool = False
 ) -> dict[str, float]:
-    """Rank correlation of the Jacobian with its bound, hops and resistance, over all pairs; mean
-    over weight seeds.
+    """Compare how well hops, resistance and a bound predict the Jacobian, by rank correlation.
 
-    Spearman's; layers = `times` the diameter. More hops, or more resistance, count as less. Values
-    are rounded to nine decimals of the largest first: what is equal up to rounding ties. "R - hops"
-    is how much better resistance ranks, "within hops" how resistance ranks pairs of equal distance
-    (`within`), each with its standard error over the seeds. With `skip` the network is the residual
-    one of `ends`.
+    The correlation is Spearman's, over all pairs of nodes, and the result is the mean over the
+    seeds of the weights. There are `times` as many layers as the diameter. More hops, and more
+    resistance, should mean less influence, so both count negatively. Values are rounded to nine
+    decimals of the largest first, so that values that are equal up to rounding tie.
+
+    "R - hops" is how much better resistance ranks than hops, and "within hops" is how well
+    resistance ranks pairs of equal distance (`correlation_within`). Both have a standard error over
+    the seeds. With `skip`, the network is the residual one of `ends`.
     """
     layers, pairs = times * nx.diameter(graph), ~torch.eye(len(graph), dtype=torch.bool)
     walks = torch.stack([graphs.walk_bound(graph, node, layers) for node in graph])
@@ -105,8 +110,10 @@ def predictors(
 
 
 def correlation_within(table: pd.DataFrame, group: str) -> float:
-    """Return the rank correlation of "resistance" and "heard", with ranks taken inside each group.
-    It is NaN if all values of a group are equal.
+    """Return the rank correlation of "resistance" and "heard" with ranks taken inside each group.
+
+    The result shows what resistance adds to the hops, if the groups are pairs of equal distance. It
+    is NaN if all values of a group are equal.
     """
     columns = ["resistance", "heard"]
     ranks = table.groupby(group)[columns].rank()
@@ -116,20 +123,18 @@ def correlation_within(table: pd.DataFrame, group: str) -> float:
 
 
 def resistance_can_differ(graph: nx.Graph) -> bool:
-    """Return whether resistance can order pairs in another way than hops: not on trees and
-    cycles.
-    """
+    """Return whether resistance can order pairs differently from hops, as on no tree or cycle."""
     return graph.number_of_edges() >= len(graph) and max(degree for _, degree in graph.degree) > 2
 
 
 @cache
 def ends(width: int = 16, layers: int = 0, times: int = 1, skip: bool = False) -> pd.DataFrame:
-    """Measure the sensitivity of one end of the longest path to the other end ("far") and to itself
-    ("own"), for each example.
+    """Measure how much one end of the longest path depends on the other end and on itself.
 
-    `graphs.jacobian_norms`, mean over `SEEDS` draws of the weights, at so many layers or at `times`
-    the diameter. The layer is relu(H W_own + A H W_heard), A symmetric; with `skip` it is H +
-    relu(A H W_heard).
+    The columns are "far" and "own", and there is one row per example graph. The values are
+    `graphs.jacobian_norms`, averaged over `SEEDS` draws of the weights, after `layers` layers or
+    `times` the diameter. A layer is relu(H W_own + A H W_heard) with A symmetric. With `skip` it is
+    H + relu(A H W_heard).
     """
     layer, rows = {"self_weight": 0.0, "skip": True} if skip else {}, {}
     for name, graph in examples().items():
@@ -147,11 +152,11 @@ def ends(width: int = 16, layers: int = 0, times: int = 1, skip: bool = False) -
 def rewiring_gains(
     graph: nx.Graph, edges: int = 4, times: int = 1, seeds: int = SEEDS, draws: int = 4
 ) -> pd.DataFrame:
-    """Factor by which a method's edges multiply the mean Jacobian of all far pairs: a row for each
-    weight seed.
+    """Return by which factor a method's new edges multiply the mean Jacobian of all far pairs.
 
-    Far: more than half the diameter apart, before. Layers: `times` the diameter before. "random" is
-    the control: the mean of so many draws of random edges, other ones for every seed.
+    There is one row per seed of the weights. A pair is far if it is more than half the diameter
+    apart before rewiring, and there are `times` as many layers as this diameter. "random" is the
+    control, the mean over several draws of random edges, with new ones for every seed.
     """
     layers, far = times * nx.diameter(graph), hops(graph) > nx.diameter(graph) / 2
     wired = {name: rewiring.rewire(graph, method, edges) for name, method in METHODS.items()}
@@ -171,10 +176,11 @@ def rewiring_gains(
 
 
 def against_random(gains: pd.DataFrame) -> pd.DataFrame:
-    """For each method: its mean gain and that one's standard error, how much more than random edges
-    gain, and the error of that.
+    """Compare each rewiring method with random edges.
 
-    Paired: every row of `gains` is one draw of the weights, which the method and its control share.
+    For each method, the table has the mean gain with its standard error, and the lead over random
+    edges with its standard error. The comparison is paired, because every row of `gains` is one
+    draw of the weights, which the method and its control share.
     """
     ahead = gains[[*METHODS]].sub(gains["random"], axis=0)
     error = ahead.apply(significance.standard_error)
@@ -203,8 +209,9 @@ def gains(graph: str, times: int, edges: int, seeds: int, draws: int) -> dict[st
 
 @cache
 def ranks_by_depth(skip: bool = False) -> pd.DataFrame:
-    """Return `predictors` of every example by (graph, diameters), with a self-weight or a skip
-    connection, from data/.
+    """Return the committed `predictors` of every example, by graph and number of diameters.
+
+    The networks have a self-weight, or a skip connection with `skip`.
     """
     table = data.table("ranks_by_depth")
     return table[table["skip"] == skip].set_index(["graph", "times"])
@@ -212,7 +219,7 @@ def ranks_by_depth(skip: bool = False) -> pd.DataFrame:
 
 @cache
 def gains_by_depth() -> pd.DataFrame:
-    """Return `against_random` by (graph, diameters, method), from data/."""
+    """Return the committed `against_random`, by graph, number of diameters and method."""
     table = data.table("gains_by_depth").set_index(["graph", "times"])
     parts = {
         method: table[[f"{method} {column}" for column in GAINED]].set_axis([*GAINED], axis=1)
@@ -227,11 +234,10 @@ def gains_by_depth() -> pd.DataFrame:
 
 @cache
 def bits_a_number() -> pd.DataFrame:
-    """Return bits over the least width of Figure 4 of Alon & Yahav (2021), by r: of all orders, of
-    Eq. 5, and of the leaves.
+    """Divide what must be stored by the smallest width in Figure 4 of Alon & Yahav (2021), in bits.
 
-    "orders": log2 (2^r)!; "Eq. 5": log2 of `gnn.orderings`; "leaves": 2^r, the control that counts
-    no orders.
+    There is one row per depth r. "orders" is log2 (2^r)!, and "Eq. 5" is log2 of `gnn.orderings`.
+    "leaves" is 2^r, a control that counts no orders.
     """
     table = data.table("reported/tree_neighbors_match_width").set_index("r")
     bits = {
@@ -243,10 +249,9 @@ def bits_a_number() -> pd.DataFrame:
 
 
 def averages(layers: int, nodes: int = 64) -> dict[str, float]:
-    """Return the share of the first of `nodes` inputs in the last, after so many layers of plain
-    averaging.
+    """Return the weight of the first of `nodes` inputs in the last output after plain averaging.
 
-    On a path with self-loops, and in causal attention that weights all earlier tokens alike.
+    We compare a path with self-loops with causal attention that weights all earlier tokens alike.
     """
     causal = attention.uniform(attention.causal_mask(nodes))
     path = graphs.adjacency(nx.path_graph(nodes), "row", loops=True)
@@ -260,9 +265,7 @@ def averages(layers: int, nodes: int = 64) -> dict[str, float]:
 def train_tree(
     kind: str, depth: int, epochs: int, change: Callable[[nn.Module], None] | None = None
 ) -> pd.DataFrame:
-    """Train a network on Tree-NeighborsMatch after applying `change` to it, and return its
-    epochs.
-    """
+    """Train a network on Tree-NeighborsMatch after a `change` to it, and return its epochs."""
     compute.seed(0)
     task, network = gnn.TreeNeighborsMatch(depth), gnn.build(kind, depth)
     if change:
@@ -271,14 +274,16 @@ def train_tree(
 
 
 def without_choice(attention: gnn.Attention) -> None:
-    """Fix the query at zero, so that all leaves get the same weight: the control."""
+    """Fix the query at zero as a control, so that attention gives all leaves the same weight."""
     attention.query.data.zero_()
     attention.query.requires_grad_(False)
 
 
 def fit_on_a_chain(length: int, seed: int = 0, most: int = 1500) -> dict[str, float]:
-    """Train a GCN on four leaves that are 2 + length hops away, all examples at once, until it
-    makes no error.
+    """Train a GCN on four leaves that are 2 + `length` hops away until it makes no error.
+
+    All examples are in one batch. The number of leaves stays the same, so only the distance can
+    make the task harder.
     """
     compute.seed(seed)
     task = gnn.TreeNeighborsMatch(2)
@@ -298,17 +303,17 @@ def fit_few(
     seed: int = 0,
     most: int = 6000,
 ) -> dict[str, float]:
-    """Train a GCN on so many examples, all at once, until it makes no error, and ask it the
-    examples it never saw.
+    """Train a GCN on a few examples until it makes no error, and test it on examples it never saw.
+
+    All training examples are in one batch.
 
     Args:
         graph: the "tree", the same leaves on a "star" (`gnn.on_a_star`), or a tree at the end of a
-            "chain" of
-        `length` edges.
-        whole_orders: take all questions about as few orders of the leaves as that takes, not
+            "chain" of `length` edges.
+        whole_orders: take all questions about as few orders of the leaves as possible, instead of
             examples at random.
-        permuted: give each example the label of another one, so that no leaf has to be read: the
-            control that says whether the fit is by heart.
+        permuted: give each example the label of another one, so that no leaf has to be read. This
+            control says whether the network memorises its examples.
 
     >>> fit_few("tree", 2, 4)["best_train_accuracy"]
     1.0
@@ -362,14 +367,15 @@ def _until_no_error(
 
 
 def reported() -> pd.DataFrame:
-    """Figure 3 of Alon & Yahav (2021): training accuracy by network (rows) and depth (columns)."""
+    """Read training accuracies from Figure 3 of Alon & Yahav (2021), by network and depth."""
     table = data.table("reported/tree_neighbors_match").rename(columns=str.lower).set_index("model")
     return table.rename(index=str.lower, columns=int)
 
 
 def independent() -> pd.DataFrame:
-    """Read what a user of the released code got with its scripts, where the run had ended; rows and
-    columns as `reported`.
+    """Read the accuracies that a user of the released code got with its scripts.
+
+    They are the values where each run ended. Rows and columns are as in `reported`.
     """
     table = (
         data.table("reported/tree_neighbors_match_independent")
@@ -381,11 +387,10 @@ def independent() -> pd.DataFrame:
 
 @cache
 def runs() -> pd.DataFrame:
-    """Return all training runs on Tree-NeighborsMatch in data/, a row each; `curve` is what
-    `learning_curve` reads.
+    """Return all training runs on Tree-NeighborsMatch in the course's data, one row per run.
 
-    Budgets are in epochs. Where there is no such run yet, one of a minute stands in, without a
-    curve.
+    Budgets are in epochs, and `learning_curve` reads the column `curve`. If there is no such run
+    yet for a network, a run of one minute without a curve takes its place.
     """
     tables = [data.table("tree_neighbors_match_runs"), data.table("tree_neighbors_match_one_leaf")]
     timed = data.table("tree_neighbors_match_measured")
@@ -408,7 +413,7 @@ def runs() -> pd.DataFrame:
 
 
 def grid_runs(kind: str, fully_adjacent: bool = False, key: str = "root") -> pd.DataFrame:
-    """Return the best run of a network at each depth; one with a curve, where there is one."""
+    """Return the best run of a network at each depth, preferably one with a curve."""
     table = (
         runs()
         .sort_values("best_train_accuracy", kind="stable")
@@ -423,19 +428,17 @@ def grid_runs(kind: str, fully_adjacent: bool = False, key: str = "root") -> pd.
 
 
 def learning_curve(run: pd.Series) -> pd.Series:
-    """Mean training accuracy of every ten epochs of a row of `runs`, by the last of these
-    epochs.
-    """
+    """Return the mean training accuracy of every ten epochs, by the last of these epochs."""
     values = [float(value) for value in run["curve"].split()]
     ends = [min(BLOCK * (place + 1), run["epochs"]) for place in range(len(values))]
     return pd.Series(values, ends, name=run["kind"], dtype=float)
 
 
 def reached(run: pd.Series, epochs: int) -> float:
-    """Training accuracy, mean of the ten epochs up to this one or before; 1 once an epoch was
-    without an error.
+    """Return the mean training accuracy of the ten epochs up to this one or before.
 
-    A run without a curve counts with its best epoch, which flatters it.
+    The result is 1 once an epoch was without an error. A run without a curve counts with its best
+    epoch, which flatters it.
     """
     if run["ended"] == "fitted" and run["epochs"] <= epochs:
         return 1.0
@@ -445,13 +448,15 @@ def reached(run: pd.Series, epochs: int) -> float:
 
 
 def compare(**other: bool | str) -> pd.DataFrame:
-    """Return every graph network that was run plain and with `fully_adjacent=True` or
-    `key="everywhere"`, at equal epochs.
+    """Compare every network with a changed version of itself, at equal epochs.
 
-    Trees of depth 3 and more: at 2 every network fits. Epochs: the fewer of both runs, where a
-    fitted run goes on as it is; a run without a curve that is a tenth longer or more is left out.
-    "plain_fits" and "changed_fits" say after how many epochs each was fitted (None if it was not);
-    "better": whether the changed network is fitted in fewer, or stands higher at equal ones.
+    The change is `fully_adjacent=True` or `key="everywhere"`. Only trees of depth 3 and more count,
+    because at depth 2 every network fits. We compare after the fewer of both runs' epochs, and a
+    fitted run stays at its value. A run without a curve that is a tenth longer or more is left out.
+
+    "plain_fits" and "changed_fits" are the epochs after which each was fitted, or None. "better"
+    says whether the changed network is fitted in fewer epochs, or has a higher accuracy at equal
+    epochs.
     """
     rows = []
     for kind in NETWORKS:
@@ -474,12 +479,13 @@ def compare(**other: bool | str) -> pd.DataFrame:
             better = fits[1] < fits[0] if all(fits) else after > before
             rows.append(row | {"plain_fits": fits[0], "changed_fits": fits[1], "better": better})
     names = ["network", "r", "epochs", "plain", "changed", "plain_fits", "changed_fits", "better"]
-    return pd.DataFrame(rows, columns=names, dtype=object)  # so that None stays None
+    return pd.DataFrame(rows, columns=names, dtype=object)  # dtype=object, so that None stays None
 
 
 def chains() -> pd.DataFrame:
-    """Return the chain control by distance: runs, how many were fitted, and the mean best
-    accuracy.
+    """Return the chain control by distance, with the number of runs and how they ended.
+
+    The columns are the number of runs, how many were fitted, and the mean best accuracy.
     """
     best = data.table("chains_measured").set_index("distance")["best_train_accuracy"]
     fitted = (best == 1).groupby("distance").sum()
@@ -489,12 +495,11 @@ def chains() -> pd.DataFrame:
 
 @cache
 def few_examples() -> pd.DataFrame:
-    """Return steps until no error with few examples, all in one step, and accuracy on examples
-    never seen: a row for each run.
+    """Return runs on few examples, with the steps until no error and the accuracy on new examples.
 
-    "control": "chain" (all questions about 24 orders), "tree" and "star" (questions at random),
-    "tree, all questions" and "star, all questions" (about as few orders as that takes). "permuted":
-    each example had the label of another one.
+    There is one row per run. "control" is "chain" (all questions about 24 orders), "tree" or "star"
+    (questions at random), or "tree, all questions" or "star, all questions" (about as few orders as
+    that takes). If "permuted" is true, each example had the label of another one.
     """
     table = data.table("few_examples")
     whole = table["whole_orders"].map({False: "", True: ", all questions"})
@@ -503,9 +508,7 @@ def few_examples() -> pd.DataFrame:
 
 @cache
 def stars() -> pd.DataFrame:
-    """Return runs with all released examples at r = 3: a GCN on the tree ("gcn") and with its
-    leaves on a star, a row each.
-    """
+    """Return runs with all released examples at r = 3, on the tree ("gcn") and on a star."""
     tree = runs().query(
         "kind == 'gcn' and depth == 3 and key == 'root' and not fully_adjacent and curve != ''"
     )
@@ -515,13 +518,15 @@ def stars() -> pd.DataFrame:
 
 
 def listed(words: Sequence[str]) -> str:
-    """Return the words as in a sentence: a, b and c; "none" if there are no words."""
+    """Join the words as in a sentence, such as "a, b and c", or "none" if there are no words."""
     *others, last = words or ["none"]
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def sentence(pairs: pd.DataFrame, changed: str) -> str:
-    """Return `compare` in words: epochs until fitted where both are, else accuracies at equal
+    """Describe `compare` in words, for the text of the lab.
+
+    It gives the epochs until fitted if both networks are, and otherwise the accuracies at equal
     epochs.
     """
     said = []
@@ -540,7 +545,7 @@ def sentence(pairs: pd.DataFrame, changed: str) -> str:
 
 
 def everywhere_seeds() -> str:
-    """After how many epochs each seed was fitted with the key at every node, by network."""
+    """Say after how many epochs each seed was fitted with the key at every node, by network."""
     found = runs().query("key == 'everywhere' and ended == 'fitted'")
     said = [
         f"{kind.upper()}, r = {r}: {', '.join(f'{n:.0f}' for n in part['epochs'])}"

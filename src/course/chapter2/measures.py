@@ -1,5 +1,6 @@
-"""Measure for chapter 2 that is no public mathematics: graphs side by side, a random decoder, a
-real model.
+"""Measure what chapter 2 needs on graphs, on random decoders and on a pretrained model.
+
+The mathematics that other chapters use too is in `helpers` and `course.maths`.
 """
 
 import contextlib
@@ -42,41 +43,41 @@ TEXT = (
     "they could gain on the way."
 )
 TEXTS = ("natural", "random", "repeated")
-TOKENS = 48  # of the committed sensitivities
-LENGTH = 128  # tokens of the texts in which a token is hidden
-AFTER = 64  # token 65 is replaced; later losses and changes are those of the tokens after it
+TOKENS = 48  # the length of the texts of the committed sensitivities
+LENGTH = 128  # the length of the texts in which a token is knocked out
+AFTER = 64  # token 65 is replaced, and we measure later losses and changes on the tokens after it
 LAST = AFTER + 1
-STRETCHES = 6  # of data/prose.txt, beside the lab's own text
-APART = 120  # tokens from the start of one stretch to the next
-FEW = 12  # directions of the sensitivities of another model, measured on the spot
-SINCE = (1, 9, 17, 25, 33, 49, 65)  # the token from which on the first one is hidden
-CONTROL = 6  # the token that is hidden instead
+STRETCHES = 6  # pieces of data/prose.txt, in addition to the lab's own text
+APART = 120  # tokens from the start of one piece to the start of the next
+FEW = 12  # directions for the sensitivities of another model, which are measured on the spot
+SINCE = (1, 9, 17, 25, 33, 49, 65)  # the tokens from which on the first token is knocked out
+CONTROL = 6  # a control, because this token is knocked out instead of the first
 LATE = 25  # the token from which on the brake is taken apart
-LAYERS_READ = 30  # of the network whose committed profiles are read
+LAYERS_READ = 30  # layers of the network whose committed profiles are fitted
 KEPT = (
     0.5,
     0.8,
     0.9,
     0.95,
-)  # shares of its own state that a token keeps in a layer: the range that is drawn
-OFF = 0.2  # share of all heads that are turned off
+)  # fractions of its state that a token keeps in a layer, the range that is drawn
+OFF = 0.2  # the fraction of all heads that are zero-ablated
 MORE_OFF = (
     "heads 0.3",
     "heads 0.4",
     "heads 0.5",
     "heads 0.6",
-)  # until they cost as much as the hidden sink
+)  # larger fractions, until they cost as much as knocking out the sink
 
 
 # Graphs side by side ------------------------------------------------------------------------------
 
 
 def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
-    """Who listens to whom in five graphs of n nodes: the row-stochastic matrix, and the node that
-    is read.
+    """Return the row-stochastic matrices of five graphs of n nodes, and which node is read.
 
-    Tree and cycle are chapter 1's, each node also hears itself, and the tree is read at its root;
-    chain, window and causal attention have a direction and are read at the last token.
+    Tree and cycle come from chapter 1. Each of their nodes also has a loop, and the tree is read at
+    its root. Chain, window and causal attention have a direction, so they are read at the last
+    token.
     """
     found = {
         name: (graphs.adjacency(graphs.family(name, n), "row", loops=True), 0)
@@ -90,11 +91,11 @@ def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
 
 
 def compare_connections(layers: int, kept: float, n: int = 31) -> pd.DataFrame:
-    """Chapter 1's measures on five graphs, each at the node for which it is worst; a direction
-    counts where it can.
+    """Compare five graphs by chapter 1's measures, each at the node for which it is worst.
 
-    Columns: hops; effective resistance of the undirected graph; influence of the worst-heard node
-    when each layer keeps the share `kept` of a state, and as if how many nodes were heard equally.
+    Directed edges count as directed where the measure allows it. The columns are the hops, the
+    effective resistance of the undirected graph, the smallest influence of a node when each layer
+    keeps the fraction `kept` of a state, and the effective number of nodes (see `heard`).
     """
     rows = {}
     for name, (matrix, read) in connections(n).items():
@@ -112,8 +113,9 @@ def compare_connections(layers: int, kept: float, n: int = 31) -> pd.DataFrame:
 
 
 def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, list[float]]:
-    """Return the share of the worst-heard node in the one that is read, by number of layers, in the
-    five graphs.
+    """Return the influence of the weakest node on the node that is read, by number of layers.
+
+    There is one list for each of the five graphs of `connections`.
     """
     return {
         name: [float(attention.influence([matrix] * k, kept)[read].min()) for k in layers]
@@ -122,8 +124,9 @@ def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, li
 
 
 def falls_behind(kept: float, n: int = 31) -> int:
-    """From how many layers on causal attention's worst-heard token has a smaller share than the
-    tree's worst-heard node.
+    """Return the number of layers from which on causal attention serves its weakest token worse.
+
+    We compare it with the weakest node of the tree, by `worst_heard`.
     """
     found = worst_heard(range(2, 2 + math.ceil(10 / (1 - kept))), kept, n)
     pairs = zip(found["tree"], found["causal attention"], strict=True)
@@ -132,11 +135,11 @@ def falls_behind(kept: float, n: int = 31) -> int:
 
 
 def share_kept(profile: Float[Tensor, " n"], layers: int) -> tuple[float, float]:
-    """Return the share of a state that each layer of uniform causal attention must keep to give a
-    positive profile, and how far off.
+    """Fit the fraction of a state that each layer of uniform causal attention would keep.
 
-    Least squares of log shares, over shares kept from 0.3 to 0.995 in steps of 0.005; with it the
-    root mean square error of the natural logarithm.
+    The fit chooses the fraction from 0.3 to 0.995, in steps of 0.005, whose profile comes nearest
+    to a positive `profile`, by least squares of the logarithms. The second result is the root mean
+    square error of the natural logarithm, which says how good the fit is.
 
     >>> layers = [attention.uniform(attention.causal_mask(8))] * 6
     >>> share_kept(attention.influence(layers, 0.9)[-1], 6)[0]
@@ -157,10 +160,10 @@ def share_kept(profile: Float[Tensor, " n"], layers: int) -> tuple[float, float]
 
 
 def steps(shares: Sequence[float], squared: bool = False) -> Float[Tensor, " steps"]:
-    """Return how much weight goes through 0, 1, 2, … layers by attention and past the others:
-    coefficients of Π (ρ + (1 - ρ) z).
+    """Return how much weight goes through attention in exactly 0, 1, 2, … of the layers.
 
-    With `squared` of Π (ρ² + (1 - ρ)² z).
+    In each layer, the fraction ρ in `shares` bypasses attention. So the result has the coefficients
+    of Π (ρ + (1 - ρ) z). With `squared`, it has those of Π (ρ² + (1 - ρ)² z).
 
     >>> steps([0.5, 0.5]).tolist()
     [0.25, 0.5, 0.25]
@@ -175,12 +178,12 @@ def steps(shares: Sequence[float], squared: bool = False) -> Float[Tensor, " ste
 def averaged(
     matrix: Float[Tensor, "n n"], shares: Sequence[float], squared: bool = False
 ) -> Float[Tensor, "n n"]:
-    """Return everyone's share in every state after layers of one map that keep these shares: row j
-    is who makes up token j.
+    """Return the influence of all tokens on all states after layers with one attention matrix.
 
-    By an average; with `squared` as the Jacobian of a network with such layers feels it, whose
-    values are independent and of mean zero: E |J|² = d Σ c_k (A^k)² with c = `steps(shares,
-    squared=True)`, each row then brought to a sum of one.
+    Row j says which tokens make up token j, when the layers keep the fractions `shares`. By default
+    this is an average. With `squared`, it is the Jacobian's size in a network with such layers,
+    whose values are independent and have mean zero. Then E |J|² = d Σ c_k (A^k)² with c =
+    `steps(shares, squared=True)`, and each row is scaled to a sum of one.
     """
     power, found = (
         torch.eye(len(matrix), dtype=torch.float64),
@@ -201,11 +204,12 @@ def of_known_share(
     width: int = 64,
     seed: int = 0,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " layers"]]:
-    """Return known cases for the metrics: norms of the last token's Jacobian through layers x ← ρ x
-    + (1 - ρ) A x W, and their own shares.
+    """Build a network whose layers keep a known fraction of the state, to calibrate the metrics.
 
-    A is uniform, W a random rotation, another one in each layer; without `mixed` the identity. The
-    second result is read as `kept_by_layer` reads it: by the norms of each layer's own Jacobian.
+    A layer is x ← ρ x + (1 - ρ) A x W with A uniform. W is a random rotation, a new one in each
+    layer, or the identity without `mixed`. The function returns the norms of the last token's
+    Jacobian through all layers, and the kept fractions as `kept_by_layer` measures them, from the
+    norms of each layer's own Jacobian.
     """
     generator, own = torch.Generator().manual_seed(seed), torch.eye(width, dtype=torch.float64)
     matrix = attention.uniform(attention.causal_mask(n))
@@ -229,22 +233,25 @@ def of_known_share(
 
 
 def heard(weights: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
-    """Count how many tokens a row hears, as if equally: the exponential of its entropy."""
+    """Return the effective number of tokens in a row of weights, the exponential of its entropy.
+
+    If a row attends equally to k tokens, the result is k.
+    """
     return torch.special.entr(weights).sum(-1).exp()
 
 
-# The bound beside a true Jacobian -----------------------------------------------------------------
+# Compare the bound with a true Jacobian -----------------------------------------------------------
 
 
 def bound_and_truth(
     sharpness: float, seed: int = 0, scaled: bool = False, n: int = 12, layers: int = 3
 ) -> pd.DataFrame:
-    """Theorem B.5's bound beside the norm of the last token's Jacobian, with attention held fixed
-    and without.
+    """Compare Theorem B.5's bound with the norm of the last token's Jacobian in a random decoder.
 
-    The decoder of the theorem with random weights of width 16: z_j = sum_i A_ji v_i / norm1 + v_j
-    with A = softmax(sharpness v_j W v_i), v' = slope relu(z / norm2 U) + z with U orthogonal, and y
-    = v / norm3. Norms and slopes are 1, or drawn between 1/2 and 2 where `scaled`.
+    One column holds attention fixed and another does not. The decoder is the one of the theorem,
+    with random weights of width 16. It has z_j = sum_i A_ji v_i / norm1 + v_j with A =
+    softmax(sharpness v_j W v_i), v' = slope relu(z / norm2 U) + z with U orthogonal, and y = v /
+    norm3. Norms and slopes are 1, or drawn between 1/2 and 2 if `scaled`.
     """
     generator, width = torch.Generator().manual_seed(seed), 16
     mixing = torch.randn(layers, width, width, generator=generator, dtype=torch.float64) / width
@@ -262,7 +269,7 @@ def bound_and_truth(
     def run(v: Tensor, frozen: bool) -> tuple[Tensor, list[Tensor]]:
         maps = []
         for w, u, beta1, beta2, steep in zip(mixing, perceptron, first, second, slope, strict=True):
-            # unit-length queries and keys keep the logits within the sharpness, whatever the layer
+            # unit-length queries and keys keep the logits within the sharpness in every layer
             unit = torch.nn.functional.normalize(v, dim=-1)
             logits = sharpness * (unit @ w @ unit.T) * math.sqrt(width)
             weights = logits.masked_fill(hidden, -math.inf).softmax(-1)
@@ -284,13 +291,12 @@ def bound_and_truth(
 
 
 def printed_path_sum(attentions: Float[Tensor, "layers n n"]) -> Float[Tensor, " n"]:
-    """Return the path sum into the last token as Barbero et al. (2024) print it (Eqs. 1 and 4),
-    without its constant.
+    """Return the path sum into the last token as Barbero et al. (2024) print it (Eqs. 1 and 4).
 
-    It runs over one index too many, i <= k_1 <= ... <= k_L, of which the product links only k_1 to
-    k_(L-1): the last one is tied to the last token and not to k_(L-1), so that paths are counted
-    that do not exist, and the sum is never below the product of the A + I, which the proof uses:
-    `bounds.influence_bound` with `slope=0`.
+    The constant is left out. The printed sum runs over one index too many, i <= k_1 <= ... <= k_L.
+    The product only links k_1 to k_(L-1), because the last factor is tied to the last token and not
+    to k_(L-1). So the sum counts paths that do not exist. It is never below the product of the A +
+    I, which the proof uses and which `bounds.influence_bound` with `slope=0` computes.
     """
     weights = attentions + torch.eye(attentions.shape[-1], dtype=torch.float64)
     product = weights[0]
@@ -306,11 +312,10 @@ def printed_path_sum(attentions: Float[Tensor, "layers n n"]) -> Float[Tensor, "
 def sequence(
     model: LanguageModel, kind: str, n: int, first: bool = True, seed: int = 0
 ) -> Int[Tensor, " n"]:
-    """n tokens of natural text, drawn at random, or one repeated; opened as the model's texts are,
-    or not.
+    """Return n tokens of natural text, random tokens, or one token repeated.
 
-    Where these are opened by nothing (`probe.opening`), a repeated token still has a first token in
-    front.
+    If `first`, the text opens as the model's texts do (see `probe.opening`). For a model whose
+    texts need no opening token, a repeated token still gets a first token in front.
     """
     require.choice("kind", kind, TEXTS)
     front = torch.empty(0, dtype=torch.long)
@@ -329,18 +334,17 @@ def sequence(
         size = len(model.tokenizer)
         tokens = torch.randint(
             min(1000, size // 2), size, (body,), generator=generator
-        )  # the first are special or bytes
+        )  # the first tokens are special or bytes
     else:
         tokens = probe.encode(model, TEXT)[seed].repeat(body)
     return torch.cat([front, tokens])
 
 
 def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
-    """Seven texts of n tokens, what opens them included: the lab's own and six stretches of the
-    course's prose.
+    """Return seven texts of n tokens, the lab's own text and six pieces of the course's prose.
 
-    The stretches begin `APART` tokens from each other, or less where a tokenizer makes few of the
-    prose.
+    The n tokens include the model's opening token. The pieces begin `APART` tokens from each other,
+    or fewer if the tokenizer makes few tokens of the prose.
     """
     prose, front = probe.encode(model, data.prose()), probe.opening(model).tokens
     apart = min(APART, (len(prose) - n + len(front)) // (STRETCHES - 1))
@@ -355,11 +359,12 @@ def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
 def sink_table(
     model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20, 40)
 ) -> pd.DataFrame:
-    """Share of heads with a score above `HEAD_SCORE_THRESHOLD`, by text, with and without a first
-    token, and uniform attention's scores.
+    """Measure how many heads attend to the first token, to themselves or one token back.
 
-    "sink heads" is Gu et al.'s metric; "diagonal" and "previous" count heads that look at
-    themselves or one back.
+    The table holds fractions of all heads. A head counts if its score is above
+    `HEAD_SCORE_THRESHOLD`. There is one row per text, with and without a first token, and uniform
+    attention's scores. "sink heads" is the metric of Gu et al. "diagonal" and "previous" count
+    heads that look at themselves or one back.
     """
     rows = []
     for kind in TEXTS:
@@ -385,8 +390,9 @@ def sink_table(
 
 
 def reader(model: LanguageModel) -> Callable[[str], Reading]:
-    """Return a function that reads prompts for the head atlas, with the model's opening token in
-    front.
+    """Return a function that runs a prompt for the head atlas and returns its attention maps.
+
+    The model's opening token comes in front of the prompt.
     """
 
     def read(prompt: str) -> Reading:
@@ -401,26 +407,29 @@ def reader(model: LanguageModel) -> Callable[[str], Reading]:
 
 
 class Hidden(NamedTuple):
-    """Hold the loss and the states of a text when one token is hidden from later ones."""
+    """Hold what changes in a text when later tokens cannot attend to one token."""
 
-    loss: float  # nats, mean over the tokens after the replaced one, token `AFTER` + 1
+    loss: float  # nats, the mean over the tokens after the replaced one, which is token `AFTER` + 1
     spread: Float[
         Tensor, " layers"
-    ]  # relative change of the states after a replaced token, by layer
-    norms: Float[Tensor, "layers n"]  # of all states, by layer
-    heir: int  # the token, from 1, with the largest state at half depth, the hidden one left out
+    ]  # relative change of the hidden states after a replaced token, by layer
+    norms: Float[Tensor, "layers n"]  # norms of all hidden states, by layer
+    # the token, from 1, with the largest state at half depth, apart from the one knocked out
+    heir: int
     times: float  # its norm over the median
-    attention: float  # the mean attention that it gets from later tokens, all heads
+    attention: float  # the mean attention that it gets from later tokens, over all heads
 
 
 def hiding(
     model: LanguageModel, tokens: Int[Tensor, " n"], token: int | None = None, since: int = 1
 ) -> Hidden:
-    """Hide one token, counted from 1, from all later ones from the token `since` on; for the spread
-    replace `AFTER`.
+    """Knock out the attention to one token and measure how losses and hidden states change.
+
+    `token` counts from 1, and all later tokens from the token `since` on can no longer attend to
+    it. None knocks out nothing. For the spread, the token after `AFTER` is replaced as well.
 
     Raises:
-        ValueError: fewer tokens than `AFTER` and two, or a token that is not in the text.
+        ValueError: the text has fewer tokens than `AFTER` and two, or it does not have this token.
     """
     require.integer("the length of tokens", len(tokens), AFTER + 2)
     hide = None if token is None else require.integer("token", token, 1, len(tokens)) - 1
@@ -444,14 +453,15 @@ def hiding(
 def influences(
     model: LanguageModel, tokens: Int[Tensor, " n"], kept: float = 0.5
 ) -> dict[str, Float[Tensor, " n"]]:
-    """Return the measures that people use in place of a Jacobian, for the last token, from one
-    pass: row n of each.
+    """Return the cheap measures that people use in place of a Jacobian, for the last token.
 
-    "rollout" multiplies the layers' mean maps, each state keeping the share `kept`; with 1/2 it is
-    Abnar & Zuidema's, which ranks as Theorem B.5's bound with norms of one does. "norm-based
-    rollout" multiplies `interventions.contributions`, where they can be read; "last row" is the
-    last token's own attention, averaged; "mask alone" is uniform attention, "shuffled heads" has
-    each head's maps put into another layer.
+    All of them come from one forward pass, and each is row n of a matrix. "rollout" multiplies the
+    layers' mean attention matrices, where each state keeps the fraction `kept`. With 1/2 it is the
+    rollout of Abnar & Zuidema, and it ranks tokens as Theorem B.5's bound with norms of one does.
+    "norm-based rollout" multiplies `interventions.contributions`, if the model allows us to read
+    them. "last row" is the last token's own attention, averaged over layers and heads. Two controls
+    follow. "mask alone" is uniform attention, and "shuffled heads" moves each head's matrix into
+    another layer.
     """
     mean, shuffled, norm_based = _passes(model, tuple(tokens.tolist()))
     flat = [attention.uniform(attention.causal_mask(len(tokens)))] * len(mean)
@@ -467,8 +477,10 @@ def influences(
 
 @functools.lru_cache(maxsize=8)
 def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Of one text what the share kept does not change: maps averaged over heads, over shuffled
-    heads, norm-based rollout.
+    """Compute the parts of `influences` that do not depend on `kept`, once per text.
+
+    They are the attention matrices averaged over heads, the same with heads shuffled between
+    layers, and the norm-based rollout.
     """
     ids = torch.tensor(tokens)
     maps = probe.attention_maps(model, ids).double()
@@ -485,18 +497,19 @@ def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tens
 
 
 def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads"]:
-    """Return the norm of the first token's value in each head over the mean norm of the other
-    values.
+    """Return the norm of the first token's value in each head over the mean norm of the others.
+
+    A sink with a small value hardly changes the hidden states of the tokens that attend to it.
     """
     values = interventions.contributions(model, tokens).values
     return values[..., 0] / values[..., 1:].mean(-1)
 
 
 def proxies(model: LanguageModel, kept: float = 0.5) -> pd.DataFrame:
-    """Rank correlations of each stand-in with the sensitivities, one column a text; `kept` as in
-    `influences`.
+    """Compare each cheap measure with the true sensitivities, by rank correlation.
 
-    "untrained" is the sensitivity of the same network with random weights.
+    There is one column per text. `kept` is as in `influences`. "untrained" is the sensitivity of
+    the same network with random weights.
     """
     found = profiles(model)
     columns = {}
@@ -514,16 +527,16 @@ def proxies(model: LanguageModel, kept: float = 0.5) -> pd.DataFrame:
 def brake(
     model: LanguageModel, tokens: Int[Tensor, " n"], change: str, draw: int = 0
 ) -> tuple[float, float]:
-    """Return loss after token `AFTER` + 1 and the spread of its replacement, with one thing changed
-    from token `LATE` on.
+    """Return the loss and the spread of a replaced token when one part of the sink is removed.
 
-    "nothing"; "mass": the first token is hidden; "value": the first token keeps the attention that
-    it gets, and hands over zero; "heads": a share `OFF` of all heads, drawn, hands over zero, and
-    the sink is left as it is, or one of `MORE_OFF`.
+    The change acts from token `LATE` on. "nothing" is the baseline. "mass" knocks out the attention
+    to the first token. "value" keeps the attention to the first token but sets its value to zero.
+    "heads" leaves the sink as it is and zero-ablates a random fraction `OFF` of all heads, and
+    `MORE_OFF` ablates larger fractions. The loss is after token `AFTER` + 1.
 
     Raises:
-        ValueError: another change, fewer tokens than `AFTER` and two, or a model whose output
-            matrices are not read.
+        ValueError: the change is unknown, the text has fewer tokens than `AFTER` and two, or the
+            model's output matrices cannot be read.
     """
     require.choice("change", change, ("nothing", "mass", "value", "heads", *MORE_OFF))
     require.integer("the length of tokens", len(tokens), AFTER + 2)
@@ -539,7 +552,7 @@ def brake(
 def _braked(
     model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int
 ) -> tuple[Tensor, Tensor]:
-    """Final states and losses from token `LATE` on, the earlier tokens read as trained."""
+    """Return the final states and losses from token `LATE` on, with earlier tokens as trained."""
     from transformers import DynamicCache
 
     ids, first = ids.to(model.model.device)[None], LATE - 1
@@ -576,16 +589,17 @@ def clamping(
 ) -> Iterator[None]:
     """Change the first token's state after each layer from `since` on, while the block runs.
 
-    Args:
-        change: one of `CLAMPS`. "3 largest" and "20 largest" set so many coordinates, those of
-            largest size after layer `since`, to what the median of the other tokens has there; "3
-            largest anew" chooses three after each layer; "6 drawn" sets six random ones; "whole
-            state" shrinks the state to the median norm, in its direction.
-        since: a layer, counted from 1.
-        seed: of the coordinates that are drawn.
+    This shows which part of the giant state makes the first token a sink.
 
+    Args:
+        change: one of `CLAMPS`. "3 largest" and "20 largest" choose so many coordinates, those of
+            largest size after layer `since`, and set them to the median of the other tokens. "3
+            largest anew" chooses three again after each layer. "6 drawn" sets six random
+            coordinates. "whole state" shrinks the state to the median norm and keeps its direction.
+        since: a layer, counted from 1.
+        seed: the seed of the random coordinates.
     Raises:
-        ValueError: another change, or a network without a list of layers.
+        ValueError: the change is unknown, or the network has no list of layers.
     """
     require.choice("change", change, CLAMPS)
     layers = probe.blocks(model)
@@ -618,13 +632,12 @@ def clamping(
 
 
 def clamped_row(text: str, change: str) -> dict[str, float]:
-    """Return what one of `CLAMPS` does to the sink of the embedded model, in the layers after
-    `GIANT`.
+    """Measure what one of `CLAMPS` does to the sink of the embedded model, after layer `GIANT`.
 
     Returns:
-        sink: mean sink score of the heads of layers 13 to 30; heads: the share of them above
-            `HEAD_SCORE_THRESHOLD`; loss: nats, mean
-        over the text.
+        sink: the mean sink score of the heads of layers 13 to 30
+        heads: the fraction of these heads above `HEAD_SCORE_THRESHOLD`
+        loss: the mean loss over the text in nats
     """
     model = models.default()
     tokens = texts(model, LENGTH)[text]
@@ -635,12 +648,11 @@ def clamped_row(text: str, change: str) -> dict[str, float]:
     return {"sink": round(float(sink.mean()), 4), "heads": round(strong, 4), "loss": round(loss, 4)}
 
 
-# Tables: committed for the embedded model, measured for any other
-# ------------------------------------------
+# Return tables that are committed for the embedded model and measured for any other ---------------
 
 
 def network_name(scale: str = "own", seed: int = 0) -> str:
-    """Return how the tables call a random-weights baseline.
+    """Return the name of a random-weights baseline in the tables.
 
     >>> network_name(), network_name("unit")
     ('seed 0', 'seed 0, unit')
@@ -649,8 +661,9 @@ def network_name(scale: str = "own", seed: int = 0) -> str:
 
 
 def network_of(model: LanguageModel, network: str) -> LanguageModel:
-    """Return the model itself for "trained", or its random-weights baseline for "seed 0" or "seed
-    0, 0.02".
+    """Return the model itself for "trained", and a random-weights baseline for "seed 0".
+
+    The name may have a scale, as in "seed 0, 0.02".
 
     >>> network_of(models.default(), "trained") is models.default()
     True
@@ -664,8 +677,9 @@ def network_of(model: LanguageModel, network: str) -> LanguageModel:
 def sensitivity(
     text: str, network: str, directions: int, model: LanguageModel | None = None
 ) -> dict[str, float]:
-    """Return norms of the Jacobian of the last state by each token of one of the `texts`, for the
-    trained or a fresh network.
+    """Measure how much the last state depends on each token, by norms of its Jacobian.
+
+    The text is one of the `texts`. The network is the trained one or a random-weights baseline.
     """
     model = model or models.default()
     tokens = texts(model, TOKENS)[text]
@@ -678,14 +692,13 @@ def sensitivity(
 def kept_by_layer(
     model: LanguageModel, tokens: Int[Tensor, " n"], directions: int = 32, seed: int = 0
 ) -> Float[Tensor, " layers"]:
-    """Measure which fraction of the last token's state each layer keeps: of the norms of that
-    layer's own Jacobian, the own one's.
+    """Measure which fraction of the last token's state each layer keeps.
 
-    Frobenius norms of d h_n^(l + 1) / d h_i^(l), one layer at a time, from so many orthogonal
-    directions.
+    We take the Frobenius norms of d h_n^(l + 1) / d h_i^(l), one layer l at a time, and divide the
+    norm for i = n by their sum. The Jacobian is estimated from so many orthogonal directions.
 
     Raises:
-        ValueError: a network without a list of layers.
+        ValueError: the network has no list of layers.
     """
     network, inputs = model.model.base_model, []
     if not hasattr(network, "layers"):
@@ -719,8 +732,9 @@ def kept_by_layer(
 
 
 def kept_row(text: str, network: str) -> dict[str, float]:
-    """Return `kept_by_layer` on one of the `texts`, of the embedded model or of fresh random
-    weights, as numbers.
+    """Return `kept_by_layer` on one of the `texts` as a row of the committed table.
+
+    The network is the embedded model or its random-weights baseline.
     """
     model = models.default()
     read = network_of(model, network)
@@ -731,7 +745,7 @@ def kept_row(text: str, network: str) -> dict[str, float]:
 def hiding_in(
     text: str, token: int, since: int, model: LanguageModel | None = None
 ) -> dict[str, float]:
-    """Return `hiding` on one of the `texts`, as numbers; token 0 hides none."""
+    """Return `hiding` on one of the `texts` as a row, where token 0 knocks out none."""
     model = model or models.default()
     found = hiding(model, texts(model, LENGTH)[text], token or None, since)
     return {
@@ -744,18 +758,18 @@ def hiding_in(
 
 
 def hiding_untrained(text: str, token: int, since: int) -> dict[str, float]:
-    """Return `hiding_in` the embedded model's random-weights baseline."""
+    """Return `hiding_in` for the random-weights baseline of the embedded model."""
     return hiding_in(text, token, since, untrained())
 
 
 @functools.cache
 def untrained() -> LanguageModel:
-    """Return the embedded model's random-weights baseline, seed 0, made once."""
+    """Return the random-weights baseline (seed 0) of the embedded model, made only once."""
     return null_controls.untrained(models.default(), 0)
 
 
 def brake_row(text: str, change: str, draw: int) -> dict[str, float]:
-    """Return `brake` on one of the `texts` in the embedded model, as numbers."""
+    """Return `brake` on one of the `texts` in the embedded model, as a row of the table."""
     model = models.default()
     loss, spread = brake(model, texts(model, LENGTH)[text], change, draw)
     return {"loss": round(loss, 4), "spread": float(f"{spread:.5g}")}
@@ -767,7 +781,7 @@ HIDDEN = [
     for text in NAMES
     for token, since in ((0, 1), *((1, since) for since in SINCE), (CONTROL, 1), (CONTROL, 25))
 ]
-# every place in three texts, and the cases that claims ask about in all of them
+# every position in three texts, and in all texts the cases that claims need
 HIDDEN_UNTRAINED = [
     row
     for row in HIDDEN
@@ -778,11 +792,11 @@ HIDDEN_UNTRAINED = [
 
 @functools.cache
 def profiles(model: LanguageModel) -> pd.DataFrame:
-    """Return sensitivities of every token by text and network: the committed table if the model is
-    the embedded one.
+    """Return the sensitivities of every token, by text and network.
 
-    Of its random-weights baseline, asked as if it were trained, the table holds both networks: they
-    are one.
+    For the embedded model, they come from the committed table. Its random-weights baseline can be
+    analysed as if it were the trained model. Then both networks of the table are this one baseline.
+    Any other model is measured here.
     """
     if model.name == models.DEFAULT:
         return data.table("sensitivity_smollm2")
@@ -797,8 +811,10 @@ def profiles(model: LanguageModel) -> pd.DataFrame:
 
 @functools.cache
 def hiding_table(model: LanguageModel) -> pd.DataFrame:
-    """Return the effect of hiding a token, by text: the committed table if the model is the
-    embedded one, or its baseline.
+    """Return the effect of knocking out the attention to a token, by text.
+
+    For the embedded model and its baseline, it comes from a committed table. Any other model is
+    measured here.
     """
     if model.name == models.DEFAULT:
         return data.table("hiding_smollm2")
@@ -809,12 +825,12 @@ def hiding_table(model: LanguageModel) -> pd.DataFrame:
 
 @functools.cache
 def brake_table() -> pd.DataFrame:
-    """Return the cost of each change and how much further a replaced token moves later states, one
-    row per change and text.
+    """Return the cost of each change to the sink, and how much farther a replaced token spreads.
 
-    "loss": nats above nothing changed; "spread": over that of nothing changed; "heads" and
-    `MORE_OFF` are means of their draws. "at equal loss": heads off at random until they cost what
-    the hidden sink costs, between the shares of heads tried.
+    There is one row per change and text. "loss" is in nats above no change, and "spread" is a ratio
+    to no change. The rows of "heads" and `MORE_OFF` are means over their random draws. "at equal
+    loss" is the spread when enough random heads are ablated to cost what knocking out the sink
+    costs, interpolated between the fractions that were tried.
     """
     table = data.table("brake_smollm2").groupby(["change", "text"])[["loss", "spread"]].mean()
     plain = table.loc["nothing"]
@@ -827,8 +843,9 @@ def brake_table() -> pd.DataFrame:
 
 
 def _at_equal_loss(found: pd.DataFrame) -> pd.DataFrame:
-    """By text, the spread of heads off at the loss of "mass": linear between the shares of heads
-    tried, NaN beyond them.
+    """Return the spread of ablated heads at the loss of "mass", for each text.
+
+    It is interpolated linearly between the fractions of heads that were tried, and NaN beyond them.
     """
     tried, rows = found.loc[["nothing", "heads", *MORE_OFF]], {}
     for text, loss in found.loc["mass", "loss"].items():
@@ -840,34 +857,36 @@ def _at_equal_loss(found: pd.DataFrame) -> pd.DataFrame:
 
 @functools.cache
 def kept_shares(text: str = "harbour", network: str = "seed 0") -> Float[Tensor, " layers"]:
-    """Return `kept_by_layer` of the embedded model's network, from data/."""
+    """Return the committed `kept_by_layer` of the embedded model's network."""
     table = data.table("kept_smollm2").set_index(["text", "network"])
     return torch.tensor(table.loc[(text, network)].filter(like="layer ").to_numpy(dtype=float))
 
 
 @functools.cache
 def mean_share() -> float:
-    """Return the share of its state that a layer of the untrained network keeps: `kept_shares`,
-    mean over layers and texts.
+    """Return the mean fraction of its state that a layer of the untrained network keeps.
+
+    The mean of `kept_shares` runs over layers and texts.
     """
     return round(float(torch.stack([kept_shares(text) for text in NAMES]).mean()), 2)
 
 
 @functools.cache
 def fitted_share() -> float:
-    """Return the ρ of an average that looks like the untrained Jacobian's norms: `share_kept`,
-    median over the texts.
+    """Return the fraction ρ whose average looks most like the untrained Jacobian's norms.
 
-    No share that a layer keeps: values that differ from layer to layer add in quadrature, and the
-    fit takes them to add.
+    It is the median of `share_kept` over the texts. It is not the fraction that a layer really
+    keeps, because values that differ from layer to layer add in quadrature, and the fit assumes
+    that they add directly.
     """
     rows = [profile_of(data.table("sensitivity_smollm2"), text, "seed 0") for text in NAMES]
     return statistics.median(share_kept(row, LAYERS_READ)[0] for row in rows)
 
 
 def hidden_from(table: pd.DataFrame, token: int, since: int = 1) -> pd.DataFrame:
-    """Return the rows of `hiding_table` in which this token is hidden from the token `since` on
-    (token 0: none), by text.
+    """Return the rows of `hiding_table` for one token that is knocked out from `since` on, by text.
+
+    Token 0 means that none is knocked out.
     """
     return table[(table["token"] == token) & (table["since"] == since)].set_index("text")
 
@@ -875,7 +894,7 @@ def hidden_from(table: pd.DataFrame, token: int, since: int = 1) -> pd.DataFrame
 def profile_of(
     table: pd.DataFrame, text: str = "harbour", network: str = "trained"
 ) -> Float[Tensor, " n"]:
-    """Return one row of `profiles` as a tensor."""
+    """Return one row of `profiles` as a tensor with one sensitivity per token."""
     row = table[(table["text"] == text) & (table["network"] == network)].iloc[0]
     return torch.tensor(
         [float(row[f"token {i}"]) for i in range(1, TOKENS + 1)], dtype=torch.float64

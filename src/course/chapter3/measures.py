@@ -1,5 +1,6 @@
-"""Measure for chapter 3 in random decoders and in a pretrained one, beside the public mathematics
-of `collapse`.
+"""Measure collapse for chapter 3, in random decoders and in a pretrained model.
+
+The mathematics that can be used with any model is in `helpers.collapse`.
 """
 
 import copy
@@ -23,8 +24,8 @@ from helpers import collapse, compute, data, models, probe, require
 from helpers.models import LanguageModel
 from helpers.transformer import Decoder
 
-SAME = 1e-3  # two states that differ by less than this share of their length are taken for one
-BANDS = [2, 10, 30, 100, 200, 400, 800, 1200, 1600, 2047]  # lengths, from one to the next
+SAME = 1e-3  # two states count as one if they differ by less than this fraction of their length
+BANDS = [2, 10, 30, 100, 200, 400, 800, 1200, 1600, 2047]  # lengths, each band from one to the next
 SEQUENCES = ("varied tokens", "first token, then equal ones")
 
 # Random decoders ----------------------------------------------------------------------------------
@@ -33,8 +34,10 @@ SEQUENCES = ("varied tokens", "first token, then equal ones")
 def random_distance(
     tokens: Sequence[int], lengths: Sequence[int], step: int = 1, seeds: int = 5
 ) -> Float[Tensor, " lengths"]:
-    """L1 distance of the last states of tokens[: n + 1] and tokens[: n + 1 + step]: 3 random layers
-    without positions.
+    """Return the L1 distance between the last states of a prefix and one longer by `step`.
+
+    The prefixes are tokens[: n + 1] and tokens[: n + 1 + step], in random decoders with 3 layers
+    and without positions. The result is the mean over seeds.
     """
     runs = []
     for seed in range(seeds):
@@ -49,13 +52,14 @@ def random_distance(
 def window_distance(
     sequence: str, window: int | None, lengths: Sequence[int], layers: int = 3, seeds: int = 5
 ) -> Float[Tensor, " lengths"]:
-    """L1 distance of the last states with n tokens after the first one and with the last repeated,
-    in random decoders.
+    """Measure how far the last state moves in random decoders when the last token is repeated.
+
+    The lengths count tokens before the repetition. The distance is L1, and the mean over seeds.
 
     Args:
-        sequence: one of `SEQUENCES`: nine random tokens, or one token n times, after a first token
-            of its own.
-        window: each layer sees this many tokens; None sees all.
+        sequence: one of `SEQUENCES`, which has either nine random tokens or one token n times, both
+            after a separate first token.
+        window: the number of tokens that each layer sees. None lets it see all.
     """
     require.choice("sequence", sequence, SEQUENCES)
     runs = []
@@ -80,10 +84,9 @@ def window_distance(
 def influence(
     window: int | None, n: int = 64, layers: int = 4, seeds: int = 5
 ) -> Float[Tensor, " n"]:
-    """Gradient norm of the last state with respect to each embedding, by distance from the last
-    token.
+    """Return the last state's gradient norm for each embedding, by distance from the last token.
 
-    Random decoders; the mean over seeds.
+    The decoders are random, and the result is the mean over seeds.
     """
     runs = []
     for seed in range(seeds):
@@ -101,14 +104,15 @@ def influence(
     return torch.stack(runs).mean(0)
 
 
-# Can a floating-point format tell n from n + 1? ---------------------------------------------------
+# Test whether a floating-point format tells n from n + 1 ------------------------------------------
 
 
 def read_outs(
     x: Float[Tensor, "m d"], y: Float[Tensor, "m e"], asked: Float[Tensor, "k d"]
 ) -> Float[Tensor, "k e"]:
-    """Fit linear probes of several numbers, as `read_out` does of one, with a penalty of 1/1000 of
-    the mean eigenvalue.
+    """Fit linear probes of several numbers, as `read_out` fits one, and apply them to `asked`.
+
+    The penalty of the ridge regression is fixed at 1/1000 of the mean eigenvalue.
     """
     x, y, asked = x.double(), y.double(), asked.double()
     rows = x - x.mean(0)
@@ -124,17 +128,16 @@ def read_outs(
 def matched(
     start: int, tokens: int
 ) -> tuple[Float[Tensor, "layers n c"], Bool[Tensor, "n c"], Float[Tensor, "layers n"]]:
-    """Return how near each candidate for each token of a prompt comes to the state seen, after each
-    layer.
+    """Compare the states that each candidate token would give with the state that was seen.
 
-    The prompt is a stretch of the prose after the model's first token, the candidates are all
-    different tokens of the prose.
+    The prompt is a piece of the prose after the model's first token, and the candidates are all
+    different tokens of the prose. When a candidate is tried, the right tokens come before it.
 
     Returns:
-        Distances of the states as shares of the length of the state seen, with the right tokens
-        before the candidate;
-        which candidate is the right one; and whether a linear read-out of the state names it,
-        fitted on the other tokens.
+        Three tensors. The first has the distance of each candidate's state, as a fraction of the
+            length of the state that was seen, after each layer. The second says which candidate is
+            the right one. The third says whether a linear probe of the state, fitted on the other
+            tokens, names the right token.
     """
     model, prose = models.default(), probe.encode(models.default(), data.prose())
     first, prompt, candidates = (
@@ -178,17 +181,19 @@ def matched(
 
 
 def recovered(layer: int, start: int, tokens: int = 20) -> dict[str, float]:
-    """Recover a prompt of the embedded model from its states after one layer, token by token.
+    """Recover a prompt from the embedded model's hidden states after one layer, token by token.
 
-    After Nikolaou et al. (2025): with the tokens before it known, a token is recovered when the
-    state that it gives is the one seen (`SAME`), and no other candidate's is. They search the whole
-    vocabulary, led by gradients.
+    This follows Nikolaou et al. (2025). All tokens before the present one are known. A token is
+    recovered if it gives the state that was seen, within `SAME`, and no other candidate does. We
+    try every candidate, while the authors search the whole vocabulary, led by gradients.
 
     Returns:
-        recovered: of the tokens; named: those that a linear read-out of the state names; own,
-            other: the largest distance
-        of a right token's state from the one seen, and the least of another candidate's;
-        candidates: how many.
+        tokens: the length of the prompt
+        recovered: how many of the tokens are recovered
+        named: how many of them a linear probe of the state names
+        own: the largest distance of a right token's state from the state that was seen
+        other: the smallest distance of another candidate's state
+        candidates: the number of candidates
     """
     distances, right, named = matched(start, tokens)
     own, other = (
@@ -206,32 +211,32 @@ def recovered(layer: int, start: int, tokens: int = 20) -> dict[str, float]:
 
 
 class Resolution(NamedTuple):
-    """How well representations with errors tell neighbouring prefixes apart; row n is about n and n
-    + 1 tokens after the first.
+    """Say how well representations with errors tell neighbouring prefixes apart.
 
-    With e the error of prefix n and D the exact difference to prefix n + 1: the prefix is nearer to
-    n + 1 than to itself when e goes more than half the way along D, <e, D> > |D|^2 / 2 (`along`
-    above one half).
+    Row n compares the prefixes of n and n + 1 tokens after the first one. Let e be the error of
+    prefix n, and D the exact difference to prefix n + 1. The prefix comes nearer to n + 1 than to
+    itself if e goes more than half the way along D. This means <e, D> > |D|^2 / 2, or `along` above
+    one half.
     """
 
     signal: Float[Tensor, " n"]  # L1 length of the exact difference
     floor: Float[Tensor, " n"]  # L1 length of the error of one prefix
     error: Float[Tensor, " n"]  # L1 length of the error of the difference
-    cosine: Float[Tensor, " n"]  # of the difference with its errors and the exact one
+    cosine: Float[Tensor, " n"]  # cosine between the difference with errors and the exact one
     control: Float[
         Tensor, " n"
     ]  # cosine with the exact difference at another length, which must be about 0
     length: Float[Tensor, " n"]  # |e| / |D| (L2)
     share: Float[
         Tensor, " n"
-    ]  # of e's squared length along D; an isotropic error has 1 / d on average
+    ]  # the fraction of e's squared length along D, on average 1 / d for an isotropic error
     along: Float[Tensor, " n"]  # <e, D> / |D|^2
-    pair: Bool[Tensor, " n"]  # of n and n + 1, the right one is the nearer (L2)
+    pair: Bool[Tensor, " n"]  # of n and n + 1, the right one is nearer (L2)
     nearest: Bool[Tensor, " n"]  # of all prefixes, the right one is the nearest (L2)
 
 
 def resolution(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> Resolution:
-    """Compare the representations of all prefixes, exact and with errors."""
+    """Compare the exact representations of all prefixes with the same ones with errors."""
     exact, rounded = exact.cpu().double(), rounded.cpu().double()
     true, seen, error = exact.diff(dim=0), rounded.diff(dim=0), (rounded - exact)[:-1]
     other = true[torch.randperm(len(true), generator=torch.Generator().manual_seed(0))]
@@ -255,7 +260,7 @@ def resolution(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> Re
 ERRORS = ("its own", "of another prompt", "with shuffled coordinates", "isotropic")
 PARTS = ("with signs flipped", "its constant part", "without its constant part")
 EXACT = "none"
-READ = (400, 1024)  # ones, from and below, that several readers are asked about
+READ = (400, 1024)  # lengths, from and below, that several readouts are tested on
 
 
 def replaced(
@@ -263,13 +268,16 @@ def replaced(
 ) -> Float[Tensor, "n d"]:
     """Return the exact representations with other errors of the same L2 lengths.
 
+    These are controls. If they lose as many prompts as rounding does, then only the size of the
+    error matters.
+
     Args:
-        errors: "its own"; "of another prompt" (a sixteenth of all prompts further on); "with
-            shuffled coordinates" (one permutation for all prompts: sizes, the error of the
-            difference and what neighbours share stay the same); "isotropic" (a random direction for
-            each prompt); "with signs flipped" (of half of the coordinates, the same for all
-            prompts); "its constant part" (the mean error over all prompts alone, so shorter) and
-            "without its constant part".
+        errors: "its own" keeps the errors. "of another prompt" takes those of a prompt a sixteenth
+            of all prompts further on. "with shuffled coordinates" applies one permutation to all
+            prompts, so sizes, the error of the difference and what neighbours share stay the same.
+            "isotropic" takes a random direction for each prompt. "with signs flipped" flips half of
+            the coordinates, the same ones for all prompts. "its constant part" is only the mean
+            error over all prompts, so it is shorter, and "without its constant part" is the rest.
     """
     require.choice("errors", errors, ERRORS + PARTS)
     exact = exact.cpu().double()
@@ -288,18 +296,16 @@ def replaced(
 
 
 def controlled(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> dict[str, Resolution]:
-    """Return the resolution with the errors of a number type, and with each of the other
-    `ERRORS`.
-    """
+    """Return the resolution with the errors of a floating-point format and with each control."""
     return {errors: resolution(exact, replaced(exact, rounded, errors)) for errors in ERRORS}
 
 
 def read_out(
     x: Float[Tensor, "m d"], y: Float[Tensor, " m"], asked: Float[Tensor, "k d"]
 ) -> Float[Tensor, " k"]:
-    """Return a linear read-out of y, fitted on x and asked elsewhere: ridge regression, float64.
+    """Fit a linear probe of y on x by ridge regression in float64, and apply it to `asked`.
 
-    The penalty is the one with the least error on the prompts of the fit when each is left out, in
+    The penalty is the one with the smallest leave-one-out error on the prompts of the fit, in
     closed form.
     """
     x, y, asked = x.double(), y.double(), asked.double()
@@ -312,7 +318,7 @@ def read_out(
         weights = inverse @ targets
         left_out = (
             penalty * weights / (penalty * inverse.diagonal() - 1 / len(x))
-        )  # the level is left out, too
+        )  # the mean is left out, too
         best = min(best, (float(left_out.square().mean()), weights), key=lambda pair: pair[0])
     return (asked - centre) @ (rows.T @ best[1]) + level
 
@@ -323,19 +329,20 @@ def readings(
     start: int,
     unembedding: Float[Tensor, "v d"],
 ) -> dict[str, float]:
-    """Decode by several readouts the rounded hidden states of `start` ones and more; row n is about
-    n ones.
+    """Read rounded hidden states of `start` ones and more by several readouts.
+
+    Row n is the state after n ones. We ask whether n is lost, and to which readout.
 
     Returns:
-        nearest: share of the prompts whose own exact state is the nearest of all exact ones;
-        apart, least: share of the rounded states that no other equals, and the least L2 distance of
-            two of them;
-        neighbour: share whose nearest other rounded state is that of n - 1 or n + 1;
-        off, read: of a linear read-out of n (`read_out`), fitted on even n and asked for odd n, the
-            median error, and the share of the answers that round to n;
-        token, variation, step: share of the prompts with the same most likely next token, mean
-            total variation (half of the L1 distance) of the exact prediction and this one, and of
-            the exact ones of n and n + 1.
+        nearest: the fraction of prompts whose own exact state is the nearest of all exact ones
+        apart, least: the fraction of rounded states that equal no other, and the smallest L2
+            distance between two of them
+        neighbour: the fraction whose nearest other rounded state is that of n - 1 or n + 1
+        off, read: for a linear probe of n (`read_out`), fitted on even n and tested on odd n, the
+            median error and the fraction of answers that round to n
+        token, variation, step: the fraction of prompts with the same most likely next token, the
+            mean total variation (half of the L1 distance) between the exact prediction and this
+            one, and the same between the exact predictions of n and n + 1
     """
     exact, rounded = exact.cpu().double(), rounded.cpu().double()
     n, seen = torch.arange(start, len(exact)), rounded[start:]
@@ -364,8 +371,9 @@ def readings(
 
 @cache
 def passes(tokens: int, model: LanguageModel | None = None) -> dict[str, Float[Tensor, "n d"]]:
-    """Return the representations of so many ones and of all shorter rows, by number type; of the
-    embedded model, if none is given.
+    """Return the last states of 1, 2, …, `tokens` ones, computed in fp32, bf16 and fp16.
+
+    If no model is given, it is the embedded one.
     """
     exact = model or models.load(dtype="fp32")
 
@@ -380,8 +388,9 @@ def passes(tokens: int, model: LanguageModel | None = None) -> dict[str, Float[T
 
 
 def rounding(type: str, errors: str, seed: int) -> dict[str, float]:
-    """Return one row of the committed table: `readings` of `READ` ones in the embedded model;
-    `EXACT` is the control.
+    """Return `readings` of `READ` ones in the embedded model as one row of the committed table.
+
+    The errors `EXACT` are the control without any.
     """
     start, stop = READ
     states = passes(stop)
@@ -400,21 +409,25 @@ def rounding(type: str, errors: str, seed: int) -> dict[str, float]:
 
 
 FOURTEEN = ("1", "0", "7", " the", "b", "x", " one", "()", "e", " and", ",", "\n", "a", " dog")
-REPEATED = 513  # copies of each
+REPEATED = 513  # copies of each token
 
 
 def repeated_row(token: int) -> dict[str, float]:
-    """Return what happens in the embedded model when one of `FOURTEEN` tokens is repeated, in fp32
-    and in bf16.
+    """Measure what happens in the embedded model when one token is repeated, in fp32 and in bf16.
+
+    `token` is the index of one of `FOURTEEN` tokens.
 
     Returns:
-        name: the token, a line break as its code; near, far: L1 distance of the last states of n
-            and n + 1 copies, median for n from 8 to 16 and from 400 to 511; fall: far over near;
-            copies: the largest state of a copy at half depth, over the median state of the course's
-            prose there; first: that of the first token; nearest, shuffled, isotropic: share of the
-            prompts of 200 to 511 copies whose own exact state is nearest to the one with an error
-            of bf16: its own, with coordinates shuffled, or isotropic; apart: share of the rounded
-            states that no other equals.
+        name: the token, with a line break written as its code
+        near, far: the median L1 distance between the last states of n and n + 1 copies, for n from
+            8 to 16 and from 400 to 511
+        fall: far over near
+        copies: the largest state of a copy at half depth, over the median state of the course's
+            prose there
+        first: the same for the first token
+        nearest, shuffled, isotropic: the fraction of prompts of 200 to 511 copies whose own exact
+            state is nearest to the one with a bf16 error, which is its own, shuffled, or isotropic
+        apart: the fraction of rounded states that equal no other
     """
     exact, rounded = models.default(), _in_bf16()
     name = FOURTEEN[token]
@@ -422,7 +435,7 @@ def repeated_row(token: int) -> dict[str, float]:
     ids = torch.cat([probe.first_token(exact), unit.repeat(REPEATED)])
     states = probe.last_representations(exact, ids)[1:].cpu().double()
     seen = probe.last_representations(rounded, ids)[1:].cpu().double()
-    steps = states.diff(dim=0).abs().sum(-1)  # row n - 1: of n and n + 1 copies
+    steps = states.diff(dim=0).abs().sum(-1)  # row n - 1 is the distance between n and n + 1 copies
     near, far = float(steps[7:16].median()), float(steps[399:511].median())
     with torch.inference_mode():
         middle = exact.model(ids[None], output_hidden_states=True, logits_to_keep=1).hidden_states
@@ -465,11 +478,11 @@ def _in_bf16() -> LanguageModel:
 
 
 def right_of_two(length: float, share: float) -> float:
-    """Return how often a prefix stays nearer to itself than to one given neighbour, in closed form.
+    """Return how often a prefix stays nearer to itself than to one neighbour, in closed form.
 
-    Its error is `length` times as long as the difference to the neighbour, and on average `share`
-    of its squared length lies along that difference, normally distributed: share 1 / d is an
-    isotropic error in many dimensions d.
+    Its error is `length` times as long as the difference to the neighbour. On average, `share` of
+    the error's squared length is along that difference, and this part is normally distributed. An
+    isotropic error in many dimensions d has share 1 / d.
 
     >>> round(right_of_two(length=2, share=1 / 576), 6), round(right_of_two(length=2, share=0.1), 2)
     (1.0, 0.79)
@@ -478,8 +491,9 @@ def right_of_two(length: float, share: float) -> float:
 
 
 def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
-    """Return a resolution by length (ones after the first token): medians, the mean share, and the
-    shares of right answers.
+    """Average a resolution over bands of lengths, in ones after the first token.
+
+    The result has the medians, the mean of `share`, and the fractions of right answers.
     """
     rows = []
     for low, high in itertools.pairwise(band for band in bands if band <= len(found.signal)):
@@ -494,7 +508,7 @@ def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
 
 
 def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
-    """Return a resolution from one length on, in words."""
+    """Summarise a resolution from one length on, under names that a reader understands."""
     part = Resolution(*(field[start:].double() for field in found))
     return {
         "error of one prompt": float(part.floor.median()),
@@ -511,20 +525,22 @@ def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
 def prefix_distance(
     states: Float[Tensor, "n d"], lengths: Sequence[int], step: int = 1
 ) -> Float[Tensor, " lengths"]:
-    """L1 distance of the prefixes of n and of n + step tokens after the first one."""
+    """Return the L1 distance between the prefixes of n and n + step tokens after the first."""
     return torch.stack([(states[n + step] - states[n]).abs().sum() for n in lengths]).cpu().double()
 
 
 def ones(model: LanguageModel, count: int = 512) -> Int[Tensor, " n"]:
-    """Return the model's first token and so many ones, each a token of its own, also where the
-    tokenizer would merge them.
+    """Return the model's first token followed by `count` ones as single tokens.
+
+    The ones stay single even if the tokenizer would merge them.
     """
     return torch.cat([probe.first_token(model), probe.encode(model, "1")[-1:].repeat(count)])
 
 
 def random_digits(n: int, ones: Sequence[int], seed: int = 0) -> str:
-    """Return digits drawn uniformly, with a 1 at the given places (counted from 1): Figure 5b ends
-    its sequences on a 1.
+    """Draw random digits, with a 1 at the given positions (counted from 1).
+
+    Figure 5b of Barbero et al. (2024) ends its sequences on a 1.
     """
     digits = torch.randint(0, 10, (n,), generator=torch.Generator().manual_seed(seed)).tolist()
     return "".join(
@@ -535,8 +551,9 @@ def random_digits(n: int, ones: Sequence[int], seed: int = 0) -> str:
 def ones_at_the_end(
     model: LanguageModel, runs: Sequence[int] = (1, 5, 20, 50), n: int = 202, seeds: int = 2
 ) -> Float[Tensor, " runs"]:
-    """L1 distance of n digits and the same with the last 1 repeated, by how many of the last digits
-    are ones; the others are random.
+    """Return how far the last state moves when the last 1 of n digits is repeated (L1).
+
+    `runs` says how many of the last digits are ones. The other digits are random.
     """
     found = [
         [
@@ -553,11 +570,11 @@ def ones_at_the_end(
 def merging(
     model: LanguageModel, letters: str = "abx", lengths: Sequence[int] = (16, 64, 256)
 ) -> pd.DataFrame:
-    """Measure how far one more letter moves the state in a run of one letter, which the tokenizer
-    cuts into longer tokens (L1).
+    """Measure how far one more letter moves the last state when the tokenizer merges letters (L1).
 
-    A row a letter and length: one letter more, the text cut anew; one whole token more; and one
-    letter more where each letter is a token of its own, as the tokenizer never writes them.
+    There is one row per letter and length. We compare three ways to make the text longer. One adds
+    a letter and cuts the text into tokens again, one adds a whole token, and one adds a letter
+    where each letter is a separate token, which the tokenizer itself would never write.
     """
     first, rows = probe.first_token(model), []
 
@@ -586,8 +603,9 @@ def merging(
 
 
 def right_both_ways(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
-    """Return where a model answers both ways: 0 where a 0 stands at the place asked for, and 1
-    where a 1 stands there.
+    """Return for which lengths a model gives both right answers at one position.
+
+    It must say 0 if a 0 is at the position that the question asks for, and 1 if a 1 is there.
     """
     zero, one = margins[place, place]
     return (zero > 0) & (one < 0)
@@ -595,8 +613,9 @@ def right_both_ways(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
 
 @cache
 def telling_apart(model: LanguageModel) -> pd.DataFrame:
-    """Return the table that `write` commits for the embedded model, for another one: rows of ones
-    up to 2,048 tokens or its context.
+    """Measure the table that `write` commits for the embedded model, but for another model.
+
+    The prompts are ones up to 2,048 tokens, or up to the model's context.
     """
     return tabled(
         passes(min(2048, model.model.config.get_text_config().max_position_embeddings - 1), model)
@@ -604,7 +623,7 @@ def telling_apart(model: LanguageModel) -> pd.DataFrame:
 
 
 def tabled(states: dict[str, Tensor]) -> pd.DataFrame:
-    """By number type, kind of error and band of lengths, from the states in fp32, bf16 and fp16."""
+    """Tabulate resolutions by format, kind of error and band of lengths, from the last states."""
     tables = [
         in_bands(found).assign(type=kind, errors=errors)
         for kind in ("bf16", "fp16")
@@ -614,7 +633,7 @@ def tabled(states: dict[str, Tensor]) -> pd.DataFrame:
 
 
 def write(out: Path) -> None:
-    """Return `tabled` for the embedded model, with the command that makes it."""
+    """Measure `tabled` for the embedded model and write it to a file, with its command."""
     start, found = time.monotonic(), tabled(passes(2048))
     lines = (
         (
@@ -633,7 +652,7 @@ def write(out: Path) -> None:
     files.write(out, "\n".join(lines) + "\n" + found.to_csv(index=False, float_format="%.4f"))
 
 
-PROMPTS = {  # beside the plain one, as arguments of `collapse.copying_margins`
+PROMPTS = {  # in addition to the plain prompt, as arguments of `collapse.copying_margins`
     "hint": {"hint": True},
     "alternating": {"pattern": "alternating"},
     "groups of ten": {"pattern": "repeated"},
@@ -644,8 +663,10 @@ DIGITS = (5, 300)
 
 
 def copied(prompt: str) -> dict[str, float]:
-    """Return one row of the committed table: the digit's place, the place asked for, 0 or 1,
-    length; in the embedded model.
+    """Return copying margins of the embedded model as one row of the committed table.
+
+    A column's name has the digit's position, the position that the question asks for, 0 or 1, and
+    the length.
     """
     found = collapse.copying_margins(models.default(), DIGITS, **PROMPTS[prompt])
     return {
@@ -657,8 +678,9 @@ def copied(prompt: str) -> dict[str, float]:
 
 
 def other_prompts(model: LanguageModel) -> dict[str, dict[tuple[str, str], tuple[Tensor, Tensor]]]:
-    """Return `collapse.copying_margins` with each of `PROMPTS`: from the committed table if the
-    model is the embedded one.
+    """Return `collapse.copying_margins` with each of `PROMPTS`.
+
+    For the embedded model they come from the committed table.
     """
     if model.name != models.DEFAULT:
         asked = compute.progress(PROMPTS, "copying prompts")
@@ -678,8 +700,8 @@ def other_prompts(model: LanguageModel) -> dict[str, dict[tuple[str, str], tuple
 
 
 LAYER_LENGTHS = (10, 100, 1000, 10_000)
-# as the text of Figure 10 has it (one head: ALiBi's slope is 2^-8), and variants that it does not
-# describe
+# as the text of Figure 10 says (with one head, ALiBi's slope is 2^-8), and variants that it does
+# not describe
 READING = {
     "NoPE": {"encoding": "NoPE"},
     "RoPE": {"encoding": "RoPE"},
@@ -695,8 +717,9 @@ SEPARATED = (13, 25, 49, 97, 193, 385)
 
 @cache
 def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict[str, Tensor]:
-    """Return the distances of Figures 8 and 10 at `LAYER_LENGTHS`, by encoding: the mean over
-    seeds.
+    """Compute the distances of Figures 8 and 10 at `LAYER_LENGTHS` for each position encoding.
+
+    The result is the mean over seeds.
     """
     setting, means = {"lengths": LAYER_LENGTHS, "residual": residual, "deviation": deviation}, {}
     for name, choice in (READING | VARIANTS).items():
@@ -710,8 +733,9 @@ def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict
 
 @cache
 def separator_curves() -> dict[str, Tensor]:
-    """Return distances in random decoders: ones, and ones with a comma after every second, repeated
-    by 1 and by 3 tokens.
+    """Compare random decoders on ones, and on ones with a comma after every second one.
+
+    The distances are for repeating 1 and 3 tokens.
     """
     ones, commas = [0] + [1] * 400, [0] + [1, 1, 2] * 134
     return {

@@ -1,5 +1,7 @@
-"""Measure for chapter 4: counts in a random Transformer, codes of any width, tokens of a text,
-reported answers.
+"""Measure what chapter 4 needs about counting.
+
+The module covers counts in a random Transformer, codes of any width, tokens of a text, and answers
+that others have reported.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,16 +16,16 @@ from course.maths import counting
 from helpers import data, models, probe
 from helpers.models import LanguageModel
 
-# Softmax and the count ----------------------------------------------------------------------------
+# Test softmax on the count ------------------------------------------------------------------------
 
 
 @cache
 def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
-    """Return the first n whose state, computed in a type, is nearer to the exact state of n - 1 or
-    n + 1 ones than to its own.
+    """Find the first n for which rounding moves the last state of n ones nearer to another count's.
 
-    A random Transformer with a first token and a causal mask; None where there is none up to
-    `most`.
+    The state is computed in the given floating-point format, by a random Transformer with a first
+    token and a causal mask. It counts as misread if the exact state of n - 1 or n + 1 ones is
+    nearer than its own. The result is None if no n up to `most` is misread.
     """
     setting = {"first": True, "causal": True, "seed": seed}
     exact = {n: counting.last_state("1" * n, **setting) for n in range(1, 4)}
@@ -36,24 +38,25 @@ def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
 
 
 def counts_to(dtype: str, seeds: int = 4, most: int = 200) -> str:
-    """Return the last n before `first_misread` of several networks, from the least to the largest,
-    searched up to `most`.
+    """Say up to which n random networks tell the count, from the worst network to the best.
+
+    It is the last n before `first_misread`, searched up to `most`.
     """
     last = sorted((first_misread(dtype, most, seed) or most + 1) - 1 for seed in range(seeds))
     low, high = (f"{most} or more" if n == most else str(n) for n in (last[0], last[-1]))
     return low if low == high else f"{low} to {high}"
 
 
-# Width --------------------------------------------------------------------------------------------
+# Test the width of codes --------------------------------------------------------------------------
 
 
 def read_right(
     vocabulary: int, width: int, kind: str, length: int, trials: int = 10, readout: str = "product"
 ) -> float:
-    """Return the share of symbols whose count in a random sequence is read right from the sum of
-    the codes.
+    """Return the fraction of symbols whose count is read correctly from the sum of the codes.
 
-    `readout` is "product" (with the symbol's code) or "solved" (all counts together, n known).
+    The sequences are random. `readout` is "product", the product with the symbol's code, or
+    "solved", which solves for all counts together when n is known.
     """
     read, right = {"product": counting.histogram, "solved": counting.solved_histogram}[readout], 0
     for trial in range(trials):
@@ -66,11 +69,11 @@ def read_right(
     return right / (trials * vocabulary)
 
 
-# Tokens -------------------------------------------------------------------------------------------
+# Look at the tokens of a text ---------------------------------------------------------------------
 
 
 def pieces(text: str, model: LanguageModel | None = None) -> list[str]:
-    """Return the text of each token."""
+    """Return the text of each token, as the model's tokenizer cuts it."""
     model = model or models.default()
     return [model.tokenizer.decode([token]) for token in probe.encode(model, text).tolist()]
 
@@ -79,10 +82,10 @@ _LETTERS = str.maketrans("10", "yx")
 
 
 def hidden_letters(length: int = 19, strings: int = 200) -> tuple[float, float]:
-    """Return the share of letters that share a token with another one, without and with commas.
+    """Return the fraction of letters that share a token, without and with commas.
 
-    Strings like the talk's Case II (y with probability 0.7), and the same with commas, as in Case
-    I.
+    The strings are like Case II of the talk (y with probability 0.7). With commas they are like
+    Case I.
     """
     plain = [
         counting.make("zeros and ones", length, seed).sequence.translate(_LETTERS)
@@ -96,26 +99,29 @@ def _merged(cut: Iterable[Sequence[str]]) -> float:
     return sum(k for k in letters if k > 1) / sum(letters)
 
 
-# Reported answers ---------------------------------------------------------------------------------
+# Read answers that were reported ------------------------------------------------------------------
 
 ASKED = 314
 WRITINGS = {"ones": "1111…", "comma_separated": "1,1,1,…", "groups_of_five": "1,1,1,1,1;…"}
 
 
 def answers() -> pd.DataFrame:
-    """Return the talk's answers to 314 ones, one row each: model, writing, answer (missing where
-    there is no number).
+    """Return the answers of chat models to 314 ones, as the talk reports them, one row per answer.
+
+    The columns are the model, the way of writing the ones, and the answer, which is missing if the
+    model gave no number.
     """
     table = data.table("reported/counting_314_ones").drop(columns="context")
     return table.melt("model", var_name="writing", value_name="answer")
 
 
-PLAIN_ACCURACY = 0.16  # per cent: Case II, without separators, at one base
+PLAIN_ACCURACY = 0.16  # per cent, for Case II without separators in one base
 
 
 def base_intervals(trials: int) -> pd.DataFrame:
-    """Return the talk's accuracies by base with their intervals, had each been measured on `trials`
-    strings; in per cent.
+    """Return the talk's accuracies by base, with intervals for `trials` strings per base.
+
+    The talk does not say how many strings it used. Values are in per cent.
     """
     table = data.table("reported/counting_separator_base")
     bounds = [_interval(percent, trials) for percent in table.accuracy_percent]
@@ -123,7 +129,7 @@ def base_intervals(trials: int) -> pd.DataFrame:
 
 
 def plain_interval(trials: int) -> tuple[float, float]:
-    """Return the same for the accuracy without separators."""
+    """Return the same interval for the accuracy without separators."""
     return _interval(PLAIN_ACCURACY, trials)
 
 
@@ -133,29 +139,31 @@ def _interval(percent: float, trials: int) -> tuple[float, float]:
 
 
 def separated(trials: int) -> int:
-    """Count how many of the bases' intervals lie above that of the plain strings."""
+    """Count the bases whose interval is entirely above the interval of the plain strings."""
     return int((base_intervals(trials).low > plain_interval(trials)[1]).sum())
 
 
 def base_trend() -> tuple[float, float]:
-    """Return Spearman's rank correlation of the accuracy with the base, and its p."""
+    """Return Spearman's rank correlation between accuracy and base, and its p value."""
     table = data.table("reported/counting_separator_base")
     return significance.rank_correlation(table.base, table.accuracy_percent)
 
 
 def best_constant(length: int = 19, share: float = counting.SHARE) -> float:
-    """Return how often always naming one number is right, where each of `length` letters counts
-    with a probability.
+    """Return the accuracy of always naming one number, the best constant guess.
+
+    Each of `length` letters counts with probability `share`. A model that counts must do better.
     """
     return float(scipy.stats.binom.pmf(range(length + 1), length, share).max())
 
 
 def always(guess: int, lengths: Iterable[int], task: str = "ones") -> list[float]:
-    """Return the absolute error of a model that always names one number; in the mixed tasks at the
-    expected count.
+    """Return the absolute error of a model that always names one number, for each length.
+
+    In the mixed tasks, the error is against the expected count.
     """
     share = 1.0 if task in ("sum", "ones") else counting.SHARE
     return [abs(share * n - guess) for n in lengths]
 
 
-PAPER_LENGTHS: Sequence[int] = range(10, 201, 10)  # about the lengths of Figures 3 and 6
+PAPER_LENGTHS: Sequence[int] = range(10, 201, 10)  # approximately the lengths of Figures 3 and 6

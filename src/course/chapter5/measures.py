@@ -1,5 +1,6 @@
-"""Measure for chapter 5: frequencies and slashes in a pretrained decoder, closed forms and
-simulations.
+"""Measure what chapter 5 needs, such as frequencies and slash heads in a pretrained decoder.
+
+The module also has the lesson's closed forms and simulations.
 """
 
 import math
@@ -19,7 +20,8 @@ from helpers import compute, data, models, probe, require, rope
 from helpers.attention import HEAD_SCORE_THRESHOLD
 from helpers.models import LanguageModel
 
-PLACES = ("inside", "outside", "control")  # of heads that look at a place
+# which heads are ablated: those that look at a position, all others, or as many random others
+PLACES = ("inside", "outside", "control")
 THRESHOLDS = (0.1, 0.15, 0.2, HEAD_SCORE_THRESHOLD)
 TEXT_TOKENS = 119
 TEXTS = (
@@ -28,30 +30,35 @@ TEXTS = (
     491,
     609,
 )  # first tokens of four texts after the 256 tokens on which heads are chosen
-OFFSETS = 6  # slashes are looked for at distances 0 … 5
-# sets of heads by their layers: how many at each end, and whether they or the others are silenced
+OFFSETS = 6  # slash heads are looked for at distances 0 … 5
+# sets of heads by their layers, with the number of layers at each end, and whether these layers or
+# the others are ablated
 LAYERS = {
     "first and last layer": (1, True),
     "all other layers": (1, False),
     "first and last three layers": (3, True),
     "all but three at each end": (3, False),
 }
-CONTEXTS = tuple(1024 << k for k in range(11))  # of the published bases
-FINE, TRIES = 1e-6, 100_000  # steps over the base, and how many are tried before they grow with it
-OUTSIDE = 0.15  # heads below this slash score are silenced with and without the sink's logit
+CONTEXTS = tuple(1024 << k for k in range(11))  # context lengths of the published bases
+# relative steps of the search for a base, and how many are tried before the step grows
+FINE, TRIES = 1e-6, 100_000
+OUTSIDE = 0.15  # heads below this slash score are ablated, with and without the sink's logit
 
 
 class Heads(NamedTuple):
-    """Hold the scores of every head of a model from one pass; those that were not asked for are
-    empty.
+    """Hold the scores of every head of a model, measured in one forward pass.
+
+    Scores that were not requested are empty tensors.
 
     Attributes:
-        queries, keys: mean norm of each pair, without the first token: (layers, heads, pairs).
-        slashes: mean weight at each distance 0 … OFFSETS - 1: (layers, heads, OFFSETS).
-        sinks: mean weight on the first token, without its own row: (layers, heads).
-        concentration: share of the largest squared singular value of queries and of keys: (layers,
-            heads, 2).
-        rank: singular values that hold 95% of the squares: (layers, heads, 2).
+        queries, keys: the mean norm of each rotary pair, without the first token, (layers, heads,
+            pairs).
+        slashes: the mean attention weight at each distance from 0 to OFFSETS - 1, (layers, heads,
+            OFFSETS).
+        sinks: the mean attention weight on the first token, without its own row, (layers, heads).
+        concentration: the largest squared singular value of queries and of keys, as a fraction of
+            all, (layers, heads, 2).
+        rank: how many singular values have 95% of the squares, (layers, heads, 2).
     """
 
     queries: Tensor = torch.empty(0)
@@ -63,8 +70,9 @@ class Heads(NamedTuple):
 
 
 def readable(model: LanguageModel) -> tuple[LanguageModel, str]:
-    """Return the model, if the pairs of its queries and keys can be read; else the embedded one,
-    and a sentence that says why.
+    """Return the model if its rotary pairs can be read, and otherwise the embedded model.
+
+    The second result is a sentence that gives the reason, or "" if the model itself is returned.
     """
     why = ""
     try:
@@ -85,22 +93,26 @@ def readable(model: LanguageModel) -> tuple[LanguageModel, str]:
 
 
 def prose(model: LanguageModel, tokens: int = 256, start: int = 0) -> Int[Tensor, " n"]:
-    """So many tokens of the course's own prose (`data/prose.txt`), what opens the model's texts
-    included.
+    """Return `tokens` tokens of the course's own prose, including the model's opening token.
+
+    The text is `data/prose.txt`, and `start` skips tokens at its beginning.
     """
     ids, front = probe.encode(model, data.prose()), probe.opening(model).tokens
     return torch.cat([front, ids[start : start + tokens - len(front)]])
 
 
 def random_tokens(model: LanguageModel, tokens: int = 256, seed: int = 0) -> Int[Tensor, " n"]:
-    """Return tokens drawn uniformly from the model's vocabulary, after what opens its texts."""
+    """Draw tokens uniformly from the model's vocabulary, after its opening token.
+
+    They are a control, because such a text has no meaning that a head could use.
+    """
     front, generator = probe.opening(model).tokens, torch.Generator().manual_seed(seed)
     size = model.model.config.get_text_config().vocab_size
     return torch.cat([front, torch.randint(0, size, (tokens - len(front),), generator=generator)])
 
 
 def causal(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]:
-    """Softmax of each row over the tokens up to its own."""
+    """Apply the softmax to each row of logits, over the tokens up to its own position."""
     return logits.masked_fill(torch.ones(logits.shape[-2:]).triu(1).bool(), -math.inf).softmax(-1)
 
 
@@ -110,8 +122,9 @@ def weights(
     theta: Float[Tensor, " half"],
     pairs: Sequence[int] | None = None,
 ) -> Float[Tensor, "h n n"]:
-    """Return the attention of unturned queries and keys; with `pairs`, from their part of the
-    logits alone.
+    """Return the attention weights of queries and keys that are not yet rotated.
+
+    With `pairs`, the logits only contain the contribution of these rotary pairs.
     """
     positions, half = torch.arange(q.shape[-2]), len(theta)
     q, k = (rope.rotate(x, positions, theta, "half") for x in (q, k))
@@ -123,30 +136,33 @@ def weights(
 
 
 def pair_norms(x: Float[Tensor, "h n d"]) -> Float[Tensor, "h half"]:
-    """Return the mean norm of each pair over the tokens after the first, whose keys and queries are
-    a sink's.
+    """Return the mean norm of each rotary pair over the tokens after the first one.
+
+    The first token is left out because its keys and queries belong to the sink.
     """
     first, second = x[:, 1:].chunk(2, -1)
     return (first**2 + second**2).sqrt().mean(1)
 
 
 def frequencies(model: LanguageModel) -> list[Float[Tensor, " half"]]:
-    """Return the angles with which each layer turns its pairs: local and global layers may have
-    sets of their own.
+    """Return the angles by which each layer rotates its pairs.
+
+    There is one tensor per layer, because local and global layers may use different angles.
 
     Raises:
-        ValueError: a layer turns nothing, or they turn different numbers of pairs.
+        ValueError: a layer rotates nothing, or the layers rotate different numbers of pairs.
     """
     found = [each.theta for each in probe.layers(model)]
     one = any(theta is None for theta in found) or len({len(theta) for theta in found}) > 1
     return (
         [probe.rotary_frequencies(model)] * len(found) if one else found
-    )  # which says what is wrong
+    )  # this call raises the error that says what is wrong
 
 
 def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> Heads:
-    """Return frequencies, slashes and rank of every head on one sequence; without `rank` the last
-    two stay empty.
+    """Measure the frequencies, slash scores and ranks of every head on one sequence.
+
+    Without `rank`, the last two fields stay empty, which saves time.
     """
     found = ([], [], [], [], [], [])
     for (q, k), theta in zip(probe.queries_and_keys(model, ids), frequencies(model), strict=True):
@@ -170,8 +186,9 @@ def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> He
 def silence(
     pairs: Sequence[int], half: int, where: Bool[Tensor, "layers heads"] | None = None
 ) -> Callable[[int, str, Tensor], Tensor]:
-    """Return a patch for `probe.patch_queries_and_keys` that sets these pairs of every query to 0,
-    in the heads of `where` or in all.
+    """Return a patch for `probe.patch_queries_and_keys` that sets these pairs of every query to 0.
+
+    It acts on the heads of `where`, or on all heads.
     """
     keep = torch.ones(2 * half)
     keep[list(pairs)] = 0
@@ -187,7 +204,10 @@ def silence(
 
 
 def quarters_of_pairs(half: int, controls: int = 3) -> dict[str, list[int]]:
-    """Return the pairs of each quarter, and `controls` random sets of as many ("random 1", …)."""
+    """Return the pairs of each quarter of the frequencies, and random sets of as many as a control.
+
+    There are `controls` random sets, named "random 1", "random 2" and so on.
+    """
     chosen = {name: band(number, half) for number, name in enumerate(BAND_NAMES)}
     for seed in range(controls):
         mixed = torch.randperm(half, generator=torch.Generator().manual_seed(seed)).tolist()
@@ -196,8 +216,9 @@ def quarters_of_pairs(half: int, controls: int = 3) -> dict[str, list[int]]:
 
 
 def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -> dict[str, float]:
-    """Return the loss when each quarter is silent in all heads, and when `controls` random sets of
-    as many pairs are.
+    """Return the loss when each quarter of the pairs is ablated in all heads.
+
+    `controls` random sets of as many pairs are ablated as well, for comparison.
     """
     half, losses = len(probe.rotary_frequencies(model)), {}
     for name, pairs in compute.progress(quarters_of_pairs(half, controls).items(), "ablations"):
@@ -207,8 +228,10 @@ def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -
 
 
 def rank_table(found: Heads) -> pd.DataFrame:
-    """Share of the largest squared singular value, and how many hold 95%: slash heads and others,
-    queries and keys.
+    """Compare the rank of queries and keys in slash heads with that in other heads.
+
+    The columns have the largest squared singular value as a fraction of all, and how many singular
+    values have 95% of the squares.
     """
     chosen = found.slashes.max(-1).values > HEAD_SCORE_THRESHOLD
     rows = {}
@@ -229,17 +252,17 @@ def rank_table(found: Heads) -> pd.DataFrame:
 
 @cache
 def heads_on_text(model: LanguageModel, seed: int | None = None, text: int = 0) -> Heads:
-    """Read every head of a model on a stretch of the prose, or on random tokens of a seed.
+    """Measure every head of a model on a piece of the prose, or on random tokens of a seed.
 
     Raises:
-        ValueError: its heads cannot be read (see `heads`), or rotary positions turn a part of each
-            alone.
+        ValueError: the heads cannot be read (see `heads`), or the model rotates only a part of each
+            head.
     """
     ids = prose(model, start=255 * text) if seed is None else random_tokens(model, seed=seed)
     return heads(model, ids, rank=seed is None and not text)
 
 
-# Do trained logits fall with the distance? --------------------------------------------------------
+# Test whether trained logits fall with the distance -----------------------------------------------
 
 STRETCHES = (
     (1, 8),
@@ -249,26 +272,25 @@ STRETCHES = (
     (65, 128),
     (129, 179),
     (180, 249),
-)  # distances, ends included
+)  # distances, with both ends included
 SOURCES = ("prose", "keys shuffled", "random tokens", "random weights")
 
 
 def logits_by_distance(
     model: LanguageModel, ids: Int[Tensor, " n"], shuffled: bool = False
 ) -> Float[Tensor, "layers heads stretches"]:
-    """Return the mean logit of every head at each of `STRETCHES`, the first token left out, in
-    nats.
+    """Return the mean logit of every head at each of `STRETCHES`, in nats, without the first token.
 
     Args:
         ids: at least 250 tokens.
-        shuffled: give each place the key of another token, drawn once for all heads, before it is
-            turned: then what falls with the distance is no property of which tokens stand near each
-            other.
+        shuffled: give each position the key of another token before the rotation, with one shuffle
+            for all heads. This is a control. If the logits still fall with the distance, the reason
+            is not which tokens are near each other.
     """
     require.integer("the length of ids", len(ids), STRETCHES[-1][1] + 1)
     places = torch.arange(len(ids))
     distance = places[:, None] - places
-    seen = (distance > 0) & (places > 0)  # of earlier tokens, without the first
+    seen = (distance > 0) & (places > 0)  # pairs with an earlier token, other than the first
     order = 1 + torch.randperm(len(ids) - 1, generator=torch.Generator().manual_seed(0))
     order = torch.cat([places[:1], order])
     found = []
@@ -283,7 +305,7 @@ def logits_by_distance(
 
 @cache
 def falling_logits(model: LanguageModel) -> dict[str, Float[Tensor, "layers heads stretches"]]:
-    """Return `logits_by_distance` for each of `SOURCES`."""
+    """Return `logits_by_distance` for the text and for each control in `SOURCES`."""
     text = prose(model)
     return {
         "prose": logits_by_distance(model, text),
@@ -294,27 +316,25 @@ def falling_logits(model: LanguageModel) -> dict[str, Float[Tensor, "layers head
 
 
 def fall(logits: Float[Tensor, "layers heads stretches"]) -> Float[Tensor, " heads"]:
-    """Return by how many nats each head's mean logit falls from the nearest stretch to the
-    farthest.
-    """
+    """Return the nats by which each head's mean logit falls from near to far distances."""
     return (logits[..., 0] - logits[..., -1]).flatten()
 
 
-# Heads matched in loss ----------------------------------------------------------------------------
+# Match heads in loss ------------------------------------------------------------------------------
 
 
 def matched_row(start: int, draw: int) -> dict[str, float]:
-    """Return what silencing a quarter of the pairs adds to the loss in heads that look at a place,
-    and in others.
+    """Compare the cost of ablating a quarter of the pairs in two kinds of heads.
 
-    The others are drawn at random, and so many that silencing all their pairs costs as much as
-    silencing all pairs of the heads that look at a place (slash score above
-    `HEAD_SCORE_THRESHOLD`). Silencing all pairs makes a head attend uniformly.
+    The first kind looks at a position. The other heads are drawn at random, and we take so many
+    that ablating all their pairs costs as much as ablating all pairs of the heads that look at a
+    position (slash score above `HEAD_SCORE_THRESHOLD`). With all pairs ablated, a head attends
+    uniformly.
 
     Args:
         start: the text's first token.
-        draw: seed of the order in which other heads are taken; -1 asks the heads that look at a
-            place.
+        draw: the seed for the order in which other heads are taken. With -1, we measure the heads
+            that look at a position.
     """
     model = models.default()
     ids, half = prose(model, TEXT_TOKENS, start), len(frequencies(model)[0])
@@ -346,22 +366,25 @@ def matched_row(start: int, draw: int) -> dict[str, float]:
 
 
 def concentration_row(scale: str) -> dict[str, float]:
-    """Return the share of the largest squared singular value in a random-weights baseline: mean
-    over all heads.
+    """Measure the concentration of a random-weights baseline, as the mean over all heads.
+
+    It is the largest squared singular value of queries and of keys, as a fraction of all.
     """
     found = heads_on_text(null_controls.untrained(models.default(), 0, scale)).concentration
     queries, keys = found.mean((0, 1)).tolist()
     return {"queries": round(queries, 4), "keys": round(keys, 4)}
 
 
-# Closed forms and simulations of the lesson -------------------------------------------------------
+# Compute the closed forms and simulations of the lesson -------------------------------------------
 
 
 def lead(
     distances: Sequence[int], width: int = 128, base: float = 1e4, count: int = 20_000
 ) -> tuple[Float[Tensor, " m"], Float[Tensor, " m"]]:
-    """Mean of q'R(q + e) - q'Rk at each distance, and its standard error: q, k, e independent,
-    entries of mean 0, variance 1.
+    """Simulate the mean of q'R(q + e) - q'Rk at each distance, and its standard error.
+
+    The vectors q, k and e are independent, and their entries have mean 0 and variance 1. The result
+    says how far a noisy copy of the query leads a random key after the rotation R.
     """
     generator, theta = torch.Generator().manual_seed(0), rope.frequencies(width, base)
     q, k, noise = torch.randn(3, count, 1, width, generator=generator, dtype=torch.float64)
@@ -376,8 +399,9 @@ def lead(
 def gaussian_scores(
     distances: Sequence[float] | Tensor, count: int = 2000, base: float = 1e4
 ) -> Float[Tensor, "count m"]:
-    """Return scores over sqrt(d) of Gaussian queries and keys of width 128 at each distance, the
-    same vectors for all.
+    """Return the scores over sqrt(d) of Gaussian queries and keys of width 128 at each distance.
+
+    The same vectors are used for all distances.
     """
     width, generator = 128, torch.Generator().manual_seed(0)
     q, k = (
@@ -392,8 +416,10 @@ def gaussian_scores(
 def weights_without_positions(
     tries: int = 100_000, width: int = 8, seed: int = 0, turn: bool = False
 ) -> Float[Tensor, " tries"]:
-    """Return the weight of the last x on itself in (BOS, x, x), for random heads without positions;
-    with `turn`, with RoPE.
+    """Return the weight of the last x on itself in (BOS, x, x), for random heads without positions.
+
+    With `turn`, the heads use RoPE. Without positions, the two copies of x always get the same
+    weight.
     """
     generator = torch.Generator().manual_seed(seed)
     bos, x = torch.randn(2, tries, width, generator=generator, dtype=torch.float64)
@@ -407,12 +433,12 @@ def weights_without_positions(
 def second_layer_without_positions(
     n: int, scale: float, marked: bool = True
 ) -> Float[Tensor, "n n"]:
-    """Return weights of a head without positions in a second layer, on any sequence of `n` tokens
-    that begins with BOS.
+    """Return the attention weights of a second-layer head without positions.
 
-    The first layer's head weighs all tokens alike and brings what marks BOS: token i, counted from
-    1, then holds 1/i. The second layer's key is this share, its query the same -`scale` for all, so
-    the latest token wins. Unless BOS is `marked` all states are alike.
+    The sequence is any `n` tokens that start with BOS. The head of the first layer attends
+    uniformly and copies what marks BOS, so token i (counted from 1) stores 1/i. The second layer
+    uses this value as its key and -`scale` as every query, so the latest token wins. If BOS is not
+    `marked`, all states are alike and attention is uniform.
     """
     mark = torch.zeros(n, dtype=torch.float64)
     mark[0] = float(marked)
@@ -421,15 +447,17 @@ def second_layer_without_positions(
 
 
 def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 200) -> dict:
-    """Return the sum of cos(distance * theta) over a model's own frequencies, below `limit` tokens
-    (Men et al., 2024, Theorem 1).
+    """Return the sum of cos(distance * theta) over a model's own frequencies, below `limit` tokens.
+
+    Where this sum is negative, a query prefers a random key to its noisy copy (Men et al., 2024,
+    Theorem 1).
 
     Returns:
-        "first_negative": the first distance with a negative sum, or None; "negative": the share of
-        the distances with one;
-        "distances": where about `points` stretches begin, even on a log scale; "least" and
-        "largest": of the sums in each, over
-        the number of pairs; "limit".
+        "first_negative": the first distance with a negative sum, or None
+        "negative": the fraction of distances with a negative sum
+        "distances": where about `points` intervals begin, even on a log scale
+        "least" and "largest": the extremes of the sum in each interval, over the number of pairs
+        "limit": the limit that was used
     """
     theta, limit = theta.double(), max(limit, 2)
     pieces = torch.arange(1, limit, dtype=torch.float64).split(1 << 14)
@@ -451,11 +479,11 @@ def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 2
 
 @cache
 def least_base(context: int) -> float:
-    """Return the smallest base that passes for a context, width 128, in steps of at most a
-    millionth of the base.
+    """Find the smallest base for which no cosine sum is negative within a context, at width 128.
 
-    What passes for a context passes for half of it, so that the search begins where that of the
-    half ended.
+    The search goes in steps of at most a millionth of the base. A base that is large enough for a
+    context is also large enough for half of it, so the search begins where the search for the half
+    ended.
     """
     start = least_base(context // 2) if context > CONTEXTS[0] else 2.0
     while True:
@@ -466,7 +494,7 @@ def least_base(context: int) -> float:
 
 
 def base_row(context: int) -> dict[str, float]:
-    """Return `least_base`, its least sum of cosines, and where that is."""
+    """Return `least_base` and its smallest sum of cosines, as one row of the table."""
     base = least_base(context)
     sums = rope.cosine_sum(torch.arange(context), 128, base)
     return {
@@ -478,13 +506,15 @@ def base_row(context: int) -> dict[str, float]:
 
 @cache
 def smallest_bases() -> dict[int, float]:
-    """Return the smallest base that passes for each of the eleven contexts, from data/."""
+    """Return the committed smallest base for each of the eleven contexts."""
     return data.table("rope_bases").set_index("context")["base"].to_dict()
 
 
 def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int, int]]:
-    """Return (layer, head, offset) of the heads whose best score is above `HEAD_SCORE_THRESHOLD`,
-    strongest first. If an offset is given, return only its heads.
+    """List the heads that look at a fixed distance, as (layer, head, offset), strongest first.
+
+    Their best slash score is above `HEAD_SCORE_THRESHOLD`. If an offset is given, only its heads
+    are listed.
     """
     best, where = found.slashes.max(-1)
     chosen = [
@@ -495,13 +525,15 @@ def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int,
 
 
 def slashes_at(offsets: Int[Tensor, "layers heads"], found: Heads) -> Float[Tensor, "layers heads"]:
-    """Return the slash score of every head at an offset of its own."""
+    """Return the slash score of every head at the offset given for this head."""
     return found.slashes.gather(-1, offsets[..., None])[..., 0]
 
 
 def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "layers heads"]:
-    """Return heads with a slash score above `threshold` ("inside"), the others ("outside"), or as
-    many random others ("control").
+    """Choose heads with a slash score above `threshold`, or others to compare with them.
+
+    "inside" are the heads above the threshold, "outside" are all others, and "control" are as many
+    random ones of the others.
     """
     inside = found.slashes.max(-1).values > threshold
     if require.choice("where", where, PLACES) == "inside":
@@ -516,16 +548,15 @@ def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "
 
 
 def silenced(start: int, threshold: float, where: str) -> dict[str, float]:
-    """Return one row of the committed table: `silenced_in` the embedded model."""
+    """Return `silenced_in` the embedded model as one row of the committed table."""
     return silenced_in(models.default(), heads_on_text(models.default()), start, threshold, where)
 
 
 def silenced_table(model: LanguageModel | None = None) -> pd.DataFrame:
-    """Return the cost of ablating quarters of the pairs, by text, threshold and heads: the
-    committed table, for the embedded model.
+    """Return the cost of ablating quarters of the pairs, by text, threshold and heads.
 
-    For another model it is measured, on the first of the four texts: about a hundred passes over
-    119 tokens.
+    For the embedded model it comes from the committed table. Another model is measured on the first
+    of the four texts, which takes about a hundred forward passes over 119 tokens.
     """
     if model is None or model.name == models.DEFAULT:
         return data.table("silenced_pairs").drop(columns="seconds")
@@ -541,11 +572,10 @@ def silenced_table(model: LanguageModel | None = None) -> pd.DataFrame:
 def silenced_in(
     model: LanguageModel, found: Heads, start: int, threshold: float, where: str, controls: int = 3
 ) -> dict[str, float]:
-    """Return loss on a text that starts at a token of the prose, and what silencing each quarter of
-    the pairs in some heads adds.
+    """Measure how much the loss rises when each quarter of the pairs is ablated in some heads.
 
-    The heads are chosen by what was `found` on the prose's first 256 tokens, the loss is that of
-    other ones.
+    The heads are chosen by what was `found` on the prose's first 256 tokens. The loss is measured
+    on other tokens, beginning at `start`.
     """
     heads = silenced_heads(found, threshold, where)
     return {"heads": int(heads.sum())} | _added(
@@ -575,11 +605,11 @@ def silenced_loss(
     where: Bool[Tensor, "layers heads"],
     sink: bool,
 ) -> float:
-    """Return the loss with pairs of the queries silenced in these heads; with `sink`, all logits on
-    the first token as before.
+    """Return the loss with pairs of the queries ablated in these heads.
 
-    What the silenced pairs add to a logit on the first token is put back as a bias on its column,
-    layer by layer.
+    With `sink`, all logits on the first token stay as they were. To do so, we add to its column
+    what the ablated pairs contributed to it, layer by layer. So we can tell the cost of losing the
+    positions from the cost of losing the sink.
     """
     theta = frequencies(model)
     half, n = len(theta[0]), len(ids)
@@ -595,7 +625,7 @@ def silenced_loss(
             gone[layer] = x - mute(layer, name, x)
             return x - gone[layer]
         turned = rope.rotate(gone[layer][0].transpose(0, 1), torch.arange(n), theta[layer], "half")
-        first = x[0, 0].repeat_interleave(len(turned) // x.shape[2], 0)  # position 0 is not turned
+        first = x[0, 0].repeat_interleave(len(turned) // x.shape[2], 0)  # position 0 is not rotated
         biases[layer][0, :, :, 0] += (turned @ first[..., None])[..., 0] / math.sqrt(2 * half)
         return x
 
@@ -621,14 +651,13 @@ def silenced_loss(
 def silenced_layers(
     start: int, heads: str, sink: str, model: LanguageModel | None = None
 ) -> dict[str, float]:
-    """Return what ablating each quarter of the pairs adds to the loss in the heads of some
-    `LAYERS`, or in those "outside" of `OUTSIDE`.
+    """Measure how much the loss rises when each quarter of the pairs is ablated in some `LAYERS`.
 
     Args:
         start: the text's first token.
-        heads: a name of `LAYERS`, or "outside".
-        sink: "silenced", or "kept": the logits on the first token stay as they were.
-        model: the embedded one when None.
+        heads: a name of `LAYERS`, or "outside" for all heads with a slash score below `OUTSIDE`.
+        sink: "silenced", or "kept" if the logits on the first token stay as they were.
+        model: the embedded model if None.
     """
     model = model or models.default()
     where = silenced_heads(heads_on_text(model), OUTSIDE, "outside")
@@ -642,8 +671,9 @@ def silenced_layers(
 
 
 def between_the_ends(model: LanguageModel | None = None) -> pd.DataFrame:
-    """Return the rows of `silenced_layers` between the ends: the committed ones, or another
-    model's, on the first of the texts.
+    """Return the rows of `silenced_layers` for the layers between the first and last ones.
+
+    For the embedded model they are committed. Another model is measured on the first of the texts.
     """
     inner = [name for name, (_, inside) in LAYERS.items() if not inside]
     if model is None or model.name == models.DEFAULT:

@@ -1,5 +1,7 @@
-"""Measure for the lesson of chapter 6: noise in two maps, ways to count it, gradients at the
-start.
+"""Measure what the lesson of chapter 6 needs about differential attention.
+
+The module simulates noise in two attention matrices, compares ways to measure it, and measures
+gradients at initialisation.
 """
 
 import itertools
@@ -23,7 +25,7 @@ SPREAD = 1.5  # standard deviation of the noise in the logits
 KINDS = ("Transformer", "DIFF", "DIFF, norm left out")
 
 
-# Two maps and their noise -------------------------------------------------------------------------
+# Simulate two attention matrices and their noise --------------------------------------------------
 
 
 def noisy_logits(
@@ -35,10 +37,11 @@ def noisy_logits(
     seed: int = 0,
     other: float | None = None,
 ) -> tuple[Float[Tensor, "draws n"], Float[Tensor, "draws n"]]:
-    """Return logits of two maps: Gaussian noise with this correlation between the maps; the first
-    map's key 0 is the answer.
+    """Draw logits for two attention matrices whose noise has the given correlation.
 
-    Their deviations are `spread` and `other`, the same when None.
+    The noise is Gaussian with standard deviation `spread` in the first and `other` in the second,
+    or the same if `other` is None. Key 0 is the answer, and only the first matrix has the logit
+    `signal` there.
     """
     generator = torch.Generator().manual_seed(seed)
     other = spread if other is None else other
@@ -53,12 +56,13 @@ def noisy_logits(
 def parts(
     signal: float, correlation: float, n: int, lam: float, **settings: float
 ) -> dict[str, float]:
-    """Compute the parts of softmax(first) - lam softmax(second), averaged over the draws.
+    """Compute answer and noise in softmax(first) - lam softmax(second), averaged over the draws.
 
     Returns:
-        "answer": the weight of the answer; "noise": the sum of the other weights' absolute values;
-        "signed": their sum with
-        signs; "share": the answer's fraction of all absolute weight.
+        "answer": the weight of the answer
+        "noise": the sum of the absolute values of all other weights
+        "signed": the sum of all other weights with their signs
+        "share": the answer's fraction of all absolute weight
     """
     first, second = noisy_logits(signal, correlation, n, **settings)
     row = differential.difference(first, second, lam)
@@ -73,9 +77,11 @@ def parts(
 
 
 def noise_left(cosine: float | Tensor, lam: float | Tensor, ratio: float = 1.0) -> Tensor:
-    """|a - lam b| / |a| for patterns with this cosine and |b| / |a| = ratio: the law of cosines.
+    """Return |a - lam b| / |a|, the fraction of the noise that the subtraction leaves.
 
-    sqrt(1 + (lam ratio)^2 - 2 lam ratio cosine).
+    By the law of cosines it is sqrt(1 + (lam ratio)^2 - 2 lam ratio cosine), for noise patterns a
+    and b with this cosine and |b| / |a| = ratio. Subtraction helps only if the cosine is large
+    enough.
     """
     cosine, lam = (
         torch.as_tensor(cosine, dtype=torch.float64),
@@ -85,8 +91,9 @@ def noise_left(cosine: float | Tensor, lam: float | Tensor, ratio: float = 1.0) 
 
 
 class Left(NamedTuple):
-    """Two noise patterns: their cosine, the size of the second over the first, and what a
-    subtraction leaves of the first.
+    """Compare two noise patterns, and say how much of the first a subtraction leaves.
+
+    `ratio` is the size of the second pattern over the first.
     """
 
     cosine: float
@@ -102,10 +109,11 @@ def simulated_left(
     draws: int = 20,
     other: float | None = None,
 ) -> Left:
-    """Softmax rows of Gaussian logits, of deviation `spread` and `other`, the second subtracted lam
-    times (None: the best).
+    """Simulate how much noise remains when one softmax row is subtracted from another.
 
-    Means over draws.
+    The logits are Gaussian with standard deviations `spread` and `other`. The second row is
+    subtracted lam times, or with the best factor if lam is None. The results are means over the
+    draws.
     """
     first, second = noisy_logits(0.0, correlation, n, spread, draws, other=other)
     a, b = (x[:, 1:].softmax(-1) for x in (first, second))
@@ -119,18 +127,19 @@ def simulated_left(
     return Left(float(cosine.mean()), float((two / one).mean()), float((rest / one).mean()))
 
 
-# Gradients ----------------------------------------------------------------------------------------
+# Measure gradients at initialisation --------------------------------------------------------------
 
 
 def gradient(
     kind: str, n: int, seed: int, start: str = "default", correlation: float = 0.0
 ) -> float:
-    """Norm of the gradient of W_Q in a fresh layer 3 of width 128; the same weights for all
-    `KINDS`.
+    """Return the gradient norm of W_Q in a new third layer of width 128.
+
+    All `KINDS` start with the same weights, so their gradients can be compared.
 
     Args:
-        start: of the weights, see `STARTS`.
-        correlation: of the Gaussian tokens with one another.
+        start: the initialisation of the weights, one of `STARTS`.
+        correlation: the correlation of the Gaussian tokens with one another.
     """
     torch.manual_seed(seed)
     model = differential.DifferentialAttention(128, 4, 3, norm=kind != KINDS[2])
@@ -139,7 +148,7 @@ def gradient(
     x = math.sqrt(1 - correlation) * x + math.sqrt(correlation) * torch.randn(2, 1, 128)
     if (
         kind == "Transformer"
-    ):  # the same maps as heads of their own, each with its half of the values
+    ):  # the same matrices as separate heads, each with its half of the values
         q1, k1, q2, k2, v = model.project(x)
         pairs = zip((q1, q2), (k1, k2), v.chunk(2, -1), strict=True)
         out = torch.cat(
@@ -166,10 +175,10 @@ STARTS = {
 
 @cache
 def gradient_setups(lengths: tuple[int, ...] = (32, 128, 512)) -> pd.DataFrame:
-    """Measure by how much norm and scale multiply the gradient of W_Q by: by start of the weights,
-    correlation of the tokens, and length.
+    """Measure by which factor head norm and scale change the gradient of W_Q.
 
-    Geometric mean over three seeds of the ratio to the Transformer's.
+    There is one row per initialisation, correlation of the tokens, and length. The factor is the
+    geometric mean over three seeds of the ratio to the Transformer's gradient.
     """
     rows = []
     for start, correlation, n in itertools.product(STARTS, (0.0, 0.5), lengths):
@@ -184,8 +193,10 @@ def gradient_setups(lengths: tuple[int, ...] = (32, 128, 512)) -> pd.DataFrame:
 
 
 def as_two_heads() -> float:
-    """Return how far a layer without head norm is from twice as many plain heads that share values,
-    with W_O and -lambda W_O.
+    """Return how far a layer without head norm is from a layer of twice as many plain heads.
+
+    The plain heads share their values and have the output matrices W_O and -lambda W_O. The
+    distance is 0 up to rounding, so such a layer can express nothing new.
     """
     torch.manual_seed(0)
     model = differential.DifferentialAttention(16, 2, 2, norm=False).double()
@@ -201,11 +212,11 @@ def as_two_heads() -> float:
 
 
 def reach(lam: float, tries: int = 400) -> float:
-    """Return how near one head comes to v_0 - v_1 over three orthogonal values, its output scaled
-    at will; from 0 to 1.
+    """Return how near one head can come to v_0 - v_1, from 0 to 1, if its output may be scaled.
 
-    The largest cosine with it, over random maps and the corners of the simplex; lambda 0 is softmax
-    alone.
+    The values v_0, v_1 and v_2 are orthogonal. The result is the largest cosine with v_0 - v_1,
+    over random attention rows and the corners of the simplex. With lambda 0, the head is plain
+    softmax.
     """
     maps = torch.randn(tries, 2, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     corners = torch.eye(3, dtype=torch.float64)
@@ -216,11 +227,11 @@ def reach(lam: float, tries: int = 400) -> float:
     return float(torch.cosine_similarity(rows[rows.norm(dim=-1) > 1e-9], wanted, dim=-1).max())
 
 
-# The panel ----------------------------------------------------------------------------------------
+# Compute the panel of normalizers -----------------------------------------------------------------
 
 
 def _difference(logits: Tensor) -> Tensor:
-    """Return a second map with the same noise, a little changed, and no answer: lambda 0.8."""
+    """Subtract 0.8 times a second map, with almost the same noise and without the answer."""
     generator = torch.Generator().manual_seed(5)
     other = torch.randn(logits.shape, generator=generator, dtype=logits.dtype)
     second = 0.9 * logits.where(logits < 4, 0) + math.sqrt(1 - 0.9**2) * other
@@ -228,7 +239,7 @@ def _difference(logits: Tensor) -> Tensor:
 
 
 def _sink(logits: Tensor) -> Tensor:
-    """Return one more key with a large logit and a value of nothing."""
+    """Add one more key, with a large logit and a value of zero, as a sink."""
     return torch.nn.functional.pad(logits, (1, 0), value=4.0).softmax(-1)[1:]
 
 
@@ -241,7 +252,7 @@ def _window(logits: Tensor) -> Tensor:
     return logits.masked_fill(hidden, -math.inf).softmax(-1)
 
 
-MAPS = {  # ways from the last token's logits to its weights, which sum to 1 or need not
+MAPS = {  # ways from the last token's logits to its weights, which do or do not have to sum to 1
     "sum to 1": {
         "softmax": lambda x: x.softmax(-1),
         "scalable softmax": normalizers.scalable_softmax,
@@ -264,8 +275,9 @@ LOUD = 5.0  # logit of an answer
 
 
 def panel_logits(content: str, n: int) -> tuple[Float[Tensor, " n"], list[int]]:
-    """Return the last token's logits, and where the answers are: the noise has mean 0 (or -4 where
-    nothing is found) and deviation 1.
+    """Return the last token's logits and the positions of the answers.
+
+    The noise has standard deviation 1 and mean 0, or mean -4 if there is no answer to be found.
     """
     logits = torch.randn(n, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     places = {"one answer": [n // 3], "two answers": [n // 3, n - 3]}.get(content, [])
@@ -275,24 +287,25 @@ def panel_logits(content: str, n: int) -> tuple[Float[Tensor, " n"], list[int]]:
     return (torch.zeros_like(logits) if content == "all equal" else logits), places
 
 
-# A language model ---------------------------------------------------------------------------------
+# Test a language model ----------------------------------------------------------------------------
 
 
 @torch.inference_mode()
 def loss_in_few_bits(
     model: LanguageModel, ids: Int[Tensor, " n"], bits: tuple[int, ...] = (8, 4)
 ) -> dict:
-    """Return how far the entries of a model's states reach, and the loss when all that enters a
-    linear layer is rounded.
+    """Measure outliers in a model's hidden states, and the loss when its activations are rounded.
 
-    Rounding is `outliers.few_bits`; the readout of the tokens stays exact.
+    All inputs of linear layers are rounded by `outliers.few_bits`, except the unembedding. Large
+    outliers make the steps of the rounding coarse, so they raise the loss.
 
     Returns:
-        "states": by layer, from the embedding on, the largest size of an entry over the median;
-        "states_without_first": the
-        same without the first token; "plain": the loss in nats; "losses": by number of bits, and,
-        where the text says so, with
-        the first token left exact and the scale set by the others.
+        "states": the largest entry of each layer's hidden states over the median, from the
+            embedding on
+        "states_without_first": the same without the first token
+        "plain": the loss in nats
+        "losses": the loss by number of bits, and where the key says so, with the first token left
+            exact and the scale set by the other tokens
     """
     from transformers.pytorch_utils import Conv1D
 

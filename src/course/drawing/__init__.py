@@ -1,23 +1,20 @@
-"""Drawings that move under the hand, with a kernel and without: `drawing.show("clocks")`.
+"""Show interactive drawings in a notebook, a deck or a page, for example `drawing.show("clocks")`.
 
-Each is a plain ES module with the contract of anywidget, `render({ model, el })`, in this folder.
-What is shown is HTML that holds the module, what all modules share (`kit.js`, `mathematics.js`),
-its data, and a still picture for where scripts do not run. It asks nobody for anything, so it works
-on the site, in a deck and in any notebook.
-
-`drawing.show("clocks")` (`from helpers import drawing`) shows a drawing that moves under the hand,
-the same with a kernel and without: vectors, not pictures drawn beforehand. In a page written in
-Markdown it is the directive `{drawing} clocks`, and `drawings/clocks.html` of the built book holds
-it alone, for a frame elsewhere.
+After `from helpers import drawing`, `drawing.show("clocks")` returns a drawing that you can drag
+and change. It works in the same way with a kernel and without, because it is HTML that contains
+everything it needs. This is the drawing's own ES module, the modules that all drawings share
+(`kit.js`, `mathematics.js`), its data, and a still picture for readers without scripts. It loads
+nothing from the network. On a Markdown page, write the directive `{drawing} clocks`. The built book
+also has `drawings/clocks.html`, which is only the drawing, to put into a frame elsewhere.
 
 A drawing is a plain ES module, `src/course/drawing/<name>.js`, with anywidget's contract `render({
-model, el })`; `kit.js` gives it controls, things to drag, a link that carries its state, and lights
-what a word names. Such a word is a `<span data-light="part">`, or a word in emphasis (`*chain*`) in
-the same section that the drawing's `words` list. What moves is computed in `mathematics.js`, and a
-test holds each function there equal to Python's of the same name. After a change run `python
-tools/stills.py`, which writes the still pictures for readers without scripts, and what the machine
-quotes of real models and of the race. A drawing weighs under 80 kB, and starts in its most telling
-state.
+model, el })`. `kit.js` gives it controls, things to drag, a link that stores its state, and words
+that light up a part of it. Such a word is a `<span data-light="part">`, or a word in emphasis
+(`*chain*`) in the same section that is one of the drawing's `words`. Everything that moves is
+computed in `mathematics.js`, and a test checks each function there against the Python function of
+the same name. After a change, run `python tools/stills.py`. It writes the still pictures, and the
+numbers from real models and from the race that the machine shows. A drawing must be smaller than 80
+kB, and it should start in the state that explains most.
 """
 
 import html
@@ -33,13 +30,14 @@ from helpers import require
 
 HERE = Path(__file__).parent
 SHARED = ("mathematics", "kit")
-STOPS = 8  # of the machine's camera
+STOPS = 8  # stops of the machine's camera
 LINK = "Link to what you see, alone on a page"
 
 
 class Facts(NamedTuple):
-    """Hold what is said of a drawing: a title, what it shows in words, how to use it (HTML), and
-    the page that explains it.
+    """Hold the texts about a drawing, which are its title, description, caption (HTML) and page.
+
+    The caption says how to use the drawing, and the page explains it.
     """
 
     title: str
@@ -55,9 +53,7 @@ DRAWINGS = {
 
 
 class Drawing:
-    """A drawing, as `show` returns it: it displays as HTML, or as its description where there is no
-    HTML.
-    """
+    """Hold a drawing that displays as HTML, or as its description where HTML is not available."""
 
     def __init__(self, name: str, body: str):
         self.name, self.body = name, body
@@ -70,16 +66,18 @@ class Drawing:
 
 
 def show(name: str, language: str = "en", **data: Any) -> Drawing:
-    """Return a drawing by its name, with data where it takes some.
+    """Return the drawing with this name, ready to be displayed.
 
     Args:
         name: one of `DRAWINGS`.
-        language: "en", or one of a table in `words/`.
-        **data: what JSON can hold. `state` may hold values to start with, as the drawing's links
-            have them. The machine takes `at`, a stop, or 2.3 for the third sentence of the second.
+        language: "en", or a language with a table in `words/`.
+        **data: values for the drawing that JSON can represent. `state` sets its initial state, with
+            the keys that its links have. The machine takes `at`, which is a stop, or for example
+            2.3 for the third sentence of stop 2.
 
     Raises:
-        ValueError: an unknown name, a language without a table, or data that JSON cannot hold.
+        ValueError: the name is unknown, the language has no table, or JSON cannot represent the
+            data.
 
     >>> "clocks" in show("clocks")._repr_html_()
     True
@@ -111,8 +109,9 @@ FILM = tomllib.loads((HERE / "film.toml").read_text())
 
 
 def film(stop: int) -> list[dict[str, Any]]:
-    """Return the states of the machine's film at a stop, one a sentence of its text on the front
-    page, each with what those before it have set.
+    """Return the states of the machine's film at a stop, one per sentence of its text.
+
+    The text is on the front page. Each state includes the settings of the sentences before it.
 
     >>> film(1)[:4:3]
     [{'edges': 'path'}, {'edges': 'all'}]
@@ -121,10 +120,10 @@ def film(stop: int) -> list[dict[str, Any]]:
 
 
 def states_of(text: str) -> list[dict[str, Any]]:
-    """Read the states of a film.
+    """Read the states of a film from its text, in which "|" separates sentences.
 
     Raises:
-        ValueError: a setting without "=".
+        ValueError: a setting has no "=".
 
     >>> states_of("edges=path | token=0.5 quiet=false")
     [{'edges': 'path'}, {'edges': 'path', 'token': 0.5, 'quiet': False}]
@@ -142,7 +141,7 @@ def states_of(text: str) -> list[dict[str, Any]]:
 
 
 def _value(text: str) -> float | bool | str:
-    """Return a number or a truth value where the text is one."""
+    """Return the text as a number or truth value if it is one, and otherwise as it is."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -150,10 +149,10 @@ def _value(text: str) -> float | bool | str:
 
 
 def scene_of(at: float) -> dict[str, Any]:
-    """Return the machine's state at a stop, or with a decimal at a sentence of its film.
+    """Return the machine's state at a stop, or at a sentence of its film if `at` has a decimal.
 
     Raises:
-        ValueError: no such stop or sentence.
+        ValueError: there is no such stop or sentence.
 
     >>> scene_of(2), scene_of(1.4)
     ({'at': 2}, {'at': 1, 'edges': 'all'})
@@ -166,8 +165,9 @@ def scene_of(at: float) -> dict[str, Any]:
 
 
 def scene(name: str, stop: float, language: str = "en") -> str:
-    """Return the name of a drawing's still picture; of the machine there is one for each stop of
-    its camera, in each language.
+    """Return the name of a drawing's still picture.
+
+    The machine has one for each stop of its camera, and for each language.
 
     >>> scene("clocks", 0), scene("machine", 3), scene("machine", 3, "zh")
     ('clocks', 'machine-3', 'machine-3.zh')
@@ -177,8 +177,9 @@ def scene(name: str, stop: float, language: str = "en") -> str:
 
 @lru_cache
 def words_of(name: str, language: str) -> dict[str, str]:
-    """Return the words of a drawing in another language, as `helpers.words` takes it, {} for
-    English.
+    """Return the words of a drawing in another language, or {} for English.
+
+    They are in the form that `helpers.words` takes.
 
     >>> words_of("machine", "zh")["collapse"]
     '坍缩'
@@ -192,8 +193,10 @@ def words_of(name: str, language: str) -> dict[str, str]:
 
 
 def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") -> str:
-    """Return a still picture without its words; or, on a page that has the drawing too, with them
-    and the sentence below.
+    """Return a drawing's still picture as HTML, usually without its words.
+
+    With `said`, it has its words and the sentence below it. Use this on a page that also has the
+    drawing.
 
     >>> "<svg" in picture("machine", 3)
     True
@@ -210,24 +213,25 @@ def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") 
 
 
 def emblem(folder: str, language: str = "en") -> str:
-    """Return the still picture of a chapter's drawing without its words, as it stands on cards; the
-    machine's where it has none.
+    """Return the still picture of a chapter's drawing for its card, without words.
+
+    A chapter without a drawing gets the machine.
 
     Args:
-        folder: of the pages, as "5-rope-frequencies"; "chapters" has the machine before its first
-            stop.
-        language: "en", or one of a table in `words/`.
+        folder: the folder of the chapter's pages, such as "5-rope-frequencies". "chapters" gives
+            the machine before its first stop.
+        language: "en", or a language with a table in `words/`.
 
     >>> "<svg" in emblem("5-rope-frequencies")
     True
     """
-    # of two drawings of a folder the first one
+    # if a folder has two drawings, take the first one
     found = {Path(DRAWINGS[name].page).parent.name: name for name in reversed(DRAWINGS)}
     return picture(found.get(folder, "machine"), stop_of(folder), language=language)
 
 
 def stop_of(folder: str) -> int:
-    """Return the machine's stop of a chapter: its number, as its folder has it; 0 for other pages.
+    """Return the machine's stop for a chapter, which is the chapter's number, or 0 for other pages.
 
     >>> stop_of("5-rope-frequencies"), stop_of("chapters")
     (5, 0)
@@ -236,8 +240,9 @@ def stop_of(folder: str) -> int:
 
 
 def numbers(name: str) -> dict[str, Any]:
-    """Return the part of a drawing that a real model gave, made beforehand by a script that the
-    file names; {} where it needs none.
+    """Return the numbers from a real model that a drawing shows, or {} if it needs none.
+
+    They were computed by a script that the file names.
 
     >>> numbers("clocks")
     {}
@@ -247,8 +252,9 @@ def numbers(name: str) -> dict[str, Any]:
 
 
 def module(name: str) -> str:
-    """Return the drawing as one ES module, with what it imports written into it, less comments:
-    anywidget's `_esm`.
+    """Return the drawing as one ES module, with all imports included and comments removed.
+
+    This is anywidget's `_esm`.
 
     >>> module("clocks").splitlines()[-1]
     'export default { render };'
@@ -270,7 +276,7 @@ def module(name: str) -> str:
 
 
 def script(name: str) -> str:
-    """Return the drawing as a classic script, which brings the figures of its name to life.
+    """Return the drawing as a classic script, which makes the figures of this name interactive.
 
     >>> script("clocks").startswith("(() => {")
     True
@@ -280,8 +286,9 @@ def script(name: str) -> str:
 
 
 def page(name: str, **data: Any) -> str:
-    """Return a whole page with nothing but the drawing, to be put into a frame elsewhere, in light
-    or dark.
+    """Return a whole page that contains only the drawing, to be put into a frame elsewhere.
+
+    It supports light and dark mode.
 
     >>> page("clocks").startswith("<!DOCTYPE html>")
     True

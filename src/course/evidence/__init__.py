@@ -1,1 +1,1 @@
-"""Define a claim and what its evidence supports: rules, null controls, significance, sources."""
+"""Define claims and decide what their evidence supports, with rules, controls and significance."""

@@ -1,10 +1,10 @@
-"""Claims of the sources and of this course: each a rule in Python, beside the function that
-measures it, and a row of words.
+"""Define the claims of the sources and of this course, and measure them.
 
-A row is written in two places, and nothing in both. In `course.chapterN.claims` the numbers and
-when the claim holds:
+A claim has a rule in Python, next to the function that measures it, and a row of text. The rule
+says when the claim holds, and the row says it in words. They are written in two places, and each
+fact is in only one of them. The numbers and the rule are in `course.chapterN.claims`:
 
-    CHANCE = Threshold(0.55)  # its name stands in the sentence and in the predicate
+    CHANCE = Threshold(0.55)  # the sentence and the predicate both use this name
 
     @rule(
         holds=(f"below {CHANCE:.0%} in one band, and nowhere above fp16", lambda bf16, fp16: …),
@@ -14,7 +14,7 @@ when the claim holds:
     def low_precision_is_worse() -> Numbers:
         return {"bf16": […], "fp16": […]}
 
-and in the chapter's table beside `course.scorecard` the words, under the same name:
+The words are in the chapter's table beside `course.scorecard`, under the same name:
 
     [low_precision_is_worse]
     source = "BARBERO"
@@ -24,64 +24,67 @@ and in the chapter's table beside `course.scorecard` the words, under the same n
     ruler = "right of two"
     measured = "bf16 {bf16[-1]:.0%}, fp16 {fp16[-1]:.0%}"
 
-A predicate takes by name what the function returns. From the conditions come the verdict, the rule
-as a reader reads it and the correction; `course.evidence.rules.Rule` says which conditions there
-are, `course.evidence.null_controls` what each rule says of nothing. Where several cases are asked
-(graphs, texts, depths), `each` and `against` stand in the place of `holds` and `part`. `nothing` is
-a null: its words and its numbers. It must not hold; where it may, or there is none, `null` says
-why. `ruler` names rows of data/rulers.csv: what the measurement read where the answer is known.
+A predicate takes the results of the function as arguments, by name. The conditions give the
+verdict, the rule as text and the correction. `course.evidence.rules.Rule` explains which conditions
+there are, and `course.evidence.null_controls` which controls each rule must pass. If a claim is
+about several cases, such as graphs, texts or depths, use `each` and `against` instead of `holds`
+and `part`. `nothing` is a null control, with a description and its numbers. The rule must not hold
+for it. If the rule may hold, or if there is no such control, `null` says why. `ruler` names rows of
+data/rulers.csv, which show what the metric gives when the answer is known.
 
-`enough`, `fit`, `able` and `decided` are asked first: was there enough evidence, could the set-up
-tell, does the model do the task at some length, did the runs go far enough. What counts as the
-other way is set before the numbers are known. Functions of helpers, loops and `zip(strict=True)`
-are welcome in a predicate; `ruff` reads it.
+Some conditions come first. `enough` asks whether there was enough evidence, `fit` whether the
+set-up could decide, `able` whether the model does the task at some length, and `decided` whether
+the runs went far enough. Decide what would count against the claim before you know the numbers. A
+predicate may use functions of helpers, loops and `zip(strict=True)`, and `ruff` checks it.
 
-`measured` tells the numbers, an f-string among the function's names and those of its module;
-`{model}` is how a claim calls the model that it was asked of. `assumes` and `would_change_if` say
-what nobody measured, and what would turn the verdict. Where the source gives numbers, too, the
-function returns them under `numbers`: what they are of, with the reported one and the measured one.
-A function that measures several claims has a `@rule("name", …)` for each; `given` in the table are
-its arguments. Claims that one set-up measures are the `parts` of a row, which has a statement and
-no rule: it holds if each part does, with a correction if most do and none fails.
+`measured` is an f-string that reports the numbers. It may use the names that the function returns
+and those of its module, and `{model}` is the name of the model. `assumes` says what nobody has
+measured, and `would_change_if` says what could change the verdict. If the source gives numbers too,
+the function returns them under `numbers`, with the reported and the measured value for each. A
+function that measures several claims has one `@rule("name", …)` for each of them, and `given` in
+the table has its arguments. Claims that one set-up measures can be the `parts` of a row, which has
+a statement and no rule. Such a row holds if each part does. It holds with a correction if most
+parts hold and none fails.
 
-A claim draws nothing and imports no figures: what a page tells, too, is measured once, in
-`measures`. `theorem = true` is for a theorem, a definition or a formula, which no run could refute,
-`reading = true` for what somebody might read into the sources and nobody said: each kind is counted
-apart.
+A claim draws no figure and imports no figures. A number that a page also shows is measured only
+once, in `measures`. Set `theorem = true` for a theorem, a definition or a formula, which no run
+could refute. Set `reading = true` for a statement that somebody might read into the sources
+although nobody made it. Each kind is counted separately.
 
-At most 120 claims are measured: a new one takes the place of one that decides less. Three controls
-are asked of every claim: random labels, random weights, another reader. `data/controls.csv` holds
-what was run, why one cannot be asked, and what kind of evidence a claim of trained networks rests
-on. A claim of the talk has its words in `data/sources.csv`.
+At most 120 claims are measured, so a new claim replaces one that decides less. Three controls apply
+to every claim. They are random labels, random weights and another readout. `data/controls.csv`
+records which of them were run, why one does not apply, and which kind of evidence a claim about
+trained networks has. The words of a claim of the talk are in `data/sources.csv`.
 
-In `tests/expected/chapterN.toml` say which verdicts the claim may have, and why; where a closed
-form or a committed table decides, just one. `evidence` there gives the rule made-up numbers for
-each verdict that it may have, in each way; one that cannot reach one of them is found by the test.
+In `tests/expected/chapterN.toml`, say which verdicts the claim may have, and why. Give only one if
+a closed form or a committed table decides. `evidence` there gives the rule made-up numbers for each
+of these verdicts, so that the test finds a rule that can never reach one of them.
 
-A claim about a language model takes it as an argument, `model: LanguageModel | None = None`, where
-None is the embedded one; it is listed in a section of `course.report`, which measures it on any
-model. Where a model cannot decide, it raises a ValueError that says so. Never tune a set-up until
-it agrees with a paper: a claim that does not hold here is a result.
+A claim about a language model takes the model as an argument, `model: LanguageModel | None = None`,
+where None is the embedded model. List it in a section of `course.report`, which measures it on any
+model. If a model cannot decide the claim, the function raises a ValueError that says so. Never tune
+a set-up until it agrees with a paper, because a claim that does not hold here is a result.
 
-What nothing would have said. `course.evidence.null_controls` asks each rule of the measured numbers
-flat, shuffled, reversed, with their groups exchanged, and with a case less; `dealt` names the label
-of a committed table that is dealt out anew among its runs before the claim is measured again;
-`nothing` adds the null that only you know, words and numbers: an untrained network, labels at
-random, an equal share, a coin. No null may hold, unless `null` says why it may ("that nothing
-changes is what is claimed"). Of a claim about a language model `python -m course.runs twins` asks
-the same network with random weights (data/twins.csv).
+Null controls show what the rule says when there is nothing to find. `course.evidence.null_controls`
+applies each rule to the measured numbers after they were made flat, shuffled or reversed, after
+their groups were swapped, and after one case was removed. `dealt` names the label of a committed
+table that is shuffled among its runs before the claim is measured again. `nothing` adds a control
+that only you can know, such as an untrained network, random labels, equal weights or a coin. No
+control may hold, unless `null` says why it may ("that nothing changes is what is claimed"). For
+claims about a language model, `python -m course.runs twins` measures a network with random weights
+(data/twins.csv).
 
-What would refute it, run. `would_change_if` says in words what evidence could turn the verdict.
-Where that experiment can be run, `course.chapterN.turns` holds it as a function with `@turn` above
-it (`course.evidence.turns`), and the card shows its outcome as a second sign: survived, turned,
-undecided.
+Experiments that could refute a claim are run if they can be. `would_change_if` says in words which
+evidence could change the verdict. If we can run this experiment, it is a function with `@turn` in
+`course.chapterN.turns` (see `course.evidence.turns`), and the card shows its outcome as a second
+sign, which is survived, turned or undecided.
 
-What the ruler reads where the answer is known. `ruler` names rows of `data/rulers.csv`, which
-`python -m course.runs rulers` writes; a new ruler is a function in `course.scorecard.rulers`. A
-read-out is tried on the node's own input first, a score on uniform attention at that length, a
-share on a network whose share is known.
+Metrics are calibrated on cases with a known answer. `ruler` names rows of `data/rulers.csv`, which
+`python -m course.runs rulers` writes. To add a metric, write a function in
+`course.scorecard.rulers`. For example, a readout is first tested on the node's own input, a score
+on uniform attention of the same length, and a fraction on a network whose fraction is known.
 
-Nothing here knows a chapter: `course.scorecard` gathers them.
+This module does not know any chapter. `course.scorecard` collects their claims.
 """
 
 import functools
@@ -112,18 +115,18 @@ from course.evidence.sources import COURSE, Source
 
 
 class Found(NamedTuple):
-    """Hold what a claim's function found.
+    """Hold the result of measuring a claim.
 
     Attributes:
         measured: one or two sentences or a list of numbers, with the size of the set-up.
         verdict: one of `VERDICTS`, from the claim's rule.
-        numbers: where the source gives numbers: what they are of, with the reported one (None where
-            it gives none for this) and the measured one.
-        words: what must be added to the verdict: the correction, or what is missing; "" for a claim
-            that holds.
-        compared: which condition of the rule compared what with which threshold: condition, side
-            that agrees, threshold, values.
-        nulls: what the rule says of each kind of nothing, by its words.
+        numbers: if the source gives numbers, a name for each, with the reported value (None if it
+            gives none for this) and the measured one.
+        words: what must be added to the verdict, which is the correction or what is missing. It is
+            "" for a claim that holds.
+        compared: which condition compared which values with which threshold, as condition, side
+            that agrees, threshold and values.
+        nulls: the verdict of the rule on each null control, by its description.
     """
 
     measured: str
@@ -135,32 +138,34 @@ class Found(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A row of the scorecard, or a part of one: what a source says, where, and the function that
-    measures it.
+    """Describe a row of the scorecard, or a part of one.
+
+    It says what a source claims and where, and which function measures it.
     """
 
     name: str
-    statement: str  # as the source makes it; one statement, one claim
-    shown: str  # "3-representational-collapse/lesson#The theorem": page and heading
+    statement: str  # as the source says it, one statement per claim
+    shown: str  # page and heading, as in "3-representational-collapse/lesson#The theorem"
     source: Source = COURSE
-    where: str = ""  # the place in the source: "Theorem B.3"
-    reported: str = ""  # what the source gives for it; "" where it gives nothing
-    varied: str = ""  # what was varied, and what was not: "lengths and five seeds; not the width"
-    assumes: str = ""  # what must be so besides, and nobody measured
-    would_change_if: str = ""  # what other evidence, not run here, would turn the verdict
-    # the rows of data/rulers.csv that say what the measurement reads where the answer is known
+    where: str = ""  # where in the source, as in "Theorem B.3"
+    reported: str = ""  # the value in the source, or "" if it gives none
+    # what was varied and what was not, as in "lengths and five seeds; not the width"
+    varied: str = ""
+    assumes: str = ""  # what must also be true, although nobody measured it
+    would_change_if: str = ""  # other evidence, not run here, that would change the verdict
+    # the rows of data/rulers.csv that show what the metric gives when the answer is known
     ruler: str = ""
     theorem: bool = (
-        False  # a theorem or a definition: a run can check it with numbers, not refute it
+        False  # a theorem or a definition, which a run can check with numbers but not refute
     )
-    reading: bool = False  # what somebody might read into the sources, and nobody said
-    # what was found, in words: an f-string over the function's numbers and the names of its module
+    reading: bool = False  # what somebody might read into the sources, although nobody said it
+    # the result in words, an f-string over the function's numbers and the names of its module
     measured: str = ""
     parts: tuple[
         str, ...
-    ] = ()  # the claims that are measured in one set-up; their verdicts make the row's
+    ] = ()  # the claims that are measured in one set-up, whose verdicts make the verdict of the row
     function: Callable[..., Numbers] | None = (
-        None  # what measures its numbers; None for a row of parts
+        None  # the function that measures the numbers, or None for a row of parts
     )
 
     @property
@@ -169,29 +174,31 @@ class Claim(NamedTuple):
 
     @property
     def own(self) -> bool:
-        """Tell whether the claim is a finding of this course, counted apart from those of the
-        sources.
+        """Return whether the claim is a finding of this course.
+
+        These claims are counted separately from the claims of the sources.
         """
         return self.source is COURSE
 
     @property
     def rule(self) -> Rule:
-        """Say when it holds; a row of parts has none."""
+        """Return the rule that decides when the claim holds, which a row of parts does not have."""
         return RULES[self.name]
 
     @property
     def module(self) -> str:
-        """Return where its function stands."""
+        """Return the name of the module that defines the claim's function."""
         return self.rule.function.__module__
 
     @property
     def asks_a_model(self) -> bool:
-        """Tell whether it is about language models: then it can be measured on any."""
+        """Return whether the claim is about language models, so that any model can be measured."""
         return "model" in inspect.signature(self.function).parameters
 
     def measure(self, *model: Any) -> Found:
-        """Measure what the function finds, in a language model or the embedded one where the claim
-        is about one.
+        """Measure the claim and return what was found.
+
+        If the claim is about a language model, give the model, or nothing for the embedded one.
         """
         numbers = self.function(*model)
         sentence = worded(
@@ -199,7 +206,7 @@ class Claim(NamedTuple):
         )
         verdict, words, compared = self.rule.decide(numbers)
         of_nothing = null_controls.verdicts(self.rule, numbers)
-        if not model:  # the committed tables are of the embedded one
+        if not model:  # the committed tables are about the embedded model
             of_nothing |= null_tables.of_tables(self.rule, self.function)
         return Found(
             sentence,
@@ -211,24 +218,25 @@ class Claim(NamedTuple):
         )
 
 
-# what each row must say, if it is no row of parts; the head of this file explains them
+# what each row must have, unless it is a row of parts, as explained at the top of this file
 ASKED = ("statement", "ruler", "assumes", "would_change_if", "measured")
-CLAIMS: dict[str, Claim] = {}  # rows and parts of rows, by name; `course.scorecard` fills it
-EMBEDDED = "SmolLM2-135M"  # how claims call the embedded model
+CLAIMS: dict[str, Claim] = {}  # rows and parts of rows by name, which `course.scorecard` fills in
+EMBEDDED = "SmolLM2-135M"  # the name of the embedded model in claims
 
 
 def called(model: Any = None) -> str:
-    """Say how a claim calls the model that it was measured on; None is the embedded one."""
+    """Return the name of the model in a claim's sentence, where None is the embedded model."""
     return EMBEDDED if model is None or model.short.startswith(EMBEDDED) else model.short
 
 
 def read(table: Path, module: ModuleType) -> dict[str, Claim]:
-    """Read the claims of a chapter's table, whose rules stand in its module; `given` are arguments
-    of the function.
+    """Read the claims of a chapter's table, whose rules are in the chapter's module.
+
+    An entry `given` in the table has arguments of the function.
 
     Raises:
-        ValueError: `shown` names no page and heading, a part is no claim of the table, a row lacks
-            one of `ASKED`, or a row has no rule, or a rule of the module no row.
+        ValueError: `shown` is not a page and a heading, a part is not a claim of the table, a row
+            lacks one of `ASKED`, a row has no rule, or a rule has no row.
     """
     claims_of = {}
     for name, row in tomllib.loads(table.read_text()).items():
@@ -263,11 +271,11 @@ def read(table: Path, module: ModuleType) -> dict[str, Claim]:
 
 
 def together(verdicts: Iterable[str]) -> str:
-    """Return the verdict on a row of parts: it holds if all do, and with a correction if most do,
-    in whole or in part, and none fails.
+    """Combine the verdicts of the parts of a row.
 
-    A part that fails makes the row fail. Where most parts are undecided and none fails, the row is
-    undecided as they are.
+    The row holds if all parts hold. It holds with a correction if most parts hold, perhaps with a
+    correction, and none fails. A part that fails makes the row fail. If most parts are undecided
+    and none fails, the row is undecided as well.
 
     >>> together(["holds", "holds with a correction"]), together(["holds", "does not hold here"])
     ('holds with a correction', 'does not hold here')

@@ -1,11 +1,11 @@
-"""Ask a rule about nothing: each is asked again with evidence in which there is nothing to find.
+"""Test whether a rule would also hold if there were nothing to find.
 
-Five nulls are made from the measured numbers themselves: arrays flat at their mean, shuffled,
-reversed; groups exchanged; each array a case shorter. `nothing` of a rule is the sixth, what a
-network without training, a coin or an equal share would give. The seventh acts on the committed
-table behind the numbers (`course.evidence.null_tables`). A rule that holds of nothing is wrong,
-unless its `null` says why it may. For a language model there is one more: the same network with
-random weights.
+Five null controls are made from the measured numbers. The arrays are set to their mean, shuffled or
+reversed, groups are swapped, or each array gets one case fewer. The sixth is the rule's own
+`nothing`, which is what an untrained network, a coin or equal weights would give. The seventh
+shuffles labels in the committed table that the numbers come from (`course.evidence.null_tables`). A
+rule that holds for such a control is wrong, unless its `null` says why it may hold. For a language
+model there is one more control, the same network with random weights.
 """
 
 import copy
@@ -30,10 +30,10 @@ Change = Callable[[list], list]
 
 
 def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
-    """Return what the rule says of each null, by its words.
+    """Return the verdict of the rule on each null control, by its description.
 
-    Where no order of the evidence changes the verdict, order plays no part, and flat, shuffled and
-    reversed say nothing.
+    If no order of the evidence changes the verdict, then order plays no role. In this case the
+    flat, shuffled and reversed controls are left out, because they say nothing.
     """
     usual, compared = rule.decide(numbers).verdict, _asked(rule, numbers)
     outcomes = {}
@@ -77,11 +77,11 @@ def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
 
 
 def wrong(found: Mapping[str, str], verdict: str = HOLDS) -> list[str]:
-    """Return the nulls of which a rule says what it says of the evidence, and ought not to.
+    """Return the null controls that the rule wrongly accepts.
 
-    A null that holds is wrong, and so is one that reaches the row's own verdict "with a
-    correction": then the rule cannot tell the evidence from nothing. A case less takes nothing away
-    and is left out.
+    A control must not hold, and it must not reach the row's own verdict "with a correction" either.
+    Otherwise the rule cannot tell the evidence from nothing. Removing one case takes no evidence
+    away, so it is left out here.
 
     >>> wrong({"a coin": "holds", SHORTER: "holds", REVERSED: "does not hold here"})
     ['a coin']
@@ -92,7 +92,7 @@ def wrong(found: Mapping[str, str], verdict: str = HOLDS) -> list[str]:
     return [words for words, said in found.items() if said in bad and words != SHORTER]
 
 
-SCALES = {  # of random weights
+SCALES = {  # scales of random weights
     "own": "as the model's configuration publishes it",
     "0.02": "standard deviation 0.02, the default of transformers",
     "unit": "as published, with embeddings of N(0, 1)",
@@ -100,17 +100,18 @@ SCALES = {  # of random weights
 
 
 def untrained(model: LanguageModel, seed: int, scale: str = "own") -> LanguageModel:
-    """Return the same network with random weights: its random-weights baseline.
+    """Return the same network with random weights, as a random-weights baseline.
 
     Args:
-        seed: of the random weights.
-        scale: one of `SCALES`. "own" draws them as the model's configuration publishes it
-            (`initializer_range`), "0.02" as transformers does where a configuration says nothing
-            (about half of what SmolLM2 publishes), and "unit" draws the embeddings from N(0, 1) and
-            all else as "own". What is said of the graph alone must be so at all three.
+        seed: the seed of the random weights.
+        scale: one of `SCALES`. "own" draws the weights as the model's configuration says
+            (`initializer_range`). "0.02" draws them as transformers does when a configuration says
+            nothing, which is about half of SmolLM2's value. "unit" draws the embeddings from N(0,
+            1) and everything else as "own". A statement about the attention graph itself should
+            hold at all three scales.
 
     Raises:
-        ValueError: another scale.
+        ValueError: the scale is unknown.
 
     >>> from helpers import models
     >>> untrained(models.default(), 0).model.config.initializer_range
@@ -133,8 +134,9 @@ def untrained(model: LanguageModel, seed: int, scale: str = "own") -> LanguageMo
 
 
 def baseline_name(model: LanguageModel, seed: int = 0, scale: str = "own") -> str:
-    """Return how a random-weights baseline is called; committed tables of the model itself are not
-    about it.
+    """Return the name of a random-weights baseline, which keeps it apart from the model itself.
+
+    Committed tables of the model do not apply to its baseline.
 
     >>> from helpers import models
     >>> baseline_name(models.default())
@@ -154,7 +156,7 @@ def _asked(rule: Rule, numbers: Numbers) -> dict[str, Any]:
 
 
 def _said(rule: Rule, numbers: Numbers, changed: Numbers) -> str | None:
-    """Return the verdict, None where the change leaves nothing that the rule could be asked of."""
+    """Return the verdict, or None if the change leaves nothing that the rule can decide."""
     try:
         return rule.decide({**numbers, **changed}).verdict
     except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
@@ -174,8 +176,9 @@ def _number(value: Any) -> bool:
 
 
 def _walk(value: Any, change: Change, whole: bool = False) -> Any:
-    """Return the value with each array of numbers in it changed; `whole` changes arrays of
-    anything, from the outside.
+    """Return the value with every array of numbers in it changed.
+
+    With `whole`, arrays of any content are changed, the outermost first.
     """
     if isinstance(value, pd.DataFrame):
         if whole:
@@ -191,7 +194,7 @@ def _walk(value: Any, change: Change, whole: bool = False) -> Any:
     if type(value) in (
         list,
         tuple,
-    ):  # a tuple is a record: what stands in it is changed, not its order
+    ):  # a tuple is a record, so its entries may change but not their order
         return type(value)(_walk(each, change) for each in value)
     if (
         isinstance(value, dict)
@@ -206,7 +209,7 @@ def _walk(value: Any, change: Change, whole: bool = False) -> Any:
 
 
 def _form(value: Any) -> Any:
-    """Return what two values must have in common to be swapped: kind and length."""
+    """Return what two values must have in common to be swapped, which is their kind and length."""
     if _number(value):
         return "number"
     return (
@@ -217,10 +220,10 @@ def _form(value: Any) -> Any:
 
 
 def _exchanged(asked: Numbers, inside: bool) -> Numbers | None:
-    """Return arrays of one form with their names in reverse order, and `inside` a table its groups;
-    None where there are none.
+    """Swap the names of arrays of one form, and `inside` a table also its groups.
 
-    `agree` and `against` are no groups: exchanged they say the contrary.
+    The names are taken in reverse order. The result is None if there is nothing to swap. `agree`
+    and `against` are never swapped, because the rule would then say the opposite.
     """
     forms: dict[str, list[str]] = {}
     for name, value in asked.items():

@@ -1,7 +1,7 @@
-"""Ask a rule again after the labels of its committed table were shuffled among the runs.
+"""Apply a rule again after the labels of its committed table were shuffled among the runs.
 
-`dealt` of a rule names the label. It stands in a module of its own, because a page that imports it
-may read any table, and is made again whenever one changes.
+The rule's `dealt` names the label. This is a separate module because a page that imports it may
+read any table, so it is built again whenever one changes.
 """
 
 import inspect
@@ -22,10 +22,10 @@ DEALS = 5
 
 
 def of_tables(rule: Rule, function: Callable[[], Numbers]) -> dict[str, str]:
-    """Return the most frequent verdict of a claim after its labels were shuffled, or {} if
-    `dealt` names no labels.
+    """Return the most frequent verdict of a claim after its labels were shuffled.
 
-    A draw that leaves no case to measure the claim on is left out.
+    The result is {} if `dealt` names no labels. A shuffle that leaves no case to measure is left
+    out.
     """
     if not rule.dealt:
         return {}
@@ -43,13 +43,14 @@ def of_tables(rule: Rule, function: Callable[[], Numbers]) -> dict[str, str]:
 def dealt(
     tables: Mapping[str, Sequence[str]], seed: int, function: Callable | None = None
 ) -> Iterator[None]:
-    """Let `data.table` give some tables with one column dealt out anew, inside groups of rows.
+    """Let `data.table` return some tables with one column shuffled inside groups of rows.
 
     Args:
-        tables: by table the column, and after it the columns whose values make the groups.
-        seed: of the draw.
-        function: what reads them; what its module and the chapter's measures remember is not asked
-            meanwhile.
+        tables: for each table, the column to shuffle, followed by the columns whose values make the
+            groups.
+        seed: the seed of the shuffle.
+        function: the function that reads the tables. Meanwhile the caches of its module and of the
+            chapter's measures are not used.
 
     >>> with dealt({"clamped_smollm2": ("change", "text")}, 0):
     ...     mixed = data.table("clamped_smollm2")
@@ -79,9 +80,7 @@ def dealt(
 
 @contextmanager
 def _without_memory(function: Callable | None) -> Iterator[None]:
-    """Let cached functions of a function's module, and of the measures beside it, be measured again
-    meanwhile.
-    """
+    """Bypass the caches of a function's module and the chapter's measures for a block."""
     home = getattr(inspect.unwrap(getattr(function, "func", function)), "__module__", None)
     names = {home, f"{home.rpartition('.')[0]}.measures"} if home else set()
     caches = []

@@ -1,10 +1,9 @@
-"""The rule of a claim, written once: from its conditions come the verdict, the rule that a reader
-reads, and the correction.
+"""Turn the conditions of a claim into its verdict, its rule as text, and its correction.
 
-A condition is a sentence and a predicate. The sentence is an f-string over named thresholds, so
-that it cannot name another one than the predicate asks; the predicate takes, by name, what the
-claim's function returns. A threshold is a `Threshold`, a number that remembers what was compared
-with it: so the card draws how near the evidence came.
+A condition is a sentence and a predicate. The sentence is an f-string over named thresholds, so it
+cannot name another threshold than the predicate uses. The predicate takes the results of the
+claim's function by name. A `Threshold` is a number that remembers what was compared with it. So the
+card can show how near the evidence came.
 """
 
 import inspect
@@ -27,8 +26,9 @@ LITTLE = "too little evidence"
 UNFIT = "this set-up cannot decide"
 UNABLE = "this model cannot decide"
 VERDICTS = (HOLDS, CORRECTED, FAILS, OPEN, LITTLE, UNFIT, UNABLE)
-AGREE, OTHERWISE = "cases that agree", "cases the other way"  # what is compared of a rule by case
-LEAST_CASES = 2  # of a rule by case
+# names of the comparison if a rule has one verdict per case
+AGREE, OTHERWISE = "cases that agree", "cases the other way"
+LEAST_CASES = 2  # for a rule with one verdict per case
 ASKED_FIRST = {
     "enough": LITTLE,
     "fit": UNFIT,
@@ -36,19 +36,17 @@ ASKED_FIRST = {
     "decided": OPEN,
 }  # weakest evidence first
 
-Numbers = Mapping[
-    str, Any
-]  # what a claim's function gives: what its rule asks and its row tells, under their names
+Numbers = Mapping[str, Any]  # the results of a claim's function, by name, for its rule and its row
 Condition = tuple[str, Callable[..., Any]]
 
 _compared: ContextVar[list | None] = ContextVar("compared", default=None)
 
 
 class Threshold(float):
-    """A threshold: a number that remembers, while a rule is asked, what was compared with it.
+    """Remember what was compared with a threshold while a rule is applied.
 
-    Marks that are multiplied or shifted by measured numbers stay marks: `x > HALF * y` compares x /
-    y with HALF.
+    A threshold that is multiplied or shifted by measured numbers stays a threshold. For example, `x
+    > HALF * y` compares x / y with HALF.
 
     >>> HALF = Threshold(0.5)
     >>> with compared() as seen:
@@ -57,7 +55,7 @@ class Threshold(float):
     [('above', 0.5, [0.3]), ('below', 0.5, [0.4])]
     """
 
-    __array_ufunc__ = None  # an array leaves the comparison to the mark
+    __array_ufunc__ = None  # an array leaves the comparison to the threshold
 
     def __new__(cls, value: float, scale: float = 1.0, shift: float = 0.0):
         self = super().__new__(cls, scale * value + shift)
@@ -118,8 +116,10 @@ class Threshold(float):
 
 
 class Compared(NamedTuple):
-    """Hold what was compared with one threshold: `condition` names the condition of the rule,
-    `asked` the side that agrees.
+    """Hold the values that were compared with one threshold.
+
+    `condition` names the condition of the rule, and `asked` is the side of the threshold that
+    agrees.
     """
 
     condition: str
@@ -130,7 +130,7 @@ class Compared(NamedTuple):
 
 @contextmanager
 def compared() -> Iterator[list[Compared]]:
-    """Collect what is compared with marks inside."""
+    """Collect all comparisons with thresholds while the block runs."""
     comparisons: list[Compared] = []
     token = _compared.set(comparisons)
     try:
@@ -140,32 +140,30 @@ def compared() -> Iterator[list[Compared]]:
 
 
 class Decision(NamedTuple):
-    """Hold what a rule says of some numbers: the verdict, the words for it, and what was compared
-    with which threshold.
-    """
+    """Hold the verdict of a rule on some numbers, its words, and the comparisons behind it."""
 
     verdict: str
-    words: str  # the correction, or what is missing for a verdict; "" for a claim that holds
+    words: str  # the correction, or what is missing for a verdict, or "" for a claim that holds
     compared: list[Compared]
 
 
 class Rule(NamedTuple):
-    """When a claim holds. Each condition is a sentence and a predicate over the numbers, and two
-    forms there are.
+    """Decide when a claim holds, from conditions that are a sentence and a predicate each.
 
-    `holds`, and in part `part`: one predicate each. Or `each`: a predicate that gives an answer by
-    case (graph, text, depth); it holds where all agree, and with a correction where more do than a
-    coin would give and none goes the other way, which `against` says by case; without it every case
-    that does not agree goes the other way. Undecided cases with none the other way are too little
-    evidence. Before either is asked, `enough`, `fit`, `able` and `decided` say what the evidence
-    must be like; the first that is not so decides.
+    There are two forms. The first has `holds` and possibly `part`, with one predicate each. The
+    second has `each`, whose predicate gives one answer per case (graph, text or depth). It holds if
+    all cases agree. It holds with a correction if more cases agree than a coin would give and no
+    case goes the other way. `against` says for each case whether it goes the other way, and without
+    `against` every case that does not agree does. If some cases are undecided and none goes the
+    other way, there is too little evidence. Before either form, `enough`, `fit`, `able` and
+    `decided` say what the evidence must be like, and the first of them that is not met decides.
 
-    `nothing` is a null: what nothing is, in words, and its numbers (those that differ from the
-    measured ones, or a function of them). `null` says why there is none, or why a null may hold.
-    `least` cases are needed for a verdict by case; 1 is for rules whose cases are tests over seeds.
-
-    `dealt` is a null of committed tables: by table the column whose labels are dealt out anew among
-    the runs, and after it the columns that make the groups inside which this is done.
+    `nothing` is a null control, with a description and its numbers (those that differ from the
+    measured ones, or a function of them). `null` says why there is none, or why a control may hold.
+    `least` is the number of cases that a verdict by case needs. It is 1 for rules whose cases are
+    tests over seeds. `dealt` is a control on committed tables. For each table it names the column
+    whose labels are shuffled among the runs, followed by the columns that define the groups for the
+    shuffle.
     """
 
     function: Callable[..., Numbers]
@@ -189,7 +187,7 @@ class Rule(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the rule as a reader reads it."""
+        """Return the rule as a sentence for readers."""
         sentences = {name: sentence for name, (sentence, _) in self.conditions.items()}
         parts = (
             [f"holds if {sentences['holds']}"]
@@ -215,7 +213,7 @@ class Rule(NamedTuple):
         return "; ".join(parts)
 
     def ask(self, condition: str, numbers: Numbers) -> Any:
-        """Return what a condition's predicate says of the numbers that it names."""
+        """Apply a condition's predicate to the numbers that it names."""
         predicate = self.conditions[condition][1]
         missing = set(inspect.signature(predicate).parameters) - set(numbers)
         if missing:
@@ -228,7 +226,10 @@ class Rule(NamedTuple):
         )
 
     def decide(self, numbers: Numbers) -> Decision:
-        """Return the verdict that follows from these numbers, weakest evidence first."""
+        """Return the verdict that follows from these numbers.
+
+        The conditions about weak evidence come first.
+        """
         comparisons: list[Compared] = []
 
         def ask(condition: str) -> Any:
@@ -269,9 +270,7 @@ class Rule(NamedTuple):
 
 
 def joined(seen: Iterable[Compared]) -> list[Compared]:
-    """Join comparisons with one threshold in one half, their values without those that are no
-    number.
-    """
+    """Join the comparisons of a condition with one threshold, without infinite values or NaN."""
     found: dict[tuple, list[float]] = {}
     for one in seen:
         found.setdefault(one[:3], []).extend(x for x in one.values if math.isfinite(x))
@@ -279,19 +278,18 @@ def joined(seen: Iterable[Compared]) -> list[Compared]:
 
 
 def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CASES) -> str:
-    """Return the verdict on a claim that is measured in several cases (graphs, depths, encodings,
-    texts).
+    """Combine the answers of several cases (graphs, depths, encodings, texts) into a verdict.
 
-    Fewer cases than `least` are too little evidence, whichever way they go. Of several, one that
-    goes the other way makes the claim fail. It holds where every case agrees. Where some are
-    undecided and none goes the other way, it holds with a correction if more cases agree than a
-    coin would give (`more_than_a_coin`), and else the evidence is too little: undecided cases are
-    no evidence against a claim.
+    With fewer than `least` cases, there is too little evidence whichever way they go. Otherwise one
+    case that goes the other way makes the claim fail, and the claim holds if every case agrees. If
+    some cases are undecided and none goes the other way, undecided cases are no evidence against
+    the claim. Then it holds with a correction if more cases agree than a coin would give
+    (`more_than_a_coin`), and otherwise there is too little evidence.
 
     Args:
-        agree: by case, whether it agrees with the claim.
-        against: by case, whether it goes the other way, beyond its error.
-        least: cases without which the evidence is too little.
+        agree: for each case, whether it agrees with the claim.
+        against: for each case, whether it goes the other way, beyond its error.
+        least: the number of cases below which there is too little evidence.
 
     Raises:
         ValueError: a case both agrees and goes the other way, or the two do not have the same
@@ -318,8 +316,9 @@ def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CAS
 
 
 def more_than_a_coin(agreeing: int, cases: int, level: float = 0.05) -> bool:
-    """Return whether a fair coin would give so many cases that agree, or more, with a chance below
-    `level`.
+    """Return whether a fair coin would rarely give so many agreeing cases or more.
+
+    "Rarely" means with a probability below `level`.
 
     >>> more_than_a_coin(4, 7), more_than_a_coin(7, 8)
     (False, True)
@@ -328,16 +327,17 @@ def more_than_a_coin(agreeing: int, cases: int, level: float = 0.05) -> bool:
 
 
 def beyond(errors: Iterable[float], freedom: float = math.inf, level: float = 0.05) -> list[bool]:
-    """Return, for each case, whether its value is above 0 beyond its error when all cases are
-    tested together.
+    """Return for each case whether its value is above 0 beyond its error.
 
-    The chance that one case or more is called so although nothing is there stays below `level`,
-    however many cases there are: tail areas of one side, corrected with Holm's method (1979).
+    All cases are tested together. If there is no effect anywhere, the probability that one case or
+    more is called significant stays below `level`, however many cases there are. The tests are
+    one-sided and corrected by Holm's method (1979).
 
     Args:
-        errors: by case, how many standard errors the value lies above 0; -values ask for the other
-            side.
-        freedom: degrees of freedom of the standard errors; 3 where each is of four seeds.
+        errors: for each case, by how many standard errors the value is above 0. Use -values to test
+            the other side.
+        freedom: degrees of freedom of the standard errors, for example 3 if each comes from four
+            seeds.
 
     >>> beyond([2.0]), beyond([2.0], freedom=3), beyond([2.0] + [0.0] * 62)[0]
     ([True], [False], False)
@@ -352,15 +352,16 @@ RULES: dict[str, Rule] = {}  # by the name of the claim
 def rule(
     *names: str, **conditions: Any
 ) -> Callable[[Callable[..., Numbers]], Callable[..., Numbers]]:
-    """Say when claims hold that the function below measures: its conditions, `nothing` and `null`,
-    as `Rule` names them.
+    """Register the conditions under which the claims that a function measures hold.
+
+    The conditions have the names of the fields of `Rule`.
 
     Args:
-        names: of the claims; without one, the function's own name. One function may measure several
-            claims, each with a rule of its own: `@rule`s stand above each other.
+        names: the names of the claims. Without one, it is the function's own name. If one function
+            measures several claims with different rules, use several `@rule` decorators.
 
     Raises:
-        ValueError: a name has a rule already, or the conditions are of both forms or of neither.
+        ValueError: a name already has a rule, or the conditions have both forms or neither.
     """
 
     def register(function: Callable[..., Numbers]) -> Callable[..., Numbers]:

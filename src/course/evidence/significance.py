@@ -1,8 +1,8 @@
-"""Decide what measured numbers support: intervals, tests and rank correlations, in one convention
-for all chapters.
+"""Decide what measured numbers support, with intervals, tests and rank correlations.
 
-Intervals are two-sided and at 95% unless said; tests are two-sided; where nothing varies there is
-no evidence, and the p value is 1. scipy computes.
+All chapters use the same conventions. Intervals are two-sided at 95% unless stated otherwise, and
+tests are two-sided. If nothing varies, there is no evidence, and the p value is 1. The computations
+use scipy.
 """
 
 import math
@@ -13,7 +13,7 @@ from scipy import stats
 
 from helpers import require
 
-LARGEST = 1e150  # whose square is a number
+LARGEST = 1e150  # its square is still finite
 
 
 def _numbers(name: str, values: object, least: int = 1) -> np.ndarray:
@@ -31,8 +31,9 @@ def _numbers(name: str, values: object, least: int = 1) -> np.ndarray:
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
-    """Return the mean, and the ends of Student's interval for it; the ends are nan where there is
-    one value.
+    """Return the mean, and the two ends of Student's interval for it.
+
+    The ends are nan if there is only one value.
 
     >>> [round(x, 3) for x in interval([1.0, 2.0, 3.0])]
     [2.0, -0.484, 4.484]
@@ -48,7 +49,7 @@ def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float
 
 
 def standard_error(values: Sequence[float]) -> float:
-    """Return the standard error of the mean; nan where there is one value.
+    """Return the standard error of the mean, or nan if there is only one value.
 
     >>> round(standard_error([1.0, 2.0, 3.0]), 4)
     0.5774
@@ -58,8 +59,7 @@ def standard_error(values: Sequence[float]) -> float:
 
 
 def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's interval for a share: what shares are compatible with `successes` out of
-    `trials`.
+    """Return Wilson's interval for a proportion, after `successes` out of `trials`.
 
     >>> low, high = share_interval(0, 13)
     >>> round(low, 3), round(high, 3)
@@ -77,10 +77,10 @@ def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tup
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Return the p value of a paired t test; 1 where all differences are 0 or there is one pair.
+    """Return the p value of a paired t test.
 
-    Where all differences are equal a t test would be sure of anything, and the sign test is asked:
-    2^(1 - pairs).
+    The result is 1 if all differences are 0 or there is only one pair. If all differences are
+    equal, a t test would call any difference significant, so we use the sign test, 2^(1 - pairs).
 
     >>> paired([1.0, 1.0], [1.0, 1.0]), round(paired([1.0, 2.0, 4.0], [0.0, 1.5, 2.0]), 3)
     (1.0, 0.118)
@@ -97,8 +97,9 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 
 def sign_test(better: int, worse: int) -> float:
-    """Return the p value of a sign test; what is neither better nor worse is left out, and with
-    nothing left it is 1.
+    """Return the p value of a sign test, which leaves out cases that are neither better nor worse.
+
+    If no case remains, the result is 1.
 
     >>> sign_test(6, 0), sign_test(0, 0)
     (0.03125, 1.0)
@@ -108,8 +109,9 @@ def sign_test(better: int, worse: int) -> float:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Apply Holm's correction (1979): the chance of one false alarm or more among all comparisons
-    stays below the level.
+    """Apply Holm's correction (1979) to p values.
+
+    The probability of one false alarm or more among all comparisons then stays below the level.
 
     >>> [round(x, 3) for x in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
@@ -125,10 +127,10 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
-    """Return Spearman's rank correlation and its p value; (0, 1) where one side has a single value.
+    """Return Spearman's rank correlation and its p value, or (0, 1) if one side has only one value.
 
-    Values that agree in nine significant digits count as equal: what differs in rounding alone
-    ties. The p value takes the pairs for independent.
+    Values that agree in nine significant digits count as equal, so rounding errors make ties. The p
+    value assumes independent pairs.
 
     >>> rank_correlation([1, 2, 3, 4], [1, 8, 27, 64])[0], rank_correlation([1, 2, 3], [5, 5, 5])
     (1.0, (0.0, 1.0))

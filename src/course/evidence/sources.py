@@ -1,10 +1,10 @@
-"""The sources of the course, by the name the pages use; `references.bib` holds the full entries."""
+"""Name the sources of the course as the pages do, while `references.bib` has the full entries."""
 
 from typing import NamedTuple
 
 
 class Source(NamedTuple):
-    """How a source is called, and its address, the one in `references.bib`."""
+    """Hold the name of a source as pages print it, and its address from `references.bib`."""
 
     name: str
     url: str
@@ -33,7 +33,7 @@ SU = Source("Su et al. (2021)", "https://arxiv.org/abs/2104.09864")
 ROUND = Source("Barbero et al., Round and Round (2024)", "https://arxiv.org/abs/2410.06205")
 MEN = Source("Men et al. (2024)", "https://arxiv.org/abs/2405.14591")
 CHENG = Source("Cheng et al. (2026)", "https://arxiv.org/abs/2601.08297")
-# differences of maps, and other maps
+# differences of attention matrices, and other normalizers
 YE = Source("Ye et al. (2025)", "https://arxiv.org/abs/2410.05258")
 KONG = Source("Kong et al. (2025)", "https://arxiv.org/abs/2505.16333")
 NAKANISHI = Source("Nakanishi (2025)", "https://arxiv.org/abs/2501.19399")
@@ -47,5 +47,5 @@ NOTE = Source(
     "Note on Transformers need glasses",
     "https://www.mtandhj.com/posts/llm-representational-collapse",
 )
-# what has no source but this course
+# findings that have no source but this course
 COURSE = Source("This course", "about.html")

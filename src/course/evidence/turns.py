@@ -1,8 +1,7 @@
-"""Record what a claim has survived: the experiment that would most likely refute it, run, with its
-outcome.
+"""Run the experiment that would most likely refute a claim, and record how it ended.
 
-A claim says in `would_change_if` what other evidence could turn its verdict. A turn is that
-experiment, or the nearest to it that this course can run:
+A claim says in `would_change_if` which other evidence could change its verdict. A turn is that
+experiment, or the nearest one that this course can run:
 
     @turn(
         "fast_pairs_serve_places", asked="other heads, so many that losing all their pairs costs as
@@ -12,9 +11,9 @@ experiment, or the nearest to it that this course can run:
     )
     def matched_in_loss() -> Numbers: …
 
-`python -m course.runs turns` runs them and writes data/turns.csv, and the card of a claim shows the
-outcome as a second sign. The conditions are written before the numbers are known, as those of a
-rule are.
+`python -m course.runs turns` runs the experiments and writes data/turns.csv. The card of a claim
+shows the outcome as a second sign. We write the conditions before we know the numbers, as we do for
+a rule.
 """
 
 import functools
@@ -32,16 +31,16 @@ SIGNS = {SURVIVED: "●", TURNED: "↻", UNDECIDED: "◐", NOT_RUN: "–"}
 
 
 class Turn(NamedTuple):
-    """An experiment that might refute a claim, and when it does.
+    """Describe an experiment that might refute a claim, and say when it does.
 
     Attributes:
         claim: the name of the claim.
-        asked: the experiment, in words.
-        survives: a sentence and a condition over the numbers: so the claim survives.
-        turned: a sentence and a condition: so it does not. Where neither is so the experiment
-            decides nothing.
-        measured: what was found, an f-string over the numbers.
-        function: what measures them.
+        asked: the experiment in words.
+        survives: a sentence and a condition on the numbers under which the claim survives.
+        turned: a sentence and a condition under which it does not. If neither condition is met, the
+            experiment decides nothing.
+        measured: the result in words, an f-string over the numbers.
+        function: the function that measures the numbers.
     """
 
     claim: str
@@ -52,7 +51,7 @@ class Turn(NamedTuple):
     function: Callable[[], Numbers]
 
     def outcome(self, numbers: Numbers) -> str:
-        """Return "survived", "turned" or "undecided"."""
+        """Return "survived", "turned" or "undecided", as the conditions decide."""
         for verdict, (_, condition) in ((TURNED, self.turned), (SURVIVED, self.survives)):
             if condition(
                 **{name: numbers[name] for name in inspect.signature(condition).parameters}
@@ -62,8 +61,9 @@ class Turn(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How the experiment of a claim ended: one of the keys of `SIGNS`, what was asked, and what was
-    measured.
+    """Hold how the experiment of a claim ended, what it was and what it measured.
+
+    `outcome` is one of the keys of `SIGNS`.
     """
 
     outcome: str
@@ -79,10 +79,10 @@ TURNS: dict[str, Turn] = {}  # by the name of the claim
 
 
 def turn(claim: str, **parts: Any) -> Callable[[Callable[[], Numbers]], Callable[[], Numbers]]:
-    """Register the experiment that the function below measures as the turn of a claim.
+    """Register the function that is decorated as the turn of a claim.
 
     Raises:
-        ValueError: the claim has a turn already.
+        ValueError: the claim already has a turn.
     """
 
     def register(function: Callable[[], Numbers]) -> Callable[[], Numbers]:
@@ -95,7 +95,7 @@ def turn(claim: str, **parts: Any) -> Callable[[Callable[[], Numbers]], Callable
 
 
 def row(claim: str) -> dict[str, str]:
-    """Return one row of data/turns.csv: the outcome of a claim's turn and what was measured."""
+    """Return one row of data/turns.csv, with the outcome of a claim's turn and its measurement."""
     chosen = TURNS[claim]
     numbers = chosen.function()
     names = vars(sys.modules[chosen.function.__module__])
@@ -111,7 +111,7 @@ def _table() -> dict[str, tuple[str, str]]:
 
 
 def of(claim: str) -> Outcome:
-    """Return how the turn of a claim ended; "not run" where it has none.
+    """Return how the turn of a claim ended, or "not run" if it has none.
 
     >>> of("no such claim").outcome
     'not run'

@@ -1,1 +1,1 @@
-"""Mathematics that several chapters share, under the names of the field."""
+"""Compute the mathematics that several chapters share, under the names of the field."""

@@ -1,4 +1,4 @@
-"""How much can arrive: counts and bounds of what a node or a token hears through the layers."""
+"""Count paths and bound influence, to say how much information can arrive through the layers."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -12,8 +12,9 @@ from helpers import attention, graphs, require
 
 
 def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
-    """Count how many nodes are within 0, 1, ..., `layers` hops: whose inputs that many layers can
-    bring here.
+    """Count how many nodes are within 0, 1, ..., `layers` hops of a node.
+
+    Only the inputs of these nodes can reach it through that many layers.
 
     >>> receptive_field(nx.balanced_tree(2, 3), 0, 3)
     [1, 3, 7, 15]
@@ -27,11 +28,12 @@ def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
 def computation_tree(
     graph: nx.Graph, node: Hashable, layers: int, loops: bool = False
 ) -> list[int]:
-    """Count how many walks of 0, 1, ..., `layers` steps start at the node: its computation tree,
-    level by level.
+    """Count the walks of 0, 1, ..., `layers` steps that start at the node.
+
+    They are the levels of its computation tree, which says how many messages one vector must hold.
 
     Args:
-        loops: let a node hear itself too, as with self-loops or a self-weight.
+        loops: let a node receive its own message too, as with self-loops or a self-weight.
 
     >>> computation_tree(nx.cycle_graph(5), 0, 4)
     [1, 2, 4, 8, 16]
@@ -51,10 +53,11 @@ def computation_tree(
 
 
 def path_count(n: int, layers: int) -> list[int]:
-    """Count how many paths of `layers` steps, staying allowed, lead from each token into the last
-    one.
+    """Count the paths of `layers` steps that lead from each token to the last one.
 
-    From token i they are C(n - 1 - i + layers - 1, layers - 1).
+    In causal attention a step goes to the same or a later token, so there are C(n - 1 - i + layers
+    - 1, layers - 1) paths from token i. Early tokens have more paths, which is one reason for their
+    influence.
 
     >>> path_count(5, 3)
     [15, 10, 6, 3, 1]
@@ -71,30 +74,29 @@ def influence_bound(
     norm3: float = 1.0,
     slope: float | Sequence[float] = 1.0,
 ) -> Float[Tensor, "n n"]:
-    """Return a bound on the Jacobian of token j's output by token i's input, attention held fixed:
-    entry (j, i).
+    """Bound the Jacobian of token j's output by token i's input, with attention held fixed.
 
-    Theorem B.5 of Barbero et al. (2024), in the form that its proof supports: C times the product
-    over the layers of A / norm1 + I, with C = prod(slope / norm2 + 1) / norm3. It is for z = sum_i
-    A_ji v_i / norm1 + v_j, v' = psi(z / norm2) + z and y = v / norm3. Softmax's own derivative is
-    not in it, so that the true Jacobian may be larger.
+    Entry (j, i) is the bound of Theorem B.5 of Barbero et al. (2024), in the form that its proof
+    supports. It is C times the product over the layers of A / norm1 + I, with C = prod(slope /
+    norm2 + 1) / norm3. It holds for z = sum_i A_ji v_i / norm1 + v_j, v' = psi(z / norm2) + z and y
+    = v / norm3. The derivative of the softmax itself is not included, so the true Jacobian may be
+    larger.
 
     >>> influence_bound([attention.uniform(attention.causal_mask(2))], slope=0.0).tolist()
     [[2.0, 0.0], [0.5, 1.5]]
 
     Args:
-        attentions: one causal, row-stochastic matrix a layer.
-        norm1, norm2: beta_1 and beta_2, what the two norms of a layer divide by; one for all layers
-            or one a layer.
-        norm3: beta_3, what the final norm divides by.
-        slope: sigma_psi, the Lipschitz constant of the perceptron; one for all layers or one a
-            layer.
+        attentions: one causal, row-stochastic matrix per layer.
+        norm1, norm2: beta_1 and beta_2, the divisors of the two norms of a layer, one for all
+            layers or one per layer.
+        norm3: beta_3, the divisor of the final norm.
+        slope: sigma_psi, the Lipschitz constant of the MLP, one for all layers or one per layer.
 
     Raises:
-        ValueError: no layers, a matrix that is not row-stochastic or not causal, a norm that is not
-            above 0, a negative slope, or another number of them than layers.
+        ValueError: there are no layers, a matrix is not row-stochastic or not causal, a norm is not
+            above 0, a slope is negative, or their number differs from the number of layers.
     """
-    attention.influence(attentions)  # which refuses what is no attention
+    attention.influence(attentions)  # this call refuses matrices that are not attention weights
     matrices = torch.stack(list(attentions)).double()
     if (matrices.triu(1) != 0).any():
         raise ValueError("attentions must be causal: no token looks at a later one")
@@ -117,7 +119,7 @@ def influence_bound(
 def _each(
     name: str, value: float | Sequence[float], count: int, positive: bool = True
 ) -> list[float]:
-    """Return one value for each layer."""
+    """Return one value for each layer, by repeating a single number."""
     many = isinstance(value, Sequence) or (isinstance(value, Tensor) and value.ndim == 1)
     values = list(value) if many else [value] * count
     if len(values) != count:

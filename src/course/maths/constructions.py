@@ -1,5 +1,6 @@
-"""The constructions of the theorems on collapse: sequences whose last states come together, or do
-not, by each encoding.
+"""Build the constructions of the theorems on collapse, with and without position encodings.
+
+They are sequences whose last states come together, or which show that a theorem fails.
 """
 
 import math
@@ -22,10 +23,10 @@ VALUES = ("rotation", "random", "constant")
 def perturbed_total_variation(
     lengths: Sequence[int], seeds: int = 5, disturbed: int = 200, noise: float = 0.1
 ) -> Float[Tensor, "seeds lengths"]:
-    """Compute Figure 9 of Barbero et al. (2024): softmax(x) against softmax(x + noise on the first
-    entries).
+    """Compute Figure 9 of Barbero et al. (2024), softmax(x) against softmax(x + noise).
 
-    x is uniform on [0, 1], the first `disturbed` entries get uniform noise on [0, `noise`].
+    x is uniform on [0, 1], and only the first `disturbed` entries get noise, uniform on [0,
+    `noise`]. The result is the total variation between the two, which falls with the length.
 
     >>> perturbed_total_variation([1000, 2000], seeds=3).shape
     torch.Size([3, 2])
@@ -49,8 +50,9 @@ def perturbed_total_variation(
 
 
 def perturbation_limit(disturbed: int = 200, noise: float = 0.1) -> float:
-    """Return the limit of n times Figure 9's total variation: 2 k (E[e^noise] - 1), with uniform
-    noise.
+    """Return the limit of n times Figure 9's total variation, 2 k (E[e^noise] - 1).
+
+    Here k is the number of disturbed entries, and the noise is uniform.
 
     >>> round(perturbation_limit(), 5)
     20.68367
@@ -65,16 +67,14 @@ def perturbation_limit(disturbed: int = 200, noise: float = 0.1) -> float:
 def repeat_last(
     kernel: Callable[[Tensor], Tensor], values: Float[Tensor, " n"]
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Measure what one more copy of the last token changes for a head whose logits depend on the
-    distance alone.
+    """Measure what one more copy of the last token changes when logits depend only on the distance.
 
     Args:
-        kernel: logit as a function of the distance (0, 1, 2, …) between query and key.
-        values: one number a token; the last one is repeated.
-
+        kernel: the logit as a function of the distance (0, 1, 2, …) between query and key.
+        values: one number per token, of which the last one is repeated.
     Returns:
-        |z_n - z*_{n+1}|, and the total variation of the first n attention weights (Theorem B.3's
-            two quantities).
+        |z_n - z*_{n+1}|, and the total variation of the first n attention weights. These are the
+            two quantities of Theorem B.3.
 
     >>> change, _ = repeat_last(torch.zeros_like, torch.tensor([1.0, 0.0]))  # 1/2 becomes 1/3
     >>> round(change.item(), 6)
@@ -94,8 +94,9 @@ def repeat_last(
 
 
 def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float[Tensor, " n"]:
-    """Draw values in {-1, 1}: in step with the rotation ("rotation"), by fair coins ("random"), or
-    all equal ("constant").
+    """Draw values in {-1, 1} that follow the rotation, fair coins, or a constant.
+
+    `kind` is "rotation", "random" or "constant".
 
     >>> rotating_values("rotation", 4, math.pi).tolist()
     [-1.0, 1.0, -1.0, 1.0]
@@ -120,10 +121,10 @@ def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float
 def rotating_counterexample(
     n: int, frequency: float = math.pi, scale: float = 2.0, values: str = "rotation", seed: int = 0
 ) -> tuple[float, float]:
-    """Build a bounded head without decay, logits scale * cos(frequency * distance), on which
-    Theorem B.3's conclusion fails.
+    """Build a bounded head without decay for which the conclusion of Theorem B.3 fails.
 
-    With frequency pi and values in step, both numbers tend to 2 tanh(scale).
+    Its logits are scale * cos(frequency * distance). With frequency pi and values in step with the
+    rotation, both numbers tend to 2 tanh(scale) instead of zero.
 
     Returns:
         |z_n - z*_{n+1}| and the total variation.
@@ -144,8 +145,10 @@ def rotating_counterexample(
 
 
 def alibi_change(n: int, slope: float) -> float:
-    """Return |z_n - z*_{n+1}| under ALiBi with equal content, values -1 and +1 on the last token: 2
-    e^-m (1 - e^-m) for large n.
+    """Return |z_n - z*_{n+1}| under ALiBi with equal content, which tends to 2 e^-m (1 - e^-m).
+
+    The values are -1, except +1 on the last token, and m is the slope. Because the limit is not
+    zero, ALiBi keeps the last two lengths apart.
 
     >>> round(alibi_change(1000, slope=0.5), 6)
     0.477302
@@ -157,7 +160,7 @@ def alibi_change(n: int, slope: float) -> float:
     return float(repeat_last(lambda distance: -slope * distance, values)[0])
 
 
-@lru_cache(maxsize=2)  # the encodings are compared on the same vectors
+@lru_cache(maxsize=2)  # cached because the encodings are compared on the same vectors
 def _gaussian(n: int, width: int, seed: int) -> Float[Tensor, "3 n width"]:
     return torch.randn(
         3, n, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
@@ -175,19 +178,19 @@ def one_layer_distance(
     window: int | None = None,
     seed: int = 0,
 ) -> Float[Tensor, " lengths"]:
-    """Measure the L1 distance of the last outputs of n tokens and of n + 1, the last one repeated,
-    for one random causal head.
+    """Measure how far a random head's last output moves when the last of n tokens is repeated.
 
-    Barbero et al. (2024), appendices C.3 (Figure 8: `deviation` 1/sqrt(width), APE) and C.4 (Figure
-    10). Queries, keys and values are Gaussian with standard deviation `deviation`; with `residual`,
-    the token's value is added and the sum is layer-normalised. Only the last row of the attention
-    matrix is computed: n d operations.
+    The head is causal, and the distance is L1, between n and n + 1 tokens. The settings are those
+    of Barbero et al. (2024), appendices C.3 (Figure 8, with `deviation` 1/sqrt(width) and APE) and
+    C.4 (Figure 10). Queries, keys and values are Gaussian with standard deviation `deviation`. With
+    `residual`, the token's value is added and the sum is layer-normalised. Only the last row of the
+    attention matrix is computed, which takes n d operations.
 
     Args:
         encoding: one of `ENCODINGS`. "APE on q, k" adds the sinusoid after the projections of
-            queries and keys, "APE on q, k, v" also to the values (as when it is added to the
-            embedding).
-        window: the query sees the last `window` tokens; None sees all.
+            queries and keys. "APE on q, k, v" also adds it to the values, as when it is added to
+            the embedding.
+        window: the number of tokens that the query sees. None lets it see all.
 
     >>> near, far = one_layer_distance("NoPE", [64, 5000]).tolist()
     >>> far < near
@@ -234,14 +237,14 @@ def one_layer_distance(
 
 
 def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Float[Tensor, "..."]:
-    """Sum of |p - q| over the last axis, in float64: the total variation of Barbero et al. (2024),
-    without the usual 1/2.
+    """Return the total variation without the usual 1/2, the sum of |p - q| over the last axis.
 
-    Rows may sum to less than one: Theorem B.3 compares the first n entries of a longer row.
+    It is computed in float64, and Barbero et al. (2024) define it so. Rows may sum to less than
+    one, because Theorem B.3 compares the first n entries of a longer row.
 
     Raises:
-        ValueError: shapes differ, or an entry is negative or not finite, or a row sums to more than
-            one.
+        ValueError: the shapes differ, an entry is negative or not finite, or a row sums to more
+            than one.
 
     >>> total_variation(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])).item()
     2.0
@@ -260,9 +263,10 @@ def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Flo
 
 
 def prefix_mask(n: int, prefix: int) -> Bool[Tensor, "n n"]:
-    """Let the first `prefix` tokens see one another, the others themselves and all earlier ones.
+    """Let the first `prefix` tokens see one another, and the others only earlier ones.
 
-    The prefix mask of Wu et al. (2025), Theorem 4.3; it is not causal.
+    The other tokens also see themselves. This is the prefix mask of Wu et al. (2025), Theorem 4.3.
+    It is not causal.
 
     >>> prefix_mask(3, 2).int().tolist()
     [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
@@ -276,7 +280,7 @@ def prefix_mask(n: int, prefix: int) -> Bool[Tensor, "n n"]:
 
 
 def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
-    """Build uniform causal attention that gives the share `weight` to token 0 first.
+    """Build uniform causal attention that first gives `weight` to token 0, as a sink does.
 
     >>> sink(2, 0.5).tolist()
     [[1.0, 0.0], [0.75, 0.25]]
@@ -290,15 +294,16 @@ def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
 def first_collision(
     function: Callable[[Tensor], Tensor], dtype: str | torch.dtype, limit: int = 2**26
 ) -> int:
-    """Find the smallest n >= 1 with function(n) and function(n + 1) equal after rounding to
-    `dtype`.
+    """Find the smallest n >= 1 for which function(n) and function(n + 1) are equal after rounding.
+
+    From this n on, the number format can no longer tell all lengths apart.
 
     Args:
-        function: from a float64 tensor of lengths to a tensor of the same shape.
-        dtype: "bf16", "fp16", "fp32" or the torch type.
+        function: takes a float64 tensor of lengths and returns a tensor of the same shape.
+        dtype: "bf16", "fp16", "fp32" or the torch type to round to.
 
     Raises:
-        ValueError: there is none up to `limit`, or the function does not return one number a
+        ValueError: there is no such n up to `limit`, or the function does not return one number per
             length.
 
     >>> first_collision(lambda n: 1 / n, "bf16")

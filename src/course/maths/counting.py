@@ -1,8 +1,7 @@
-"""Counting: the tasks and prompts of the experiments, what softmax keeps of a count, and how wide a
-counter must be.
+"""Make counting tasks, compute what softmax keeps of a count, and bound the width of a counter.
 
-Barbero et al. (2024) is "Transformers need glasses!", Yehudai et al. (2024) "When Can Transformers
-Count to n?". Closed forms run in float64.
+"Barbero et al. (2024)" is "Transformers need glasses!", and "Yehudai et al. (2024)" is "When Can
+Transformers Count to n?". Closed forms run in float64.
 """
 
 import math
@@ -16,30 +15,29 @@ from torch import Tensor
 from helpers import collapse, compute, require, rope
 from helpers.transformer import sinusoidal
 
-# Tasks, prompts and answers -----------------------------------------------------------------------
+# Make tasks and prompts, and read answers ---------------------------------------------------------
 
 TASKS = ("sum", "ones", "zeros and ones", "word")
 STRATEGIES = ("no CoT", "CoT zero-shot", "CoT few-shot")
 WORD = "car"  # the word that the fourth task counts
-SHARE = 0.7  # of ones among zeros and ones, and of the word among others
+SHARE = 0.7  # the probability of a one among digits, and of the word among other words
 _OTHER_WORDS = ("dog", "tree", "house", "river", "bread", "stone")
 
 
 class Sample(NamedTuple):
-    """A sequence as text, and the number that a task asks for."""
+    """Hold a sequence as text, and the number that a task asks for."""
 
     sequence: str
     count: int
 
 
 def make(task: str, length: int, seed: int) -> Sample:
-    """Make a sequence of one of the four tasks of Barbero et al. (2024), section 3.2, and its
-    answer.
+    """Make a sequence and its answer for one of the four tasks of Barbero et al. (2024), 3.2.
 
-    "sum" and "ones" hold `length` ones. In "zeros and ones" each of `length` digits is a one with
-    probability 0.7. In "word" each of `length` words is "car" with probability 0.7: the paper gives
-    no sentence, this choice is the course's; with one length and one seed the answer is that of
-    "zeros and ones".
+    "sum" and "ones" consist of `length` ones. In "zeros and ones", each of `length` digits is a one
+    with probability 0.7. In "word", each of `length` words is "car" with probability 0.7. The paper
+    gives no sentence for this task, so this choice is ours. With the same length and seed, its
+    answer equals that of "zeros and ones".
 
     >>> make("sum", 3, seed=0)
     Sample(sequence='1 + 1 + 1', count=3)
@@ -61,8 +59,8 @@ def make(task: str, length: int, seed: int) -> Sample:
     return Sample(" ".join(words), sum(counted))
 
 
-# Barbero et al. (2024), appendix C.1, as printed: with its quotation marks, full stops and missing
-# mark
+# Barbero et al. (2024), appendix C.1, as printed, including quotation marks, full stops and a
+# missing mark
 _LINE = (
     "Please give the answer on the final line exactly as "
     "’The final answer to your maths question is: xxxx’"
@@ -83,7 +81,7 @@ QUESTIONS = {
 STEPS = "Let’s think step by step, showing me your reasoning."
 FEW = "Here are a few examples:"
 _FINAL = "The final answer to your maths question is:"
-# the examples of "sum" are the paper's, the others follow them ("with similar strategies")
+# the examples of "sum" are from the paper, and we wrote the others "with similar strategies"
 EXAMPLES = {
     "sum": f"""\
 Please perform the following sum: 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1
@@ -133,12 +131,12 @@ The answer is then 2
 
 
 def prompt(task: str, strategy: str, sequence: str) -> str:
-    """Write what a model is asked: Barbero et al. (2024), appendix C.1, word for word.
+    """Write the question for a model, word for word as Barbero et al. (2024) print it (C.1).
 
-    "no CoT" is the question alone. With chain of thought the paper's sentence "Let's think step by
-    step, showing me your reasoning." stands before it, and for "CoT few-shot" two examples too; the
-    paper does not say where it puts them. Its examples are for the sum; those of the other tasks
-    follow the same form.
+    "no CoT" is only the question. With chain of thought, the paper's sentence "Let's think step by
+    step, showing me your reasoning." comes before it, and for "CoT few-shot" two examples as well.
+    The paper does not say where it puts them. Its examples are for the sum, and those of the other
+    tasks follow the same form.
 
     >>> prompt("ones", "no CoT", "111")[:65]
     'Please count the number of ones in the following sequence:111. Pl'
@@ -164,12 +162,11 @@ _DIGITS = 4300  # the longest number that Python reads
 
 
 def parse_answer(text: str) -> int | None:
-    """Read the number on the answer line that the prompt asks for, "The final answer to your maths
-    question is: …".
+    """Read the number on the answer line, "The final answer to your maths question is: …".
 
-    None where that line is missing, or holds no whole number, or more than one (after the last "="
-    if it has one). Of several such lines the last counts. Letter case and Markdown do not matter;
-    thousands may have commas.
+    The result is None if this line is missing, or if it has no integer or more than one (after the
+    last "=" if it has one). If there are several such lines, the last one counts. Letter case and
+    Markdown do not matter, and thousands may have commas.
 
     >>> line = "The final answer to your maths question is: "
     >>> [parse_answer(line + said) for said in ("1,204", "**37**.", "2 * 5 + 2 = 12")]
@@ -198,14 +195,14 @@ def _last_answer(line: str) -> re.Match | None:
     return found
 
 
-# What softmax keeps of a count --------------------------------------------------------------------
+# Compute what softmax keeps of a count ------------------------------------------------------------
 
 
 def mass_on_ones(zeros: int, ones: int, lead: float = 1.0) -> float:
-    """Return the weight of all ones together where each leads each zero by `lead`: it depends on
-    the ratio of the counts alone.
+    """Return the total weight of all ones when each leads each zero by `lead`.
 
-    Barbero et al. (2024), proof of Proposition B.9.
+    The weight depends only on the ratio of the two counts, so it cannot tell how many tokens there
+    are (Barbero et al., 2024, proof of Proposition B.9).
 
     >>> round(mass_on_ones(2, 2), 6), round(mass_on_ones(200, 200), 6), round(mass_on_ones(1, 3), 6)
     (0.731059, 0.731059, 0.890768)
@@ -238,22 +235,22 @@ def last_state(
     seed: int = 0,
     dtype: str | torch.dtype = "fp64",
 ) -> Float[Tensor, " {width}"]:
-    """Compute the last token's representation of a string of zeros and ones in a Transformer with
-    random weights.
+    """Compute the last hidden state for zeros and ones in a Transformer with random weights.
 
-    Each layer is pre-norm attention with two heads and a two-layer perceptron, each with a residual
-    connection. Barbero et al. (2024), Proposition B.9: without causal mask, positions and a first
-    token it depends on the ratio of zeros and ones (and on which of them stands last) alone.
+    Each layer is pre-norm attention with two heads and a two-layer MLP, each with a residual
+    connection. By Proposition B.9 of Barbero et al. (2024), without a causal mask, positions and a
+    first token, the result depends only on the ratio of zeros to ones, and on which of them comes
+    last.
 
     Args:
-        causal: each token sees itself and those before it; else all see all.
+        causal: let each token see itself and those before it. Otherwise all tokens see all.
         encoding: "NoPE", "RoPE" (base 10,000) or "APE" (sinusoidal, added to the embedding).
-        first: put a first token of its own kind (BOS) before the sequence.
-        dtype: the number type that everything is computed in.
+        first: put a special first token (BOS) before the sequence.
+        dtype: the floating-point format of all computations.
 
     Raises:
-        ValueError: other signs than 0 and 1, an unknown encoding, no layers, or a width that is no
-            multiple of 4.
+        ValueError: the sequence has other characters than 0 and 1, the encoding is unknown, there
+            are no layers, or the width is not a multiple of 4.
 
     >>> once, twice = last_state("10"), last_state("1010")
     >>> bool((once - twice).abs().max() < 1e-13)
@@ -314,12 +311,11 @@ def last_state(
 
 
 def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 2**26) -> int:
-    """Find the largest n up to which the weight of the first token, rounded to a number type, tells
-    the count of the others.
+    """Find the largest n up to which the rounded weight of the first token still tells the count.
 
-    A first token that leads n others by `lead` gets alpha = 1 / (1 + n exp(-lead)). The count is
-    read as (1/alpha - 1) exp(lead), rounded to the nearest whole number; this gives every n from 0
-    to the answer.
+    A first token that leads n others by `lead` gets alpha = 1 / (1 + n exp(-lead)). We round alpha
+    to the format, and read the count as (1/alpha - 1) exp(lead), rounded to the nearest integer.
+    This gives every n from 0 to the result.
 
     >>> first_token_limit("bf16"), first_token_limit("fp16")
     (188, 1463)
@@ -342,15 +338,15 @@ def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 
     raise ValueError(f"limit = {limit} is too small: in {kind} every n up to it is read right")
 
 
-# How wide a counter must be -----------------------------------------------------------------------
+# Bound the width of a counter ---------------------------------------------------------------------
 
 
 def welch_bound(vectors: int, width: int) -> float:
-    """Return the least coherence of unit vectors: some two have a product of at least sqrt((m - d)
-    / (d (m - 1))).
+    """Return the smallest possible coherence of m unit vectors of width d.
 
-    m is the number of vectors, d their width; 0 where they can be orthogonal. Welch (1974). The
-    same number bounds the root mean square of all products from below.
+    Some two of them have a product of at least sqrt((m - d) / (d (m - 1))), where m is `vectors`
+    and d is `width`. The bound is 0 if they can be orthogonal (Welch, 1974). The same number bounds
+    the root mean square of all products from below.
 
     >>> round(welch_bound(64, 32), 6), welch_bound(32, 64)
     (0.125988, 0.0)
@@ -368,9 +364,9 @@ def codes(
 ) -> Float[Tensor, "{vocabulary} {width}"]:
     """Draw a unit vector for each symbol of a vocabulary.
 
-    "tight" ones are orthogonal where they fit (width >= vocabulary); else their mean squared
-    product is the least possible: sines and cosines of distinct frequencies; `seed` draws the
-    frequencies and the sign of each code. "random" ones are Gaussian directions.
+    "tight" codes are orthogonal if they fit (width >= vocabulary). Otherwise their mean squared
+    product is as small as possible. They consist of sines and cosines of distinct frequencies, and
+    `seed` draws the frequencies and the sign of each code. "random" codes are Gaussian directions.
 
     >>> vectors = codes(64, 32)
     >>> off = (vectors @ vectors.T)[~torch.eye(64, dtype=torch.bool)]
@@ -392,15 +388,17 @@ def codes(
     constant = torch.full((vocabulary, width % 2), width**-0.5, dtype=torch.float64)
     signs = (
         torch.randint(2, (vocabulary, 1), generator=generator) * 2 - 1
-    )  # else the sum over all symbols is lost
+    )  # without the signs, the sum over all symbols is lost
     return signs * torch.cat([waves, constant], dim=1)
 
 
 def coherence(vectors: Float[Tensor, "m d"]) -> float:
-    """Return the largest absolute cosine of two different rows.
+    """Return the largest absolute cosine between two different rows.
+
+    It says how much the count of one symbol can disturb the count of another.
 
     Raises:
-        ValueError: fewer than two rows, or a row of zeros.
+        ValueError: there are fewer than two rows, or a row of zeros.
 
     >>> coherence(torch.eye(3))
     0.0
@@ -414,11 +412,11 @@ def coherence(vectors: Float[Tensor, "m d"]) -> float:
 
 
 def histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[Tensor, " m"]:
-    """Read what the sum of the tokens' codes says about each symbol's count: <sum of codes, code of
-    the symbol>.
+    """Estimate each symbol's count by the product of its code with the sum of the tokens' codes.
 
-    Yehudai et al. (2024): uniform attention gives this sum over n. It is the count itself where the
-    codes are orthonormal; else other symbols are added with the products of their codes.
+    Uniform attention gives this sum over n (Yehudai et al., 2024). The estimate is exact if the
+    codes are orthonormal. Otherwise other symbols are added, weighted by the products of their
+    codes.
 
     >>> histogram(torch.tensor([0, 2, 2]), torch.eye(3)).tolist()
     [1.0, 0.0, 2.0]
@@ -432,13 +430,12 @@ def histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[T
 
 
 def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[Tensor, " m"]:
-    """Compute the counts as the solution of linear equations: the sum of the tokens' codes, and
-    that the counts add up to n.
+    """Solve linear equations for the counts, given the sum of the tokens' codes and the length n.
 
-    With n known the counts lie on a hyperplane, so m - 1 dimensions in general position are enough.
-    For a simplex, unit vectors whose products are all -1/d with d = m - 1, the solution is the
-    affine read-out (<sum, code> + n/d) / (1 + 1/d). Where the equations do not fix the counts, the
-    smallest solution is given.
+    Because n is known, the counts are on a hyperplane, so m - 1 dimensions in general position are
+    enough. For a simplex, unit vectors whose products are all -1/d with d = m - 1, the solution is
+    the affine readout (<sum, code> + n/d) / (1 + 1/d). If the equations do not determine the
+    counts, the result is the smallest solution.
 
     >>> triangle = torch.tensor([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]]).double()
     >>> solved_histogram(torch.tensor([0, 2, 2]), triangle).round().abs().tolist()
@@ -451,11 +448,10 @@ def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> 
 
 
 def longest_counted(coherence: float) -> int | None:
-    """Find the longest sequence in which `histogram`, rounded, is right whatever the tokens are;
-    None where there is no end.
+    """Find the longest sequence in which rounding `histogram` is right whatever the tokens are.
 
-    With n - c tokens of another symbol the estimate of c is off by up to (n - c) times the
-    coherence, which must stay below one half.
+    With n - c tokens of another symbol, the estimate of c is off by up to (n - c) times the
+    coherence. This error must stay below one half. The result is None if there is no limit.
 
     >>> longest_counted(welch_bound(64, 32)), longest_counted(0)
     (3, None)

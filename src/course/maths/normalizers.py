@@ -1,5 +1,6 @@
-"""Define the rivals of softmax: functions from logits to weights, each with its
-source.
+"""Compute the alternatives to softmax, which turn logits into attention weights in other ways.
+
+Each function names the paper that it comes from.
 """
 
 import math
@@ -13,11 +14,11 @@ from helpers import require
 
 
 def softmax_off_by_one(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Return exp(x_i) / (1 + sum_j exp(x_j)): softmax with one more logit, a 0 that takes weight
-    and gives nothing.
+    """Return exp(x_i) / (1 + sum_j exp(x_j)), a softmax whose weights may sum to less than 1.
 
-    Miller (2023); the SoftMax1 of Xiao et al. (2024). A row sums to less than 1, to nearly 0 where
-    all logits are low, and to 0 where all keys are hidden.
+    It adds one more logit, a 0 that takes weight and contributes nothing (Miller, 2023, and
+    SoftMax1 of Xiao et al., 2024). A row sums to nearly 0 if all logits are low, and to 0 if all
+    keys are masked. So a head can attend to nothing and needs no sink.
 
     >>> softmax_off_by_one(torch.zeros(4)).tolist()
     [0.20000000298023224, 0.20000000298023224, 0.20000000298023224, 0.20000000298023224]
@@ -27,8 +28,9 @@ def softmax_off_by_one(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]
 
 
 def softpick(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Return max(exp(x_i) - 1, 0) / sum_j |exp(x_j) - 1|, Zuhri et al. (2025): logits up to 0 get
-    nothing; all 0 gives all 0.
+    """Return max(exp(x_i) - 1, 0) / sum_j |exp(x_j) - 1|, the softpick of Zuhri et al. (2025).
+
+    Logits up to 0 get no weight. If all logits are 0, all weights are 0 too.
 
     >>> softpick(torch.tensor([0.0, 0.0])).tolist()
     [0.0, 0.0]
@@ -45,8 +47,9 @@ def softpick(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 
 
 def sparsemax(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Return the nearest point of the simplex, max(x_i - tau, 0) with a sum of 1: Martins &
-    Astudillo (2016).
+    """Return the nearest point of the simplex, max(x_i - tau, 0) with a sum of 1.
+
+    This is sparsemax (Martins & Astudillo, 2016). Low logits get a weight of exactly 0.
 
     >>> sparsemax(torch.tensor([2.0, 1.5, -1.0])).tolist()
     [0.75, 0.25, 0.0]
@@ -57,11 +60,10 @@ def sparsemax(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 
 
 def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Return max(x_i / 2 - tau, 0)^2 with a sum of 1: entmax with alpha = 1.5, between softmax and
-    sparsemax.
+    """Return max(x_i / 2 - tau, 0)^2 with a sum of 1, which is entmax with alpha = 1.5.
 
-    Peters et al. (2019), by their exact algorithm: sort once, and take the largest support that is
-    consistent.
+    It is between softmax and sparsemax. We use the exact algorithm of Peters et al. (2019), which
+    sorts once and takes the largest support that is consistent.
 
     >>> [round(w, 4) for w in entmax15(torch.tensor([2.0, 1.0, 0.0, -1.0])).tolist()]
     [0.8307, 0.1693, 0.0, 0.0]
@@ -79,10 +81,10 @@ def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 
 
 def scalable_softmax(logits: Float[Tensor, "... n"], scale: float = 1.0) -> Float[Tensor, "... n"]:
-    """Return softmax(scale ln(n) x) over the n keys that a row sees: Nakanishi (2025), where
-    `scale` is learned in each head.
+    """Return softmax(scale ln(n) x) over the n keys that a row sees, as Nakanishi (2025) proposes.
 
-    With scale x gap above 1 the largest logit keeps its weight however long the context gets.
+    In the paper each head learns its `scale`. If scale x gap is above 1, the largest logit keeps
+    its weight however long the context gets.
 
     >>> [round(w, 4) for w in scalable_softmax(torch.tensor([1.0, 0.0, 0.0, 0.0])).tolist()]
     [0.5714, 0.1429, 0.1429, 0.1429]
@@ -101,11 +103,10 @@ def adaptive_entmax(
     gamma: float | Tensor = 1.0,
     delta: float = 1.0,
 ) -> Float[Tensor, "... n"]:
-    """Return entmax15((delta + beta ln(n)^gamma) x) over the n keys that a row sees: Vasylenko et
-    al. (2026).
+    """Return entmax15((delta + beta ln(n)^gamma) x) over the n keys that a row sees.
 
-    Theirs takes beta and gamma from the token, head by head; here they are numbers, or tensors that
-    broadcast.
+    This follows Vasylenko et al. (2026). Their method computes beta and gamma from the token in
+    each head. Here they are numbers, or tensors that broadcast.
 
     >>> logits = torch.tensor([2.0, 1.0, 0.0, -1.0])
     >>> [round(w, 4) for w in adaptive_entmax(logits, beta=0.0).tolist()]
@@ -132,16 +133,15 @@ def adaptive_entmax(
     seen = (~hidden).sum(-1, keepdim=True).to(logits).log()
     factor = (
         delta + beta * torch.where(seen > 0, seen, 1) ** gamma
-    )  # ln(1) = 0: a lone key gets all by any factor
+    )  # ln(1) = 0, and a single key gets all the weight with any factor
     scaled = require.finite("beta, gamma, delta or logits", logits.masked_fill(hidden, 0) * factor)
     return entmax15(scaled.masked_fill(hidden, -math.inf))
 
 
 def top_k(logits: Float[Tensor, "... n"], k: int = 8) -> Float[Tensor, "... n"]:
-    """Return softmax over the k largest logits, nothing for the other keys: a choice of keys, as
-    sparse attention makes it.
+    """Return the softmax over the k largest logits, with no weight for the other keys.
 
-    All keys that are as large as the k-th are kept.
+    Sparse attention selects keys in this way. All keys that are as large as the k-th are kept.
 
     >>> [round(w, 4) for w in top_k(torch.tensor([2.0, 1.0, 0.0, -1.0]), 2).tolist()]
     [0.7311, 0.2689, 0.0, 0.0]
@@ -153,12 +153,12 @@ def top_k(logits: Float[Tensor, "... n"], k: int = 8) -> Float[Tensor, "... n"]:
 
 
 def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]:
-    """Return sigmoid(x_ij) times the product of 1 - sigmoid(x_ik) over j < k < i: Tan et al.
-    (2025), from the nearest key on.
+    """Return sigmoid(x_ij) times the product of 1 - sigmoid(x_ik) over the keys k between j and i.
 
-    A token takes from a stick what its logit says, the next one further back from what is left. It
-    does not look at itself, so the first row is 0, and a row may sum to less than 1. No position
-    encoding is needed.
+    This is stick-breaking attention (Tan et al., 2025). Each token starts at its nearest earlier
+    key. This key takes from a stick what its logit says, and the next key further back takes from
+    what is left. So the nearest match wins, and no position encoding is needed. A token does not
+    attend to itself, so the first row is 0, and a row may sum to less than 1.
 
     >>> stick_breaking(torch.zeros(3, 3)).tolist()
     [[0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [0.25, 0.5, 0.0]]
@@ -172,11 +172,11 @@ def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]
 
 
 def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
-    """Return softmax(x_ij - sum of relu(s_kj) over k < i), s the first head's logits: Leviathan et
-    al. (2025).
+    """Return softmax(x_ij - sum of relu(s_kj) over k < i), where s are the first head's logits.
 
-    What a token of the first head looks at is marked as no longer needed, for all later tokens and
-    all heads; a token does not mark itself, and the first one is never marked.
+    This is selective attention (Leviathan et al., 2025). When a token of the first head attends to
+    another token, it marks this token as no longer needed, for all later tokens and all heads. A
+    token does not mark itself, and the first token is never marked.
 
     >>> seen = torch.ones(3, 3).tril() > 0
     >>> logits = torch.tensor([[[0.0, 0, 0], [0, 0, 0], [0, 1, 0]]]).masked_fill(~seen, -math.inf)
@@ -203,8 +203,10 @@ def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
 def sigmoid_weights(
     logits: Float[Tensor, "... n"], bias: float | None = None
 ) -> Float[Tensor, "... n"]:
-    """Return sigmoid(x_i + bias), each key by itself: Ramapuram et al. (2025); by default bias =
-    -ln(n) for n keys seen.
+    """Return sigmoid(x_i + bias), where each key is weighted independently of the others.
+
+    This is sigmoid attention (Ramapuram et al., 2025). By default, bias = -ln(n) for n visible
+    keys.
 
     >>> sigmoid_weights(torch.zeros(3), 0.0).tolist()
     [0.5, 0.5, 0.5]
@@ -216,10 +218,9 @@ def sigmoid_weights(
 
 
 def squared_relu(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Return max(x_i, 0)^2, each key by itself: a sum that no other key can make smaller.
+    """Return max(x_i, 0)^2, a weight that no other key can make smaller.
 
-    Hidden keys get nothing. Wortsman et al. (2023) divide it by the number of keys; here it is not
-    divided.
+    Masked keys get 0. Wortsman et al. (2023) divide by the number of keys, but we do not.
 
     >>> squared_relu(torch.tensor([2.0, -1.0, 1.0])).tolist()
     [4.0, 0.0, 1.0]
@@ -239,21 +240,21 @@ def delta_rule(
     rate: Float[Tensor, "... n"],
     gates: Float[Tensor, "... n"],
 ) -> Float[Tensor, "... n n"]:
-    """Return the gated delta rule's map from values to outputs: a state of k x w numbers, written
-    in the form of attention.
+    """Return the gated delta rule as a matrix from values to outputs, in the form of attention.
 
-    S_t = g_t S_(t-1) (I - b_t k_t k_t^T) + b_t v_t k_t^T and o_t = S_t q_t (Yang et al., 2025,
-    Gated DeltaNet), S_0 = 0: what the key k_t held is taken out before v_t is written. Unrolled, o
-    = A v with A = D (I + L)^-1 diag(b), D the gated scores q_t k_i and L the gated scores b_t k_t
-    k_i of earlier i. Weights may be negative. Keys of length 1 are expected.
+    The rule keeps a state of k x w numbers, S_t = g_t S_(t-1) (I - b_t k_t k_t^T) + b_t v_t k_t^T
+    with S_0 = 0, and reads it by o_t = S_t q_t (Gated DeltaNet, Yang et al., 2025). So the old
+    value of the key k_t is removed before v_t is written. Unrolled, this is o = A v with A = D (I +
+    L)^-1 diag(b), where D has the gated scores q_t k_i, and L has the gated scores b_t k_t k_i of
+    earlier i. Weights may be negative. Keys should have length 1.
 
     Args:
-        rate: b, how much of a key's old value is replaced, in [0, 1].
-        gates: g, what is kept of the state, above 0 and at most 1.
+        rate: b, the fraction of a key's old value that is replaced, in [0, 1].
+        gates: g, the fraction of the state that is kept, above 0 and at most 1.
 
     Raises:
-        ValueError: shapes that do not belong together, a rate outside [0, 1], a gate outside (0,
-            1], or keys so long that the state is beyond the type's numbers.
+        ValueError: the shapes do not fit together, a rate is outside [0, 1], a gate is outside (0,
+            1], or the keys are so long that the state overflows.
 
     >>> q = k = torch.eye(2)[[0, 0, 1]]  # the key of the first token is written again by the second
     >>> delta_rule(q, k, torch.ones(3), torch.ones(3)).tolist()
@@ -290,13 +291,14 @@ def delta_rule(
 
 
 def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
-    """Return what forgetting adds to the logit of query j and key i: sum of ln(gate_l) over i < l
-    <= j; -inf for i > j.
+    """Return the bias that forgetting adds to the logit of query j and key i, the log of its gates.
 
-    Lin et al. (2025). Gates come from the tokens; equal gates are ALiBi with the slope -ln(gate).
+    The bias is the sum of ln(gate_l) over i < l <= j, and -inf for i > j (Lin et al., 2025). The
+    model computes the gates from the tokens. With equal gates, the bias is ALiBi with the slope
+    -ln(gate).
 
     Args:
-        gates: one a token, above 0 and at most 1.
+        gates: one per token, above 0 and at most 1.
 
     >>> forgetting_bias(torch.tensor([0.5, 0.5])).exp().tolist()
     [[1.0, 0.0], [0.5, 1.0]]
@@ -309,8 +311,8 @@ def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
             f"gates must be above 0 and at most 1, not {float(gates.min()):.4g} to "
             f"{float(gates.max()):.4g}"
         )
-    # summed in half precision, logarithms would reach infinity, and the difference of two
-    # infinities is no number
+    # in half precision, the sum of logarithms would reach infinity, and the difference of two
+    # infinities is not a number
     total = gates.to(torch.promote_types(gates.dtype, torch.float32)).log().cumsum(-1)
     n = gates.shape[-1]
     hidden = torch.ones(n, n, dtype=torch.bool, device=gates.device).triu(1)
@@ -322,11 +324,10 @@ def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
 def _support(
     logits: Tensor, threshold: Callable[[Tensor, Tensor, Tensor], Tensor], half: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return logits below their largest, and which of them get weight: the largest support that its
-    threshold agrees with.
+    """Return the logits minus their largest, and a mask of those that get weight.
 
-    What lies 1 or more below the largest never gets any. The gradient goes through the logits of
-    the support alone.
+    The support is the largest one that its own threshold agrees with. A logit that is 1 or more
+    below the largest never gets weight. The gradient only goes through the logits of the support.
     """
     _check_logits(logits)
     x = logits - logits.detach().max(-1, keepdim=True).values
@@ -342,7 +343,7 @@ def _support(
 
 
 def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
-    """Return ones of the size of square logits, which may hide all keys of a row."""
+    """Return a matrix of True in the size of square logits, which may mask all keys of a row."""
     _check_logits(logits, all_hidden=True)
     if logits.ndim < 2 or logits.shape[-1] != logits.shape[-2]:
         raise ValueError(
@@ -353,8 +354,9 @@ def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
 
 
 def _check_logits(logits: Tensor, all_hidden: bool = False) -> None:
-    """Real numbers, -inf where a key is hidden, and one key at least in every row, unless a row may
-    hide all.
+    """Require real logits, with -inf for masked keys and at least one visible key in every row.
+
+    If `all_hidden`, a row may mask all keys.
     """
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         raise ValueError(
@@ -373,10 +375,10 @@ def _check_logits(logits: Tensor, all_hidden: bool = False) -> None:
 
 
 def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Take the softmax, sharpened where its entropy H (nats) is above 0.5: logits times max(1,
-    polynomial(H)).
+    """Apply a softmax that is sharpened if its entropy H (in nats) is above 0.5.
 
-    Veličković et al. (2024), "softmax is not enough", Figure 6, with their fitted coefficients.
+    The logits are multiplied by max(1, polynomial(H)), with the fitted coefficients of Figure 6 in
+    Veličković et al. (2024), "softmax is not enough".
 
     >>> row = torch.tensor([2.0, 1, 0, 0, 0, 0, 0, 0])
     >>> adaptive_temperature(row)[0].item() > row.softmax(0)[0].item()
@@ -387,7 +389,7 @@ def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n
 
 
 def inverse_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... 1"]:
-    """Return the factor that `adaptive_temperature` multiplies the logits with.
+    """Return the factor by which `adaptive_temperature` multiplies the logits of each row.
 
     >>> inverse_temperature(torch.tensor([9.0, 0.0])).item()  # sharp already
     1.0

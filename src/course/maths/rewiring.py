@@ -1,5 +1,7 @@
-"""Where a graph is narrow, and edges that widen it: spectral gap, curvature, and methods that add
-edges by them.
+"""Find where a graph is narrow, and add edges that widen it.
+
+The module computes effective resistance, spectral gap and curvature, and the methods that add edges
+to improve them.
 """
 
 import itertools
@@ -20,7 +22,10 @@ METHODS = ("sdrf", "fosr", "gtr", "random")
 
 
 def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
-    """Return R_uv = (e_u - e_v)^T L^+ (e_u - e_v): ohms between u and v when every edge is one ohm.
+    """Return R_uv = (e_u - e_v)^T L^+ (e_u - e_v), the resistance between u and v in ohms.
+
+    Every edge counts as one ohm. Many short parallel paths make the resistance small, so it says
+    more about a bottleneck than the number of hops does.
 
     >>> effective_resistance(nx.path_graph(4))[0].round(decimals=6).tolist()
     [0.0, 1.0, 2.0, 3.0]
@@ -36,6 +41,8 @@ def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
 def spectral_gap(graph: nx.Graph) -> float:
     """Return the second smallest eigenvalue of the normalised Laplacian I - D^-1/2 A D^-1/2.
 
+    A small gap means that the graph has a bottleneck.
+
     >>> round(spectral_gap(nx.complete_graph(5)), 6)
     1.25
     """
@@ -48,10 +55,10 @@ def spectral_gap(graph: nx.Graph) -> float:
 def balanced_forman(graph: nx.Graph) -> dict[tuple, float]:
     """Compute the balanced Forman curvature of every edge, Definition 1 of Topping et al. (2022).
 
-    Ric(i, j) = 2/d_i + 2/d_j - 2 + 2 t / max(d_i, d_j) + t / min(d_i, d_j) + (s_i + s_j) / (g
-    max(d_i, d_j)), or 0 if one degree is 1. t counts common neighbours; s_i the neighbours of i
-    that start a 4-cycle i-k-w-j without diagonals; g is the largest number of such 4-cycles through
-    one of them.
+    An edge with a very negative curvature is a bottleneck. Ric(i, j) = 2/d_i + 2/d_j - 2 + 2 t /
+    max(d_i, d_j) + t / min(d_i, d_j) + (s_i + s_j) / (g max(d_i, d_j)), or 0 if one degree is 1.
+    Here t counts common neighbours, s_i counts the neighbours of i that start a 4-cycle i-k-w-j
+    without diagonals, and g is the largest number of such 4-cycles through one of them.
 
     >>> round(balanced_forman(nx.barbell_graph(5, 0))[4, 5], 6)
     -1.2
@@ -76,12 +83,11 @@ def _forman(neighbours: dict[Hashable, set], i: Hashable, j: Hashable) -> Fracti
 
 
 def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
-    """Compute a WRONG balanced Forman curvature, for display only: what the most copied public code
-    computes.
+    """Compute a WRONG balanced Forman curvature, the one in the most copied public code.
 
-    It takes for 4-cycles all k with A_kj (A^2 - A)_ik > 0 or A_ik (A^2 - A)_kj > 0, so also i, j
-    and nodes that close a triangle, and counts too many cycles through each. The pentagon gets 1 in
-    place of 0.
+    It is for display only. The code takes for 4-cycles all k with A_kj (A^2 - A)_ik > 0 or A_ik
+    (A^2 - A)_kj > 0. So it also takes i, j and nodes that close a triangle, and counts too many
+    cycles through each of them. The pentagon gets 1 instead of 0.
 
     >>> balanced_forman_as_copied(nx.cycle_graph(5))[0, 1], balanced_forman(nx.cycle_graph(5))[0, 1]
     (1.0, 0.0)
@@ -99,17 +105,18 @@ def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
 
 
 def rewire(graph: nx.Graph, method: str, edges: int, seed: int = 0) -> nx.Graph:
-    """Return a copy with `edges` more edges, marked `added=method`, each chosen in the graph the
-    last one made.
+    """Return a copy of the graph with `edges` new edges, which are marked `added=method`.
+
+    The edges are added one after another, and each is chosen in the graph that the last one made.
 
     Args:
-        method: "sdrf": around the edge of least balanced Forman curvature, the edge that raises it
-            most (Topping et al., 2022, with tau infinite and nothing removed). "fosr": the pair
-            with the least product of entries of x / sqrt(d + 1), x the second eigenvector of D^-1/2
-            A D^-1/2, here exact and not by power iteration (Karhadkar et al., 2023). "gtr": the
-            pair that lowers total resistance most (Black et al., 2023). "random": any pair, the
-            control.
-        seed: of "random".
+        method: "sdrf" goes to the edge of smallest balanced Forman curvature, and adds the edge
+            around it that raises it most (Topping et al., 2022, with tau infinite and nothing
+            removed). "fosr" adds the pair with the smallest product of entries of x / sqrt(d + 1),
+            where x is the second eigenvector of D^-1/2 A D^-1/2, computed exactly and not by power
+            iteration (Karhadkar et al., 2023). "gtr" adds the pair that lowers the total resistance
+            most (Black et al., 2023). "random" adds any pair, as a control.
+        seed: the seed of "random".
 
     >>> list(rewire(nx.path_graph(5), "gtr", 1).edges(data="added"))
     [(0, 1, None), (0, 4, 'gtr'), (1, 2, None), (2, 3, None), (3, 4, None)]
@@ -129,7 +136,7 @@ def rewire(graph: nx.Graph, method: str, edges: int, seed: int = 0) -> nx.Graph:
 
 
 def _least(graph: nx.Graph, score: Tensor) -> tuple:
-    """Return the pair without an edge of least score; ties up to rounding go to the first."""
+    """Return the pair without an edge that has the smallest score, and the first one in a tie."""
     free = torch.triu(adjacency(graph) == 0, diagonal=1).nonzero()
     values = score[free[:, 0], free[:, 1]]
     first = (values <= values.min() + 1e-9 * score.abs().max()).nonzero()[0, 0]
@@ -138,8 +145,10 @@ def _least(graph: nx.Graph, score: Tensor) -> tuple:
 
 
 def _gtr(graph: nx.Graph, generator: np.random.Generator) -> tuple:
-    """Use that a new edge uv lowers R_tot by n |L^+ (e_u - e_v)|^2 / (1 + R_uv) (Sherman &
-    Morrison).
+    """Choose the edge that lowers the total resistance most.
+
+    By the formula of Sherman & Morrison, a new edge uv lowers R_tot by n |L^+ (e_u - e_v)|^2 / (1 +
+    R_uv).
     """
     resistance = effective_resistance(graph)
     inverse = (

@@ -1,8 +1,8 @@
-"""Change RoPE's frequencies, and measure what follows: longer contexts, the bound of its authors,
-heads made of rotations.
+"""Change RoPE's frequencies for longer contexts, and measure what follows.
 
-Su et al. (2021) is RoFormer, Barbero et al. (2025) "Round and Round We Go!". All angles are in
-radians a token.
+The module also computes the bound of RoPE's authors, and heads made only of rotations. Su et al.
+(2021) is RoFormer, and Barbero et al. (2025) is "Round and Round We Go!". All angles are in radians
+per token.
 """
 
 import math
@@ -19,7 +19,7 @@ TURNS = {
     "yarn": (1.0, 32.0),
     "yarn-paper": (1.0, 32.0),
     "llama3": (1.0, 4.0),
-}  # the published number of turns at which a ramp starts and ends
+}  # the published numbers of rotations at which the interpolation starts and ends
 
 
 def scaled_frequencies(
@@ -30,21 +30,22 @@ def scaled_frequencies(
     length: int | None = None,
     turns: tuple[float, float] | None = None,
 ) -> Float[Tensor, " half"]:
-    """Return the frequencies after a method that stretches the context `factor` times.
+    """Return the rotary frequencies after a method that stretches the context `factor` times.
 
-    "linear" (Chen et al., 2023) divides all of them; "ntk" (NTK-aware) raises the base to base
-    factor^(d/(d-2)), which divides the slowest one only; "yarn" (Peng et al., 2024) and "llama3"
-    (Llama 3.1) divide those that make few turns over the original context, keep those that make
-    many, and mix in between. The share kept is linear in the turns in "llama3" and "yarn-paper"
-    (Peng et al., Eq. 18), and linear in the pair's number in "yarn", which is what the released
-    code does.
+    "linear" (Chen et al., 2023) divides all frequencies. "ntk" (NTK-aware) raises the base to base
+    factor^(d/(d-2)), so it divides only the slowest frequency by the whole factor. "yarn" (Peng et
+    al., 2024) and "llama3" (Llama 3.1) divide the frequencies that make few rotations over the
+    original context, keep those that make many, and interpolate in between. In "llama3" and
+    "yarn-paper" (Peng et al., Eq. 18), the kept fraction is linear in the number of rotations. In
+    "yarn" it is linear in the index of the pair, as in the released code.
 
     Args:
         method: one of `METHODS`.
         width, base: as in `frequencies`.
         factor: how many times longer the context gets, at least 1.
-        length: the original context, for all but "linear" and "ntk".
-        turns: where these start and stop to mix; their published values when None.
+        length: the original context, for all methods except "linear" and "ntk".
+        turns: the numbers of rotations where the interpolation starts and stops. If None, the
+            published values are used.
 
     Example:
         >>> scaled_frequencies("linear", 4, 10_000, 8).tolist()
@@ -98,10 +99,10 @@ def _turns(turns: tuple[float, float]) -> tuple[float, float]:
 def decay_bound(
     distance: float | Num[Tensor, "..."], width: int, base: float
 ) -> Float[Tensor, "..."]:
-    """Return the factor of RoFormer's bound that depends on the distance: the mean over j of |S_j|,
-    Su et al. (2021), Eq. 37.
+    """Return the factor of RoFormer's bound that depends on the distance, the mean over j of |S_j|.
 
-    S_j is the sum of exp(i m theta) over the j fastest pairs, j = 1 … width/2.
+    This is Eq. 37 of Su et al. (2021). S_j is the sum of exp(i m theta) over the j fastest pairs,
+    for j = 1 to width/2. The authors use it to argue that attention decays with the distance.
 
     Example:
         >>> decay_bound(0, 128, 10_000).item()
@@ -117,11 +118,11 @@ def decay_bound(
 def slash_attention(
     frequencies: Float[Tensor, " half"], length: int, offset: int = 0, scale: float = 1.0
 ) -> Float[Tensor, "n n"]:
-    """Return the causal attention of a head whose queries all are one vector, and whose keys are
-    that vector turned by `offset`.
+    """Build the causal attention of a head that always looks back by the same distance.
 
-    Its logits are scale x sum_i cos(theta_i (m - offset)) at distance m: Barbero et al. (2025),
-    Theorem 5.3, with `scale` = |q| |k| a pair over sqrt(d). Offset 0 is a diagonal head, 1 a
+    All queries are one vector, and all keys are this vector rotated by `offset`. At distance m the
+    logit is scale x sum_i cos(theta_i (m - offset)), as in Theorem 5.3 of Barbero et al. (2025),
+    where `scale` = |q| |k| per pair over sqrt(d). Offset 0 gives a diagonal head, and offset 1 a
     previous-token head.
 
     Example:
@@ -137,10 +138,10 @@ def slash_attention(
 def slash_scale(
     frequencies: Float[Tensor, " half"], length: int, weight: float = 0.99, offset: int = 0
 ) -> float:
-    """Find the smallest scale of `slash_attention` that gives every token (from `offset` on) this
-    weight at its offset.
+    """Find the smallest scale at which `slash_attention` gives every token `weight` at its offset.
 
-    Infinite where another distance has the same logit, as without rotation.
+    This holds for the tokens from `offset` on. The result is infinite if another distance has the
+    same logit, as it is without rotation.
 
     Example:
         >>> round(slash_scale(frequencies(128, 10_000), 4096), 4)
@@ -154,7 +155,7 @@ def slash_scale(
         return 0.0
     if float(lead.min()) <= 1e-15 * len(frequencies):
         return math.inf
-    # the last token sees all distances: its weight is the smallest
+    # the last token sees all distances, so its weight is the smallest
     target = math.log1p(-weight) - math.log(weight)
     low, high = 0.0, (math.log(len(lead)) - target) / float(lead.min())
     for _ in range(200):

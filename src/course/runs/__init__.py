@@ -1,3 +1,1 @@
-"""Fill the tables of `data/`: one module a subject, one line each, which goes on where it
-stopped.
-"""
+"""Fill the tables of `data/`, with one module per subject, and continue where a run was stopped."""

@@ -22,8 +22,9 @@ TABLES = tomllib.loads((Path(__file__).parent / "tables.toml").read_text(encodin
 
 
 def table(name: str) -> dict:
-    """Read an entry of `tables.toml`, with what it does not say itself taken from the one that it
-    is `like`.
+    """Read an entry of `tables.toml`.
+
+    If the entry is `like` another one, it takes from there whatever it does not say itself.
 
     >>> table("race_counting")["together"]
     'seed'
@@ -33,14 +34,16 @@ def table(name: str) -> dict:
 
 
 def named(place: str) -> object:
-    """Return what `course.runs.race:run` is the place of."""
+    """Import the object at a place such as `course.runs.race:run`."""
     module, name = place.split(":")
     return getattr(importlib.import_module(module), name)
 
 
 def grids(entry: Mapping) -> list[dict[str, list[sweep.Value]]]:
-    """Return the values of each setting: a table's runs are the products of each of these; one that
-    is written whole has none.
+    """Return the grids of settings of a table, each with a list of values for every setting.
+
+    The runs of the table are all combinations within each grid. A table that is written by one
+    function has no grid.
     """
     settings, changes = entry.get("settings", {}), entry.get("changes", [{}])
     if "from" in settings:
@@ -56,8 +59,9 @@ def _values(value: sweep.Value | list | dict) -> list[sweep.Value]:
 
 
 def products(own: Sequence[Mapping], first: str | None = None) -> list[sweep.Setting]:
-    """Combine all settings of some grids, each once; those with the same value of `first` come
-    together.
+    """Combine all settings of some grids, each combination only once.
+
+    Combinations with the same value of `first` come together.
     """
     cells = list(
         {tuple(cell.items()): cell for grid in own for cell in sweep.grid(**grid)}.values()
@@ -67,8 +71,9 @@ def products(own: Sequence[Mapping], first: str | None = None) -> list[sweep.Set
 
 
 def asked(entry: Mapping, chosen: Mapping[str, list[sweep.Value]]) -> list[sweep.Setting]:
-    """Select the settings of a table that have the chosen values, or all with these values in place
-    of its own.
+    """Select the settings of a table that have the chosen values.
+
+    If the table has no run with all these values, they replace its own values.
     """
     choices, first = grids(entry), entry.get("first")
     cells = [
@@ -82,9 +87,7 @@ def asked(entry: Mapping, chosen: Mapping[str, list[sweep.Value]]) -> list[sweep
 
 
 def options(parser: argparse.ArgumentParser, own: Sequence[Mapping]) -> None:
-    """Give a command line an option for each setting of some grids, of the type that its values
-    have there.
-    """
+    """Add a command-line option for each setting of some grids, with the type of its values."""
     for name in own[0]:
         values = list(dict.fromkeys(value for grid in own for value in grid[name]))
         plain = len({type(value) for value in values}) == 1 and not isinstance(values[0], bool)

@@ -1,8 +1,9 @@
-"""Table 6 of Ye et al. (2025) in the race's decoders: heads, the norm of the heads and its gain,
-where lambda starts.
+"""Repeat the ablations of Table 6 of Ye et al. (2025) in the decoders of the race.
 
-Decisions, written down before the runs: the race's criterion, budget, seeds, margin and test;
-Holm's correction over the rows; each row against the one that differs in one thing (`AGAINST`).
+They change the number of heads, the norm of the heads and its gain, and the initial value of
+lambda. We made these decisions before the runs. Criterion, budget, seeds, margin and test are those
+of the race, Holm's correction covers all rows, and each row is compared with the one that differs
+in one thing (`AGAINST`).
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from helpers.transformer import Block
 
 
 class Normed(Block):
-    """Softmax heads, each divided by its root mean square."""
+    """Apply softmax heads, and divide each head's output by its root mean square."""
 
     def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
         heads = super().mix(x)
@@ -28,9 +29,7 @@ class Normed(Block):
 
 
 def changed(**inner: object) -> Entry:
-    """Return an entry with differential attention, with these settings of `DifferentialAttention`
-    changed.
-    """
+    """Return an entry with differential attention and these settings of `DifferentialAttention`."""
     return Entry(block=partial(Differential, inner=inner))
 
 
@@ -50,10 +49,10 @@ TASK = "retrieval"
 
 
 def run(row: str, seed: Sequence[int], budget: int) -> list[dict[str, float | None]]:
-    """Measure a row of the table at retrieval, with `runs.measure`.
+    """Measure one row of the table on the retrieval task, with `runs.measure`.
 
     Raises:
-        ValueError: unknown row, or a seed or a number of steps out of range.
+        ValueError: the row is unknown, or a seed or the number of steps is out of range.
     """
     entry = ROWS[require.choice("row", row, ROWS)]
     return runs.measure(
@@ -69,8 +68,9 @@ def table() -> pd.DataFrame:
 
 
 def judged(rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Compare each row with its own reference, as `comparison.compare` does, with the median steps
-    to the criterion.
+    """Compare each row with its own reference, as `comparison.compare` does for the race.
+
+    The table also has the median number of steps to the criterion.
     """
     rows = table() if rows is None else rows
     verdicts = comparison.compare(rows, against=AGAINST).set_index("entry")

@@ -1,5 +1,6 @@
-"""A language model is asked to count: the paper's four tasks and three strategies;
-`data/counting_smollm2.csv`.
+"""Let a language model count, with the four tasks and three strategies of Barbero et al. (2024).
+
+The answers are in `data/counting_smollm2.csv`.
 """
 
 import functools
@@ -15,29 +16,28 @@ from helpers import compute, data, models
 from helpers.models import LanguageModel
 
 LENGTHS = (3, 5, 10, 50, 100)
-# tokens that an answer may have: for 100 items the steps in the form of the worked examples take
-# about 360, and a string that is written back 100
+# The most tokens that an answer may have. For 100 items, the steps in the form of the worked
+# examples take about 360, and a string that is written back takes 100.
 NEW = {"no CoT": 160, "CoT zero-shot": 400, "CoT few-shot": 400}
 NEW_BEGUN = 128
-# the answer line, begun for a model that does not write it
+# the start of the answer line, for a model that does not write it
 BEGUN = "The final answer to your maths question is:"
 LINES = {
     "own": "the model writes the answer line",
     "begun": "the answer line is begun for the model",
 }
-GUESS = 100  # the baseline: whoever always says 100
+GUESS = 100  # the baseline of a model that always says 100
 
 
 @torch.inference_mode()
 def write(
     model: LanguageModel, prompts: Sequence[str], new: int, begun: str = "", together: int = 3
 ) -> list[str]:
-    """Generate the model's answer to each prompt, greedily, in at most `new` tokens: batches with a
-    key-value cache.
+    """Generate the model's answer to each prompt, greedily, in at most `new` tokens.
 
-    Prompts are padded on the left, and a model with a chat template gets them as a user's turn.
-    `begun` is put at the beginning of each answer, and "…" at the end of one that was cut off,
-    because half a number does not count.
+    The prompts run in batches with a key-value cache and are padded on the left. A model with a
+    chat template gets them as a user's message. `begun` is put at the beginning of each answer. An
+    answer that was cut off gets "…" at its end, because half a number does not count.
     """
     tokenizer, network = model.tokenizer, model.model
     chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
@@ -82,11 +82,11 @@ def ask(
     lengths: Sequence[int] = LENGTHS,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Ask one question for each length: the right count, the parsed answer (missing where there is
-    none) and the text.
+    """Ask one question for each length, and return the right count, the parsed answer and the text.
 
-    `cut` is true where the text was cut off before an answer. Where `line` is "begun" the answer
-    line is begun for the model, which has but to write the number.
+    The answer is missing if the text has none, and `cut` is true if the text was cut off before an
+    answer. If `line` is "begun", we begin the answer line for the model, so that it only has to
+    write the number.
     """
     begun, new = ("", NEW[strategy]) if line == "own" else (BEGUN, NEW_BEGUN)
     samples = [counting.make(task, n, seed) for n in lengths]
@@ -101,8 +101,9 @@ def ask(
 
 
 def run(model: str, task: str, strategy: str, line: str, seed: int) -> sweep.Setting:
-    """Return one row of the table: what a model answered at each of `LENGTHS`, and what was cut off
-    before an answer.
+    """Return one row of the table, with a model's answer at each of `LENGTHS`.
+
+    The row also says which answers were cut off.
     """
     answered = ask(_loaded(model), task, strategy, line, seed=seed)
     answers = [None if pd.isna(answer) else int(answer) for answer in answered.answer]
@@ -122,8 +123,10 @@ def _loaded(name: str) -> LanguageModel:
 
 
 def long(table: pd.DataFrame) -> pd.DataFrame:
-    """Give the table a row for each answer: task, strategy, length, seed, the right count, the
-    answer, its error, cut.
+    """Turn the table into one row per answer.
+
+    The columns are the task, strategy, answer line, seed, length, right count, answer, its error,
+    and whether it was cut off.
     """
     rows = []
     for row in table.to_dict("records"):
@@ -144,20 +147,18 @@ def long(table: pd.DataFrame) -> pd.DataFrame:
 def questions(
     model: LanguageModel, task: str, line: str, lengths: tuple[int, ...] = LENGTHS
 ) -> pd.DataFrame:
-    """Ask a model one task without examples, once, and return the answers in the columns of
-    `long`.
-    """
+    """Ask a model one task without worked examples, once, in the columns of `long`."""
     answered = ask(model, task, "no CoT", line, lengths).drop(columns="text")
     answered = answered.assign(task=task, strategy="no CoT", line=line, seed=0)
     return answered.assign(error=(answered.answer - answered["count"]).abs())
 
 
 def asked_of(model: LanguageModel | None = None) -> pd.DataFrame:
-    """Return the answers of a model as `long` gives them: the committed table's for the embedded
-    model, which None stands for.
+    """Return the answers of a model in the columns of `long`.
 
-    Another model is asked each task without examples, with its own answer line and with one that is
-    begun for it.
+    For the embedded model, which is also meant by None, they come from the committed table. Another
+    model gets each task without worked examples, once with its own answer line and once with a line
+    that we begin for it.
     """
     if model is None or model.name == models.DEFAULT:
         return long(data.table("counting_smollm2"))
@@ -168,8 +169,9 @@ def asked_of(model: LanguageModel | None = None) -> pd.DataFrame:
 
 
 def from_examples(answers: pd.DataFrame) -> tuple[int, int]:
-    """Count, of the numbers given after worked examples, those that are the answer of one of the
-    examples, and all of them.
+    """Count the answers after worked examples that just repeat the answer of an example.
+
+    The second number is that of all such answers.
     """
     numbers = answers[answers.strategy == "CoT few-shot"].dropna(subset="answer")
     shown = {
@@ -180,8 +182,9 @@ def from_examples(answers: pd.DataFrame) -> tuple[int, int]:
 
 
 def without_examples(answers: pd.DataFrame) -> tuple[int, int, int]:
-    """Count, of the numbers given without worked examples, the string written back, multiples of
-    ten, and all of them.
+    """Count answers without worked examples that write back the string, or end in zero.
+
+    The third number is that of all such answers.
     """
     numbers = answers[answers.strategy != "CoT few-shot"].dropna(subset="answer")
     strings = [

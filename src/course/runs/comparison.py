@@ -1,6 +1,4 @@
-"""The race's table and its statistics: entries compared seed by seed, and verdicts by the
-protocol's rules.
-"""
+"""Compare the entries of the race seed by seed, and give verdicts by the rules of the protocol."""
 
 import hashlib
 import math
@@ -34,15 +32,14 @@ from helpers import data, require, style
 
 
 def table() -> pd.DataFrame:
-    """Read the runs of `data/race.csv`, with the mean score and the mean log odds at the longer
-    lengths.
-    """
+    """Read the runs of `data/race.csv`, with mean score and mean log odds at the longer lengths."""
     return with_longer(data.table("race"))
 
 
 def own_entries(folder: str | Path = ".") -> pd.DataFrame | None:
-    """Read rows of `race.enter` that were kept as `my-*.json` in a folder, for the pictures; None
-    where there are none.
+    """Read your own rows of `race.enter` from the files `my-*.json` of a folder, for the figures.
+
+    The result is None if there are none.
     """
     tables = [
         pd.read_json(path)
@@ -53,10 +50,10 @@ def own_entries(folder: str | Path = ".") -> pd.DataFrame | None:
 
 
 def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add columns `longer` and `odds`: the mean score, and the mean log odds of a right answer,
-    beyond the trained length.
+    """Add the mean score (`longer`) and the mean log odds (`odds`) beyond the trained length.
 
-    Log odds of k right of n: log((k + 1/2) / (n - k + 1/2)), finite where all are right.
+    The log odds of k right answers among n are log((k + 1/2) / (n - k + 1/2)), which is finite even
+    if all are right.
     """
     questions = rows.task.map(ASKED)
     odds = [
@@ -68,7 +65,7 @@ def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def ceiling(task: str) -> float:
-    """Return the log odds of an entry that makes no mistake.
+    """Return the log odds of an entry that makes no mistake, the largest value that is possible.
 
     >>> round(ceiling("retrieval"), 2)
     6.24
@@ -77,10 +74,11 @@ def ceiling(task: str) -> float:
 
 
 def verdict(gap: Sequence[float], p: float, room: float = math.inf) -> str:
-    """Say what paired gaps with a corrected p value show, by the protocol's decisions.
+    """Decide what paired gaps with a corrected p value show, by the rules of the protocol.
 
     Args:
-        room: how far the reference is from an entry that makes no mistake.
+        room: how far the reference is from an entry that makes no mistake. If there is no room for
+            an improvement, the verdict says so.
 
     >>> runs = [2.0, 2.1, 1.9], [0.1, 0.0, 0.1], [3.0, -2.0, 1.0]
     >>> tuple(map(verdict, runs, (0.01, 0.5, 0.9)))
@@ -97,7 +95,7 @@ def verdict(gap: Sequence[float], p: float, room: float = math.inf) -> str:
 
 
 def able(rows: pd.DataFrame) -> pd.Series:
-    """Return, by task and entry, whether the cell has learned: `CELL` of its seeds."""
+    """Return for each task and entry whether it has learned, in a fraction `CELL` of its seeds."""
     learned = rows.groupby(["task", "entry"]).learned
     return learned.sum() >= CELL * learned.size()
 
@@ -105,19 +103,21 @@ def able(rows: pd.DataFrame) -> pd.Series:
 def compare(
     rows: pd.DataFrame, column: str = "odds", against: str | Mapping[str, str] | None = BASELINE
 ) -> pd.DataFrame:
-    """Compare every entry with one, task by task, paired over the seeds that learned with both;
-    with Holm's correction in a task.
+    """Compare every entry with its reference, task by task, over the seeds that learned with both.
+
+    The comparison is paired, and Holm's correction covers the entries of a task.
 
     Args:
-        rows: as `table` gives them.
-        column: what is compared.
-        against: an entry, a mapping from each entry to its own, or None for the reference of each.
+        rows: the runs, as `table` returns them.
+        column: the column to compare.
+        against: an entry, a mapping from each entry to its own reference, or None for the reference
+            that each entry names.
 
     Returns:
-        a row for each entry and task: seeds that learned and seeds in all; mean, low, high (95 %
-        interval) of those that learned, in the share right; gap of the column and its own 90 %
-        interval, which the rule for "equal" asks; p (corrected); verdict, one of `VERDICTS`, or
-        "baseline", "control" or "outside".
+        One row for each entry and task. It has the number of seeds that learned and of all seeds.
+            For the seeds that learned, it has the mean accuracy with a 95% interval (low, high),
+            the gap in the column with its 90% interval, which the rule for "equal" uses, and the
+            corrected p. The verdict is one of `VERDICTS`, or "baseline", "control" or "outside".
 
     Raises:
         ValueError: `against` or `column` is not in the table.
@@ -202,17 +202,21 @@ def _interval(names: str, values: Sequence[float], confidence: float = 0.95) -> 
 
 
 def successes(rows: pd.DataFrame) -> pd.DataFrame:
-    """Answer two questions for each remedy and task: is it right there, and is it better than what
-    it is made of?
+    """Answer two questions for each remedy and task, because a gain alone is not a success.
+
+    Does the remedy solve the task beyond the trained length, and is it better than the decoder
+    without its one ingredient?
 
     Returns:
-        a row for each entry and task that was run: verdict against RoPE (rope) and against the
-        decoder without the one ingredient (verdict); share right at the longest length with its 95
-        % interval (right, low, high), and the best head's; kept: learned and right in `KEPT`;
-        success: kept by attention that keeps to the answer, which is known for the tasks of
-        `LOOKED` alone; to: the longest length kept (`reach`); opens: a success that is better than
-        the decoder without the ingredient, or keeps the task to a longer length. A page asks it of
-        one table many times: it is answered once.
+        One row for each entry and task that was run. `rope` is the verdict against RoPE, and
+            `verdict` is the one against the decoder without the ingredient. `right`, `low` and
+            `high` are the accuracy at the longest length with its 95% interval, and the best head's
+            attention weight comes with them. `kept` says whether the entry learned and is right in
+            a fraction `KEPT` there. `success` also asks that attention is on the answer, which is
+            only known for the tasks in `LOOKED`. `to` is the longest length that is solved
+            (`reach`). `opens` means a success that is better than the decoder without the
+            ingredient, or that solves the task at a longer length. Results are cached, because
+            pages use them many times.
     """
     key = (*rows.columns, hashlib.sha256(pd.util.hash_pandas_object(rows).to_numpy()).digest())
     if key not in _ANSWERED:
@@ -253,11 +257,12 @@ def _further() -> pd.DataFrame:
 
 
 def reach(rows: pd.DataFrame, entry: str, task: str) -> int:
-    """Return the longest tested length up to which the runs that learned are right in `KEPT` of the
-    answers, on average.
+    """Return the longest tested length at which the runs that learned still solve the task.
 
-    Lengths beyond the longest of `LENGTHS` come from `data/race_far.csv`, for the entries that it
-    has. 0 means that an entry is not right even at the trained length.
+    A length counts if they are right in a fraction `KEPT` of the answers on average, and all
+    shorter lengths count too. Lengths beyond the longest of `LENGTHS` come from
+    `data/race_far.csv`, for the entries that it has. 0 means that an entry is not right even at the
+    trained length.
     """
     reached = 0
     for table, lengths in ((rows, LENGTHS), (_further(), FAR)):
@@ -270,8 +275,10 @@ def reach(rows: pd.DataFrame, entry: str, task: str) -> int:
 
 
 def stays(values: Sequence[float]) -> str:
-    """Say whether runs stay right, by the protocol: in the mean and at the low end of its 95 %
-    interval, or in the mean alone.
+    """Say whether runs stay right, by the rules of the protocol.
+
+    They do if both the mean and the low end of its 95% interval are above the bound. If only the
+    mean is, the answer is "at the bound".
 
     >>> stays([0.99, 1.0, 0.98]), stays([0.8, 1.0, 0.95]), stays([0.5, 0.9])
     ('stays right', 'at the bound', 'falls')
@@ -283,20 +290,20 @@ def stays(values: Sequence[float]) -> str:
 
 
 def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
-    """Average the cells of `data/race_plateau.csv` at a learning rate: right at the first touch,
-    and after all steps.
+    """Average the runs of `data/race_plateau.csv` when they first learn, and after all steps.
 
-    Both stops are told of one population, the runs that touched the criterion. A run that never
-    learned says nothing of what a design keeps, and would make a cell that only rises look as if it
-    fell.
+    The table has these runs at one learning rate. Both moments describe the same runs, those that
+    reached the criterion. A run that never learned tells us nothing about how far a design
+    generalises, and it would make accuracy seem to fall where it only rises.
 
     Returns:
-        by task and entry: runs, how many touched the criterion (learned) and after how many steps
-        on average; price, the mean steps with all of the budget for a run that has not; state:
-        "plateau", "still rising" or "not told", at the trained length and at the longest of
-        `LENGTHS`, by the last two thirds of the steps; stays: `stays` after all steps, at the
-        longest length that was asked; first_n and score_n of the runs that learned, none where not
-        all of these were asked: means.
+        One row per task and entry. `runs` and `learned` count the runs and those that reached the
+            criterion, and `steps` is the mean number of steps to it. `price` is the same, with the
+            whole budget for a run that has not learned. `state` is "plateau", "still rising" or
+            "not told", from the last two thirds of the steps, at the trained length and at the
+            longest of `LENGTHS`. `stays` is the result of `stays` after all steps, at the longest
+            length that was tested. The means first_n and score_n are over the runs that learned,
+            and are missing if not all of these were tested.
 
     >>> plateaus().loc[("recall", "NoPE, stick-breaking"), ["runs", "learned"]].tolist()
     [8, 5]
@@ -323,8 +330,9 @@ def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
 
 
 def _state(runs: pd.DataFrame) -> str:
-    """Say whether right answers still rise over the last two thirds of the steps, at the trained
-    length or beyond.
+    """Say whether accuracy still rises over the last two thirds of the steps.
+
+    It may rise at the trained length or beyond it.
     """
     moves = [
         (runs[f"{at}_5"] + runs[f"{at}_6"] - runs[f"{at}_3"] - runs[f"{at}_4"]) / 2
@@ -337,7 +345,7 @@ def _state(runs: pd.DataFrame) -> str:
 
 
 def all_kept(rows: pd.DataFrame, tasks: Sequence[str] = LOOKED) -> list[str]:
-    """List the remedies that succeed at all of some tasks, the one with fewest mistakes first."""
+    """List the remedies that succeed at all of these tasks, with the fewest mistakes first."""
     won = successes(rows)
     won = won[won.task.isin(tasks)].groupby("entry").agg({"success": ["sum"], "right": ["mean"]})
     won.columns = ["tasks", "right"]
@@ -345,14 +353,16 @@ def all_kept(rows: pd.DataFrame, tasks: Sequence[str] = LOOKED) -> list[str]:
 
 
 def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Compare the two noises of the differential entries at retrieval, in layer 1, whose first map
-    looks at the answer most in all.
+    """Compare the noise of the two attention matrices of the differential entries, at retrieval.
+
+    This is layer 1, whose first matrix attends to the answer most in all of these entries.
 
     Returns:
-        a row an entry that learned: the layer; cosine, what it needs, the share of heads and
-        questions that have it, what the subtraction multiplies by: the noise (left), the answer,
-        and signal over noise (gain) with its 95 % interval over seeds (low, high): means over
-        seeds.
+        One row per entry that learned, as means over seeds. The row has the layer, the cosine of
+            the two noises, the cosine that a subtraction needs, and the fraction of heads and
+            questions that have it. It also has the factors by which the subtraction changes the
+            noise (left), the answer, and the signal-to-noise ratio (gain), the last with its 95%
+            interval over seeds (low, high).
     """
     rows = table() if rows is None else rows
     by_entry = {}
@@ -371,11 +381,11 @@ def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
 def rank_correlation(
     rows: pd.DataFrame, task: str = "retrieval", share: str = "answer", without: Sequence[str] = ()
 ) -> tuple[float, float]:
-    """Compute Spearman's correlation, over the remedies, of a share ("answer" or "noise") and the
-    score at the longest length; and its p value.
+    """Correlate attention with accuracy at the longest length, over the remedies, by rank.
 
-    The p value takes the entries for independent, and most of them are changes of one baseline: it
-    is too small.
+    `share` is the attention weight on the "answer" or on "noise". The function returns Spearman's
+    correlation and its p value. This p value is too small, because it assumes independent entries,
+    and most of them are changes of one baseline.
 
     Raises:
         ValueError: share is neither of the two.
@@ -390,8 +400,9 @@ def rank_correlation(
 
 
 def _looked_at(rows: pd.DataFrame, task: str, share: str) -> pd.DataFrame:
-    """Return the runs of remedies that learned a task: entry, a share of the attention, and right
-    at the longest length.
+    """Return the runs of remedies that learned a task, with attention and accuracy.
+
+    Both are measured at the longest length.
     """
     runs = rows[(rows.task == task) & rows.entry.isin(REMEDIES) & (rows.learned == 1)]
     return runs[["entry", f"{share}_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].set_axis(
@@ -402,11 +413,10 @@ def _looked_at(rows: pd.DataFrame, task: str, share: str) -> pd.DataFrame:
 def shuffled_correlations(
     rows: pd.DataFrame, task: str = "retrieval", share: str = "answer", draws: int = 200
 ) -> tuple[float, float]:
-    """Return the median and the 95% quantile of `rank_correlation` where runs are shuffled over the
-    remedies.
+    """Return the median and the 95% quantile of `rank_correlation` after runs are shuffled.
 
-    In such groups no remedy differs from another. Whatever correlation their means have is one of
-    runs.
+    Shuffling puts the runs into random groups instead of remedies, so no group differs from
+    another. The correlation that remains is one between runs and not between remedies.
     """
     runs, generator, coefficients = _looked_at(rows, task, share), np.random.default_rng(0), []
     for _ in range(draws):
@@ -422,8 +432,9 @@ def shuffled_correlations(
 def correlation_of_runs(
     rows: pd.DataFrame, task: str = "retrieval", share: str = "answer"
 ) -> tuple[float, float, float]:
-    """Return the rank correlation over the seeds of one remedy: the mean over remedies, with its
-    95% interval.
+    """Return the rank correlation over the seeds of one remedy, averaged over the remedies.
+
+    The 95% interval is over the remedies.
     """
     runs = _looked_at(rows, task, share).groupby("entry").filter(lambda part: len(part) >= 5)
     by_remedy = [
@@ -434,15 +445,17 @@ def correlation_of_runs(
 
 
 def learned(rows: pd.DataFrame, task: str) -> pd.DataFrame:
-    """Return the runs of a task that learned, of the entries that did and are no controls."""
+    """Return the runs that learned a task, of the entries that did and are not controls."""
     able_entries = able(rows)[task]
     names = set(able_entries.index[able_entries]) - set(CONTROLS)
     return rows[(rows.task == task) & (rows.learned == 1) & rows.entry.isin(names)]
 
 
 def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
-    """Say how the shares go with accuracy at the longest length: on the answer, without the two
-    best entries, on noise.
+    """Describe how attention correlates with accuracy at the longest length, for the lab's text.
+
+    The sentence covers attention on the answer, the same without the two best entries, and
+    attention on noise.
     """
     best = learned(rows, task).groupby("entry")[f"score_{LENGTHS[-1]}"]
     two = best.mean().nlargest(2).index
@@ -457,8 +470,9 @@ def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
 
 
 def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
-    """Return, for each hypothesis and task, "holds" with the entries that open it, "does not hold
-    here", or "not decided".
+    """Return a verdict for each hypothesis and task.
+
+    It is "holds" with the entries that open the task, "does not hold here", or "not decided".
     """
     won = successes(rows).set_index(["task", "entry"])
     tasks = [task for task in LOOKED if task in set(rows.task)]
@@ -489,11 +503,14 @@ def _held(won: pd.DataFrame, task: str, names: list[str]) -> str:
 
 
 def all_positions_seen(rows: pd.DataFrame) -> pd.DataFrame:
-    """Compare retrieval of decoders trained to 16 pairs and to 128: what is left when all positions
-    have been seen.
+    """Compare the retrieval of decoders that were trained on 16 pairs and on 128.
+
+    Decoders trained on 128 pairs have seen all positions of the test. So the mistakes that remain
+    do not come from unseen positions.
 
     Returns:
-        by entry: right at 128 and the best head's share there, trained to 16 and to 128.
+        For each entry, the accuracy at 128 pairs and the best head's attention weight there, after
+            training on 16 and on 128.
     """
     table = data.table("race_seen")
     names = [
@@ -522,6 +539,6 @@ def all_positions_seen(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _named(name: str) -> str:
-    """Name an entry, and what else it changes."""
+    """Return an entry's name, followed by what else it changes."""
     two = ENTRIES[name].two
     return f"{name} (also {two})" if two else name

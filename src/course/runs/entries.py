@@ -1,5 +1,6 @@
-"""The race's entries: what each remedy changes in the decoder or in the data, and what each
-hypothesis is about.
+"""Define the entries of the race, and which of them each hypothesis is about.
+
+An entry is a remedy, which changes one thing in the decoder or in the data.
 """
 
 import math
@@ -36,23 +37,24 @@ from helpers.transformer import Block, Decoder
 
 @dataclass(frozen=True)
 class Entry:
-    """One remedy: what it changes in the decoder or in the data.
+    """Describe one remedy by what it changes in the decoder or in the data.
 
     Attributes:
         settings: arguments of `Decoder`.
-        block: what makes a layer, see `Decoder`.
-        weigh: what makes weights of logits in place of softmax, see `Block`; or a class of such
-            modules, made with the number of heads.
-        at_test: the same, put in after training.
-        separators: a token is put in after every `EVERY` tokens.
+        block: the function that makes a layer, see `Decoder`.
+        weigh: the normalizer that replaces softmax, see `Block`, or a class of such modules, which
+            is made with the number of heads.
+        at_test: a normalizer that replaces softmax only after training.
+        separators: put an extra token after every `EVERY` tokens.
         reference: the decoder without the one ingredient that the entry is about.
         two: what else differs from the reference, if the entry changes two things.
-        model: the whole model in place of the decoder, made with the number of tokens: runs outside
-            the ranking.
-        seen: the length that it is trained to and has its criterion at.
-        dropped: RoPE is taken off at the criterion, and training goes on to the criterion once
-            more: DroPE, Gelberg et al. (2025).
-        control: a control and no remedy; `fails` names the tasks that it must fail.
+        model: a whole model that replaces the decoder, made with the number of tokens. It runs
+            outside the ranking.
+        seen: the length that the entry is trained on, where it must meet the criterion.
+        dropped: remove RoPE when the criterion is met, and train until it is met again. This is
+            DroPE, Gelberg et al. (2025).
+        control: whether this is a control instead of a remedy. `fails` names the tasks that it must
+            fail.
     """
 
     settings: dict = field(default_factory=dict)
@@ -73,7 +75,10 @@ class Entry:
 
 
 def local(*parts, layer: int, **more) -> Block:
-    """Return a window of `LOCAL` tokens in odd layers, none in even ones, as in Gemma 2."""
+    """Build a layer with a window of `LOCAL` tokens if it is odd, and without if it is even.
+
+    Gemma 2 alternates its layers like this.
+    """
     width, heads, encoding, _, *rest = parts
     return Block(width, heads, encoding, LOCAL if layer % 2 else None, *rest, layer=layer, **more)
 
@@ -81,10 +86,10 @@ def local(*parts, layer: int, **more) -> Block:
 def layered(
     *parts, layer: int, window: int | None = LOCAL, attention: Callable | None = None, **more
 ) -> Block:
-    """RoPE within a window in odd layers, all tokens without positions in even ones; `attention` in
-    the even ones alone.
+    """Build a layer with RoPE in a window if it is odd, and without positions if it is even.
 
-    Yang et al. (2025), RNoPE-SWA; with window None the same without it.
+    Even layers see all tokens. This is RNoPE-SWA (Yang et al., 2025), or the same without a window
+    if `window` is None. `attention` only replaces the even layers' normalizer.
     """
     width, heads, _, _, *rest = parts
     if layer % 2:
@@ -92,14 +97,15 @@ def layered(
     return Block(width, heads, "NoPE", None, *rest, layer=layer, attention=attention, **more)
 
 
-RANGE = 160  # positions to draw from
+RANGE = 160  # the range from which positions are drawn
 
 
 class RandomPositions(Block):
-    """RoPE at positions drawn from 0 to `RANGE` - 1 and put in order, the same in all layers: Ruoss
-    et al. (2023).
+    """Apply RoPE at random increasing positions, the same in all layers (Ruoss et al., 2023).
 
-    At test they are drawn, too, by the length alone. The range covers the test, as in the paper.
+    Positions are drawn from 0 to `RANGE` - 1, so training sees large positions although its
+    sequences are short. They are drawn at test too, but there they depend only on the length. The
+    range covers the test, as in the paper.
     """
 
     drawn: Int[Tensor, " n"]
@@ -121,11 +127,10 @@ class RandomPositions(Block):
 
 
 class Polar(Block):
-    """PoPE: the size of an entry of q or k says what, its angle where (Gopalakrishnan et al.,
-    2025).
+    """Encode content in the size and position in the angle of each entry of q and k (PoPE).
 
-    Size softplus(q), angle position x frequency, one frequency an entry; keys have a learned phase
-    more.
+    This follows Gopalakrishnan et al. (2025). The size is softplus(q), and the angle is position x
+    frequency, with one frequency per entry. Keys have an additional learned phase.
     """
 
     def __init__(self, width: int, heads: int, *rest, **more):
@@ -142,26 +147,28 @@ class Polar(Block):
             for part, angle in ((q, angles), (k, angles + self.phase))
         )
         q, k = turned
-        return math.sqrt(2) * q, k, v  # over sqrt(w), though there are 2 w entries now
+        # divided by sqrt(w) later, although there are 2 w entries now
+        return math.sqrt(2) * q, k, v
 
 
 class Memory(Block):
-    """A layer with a state of fixed size, written in the form of attention: `attention` gives the
-    map.
+    """Apply a layer with a state of fixed size, written in the form of attention.
+
+    A subclass computes the matrix in `attention`.
     """
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        return self.attention(x) + self.bias(x.shape[1], x)  # there are none: for outliers alone
+        # a memory has no logits, so this is only for the outliers
+        return self.attention(x) + self.bias(x.shape[1], x)
 
     def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
         return self.attention(x) @ self.project(x)[2]
 
 
 class Linear(Memory):
-    """Linear attention, phi(q) phi(k) over their sum with phi = elu + 1: Katharopoulos et al.
-    (2020).
+    """Apply linear attention, phi(q) phi(k) over their sum with phi = elu + 1.
 
-    Its state has (w + 1) w numbers a head.
+    This is the attention of Katharopoulos et al. (2020). Its state has (w + 1) w numbers per head.
     """
 
     def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
@@ -171,10 +178,9 @@ class Linear(Memory):
 
 
 class Delta(Memory):
-    """`normalizers.delta_rule` as a layer, without the short convolution of Gated DeltaNet: Yang et
-    al. (2025).
+    """Apply `normalizers.delta_rule` as a layer, without the short convolution of Gated DeltaNet.
 
-    Its state has w x w numbers a head.
+    This follows Yang et al. (2025). The state has w x w numbers per head.
     """
 
     def __init__(self, width: int, heads: int, *rest, **more):
@@ -192,14 +198,15 @@ class Delta(Memory):
 
 
 def mixed(*parts, layer: int, **more) -> Block:
-    """Return the gated delta rule in odd layers, full attention without positions in even ones, as
-    in Kimi Linear.
+    """Build a gated delta rule if the layer is odd, and full attention without positions if even.
+
+    Kimi Linear combines the two in this way.
     """
     return Delta(*parts, layer=layer, **more) if layer % 2 else Block(*parts, layer=layer, **more)
 
 
 class Recurrent(nn.Module):
-    """Two recurrent layers between embedding and head."""
+    """Put two recurrent layers between the embedding and the readout, in place of a decoder."""
 
     def __init__(self, vocabulary: int, width: int = 44, kind: type[nn.RNNBase] = nn.GRU):
         super().__init__()
@@ -214,10 +221,10 @@ class Recurrent(nn.Module):
 
 
 class ScalableSoftmax(nn.Module):
-    """softmax(s ln(n) logits), n the keys that a row sees, s learned for each head: Nakanishi
-    (2025).
+    """Apply softmax(s ln(n) logits) over n visible keys, where each head learns its s.
 
-    It starts with s = 1 / ln(TRAINED): as softmax at the trained length.
+    This follows Nakanishi (2025). It starts with s = 1 / ln(TRAINED), so it equals softmax at the
+    trained length.
     """
 
     def __init__(self, heads: int):
@@ -231,17 +238,17 @@ class ScalableSoftmax(nn.Module):
 
 
 class AdaptiveEntmax(nn.Module):
-    """`normalizers.adaptive_entmax` with beta (above 0) and gamma learned for each head, delta 1:
-    Vasylenko et al. (2026).
+    """Apply `normalizers.adaptive_entmax` with beta and gamma learned per head, and delta 1.
 
-    It starts near entmax 1.5: beta 0.1, gamma 1.
+    This follows Vasylenko et al. (2026). beta stays above 0. It starts near entmax 1.5, with beta
+    0.1 and gamma 1.
     """
 
     def __init__(self, heads: int):
         super().__init__()
         self.raw = nn.Parameter(
             torch.full((heads, 1, 1), math.log(math.expm1(0.1)))
-        )  # softplus of it is beta
+        )  # beta is the softplus of this
         self.gamma = nn.Parameter(torch.ones(heads, 1, 1))
 
     def forward(self, logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
@@ -249,19 +256,20 @@ class AdaptiveEntmax(nn.Module):
 
 
 def sharpened(logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
-    """Chapter 3's adaptive temperature, with hidden keys."""
+    """Apply chapter 3's adaptive temperature to logits with masked keys."""
     return normalizers.adaptive_temperature(logits.clamp(min=-1e9))
 
 
 def matched(width: int, more: int) -> int:
-    """Return the perceptron's width that makes up for `more` weights in the attention of a
-    layer.
+    """Return the MLP width that makes up for `more` weights in the attention of a layer.
+
+    With this width, all entries have about the same number of parameters.
     """
     return 4 * width - round(more / (2 * width + 1))
 
 
 class Gated(Block):
-    """Every entry of every head's output times a sigmoid of the token: Qiu et al. (2025), G1."""
+    """Multiply every entry of every head's output by a sigmoid gate, G1 of Qiu et al. (2025)."""
 
     def __init__(self, width: int, *rest, **more):
         super().__init__(width, *rest, **more, hidden=matched(width, width * width))
@@ -273,10 +281,10 @@ class Gated(Block):
 
 
 class Forgetting(Block):
-    """Softmax without positions, whose logits fall by what lies between: sum of ln(gate) of the
-    tokens after the key.
+    """Apply softmax without positions, with logits that fall by the gates between query and key.
 
-    Lin et al. (2025), FoX: a gate for each token and head, sigmoid(w x + b). It starts at 0.95.
+    This is FoX (Lin et al., 2025). The bias is the sum of ln(gate) over the tokens after the key.
+    Each token and head has a gate sigmoid(w x + b), which starts at 0.95.
     """
 
     def __init__(self, width: int, heads: int, *rest, **more):
@@ -285,9 +293,7 @@ class Forgetting(Block):
         nn.init.constant_(self.gates.bias, 3.0)
 
     def forgotten(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        """Return the bias that is added to the logits: `normalizers.forgetting_bias` of the gates,
-        minus infinity at later keys.
-        """
+        """Return the bias that the gates add to the logits, minus infinity at later keys."""
         return normalizers.forgetting_bias(self.gates(self.norm1(x)).sigmoid().mT.clamp(min=1e-6))
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
@@ -298,8 +304,9 @@ class Forgetting(Block):
 
 
 class Differential(Block):
-    """`differential.DifferentialAttention` as a layer; version 1 has half the heads, version 2 all
-    of them.
+    """Apply `differential.DifferentialAttention` as a layer.
+
+    Version 1 has half the number of heads, and version 2 has all of them.
 
     Args:
         inner: more arguments of `DifferentialAttention`.
@@ -335,7 +342,7 @@ class Differential(Block):
         )
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        """Of both maps."""
+        """Return the logits of both attention matrices, one after the other."""
         q1, k1, q2, k2, _ = self.inner.project(self.norm1(x))
         bias = self.bias(x.shape[1], q1)
         return torch.cat(
@@ -391,23 +398,23 @@ ENTRIES = {
 }  # fmt: skip
 OUTSIDE = [
     name for name, entry in ENTRIES.items() if entry.model
-]  # no decoders: beside the ranking
+]  # these are not decoders, so they run outside the ranking
 REMEDIES = [name for name, entry in ENTRIES.items() if not entry.control and not entry.model]
 CONTROLS = [name for name, entry in ENTRIES.items() if entry.control]
-# Trained to the longest length of the test, where all its positions are seen: what is left is no
-# matter of positions
+# Trained at the longest length of the test, where all its positions are seen. The mistakes that
+# remain do not come from positions.
 SEEN = {
     f"{name}, trained to {LENGTHS[-1]}": replace(ENTRIES[name], seen=LENGTHS[-1])
     for name in (BASELINE, "NoPE", MIXED, STICK, SCALED)
 }
-# The hybrid with another window in its local layers; its own is LOCAL
+# the hybrid with other windows in its local layers, where the usual one is LOCAL
 WINDOWED = {
     MIXED if n == LOCAL else f"{MIXED}, window {n}": Entry(
         block=partial(layered, window=n), reference=UNWINDOWED
     )
     for n in WINDOWS
 }
-# What each entry changes in the decoder, for the lesson's table
+# what each entry changes in the decoder, for the lesson's table
 KINDS = {
     "positions": [
         BASELINE,
@@ -454,7 +461,8 @@ KINDS = {
 }
 # entries without a row in data/race.csv, each with the reason
 NOT_RUN: dict[str, str] = {}
-POSITIONS = ["p-RoPE", "larger base", "ALiBi", RANDOM, POLAR]  # DROPPED ends as NoPE: no encoding
+# DROPPED is not here because it ends as NoPE, without an encoding
+POSITIONS = ["p-RoPE", "larger base", "ALiBi", RANDOM, POLAR]
 PHYSICAL = {
     "windows": ["sliding window", MIXED],
     "inserted tokens": ["separators"],
@@ -479,8 +487,8 @@ NAMED = [
     MIXED_SCALED,
     MIXED_STICK,
 ]
-# What each hypothesis of the lesson is about: one entry that opens a task is enough, for all of
-# them
+# The entries that each hypothesis of the lesson is about. One entry that opens a task is enough,
+# for each of them.
 HYPOTHESES = {
     "H1": ("a position encoding alone is enough", POSITIONS),
     "H2": (
@@ -508,14 +516,14 @@ HYPOTHESES = {
 }
 
 
-SWEPT = [*WINDOWED, UNWINDOWED]  # of `race_window`
+SWEPT = [*WINDOWED, UNWINDOWED]  # the entries of `race_window`
 
 
 def entry_of(name: str) -> Entry:
-    """Return the entry of a name.
+    """Return the entry with this name, including those that are only in further tables.
 
     Raises:
-        ValueError: there is none of this name.
+        ValueError: there is no entry with this name.
 
     >>> entry_of("NoPE").settings
     {'encoding': 'NoPE'}
@@ -524,11 +532,11 @@ def entry_of(name: str) -> Entry:
     return every[require.choice("entry", name, every)]
 
 
-# What an entry is trained and tested on -----------------------------------------------------------
+# Make the data that an entry is trained and tested on ---------------------------------------------
 
 
 def separated(x: Int[Tensor, "b n"], token: int) -> Int[Tensor, "b m"]:
-    """With `token` after every `EVERY` tokens, but not at the end.
+    """Insert `token` after every `EVERY` tokens, but not at the end.
 
     >>> separated(torch.arange(1, 7)[None], 0).tolist()
     [[1, 2, 3, 4, 0, 5, 6]]
@@ -541,15 +549,15 @@ def separated(x: Int[Tensor, "b n"], token: int) -> Int[Tensor, "b m"]:
 
 
 def longest(make: Callable, n: int) -> Callable:
-    """Return the task of a training step, up to length n in place of `TRAINED`."""
+    """Return the task of a training step with lengths up to n instead of `TRAINED`."""
     return replace(make, lengths=(make.lengths[0], n)) if n != TRAINED else make
 
 
 def batch(entry: Entry, task: str, generator: torch.Generator, n: int | None = None) -> Batch:
-    """Return tokens and targets as the entry gets them: for training, or at length n for a test."""
+    """Draw tokens and targets for an entry, for training, or for a test if a length n is given."""
     rows = TESTED[task] if n else BUDGET["rows"]
     if entry.separators and not n:
-        rows = round(rows * EVERY / (EVERY + 1))  # as many tokens a step
+        rows = round(rows * EVERY / (EVERY + 1))  # so that a step has as many tokens
     make = EVERY_TASK[task](n, rows)
     if not n:
         make = longest(make, entry.seen)
@@ -560,8 +568,9 @@ def batch(entry: Entry, task: str, generator: torch.Generator, n: int | None = N
 
 
 def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
-    """Return the untrained model of an entry; no `Decoder` where the entry brings a model of its
-    own.
+    """Build the untrained model of an entry, usually a `Decoder`.
+
+    An entry with a `model` of its own gets that model.
     """
     torch.manual_seed(seed)
     if entry.model:
@@ -576,11 +585,12 @@ def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
 
 
 def kept(path: str | Path) -> tuple[Decoder, str, dict[str, str]]:
-    """Return a decoder of the race that was trained in the page "Train it here" and saved there:
-    model, task, what its file says.
+    """Load a decoder that you trained and saved on the page "Train it here".
+
+    The function returns the model, the task, and the facts in its file.
 
     Raises:
-        ValueError: there is no such file, or what it holds is no entry of the race.
+        ValueError: the file does not exist, or it is not an entry of the race.
     """
     path = Path(require.instance("path", path, str | Path, "a path"))
     try:

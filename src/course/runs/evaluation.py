@@ -1,5 +1,7 @@
-"""Measure a trained decoder for the race: right answers, attention, outliers, rank and
-distance.
+"""Evaluate a trained decoder of the race.
+
+The measures are accuracy, attention on the answer, outliers, rank and the distance between last
+states.
 """
 
 from collections.abc import Iterator
@@ -18,18 +20,17 @@ from helpers.transformer import Decoder
 
 @torch.no_grad()
 def score(model: Decoder, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> float:
-    """Compute the share of right answers."""
+    """Return the fraction of targets that the model predicts correctly."""
     return float((model(ids).argmax(-1) == targets)[targets != UNASKED].double().mean())
 
 
 def _shares(
     model: Decoder, task: str, ids: Tensor, targets: Tensor
 ) -> Iterator[Float[Tensor, "2 questions h"]]:
-    """Yield, for each layer, the shares of the attention on answer and on noise, |weight| over the
-    row's sum of |weights|.
+    """Yield the attention on the answer and on noise for each layer, as fractions of the row.
 
-    Signed maps make the normalisation necessary; it hides how much a row that sums to less than 1
-    leaves out.
+    A fraction is |weight| over the row's sum of |weights|. We must divide because weights can be
+    negative. This hides how much weight is missing from a row that sums to less than 1.
     """
     roles_of, is_asked = torch.stack(roles(task, ids, targets)), targets != UNASKED
     maps = model.attention(ids).abs()
@@ -43,8 +44,9 @@ def _shares(
 def masses(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> tuple[float, float]:
-    """Average the shares of the attention on answer and on noise over questions and heads, in the
-    layer that gives the answer most.
+    """Return the attention on the answer and on noise, averaged over questions and heads.
+
+    They are from the layer that attends to the answer most.
     """
     return tuple(max(layer.mean((1, 2)).tolist() for layer in _shares(model, task, ids, targets)))
 
@@ -53,12 +55,15 @@ def masses(
 def best_heads(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> tuple[float, ...]:
-    """Compute the answer's share, as in `masses`, in the head that gives it most, question by
-    question: heads may share them out.
+    """Measure how well the best head of each question attends to the answer.
+
+    Heads may specialise on different questions, so we take the best head question by question. The
+    attention is measured as in `masses`.
 
     Returns:
-        mean over questions, share of the questions with a head above `SHARP`, and the largest mean
-        of one head for all questions, in the layer where the first of them is largest.
+        The mean over questions, the fraction of questions with a head above `SHARP`, and the
+            largest mean of a single head over all questions, in the layer where the first of these
+            is largest.
     """
     by_layer = []
     for shares, _ in _shares(model, task, ids, targets):
@@ -73,23 +78,22 @@ def best_heads(
 def two_noises(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> dict[str, float]:
-    """Test whether the noises a and b of a differential layer's two maps agree, and whether
-    subtracting helps.
+    """Test whether the noises a and b of a differential layer agree, so that subtracting helps.
 
-    Of all heads of a layer.
-
-    With noises of any sizes |a - lambda b| is below |a| where their cosine is above (|b| / |a|)
-    lambda / 2.
+    The result covers all heads of a layer. For noises of any sizes, |a - lambda b| is below |a| if
+    their cosine is above (|b| / |a|) lambda / 2.
 
     Returns:
-        for each layer: the mean cosine, what it must be above (`needed`), the share of heads and
-        questions where it is (`agree`), the mean of |a - lambda b| over the mean of |a| (`left`),
-        by what signal over noise is multiplied, the signal being the mean weight on the answer
-        (`gain`), and that weight in the first map (`signal`).
+        For each layer, the mean cosine, the cosine that is needed (`needed`), the fraction of heads
+            and questions that have it (`agree`), and the mean of |a - lambda b| over the mean of
+            |a| (`left`). `gain` is the factor by which the signal-to-noise ratio changes, where the
+            signal is the mean weight on the answer, and `signal` is that weight in the first
+            matrix.
     """
     answer, keys = roles(task, ids, targets)
-    noise = keys.any(-1)  # where a question has noise
-    keys, answer = (part[noise].double()[:, None] for part in (keys, answer))  # (questions, 1, n)
+    noise = keys.any(-1)  # the questions that have noise
+    # shape (questions, 1, n)
+    keys, answer = (part[noise].double()[:, None] for part in (keys, answer))
     x, numbers = model.embed(ids), {}
     for number, block in enumerate(model.blocks, 1):
         states = block.norm1(x)
@@ -133,24 +137,24 @@ NOISE_READERS = ("weights", "output", "varying")
 def noise_readers(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"], layer: int = 1
 ) -> dict[str, float]:
-    """Compute by what subtracting the second map multiplies signal over noise, read in the weights
-    and in a head's output.
+    """Measure how much subtracting the second matrix improves the signal-to-noise ratio.
 
-    The norm of the weights is what values feel that are independent of each other. A head adds up
-    weight times value, and tokens that are alike have alike values, so that their noise may cancel
-    in the sum.
+    We compare three ways to measure noise. The norm of the weights matters if the values are
+    independent of each other. But a head adds up weight times value, and similar tokens have
+    similar values, so their noise may cancel in the sum.
 
     Returns:
-        "weights": as `gain` of `two_noises`. "output": signal and noise are the norms of the
-        answer's and of the noise's part of the head's output (before its norm), the mean over
-        questions and heads. "varying": the same, with the noise's part taken less its mean over
-        questions, which is the same for every question and could be learned away.
+        "weights": the `gain` of `two_noises`
+        "output": the factor if signal and noise are the norms of the answer's part and the noise's
+            part of the head's output (before its norm), as a mean over questions and heads
+        "varying": the same, after subtracting the noise's mean over questions, which is the same
+            for every question and could be learned away
     """
     answer, keys = roles(task, ids, targets)
     noise = keys.any(-1)
     keys, answer = (
         part[noise].double()[:, None, :, None] for part in (keys, answer)
-    )  # (questions, 1, n, 1)
+    )  # shape (questions, 1, n, 1)
     x = model.embed(ids)
     for block in model.blocks[: layer - 1]:
         x = block(x)
@@ -158,11 +162,11 @@ def noise_readers(
     states = block.norm1(x)
     first, second = (
         attention.transpose(1, 2)[noise].double() for attention in block.inner.maps(states)
-    )  # (questions, h, n)
+    )  # shape (questions, h, n)
     lam = block.inner.lam(states).double().expand(len(ids), block.inner.heads, ids.shape[1])
     difference = first - lam.transpose(1, 2)[noise][..., None] * second
     rows = torch.arange(len(ids))[:, None].expand(noise.shape)[noise]
-    values = block.inner.project(states)[-1][rows].double()  # (questions, h, n, w)
+    values = block.inner.project(states)[-1][rows].double()  # shape (questions, h, n, w)
     ratios = {}
     for weights in (first, difference):
         column = weights[..., None]
@@ -180,9 +184,7 @@ def noise_readers(
 
 @torch.no_grad()
 def quantisation_error(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
-    """Compute the relative change of the logits when all that enters a linear layer is rounded to
-    `BITS` bits.
-    """
+    """Return how much the logits change, relatively, when linear layers read `BITS` bits."""
     exact = model(ids)
     with few_bits((module for module in model.modules() if isinstance(module, nn.Linear)), BITS):
         rough = model(ids)
@@ -190,8 +192,9 @@ def quantisation_error(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
 
 
 def effective_rank(states: Float[Tensor, "b n d"]) -> float:
-    """Compute exp(entropy of the singular values' shares) of all centred states: from 1 to the
-    width.
+    """Return the effective rank of the centred states, from 1 to the width.
+
+    It is the exponential of the entropy of the singular values, each divided by their sum.
     """
     flat = states.flatten(0, 1).double()
     shares = torch.linalg.svdvals(flat - flat.mean(0))
@@ -201,8 +204,10 @@ def effective_rank(states: Float[Tensor, "b n d"]) -> float:
 
 @torch.no_grad()
 def last_token_distance(model: Decoder, entry: Entry, task: str, n: int, seed: int) -> float:
-    """Average the L1 distance of the last states of n tokens and of n + 1, the last one repeated,
-    over 32 strings.
+    """Return how far the last state moves when the last token is repeated, over 32 strings.
+
+    It is the mean L1 distance between the last states of n and of n + 1 tokens. A small distance is
+    a sign of collapse.
     """
     ids, _ = TASKS[task](n, 32)(torch.Generator().manual_seed(seed))
     ids = ids[:, :n] if task == "retrieval" else ids[:, : n + 1]  # without the question
@@ -215,7 +220,7 @@ def last_token_distance(model: Decoder, entry: Entry, task: str, n: int, seed: i
 
 @torch.no_grad()
 def largest_logit(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
-    """Compute `outlier` of the attention logits, the larger one of the layers."""
+    """Return the `outlier` of the attention logits, in the layer where it is largest."""
     x, outliers = model.embed(ids), []
     for block in model.blocks:
         logits = block.logits(x)
@@ -225,7 +230,7 @@ def largest_logit(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
 
 
 def tests_of(entry: Entry, task: str, seed: int) -> dict[int, Batch]:
-    """Return the rows to test on, by length."""
+    """Draw the rows to test on, by length."""
     return {
         n: batch(entry, task, torch.Generator().manual_seed(10**6 + 1000 * seed + n), n)
         for n in LENGTHS
@@ -233,8 +238,9 @@ def tests_of(entry: Entry, task: str, seed: int) -> dict[int, Batch]:
 
 
 def look(model: Decoder, entry: Entry, task: str, seed: int) -> dict[str, float | None]:
-    """Measure what the table says of a trained model: scores, and where attention is looked at all
-    the rest.
+    """Measure one row of the table for a trained model.
+
+    The row has the scores, and for tasks in which we look at attention also all other measures.
     """
     tests = tests_of(entry, task, seed)
     row: dict[str, float | None] = {"parameters": sum(p.numel() for p in model.parameters())}
@@ -257,7 +263,7 @@ def look(model: Decoder, entry: Entry, task: str, seed: int) -> dict[str, float 
         two = two_noises(model, task, *ends[LENGTHS[-1]])
     kinds = ("cosine", "needed", "agree", "left", "gain", "signal")
     row |= {f"{what}_{number}": two.get(f"{what}_{number}") for number in (1, 2) for what in kinds}
-    whole = looked and task == "retrieval"  # where the lab draws these
+    whole = looked and task == "retrieval"  # the lab draws these measures only for this task
     with torch.no_grad():
         states = model.states(ids) if whole else None
     row |= {

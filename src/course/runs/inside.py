@@ -1,6 +1,6 @@
-"""Counting within the lengths of training: what fails where nothing is new?
+"""Test counting within the trained lengths, to see what fails even if no length is new.
 
-The runs behind `data/counting_inside.csv`, `counting_edge.csv`, `counting_asked.csv`,
+These runs are in `data/counting_inside.csv`, `counting_edge.csv`, `counting_asked.csv`,
 `counting_written.csv` and `counting_symbols.csv`.
 """
 
@@ -25,7 +25,7 @@ STEPS_A_LETTER = (
 def task(
     longest: int, size: int = trained.BATCH, tokens: str = "characters", most: int | None = None
 ) -> RunningCount:
-    """Build the task of the count so far after each of `longest` letters."""
+    """Build the task of giving the count so far after each of `longest` letters."""
     return RunningCount(lengths=(1, longest), tokens=tokens, most=most or longest, size=size)
 
 
@@ -33,10 +33,10 @@ def task(
 def read(
     model: Decoder, drawn: RunningCount, seed: int = 10**6
 ) -> tuple[Bool[Tensor, "b n"], Float[Tensor, "b n"]]:
-    """Test fresh strings at every place: whether the answer is right, and the logit of the right
-    answer minus the next largest.
+    """Test new strings at every position, and return which answers are right and by what margin.
 
-    Places that are not asked about count as right and have margin NaN.
+    The margin is the logit of the right answer minus the largest other logit. Positions without a
+    question count as right and have the margin NaN.
     """
     right, margins = [], []
     for part in range(0, drawn.size, 128):
@@ -55,12 +55,14 @@ def read(
 def separation(
     known: Float[Tensor, "m d"], rounded: Float[Tensor, "m d"], labels: Int[Tensor, " m"]
 ) -> dict[str, float]:
-    """Measure how far the states of neighbouring counts are apart, in the upper half of the counts,
-    relative to a state's size.
+    """Measure how far apart the states of neighbouring counts are, relative to a state's size.
+
+    Only the upper half of the counts is used.
 
     Returns:
-        "gap": distance of the mean states of c and c + 1; "spread": deviation of the states along
-        it, over the gap; "rounding": the same of what bf16 changes in them. Medians over c.
+        "gap": the distance between the mean states of c and c + 1
+        "spread": the standard deviation of the states along this direction, over the gap
+        "rounding": the same for the change by bf16. All three are medians over c.
     """
     size, rows = float(known.norm(dim=1).mean()), []
     for c in range(int(labels.max()) // 2, int(labels.max())):
@@ -79,9 +81,7 @@ def separation(
 
 
 def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder on strings of up to `longest` letters; look at it within these lengths, and
-    just beyond.
-    """
+    """Train one decoder on strings of up to `longest` letters, and test it there and beyond."""
     drawn = task(longest)
     torch.manual_seed(seed)
     model = Decoder(len(drawn.vocabulary), width, 4, 2, encoding=encoding)
@@ -133,15 +133,13 @@ def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep
     }
 
 
-# The edge, the supervision, the width -------------------------------------------------------------
+# Test the edge, the supervision and the width -----------------------------------------------------
 
 BEFORE = (0, 1, 2, 4, 8, 16)  # letters before the longest string, at which the edge is tested
 
 
 def edge_run(encoding: str, longest: int, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder as `run` does, with any number of steps; how often it is right at the last
-    places.
-    """
+    """Train one decoder as `run` does, with any number of steps, and test its last positions."""
     drawn = task(longest)
     torch.manual_seed(seed)
     model = Decoder(len(drawn.vocabulary), 64, 4, 2, encoding=encoding)
@@ -156,26 +154,28 @@ ASKED = ("every letter", "the end")
 
 
 def asked_run(encoding: str, asked: str, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder on strings of 1 to `LONGEST` letters that is asked after every letter, or
-    at the end alone.
+    """Train one decoder on strings of 1 to `LONGEST` letters, with two kinds of supervision.
+
+    It must give the count after every letter, or only at the end.
     """
     ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
     model = trained.decoder("counting", trained.COUNTING, encoding, 1e4, 0, seed)
     drawn = trained.COUNTING if asked == "every letter" else ends
-    # each count equally often at each length
+    # each count has the same total weight at each length
     losses = trained.train(model, drawn, steps, seed, trained.COUNTING.weights)
     row = {"loss": sum(losses[-20:]) / 20}
     row |= {f"right_{n}": trained.share_right(model, drawn, n, 512) for n in (4, 8, 12, 16)}
     return {name: round(value, 5) for name, value in row.items()}
 
 
-FAR = (16, 32, 64, 128)  # letters, at which a counter that writes is tested
+FAR = (16, 32, 64, 128)  # letters at which a counter that writes is tested
 WRITES = "every letter, and reads its answers"
 
 
 def written(ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> Batch:
-    """Write the count behind each letter but the last of a batch of `RunningCount`: `<s> y 1 x 1
-    y`, asked at the letters.
+    """Insert the right count after each letter of a `RunningCount` batch, except the last one.
+
+    A row becomes `<s> y 1 x 1 y`, with the questions at the letters.
     """
     read = torch.stack([ids[:, 1:], targets[:, 1:]], 2).flatten(1)[:, :-1]
     answers = torch.stack(
@@ -186,8 +186,9 @@ def written(ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> Batch:
 
 @torch.no_grad()
 def writes(model: Decoder, ids: Int[Tensor, "b n"]) -> Int[Tensor, " b"]:
-    """Return the token for the last letter, where the decoder is given the letters and reads its
-    own answers behind them.
+    """Return the answer at the last letter of a decoder that reads its own earlier answers.
+
+    The decoder is given the letters one by one.
     """
     text = ids[:, :1]
     for letter in ids[:, 1:].T:
@@ -198,8 +199,10 @@ def writes(model: Decoder, ids: Int[Tensor, "b n"]) -> Int[Tensor, " b"]:
 
 
 def written_run(encoding: str, window: int, asked: str, steps: int, seed: int) -> sweep.Setting:
-    """Train one counter that is asked at the end, after every letter, or writes its running count;
-    test it far beyond.
+    """Train one counter and test it far beyond the trained lengths.
+
+    It gives the count at the end or after every letter, or it writes its running count into the
+    text.
     """
     ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
     ways = {
@@ -227,7 +230,7 @@ def written_run(encoding: str, window: int, asked: str, steps: int, seed: int) -
         )
         row |= {f"right_{n}": hit(answers == last), f"low_{n}": hit((answers == last)[low])}
         row |= {f"given_{n}": None, f"follows_{n}": None}
-        if asked == WRITES:  # what it says where all that it reads is right, or one too large
+        if asked == WRITES:  # its answer if everything that it reads is right, or too large by one
             predicted = [
                 model(written(ids, targets + k)[0][low])[:, -1].argmax(-1) - k for k in (0, 1)
             ]
@@ -241,17 +244,16 @@ def written_run(encoding: str, window: int, asked: str, steps: int, seed: int) -
 LETTERS, MOST = (
     32,
     8,
-)  # of a string of many symbols; the largest count of one of them that is asked for
+)  # letters of a string of many symbols, and the largest count of one symbol that is a question
 
 
 def histograms(symbols: int, size: int = trained.BATCH) -> Callable[[torch.Generator], Batch]:
-    """Build the task: how often has this symbol come so far?
+    """Build the task of counting how often the present symbol has occurred so far.
 
-    Asked at every place of `LETTERS` symbols, up to a count of `MOST`.
-
-    A string's symbols have unequal shares, exp(2 z) with z normal, so that large counts come with
-    every vocabulary. Tokens: 0 begins the string, 1 to `symbols` are the symbols, then come the
-    counts 1 to `MOST`.
+    There is a question at each of `LETTERS` symbols, up to a count of `MOST`. The symbols of a
+    string have unequal probabilities, in proportion to exp(2 z) with z normal, so that large counts
+    occur with every vocabulary. Token 0 begins the string, tokens 1 to `symbols` are the symbols,
+    and then come the counts 1 to `MOST`.
     """
 
     def drawn(generator: torch.Generator) -> Batch:
@@ -268,9 +270,7 @@ def histograms(symbols: int, size: int = trained.BATCH) -> Callable[[torch.Gener
 
 
 def symbols_run(symbols: int, width: int, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder without positions to count each of several symbols; how often it is right,
-    by count.
-    """
+    """Train one decoder without positions to count several symbols, and test it by count."""
     drawn = histograms(symbols)
     often = drawn(torch.Generator().manual_seed(10**7))[1]
     for part in range(1, 16):

@@ -1,5 +1,6 @@
-"""Outliers, and activations in few bits: what enters a model's linear layers, rounded with one
-scale a tensor.
+"""Measure outliers, and run a model with its activations rounded to few bits.
+
+The inputs of linear layers are rounded with one scale per tensor.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,21 +11,23 @@ from torch import Tensor, nn
 
 
 def outlier(x: Tensor) -> float:
-    """Divide the largest size by the median size."""
+    """Return the largest absolute value over the median, to say how extreme outliers are."""
     sizes = x.float().abs().flatten()
     return float(sizes.max() / sizes.median().clamp(min=1e-12))
 
 
 def rounded(x: Tensor, bits: int) -> Tensor:
-    """Round to as many bits, with one scale for the whole tensor, set by its largest size."""
+    """Round a tensor to so many bits, with one scale that its largest absolute value sets."""
     step = x.abs().max() / (2 ** (bits - 1) - 1)
     return (x / step).round() * step if step > 0 else x
 
 
 @contextmanager
 def few_bits(layers: Iterable[nn.Module], bits: int, spare_first: bool = False) -> Iterator[None]:
-    """Let all that enters these layers be `rounded`, or all but the first token of each sequence,
-    which then sets no scale.
+    """Let the inputs of these layers be `rounded` while the block runs.
+
+    With `spare_first`, the first token of each sequence stays exact and does not influence the
+    scale.
     """
 
     def change(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor]:

@@ -1,5 +1,6 @@
-"""The race's protocol: tasks, sizes and budget, and the decisions that were written down before the
-runs.
+"""Fix the protocol of the race, with its tasks, sizes, budget and decisions.
+
+All decisions were written down before the runs.
 """
 
 import math
@@ -15,10 +16,11 @@ from helpers import require
 
 
 def counted(task: tasks.RunningCount, at_the_end: bool) -> Callable[[torch.Generator], Batch]:
-    """Asked after every letter, as in training, or after the last one, as at test.
+    """Return the counting task with questions after every letter or only at the end.
 
-    Asked at the end alone, none of six decoders of this size learned to count in 1,000 steps (0.81
-    to 0.90 right); in 2,560 steps those of chapter 4 do (`data/counting_asked.csv`).
+    Training has questions after every letter, and the test only at the end. When training had them
+    only at the end, none of six decoders of this size learned to count in 1,000 steps (0.81 to 0.90
+    right). The decoders of chapter 4 do in 2,560 steps (`data/counting_asked.csv`).
     """
     return (lambda generator: task.encode(task.strings(generator))) if at_the_end else task
 
@@ -31,7 +33,7 @@ SIZES = {
 BUDGET = SIZES["small"] | {"steps": 1000, "seeds": 15}
 TRAINED, LENGTHS = 16, (16, 32, 64, 128)
 LONGER = [f"score_{n}" for n in LENGTHS if n > TRAINED]
-LOCAL = 8  # window of the local layers, and keys that a choice of keys keeps
+LOCAL = 8  # the window of the local layers, and the number of keys that sparse attention selects
 EVERY = 4  # tokens between two separators
 BITS = 4
 TASKS = {
@@ -43,12 +45,13 @@ TASKS = {
         tasks.RunningCount((n or 1, n or TRAINED), most=TRAINED, size=rows), at_the_end=bool(n)
     ),
 }
-# beside the five: retrieval whose rivals grow with the length, one key a pair
+# an additional task, retrieval in which the number of competing keys grows with the length
 RIVALS = "rivals"
 EVERY_TASK = TASKS | {
     RIVALS: lambda n, rows: tasks.Rivals((n or 4, n or TRAINED), keys=LENGTHS[-1], size=rows)
 }
-# without the answer: for a digit the more frequent one, which is right in 3 of 4 strings
+# the accuracy without the answer, for a digit that of the more frequent one, which is right in 3 of
+# 4 strings
 CHANCE = {
     "retrieval": 1 / 4,
     "last": 3 / 4,
@@ -64,11 +67,12 @@ TESTED = {
     "first": 128,
     "counting": 128,
     RIVALS: 64,
-}  # rows a length
-# questions a length: a row of retrieval and recall asks 4 times
+}  # rows per length
+# questions per length, where a row of retrieval or recall has 4 questions
 ASKED = TESTED | {"retrieval": 4 * 64, "recall": 4 * 64, RIVALS: 4 * 64}
-LOOKED = ("retrieval", "last", "recall")  # where attention is looked at, too
-FAR = (512, 1024, 2048)  # tokens, for what is right at the longest of `LENGTHS`: evaluation alone
+LOOKED = ("retrieval", "last", "recall")  # tasks in which we also look at attention
+# tokens, only for evaluating entries that are right at the longest of `LENGTHS`
+FAR = (512, 1024, 2048)
 FAR_ROWS = 8
 
 # Decisions, written down before the runs ----------------------------------------------------------
@@ -201,10 +205,10 @@ WINDOWS = (2, 4, 8, 16)
 
 
 def vocabulary(task: str) -> tuple[str, ...]:
-    """Return the task's tokens and the separator, which all entries have and one uses.
+    """Return the task's tokens and the separator, which every entry has although only one uses it.
 
     Raises:
-        ValueError: unknown task.
+        ValueError: the task is unknown.
     """
     return (*EVERY_TASK[require.choice("task", task, EVERY_TASK)](None, 1).vocabulary, "|")
 
@@ -212,10 +216,10 @@ def vocabulary(task: str) -> tuple[str, ...]:
 def roles(
     task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> tuple[Bool[Tensor, "b n n"], ...]:
-    """For each token that is asked at and each token: is it the answer, and is it noise?
+    """Say for each question and token whether the token is the answer, and whether it is noise.
 
-    Noise is what could have been the answer: other pairs, other digits; the letter x where y is
-    counted.
+    Noise are the tokens that could have been the answer, such as other pairs or other digits. In
+    counting, it is the letter x, while y is counted.
     """
     words = vocabulary(task)
     number = {word: k for k, word in enumerate(words)}

@@ -1,10 +1,13 @@
-"""The race of chapter 7: one protocol, one criterion, every remedy on the tasks that the course has
-broken.
+"""Run the race of chapter 7, in which every remedy gets the same tasks, protocol and criterion.
 
-Tables: `race`; `race_fixed`, named entries at a fixed budget; `race_window`, the same for the
-winner's window; `race_far`, what is right at 128 on up to 2,048 tokens; `race_plateau`, every run
-to a fixed 3,000 steps, judged at the criterion and at the end; `race_twice`, the same at twice the
-width with 4 layers; `race_wide`, `race` at width 256 with 6 layers, for a GPU.
+The tables are:
+- `race`, the main table
+- `race_fixed`, named entries at a fixed budget
+- `race_window`, the same for windows of the winner
+- `race_far`, the entries that are right at 128, on up to 2,048 tokens
+- `race_plateau`, every run for a fixed 3,000 steps, judged at the criterion and at the end
+- `race_twice`, the same at twice the width with 4 layers
+- `race_wide`, `race` at width 256 with 6 layers, for a GPU
 """
 
 import math
@@ -37,14 +40,15 @@ def run(
     what: str = "table",
     rate: float | None = None,
 ) -> list[dict[str, float | None]]:
-    """Compute the rows of a cell of the table, one a seed.
+    """Compute the rows of one entry at one task, with one row per seed.
 
     Args:
-        what: of which table.
-        rate: learning rate, for `plateau` and `fixed` only; the size's own when None.
+        what: the table to which the rows belong.
+        rate: the learning rate, only for `plateau` and `fixed`. If None, it is the one of the size.
 
     Raises:
-        ValueError: unknown entry, task or size, or a seed or a number of steps out of range.
+        ValueError: the entry, task or size is unknown, or a seed or the number of steps is out of
+            range.
     """
     require.choice("task", task, protocol.EVERY_TASK)
     require.choice("size", size, protocol.SIZES)
@@ -55,7 +59,7 @@ def run(
     return rows(entry_of(entry), task, seeds, require.integer("budget", budget, 1), size)
 
 
-# The learner's entry ------------------------------------------------------------------------------
+# Enter the race yourself --------------------------------------------------------------------------
 
 
 def enter(
@@ -65,21 +69,23 @@ def enter(
     seeds: int = 1,
     steps: int | None = None,
 ) -> pd.DataFrame:
-    """Enter the race with your own function. It is trained like all others, and its rows have the
-    form of `table`.
+    """Enter the race with your own function, and return its rows in the form of `table`.
+
+    Your entry is trained like all others.
 
     Args:
-        name: for the picture; none that is taken.
-        weigh: takes logits (b, h, n, n), minus infinity where a token must not look, and returns as
-            many weights; or a class: a `Block` of your own, or a whole model, made with the number
-            of tokens and run outside the ranking.
-        chosen: tasks; a run that learns takes a few seconds.
-        seeds: 0, 1, … as in the table, so that runs can be paired.
-        steps: the most a run may take to the criterion; the race's own number when None.
+        name: a name for the figure that no other entry has.
+        weigh: a function that takes logits (b, h, n, n), with minus infinity at masked tokens, and
+            returns weights of the same shape. It can also be a class, either your own `Block` or a
+            whole model, which is made with the number of tokens and runs outside the ranking.
+        chosen: the tasks. A run that learns takes a few seconds.
+        seeds: how many seeds to use. They are 0, 1, … as in the table, so that runs can be paired.
+        steps: the most steps that a run may take to the criterion. If None, it is the race's
+            number.
 
     Raises:
-        ValueError: a name that is taken, an unknown task, or a function that returns another shape,
-            numbers that are not finite, or weight on a token that must not be seen.
+        ValueError: the name is taken, a task is unknown, or the function returns another shape,
+            numbers that are not finite, or weight on a masked token.
 
     >>> rows = enter("a copy of softmax", lambda logits: logits.softmax(-1), steps=2)
     >>> rows[["entry", "task"]].values.tolist()
@@ -115,7 +121,7 @@ def enter(
 
 
 def _own(change: Callable | type[nn.Module]) -> Entry:
-    """Return the entry that a learner's function or class makes."""
+    """Turn a learner's function or class into an entry."""
     if isinstance(change, type) and issubclass(change, Block):
         return Entry(block=change)
     if isinstance(change, type) and issubclass(change, nn.Module):
@@ -125,11 +131,11 @@ def _own(change: Callable | type[nn.Module]) -> Entry:
 
 
 def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
-    """Try a function from logits to weights before it is trained.
+    """Check a function from logits to weights before any training, so that mistakes show early.
 
     Raises:
-        ValueError: it does not run, or returns no finite weights of the logits' shape that are 0 at
-            hidden tokens.
+        ValueError: the function fails, or it does not return finite weights of the logits' shape
+            that are 0 at masked tokens.
     """
     require.function("weigh", weigh)
     logits = torch.randn(

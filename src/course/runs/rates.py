@@ -1,7 +1,7 @@
-"""The benchmark at three learning rates: what each cell says at each rate, and at its best one.
+"""Compare the entries of the race at three learning rates, because the best rate differs by entry.
 
-The rules stand in `protocol.py` (RATES), written down before the runs. The best rate of a cell is
-chosen on the trained length only, so that the scores at longer lengths stay a test.
+The rules are in `protocol.py` (RATES) and were written down before the runs. The best rate is
+chosen at the trained length only, so that the scores at longer lengths remain a test.
 """
 
 import math
@@ -12,13 +12,14 @@ from course.runs import comparison
 from course.runs.protocol import BUDGET, CELL, KEPT, LENGTHS, RATES, STILL
 from helpers import data
 
-ENOUGH_SEEDS, ENOUGH_RATES = 3, 2  # a cell with fewer has no best rate
+ENOUGH_SEEDS, ENOUGH_RATES = 3, 2  # with fewer, there is no best rate
 LONGEST = f"score_{LENGTHS[-1]}"
 
 
 def by_rate() -> pd.DataFrame:
-    """Return the cells of `data/race_plateau.csv`, by task, entry and rate, with the columns of
-    `comparison.plateaus`.
+    """Summarise `data/race_plateau.csv` by task, entry and rate.
+
+    The columns are those of `comparison.plateaus`.
     """
     rates = sorted(data.table("race_plateau").rate.unique())
     cells = pd.concat({rate: comparison.plateaus(rate) for rate in rates}, names=["rate"])
@@ -26,16 +27,15 @@ def by_rate() -> pd.DataFrame:
 
 
 def best(cells: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return each task's and entry's cell at its best rate, with the columns `rate` and `rates`
-    (how many were run).
+    """Return the results of each task and entry at its best rate, and how many rates were run.
 
-    The best rate has the largest fraction of runs that learned, then the fewest steps to the first
-    touch, where a run that has not learned counts all of its steps. A cell with fewer than
-    `ENOUGH_RATES` rates of `ENOUGH_SEEDS` seeds is left out: what is said of it holds at one
-    learning rate.
+    At the best rate, the largest fraction of runs learned. In a tie, it is the one with the fewest
+    steps until they did, where a run that has not learned counts all of its steps. Entries with
+    fewer than `ENOUGH_RATES` rates of `ENOUGH_SEEDS` seeds are left out, because their results only
+    hold at one learning rate.
 
     Args:
-        cells: as `by_rate` gives them.
+        cells: the results by rate, as `by_rate` returns them.
     """
     cells = by_rate() if cells is None else cells
     cells = cells[cells.runs >= ENOUGH_SEEDS].reset_index()
@@ -47,12 +47,11 @@ def best(cells: pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def learns(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
-    """Say whether an entry learns a task, by the protocol: at its best rate, at none of all rates,
-    or not known.
+    """Say whether an entry learns a task, by the rules of the protocol.
 
     Returns:
-        "learns", "does not learn" (all of `RATES` were run), or "not learned at" with the rates
-        that were run.
+        "learns", "does not learn" (if all of `RATES` were run), or "not learned at" with the rates
+            that were run.
     """
     cells = by_rate() if cells is None else cells
     of_entry = cells.loc[(task, entry)]
@@ -64,12 +63,13 @@ def learns(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
 
 
 def order(task: str, entry: str, other: str, cells: pd.DataFrame | None = None) -> str:
-    """Say whether an entry is more often right at the longest length than another, at each rate
-    that both ran.
+    """Say whether the order of two entries at the longest length depends on the learning rate.
+
+    We compare their accuracies at each rate that both ran.
 
     Returns:
-        "stands at every rate", "hangs on the rate", or "not told apart", by the protocol; "not run"
-        without two rates.
+        "stands at every rate", "hangs on the rate" or "not told apart", by the protocol. It is "not
+            run" with fewer than two rates.
     """
     cells = by_rate() if cells is None else cells
     right = cells[LONGEST].sort_index()
@@ -83,8 +83,10 @@ def order(task: str, entry: str, other: str, cells: pd.DataFrame | None = None) 
 
 
 def goes_far(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
-    """Say whether an entry is right in `KEPT` at the longest length at its best rate: "yes", "no",
-    or at which stop only.
+    """Say whether an entry still solves a task at the longest length, at its best rate.
+
+    It does if a fraction `KEPT` of its answers is right. The result is "yes", "no", or the moment
+    at which it does, which is when it first met the criterion, or at the end.
     """
     cell = best(cells).loc[(task, entry)]
     touch, end = (bool(cell[f"{when}_{LENGTHS[-1]}"] >= KEPT) for when in ("first", "score"))
@@ -94,19 +96,19 @@ def goes_far(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
 
 
 def price() -> pd.DataFrame:
-    """Return what it takes to learn retrieval with so many pairs, at each rate and at the better
-    one.
+    """Return how many steps it takes to learn retrieval with so many pairs, by learning rate.
 
     Returns:
-        by entry and trained length (128 pairs from `data/race_seen.csv`, too): at each rate "steps
-        at" (the mean of the runs that learned, none without one) and "learned at" ("2 of 3"); rate,
-        the better one by the rule of `best`, none where one was run; used, the one that steps and
-        learned are of.
+        One row per entry and trained length, with 128 pairs from `data/race_seen.csv` as well. For
+            each rate, "steps at" is the mean over the runs that learned (missing if none did), and
+            "learned at" is for example "2 of 3". `rate` is the better rate by the rule of `best`,
+            and missing if only one was run. `used` is the rate to which steps and learned belong.
     """
     long = data.table("race_seen").assign(trained=LENGTHS[-1], rate=BUDGET["rate"])
     long["entry"] = long.entry.str.removesuffix(f", trained to {LENGTHS[-1]}")
     runs = pd.concat([data.table("race_price"), long])
-    runs = runs.drop_duplicates(["entry", "trained", "rate", "seed"])  # of two the longer run
+    # of two equal runs, keep the longer one
+    runs = runs.drop_duplicates(["entry", "trained", "rate", "seed"])
     by_cell = {}
     for cell, runs_of_cell in runs.groupby(["entry", "trained"], sort=False):
         row, ranked = {}, []

@@ -1,6 +1,4 @@
-"""The race's runs: the seeds of a cell trained side by side to the criterion, and the rows that
-they give.
-"""
+"""Train the seeds of an entry together until they meet the criterion, and measure their rows."""
 
 import copy
 import math
@@ -36,8 +34,9 @@ from helpers.transformer import Decoder
 
 @cache
 def criterion(task: str, separators: bool, n: int = TRAINED) -> Batch:
-    """Return the rows at the trained length n that say whether a model has learned: neither trained
-    nor tested on.
+    """Return the rows at length n that decide whether a model has learned.
+
+    They are used neither for training nor for testing.
     """
     entry = Entry(separators=separators)
     parts = [
@@ -47,14 +46,14 @@ def criterion(task: str, separators: bool, n: int = TRAINED) -> Batch:
 
 
 def inside(model: Decoder, entry: Entry, task: str) -> float:
-    """Share right of the questions of `criterion`."""
+    """Return the accuracy on the rows of `criterion`."""
     place = next(model.parameters()).device
     rows = criterion(task, entry.separators, entry.seen)
     return score(model.eval(), *(part.to(place) for part in rows))
 
 
 def has_learned(model: Decoder, entry: Entry, task: str) -> bool:
-    """Right in `LEARNED` of the questions of `criterion`."""
+    """Return whether the accuracy on the rows of `criterion` is at least `LEARNED`."""
     return inside(model, entry, task) >= LEARNED
 
 
@@ -66,11 +65,12 @@ def train(
     size: str = "small",
     rate: float | None = None,
 ) -> list[tuple[Decoder, int, bool]]:
-    """Train an entry's models side by side, each to the criterion: models, steps, and whether they
-    have learned.
+    """Train an entry's models together, and stop each when it meets the criterion.
+
+    The function returns the models, their steps, and whether they have learned.
 
     Args:
-        rate: learning rate; the size's own (`SIZES`) when None.
+        rate: the learning rate. If None, it is the one of the size (`SIZES`).
     """
     place = compute.device() if size != "small" else torch.device("cpu")
     models = [decoder(entry, task, seed, size).to(place) for seed in seeds]
@@ -96,8 +96,9 @@ def train(
 def _to_the_criterion(
     entry: Entry, task: str, models: list[Decoder], seeds: Sequence[int], steps: int, rate: float
 ) -> list[int]:
-    """Count how many steps each model took; recurrent networks one after another, which
-    `torch.vmap` cannot run.
+    """Train to the criterion and count the steps that each model took.
+
+    Recurrent networks are trained one after another, because `torch.vmap` cannot run them.
     """
     groups = [[k] for k in range(len(models))] if entry.model else [range(len(models))]
     taken, begun = {}, copy.deepcopy([model.state_dict() for model in models])
@@ -111,14 +112,14 @@ def _to_the_criterion(
         except ValueError as error:
             if (
                 "loss was" not in str(error) or len(models) == 1
-            ):  # one alone is a learner's own: told why
+            ):  # a single model may be a learner's own, and the learner should see the reason
                 raise
-            if len(group) > 1:  # one has diverged: each by itself
+            if len(group) > 1:  # one of them has diverged, so train each separately
                 groups += [[k] for k in group]
                 for k in group:
                     models[k].load_state_dict(begun[k])
                 continue
-            losses = [[0.0] * steps]  # it has not learned
+            losses = [[0.0] * steps]  # this model has not learned
         taken |= dict(zip(group, map(len, losses), strict=True))
     return [taken[k] for k in range(len(models))]
 
@@ -126,7 +127,7 @@ def _to_the_criterion(
 def measure(
     entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
 ) -> list[dict[str, float | None]]:
-    """Return the rows of a cell: train, then all columns of the table."""
+    """Train one entry at one task and measure all columns of the table, with one row per seed."""
     start = time.process_time()
     trained = train(entry, task, seeds, steps, size)
     spent = 1000 * (time.process_time() - start) / sum(taken for _, taken, _ in trained)
@@ -146,11 +147,11 @@ def _first_touch(
     every: int,
     look_at: Callable[[Decoder, int], dict] = lambda model, k: {},
 ) -> tuple[Callable[[Decoder], bool], dict[int, tuple[int, dict]]]:
-    """Return a watcher for `training.fit_together`, and the dict that it fills.
+    """Return a function that watches `training.fit_together`, and the dictionary that it fills.
 
-    The dict has an entry for each model that touched the criterion, by its number: the steps until
-    then, counted in looks of `every` steps, and what `look_at` returned for the model and its
-    number.
+    The dictionary has an entry for each model that met the criterion, by its index. The entry has
+    the steps until then, rounded up to `every` steps, and the result of `look_at` for the model and
+    its index.
     """
     number, count, first = {id(model): k for k, model in enumerate(models)}, [0] * len(models), {}
 
@@ -172,11 +173,12 @@ def fixed(
     size: str = "small",
     rate: float | None = None,
 ) -> list[dict[str, float]]:
-    """Return rows at a fixed budget, the same for all: the steps to the criterion, looked at every
-    10, and the scores at the end.
+    """Train for a fixed budget, and return the steps to the criterion and the scores at the end.
+
+    The budget is the same for all entries, and the criterion is checked every 10 steps.
 
     Args:
-        rate: learning rate; the size's own (`SIZES`) when None.
+        rate: the learning rate. If None, it is the one of the size (`SIZES`).
     """
     rate = SIZES[size]["rate"] if rate is None else rate
     models = [decoder(entry, task, seed, size) for seed in seeds]
@@ -202,8 +204,9 @@ def fixed(
 def far(
     entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
 ) -> list[dict[str, float]]:
-    """Return rows of runs trained as for the table, on more tokens than it has; two tokens a pair
-    at recall.
+    """Train as for the main table, and test on more tokens than it has.
+
+    In the recall task, a pair takes two tokens.
     """
     return [
         _short(
@@ -220,7 +223,7 @@ def far(
 
 
 def further(model: Decoder, entry: Entry, task: str, seed: int, tokens: int) -> float:
-    """Share right on `FAR_ROWS` rows of so many tokens, one after another."""
+    """Return the accuracy on `FAR_ROWS` rows of so many tokens, computed one after another."""
     n = tokens // 2 if task == "recall" else tokens
     ids, targets = batch(
         entry, task, torch.Generator().manual_seed(2 * 10**6 + 10_000 * seed + n), n
@@ -239,20 +242,19 @@ def plateau(
     size: str = "small",
     rate: float | None = None,
 ) -> list[dict[str, float | None]]:
-    """Train for a fixed budget and judge each run twice: at its first touch of the criterion, and
-    after all steps.
+    """Train for a fixed budget, and judge each run when it meets the criterion and after all steps.
 
     Args:
-        rate: learning rate; the size's own (`SIZES`) when None.
+        rate: the learning rate. If None, it is the one of the size (`SIZES`).
 
     Returns:
-        learned, steps: whether and when it touched the criterion; first_n: right on n tokens then;
-            score_n: at the end;
-        inside_k, out_k: right on the criterion's rows and on those of `LENGTHS[-1]`, after k of
-            `PARTS` parts.
+        learned, steps: whether and when the run met the criterion
+        first_n, score_n: the accuracy on n tokens at that time and at the end
+        inside_k, out_k: the accuracy on the criterion's rows and on those of `LENGTHS[-1]`, after k
+            of `PARTS` parts of the steps
 
     Raises:
-        ValueError: steps that are no multiple of 5 x `PARTS`, or an entry that is trained twice.
+        ValueError: the steps are not a multiple of 5 x `PARTS`, or the entry is trained twice.
     """
     if steps % (5 * PARTS) or entry.dropped:
         raise ValueError(
@@ -291,11 +293,11 @@ def plateau(
     except ValueError as error:
         if "loss was" not in str(error):
             raise
-        if len(seeds) > 1:  # one has diverged: each by itself
+        if len(seeds) > 1:  # one of them has diverged, so train each separately
             return [row for seed in seeds for row in alone([seed])]
         within, out = [[math.nan] * 5 * PARTS], [[math.nan] * PARTS]
     else:
-        for model in models:  # the last look is the caller's
+        for model in models:  # after the last step, we must look ourselves
             watch(model.eval())
     rows = []
     for k in range(len(models)):
@@ -317,7 +319,7 @@ def plateau(
                 if when == "score" and task in LOOKED and entry.model is None:
                     few = [part[: 8 if task == "recall" else 32] for part in tests[k][LENGTHS[-1]]]
                     rows[k]["best"] = best_heads(models[k], task, *few)[0]
-        asked_further = task != RIVALS  # it has no more keys
+        asked_further = task != RIVALS  # its keys are used up
         if (
             asked_further
             and those
@@ -333,7 +335,7 @@ def plateau(
 
 @contextmanager
 def _changed(model: Decoder, entry: Entry) -> Iterator[None]:
-    """With what the entry puts in after training."""
+    """Apply the change that the entry makes after training, while the block runs."""
     if entry.at_test is not None:
         for block in model.blocks:
             block.weigh = entry.at_test
@@ -346,17 +348,19 @@ def _changed(model: Decoder, entry: Entry) -> Iterator[None]:
 def pairs(
     entry: str, rate: float, seed: Sequence[int], budget: int
 ) -> list[dict[str, float | None]]:
-    """Train on retrieval for a fixed budget, judged at the first touch and at the end; with two
-    maps, whose noise falls.
+    """Train one entry on retrieval, and measure how its noise falls after it has learned.
+
+    Every run has a fixed budget. It is judged when it meets the criterion and at the end. An entry
+    with two attention matrices also has its noise measured.
 
     Returns:
-        for each seed: learned, steps to the first touch of the criterion; at the touch ("first_")
-            and after all steps
-        ("end_"): right on each of `LENGTHS`, and `evaluation.noise_readers` of layer 1 on the
-        longest, none with one map.
+        For each seed, whether and when it learned. At that time ("first_") and after all steps
+            ("end_"), the row has the accuracy at each of `LENGTHS`, and `evaluation.noise_readers`
+            of layer 1 at the longest length, which is missing for entries with one attention
+            matrix.
 
     Raises:
-        ValueError: unknown entry, or a number out of range.
+        ValueError: the entry is unknown, or a number is out of range.
     """
     own, task = entry_of(entry), "retrieval"
     models = [decoder(own, task, k) for k in require.integers("seed", seed, 0)]
@@ -381,7 +385,7 @@ def pairs(
         until=watch,
         every=CHECKED,
     )
-    for model in models:  # the last look is the caller's
+    for model in models:  # after the last step, we must look ourselves
         watch(model)
     rows = []
     for k, model in enumerate(models):
@@ -397,11 +401,12 @@ def pairs(
 def price(
     entry: str, trained: int, rate: float, seed: Sequence[int], budget: int
 ) -> list[dict[str, float]]:
-    """Train on retrieval with so many pairs: the steps to the criterion at that length, and right
-    at 16 and there.
+    """Train on retrieval with so many pairs, and return the steps to the criterion at that length.
+
+    The row also has the accuracy at 16 pairs and at the trained length.
 
     Raises:
-        ValueError: unknown entry, or a number out of range.
+        ValueError: the entry is unknown, or a number is out of range.
     """
     if trained not in LENGTHS:
         raise ValueError(f"trained must be one of {LENGTHS}, not {trained!r}")
@@ -429,7 +434,7 @@ def _short(found: dict[str, float | None]) -> dict[str, float | None]:
 
 
 def _number(value: float | None) -> float | None:
-    """For a table: a model that has diverged has no finite ones."""
+    """Round a number for a table, and drop it if the model has diverged."""
     if isinstance(value, float):
         return round(value, 5) if math.isfinite(value) else None
     return value

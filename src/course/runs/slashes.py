@@ -1,5 +1,6 @@
-"""A slash learned from nothing: decoders of one layer that copy, the runs behind
-`data/slash_emergence.csv` and `data/slash_common.csv`.
+"""Train decoders of one layer to copy, and watch how a slash head emerges.
+
+These runs are in `data/slash_emergence.csv` and `data/slash_common.csv`.
 """
 
 from functools import partial
@@ -13,29 +14,32 @@ from helpers import require
 from helpers.attention import slash_score
 from helpers.transformer import Decoder
 
-BAND_NAMES = ("fastest", "fast", "slow", "slowest")  # equal quarters of the pairs
+BAND_NAMES = ("fastest", "fast", "slow", "slowest")  # equal quarters of the rotary pairs
 BANDS = len(BAND_NAMES)
 TASK = {"vocabulary": 64, "seen": 32, "length": 32, "batch": 16}
 QUARTERS = {
     "second quarter": 1,
     "third quarter": 2,
     "slowest quarter": 3,
-}  # 0.25-RoPE is the fastest
+}  # the fastest quarter is 0.25-RoPE
 SPECTRA = ("RoPE", "0.75-RoPE", "0.25-RoPE", *QUARTERS, "NoPE")
-# where one vector is added before training: to all embeddings, or to the layer norm's bias
+# where one vector is added before training, which is to all embeddings or to the bias of the layer
+# norm
 PARTS = ("embeddings", "norm")
-# with it the slowest quarter turns by one radian over the task's 32 tokens, with 10,000 by 0.03
+# with this base the slowest quarter rotates by one radian over the task's 32 tokens, with base
+# 10,000 by 0.03
 SHORT_BASE = 100.0
 
 
 def band(number: int, pairs: int) -> list[int]:
-    """Return the pairs of one of the `BANDS` equal bands, 0 being the fastest."""
+    """Return the rotary pairs of one of the `BANDS` equal bands, where band 0 is the fastest."""
     return list(range(number * pairs // BANDS, (number + 1) * pairs // BANDS))
 
 
 def concentration(x: Float[Tensor, "n d"]) -> tuple[float, int]:
-    """Compute the share of the largest squared singular value, and how many hold 95% of all
-    squares.
+    """Measure how far a matrix is from rank 1, by its squared singular values.
+
+    The results are the largest as a fraction of all, and how many have 95% of the sum.
     """
     squares = torch.linalg.svdvals(x[1:]) ** 2
     share = squares / squares.sum()
@@ -50,10 +54,11 @@ def copying(
     length: int = TASK["length"],
     batch: int = TASK["batch"],
 ) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
-    """Draw tokens, and as targets the token `offset` places back.
+    """Draw tokens, with the token `offset` positions back as the target of each.
 
     "skewed" tokens are drawn with weights 1/rank from the half of the vocabulary that training
-    sees, "uniform" ones with equal weights from it, "unseen" ones from the other half.
+    sees, "uniform" tokens with equal weights from the same half, and "unseen" tokens from the other
+    half.
     """
     trained_on = TASK["seen"]
     if kind == "skewed":
@@ -70,8 +75,9 @@ def copying(
 
 
 def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) -> Decoder:
-    """Build a decoder of one layer and two heads with one of the `SPECTRA`; all embeddings share
-    `shared_vector`.
+    """Build a decoder of one layer and two heads, with one of the `SPECTRA` of rotary frequencies.
+
+    `shared_vector` is added to all embeddings.
     """
     require.choice("spectrum", spectrum, SPECTRA)
     torch.manual_seed(seed)
@@ -91,8 +97,10 @@ def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) ->
 
 
 def shared_vector(seed: int, strength: float) -> Float[Tensor, " d"]:
-    """Return `strength` times a Gaussian vector: at 1 it is as long as what tells the tokens of
-    `shallow` apart.
+    """Return `strength` times a Gaussian vector.
+
+    At strength 1, it is as long as the part of the embeddings that tells the tokens of `shallow`
+    apart.
     """
     return strength * torch.randn(64, generator=torch.Generator().manual_seed(1000 + seed))
 
@@ -101,21 +109,19 @@ def shared_vector(seed: int, strength: float) -> Float[Tensor, " d"]:
 def slashes(
     decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]
 ) -> Float[Tensor, " heads"]:
-    """Compute the slash score of each head, mean over a batch of fresh sequences."""
+    """Return the slash score of each head, as the mean over a batch of new sequences."""
     ids, _ = copying(torch.Generator().manual_seed(999), offset=offset, kind=kind, length=length)
     return slash_score(decoder.attention(ids)[0], offset).mean(0)
 
 
 def slash(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]) -> float:
-    """Compute the slash score of the better head."""
+    """Return the slash score of the better head."""
     return float(slashes(decoder, offset, kind, length).max())
 
 
 @torch.no_grad()
 def projected(decoder: Decoder, head: int, kind: str) -> dict[str, Float[Tensor, "n d"]]:
-    """Return a head's "queries" and "keys" on a batch of fresh sequences, before they are
-    rotated.
-    """
+    """Return a head's "queries" and "keys" on a batch of new sequences, before their rotation."""
     ids, _ = copying(torch.Generator().manual_seed(999), offset=1, kind=kind)
     block = decoder.blocks[0]
     x = block.norm1(decoder.embed(ids)).flatten(0, 1)
@@ -124,8 +130,9 @@ def projected(decoder: Decoder, head: int, kind: str) -> dict[str, Float[Tensor,
 
 
 def in_common(x: Float[Tensor, "n d"]) -> float:
-    """Compute the share of the squared lengths that is one vector, the mean: 1 where all are equal,
-    0 where they cancel.
+    """Return the fraction of the squared lengths that comes from the mean vector.
+
+    It is 1 if all vectors are equal, and 0 if they cancel.
 
     >>> in_common(torch.tensor([[1.0, 1.0], [1.0, -1.0]]))
     0.5
@@ -136,7 +143,7 @@ def in_common(x: Float[Tensor, "n d"]) -> float:
 def emergence(
     spectrum: str, offset: int, seed: int, steps: int, shared: float, base: float
 ) -> dict[str, float]:
-    """Train one shallow decoder to copy from `offset` places back, and look at its attention."""
+    """Train one shallow decoder to copy from `offset` positions back, and measure its attention."""
     decoder, untrained = (shallow(spectrum, seed, shared, base) for _ in range(2))
     losses = training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
     right = {
@@ -171,11 +178,10 @@ def emergence(
 def common(
     part: str, strength: float, spectrum: str, offset: int, seed: int, steps: int
 ) -> dict[str, float]:
-    """Train one shallow decoder with a vector of some strength in one of the `PARTS`; its attention
-    on tokens never seen.
+    """Train one shallow decoder with an added vector, and measure its attention on unseen tokens.
 
-    "without" is after the vector is taken away again: from the embeddings of these tokens, or from
-    the layer norm.
+    The vector has some strength and is added in one of the `PARTS`. "without" is the same after the
+    vector is removed again, from the embeddings of these tokens or from the layer norm.
     """
     require.choice("part", part, PARTS)
     decoder, vector = (

@@ -1,9 +1,10 @@
-"""Runs over a table of settings: one row a run, appended whole or not at all, never run twice.
+"""Run a function over a table of settings, and never run a setting twice.
 
-The results are a CSV file whose head (lines that begin with `# `) states the commands that made it,
-their seeds, versions, machines and times. A run that was killed is started again by the same call:
-rows that are there stay, and the table ends the same. Budgets belong into the settings, in steps or
-epochs; every row also says how many seconds it took.
+The results are a CSV file with one row per run, and a row is either complete or not there. The head
+of the file (lines that begin with `# `) lists the commands that made it, with their seeds,
+versions, machines and times. If a run was killed, start it again with the same call. The rows that
+are there stay, and the table ends up the same. Budgets are part of the settings, in steps or
+epochs. Every row also says how many seconds it took.
 """
 
 import contextlib
@@ -44,14 +45,14 @@ Setting = dict[str, Value]
 
 
 class Table(NamedTuple):
-    """A table on disk: the lines of its head without `# `, and its rows as they are written."""
+    """Hold a table on disk, with the lines of its head without `# `, and its rows as text."""
 
     head: list[str]
     rows: list[dict[str, str]]
 
 
 class _Run(NamedTuple):
-    """One finished run: its setting, and what it gave or why it failed."""
+    """Hold one finished run, with its setting and either its result or its error."""
 
     setting: dict[str, str]
     result: Setting | None
@@ -64,7 +65,7 @@ _Call = Callable[[list[Setting]], list[_Run]]
 
 
 def grid(**values: Iterable[Value]) -> list[Setting]:
-    """Combine the values of each name in all ways, the last name fastest.
+    """Combine the values of each name in all ways, where the last name changes fastest.
 
     >>> grid(depth=[2, 3], seed=[0, 1])[:3]
     [{'depth': 2, 'seed': 0}, {'depth': 2, 'seed': 1}, {'depth': 3, 'seed': 0}]
@@ -86,29 +87,31 @@ def run(
     threads: int = 1,
     together: str | None = None,
 ) -> pd.DataFrame:
-    """Call `function(**setting)` for each setting that has no row in the table `out` yet, and
-    return the table.
+    """Call `function(**setting)` for each setting without a row in `out`, and return the table.
 
-    A row holds the setting, what the function returned and the seconds it took. Rows stand in the
-    order of the settings, whatever the order in which they end. A run that fails does not stop the
-    others: its error is raised after them. Several commands may fill one table, one after another
-    or side by side.
+    A row has the setting, the results of the function and the seconds it took. The rows are in the
+    order of the settings, even if the runs end in another order. If a run fails, the others go on,
+    and its error is raised after them. Several commands may fill one table, one after another or at
+    the same time.
 
     Args:
-        settings: names and values of the function's arguments, all with the same names.
-        command: what to type to run this again, for the head; as typed, if it is not given.
+        settings: names and values of the function's arguments. All settings must have the same
+            names.
+        command: the command that repeats this run, for the head. If None, it is the present command
+            line.
         notes: lines for the top of the head.
-        jobs: processes on this machine.
-        dask: address of a Dask scheduler ("tcp://host:8786") whose workers run the rows instead; a
-            worker runs one row at a time, so give each one thread.
-        threads: CPU threads of torch for each run.
-        together: runs that differ in this argument alone are one call, which gets a list of its
-            values and returns as many rows; the seconds are shared out evenly.
+        jobs: the number of processes on this machine.
+        dask: the address of a Dask scheduler ("tcp://host:8786") whose workers run the rows
+            instead. A worker runs one row at a time, so give each worker one thread.
+        threads: the number of CPU threads of torch for each run.
+        together: the name of an argument. Settings that differ only in it become one call, which
+            gets a list of its values and returns as many rows. The seconds are divided evenly among
+            them.
 
     Raises:
-        ValueError: no settings, unequal or repeated ones, a value that is no text or finite number,
-            a table with other columns, or an argument out of range.
-        OSError: the disk is full, or the processes are killed again and again; finished rows are
+        ValueError: there are no settings, they are unequal or repeated, a value is neither text nor
+            a finite number, the table has other columns, or an argument is out of range.
+        OSError: the disk is full, or the processes are killed again and again. Finished rows are
             kept.
 
     >>> import tempfile
@@ -159,7 +162,9 @@ def run(
 
 
 def read(out: str | Path) -> Table:
-    """Read the table as it is on disk, every value as text; empty if there is none.
+    """Read the table as it is on disk, with every value as text.
+
+    If there is no file, the table is empty.
 
     Raises:
         ValueError: a row has more or fewer values than there are columns.
@@ -187,12 +192,12 @@ def read(out: str | Path) -> Table:
     return Table([line[2:] for line in lines if line.startswith("#")], rows)
 
 
-MOST = 1_024  # processes, or threads of one
-ANSWERS = 10  # seconds within which a scheduler answers
+MOST = 1_024  # processes, or threads of one process
+ANSWERS = 10  # seconds within which a scheduler must answer
 
 
 def _check(function: Callable, settings: list[Setting]) -> None:
-    """Check that the function takes each of the settings."""
+    """Check that the function accepts each of the settings."""
     if not settings or not all(isinstance(setting, dict) and setting for setting in settings):
         raise ValueError("settings must hold at least one row, each a dictionary of arguments")
     names = list(settings[0])
@@ -205,7 +210,7 @@ def _check(function: Callable, settings: list[Setting]) -> None:
 
 
 def _place(out: str | Path) -> Path:
-    """Check that a table can be written, and return its path."""
+    """Check that a table can be written to this path, and return the path."""
     out = Path(require.instance("out", out, str | Path, "a path"))
     if (out.exists() and not out.is_file()) or not out.parent.is_dir():
         raise ValueError(
@@ -220,8 +225,10 @@ def _place(out: str | Path) -> Path:
 
 
 def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None:
-    """Check that these are rows of such settings, each once (it would count twice in every mean),
-    and that numbers are decimal.
+    """Check that the rows of a table fit the settings.
+
+    Each setting may occur only once, because it would count twice in every mean. Numbers must be
+    decimal.
     """
     if rows and list(rows[0])[: len(names)] != names:
         raise ValueError(
@@ -244,10 +251,10 @@ def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None
 
 
 def _as_text(values: Setting) -> dict[str, str]:
-    """Convert the values to what the table holds.
+    """Convert the values to text for the table.
 
     Raises:
-        ValueError: a value is no text of one line, no finite number and no truth value.
+        ValueError: a value is not one line of text, a finite number or a truth value.
     """
     for name, value in values.items():
         fine = value is None or isinstance(value, str | bool | int)
@@ -272,11 +279,11 @@ def _typed() -> str:
 
 _ONE_AT_A_TIME = (
     threading.Lock()
-)  # seeds and threads belong to the process: a Dask worker may have several threads
+)  # seeds and threads belong to the process, but a Dask worker may have several threads
 
 
 def _grouped(settings: list[Setting], together: str | None) -> list[list[Setting]]:
-    """Group the settings into calls: one each, or those that differ in `together` only."""
+    """Group the settings into calls, either one each or all that differ only in `together`."""
     if together is None:
         return [[setting] for setting in settings]
     if settings:
@@ -292,7 +299,7 @@ def _grouped(settings: list[Setting], together: str | None) -> list[list[Setting
 def _call(
     function: Callable, threads: int, together: str | None, group: list[Setting]
 ) -> list[_Run]:
-    """Run one call, in whatever process it is; its error comes back as a value."""
+    """Run one call in this process, and return its error as a value instead of raising it."""
     with _ONE_AT_A_TIME, training.threads(threads):
         start = time.perf_counter()
         try:
@@ -320,12 +327,12 @@ def _call(
 
 
 def _portable(error: Exception) -> Exception:
-    """Convert the error so that it passes between processes: its traceback as text."""
+    """Make an error portable between processes, by turning its traceback into text."""
     error.add_note("".join(traceback.format_tb(error.__traceback__)))
     try:
         pickle.loads(pickle.dumps(error))
         return error.with_traceback(None)
-    except Exception:  # one that cannot be built again from its arguments
+    except Exception:  # this error cannot be built again from its arguments
         return RuntimeError(f"{type(error).__name__}: {error}")
 
 
@@ -340,8 +347,9 @@ def _machine() -> str:
 
 @contextlib.contextmanager
 def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, type[Exception]]]:
-    """Start processes on this machine or use a Dask cluster; yield them, and the error that tells
-    that they were killed.
+    """Start processes on this machine or connect to a Dask cluster, and yield them.
+
+    The second result is the type of error that says that the processes were killed.
     """
     try:
         if not dask:
@@ -368,8 +376,9 @@ def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, type[Excep
 def _at_once(
     call: _Call, groups: list[list[Setting]], jobs: int, dask: str | None
 ) -> Iterator[list[_Run]]:
-    """Yield the runs of each call as they end; if one is killed, what is missing starts again,
-    unless nothing ended in between.
+    """Yield the runs of each call as they end.
+
+    If a process is killed, the missing runs start again, unless no run ended in between.
     """
     while groups:
         before, futures = len(groups), {}
@@ -393,7 +402,7 @@ def _at_once(
 def _append(
     out: Path, done: _Run, keys: list[dict[str, str]], command: str, notes: Sequence[str]
 ) -> None:
-    """Write the table with one more row, in the place of the old one, by one rename."""
+    """Add a row to the table or replace the old one, by one rename so that none is cut."""
     row = done.setting | _as_text(done.result | {"seconds": round(done.seconds, 1)})
     name = f"sweep-{zlib.crc32(os.fsencode(out.resolve())):08x}.lock"
     with filelock.FileLock(Path(tempfile.gettempdir()) / name):
@@ -413,8 +422,9 @@ def _append(
 def _with_command(
     head: list[str], command: str, machine: str, keys: list[dict], present: int
 ) -> list[str]:
-    """Add this command to the head; below it the machine, if it is new, and how many rows are there
-    while some are missing.
+    """Add this command to the head, with the machine below it if it is new.
+
+    While rows are missing, the head also says how many are there.
     """
     start = head.index(command) if command in head else len(head)
     end = next((k for k in range(start + 1, len(head)) if not head[k].startswith("  ")), len(head))

@@ -1,5 +1,7 @@
-"""Small decoders that learn to count and to copy, and where they break: the runs behind
-`data/counting_trained.csv` and `data/copying_trained.csv`, and the checkpoints of the lab.
+"""Train small decoders to count and to copy, and find where they fail.
+
+These runs are in `data/counting_trained.csv` and `data/copying_trained.csv`. The lab's checkpoints
+are made here too.
 """
 
 import itertools
@@ -24,8 +26,9 @@ from course.training.tasks import PLACES, Copying, Counting, RunningCount
 from helpers import require
 from helpers.transformer import Decoder
 
-LONGEST = 16  # the longest string of training
-BATCH, RATE, WARMUP = 16, 3e-3, 100  # of counters: strings a step, largest rate, steps to reach it
+LONGEST = 16  # the longest string in training
+# for counters, strings per step, largest rate, and steps to reach it
+BATCH, RATE, WARMUP = 16, 3e-3, 100
 COUNTING = RunningCount(lengths=(1, LONGEST), most=LONGEST, size=BATCH)
 COPYING = Copying(lengths=(1, LONGEST), size=32)
 SIZES = {
@@ -33,8 +36,8 @@ SIZES = {
     "copying": {"width": 32, "heads": 2, "layers": 3},
 }
 STEPS = {"counting": 640, "copying": 600}
-STRINGS = 256  # of each length, on which a decoder is tested
-LEARNED = 0.99  # right at every length: the criterion for having learned to count
+STRINGS = 256  # strings of each length on which a decoder is tested
+LEARNED = 0.99  # accuracy at every length, the criterion for having learned to count
 LENGTHS = (
     4,
     8,
@@ -46,33 +49,35 @@ LENGTHS = (
     32,
     48,
     64,
-)  # at which counting is tested; training ends at `LONGEST`
+)  # lengths at which counting is tested, where training ends at `LONGEST`
 PROBED = (
     12,
     16,
     20,
     28,
     32,
-)  # at which the probed counters are tested; beyond `LONGEST` their states are read as well
+    # lengths at which the probed counters are tested, and beyond `LONGEST` their states are probed too
+)
 BEYOND = range(
     LONGEST + 1, 2 * LONGEST + 1
-)  # to which a read-out beyond the training is fitted, all lengths together
+)  # lengths beyond training, to which a probe is fitted, all of them together
 TURNS = (*range(2, 64), *range(64, 513, 16))  # lengths at which copying is tested
 PROBED_ENCODINGS = ("RoPE", "NoPE", "ALiBi", "APE")
-READ = (16, 32, 64, 128)  # at which a probe reads the copiers' states
-NUDGED_LENGTHS = (16, 20, 24, 32)  # at which a counter with one changed weight is tested
-NEVER = 0  # in a table: no turn up to the last of `TURNS`
+READ = (16, 32, 64, 128)  # lengths at which a probe reads the copiers' states
+NUDGED_LENGTHS = (16, 20, 24, 32)  # lengths at which a counter with one changed weight is tested
+NEVER = 0  # in a table, this says that the answer turned wrong at none of `TURNS`
 
 PLAIN = {"encoding": "RoPE", "base": 10_000, "window": 0, "tokens": "characters"}
-# of the talk; a base of 1 turns nothing apart
+# of the talk, where a base of 1 gives all pairs the same rotation
 BASES = (1.001, 10, 100, 500, 1000, 5000, 10_000, 100_000, 500_000, 1_000_000)
 
 
 def decoder(
     kind: str, task: Counting | Copying, encoding: str, base: float, window: int, seed: int
 ) -> Decoder:
-    """Build a new decoder for a task; "0.5-RoPE" turns the faster half of the pairs, window 0 is
-    none.
+    """Build an untrained decoder for a task.
+
+    "0.5-RoPE" rotates only the faster half of the pairs, and window 0 means no window.
     """
     share, _, name = encoding.rpartition("-")
     torch.manual_seed(seed)
@@ -86,12 +91,12 @@ def decoder(
     )
 
 
-# Reading the states -------------------------------------------------------------------------------
+# Probe the states ---------------------------------------------------------------------------------
 
 
 @torch.no_grad()
 def states(model: Decoder, ids: Int[Tensor, "b n"]) -> list[Float[Tensor, "b d"]]:
-    """Return the last token's state after each layer, and after the last norm."""
+    """Return the last token's state after each layer, and after the final norm."""
     x, by_layer = model.embed(ids), []
     for block in model.blocks:
         x = block(x)
@@ -105,9 +110,7 @@ def linear_probe(
     penalty: float = 1e-3,
     iterations: int = 100,
 ) -> Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]:
-    """Fit a linear readout to states and their labels, by multinomial regression: it names the
-    label of a state.
-    """
+    """Fit a linear probe by multinomial regression, as a function from states to labels."""
     middle, spread = known.mean(0), known.std(0).clamp(min=1e-6)
     layer = nn.Linear(known.shape[1], int(labels.max()) + 1)
     nn.init.zeros_(layer.weight)
@@ -133,16 +136,16 @@ def linear_probe(
 def share(
     probe: Callable[[Tensor], Tensor], new: Float[Tensor, "k d"], right: Int[Tensor, " k"]
 ) -> float:
-    """Compute how often a probe names the right label."""
+    """Return how often a probe names the right label."""
     return float((probe(new) == right).double().mean())
 
 
 def shuffled(labels: Int[Tensor, " m"], seed: int) -> Int[Tensor, " m"]:
-    """Shuffle the labels: a probe that is fitted to them has to fail."""
+    """Shuffle the labels as a control, because a probe that is fitted to them must fail."""
     return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
 
 
-# Counting -----------------------------------------------------------------------------------------
+# Train and test counters --------------------------------------------------------------------------
 
 
 def train(
@@ -152,7 +155,7 @@ def train(
     seed: int,
     weights: Float[Tensor, " v"] | None = None,
 ) -> list[float]:
-    """Train a decoder on a count: every answer weighs the same, the rate falls along a cosine."""
+    """Train a counter with equal weight for every answer, and a rate that falls along a cosine."""
     weights = task.weights if weights is None else weights
     return training.fit(
         model, task, steps=steps, rate=RATE, warmup=WARMUP, cosine=True, weights=weights, seed=seed
@@ -160,7 +163,7 @@ def train(
 
 
 def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tensor, " m"]:
-    """Return the number that the decoder names for each string, or -1 where it names no number."""
+    """Return the number that the decoder names for each string, or -1 if it names no number."""
     tokens, targets = task.encode(strings)
     with torch.no_grad():
         named = model(tokens).argmax(-1)[targets != training.UNASKED]
@@ -169,21 +172,23 @@ def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tenso
 
 
 def errors(model: Decoder, task: Counting, n: int, count: int = 128) -> Int[Tensor, " count"]:
-    """Compute |answer - number of y| for strings of n letters, every count up to `task.most`
-    equally often; none answered is 0.
+    """Return |answer - number of y| for strings of n letters.
+
+    Every count up to `task.most` occurs equally often. An answer that is not a number counts as 0.
     """
     drawn, right = _questions(task, n, count, 1_000)
     return (answers(model, task, drawn).clamp(min=0) - right).abs()
 
 
 def share_right(model: Decoder, task: Counting, n: int, count: int = 256) -> float:
-    """Compute the share of right counts on strings of n letters."""
+    """Return the fraction of right counts on strings of n letters."""
     return float((errors(model, task, n, count) == 0).double().mean())
 
 
 def one_number(n: int, most: int = LONGEST) -> float:
-    """Compute how often always naming one number is right where every count up to n, at most
-    `most`, is equally likely.
+    """Return the accuracy of always naming one number, if every count up to n is equally likely.
+
+    Counts are at most `most`. A decoder that counts must do better.
     """
     return 1 / (min(n, most) + 1)
 
@@ -196,8 +201,9 @@ def _questions(
 
 
 def noticed(model: Decoder, task: Counting, n: int, place: int) -> float:
-    """Return how often the answer rises by exactly one when we change the letter at `place` from x
-    to y.
+    """Return how often the answer rises by exactly one when one letter changes from x to y.
+
+    `place` is the position of this letter. A decoder that ignores the position scores low.
     """
     strings, counts = _questions(task, n, 128, 2_000)
     drawn = [
@@ -210,7 +216,7 @@ def noticed(model: Decoder, task: Counting, n: int, place: int) -> float:
 
 
 class Seen(NamedTuple):
-    """Strings of several lengths as a decoder sees them: last states, counts, lengths."""
+    """Hold the last states of strings of several lengths, with their counts and lengths."""
 
     states: Float[Tensor, "m d"]
     counts: Int[Tensor, " m"]
@@ -218,8 +224,9 @@ class Seen(NamedTuple):
 
 
 def seen(model: Decoder, task: Counting, lengths: Sequence[int], count: int, seed: int) -> Seen:
-    """Return the last states of `count` strings of each length, every count equally often; a seed
-    draws the same strings.
+    """Return the last states of `count` strings of each length, with every count equally often.
+
+    The same seed draws the same strings.
     """
     parts = []
     for n in lengths:
@@ -231,11 +238,11 @@ def seen(model: Decoder, task: Counting, lengths: Sequence[int], count: int, see
 def least_squares(
     known: Float[Tensor, "m d"], labels: Int[Tensor, " m"], penalty: float = 0.0
 ) -> tuple[Float[Tensor, " d"], Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]]:
-    """Fit a linear readout of a count, in fp64: its weights, and what it names, rounded to an
-    integer.
+    """Fit a linear probe of a count by least squares in fp64.
 
-    Minimises the mean squared error plus `penalty` times the weights' squares, of coordinates with
-    mean 0 and spread 1.
+    The function returns the weights, and a function that names a state's count, rounded to an
+    integer. It minimises the mean squared error plus `penalty` times the squares of the weights,
+    after each coordinate was scaled to mean 0 and standard deviation 1.
     """
     known, middle, spread = (
         known.double(),
@@ -257,18 +264,17 @@ def least_squares(
 
 
 READERS = ("least squares", "multinomial")
-ASKED_BEYOND = (20, 24)  # lengths beyond the training at which the readouts are compared
+ASKED_BEYOND = (20, 24)  # lengths beyond training at which the probes are compared
 
 
 def from_training_lengths(
     model: Decoder, task: RunningCount, penalties: Sequence[float], known: int, new: int
 ) -> list[dict[str, float]]:
-    """Fit a linear readout to counts of 1 to `LONGEST` letters only, the lengths of training, and
-    test it beyond them.
+    """Fit a linear probe only on the trained lengths, 1 to `LONGEST`, and test it beyond them.
 
     Returns:
-        for each penalty: "within", how often it is right on other strings of these lengths, by
-        which the penalty is chosen; "from_16_n", how often it names the count of n letters.
+        For each penalty, "within" is the accuracy on other strings of these lengths, by which the
+            penalty is chosen. "from_16_n" is the accuracy on strings of n letters.
     """
     lengths = range(1, LONGEST + 1)
     old, held_out = seen(model, task, lengths, known, 3_000), seen(model, task, lengths, new, 5_000)
@@ -304,19 +310,20 @@ def readers_run(
     known: int = 400,
     new: int = 256,
 ) -> list[dict[str, float | None]]:
-    """Return how often linear readouts name the count of 20 letters, a row a penalty, beside the
-    decoder's own answer.
+    """Return how often linear probes name the count of 20 letters, with one row per penalty.
 
-    Two readouts differ in the lengths of the strings whose counts they are told. One is told the
-    counts of `known` strings of each length of `BEYOND` but 20: "trained", "untrained" (the last
-    states of the decoder and of the one it began as); "_bf16": those states rounded; "ratio": of
-    the share of y alone; "shuffled": of wrong counts of the trained states; "shuffled_untrained".
-    "multinomial" runs 2,000 iterations. Of least squares on the trained states also `used`. The
-    other is told no more than the decoder was, counts of 1 to `LONGEST` letters: see
-    `from_training_lengths`. "own_n": how often the decoder's own head names the count of n letters.
+    There are two kinds of probes, which are fitted on strings of different lengths. The first is
+    fitted on `known` strings of each length of `BEYOND` except 20. Its columns are "trained" and
+    "untrained" (the last states of the decoder after and before training), "_bf16" (the same states
+    rounded), "ratio" (only the fraction of y), "shuffled" (wrong counts for the trained states) and
+    "shuffled_untrained". "multinomial" runs 2,000 iterations. For least squares on the trained
+    states, the row also has `used`.
+
+    The second kind gets no more than the decoder did, counts of 1 to `LONGEST` letters (see
+    `from_training_lengths`). "own_n" is how often the decoder itself names the count of n letters.
 
     Raises:
-        ValueError: unknown reader.
+        ValueError: the reader is unknown.
     """
     require.choice("reader", reader, READERS)
     rows: list[dict[str, float | None]] = [{} for _ in penalty]
@@ -366,16 +373,18 @@ def used(
     old: Seen,
     tested: Seen,
 ) -> dict[str, float]:
-    """Test whether the decoder uses what a readout reads, and whether the readout sees what the
-    decoder uses.
+    """Test whether the decoder uses what a probe reads, and whether the probe sees what it uses.
 
-    in_head: the share of the read-out's squared length in the space that its head's rows for the
-    numbers span (from their mean), of which alone the answer hangs; random_in_head: the 95 %
-    quantile of the same for 1,000 random directions. How often the answer rises by exactly one when
-    the last state moves: up_readout: by the shortest step that adds one to the read-out; up_random:
-    as far, at random; up_along: by the difference of neighbouring counts' mean states; up_without:
-    by that less what the read-out sees of it. read_own: how often the read-out rises by exactly one
-    when the state moves as far as `up_along` along the head's rows of the answer and the next.
+    The answer depends only on the space that the unembedding rows of the numbers span (around their
+    mean). `in_head` is the fraction of the probe's squared length in this space, and
+    `random_in_head` is the 95% quantile of the same for 1,000 random directions.
+
+    The next results say how often the answer rises by exactly one when the last state moves.
+    `up_readout` takes the shortest step that adds one to the probe, `up_random` a random step of
+    the same length, `up_along` the difference between neighbouring counts' mean states, and
+    `up_without` the same without the part that the probe sees. `read_own` is how often the probe
+    rises by exactly one when the state moves as far as in `up_along`, but along the unembedding
+    rows of the answer and the next number.
     """
     first, generator = task.vocabulary.index("0"), torch.Generator().manual_seed(0)
     rows = model.head.weight[first : first + task.most + 1].detach().double()
@@ -417,14 +426,12 @@ def used(
 
 @torch.no_grad()
 def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) -> dict[str, float]:
-    """Test whether the answer follows where the state is moved to that of one y more.
+    """Return how often the answer rises by exactly one when we move the state by one more y.
 
-    How often it rises by exactly one.
-
-    "along": the last state is moved by the difference of the mean states of its count and the next,
-    taken from other strings (of `BEYOND`; of 9 to 16 letters, where the test is within the
-    training); "against": by the opposite; "random": as far, in a random direction; "own": as far,
-    along the head's own rows of its answer and the next number.
+    "along" moves the last state by the difference between the mean states of its count and the
+    next. The means are taken from other strings, of lengths in `BEYOND`, or of 9 to 16 letters if
+    the test is within training. "against" moves it the opposite way, "random" as far in a random
+    direction, and "own" as far along the unembedding rows of its answer and the next number.
     """
     first, generator = task.vocabulary.index("0"), torch.Generator().manual_seed(0)
 
@@ -458,9 +465,7 @@ def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) 
 def count_run(
     encoding: str, base: float, window: int, tokens: str, seed: int, steps: int
 ) -> sweep.Setting:
-    """Train one decoder to count; test it inside and beyond the lengths of training, and read its
-    states.
-    """
+    """Train one decoder to count, test it within and beyond training, and probe its states."""
     task = replace(COUNTING, tokens=tokens)
     model = decoder("counting", task, encoding, base, window, seed)
     losses, row = train(model, task, steps, seed), {}
@@ -484,8 +489,9 @@ def count_run(
 
 
 def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
-    """Train one decoder to count; how often it is right beyond the training, and whether its answer
-    follows its state.
+    """Train one decoder to count, and test whether its answer follows its state.
+
+    The row also has the accuracy beyond the trained lengths.
     """
     model = _counters(encoding, seed, steps)["trained"]
     row = {f"right_{n}": share_right(model, COUNTING, n) for n in PROBED} | moved(model, COUNTING)
@@ -493,9 +499,7 @@ def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
 
 
 def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder to count, with commas or without, and test it on all lengths of training
-    and just beyond.
-    """
+    """Train one decoder to count with or without commas, and test it inside and beyond training."""
     task = replace(COUNTING, tokens=tokens)
     model = decoder("counting", task, encoding, 1e4, 0, seed)
     train(model, task, steps, seed)
@@ -506,7 +510,7 @@ def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Settin
 
 
 def nudged_run(encoding: str, seed: int, nudge: float, steps: int) -> sweep.Setting:
-    """Train one counter with `nudge` added to one weight: how far does a last digit carry?"""
+    """Train one counter after adding `nudge` to one weight, to see what that changes."""
     model = decoder("counting", COUNTING, encoding, 1e4, 0, seed)
     with torch.no_grad():
         model.head.weight[0, 0] += nudge
@@ -516,17 +520,17 @@ def nudged_run(encoding: str, seed: int, nudge: float, steps: int) -> sweep.Sett
     return {name: round(value, 5) for name, value in found.items()}
 
 
-COMMA_STEPS = 120  # few, so that there is room for a difference within the lengths of training
+COMMA_STEPS = 120  # few steps, so that there is room for a difference within the trained lengths
 FEWER = (
     COMMA_STEPS * (LONGEST + 1) // (2 * LONGEST)
 )  # steps in which a decoder with commas reads as many tokens
 
 
-# Copying ------------------------------------------------------------------------------------------
+# Train and test copiers ---------------------------------------------------------------------------
 
 
 def turn(lengths: Sequence[int], margin: Float[Tensor, " lengths"]) -> int:
-    """Return the first length at which the answer is wrong, `NEVER` if there is none.
+    """Return the first length at which the answer is wrong, or `NEVER` if there is none.
 
     >>> turn([2, 4, 8], torch.tensor([1.0, -0.5, 2.0]))
     4
@@ -536,12 +540,11 @@ def turn(lengths: Sequence[int], margin: Float[Tensor, " lengths"]) -> int:
 
 
 def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sweep.Setting:
-    """Train a copier and read its states on random strings: its answers, read-outs of the digit
-    asked for, and controls.
+    """Train a copier and probe its states on random strings for the digit that it should copy.
 
-    "probe": the better of a multinomial and a least-squares read-out; "untrained": the same before
-    training; "shuffled": fitted to shuffled digits; "majority": whoever names the more frequent
-    digit.
+    Besides the decoder's own answers, the row has these accuracies. "probe" is the better of a
+    multinomial and a least-squares probe, "untrained" is the same before training, "shuffled" is a
+    probe fitted to shuffled digits, and "majority" always names the more frequent digit.
     """
     models = {
         name: decoder("copying", COPYING, encoding, 1e4, 0, seed) for name in ("untrained", "probe")
@@ -575,7 +578,7 @@ def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sw
 
 
 def _either(known: Tensor, labels: Tensor, new: Tensor, right: Tensor) -> float:
-    """Compute how often the better of two linear probes names a digit."""
+    """Return how often the better of two linear probes names the right digit."""
     fitted, (_, line) = linear_probe(known, labels, 1e-4, 300), least_squares(known, labels)
     return max(
         share(fitted, new, right), share(lambda unseen: line(unseen).clamp(0, 1), new, right)
@@ -583,8 +586,9 @@ def _either(known: Tensor, labels: Tensor, new: Tensor, right: Tensor) -> float:
 
 
 def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> sweep.Setting:
-    """Train one decoder to copy; find the lengths at which its answers turn, and what the
-    representations are then.
+    """Train one decoder to copy, and find the lengths at which its answers turn wrong.
+
+    The row also has the distances between its hidden states at these lengths.
     """
     model = decoder("copying", COPYING, encoding, base, window, seed)
     losses = training.fit(model, COPYING, steps=steps, seed=seed)
@@ -614,7 +618,7 @@ def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> 
     }
 
 
-# What the tables say ------------------------------------------------------------------------------
+# Read the tables ----------------------------------------------------------------------------------
 
 
 GROUPS = {
@@ -626,8 +630,9 @@ GROUPS = {
 
 
 def chosen_runs(table: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
-    """Return the rows for each member of one of `GROUPS`, all else as in the plain decoder: RoPE,
-    base 10,000, characters.
+    """Return the runs for each member of one of `GROUPS`, with all other settings plain.
+
+    The plain decoder has RoPE with base 10,000 and reads characters.
     """
     column, members = GROUPS[group]
     by_member = {}
@@ -643,9 +648,7 @@ def chosen_runs(table: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
 
 
 class Gap(NamedTuple):
-    """Hold what commas change, seed by seed: the mean of accuracy with minus without, and its 95 %
-    interval.
-    """
+    """Hold the gain in accuracy from commas over seeds, as a mean with its 95% interval."""
 
     mean: float
     low: float
@@ -654,8 +657,9 @@ class Gap(NamedTuple):
 
 
 def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside") -> Gap:
-    """Subtract accuracy without commas from that with them, at "equal steps" or "equal tokens";
-    `where` is a column of the table.
+    """Return how much commas raise the accuracy, at "equal steps" or "equal tokens".
+
+    `where` is a column of the table. The gain is paired by seed.
 
     Raises:
         ValueError: the table has fewer than two seeds with both.
@@ -678,7 +682,7 @@ def comma_gaps(table: pd.DataFrame) -> dict[str, Gap]:
     return {", ".join(pair): commas(table, *pair) for pair in pairs}
 
 
-# Command line -------------------------------------------------------------------------------------
+# Make the checkpoints -----------------------------------------------------------------------------
 
 CHECKPOINTS = {
     "counting": ("counting", COUNTING, {"encoding": "RoPE"}, STEPS["counting"]),
@@ -688,7 +692,7 @@ CHECKPOINTS = {
 
 
 def make_checkpoints(folder: Path, seed: int = 0) -> None:
-    """Train the decoders of `CHECKPOINTS` again; the same weights on the same machine."""
+    """Train the decoders of `CHECKPOINTS` again, to the same weights on the same machine."""
     for name, (kind, task, chosen, steps) in CHECKPOINTS.items():
         arguments = SIZES[kind] | {"window": None, "base": 1e4, "turning": 1.0} | chosen
         model = decoder(kind, task, chosen["encoding"], 1e4, 0, seed)

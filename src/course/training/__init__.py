@@ -1,5 +1,6 @@
-"""Train the course's small models with one loop, which gives the same numbers from the same seed,
-with progress and checkpoints.
+"""Train the course's small models with one loop that gives the same numbers from the same seed.
+
+The loop shows its progress and can write checkpoints, so a run that was stopped can continue.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 from helpers import compute, require
 
 Batch = tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]
-UNASKED = -100  # a target that does not count
+UNASKED = -100  # a target with this value does not count in the loss
 
 
 def fit(
@@ -38,27 +39,29 @@ def fit(
 ) -> list[float]:
     """Train `model` with AdamW and cross-entropy, and return the loss of every step.
 
-    Step t draws its batch with a generator of its own, made from `seed` and t: a run that was
-    stopped and is called again with the same `checkpoint` ends with the same weights as one that
-    was not.
+    Each step t draws its batch from a separate generator, made from `seed` and t. So a run that was
+    stopped and is called again with the same `checkpoint` ends with the same weights as a run that
+    was never stopped.
 
     Args:
-        model: takes tokens (b, n) and gives logits (b, n, v); trained where it is, in place.
-        batches: takes a generator and returns tokens and targets; a target of `UNASKED` does not
+        model: takes tokens (b, n) and gives logits (b, n, v). It is trained in place.
+        batches: takes a generator and returns tokens and targets. Targets equal to `UNASKED` do not
             count.
-        steps: how many, in all.
-        rate: the learning rate, reached in a straight line over `warmup` steps, then constant.
+        steps: the total number of steps, including those that the checkpoint already has.
+        rate: the learning rate. It rises linearly over `warmup` steps and then stays constant.
         cosine: let the rate fall to 0 at the last step, along half a cosine.
-        weights: what a target counts, by token; all count the same if None.
-        seed: of the batches. The weights are the caller's: set `torch.manual_seed` before the model
-            is made.
-        watch: called with the step and the model at step 0, every `every` steps, and at the end.
-        every: how often to watch and to write the checkpoint.
-        checkpoint: a safetensors file with weights, the optimiser's state and the losses.
+        weights: the weight of each token as a target in the loss. If None, all tokens count the
+            same.
+        seed: the seed of the batches only. The initial weights are up to the caller, who sets
+            `torch.manual_seed` before making the model.
+        watch: a function that is called with the step and the model at step 0, every `every` steps,
+            and at the end.
+        every: the number of steps between two calls of `watch` and two writes of the checkpoint.
+        checkpoint: a safetensors file for the weights, the optimiser's state and the losses.
 
     Raises:
-        ValueError: `steps`, `every`, `rate`, `warmup` or `seed` out of range, a checkpoint of
-            another run, or a loss that is not finite.
+        ValueError: `steps`, `every`, `rate`, `warmup` or `seed` is out of range, the checkpoint
+            belongs to another run, or the loss is not finite.
 
     >>> _ = torch.manual_seed(0)
     >>> model = nn.Sequential(nn.Embedding(4, 8), nn.Linear(8, 4))
@@ -135,26 +138,27 @@ def fit_together(
     until: Callable[[nn.Module], bool] | None = None,
     every: int = 50,
 ) -> list[list[float]]:
-    """Train models that differ in their weights alone side by side, each as `fit` would train it,
-    up to rounding.
+    """Train models that differ only in their weights, all at once, each as `fit` would train it.
 
-    Their weights are stacked, and `torch.vmap` runs all of them in one call: small models are bound
-    by the number of calls. Each has its own batches, those of `fit` with its seed, filled up on the
-    right to the longest with tokens 0 that are not asked about; so the models must be causal.
+    Small models spend most of their time on starting operations. So we stack their weights, and
+    `torch.vmap` runs all models in one call. The results agree with those of `fit` up to rounding.
+    Each model gets the batches that `fit` would draw with its seed. Shorter batches are padded on
+    the right with tokens 0 that do not count, which is why the models must be causal.
 
     Args:
-        models: one or more of one architecture, trained where they are, in place.
-        batches, steps, rate, warmup: as of `fit`.
-        seeds: of the batches, one a model; 0, 1, … when None.
-        until: called with a model after every `every` steps; one for which it is true stops and
-            leaves the stack.
-        every: how often to ask.
+        models: one or more models of one architecture. They are trained in place.
+        batches, steps, rate, warmup: as for `fit`.
+        seeds: the seeds of the batches, one per model. If None, they are 0, 1, …
+        until: a function that is called with each model after every `every` steps. A model for
+            which it returns True stops and leaves the stack.
+        every: the number of steps between two calls of `until`.
 
     Returns:
-        the losses of each model: as many as it took steps.
+        The losses of each model, one per step that the model took.
 
     Raises:
-        ValueError: no models, models of different shapes, not one seed each, or as `fit`.
+        ValueError: there are no models, their shapes differ, the seeds are not one per model, or
+            `fit` would raise.
 
     >>> models = []
     >>> for seed in (0, 1):
@@ -206,7 +210,7 @@ def fit_together(
     def together(
         weights: dict, buffers: dict, ids: Tensor, targets: Tensor
     ) -> Float[Tensor, " models"]:
-        if len(ids) == 1:  # a lone model may do what vmap cannot, such as look at a value
+        if len(ids) == 1:  # a single model may do things that vmap cannot, such as look at a value
             only = ({name: value[0] for name, value in part.items()} for part in (weights, buffers))
             return loss_of(*only, ids[0], targets[0])[None]
         return torch.vmap(loss_of, randomness="different")(weights, buffers, ids, targets)
@@ -260,8 +264,9 @@ def accuracy(
     count: int = 4,
     seed: int = 10**6,
 ) -> float:
-    """Measure the share of targets that the largest logit names, over `count` batches that `fit`
-    does not draw.
+    """Measure the fraction of targets that a model predicts, on batches that `fit` never draws.
+
+    `count` batches are drawn, from generators that `fit` does not use for any seed and step.
 
     >>> always_0 = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     >>> guess = nn.Embedding.from_pretrained(always_0)
@@ -322,8 +327,9 @@ def _narrowed(
     optimiser: torch.optim.Optimizer,
     kept: list[int],
 ) -> tuple[dict[str, Tensor], dict[str, Tensor], torch.optim.Optimizer]:
-    """Return the stack with the models `kept` alone, and the optimiser with what it remembers of
-    them.
+    """Return the stack with only the models `kept`, and an optimiser that keeps their moments.
+
+    This runs when some models have finished, so that no more work is done for them.
     """
     fewer = {name: value.detach()[kept].requires_grad_() for name, value in weights.items()}
     again = torch.optim.AdamW(
@@ -347,7 +353,7 @@ def _write(
         }
     fresh = path.with_name(path.name + ".part")
     save_file(state, fresh, metadata={"run": json.dumps(run), "losses": json.dumps(losses)})
-    os.replace(fresh, path)  # whole or not at all
+    os.replace(fresh, path)  # the file is either complete or not there at all
 
 
 def _resume(
@@ -381,14 +387,16 @@ def seq_vcr_loss(
     covariance_weight: float = 0.004,
     eta: float = 0.001,
 ) -> Float[Tensor, ""]:
-    """Return the regulariser of Arefin et al. (2025), Seq-VCR: variance up, covariance down, over
-    the batch at each position.
+    """Compute the regulariser Seq-VCR of Arefin et al. (2025), which keeps hidden states apart.
 
-    (1 / (n d)) sum_i sum_k [ variance_weight max(0, 1 - sqrt(C_kk + eta)) + covariance_weight
-    sum_{l != k} C_kl^2 ], with C the unbiased covariance over the batch at position i.
+    At each position, it rewards variance over the batch and penalises covariance between channels.
+    The value is (1 / (n d)) sum_i sum_k [ variance_weight max(0, 1 - sqrt(C_kk + eta)) +
+    covariance_weight sum_{l != k} C_kl^2 ], where C is the unbiased covariance over the batch at
+    position i. Add it to the loss of a training run.
 
     Raises:
-        ValueError: x has not three axes, or fewer than two sequences; a weight or eta is negative.
+        ValueError: x does not have three axes or has fewer than two sequences, or a weight or eta
+            is negative.
 
     >>> x = torch.randn(256, 4, 16, generator=torch.Generator().manual_seed(0))
     >>> bool(seq_vcr_loss(0.001 * x) > seq_vcr_loss(x))
@@ -416,7 +424,7 @@ def seq_vcr_loss(
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Run a block with `count` CPU threads. One is faster than two for tiny models.
+    """Run a block of code with `count` CPU threads, because one is faster than two for tiny models.
 
     >>> with threads(1):
     ...     torch.get_num_threads()

@@ -1,8 +1,9 @@
-"""The course's own trained decoders: weights as safetensors, beside each a model card that says how
-to make them again.
+"""Save and load the decoders that the course has trained, each with its model card.
 
-A card is a JSON file with the decoder's arguments, the task's and its vocabulary, how it was
-trained, with what result, and the hash of the weights. `load` refuses what does not fit its card.
+The weights are a safetensors file. The model card beside it is a JSON file that says how to train
+the decoder again. It has the arguments of the decoder, the task and its vocabulary, the training
+settings and results, and the hash of the weights. `load` refuses weights that do not fit their
+card.
 """
 
 import dataclasses
@@ -28,7 +29,7 @@ TASKS = {"Counting": tasks.Counting, "RunningCount": tasks.RunningCount, "Copyin
 
 
 class Trained(NamedTuple):
-    """A decoder that was trained, the task it was trained for, and its model card."""
+    """Hold a trained decoder, the task that it was trained for, and its model card."""
 
     model: Decoder
     task: Any
@@ -36,7 +37,7 @@ class Trained(NamedTuple):
 
 
 def names() -> list[str]:
-    """List the checkpoints that come with the course.
+    """List the names of the checkpoints that come with the course, for use with `load`.
 
     >>> "copying" in names()
     True
@@ -45,17 +46,17 @@ def names() -> list[str]:
 
 
 def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: Any) -> Path:
-    """Write the weights to `path` and the card beside them, with the ending .json.
+    """Write the weights to `path` and the model card to the same path with the ending .json.
 
     Args:
-        decoder: the arguments that `model` was made with, but for the vocabulary, which is the
-            task's.
-        facts: what else the card shall say: what it is, how it was trained, the command, results,
-            limits.
+        decoder: the arguments that `model` was made with, except the vocabulary, which comes from
+            the task.
+        facts: further entries of the card, such as what the model is, how it was trained, the
+            command, its results and limits.
 
     Raises:
         ValueError: path does not end in .safetensors, the model is not what `decoder` makes, or the
-            task is none of `course.training.tasks`.
+            task is not from `course.training.tasks`.
         OSError: the files cannot be written.
     """
     path = files.weights(path)
@@ -82,12 +83,11 @@ def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: An
 
 
 def load(name: str | Path) -> Trained:
-    """Load a checkpoint of the course by its name, or another one by the path of its .safetensors
-    file.
+    """Load a checkpoint of the course by its name, or your own by the path of its weights.
 
     Raises:
-        ValueError: there is none, its card is missing or broken, or the weights do not fit the
-            card.
+        ValueError: the file does not exist, its card is missing or broken, or the weights do not
+            fit the card.
 
     >>> trained = load("copying")
     >>> tokens, _ = trained.task.encode(["1110"], ["last"])
@@ -126,7 +126,7 @@ def load(name: str | Path) -> Trained:
         raise ValueError(
             f"name must have a card that fits the course: {card_path.name} is of another vocabulary"
         )
-    with torch.device("meta"):  # shapes alone: a card may ask for more memory than there is
+    with torch.device("meta"):  # only shapes, because a card may ask for more memory than there is
         sketch = _decoder(card["decoder"], task, card_path.name)
     try:
         weights = load_file(path)
@@ -148,23 +148,25 @@ def load(name: str | Path) -> Trained:
 def copying(
     trained: Trained, lengths: Sequence[int], place: str, digit: str
 ) -> dict[str, Float[Tensor, " lengths"]]:
-    """Measure what a copying decoder makes of n digits, all alike but `digit` at the place that is
-    asked for: 1…10, last?
+    """Measure how well a copying decoder still tells apart strings of n digits as n grows.
+
+    In each string, all digits are the same except `digit`, which is at the position that the
+    question asks for ("first" or "last").
 
     Returns:
-        By length: "margin", the logit of `digit` minus that of the other one; "control", the same
-            where all digits are
-        alike, so that a right answer is negative; "distance", L1 between the two representations
-            that these logits come
-        from; "repeated", L1 between the representations for the string and for the string with its
-            last digit repeated,
-        as in Theorem B.3 of Barbero et al. (2024); "swapped", how much `digit` moves the logits
-            when the other place is
-        asked for, which should be nothing.
+        Five measures for each length. "margin" is the logit of `digit` minus the logit of the other
+            digit, so a right answer is positive.
+        "control" is the same difference for a string whose digits are all the other one, where a
+            right answer is negative.
+        "distance" is the L1 distance between the two hidden states that give these logits.
+        "repeated" is the L1 distance between the hidden states for the string and for the same
+            string with its last digit repeated, as in Theorem B.3 of Barbero et al. (2024).
+        "swapped" is how much `digit` moves the logits when the question asks for the other
+            position. It should be zero.
 
     Raises:
-        ValueError: no checkpoint of a copying decoder, a length below 2, an unknown place, or
-            another digit than 0 and 1.
+        ValueError: `trained` is not a checkpoint of a copying decoder, a length is below 2, or the
+            place or the digit is unknown.
 
     >>> found = copying(load("copying"), [4, 8], "last", "0")
     >>> bool((found["margin"] > 0).all()), bool((found["control"] < 0).all())
@@ -221,7 +223,7 @@ def _read(path: Path) -> dict:
 def _decoder(arguments: object, task: Any, name: str) -> Decoder:
     with torch.random.fork_rng(
         devices=[]
-    ):  # the first weights are thrown away: nobody else's numbers change
+    ):  # these first weights are thrown away and must not change anyone else's random numbers
         try:
             return Decoder(len(task.vocabulary), **arguments)
         except TypeError:
@@ -231,7 +233,7 @@ def _decoder(arguments: object, task: Any, name: str) -> Decoder:
 
 
 def _misfit(model: Decoder, weights: dict[str, torch.Tensor]) -> str:
-    """Say in words what does not fit, or nothing."""
+    """Describe in words the first weight that does not fit the card, or return an empty string."""
     ours = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     theirs = {name: tuple(value.shape) for name, value in weights.items()}
     for name in sorted({*ours, *theirs}):

@@ -1,8 +1,8 @@
-"""Toy tasks for small decoders: each is called with a generator and gives a batch of tokens and
-targets for `training.fit`.
+"""Generate toy tasks for small decoders, such as counting, copying and retrieval.
 
-A row is a question in tokens and one answer: the token that the decoder must name at the row's last
-place. Rows are padded on the right, where a causal decoder cannot look.
+Calling a task with a generator gives a batch of tokens and targets for `training.fit`. Most rows
+hold one question and one answer, which the decoder must name at the last position. Rows are padded
+on the right, where a causal decoder cannot look.
 """
 
 import itertools
@@ -27,8 +27,7 @@ PLACES = ("first", "last")
 def batch(
     vocabulary: Sequence[str], rows: Sequence[Sequence[str]], answers: Sequence[str]
 ) -> Batch:
-    """Return tokens, padded on the right, and targets: each row's answer at its last place, nothing
-    asked elsewhere.
+    """Return tokens, padded on the right, and targets that count only at each row's last token.
 
     >>> tokens, targets = batch(["<pad>", "a", "b"], [["a"], ["b", "a"]], ["b", "a"])
     >>> tokens.tolist(), targets.tolist()
@@ -64,20 +63,20 @@ def batch(
 
 @dataclass(frozen=True)
 class Counting:
-    """How many of the letters, each x or y, are y: `<s> x y y =` has the answer 2, one token a
-    number.
+    """Count the y among letters x and y, so that `<s> x y y =` has the answer 2 as one token.
 
-    Strings have a length drawn evenly from a range, and a number of y drawn evenly from those that
-    are possible, at random places: strings of one letter alone are among them. The vocabulary has a
-    token for each answer up to `most`, so a longer string may be asked about as long as it has no
-    more y.
+    The length of a string is drawn evenly from a range, and the number of y evenly from those that
+    are possible. The y are at random positions, so strings of only one letter also occur. The
+    vocabulary has a token for each answer up to `most`. So you may test on longer strings too, as
+    long as they have no more y than that.
 
     Args:
         lengths: the least and the largest number of letters.
-        tokens: "characters" (a token a letter), "separated" (a comma between letters) or "chunks of
-            k" (a token for each string of k letters; the last chunk may be shorter).
+        tokens: "characters" (one token per letter), "separated" (a comma between letters) or
+            "chunks of k" (one token for each string of k letters, where the last chunk may be
+            shorter).
         most: the largest answer.
-        size: strings in a batch.
+        size: the number of strings in a batch.
 
     Raises:
         ValueError: an argument is out of range.
@@ -104,7 +103,7 @@ class Counting:
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """Return the text of each token."""
+        """Return the text of each token, in the order of the token numbers."""
         answers = map(str, range(self.most + 1))
         pieces = [
             "".join(s)
@@ -121,7 +120,7 @@ class Counting:
         )
 
     def split(self, string: str) -> list[str]:
-        """Split the question about a string, token by token."""
+        """Split the question about a string into the texts of its tokens."""
         k, string = TOKENS[self.tokens], _string(string, "xy")
         pieces = [string[i : i + k] for i in range(0, len(string), k)]
         if self.tokens == "separated":
@@ -129,7 +128,7 @@ class Counting:
         return [START, *pieces, ASK]
 
     def encode(self, strings: Sequence[str]) -> Batch:
-        """Encode questions about these strings, and their answers."""
+        """Encode the questions about these strings and their answers as a batch."""
         strings = _texts("strings", strings)
         rows = [self.split(string) for string in strings]
         if (largest := max(string.count("y") for string in strings)) > self.most:
@@ -140,11 +139,11 @@ class Counting:
         return batch(self.vocabulary, rows, [str(string.count("y")) for string in strings])
 
     def text(self, tokens: Int[Tensor, " n"]) -> str:
-        """Write tokens in words, without the padding."""
+        """Write tokens as text, without the padding."""
         return _text(self.vocabulary, tokens)
 
     def strings(self, generator: torch.Generator) -> list[str]:
-        """Return the strings of a batch."""
+        """Draw the strings of one batch."""
         return [
             _string_of(n, min(n, self.most), "xy", generator)
             for n in _drawn(self.lengths, self.size, generator)
@@ -156,15 +155,16 @@ class Counting:
 
 @dataclass(frozen=True)
 class RunningCount(Counting):
-    """How many y so far, after every letter: `<s> x y y` has the answers 0, 1, 2, at its letters.
+    """Count the y so far after every letter, so that `<s> x y y` has the answers 0, 1 and 2.
 
-    A batch has strings of the largest length; each draws a share of y evenly from 0 to 1, so that
-    after n letters every count from 0 to n is equally likely. Over all places small counts are more
-    frequent: `weights` makes up for it. With "separated" tokens the letters are asked about, with
-    "chunks of k" the ends of the chunks; counts above `most` are not.
+    All strings of a batch have the largest length. The fraction of y in each is drawn evenly from 0
+    to 1, so after n letters every count from 0 to n is equally likely. Over all positions small
+    counts are more frequent, and `weights` makes up for that. With "separated" tokens only the
+    letters have an answer, and with "chunks of k" only the ends of the chunks. Counts above `most`
+    have none.
 
     Args:
-        lengths, tokens, most, size: as of `Counting`.
+        lengths, tokens, most, size: as for `Counting`.
 
     >>> task = RunningCount(lengths=(1, 4), most=4, size=1)
     >>> tokens, targets = task(torch.Generator().manual_seed(2))
@@ -173,13 +173,14 @@ class RunningCount(Counting):
     """
 
     def split(self, string: str) -> list[str]:
-        """Split a string, token by token; its last token is asked for the count."""
+        """Split a string into tokens, the last of which has the full count as its answer."""
         return super().split(string)[:-1]
 
     @property
     def weights(self) -> Float[Tensor, " v"]:
-        """Weigh each token of the vocabulary, so that every answer counts the same: one over its
-        frequency.
+        """Return one weight per token for the loss, so that every answer counts the same.
+
+        The weight of an answer is one over its frequency.
         """
         first, often = self.vocabulary.index("0"), torch.zeros(self.most + 1)
         for end in _ends(self.lengths[1], TOKENS[self.tokens]):
@@ -189,8 +190,9 @@ class RunningCount(Counting):
         return weights
 
     def rows(self, y: Int[Tensor, "b letters"]) -> Batch:
-        """Return tokens and targets of strings of one length, 1 where a letter is y: every place is
-        asked about.
+        """Return the tokens and targets of strings of one length, with an answer at every position.
+
+        In `y`, a 1 marks a letter y and a 0 marks a letter x.
         """
         number = {text: place for place, text in enumerate(self.vocabulary)}
         ends = _ends(y.shape[1], TOKENS[self.tokens])
@@ -213,15 +215,15 @@ class RunningCount(Counting):
 
 @dataclass(frozen=True)
 class Copying:
-    """Which is the first, or the last, digit: `<s> 1 1 0 last` has the answer 0.
+    """Copy the first or the last digit, so that `<s> 1 1 0 last` has the answer 0.
 
-    The place that is asked for is the last token: what a decoder holds of the digits before it does
-    not depend on the question. Strings are drawn as in `Counting`, from 0 and 1.
+    The last token says which position is meant. So the hidden states of a causal decoder at the
+    digits do not depend on the question. Strings are drawn as in `Counting`, but from 0 and 1.
 
     Args:
         lengths: the least and the largest number of digits.
-        places: the questions of a batch, drawn evenly: "first", "last" or both.
-        size: strings in a batch.
+        places: the questions of a batch, drawn evenly, "first", "last" or both.
+        size: the number of strings in a batch.
 
     Raises:
         ValueError: an argument is out of range.
@@ -244,7 +246,7 @@ class Copying:
             require.choice("places", place, PLACES)
 
     def encode(self, strings: Sequence[str], places: Sequence[str]) -> Batch:
-        """Encode the question about each string, and the answer."""
+        """Encode the question about each string and its answer as a batch."""
         strings, places = _texts("strings", strings), _texts("places", places)
         if len(places) != len(strings):
             raise ValueError(
@@ -259,7 +261,7 @@ class Copying:
         return batch(self.vocabulary, rows, answers)
 
     def text(self, tokens: Int[Tensor, " n"]) -> str:
-        """Write tokens in words, without the padding."""
+        """Write tokens as text, without the padding."""
         return _text(self.vocabulary, tokens)
 
     def __call__(self, generator: torch.Generator) -> Batch:
@@ -272,18 +274,19 @@ class Copying:
 
 @dataclass(frozen=True)
 class Retrieval:
-    """Key-value retrieval among distractors: `a1 c0 b1 a0 … ?b` has the answer 1, one token a pair
-    of key and value.
+    """Look up the value of a key among distractors, so that `a1 c0 b1 a0 … ?b` has the answer 1.
 
-    Some keys are asked for, one after another behind the pairs. Each of them stands once among the
-    pairs, at a random place; the pairs elsewhere have other keys, which may repeat, and any value.
-    What is an answer and what is noise is decided by the question alone.
+    Each pair of key and value is one token. After the pairs, some keys are asked for one after
+    another. Each of these keys occurs once among the pairs, at a random position. All other pairs
+    have other keys, which may repeat, and any value. So only the question decides which pair is the
+    answer and which pairs are noise.
 
     Args:
-        lengths: the least and the largest number of pairs; one number is drawn for a batch.
-        keys, values: how many there are.
-        asked: questions a row, fewer than the keys and at most the least number of pairs.
-        size: rows in a batch.
+        lengths: the least and the largest number of pairs. One number is drawn per batch.
+        keys, values: how many different keys and values there are.
+        asked: the number of questions per row, fewer than the keys and at most the least number of
+            pairs.
+        size: the number of rows in a batch.
 
     Raises:
         ValueError: an argument is out of range.
@@ -312,7 +315,7 @@ class Retrieval:
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """Return the text of each token."""
+        """Return the text of each token, in the order of the token numbers."""
         names, values = (
             string.ascii_lowercase[: self.keys],
             [str(value) for value in range(self.values)],
@@ -325,11 +328,11 @@ class Retrieval:
         )
 
     def text(self, tokens: Int[Tensor, " n"]) -> str:
-        """Write tokens in words, without the padding."""
+        """Write tokens as text, without the padding."""
         return _text(self.vocabulary, tokens)
 
     def answers(self, tokens: Int[Tensor, "b n"]) -> Int[Tensor, "b n"]:
-        """Find for each question the place of the pair that answers it; -1 at all other tokens."""
+        """Find the position of the pair that answers each question, and -1 elsewhere."""
         question, pair = 1 + self.values, 1 + self.values + self.keys
         asked = torch.where((tokens >= question) & (tokens < pair), tokens - question, -1)
         key = torch.where(tokens >= pair, (tokens - pair) // self.values, -2)
@@ -337,7 +340,7 @@ class Retrieval:
         return torch.where(same.any(-1), same.int().argmax(-1), -1)
 
     def _drawn(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return keys and values of the pairs, the keys asked for and the places of their pairs."""
+        """Draw the pairs (keys and values) and the questions (keys and answers' positions)."""
         pairs = _drawn(self.lengths, 1, generator)[0]
         order = torch.rand(self.size, self.keys, generator=generator).argsort(1)
         asked, others = order[:, : self.asked], order[:, self.asked :]
@@ -362,17 +365,16 @@ class Retrieval:
 
 @dataclass(frozen=True)
 class Rivals(Retrieval):
-    """Retrieval in which no key stands twice: `k7=1 k3=0 k9=1 … ?k3` has the answer 0, so n pairs
-    are n different keys.
+    """Look up values among pairs with different keys, so `k7=1 k3=0 … ?k3` has the answer 0.
 
-    In `Retrieval` the distractors come from a few keys at any length. Here every pair is another
-    rival, so the number of rivals grows with the length, as in multi-query associative recall
-    (MQAR, Arora et al., 2024). The keys of a row are drawn from all keys, so each of them is seen
-    in training.
+    In `Retrieval`, the distractors come from a few keys at any length. Here every pair has a new
+    key, so the number of competing keys grows with the length. This is multi-query associative
+    recall (MQAR, Arora et al., 2024). The keys of a row are drawn from all keys, so training sees
+    each of them.
 
     Args:
-        keys: how many there are, at least as many as pairs.
-        lengths, values, asked, size: as of `Retrieval`.
+        keys: how many different keys there are, at least as many as pairs.
+        lengths, values, asked, size: as for `Retrieval`.
 
     >>> task = Rivals(lengths=(3, 3), keys=5, asked=1, size=1)
     >>> tokens, targets = task(torch.Generator().manual_seed(0))
@@ -396,7 +398,7 @@ class Rivals(Retrieval):
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """Return the text of each token."""
+        """Return the text of each token, in the order of the token numbers."""
         names, values = (
             [f"k{key}" for key in range(self.keys)],
             [str(value) for value in range(self.values)],
@@ -418,14 +420,13 @@ class Rivals(Retrieval):
 
 @dataclass(frozen=True)
 class Recall(Retrieval):
-    """Retrieval with two tokens a pair, its key and then its value: `a 1 c 0 b 1 … ?b` has the
-    answer 1.
+    """Look up values when key and value are two tokens, so `a 1 c 0 b 1 … ?b` has the answer 1.
 
-    Associative recall: the value is found by its content and read at its neighbour's place, so that
-    it takes both.
+    This is associative recall. The decoder must find the key by its content and then read the value
+    at the next position, so it needs both content and position.
 
     Args:
-        lengths, keys, values, asked, size: as of `Retrieval`; lengths count pairs.
+        lengths, keys, values, asked, size: as for `Retrieval`, where lengths count pairs.
 
     >>> task = Recall(lengths=(4, 4), keys=3, values=2, asked=1, size=1)
     >>> tokens, targets = task(torch.Generator().manual_seed(0))
@@ -435,7 +436,7 @@ class Recall(Retrieval):
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """Return the text of each token."""
+        """Return the text of each token, in the order of the token numbers."""
         names, values = (
             string.ascii_lowercase[: self.keys],
             [str(value) for value in range(self.values)],
@@ -443,14 +444,14 @@ class Recall(Retrieval):
         return (PAD, *values, *(f"?{key}" for key in names), *names)
 
     def answers(self, tokens: Int[Tensor, "b n"]) -> Int[Tensor, "b n"]:
-        """Find for each question the place of the value that answers it; -1 at all other tokens."""
+        """Find the position of the value that answers each question, and -1 elsewhere."""
         question, first = 1 + self.values, 1 + self.values + self.keys
         asked = torch.where((tokens >= question) & (tokens < first), tokens - question, -1)
         key = torch.where(tokens >= first, tokens - first, -2)
         same = asked[:, :, None] == key[:, None, :]
         value = (tokens >= 1) & (
             tokens < question
-        )  # a separator may stand between a key and its value
+        )  # a separator may come between a key and its value
         places = torch.arange(tokens.shape[1], device=tokens.device)
         after = (value[:, None] & (places > same.int().argmax(-1, keepdim=True))).int().argmax(-1)
         return torch.where(same.any(-1), after, -1)
@@ -466,17 +467,16 @@ class Recall(Retrieval):
 
 @dataclass(frozen=True)
 class Language:
-    """Characters of the course's own prose (`data/prose.txt`): each is to be named from those
-    before it.
+    """Predict each next character of the course's own prose, in `data/prose.txt`.
 
-    The first four fifths are for training, the last fifth is held out. The text has 3,228
-    characters: a control that shows whether a change breaks ordinary language, not a language
-    model.
+    The first four fifths of the text are for training, and the last fifth is held out. The text has
+    only 3,228 characters. So it is not a language model but a control, which shows whether a change
+    breaks ordinary language.
 
     Args:
-        lengths: the least and the largest number of characters; one number is drawn for a batch.
+        lengths: the least and the largest number of characters. One number is drawn per batch.
         part: "training" or "held out".
-        size: pieces in a batch, at random places.
+        size: the number of pieces in a batch, taken at random positions.
 
     Raises:
         ValueError: an argument is out of range, or a length is longer than the part.
@@ -502,18 +502,18 @@ class Language:
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """Return the text of each token."""
+        """Return the text of each token, in the order of the token numbers."""
         return (PAD, *sorted(set(data.prose())))
 
     @property
     def characters(self) -> str:
-        """Return the part of the text."""
+        """Return the text of this part, either the training text or the held-out text."""
         text = data.prose()
         cut = 4 * len(text) // 5
         return text[:cut] if self.part == "training" else text[cut:]
 
     def text(self, tokens: Int[Tensor, " n"]) -> str:
-        """Write tokens as text."""
+        """Write tokens as text, without the padding."""
         require.tensor("tokens", tokens, "n", "whole")
         if tokens.min() < 0 or tokens.max() >= len(self.vocabulary):
             raise ValueError(
@@ -536,7 +536,7 @@ def _numbers(text: str) -> Int[Tensor, " n"]:
 
 
 def _at_the_end(tokens: Int[Tensor, "b n"], answers: Int[Tensor, "b k"]) -> Int[Tensor, "b n"]:
-    """Return targets: the answers at the last tokens, nothing asked before."""
+    """Return targets with the answers at the last tokens, so that no other position counts."""
     targets = torch.full_like(tokens, UNASKED)
     targets[:, tokens.shape[1] - answers.shape[1] :] = answers
     return targets
@@ -552,7 +552,7 @@ def _check(lengths: object, size: object) -> None:
 
 
 def _listed(name: str, values: object) -> list:
-    """Require a list that is not empty. A string is refused, although it can be iterated over."""
+    """Require a list that is not empty, and refuse a string although it can be iterated over."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
         raise ValueError(f"{name} must be a list, one or more, not {require.brief(values)}")
     return list(values)
@@ -577,20 +577,21 @@ def _drawn(lengths: tuple[int, int], size: int, generator: torch.Generator) -> l
 
 
 def _string_of(n: int, most: int, letters: str, generator: torch.Generator) -> str:
-    """n letters of two kinds, 0 to `most` of the second kind, at random places."""
+    """Draw a string of n letters of two kinds, 0 to `most` of the second, in random order."""
     count = int(torch.randint(most + 1, (1,), generator=generator))
     chosen = set(torch.randperm(n, generator=generator)[:count].tolist())
     return "".join(letters[place in chosen] for place in range(n))
 
 
 def _ends(n: int, k: int) -> list[int]:
-    """Count how many letters stand up to the end of each chunk of k."""
+    """Return how many letters there are up to the end of each chunk of k letters."""
     return [min(start + k, n) for start in range(0, n, k)]
 
 
 def _piece(y: Int[Tensor, "b k"]) -> Int[Tensor, " b"]:
-    """Return the place of a piece among all strings of 1, 2, … letters, each length in the order of
-    its letters.
+    """Return the index of a piece in the list of all strings of 1, 2, … letters.
+
+    Strings of one length are in alphabetical order.
     """
     k = y.shape[1]
     return 2**k - 2 + (y * 2 ** torch.arange(k - 1, -1, -1)).sum(1)

@@ -1,11 +1,13 @@
-"""Tree-NeighborsMatch, the problem of Alon & Yahav (2021), and five networks that try to solve it.
+"""Train five networks on Tree-NeighborsMatch, the over-squashing problem of Alon & Yahav (2021).
 
-All trees of one depth share one topology, edges point from child to parent, only the root is read,
-inner nodes start equal and only the root sees the question. So a state is a function of the leaves
-below it, a node of height h knows nothing before layer h and is not read after layer h + 1, and
-trees that differ in the question alone share everything but their root. `Network` computes just
-those states, in dense arrays, and is equal to the same model on the whole graph: outputs, gradients
-and batch statistics.
+All trees of one depth have the same shape, and edges point from child to parent. Only the root is
+read, all inner nodes start equal, and only the root sees the question. This saves most of the work.
+The state of a node depends only on the leaves below it. A node of height h has no information about
+the leaves before layer h, and it is not needed after layer h + 1. Trees that differ only in the
+question share everything but their root.
+
+`Network` computes just the states that matter, in dense arrays. Its outputs, gradients and batch
+statistics equal those of the same model on the whole graph.
 """
 
 from course.training.gnn.layers import GAT, GCN, GGNN, GIN, HEADS, LAYERS

@@ -1,10 +1,12 @@
-"""The layers of Alon & Yahav (2021), on the states of trees: one tensor for each height.
+"""Implement the layers of Alon & Yahav (2021) on the states of trees, one tensor for each height.
 
-Each layer turns states into messages and gives a node, from its own state and message and from what
-it hears, a new state. What a node hears is the sum of the messages where `additive` holds, all of
-them stacked where not, and None at a leaf. `activation`, `residual` and `layer_norm` say what the
-released code puts around the layer; `over_all` that the layer mixes all nodes of a batch, in
-training.
+A layer turns states into messages with `messages`. Then `receive` computes the new state of a node
+from its present state, its own message and the messages of its children. The children's messages
+arrive as a sum if `additive` is True, and stacked if it is False. A leaf gets None.
+
+`activation`, `residual` and `layer_norm` say which steps the released code puts around the layer.
+`over_all` says that the layer mixes all nodes of a batch during training, as batch normalisation
+does.
 """
 
 import math
@@ -25,11 +27,11 @@ def _glorot(*shape: int) -> nn.Parameter:
 
 
 class GCN(nn.Module):
-    """x_i' = b + sum_j x_j W / sqrt(deg_i deg_j), over the children j and i itself (Kipf & Welling,
-    2017).
+    """Compute x_i' = b + sum_j x_j W / sqrt(deg_i deg_j), over the children j and i itself.
 
-    `deg` counts incoming edges and the loop. Messages are in units of 1 / sqrt(3), so that those of
-    inner nodes, of in-degree 3, need no scaling.
+    This is the graph convolution of Kipf & Welling (2017). `deg` counts the incoming edges and the
+    loop. Messages are in units of 1 / sqrt(3), so messages between inner nodes, which have
+    in-degree 3, need no scaling.
     """
 
     additive, activation, residual, layer_norm, over_all = True, True, True, True, False
@@ -47,12 +49,13 @@ class GCN(nn.Module):
 
 
 class GIN(nn.Module):
-    """x_i' = MLP(x_i + x_i + sum_j x_j) (Xu et al., 2019); the second x_i is the data's loop.
+    """Compute x_i' = MLP(x_i + x_i + sum_j x_j), where the second x_i is the loop.
 
-    The MLP is the released one: twice linear, batch normalisation, ReLU. Its statistics run over
-    every node of every tree, so in training all states must be known, not only those that reach the
-    root. At depth 5 and batch 1024 these are 110 000 rows a step, against 41 000 for the other
-    kinds and 387 000 for all nodes: the cost of batch normalisation on a tree.
+    This is the layer of Xu et al. (2019). The MLP is the one of the released code, twice a linear
+    layer, batch normalisation and ReLU. Its statistics cover every node of every tree. So in
+    training we need all states, and not only those that reach the root. At depth 5 and batch 1024
+    these are 110 000 rows per step, compared with 41 000 for the other kinds and 387 000 for all
+    nodes. This is what batch normalisation costs on a tree.
     """
 
     additive, activation, residual, layer_norm, over_all = True, False, True, True, True
@@ -69,8 +72,9 @@ class GIN(nn.Module):
         return own + _sum(loop, heard)
 
     def mix(self, states: list[State], counts: list[Float[Tensor, " _"]] | None) -> list[State]:
-        """Apply the MLP to all states at once; in training row k of a state stands for `count[k]`
-        nodes of the batch.
+        """Apply the MLP to all states at once, so that its batch statistics cover every node.
+
+        In training, row k of a state stands for `count[k]` nodes of the batch.
         """
         if not self.training:
             return [self._evaluate(x) for x in states]
@@ -98,11 +102,11 @@ class GIN(nn.Module):
 
 
 class _NormalisedLinear(torch.autograd.Function):
-    """Linear, batch normalisation and ReLU where row k is `share[k]` of the batch; its mean and
-    variance.
+    """Apply a linear layer, batch normalisation and ReLU to rows that stand for several nodes each.
 
-    In one function to work in place: what these layers cost is the memory they go through. The mean
-    takes the bias away again, so the bias gets no gradient.
+    Row k makes up a fraction `share[k]` of the batch. The function also returns the mean and the
+    variance. It is one function because it can then work in place, since memory traffic is what
+    these layers cost. The mean cancels the bias, so the bias gets no gradient.
     """
 
     @staticmethod
@@ -138,10 +142,10 @@ class _NormalisedLinear(torch.autograd.Function):
 
 
 class GAT(nn.Module):
-    """x_i' = b + sum_j a_ij x_j W, a_ij = softmax_j LeakyReLU(s . x_j W + t . x_i W).
+    """Compute x_i' = b + sum_j a_ij x_j W with a_ij = softmax_j LeakyReLU(s . x_j W + t . x_i W).
 
-    Velickovic et al. (2018), four heads side by side. A message is, head by head, x W, s . x W and
-    t . x W.
+    This is graph attention (Velickovic et al., 2018) with four heads side by side. For each head, a
+    message contains x W, s . x W and t . x W.
     """
 
     additive, activation, residual, layer_norm, over_all = False, False, True, True, False
@@ -168,11 +172,11 @@ class GAT(nn.Module):
 
 
 class _Attend(torch.autograd.Function):
-    """b + sum_j a_j v_j, a = softmax_j LeakyReLU(s_j + t_0), of messages (v_j, s_j, t_j), the own
-    one j = 0.
+    """Compute b + sum_j a_j v_j, a = softmax_j LeakyReLU(s_j + t_0), for messages (v_j, s_j, t_j).
 
-    With g the gradient, a_j gets g . v_j and v_j gets a_j g. In one function to work in place and
-    to keep one a_j a head, not a copy for every channel.
+    The message j = 0 is the node's own. In the backward pass, with the gradient g, a_j gets g . v_j
+    and v_j gets a_j g. It is one function because it can then work in place, and keep one a_j per
+    head instead of a copy for every channel.
     """
 
     @staticmethod
@@ -207,7 +211,7 @@ class _Attend(torch.autograd.Function):
 
 
 class GGNN(nn.Module):
-    """x_i' = GRU(x_i W + sum_j x_j W, x_i) (Li et al., 2016)."""
+    """Compute x_i' = GRU(x_i W + sum_j x_j W, x_i), a gated graph network (Li et al., 2016)."""
 
     additive, activation, residual, layer_norm, over_all = True, False, False, False, False
 

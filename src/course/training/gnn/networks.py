@@ -1,4 +1,4 @@
-"""The networks that try to solve Tree-NeighborsMatch, and one attention layer beside them."""
+"""Build networks that try to solve Tree-NeighborsMatch, and one attention layer to compare."""
 
 import math
 from typing import NamedTuple
@@ -17,10 +17,10 @@ KINDS = (*LAYERS, "attention", *STARS)
 
 
 class _Forest(NamedTuple):
-    """The trees of a batch: the leaves they share written once, the roots one for each example.
+    """Hold the trees of a batch, with shared leaves stored once and one root for each example.
 
-    `place` says where the leaves of the trees stand in a table of all leaves that there can be;
-    None where the trees have leaves of their own.
+    `place` says where the leaves of the trees are in a table of all possible leaves. It is None if
+    the trees have separate leaves.
     """
 
     key: Int[Tensor, " examples"]
@@ -31,7 +31,7 @@ class _Forest(NamedTuple):
     def leaves(
         self, table: Float[Tensor, "leaves columns *channels"]
     ) -> Float[Tensor, "leaves orders *channels"]:
-        """Return the leaves of every tree."""
+        """Return the leaves of every tree, looked up in the table if the trees share them."""
         if self.place is None:
             return table
         return (
@@ -40,21 +40,22 @@ class _Forest(NamedTuple):
 
 
 class Network(nn.Module):
-    """depth + 1 layers of one kind and a linear readout of the root, computing only what the root
-    depends on.
+    """Apply depth + 1 layers of one kind and read the root, computing only what it depends on.
 
-    Layer l changes what is read at heights l - 1 and l only. Above, all inner nodes are still
-    equal, and a node whose leaves are still unheard is a row of the `trunk`, which has one row a
-    key (0 for inner nodes). Below, nothing is read any more, except by a fully adjacent last layer
-    (edges from all nodes to the root, as in the released code) and by the batch normalisation of
-    GIN: then all heights are kept up to date.
+    Layer l only changes what is read at heights l - 1 and l. Above these heights, all inner nodes
+    are still equal, because no leaf has reached them yet. Such a node is a row of the `trunk`,
+    which has one row per key (and key 0 for inner nodes). Below these heights, nothing is read any
+    more, with two exceptions. A fully adjacent last layer reads all nodes (edges from all nodes to
+    the root, as in the released code), and the batch normalisation of GIN needs them too. In both
+    cases all heights are kept up to date.
 
-    The states of one height are (nodes, orders, width), those of the root (examples, width), and
-    the trunk is (keys, width). Nodes are in the order of their reversed bits, so that left children
-    come first, then their siblings: what siblings share is computed on two halves.
+    The states of one height have shape (nodes, orders, width), the states of the root (examples,
+    width), and the trunk (keys, width). Nodes are in the order of their reversed bits, so that all
+    left children come first and then their siblings. What siblings share can then be computed on
+    two halves.
 
-    With the key "everywhere" every node carries the key in a third embedding. Then no two examples
-    share their leaves, and row k of the trunk is any inner node of a tree that is asked for k.
+    With the key "everywhere", every node carries the key in a third embedding. Then no two examples
+    share their leaves, and row k of the trunk is any inner node of a tree whose question is k.
     """
 
     def __init__(self, kind: str, depth: int, width: int, fully_adjacent: bool, key: str = "root"):
@@ -75,7 +76,10 @@ class Network(nn.Module):
         )
 
     def forward(self, batch: Batch) -> Float[Tensor, "examples labels"]:
-        """Return logits of the labels 0..2^depth (0 never occurs, as in the released code)."""
+        """Return the logits (examples, labels) of the labels 0 to 2^depth.
+
+        Label 0 never occurs, but the released code has it too.
+        """
         forest, states, trunk = (
             self._embed_everywhere(batch) if self.everywhere else self._embed(batch)
         )
@@ -84,8 +88,10 @@ class Network(nn.Module):
         return self.readout(self._last_layer(states, forest))
 
     def _embed(self, batch: Batch) -> tuple[_Forest, list[State], Float[Tensor, "keys width"]]:
-        """Return the leaves, (leaves, orders, width) or a table (leaves, values, width) of all, and
-        the trunk.
+        """Return the forest, its leaves and the trunk before the first layer.
+
+        The leaves have shape (leaves, orders, width), or they are a table (leaves, values, width)
+        of all possible leaves where that is smaller.
         """
         keys, values = self.keys.weight, self.values.weight
         leaf_keys, held = keys[1 + self.leaves, None], batch.values.T.index_select(0, self.leaves)
@@ -99,8 +105,9 @@ class Network(nn.Module):
     def _embed_everywhere(
         self, batch: Batch
     ) -> tuple[_Forest, list[State], Float[Tensor, "keys width"]]:
-        """Return the leaves, (leaves, examples, width), and the trunk, where every node knows the
-        key.
+        """Return the forest, its leaves and the trunk for trees in which every node knows the key.
+
+        The leaves have shape (leaves, examples, width), because no two examples share them.
         """
         keys, values, questions = self.keys.weight, self.values.weight, self.questions.weight
         held = batch.values.T.index_select(0, self.leaves).index_select(1, batch.row)
@@ -123,10 +130,10 @@ class Network(nn.Module):
         trunk: Float[Tensor, "keys width"],
         forest: _Forest,
     ) -> tuple[list[State | None], Float[Tensor, "keys width"] | None]:
-        """Return states by height and trunk after layer `number` <= depth; None for what is not
-        read any more.
+        """Return the states by height and the trunk after layer `number` <= depth.
 
-        The nodes of height `number` hear of leaves for the first time, and so leave the trunk.
+        States that are not read any more are None. At this layer the first information from the
+        leaves reaches the nodes of height `number`, so these nodes leave the trunk.
         """
         layer, below_root = self.layers[number - 1], number < self.depth
         states = [*states, self._leave(trunk, number, forest)]
@@ -149,7 +156,7 @@ class Network(nn.Module):
     def _last_layer(
         self, states: list[State | None], forest: _Forest
     ) -> Float[Tensor, "examples width"]:
-        """Return the root after layer depth + 1; the others only if the layer mixes all nodes."""
+        """Return the root after the last layer, and update other nodes only if it mixes all."""
         layer, root = self.layers[-1], self.depth
         others = range(root if self._over_all(layer) else 0)
         if self.fully_adjacent:
@@ -171,8 +178,10 @@ class Network(nn.Module):
         return layer.over_all and self.training
 
     def _leave(self, trunk: Float[Tensor, "keys width"], height: int, forest: _Forest) -> State:
-        """Return the states of the nodes at this height in the shape that the trunk uses,
-        (examples, width), or (1, orders or 1, width) if they are the same for all.
+        """Return the states of the nodes at this height in the shape that the trunk uses.
+
+        The shape is (examples, width) for the root, and (1, orders or 1, width) for states that are
+        the same for all nodes.
         """
         if height == self.depth:
             return trunk.index_select(0, forest.key)
@@ -186,8 +195,9 @@ class Network(nn.Module):
         height: int,
         forest: _Forest,
     ) -> State:
-        """New states of this height, from the sum of their children's messages, or from both if it
-        is no sum.
+        """Compute the new states of this height from the messages of the children.
+
+        The layer gets the sum of the two messages, or both of them if the layer does not add.
         """
         if height == 0:
             return layer.receive(states[0], messages[0], None, 1)
@@ -198,15 +208,17 @@ class Network(nn.Module):
         return layer.receive(states[height], messages[height], heard, 3)
 
     def _all(self, layer: nn.Module, messages: list[Tensor], forest: _Forest) -> Tensor:
-        """Return what the root receives in a fully adjacent layer: all other nodes, summed or
-        (nodes - 1, examples, channels).
+        """Return what the root receives from all other nodes in a fully adjacent layer.
+
+        The result is their sum if the layer adds, and otherwise a tensor (nodes - 1, examples,
+        channels).
         """
         others = torch.cat([forest.leaves(messages[0]), *messages[1 : self.depth]])
         others = others.sum(0) if layer.additive else others
         return others.index_select(-2, forest.row)
 
     def _finish(self, number: int, new: State, old: State) -> State:
-        """Wrap layer `number` as the released code does."""
+        """Apply what the released code puts around a layer, such as the residual."""
         layer = self.layers[number - 1]
         new = F.relu(new) if layer.activation else new
         new = old + new if layer.residual else new
@@ -215,8 +227,10 @@ class Network(nn.Module):
     def _counts(
         self, number: int, states: list[State], forest: _Forest
     ) -> list[Float[Tensor, " _"]]:
-        """Count how many nodes of the batch each row of the states stands for: leaves, inner nodes,
-        root or trunk.
+        """Count how many nodes of the batch each row of the states stands for.
+
+        The rows are those of the leaves, the inner nodes, and the root or the trunk. Batch
+        normalisation needs these counts as weights.
         """
         *inner, top = states[1:]
         orders = forest.row.bincount(minlength=forest.orders).to(top.dtype)
@@ -243,19 +257,19 @@ class Network(nn.Module):
 
 
 def _degrees(heights: int) -> list[int]:
-    """Return in-degrees with the loop, from the leaves up."""
+    """Return the in-degrees, including the loop, for each height from the leaves up."""
     return [1] + [3] * (heights - 1)
 
 
 class WholeGraph(nn.Module):
-    """The GCN of `Network` on all nodes of any graph, as a general library computes it; node 0 is
-    read.
+    """Apply the GCN of `Network` to all nodes of any graph, and read node 0.
 
-    The baseline for speed, and what chains need. It takes a GCN's `Network.state_dict()`.
+    It computes every node, as a general library would. We use it as the baseline for speed, and for
+    chains, which `Network` does not cover. It accepts the `state_dict()` of a GCN's `Network`.
 
     Args:
-        edges: (2, edges), source and target, with one loop a node.
-        size: rows of the embeddings and of the readout.
+        edges: source and target of each edge, (2, edges), with one loop per node.
+        size: the number of rows of the embeddings and of the readout.
     """
 
     def __init__(self, edges: Int[Tensor, "2 edges"], layers: int, size: int, width: int = 32):
@@ -281,10 +295,10 @@ class WholeGraph(nn.Module):
 
 
 def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
-    """Build all examples of a task and its edges with the question `length` hops above the root of
-    the tree.
+    """Build all examples and the edges of a task with the question `length` hops above the tree.
 
-    The control of Alon & Yahav (2021): the leaves get farther away, their number stays.
+    This is the control of Alon & Yahav (2021). The leaves get farther away, but their number stays
+    the same. So we can tell distance from the number of messages.
 
     >>> features, edges = on_a_chain(TreeNeighborsMatch(2), 3)
     >>> features.shape, edges.shape
@@ -302,11 +316,11 @@ def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
 
 
 def on_a_star(task: TreeNeighborsMatch, relays: int = 0) -> tuple[Tensor, Tensor]:
-    """Build all examples of a task and its edges with every leaf under one hub, read by the root or
-    by a chain of relays.
+    """Build all examples and the edges of a task in which every leaf is attached to one hub.
 
-    The other half of the control: the leaves stay, and are 2 + `relays` hops away however many they
-    are. Node 0 is the root, the relays follow, then the hub.
+    The hub is read by the root, or by a chain of relays before the root. This is the other half of
+    the control, because the number of leaves grows while their distance stays at 2 + `relays` hops.
+    Node 0 is the root, then come the relays, then the hub.
 
     >>> features, edges = on_a_star(TreeNeighborsMatch(3))
     >>> features.shape, edges.shape
@@ -327,7 +341,7 @@ def on_a_star(task: TreeNeighborsMatch, relays: int = 0) -> tuple[Tensor, Tensor
 
 
 class Star(WholeGraph):
-    """A GCN on `on_a_star`, which reads a `Batch` as the networks on trees do."""
+    """Apply a GCN to the graph of `on_a_star`, with the same `Batch` as input as `Network`."""
 
     def __init__(self, depth: int, width: int, relays: int = 0, layers: int = 3):
         super().__init__(
@@ -349,10 +363,10 @@ class Star(WholeGraph):
 
 
 class Attention(nn.Module):
-    """One dot-product attention from the root to the leaves: root + softmax(q K^T / sqrt(width)) V.
+    """Apply one dot-product attention from root to leaves, root + softmax(q K^T / sqrt(width)) V.
 
-    Keys and values are linear in the embeddings, so no leaf's state is ever formed: a score is the
-    sum of one by the leaf's number and one by its value.
+    Keys and values are linear in the embeddings. So a score is the sum of one term for the leaf's
+    number and one for its value, and the state of a leaf is never needed.
     """
 
     def __init__(self, depth: int, width: int):
@@ -376,26 +390,24 @@ class Attention(nn.Module):
 def build(
     kind: str, depth: int, width: int = 32, fully_adjacent: bool = False, key: str = "root"
 ) -> Network | Attention | Star:
-    """Build an untrained network for trees of this depth: `network(batch)` gives logits, (examples,
-    2^depth + 1).
+    """Build an untrained network for trees of this depth.
+
+    Calling `network(batch)` gives logits with shape (examples, 2^depth + 1).
 
     Args:
-        kind: "gcn", "gin", "gat", "ggnn" (depth + 1 layers, as released), "attention" (one layer,
-            root to
-        leaves) or "star" (a GCN with all leaves under one hub, two hops from the root: three
-            layers), alone or as
-        "star, a layer more" or "star, a relay" (the hub one hop farther from the root: four
-            layers).
-        fully_adjacent: the last layer hears all nodes instead of the children; not for the last
-            two.
-        key: who knows the question: the "root", as released, or every node ("everywhere"), so that
-            only the
-        answer must travel; not for the last two.
+        kind: "gcn", "gin", "gat" or "ggnn" have depth + 1 layers, as released. "attention" is one
+            layer from the root to the leaves. "star" is a GCN of three layers with all leaves under
+            one hub, two hops from the root. "star, a layer more" has a fourth layer, and "star, a
+            relay" also puts the hub one hop farther from the root.
+        fully_adjacent: let the last layer receive messages from all nodes instead of the children.
+            Not for "attention" and the stars.
+        key: which nodes know the question. It is the "root", as released, or "everywhere", so that
+            only the answer must travel. Not for "attention" and the stars.
 
     Raises:
-        ValueError: an unknown kind or key, a depth outside 2..8, a width that is not positive (for
-            "gat": a multiple of 4), or an "attention" or "star" that is fully adjacent or has the
-            key everywhere.
+        ValueError: the kind or key is unknown, the depth is outside 2 to 8, the width is not
+            positive (for "gat", not a multiple of 4), or an "attention" or "star" is fully adjacent
+            or has the key everywhere.
 
     >>> task, network = TreeNeighborsMatch(2), build("gcn", 2)
     >>> network(task.batch(task.train[:10])).shape

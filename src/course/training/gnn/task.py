@@ -1,4 +1,4 @@
-"""Tree-NeighborsMatch: its trees, its examples, and how wide a state must be to hold them."""
+"""Build the trees and examples of Tree-NeighborsMatch, and bound the width that a state needs."""
 
 import itertools
 import math
@@ -28,10 +28,10 @@ def _check_key(key: str) -> None:
 
 
 def orderings(depth: int) -> int:
-    """Count how many messages the root must tell apart: (2^r)! / 2^(2^r - 1), r the depth. It is
-    odd.
+    """Count the messages that the root must tell apart, (2^r)! / 2^(2^r - 1) at depth r.
 
-    The left side of Eq. 5 of Alon & Yahav (2021): orders of the leaves, up to swapping siblings.
+    This is the left side of Eq. 5 of Alon & Yahav (2021). It counts the orders of the leaves, up to
+    swapping siblings. The number is always odd.
 
     >>> orderings(2)  # 4! / 2^3
     3
@@ -42,12 +42,11 @@ def orderings(depth: int) -> int:
 
 
 def minimum_width(depth: int, bits: int = 32) -> int:
-    """Return the smallest width d with 2^(bits d) > (2^depth)! / 2^(2^depth - 1), in exact
-    integers.
+    """Return the smallest width d with 2^(bits d) > (2^depth)! / 2^(2^depth - 1).
 
-    Eq. 5 of Alon & Yahav (2021): fewer numbers of `bits` bits cannot hold what one state must hold.
-    It counts every order of the leaves; the released training sets hold at most 1000, so it does
-    not bind on training accuracy.
+    This is Eq. 5 of Alon & Yahav (2021), computed in exact integers. Fewer numbers of `bits` bits
+    each cannot hold what one state must hold. The bound counts every order of the leaves, but the
+    released training sets have at most 1000 orders, so it does not limit the training accuracy.
 
     >>> [minimum_width(depth) for depth in (3, 5, 8)]
     [1, 3, 45]
@@ -58,8 +57,9 @@ def minimum_width(depth: int, bits: int = 32) -> int:
 
 
 class Batch(NamedTuple):
-    """Examples, with the leaves they share written once: example b asks `key[b]` of
-    `values[row[b]]`.
+    """Hold examples, with leaves that several examples share stored once.
+
+    Example b asks for the key `key[b]` among the leaves `values[row[b]]`.
     """
 
     key: Int[Tensor, " examples"]
@@ -72,27 +72,26 @@ class Batch(NamedTuple):
 
 
 class TreeNeighborsMatch:
-    """The dataset of Alon & Yahav (2021), section 4.1, as their code generates it.
+    """Generate the dataset of Alon & Yahav (2021), section 4.1, as their code does.
 
-    A complete binary tree of `depth` levels below the root. The i-th leaf (from 1) carries (i, a
-    value); the root carries (key, 0), inner nodes (0, 0). The label is the value of the leaf whose
-    number is the key. Example e is order `e // leaves` of the leaves, asked for key `e % leaves +
-    1`. Chance is 1 / leaves.
+    The graph is a complete binary tree with `depth` levels below the root. The i-th leaf (from 1)
+    carries its number and a value, the root carries (key, 0), and inner nodes carry (0, 0). The
+    label is the value of the leaf whose number equals the key, so chance is 1 / leaves. Example e
+    has the order `e // leaves` of the leaves and the key `e % leaves + 1`.
 
-    The orders are those of the released code at its seed, 11; the 80/20 split is stratified by
-    label like theirs but drawn by another generator.
+    The orders are those of the released code at its seed, 11. The 80/20 split is stratified by
+    label like theirs, but another generator draws it.
 
     Attributes:
         nodes, leaves: 2^(depth + 1) - 1 and 2^depth.
-        edges: (2, 2 nodes - 1), child to parent, then one loop a node; numbers in depth-first
-            pre-order,
-        root 0.
-        leaf_nodes: (leaves,), the numbers of the leaves from left to right.
-        orders: (orders, leaves), values 1..leaves.
-        train, test: example numbers.
+        edges: child and parent of each edge, then one loop per node, (2, 2 nodes - 1). Nodes are
+            numbered in depth-first pre-order, so the root is 0.
+        leaf_nodes: the numbers of the leaves from left to right, (leaves,).
+        orders: the values 1 to leaves in each order, (orders, leaves).
+        train, test: the numbers of the examples in each part.
 
     Raises:
-        ValueError: depth is not an integer from 2 to 8, or seed is none.
+        ValueError: depth is not an integer from 2 to 8, or seed is not a valid seed.
 
     >>> task = TreeNeighborsMatch(2)
     >>> task.nodes, len(task.train), len(task.test)
@@ -126,7 +125,7 @@ class TreeNeighborsMatch:
         )
 
     def batch(self, examples: Int[Tensor, " examples"]) -> Batch:
-        """Return the examples with these numbers, each order of the leaves written once."""
+        """Return the examples with these numbers, each order of the leaves stored once."""
         key, order = examples % self.leaves + 1, examples // self.leaves
         used, row = order.unique(return_inverse=True)
         return Batch(key, self.orders[used], row, self.orders[order, key - 1])
@@ -134,11 +133,11 @@ class TreeNeighborsMatch:
     def features(
         self, examples: Int[Tensor, " examples"], key: str = "root"
     ) -> Int[Tensor, "examples nodes parts"]:
-        """Return what every node carries, for a general graph library: (number, value), the key as
-        the root's number.
+        """Return the features of every node, in the form that a general graph library needs.
 
-        With the key "everywhere" the parts are (number, value, key): all nodes carry the key, inner
-        nodes and the root are (0, 0, key).
+        A node has (number, value), and the root has the key as its number. If `key` is
+        "everywhere", a node has (number, value, key), so every node carries the key, and the root
+        and inner nodes are (0, 0, key).
         """
         _check_key(key)
         batch = self.batch(examples)

@@ -1,4 +1,4 @@
-"""Training as released, epoch by epoch."""
+"""Train the networks on Tree-NeighborsMatch epoch by epoch, with the rules of the released code."""
 
 import math
 import time
@@ -19,8 +19,10 @@ BLOCK = 10
 
 
 class Epoch(NamedTuple):
-    """One pass over the training set: loss and train accuracy on the way, as released; then test
-    accuracy.
+    """Record one pass over the training set.
+
+    Loss and training accuracy are averaged during the epoch, as in the released code. The test
+    accuracy is measured after it.
     """
 
     epoch: int
@@ -33,9 +35,7 @@ class Epoch(NamedTuple):
 def accuracy(
     network: nn.Module, task: TreeNeighborsMatch, examples: Int[Tensor, " examples"]
 ) -> float:
-    """Measure the share of these examples that the network, in evaluation mode, answers
-    correctly.
-    """
+    """Measure the fraction of these examples that the network answers correctly."""
     _check_network(network, task)
     examples = require.tensor("examples", examples, "examples", "whole").long()
     if examples.min() < 0 or examples.max() >= task.leaves * len(task.orders):
@@ -60,14 +60,16 @@ def train(
     seed: int = 0,
     rate: float = 1e-3,
 ) -> Iterator[Epoch]:
-    """Train as released and yield every epoch: `pandas.DataFrame(train(network, task,
-    seconds=60))`.
+    """Train with the rules of the released code, and yield one `Epoch` per pass over the data.
 
-    Adam at `rate` (released: 1e-3), batches of `BATCH[depth]`; every 100 epochs (1000 at depth 2)
-    the mean training accuracy since decides whether the rate is halved (10 times no better) or
-    training ends (20 times). It ends too after an epoch without an error and at the first epoch
-    past `seconds` or `epochs`. Effective batches of 2048 are taken whole, where the released
-    scripts accumulate gradients over parts: the same but for GIN's batch statistics.
+    For a table, write `pandas.DataFrame(train(network, task, seconds=60))`.
+
+    The optimiser is Adam at `rate` (1e-3 in the released code), with batches of `BATCH[depth]`.
+    Every 100 epochs (1000 at depth 2) we look at the mean training accuracy since the last look. If
+    it has not improved 10 times in a row, the rate is halved, and after 20 times the training ends.
+    Training also ends after an epoch without an error, and at the first epoch past `seconds` or
+    `epochs`. The released scripts accumulate gradients over parts of a batch of 2048, while we take
+    the batch whole. The only difference is in GIN's batch statistics.
     """
     _check_network(network, task)
     if not (isinstance(seconds, float) and seconds == math.inf):
@@ -133,15 +135,16 @@ def fit(
     epochs_allowed: int,
     device: str | None = None,
 ) -> dict[str, str | int]:
-    """Train one network until it makes no error for an epoch, or for so many epochs; one row of the
-    table.
+    """Train one network and return one row of the results table.
 
-    `curve` holds the mean training accuracy of every ten epochs (of those there are in the last
-    block), so that two runs can be compared at equal epochs. `ended` is "fitted", "epochs" or, by
-    the released rule, "stalled". `device` None: the accelerator, if there is one.
+    Training ends when the network makes no error for an epoch, or after `epochs_allowed` epochs.
+
+    In the row, `curve` is the mean training accuracy of every ten epochs (the last block may be
+    shorter), so that two runs can be compared at equal epochs. `ended` is "fitted", "epochs" or, by
+    the released rule, "stalled". If `device` is None, the accelerator is used if there is one.
 
     Raises:
-        ValueError: as `build` and `train`, or a device that is none.
+        ValueError: as for `build` and `train`, or the device does not exist.
     """
     require.integer("epochs_allowed", epochs_allowed, 1)
     device = compute.device().type if device is None else require.text("device", device)
