@@ -56,7 +56,7 @@ PROBED = (
     20,
     28,
     32,
-    # lengths at which the probed counters are tested, and beyond `LONGEST` their states are probed too
+    # lengths at which the probed counters are tested, beyond `LONGEST` with a probe as well
 )
 BEYOND = range(
     LONGEST + 1, 2 * LONGEST + 1
