@@ -547,7 +547,7 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
     assert re.search(
         r"Right at 16: 0.9\d, now 0.[23]\d; at 64", page.inner_text(".train-act .live-says")
     )
-    page.select_option("[data-set=positions]", "none")
+    page.check("[name=choice][value='1']")
     assert "positions from RoPE to none. How often" in page.inner_text(".live-status")
     assert page.input_value("[data-guess]") == "", "another decoder, another guess"
     page.evaluate("train.removeAttribute('data-done')")
@@ -585,6 +585,7 @@ def test_stopped_it_goes_on_without_a_network_to_the_same_end_on_a_phone_in_the_
     ended(straight)  # another tab, at the same time
     row = ".train-runs tbody tr"
     assert page.inner_text(row) == straight.inner_text(row), "the same link, the same run"
+    page.click(".train-file summary")
     with page.expect_download() as saved:
         page.click("[data-do=save]")
     assert saved.value.suggested_filename == "my-decoder.safetensors"
@@ -615,6 +616,46 @@ def test_stopped_it_goes_on_without_a_network_to_the_same_end_on_a_phone_in_the_
     page.evaluate(AXE.read_text())
     assert page.evaluate(SCRIPTS["serious"]) == []
     assert page.errors == straight.errors == []
+
+
+def test_the_page_that_trains_offers_three_decoders_and_folds_the_rest(opened):
+    page = opened()
+    assert page.locator("[name=choice]:visible").count() == 3
+    assert page.locator(":is(select, [type=file]):visible").count() == 0
+    for value, link in (("2", "positions=mixed&window=8"), ("0", "positions=RoPE&window=0")):
+        page.check(f"[name=choice][value='{value}']")
+        assert link in page.url
+    assert page.locator(".train-more[open]").count() == 0
+    page.click(".train-more summary")
+    page.select_option("[data-set=positions]", "ALiBi")
+    assert page.locator("[name=choice]:checked").count() == 0
+    other = opened("#positions=none&map=stick")
+    assert other.is_visible("[data-set=map]"), "a link to what no choice does opens the rest"
+    assert page.errors == other.errors == []
+
+
+def test_back_and_a_reload_leave_the_table_of_runs(opened):
+    page = opened("#positions=none")
+    page.click("[data-do=train]")
+    page.wait_for_function("document.querySelector('progress').value >= 20")
+    page.click("[data-do=stop]")
+    ended(page)
+    row = page.inner_text(".train-runs tbody tr")
+    page.reload()
+    page.wait_for_selector("#train[data-ready]")
+    assert page.inner_text(".train-runs tbody tr") == row
+    assert "before: no positions" in page.inner_text(".train-lengths")
+    page.goto("about:blank")
+    page.go_back()
+    page.wait_for_selector("#train[data-ready]")
+    assert page.inner_text(".train-runs tbody tr") == row
+    page.click(".train-runs tbody a")
+    assert "positions=none" in page.url
+    page.click("[data-do=clear]")
+    page.reload()
+    page.wait_for_selector("#train[data-ready]")
+    assert page.locator(".train-runs tbody tr").count() == 0
+    assert page.errors == []
 
 
 def test_a_link_that_makes_no_sense_and_a_part_that_does_not_fit(opened):

@@ -166,7 +166,7 @@ def test_the_stored_run_is_of_the_first_prompt():
     assert javascript("preset") == live.PROMPT
 
 
-@pytest.mark.parametrize("name", ["index.html", "small.html"])
+@pytest.mark.parametrize("name", ["index.html", "small.html", "train.html"])
 def test_the_policy_lets_run_what_the_page_brings_and_nothing_else(name):
     text = (LIVE / name).read_text()
     inline = re.findall(r"<script>(.*?)</script>", text, re.S)
@@ -243,6 +243,30 @@ def test_a_run_is_drawn_before_anything_large_is_asked_for(visit):
     assert len(counted) == 4
     assert int(counted[0]) > 50
     assert page.errors == page.foreign == []
+
+
+def test_on_a_phone_a_line_says_what_a_preset_changes(visit):
+    page = visit("live/index.html", viewport={"width": 390, "height": 844})
+    page.select_option("[data-do=preset]", label="5 · The fast quarter of RoPE off")
+    assert page.get_attribute(".live-change", "open") is None
+    summary = page.inner_text(".live-change summary")
+    assert "the fastest quarter of the pairs is off" in summary
+    page.select_option("[data-do=preset]", label="A fox, twice")
+    assert "as trained" in page.inner_text(".live-change summary")
+    assert page.errors == []
+
+
+@pytest.mark.parametrize("name", ["index", "small", "train"])
+def test_a_page_that_stands_alone_leads_back_and_is_dark_as_the_book(visit, name):
+    page = visit(f"live/{name}.html")
+    back = page.locator(".house a")
+    targets = back.evaluate_all("links => links.map((each) => each.href)")
+    assert any(target.endswith("chapters/welcome.html") for target in targets)
+    assert all(page.request.get(target).ok for target in targets)
+    page.evaluate("localStorage.setItem('mode', 'dark')")
+    page.reload()
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(20, 24, 30)"
 
 
 def test_typing_goes_on_where_a_browser_limits_the_history(visit):

@@ -132,8 +132,8 @@ function fill() {
 
 function marks() {
   const same = change.untouched(state);
-  $(".live-changed").textContent = same ? ": as trained" : ": changed";
-  if (!same) $(".live-change").open = true;
+  $(".live-changed").textContent = same ? ": as trained" : `: ${change.changes(state).join(", ")}`;
+  if (!same && innerWidth > 600) $(".live-change").open = true; // on a phone the line says what changed
   if (!Object.hasOwn(VIEWS, state.view)) state.view = "next";
   for (const tab of root.querySelectorAll("[role=tab]")) {
     const now = tab.dataset.view === state.view;

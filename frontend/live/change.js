@@ -135,6 +135,26 @@ export const untouched = (settings) =>
     (k) => k === "separator" || k === "after" || String(settings[k]) === String(TRAINED[k]),
   );
 
+/** What is changed, each in a few words; nothing where all is as trained. */
+export function changes(settings) {
+  const is = (name) => String(settings[name]) !== String(TRAINED[name]);
+  const quarter = ["fastest", "second", "third", "slowest"], does = { s: "stands still", o: "is off" };
+  return [
+    is("base") && `RoPE's base is ${settings.base}`,
+    ...[...String(settings.quarters)].map((k, at) => does[k] && `the ${quarter[at]} quarter of the pairs ${does[k]}`),
+    is("silent") && `pairs ${settings.silent} are off`,
+    is("stretch") && `positions are multiplied by ${settings.stretch}`,
+    is("gap") && `${settings.gap} positions are left out after token ${settings.after}`,
+    is("window") && `each token sees a window of ${settings.window}`,
+    is("first") && "the first token is hidden",
+    is("hide") && `tokens ${settings.hide} are hidden`,
+    is("every") && `“${settings.separator}” is put in after every ${settings.every} tokens`,
+    is("off") && `heads ${settings.off} are off`,
+    is("alone") && `only heads ${settings.alone} are on`,
+    is("temperature") && `the temperature of all heads is ${settings.temperature}`,
+  ].filter(Boolean);
+}
+
 /** Where tokens p to p + n - 1 stand. @type {(use: Use, p: number, n: number) => number[]} */
 export const positions = (use, p, n) =>
   Array.from({ length: n }, (_, k) => (p + k) * use.stretch + (p + k >= use.after ? use.gap : 0));

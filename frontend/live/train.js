@@ -7,6 +7,24 @@ document.fonts.forEach((face) => void face.load().catch(() => 0)); // at once, s
 const escape = (text) =>
   String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const $ = (selector) => root.querySelector(selector);
+/** What is offered at once; every other design is behind "more". */
+const CHOICES = [
+  {
+    name: "RoPE",
+    about: "Queries and keys turn with their positions, as in most language models.",
+    design: { positions: "RoPE", window: 0, map: "softmax" },
+  },
+  {
+    name: "No positions (NoPE)",
+    about: "Only the causal mask says what came before what.",
+    design: { positions: "none", window: 0, map: "softmax" },
+  },
+  {
+    name: "Local RoPE, global NoPE",
+    about: "Layer 1 sees the last 8 tokens with RoPE, and layer 2 sees all tokens without positions.",
+    design: { positions: "mixed", window: 8, map: "softmax" },
+  },
+];
 const NAMES = { positions: "positions", window: "window", map: "attention weights" };
 const begin = { task: "retrieval", positions: "RoPE", window: 0, map: "softmax", seed: 0, rate: "best" };
 let state = { ...begin }, seeds = {}, busy = false, ask = null, act = null, waiting = 0, measured = 0;
@@ -15,10 +33,37 @@ let guess = "";
 /** @type {any} */
 let now = null; // the run that is shown
 /** @type {any[]} */
-let runs = []; // those that ended, the newest first
+let runs = []; // those that ended, the newest first; the table, which Back and a reload leave as it is
+const TABLE = "trained-here";
+
+/** The runs of this tab before the page was left or reloaded. Their weights are gone. */
+function before() {
+  try {
+    const found = JSON.parse(sessionStorage.getItem(TABLE) ?? "[]");
+    return found
+      .filter(({ run, done }) => Object.hasOwn(TASKS, run.task) && done.right.length)
+      .map((each) => ({ ...each, losses: [], looks: [], more: [], picture: null }));
+  } catch {
+    return []; // a browser that keeps nothing, or what another version of the page kept
+  }
+}
+
+function keep() {
+  const table = runs.map(({ run, guess: guessed, done: { learned, stopped, spent, right } }) => ({
+    run,
+    guess: guessed,
+    done: { learned, stopped, spent, right },
+  }));
+  try {
+    sessionStorage.setItem(TABLE, JSON.stringify(table));
+  } catch {} // then it is gone with the page
+}
 
 /** The learning rate that is chosen, as a number. */
 const rateOf = ({ task, rate, ...parts }) => (rate === "best" ? bestRate(task, parts) : Number(rate));
+/** The rate of a run as a link has it. */
+const linkedRate = ({ task, design, rate }) =>
+  rate === bestRate(task, design) || !RATES.includes(rate) ? "best" : rate;
 const designOf = ({ positions, window, map }) => ({ positions, window, map });
 const named = ({ positions, window, map }) =>
   [
@@ -124,7 +169,8 @@ function lengths(room) {
     about = now?.run ?? { task: state.task, design: designOf(state) },
     all = ofSeeds(about),
     threads = shown ? all : [],
-    [l, r, t, b] = [44, room - 20, 26, 260];
+    high = room > 700 ? 400 : 306,
+    [l, r, t, b] = [44, room - 20, 26, high - 46];
   const x = (n) => l + (Math.log2(Math.min(n, FAR) / 16) / 5) * (r - l),
     y = (v) => b - v * (b - t),
     low = (n) => Math.max(16, n);
@@ -172,7 +218,7 @@ function lengths(room) {
   ].join("");
   return `${frame(
     room,
-    306,
+    high,
     `Right by length: ${said}`,
     text(l, 14, "right, by length; trained on up to 16") +
       [0, 0.5, 1].map((v) => level(l, r, y(v), String(v))).join("") +
@@ -256,14 +302,15 @@ function maps(picture, { design, task }) {
 function draw() {
   const box = $(".train-plots"),
     wide = box.clientWidth,
-    room = Math.max(280, Math.min(620, wide > 760 ? Math.floor(wide / 2) - 12 : wide));
+    both = Boolean(now?.losses.length) && wide > 760,
+    room = Math.max(280, both ? Math.floor(wide / 2) - 12 : wide);
   $(".train-learning").hidden = !now?.losses.length;
   $(".train-learning").innerHTML = now?.losses.length ? learning(room) : "";
   $(".train-lengths").innerHTML = lengths(room);
   if (now?.picture) maps(now.picture, now.run);
   $(".train-after").hidden = !now?.picture;
   $(".train-runs").innerHTML = runs.length
-    ? `<table><caption>Your runs: right, by length</caption><thead><tr><th>parts</th>${LENGTHS.map((n) => `<th>${n}</th>`).join("")}<th>steps</th><th>rate</th><th>seed</th><th>task</th></tr></thead><tbody>${runs.map(({ run, done }) => `<tr><td>${escape(named(run.design))}</td>${done.right.map(({ share }) => `<td>${shareOf(share)}</td>`).join("")}<td>${run.steps}</td><td>${run.rate}</td><td>${run.seed}</td><td>${run.task}</td></tr>`).join("")}</tbody></table>`
+    ? `<table><caption>Your runs: right, by length</caption><thead><tr><th>parts</th>${LENGTHS.map((n) => `<th>${n}</th>`).join("")}<th>steps</th><th>rate</th><th>seed</th><th>task</th></tr></thead><tbody>${runs.map(({ run, done }) => `<tr><td><a href="${escape(toLink({ ...run, ...run.design, rate: linkedRate(run) }))}">${escape(named(run.design))}</a></td>${done.right.map(({ share }) => `<td>${shareOf(share)}</td>`).join("")}<td>${run.steps}</td><td>${run.rate}</td><td>${run.seed}</td><td>${run.task}</td></tr>`).join("")}</tbody></table>`
     : "";
 }
 
@@ -280,15 +327,16 @@ const unchanged = () => now.run.task === state.task && now.run.rate === rateOf(s
 function asks() {
   const { example, unit, chance } = TASKS[state.task];
   $(".train-task").textContent =
-    `${example}. It learns on rows of up to ${TRAINED} ${unit}; chance is ${shareOf(chance)}.`;
+    `For example, ${example}. It learns on rows of up to ${TRAINED} ${unit}, and chance is ${shareOf(chance)}.`;
   return `Before you press Train: it will be right at ${TRAINED} ${unit}. How often at 64?`;
 }
 
 function controls() {
-  for (const each of root.querySelectorAll("[data-set]")) each.disabled = busy;
+  for (const each of root.querySelectorAll("[data-set], [name=choice]")) each.disabled = busy;
   $("[data-do=train]").hidden = busy;
   $("[data-do=stop]").hidden = !busy;
   $("[data-do=on]").hidden = busy || !now?.done?.stopped;
+  $("[data-do=clear]").hidden = busy || !runs.length;
   for (const name of ["save", "load"]) $(`[data-do=${name}]`).disabled = busy || (name === "save" && !now?.done);
   for (const each of [".train-further", ".train-act"]) $(each).hidden = busy || !now?.done;
   $(".train-guess").hidden = busy || (now?.done && unchanged());
@@ -359,6 +407,7 @@ function finished(mine, done) {
   now.run = { task: done.task, design: done.design, seed: done.seed, rate: done.rate, steps: done.steps };
   busy = false;
   runs = [now, ...runs.filter((each) => each !== now && !sameRun(each, now))].slice(0, KEPT);
+  keep();
   controls();
   status(ending(now));
   $(".train-pace").textContent = "";
@@ -399,9 +448,16 @@ function changed({ target }) {
     guess = target.value === "" ? "" : Math.min(1, Math.max(0, Number(target.value)));
     draw();
   }
+  if (target.name === "choice") exchange({ ...state, ...CHOICES[target.value].design }, target);
   if (!name) return;
-  const value = ["window", "seed"].includes(name) ? Number(target.value) : target.value,
-    next = { ...state, [name]: value };
+  const value = ["window", "seed"].includes(name) ? Number(target.value) : target.value;
+  exchange({ ...state, [name]: value }, target);
+}
+
+/** Take what the reader chose in `target`, and say what it means for the next run. */
+function exchange(next, target) {
+  const name = target.dataset.set ?? target.name,
+    value = next[name];
   const bad =
     name === "seed" && !(target.value !== "" && Number.isInteger(value) && value >= 0 && value < 1e6)
       ? "A seed is a whole number from 0 to 999,999."
@@ -410,6 +466,7 @@ function changed({ target }) {
   target.setAttribute("aria-invalid", String(Boolean(bad)));
   $("[data-do=train]").disabled = Boolean(bad);
   state = next;
+  fill(target);
   if (bad) return;
   for (const each of root.querySelectorAll("[aria-invalid=true]")) each.setAttribute("aria-invalid", "false");
   try {
@@ -442,6 +499,13 @@ async function clicked({ target }) {
   if (name === "train" && !busy) train(false);
   if (name === "on" && !busy) train(true);
   if (name === "stop") ask("stop");
+  if (name === "clear") {
+    runs = [];
+    keep();
+    controls();
+    draw();
+    $("[data-do=link]").focus();
+  }
   if (name === "link") {
     const address = new URL(toLink(state), location.href).href;
     try {
@@ -496,8 +560,14 @@ async function opened(file) {
   }
 }
 
-function fill() {
-  for (const each of root.querySelectorAll("[data-set]")) each.value = state[each.dataset.set];
+/** The controls from the state, but for the one that the reader is at; "more" opens where it says what no choice does. */
+function fill(reader) {
+  for (const each of root.querySelectorAll("[data-set]")) if (each !== reader) each.value = state[each.dataset.set];
+  const now = JSON.stringify(designOf(state)),
+    chosen = CHOICES.findIndex(({ design }) => JSON.stringify(design) === now);
+  for (const each of root.querySelectorAll("[name=choice]")) each.checked = Number(each.value) === chosen;
+  const usual = chosen >= 0 && ["task", "seed", "rate"].every((name) => state[name] === begin[name]);
+  if (!usual) $(".train-more").open = true;
 }
 
 async function start() {
@@ -506,18 +576,25 @@ async function start() {
     `<label>${label} <select data-set="${name}">${Object.entries(names)
       .map(([value, words]) => `<option value="${value}">${escape(words)}</option>`)
       .join("")}</select></label>`;
-  root.innerHTML = `<div class="live-row">${select("task", "task", Object.fromEntries(Object.entries(TASKS).map(([name, { what }]) => [name, what])))}${select("rate", "learning rate", { best: "the best we know", ...Object.fromEntries(RATES.map((rate) => [String(rate), String(rate)])) })}<label>seed <input type="number" data-set="seed" min="0" max="999999" step="1"></label></div>
+  const choice = ({ name, about }, k) =>
+    `<label class="train-choice"><input type="radio" name="choice" value="${k}"><span><b>${escape(name)}</b> ${escape(about)}</span></label>`;
+  root.innerHTML = `<fieldset class="train-choices"><legend>Which decoder learns?</legend>${CHOICES.map(choice).join("")}</fieldset>
+<details class="live-fold train-more"><summary>More: other parts, tasks, seeds and learning rates</summary>
 <div class="live-row">${Object.keys(PARTS).map((part) => select(part, NAMES[part], PARTS[part])).join("")}</div>
+<div class="live-row">${select("task", "task", Object.fromEntries(Object.entries(TASKS).map(([name, { what }]) => [name, what])))}${select("rate", "learning rate", { best: "the best we know", ...Object.fromEntries(RATES.map((rate) => [String(rate), String(rate)])) })}<label>seed <input type="number" data-set="seed" min="0" max="999999" step="1"></label></div></details>
 <p class="train-task"></p><p class="live-error" role="alert"></p>
-<div class="live-load"><label class="train-guess">your guess for 64, 0 to 1 <input class="short" type="number" data-guess min="0" max="1" step="0.05"></label><button type="button" data-do="train">Train</button><button type="button" data-do="stop" hidden>Stop</button><button type="button" data-do="on" hidden>Go on</button><progress max="${STEPS}" value="0" hidden aria-label="Steps of training"></progress> <span class="train-pace"></span></div>
 <p class="live-status" role="status"></p>
+<div class="live-load"><label class="train-guess">your guess, 0 to 1 <input class="short" type="number" data-guess min="0" max="1" step="0.05"></label><button type="button" data-do="train">Train</button><button type="button" data-do="stop" hidden>Stop</button><button type="button" data-do="on" hidden>Go on</button><progress max="${STEPS}" value="0" hidden aria-label="Steps of training"></progress> <span class="train-pace"></span></div>
 <div class="live-both train-plots"><div class="train-learning"></div><div class="train-lengths"></div></div>
 <div class="train-after" hidden><div class="train-further"><label style="max-width:40rem">length <input type="range" data-at="n" min="2" max="9" step="0.125" value="4" style="flex:1 1 12rem" aria-label="length, from 4 to 512"> <output class="train-n">16</output></label>
 <p class="live-says train-says" aria-live="polite"></p></div>
 <h2>Who looks at whom</h2><p class="train-row"></p><p>A line is a token that looks, a column one that it looks at; <span class="train-layer"></span></p>
 <label>show <select data-at="layer"><option value="">the layer that looks at the answer more</option><option value="0">layer 1</option><option value="1">layer 2</option></select></label><div class="train-maps"></div><div class="train-act"></div></div>
 <div class="scroll train-runs" tabindex="0" role="region" aria-label="Your runs"></div>
-<div class="live-row"><button type="button" data-do="link">Copy a link to these settings</button><button type="button" data-do="save" disabled>Save the weights</button><label>or open a file <input type="file" data-do="load" accept=".safetensors"></label></div>`;
+<div class="live-row"><button type="button" data-do="link">Copy a link to these settings</button><button type="button" data-do="clear" hidden>Clear the table</button></div>
+<details class="live-fold train-file"><summary>Your own decoder: save it, or open a file</summary>
+<div class="live-row"><button type="button" data-do="save" disabled>Save the weights</button><label>open a file <input type="file" data-do="load" accept=".safetensors"></label></div>
+<p>You can open a file that was saved here, or my-decoder.safetensors of <a href="../chapters/0-build-it/build.html">Build it</a>. You can also drop it anywhere on this page. The stops of the machine then act on it, and four notebooks measure it on many rows: <a href="../chapters/2-causal-attention/yours.html">whom it hears</a>, <a href="../chapters/3-representational-collapse/yours.html">where two prompts become one</a>, <a href="../chapters/5-rope-frequencies/yours.html">which turns it can spare</a> and <a href="../chapters/6-differential-transformer/yours.html">what a difference of its maps is worth</a>. The notebooks read decoders that find pairs by softmax or stick-breaking, with RoPE, learned positions or none.</p></details>`;
   const ground = () => {
     const theme = document.documentElement.dataset.theme;
     root.dataset.ground = (theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches)
@@ -526,6 +603,7 @@ async function start() {
     draw();
   };
   state = fromLink(location.hash);
+  runs = before();
   fill();
   ask = engine(told, "trainer.js");
   ask("stop").catch(() => {}); // starts it while there is a network
