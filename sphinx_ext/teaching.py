@@ -196,7 +196,8 @@ def mistakes(root: Path, chapter: str) -> str:
             f"<li>{words(slide['wrong'])} <small><a "
             f'href="{deck(path)}{slide["place"]}">{html.escape(slide["heading"])}</a></small></li>'
         )
-        for path in (part(root, f"{chapter} lesson"), part(root, f"{chapter} lab"))
+        for kind in ("lesson", "sinks", "lab")
+        for path in root.glob(f"chapters/{chapter}-*/{kind}.ipynb")
         for slide in slides(path)
         if slide["wrong"]
     ]
@@ -224,9 +225,12 @@ def mistakes(root: Path, chapter: str) -> str:
 
 
 def sizes(root: Path, chapter: str) -> str:
-    """Add up the minutes of a chapter's lesson, lab and exercises."""
+    """Add up the minutes of a chapter's lesson, of its page on sinks if it has one, of its lab and
+    of its exercises.
+    """
     parts = []
-    for kind in PARTS:
+    (folder,) = root.glob(f"chapters/{chapter}-*")
+    for kind in (kind for kind in PARTS if (folder / f"{kind}.ipynb").exists()):
         path = part(root, f"{chapter} {kind}")
         many = (
             f"{len(exercises(path))} exercises"

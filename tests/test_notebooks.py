@@ -102,7 +102,7 @@ def test_page_asks_one_question(path):
     assert titles == 1, f"a page has one title; here are {titles} lines that begin with `# `"
 
 
-LECTURES = [p for p in CHAPTERS if p.stem in ("lesson", "lab")]
+LECTURES = [p for p in CHAPTERS if p.stem in ("lesson", "sinks", "lab")]
 lectures = pytest.mark.parametrize("path", LECTURES, ids=lambda p: f"{p.parent.name}/{p.stem}")
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n.+-->", re.S)
 

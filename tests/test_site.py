@@ -521,7 +521,7 @@ def says_where_we_are(page, name):
     length = (
         r"The talk · \d+ minutes|报告 · \d+ 分钟"
         if name.startswith("talk")
-        else r"Chapter \d of 7 · \w+ · \d+ minutes|第 \d 章，共 7 章 · (正课|实验) · \d+ 分钟"
+        else r"Chapter \d of 7 · \w+ · \d+ minutes|第 \d 章，共 7 章 · (正课|注意力汇|实验) · \d+ 分钟"
     )
     assert re.search(length, first.inner_text())
     assert page.locator(".place b").count() == 1

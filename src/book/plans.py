@@ -13,7 +13,7 @@ from book.chapters import listed, markdown, minutes
 from book.editions import CUE
 from book.lectures import deck as deck_name
 
-PARTS = ("lesson", "lab", "exercises")
+PARTS = ("lesson", "sinks", "lab", "exercises")
 
 
 def part(root: Path, name: str) -> Path:

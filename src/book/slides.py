@@ -47,6 +47,7 @@ FRAME = {
     "place": "The talk",
     "chapter": "Chapter {number} of {chapters} · {name} · {minutes} minutes",
     "lesson": "lesson",
+    "sinks": "sinks",
     "lab": "lab",
     "following": "Next: {link}. {question}",
     "end": "This was the last lecture. What held, and what did not, stands on the scorecard.",
