@@ -1,5 +1,7 @@
-"""Hold what this book is made of: its chapters, the scorecard that gathers them, the report on any
-decoder, the experiments.
+"""Hold everything that the book is built from.
+
+This is the chapters, the scorecard that collects their claims, the report on any decoder, and the
+experiments.
 """
 
 from collections.abc import Mapping
@@ -7,8 +9,7 @@ from typing import Any
 
 
 def worded(text: str, names: Mapping[str, Any]) -> str:
-    """Return a text of one of the course's tables with what stands in its braces, as in an
-    f-string, among these names.
+    """Fill the braces in a text of one of the course's tables, as in an f-string over these names.
 
     >>> worded("{share:.0%} of {len(parts)} parts", {"share": 0.25, "parts": [1, 2]})
     '25% of 2 parts'

@@ -1,1 +1,1 @@
-"""Write files and pages: whole files, HTML from templates, and what a page depends on."""
+"""Write files completely or not at all, fill HTML templates, and find what a page depends on."""

@@ -1,11 +1,11 @@
-"""Find what a piece of code depends on: the modules of `helpers` and `course` that it reaches and
-the tables that they read.
+"""Find the modules of `helpers` and `course` and the tables that a piece of code depends on.
 
-A page is executed again, and a claim measured again, when its `key` changes and not otherwise. Code
-is read, never run: imports are followed from module to module, and names of tables are taken where
-they stand as text. Where that cannot tell, everything counts. Of code and of TOML counts what they
-mean: comments, docstrings and layout do not, and a table in TOML counts where a reached module
-names it. One thing it cannot see: a module whose functions arrive by another way than an import.
+A page is executed again, and a claim measured again, only when its `key` changes. To compute the
+key, we read the code and never run it. Imports are followed from module to module, and names of
+tables are found where they are written as text. If this cannot tell, everything counts. Code and
+TOML count by their meaning, so comments, docstrings and layout do not matter, and a table in TOML
+counts if a module that is reached names it. The method has one blind spot, a module whose functions
+arrive in another way than by an import.
 """
 
 import ast
@@ -20,26 +20,26 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[2]  # the folder that holds both packages
+SOURCE = Path(__file__).resolve().parents[2]  # the folder that contains both packages
 PACKAGES = ("helpers", "course")
-# code that imports by a name it computes may import anything
+# code that imports by a computed name may import anything
 DYNAMIC = frozenset({"import_module", "__import__", "iter_modules", "walk_packages", "exec"})
-# runs the page's own code with an edit; what that imports is read on the page
+# this module runs the page's own code after an edit, and the page itself shows what that code
+# imports
 REPAIR = "course.exercises.repair"
 
 
 def tables(source: Path = SOURCE) -> Path:
-    """Return the `data` folder that belongs to the packages: beside `src`, or inside the installed
-    `helpers`.
+    """Return the `data` folder that belongs to the packages.
+
+    It is beside `src` in the source tree, or inside the installed `helpers`.
     """
     inside = source / "helpers/_data"
     return inside if inside.is_dir() else source.parent / "data"
 
 
 def pins(root: Path) -> str:
-    """Return the version of everything that is installed in the source tree's environment, without
-    comments.
-    """
+    """Return the versions of all packages in the source tree's environment, without comments."""
     lines = "\n".join(
         (root / name).read_text() for name in ("requirements.txt", "constraints.txt")
     ).splitlines()
@@ -47,8 +47,10 @@ def pins(root: Path) -> str:
 
 
 def machine() -> str:
-    """List what else decides a number's last digits: Python, torch with its build, and the
-    kernels that its processor gets.
+    """List everything else that decides a number's last digits.
+
+    It is the version of Python, torch with its build, and the kernels that torch uses on this
+    processor.
     """
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text().splitlines() if cpu.is_file() else [platform.processor()]
@@ -70,13 +72,12 @@ def machine() -> str:
 
 
 def files(code: str, source: Path = SOURCE) -> list[Path]:
-    """Return the files that `code` depends on: modules of the packages, files that lie beside them,
-    tables.
+    """Return the files that `code` depends on, which are modules, files beside them and tables.
 
     Args:
-        code: Python source, as in a module or in the cells of a notebook. What is not Python
+        code: Python source, such as a module or the cells of a notebook. If it is not Python, it
             depends on everything.
-        source: the folder that holds the packages.
+        source: the folder that contains the packages.
 
     >>> "templates.py" in {path.name for path in files("from course.build import templates")}
     True
@@ -106,14 +107,15 @@ def files(code: str, source: Path = SOURCE) -> list[Path]:
         )
         waiting += names
         named |= {(path.parent, name) for name in _toml(path.read_text())}
-        if name != "helpers.data":  # that one reads tables for others, which name them
+        if name != "helpers.data":  # this module reads tables for others, which name them
             reached |= read
     rooms = {name.rpartition(".")[2] for name in modules}
     for path in (path for name in PACKAGES for path in (source / name).rglob("*.toml")):
         own = (
             not re.fullmatch(r"chapter\d+", path.stem) or path.stem in rooms
-        )  # a chapter's counts with its chapter
-        # a computed name means the folder of the module that computes it, unless it names one
+        )  # the file of a chapter counts only if its chapter is reached
+        # a computed name stands for all files in the folder of its module, unless the module names
+        # one
         near = (
             name
             for folder, name in named
@@ -125,8 +127,9 @@ def files(code: str, source: Path = SOURCE) -> list[Path]:
 
 
 def key(code: str, *more: str, source: Path = SOURCE) -> str:
-    """Return a hash of everything that `code` depends on, and of `more`. The code itself counts
-    only if it is in `more`.
+    """Return a hash of everything that `code` depends on, and of `more`.
+
+    The code itself counts only if it is in `more`.
 
     >>> key("from course.build import files") == key("import course.build.files  # the same")
     True
@@ -142,8 +145,9 @@ def key(code: str, *more: str, source: Path = SOURCE) -> str:
 
 
 def meaning(code: str) -> str:
-    """Python source without what changes nothing that it does: comments, docstrings, layout; else
-    the text as it is.
+    """Return Python source in a form that ignores comments, docstrings and layout.
+
+    Two sources with equal forms do the same. Text that is not Python is returned as it is.
 
     >>> meaning("x = 1  # one") == meaning("x = (1)") != meaning("x = 2")
     True
@@ -178,7 +182,7 @@ def _content(path: Path) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _toml(code: str) -> set[str]:
-    """Return the names of TOML tables in the code, with a star for computed parts."""
+    """Return the names of TOML tables in the code, with a star for the parts that are computed."""
     names, inner = set(), set()
     for node, parent in _parents("\n".join(code.splitlines())).items():
         if isinstance(node, ast.JoinedStr):
@@ -194,7 +198,7 @@ def _toml(code: str) -> set[str]:
 
 
 def _path(name: str, source: Path) -> Path | None:
-    """Return the file of the module `name`, or None: the name is no module of the packages."""
+    """Return the file of the module `name`, or None if the packages have no such module."""
     if name.split(".")[0] not in PACKAGES:
         return None
     folder = source.joinpath(*name.split("."))
@@ -205,7 +209,7 @@ def _path(name: str, source: Path) -> Path | None:
 
 
 def _beside(folder: Path) -> Iterator[Path]:
-    """Return files of the packages that are in `folder` and are no module: scripts, styles."""
+    """Yield the files in `folder` that are not modules, such as scripts and styles."""
     for path in folder.iterdir():
         if path.is_dir():
             if not (path / "__init__.py").exists() and path.name not in (
@@ -235,9 +239,7 @@ def _every_table(source: Path) -> set[Path]:
 def _reads(
     code: str, base: str, source: Path, there: tuple, dynamic: frozenset[str] = DYNAMIC
 ) -> tuple[set[str], set[Path]]:
-    """Return the modules that `code` imports by name, with the packages around them, and the tables
-    it reads, of those there.
-    """
+    """Return the modules that `code` imports, with their packages, and the tables it reads."""
     plain = "\n".join("" if re.match(r"\s*[%!?]", line) else line for line in code.splitlines())
     try:
         parents = _parents(plain)
@@ -249,7 +251,7 @@ def _reads(
 
 @lru_cache(maxsize=4)
 def _parents(code: str) -> dict[ast.AST, ast.AST]:
-    """Return every node of the code's tree but the root, and the one that it hangs on."""
+    """Return every node of the code's syntax tree except the root, with its parent."""
     return {
         child: node for node in ast.walk(ast.parse(code)) for child in ast.iter_child_nodes(node)
     }
@@ -258,7 +260,7 @@ def _parents(code: str) -> dict[ast.AST, ast.AST]:
 def _imports(
     nodes: Iterable[ast.AST], base: str, source: Path, dynamic: frozenset[str]
 ) -> tuple[set[str], dict[str, str]]:
-    """Return names of modules that are imported, and what each local name stands for."""
+    """Return the names of the imported modules, and what each local name stands for."""
     named: set[str] = set()
     aliases: dict[str, str] = {}
     for node in nodes:
@@ -293,12 +295,13 @@ def _imports(
 def _tables_read(
     parents: Mapping[ast.AST, ast.AST], aliases: dict[str, str], source: Path
 ) -> set[Path]:
-    """Return files of the data folder that the code names, or all of them where it computes the
-    name.
+    """Return the files of the data folder that the code names.
+
+    If the code computes a name, all files may be meant, so all are returned.
     """
     home, read = tables(source), set()
     module = "helpers.data"
-    # the last part of what may mean one of the two functions
+    # the last part of a name that may be one of the two functions
     short = {"table", "folder"} | {
         name for name, full in aliases.items() if full.startswith(f"{module}.")
     }

@@ -1,4 +1,4 @@
-"""Files that a command writes whole or not at all."""
+"""Write files completely or not at all, so that a stopped command leaves no broken file."""
 
 import contextlib
 import json
@@ -9,11 +9,13 @@ from helpers import compute, require
 
 
 def writable(path: str | Path) -> Path:
-    """Return where what is written to a path lies: a link is followed, so that it stays one.
+    """Return the place where a file that is written to this path really goes.
+
+    A link is followed, so that it remains a link.
 
     Raises:
-        ValueError: it is there and no regular file: by a rename root would replace even a device
-            such as /dev/null.
+        ValueError: the path exists and is not a regular file. As root, a rename would replace even
+            a device such as /dev/null.
 
     >>> writable("note.txt").name
     'note.txt'
@@ -25,10 +27,10 @@ def writable(path: str | Path) -> Path:
 
 
 def weights(path: str | Path) -> Path:
-    """Return where a decoder's weights are written.
+    """Check a path for a decoder's weights, and return it.
 
     Raises:
-        ValueError: it does not end in .safetensors, or its folder is not there.
+        ValueError: the path does not end in .safetensors, or its folder does not exist.
 
     >>> weights("mine.safetensors").name
     'mine.safetensors'
@@ -42,15 +44,15 @@ def weights(path: str | Path) -> Path:
 
 
 def write(path: str | Path, text: str, kept: str = "rows") -> None:
-    """Write a file whole or not at all.
+    """Write a file completely or not at all.
 
     Args:
-        kept: what a command that is started again does not have to do again, for the sentence about
-            a full disk.
+        kept: the results that a repeated command does not have to compute again, for the error
+            message about a full disk.
 
     Raises:
-        ValueError: path is none that can be written (`writable`), or text and kept are no texts.
-        OSError: the disk refuses; what was there before stays as it was.
+        ValueError: the path cannot be written (see `writable`), or `text` or `kept` is not text.
+        OSError: writing fails. The old file stays as it was.
 
     >>> write("note.txt", "one line")
     >>> Path("note.txt").read_text()
@@ -76,11 +78,10 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
 
 
 def stored(path: str | Path) -> dict:
-    """Return the object in a file of JSON; an empty one where there is no such file, or it holds
-    something else.
+    """Return the object in a JSON file, or an empty one if there is none.
 
     Raises:
-        ValueError: path is none.
+        ValueError: the path is not a path.
 
     >>> stored("nowhere.json")
     {}

@@ -1,5 +1,6 @@
-"""HTML from templates that stand beside the module that fills them: text is escaped unless it is
-marked as HTML.
+"""Fill HTML templates, which are beside the module that uses them.
+
+Text is escaped unless it is marked as HTML.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ import jinja2
 
 
 def template(path: Path, filters: Mapping[str, Callable] = {}, **names: Any) -> jinja2.Template:
-    """Return the template of a file; `names` are known in all of its macros."""
+    """Return the template of a file, in which all macros know the given `names`."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(path.parent),
         autoescape=True,

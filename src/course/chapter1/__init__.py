@@ -1,1 +1,1 @@
-"""Chapter 1, over-squashing: its figures, measurements, claims and checks."""
+"""Compute and draw for the pages of chapter 1, "Over-squashing"."""

@@ -17,9 +17,9 @@ from course.maths import rewiring as wiring
 from course.training import gnn
 from helpers import graphs
 
-progress = partial(checks.progress, globals().values())  # of all exercises of this module
+progress = partial(checks.progress, globals().values())  # over all exercises of this module
 compare, refuse = (partial(each, globals()) for each in (checks.tabled, checks.refuse))
-normal = checks.normal  # the table's cases call it
+normal = checks.normal  # for the cases in the table
 
 
 def _places(graph: nx.Graph, *nodes: Any) -> tuple[int, ...]:
@@ -28,7 +28,7 @@ def _places(graph: nx.Graph, *nodes: Any) -> tuple[int, ...]:
 
 @exercise
 def walks(answer: Any) -> Right:
-    """Check how many walks of this many steps lead from u to v."""
+    """Check the number of walks of exactly so many steps from u to v."""
     return compare("walks", answer, _walks)
 
 
@@ -38,13 +38,13 @@ def _walks(graph: nx.Graph, u: Any, v: Any, steps: int) -> Tensor:
 
 @exercise
 def heard(answer: Any) -> Right:
-    """Check how many nodes a node has heard from, itself included."""
+    """Check how many nodes can influence a node after some layers, including itself."""
     return compare("heard", answer, lambda g, u, n: bounds.receptive_field(g, u, n)[-1])
 
 
 @exercise
 def least_width(answer: Any) -> Right:
-    """Eq. 5 of Alon & Yahav (2021)."""
+    """Check the smallest width by Eq. 5 of Alon & Yahav (2021)."""
     return compare(
         "least_width", answer, gnn.minimum_width, picture=lambda: drawn(*figures.widths(answer))
     )
@@ -52,8 +52,9 @@ def least_width(answer: Any) -> Right:
 
 @exercise
 def tree_entry(answer: Any) -> Right:
-    """From the root of a binary tree to an inner node at this depth, symmetric normalisation, no
-    loops.
+    """Check the entry of a tree's normalised adjacency power, from the root to an inner node.
+
+    The inner node is at this depth of a binary tree. The normalisation is symmetric, without loops.
     """
 
     def entry(depth: int) -> Tensor:
@@ -66,7 +67,7 @@ def tree_entry(answer: Any) -> Right:
 
 @exercise
 def resistance(answer: Any) -> Right:
-    """Effective resistance between two nodes."""
+    """Check the effective resistance between two nodes."""
     return compare("resistance", answer, _resistance)
 
 
@@ -85,7 +86,7 @@ def _laplacian(graph: nx.Graph, weight: str | None = None) -> Tensor:
 
 @exercise
 def best_edge(answer: Any) -> Right:
-    """Check the new edge that lowers total resistance most; of equally good ones any will do."""
+    """Check the new edge that lowers the total resistance most, and accept any edge in a tie."""
     for text, (graph,) in checks.given(globals(), "best_edge"):
         call = f"best_edge({text})"
         edge = checks.edge(call, run(call, answer, graph))
@@ -113,8 +114,9 @@ def _best_gap(graph: nx.Graph) -> tuple:
 
 @exercise
 def slower(answer: Any) -> Right:
-    """Check a graph whose largest commute time rises when the pair with the largest resistance is
-    joined.
+    """Check a graph in which a new edge makes the largest commute time longer.
+
+    The edge must join the pair with the largest resistance.
     """
     result = run("slower()", answer)
     refuse("slower", "pair", result=result)
@@ -145,7 +147,7 @@ def sensitivity(answer: Any) -> Right:
 
 
 def tanh_layers(layers: int, name: str) -> Callable[[Tensor], Tensor]:
-    """That many layers on a family of graphs, of 9 nodes."""
+    """Return so many layers of a graph network as a function, on a family's graph of 9 nodes."""
     matrix, weights = (
         graphs.adjacency(graphs.family(name, 9), "symmetric"),
         graphs.orthogonal_weights(layers, 4),
@@ -163,7 +165,7 @@ def _sensitivity(f: Callable, x: Tensor, target: int, source: int) -> Tensor:
 
 @exercise
 def forman(answer: Any) -> Right:
-    """Balanced Forman curvature of one edge, by the definition."""
+    """Check the balanced Forman curvature of one edge against its definition."""
     return compare(
         "forman",
         answer,
@@ -183,10 +185,10 @@ def _forman(graph: nx.Graph, i: Any, j: Any) -> float:
 def _with_squares(
     graph: nx.Graph, i: Any, j: Any, term: Callable[..., float], diagonals: bool = False
 ) -> float:
-    """Return the curvature with another last term.
+    """Return the curvature with another last term, to recognise a mistake in this term.
 
-    That is made of the counts of 4-cycles through each neighbour of i and of j, where there are
-    any, and of both degrees.
+    `term` gets the counts of 4-cycles through each neighbour of i and of j that has any, and both
+    degrees.
     """
     small, large = sorted((graph.degree[i], graph.degree[j]))
     both = set(nx.common_neighbors(graph, i, j))
@@ -203,8 +205,9 @@ def _with_squares(
 
 @exercise
 def rewiring(prediction: Any, edges: Any) -> Right:
-    """Check three edges for the tree of 15 nodes: much less total resistance, and a worse far
-    Jacobian.
+    """Check three new edges for the tree of 15 nodes.
+
+    They must lower the total resistance much, and still make the Jacobian of a far pair smaller.
     """
     tree = graphs.family("tree", 15)
     checks.filled(

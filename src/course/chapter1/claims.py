@@ -1,6 +1,4 @@
-"""Measure the claims of chapter 1's sources: each function returns the numbers that its row of the
-table names.
-"""
+"""Measure the claims of chapter 1's sources, with one function for each row of the table."""
 
 import itertools
 import math
@@ -15,9 +13,9 @@ from course.maths import bounds
 from course.training import gnn, threads
 from helpers import graphs, style
 
-CUT = {"epochs", "a minute"}  # how a run ends that its budget stopped
+CUT = {"epochs", "a minute"}  # how a run ends if its budget stopped it
 TWO = Threshold(2)  # standard errors
-EVEN = Threshold(1)  # a gain, or a ratio, where nothing has changed
+EVEN = Threshold(1)  # a gain or a ratio when nothing has changed
 NOWHERE = Threshold(0)
 EXACT = Threshold(1e-9)  # rounding
 
@@ -36,7 +34,7 @@ def width_bound() -> Numbers:
     return {"widths": [gnn.minimum_width(r) for r in range(2, 9)]}
 
 
-SEVERAL = Threshold(1)  # more widths than this one
+SEVERAL = Threshold(1)  # more widths than this
 
 
 @rule(
@@ -48,8 +46,9 @@ SEVERAL = Threshold(1)  # more widths than this one
     nothing=("pairs that a coin decides", {"pairs": {"better": [True, False]}, "widths": 2}),
 )
 def width_explains_failures() -> Numbers:
-    """Measure whether width explains failures. An easier question also makes a simpler function, so
-    only runs of several widths can tell.
+    """Measure whether width explains failures.
+
+    An easier question also needs only a simpler function, so only runs at several widths can tell.
     """
     reported = measures.reported()
     return compared(key="everywhere") | {
@@ -63,7 +62,7 @@ def _from(depth: int, pairs: Numbers) -> list[bool]:
     return [better for r, better in zip(pairs["r"], pairs["better"], strict=True) if r >= depth]
 
 
-FAR = 5  # r, from which on the source has its number
+FAR = 5  # the depth r from which on the source gives its number
 
 
 @rule(
@@ -82,8 +81,9 @@ FAR = 5  # r, from which on the source has its number
     nothing=("pairs that a coin decides", {"pairs": {"r": [5, 5], "better": [True, False]}}),
 )
 def compared(**other: bool | str) -> Numbers:
-    """Compare networks as they are with changed ones. At r = 3 the unchanged ones fit, too, so no
-    change opens anything there.
+    """Compare networks with changed ones, at depths where the unchanged ones may fail.
+
+    At r = 3 the unchanged networks fit too, so no change can help there.
     """
     return {"pairs": measures.compare(**other)}
 
@@ -109,8 +109,10 @@ APART = Threshold(0.05)  # of accuracy
     ),
 )
 def figure_3_comes_again() -> Numbers:
-    """Best accuracy less the paper's, by network and depth, NaN where not run; and those that may
-    come nearer: cut below it.
+    """Compare our best accuracies with Figure 3 of the paper, by network and depth.
+
+    A gap is NaN if we did not run that case. `cut` lists the runs that might still come nearer,
+    because they were stopped below the paper's value.
     """
     gaps, cut, numbers, best = {}, [], {}, {}
     for kind, reported in measures.reported().T.items():
@@ -163,8 +165,10 @@ def gat_and_ggnn_alleviate() -> Numbers:
 
 
 def _steps() -> pd.DataFrame:
-    """Fewest, most and mean steps with few examples, by control, whether labels are at random, and
-    r: hops of a chain, else depth.
+    """Return the fewest, most and mean steps with few examples.
+
+    They are grouped by control, by whether labels are random, and by r, which is the hops of a
+    chain and otherwise the depth.
     """
     runs = measures.few_examples()
     r = runs[["depth", "distance"]].max(axis=1)
@@ -172,14 +176,15 @@ def _steps() -> pd.DataFrame:
 
 
 def _longer_at_random(control: str) -> list[float]:
-    """Measure how many times as long labels at random take, by r: twice or more where a leaf has to
-    be read.
+    """Measure how many times as long random labels take, by r.
+
+    If a leaf has to be read, it should be twice or more.
     """
     mean = _steps()["mean"][control]
     return (mean[True] / mean[False]).dropna().tolist()
 
 
-LONGER = Threshold(2)  # times as long, with labels at random
+LONGER = Threshold(2)  # times as long, with random labels
 HOPS = Threshold(8)
 
 
@@ -224,7 +229,7 @@ UNSEEN = Threshold(0.9)  # of unseen examples right
     dealt={"stars": ("kind",)},
 )
 def two_hops_are_faster_where_leaves_are_read() -> Numbers:
-    """Measure epochs until no error; a run that its budget stopped never came there."""
+    """Measure the epochs until no error, with infinity for a run that its budget stopped."""
     runs = measures.stars()
     fitted = runs["ended"] == "fitted"
     epochs = runs["epochs"].where(fitted, math.inf).groupby(runs["kind"]).agg(list)
@@ -245,7 +250,7 @@ def _epochs(found: list[float], most: int) -> str:
     return ", ".join(f"{x:.0f}" if x < math.inf else f"more than {most}" for x in found)
 
 
-CHOOSES = Threshold(0.1)  # right without a choice
+CHOOSES = Threshold(0.1)  # accuracy without a choice
 
 
 @rule(
@@ -345,8 +350,10 @@ OVER_ALL = Threshold(0.5)  # a rank correlation
     nothing=("no correlation", {"z": [0.0] * 8, "by_depth": [0.0] * 4}),
 )
 def squashed_at_high_commute_time() -> Numbers:
-    """Over all pairs distance alone would do it too; at equal hops it has to be the commute
-    time.
+    """Measure how commute time ranks the sensitivities, over all pairs and within equal hops.
+
+    Over all pairs, distance alone would do as well. Only at equal hops can we see whether it is the
+    commute time.
     """
     ranks = measures.ranks_by_depth()
     within, over = ranks["within hops"].dropna(), ranks["resistance"]
@@ -416,8 +423,9 @@ MORE, LESS = Threshold(1.1), Threshold(0.9)
     nothing=("graphs that are all alike", {"far": [1.0] * 7, "alike": 1.0, "by_width": 1.0}),
 )
 def wider() -> Numbers:
-    """Measure the sensitivity of a node to the far end and to itself with 32 numbers per vector,
-    and how many times that of 4; 16 layers.
+    """Measure what a width of 32 changes in the sensitivity to the far end and to the node itself.
+
+    The networks have 16 layers, and the ratios are to a width of 4.
     """
     narrow, wide = (measures.ends(width, 16) for width in (4, 32))
     groups = wide["far"].groupby(
@@ -459,11 +467,11 @@ def depth_does_not_help() -> Numbers:
 
 
 def growth(sizes: list[int]) -> float:
-    """Return the least factor by which a layer multiplies the size, from the first on."""
+    """Return the smallest factor by which a layer multiplies the size, from the first layer on."""
     return min(after / before for before, after in itertools.pairwise(sizes[1:]))
 
 
-GROWS = Threshold(1.5)  # times a layer
+GROWS = Threshold(1.5)  # times per layer
 
 
 @rule(
@@ -514,7 +522,7 @@ def field_grows_exponentially() -> Numbers:
     null="gains that are all at their mean, above one, open as well",
 )
 def four_edges_of_each() -> Numbers:
-    """Measure the gain of four edges by each method."""
+    """Measure the gain from four new edges by each method."""
     rows = _gains()
     return {"rows": rows, "gain": rows["gain"], "error": rows["gain s.e."]}
 
@@ -536,8 +544,7 @@ def _gains() -> pd.DataFrame:
     nothing=("random edges themselves", {"z": [0.0] * 21}),
 )
 def four_edges(method: str) -> Numbers:
-    """Measure how far the gain of a method's four edges is ahead of random edges, and how many
-    standard errors.
+    """Measure how far a method's four edges are ahead of random edges, in standard errors.
 
     Args:
         method: "SDRF", "FoSR" or "GTR".

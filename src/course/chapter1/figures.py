@@ -1,6 +1,4 @@
-"""Draw the figures of chapter 1: functions that return a figure, or a table, and the sentence that
-states its finding.
-"""
+"""Draw the figures of chapter 1, and state the finding of each in a sentence."""
 
 from collections.abc import Callable
 
@@ -16,8 +14,9 @@ from helpers import style
 
 
 def layout(graph: nx.Graph) -> dict:
-    """Return where the nodes stand in a drawing: of a tree from the root down, else joined by
-    springs.
+    """Return the positions of the nodes in a drawing, from the root down for a tree.
+
+    Other graphs are laid out as if their edges were springs.
     """
     if nx.is_tree(graph):
         return nx.bfs_layout(graph, 0, align="horizontal", scale=-1)
@@ -27,7 +26,7 @@ def layout(graph: nx.Graph) -> dict:
 def draw(
     ax: Axes, graph: nx.Graph, positions: dict, nodes="#dddddd", edges="#999999", width=2, size=160
 ) -> None:
-    """Draw the graph, with one colour for all or a list with one for every node and edge."""
+    """Draw the graph, with one colour for all nodes and edges or a list of colours."""
     nx.draw_networkx_edges(graph, positions, ax=ax, edge_color=edges, width=width)
     look = {"node_color": nodes, "node_size": size, "edgecolors": "#1a1a1a", "linewidths": 1}
     nx.draw_networkx_nodes(graph, positions, ax=ax, **look)
@@ -35,7 +34,7 @@ def draw(
 
 
 def wired(graph: nx.Graph, rewired: nx.Graph, pair: tuple) -> tuple[Axes, str]:
-    """Draw the tree with its new edges, and a pair of nodes marked."""
+    """Draw the tree with its new edges, and mark a pair of nodes."""
     ax = style.axes("Your edges, and the pair that loses influence", "", "")
     new = [edge for edge in rewired.edges if not graph.has_edge(*edge)]
     colours = [
@@ -55,8 +54,9 @@ def wired(graph: nx.Graph, rewired: nx.Graph, pair: tuple) -> tuple[Axes, str]:
 
 
 def field(name: str, layers: int) -> tuple[Axes, str]:
-    """Draw which nodes can influence one node after so many layers, next to the growth of its field
-    and computation tree.
+    """Draw which nodes can influence one node after so many layers.
+
+    A second panel shows how its receptive field and its computation tree grow.
     """
     graph = measures.examples()[name]
     red, blue, white = style.COLOURS["vermillion"], style.COLOURS["blue"], "#ffffff"
@@ -89,8 +89,9 @@ def field(name: str, layers: int) -> tuple[Axes, str]:
 
 
 def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
-    """Draw the least width that a function gives for Eq. 5, with numbers of 32 bits and of one,
-    beside Figure 4.
+    """Draw the smallest width that a function gives for Eq. 5, together with Figure 4.
+
+    One curve is for numbers of 32 bits, and one for numbers of 1 bit.
     """
     paper = measures.bits_a_number()["width"]
     mine = {
@@ -118,7 +119,7 @@ def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
 
 
 def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str]:
-    """Draw every edge in the colour of its curvature."""
+    """Draw every edge of a graph in the colour of its curvature."""
     graph = measures.examples()[name]
     ric, right, shades = formula(graph), rewiring.balanced_forman(graph), plt.get_cmap("coolwarm_r")
     figure = Figure(figsize=(9, 3.8))
@@ -144,9 +145,7 @@ def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str
 
 
 def same_word(nodes: int = 64) -> tuple[Axes, str]:
-    """Draw the first input's share in the last output: averaging along a path, and in causal
-    attention.
-    """
+    """Draw the first input's weight in the last output, for averaging on a path and attention."""
     layers = [1, 2, 4, 8, 16, 32, 64, 128, 256]
     rows = [measures.averages(count, nodes) for count in layers]
     shares = pd.DataFrame(rows, pd.Index(layers, name="layers"), ["causal attention", "path"])
@@ -181,8 +180,9 @@ STARS = {  # hops and layers of the runs that `stars` draws, and how their leave
 
 
 def stars() -> tuple[Axes, str]:
-    """Draw epochs until no error with all examples of eight leaves: hops, layers and merging
-    changed one at a time.
+    """Draw the epochs until no error, when hops, layers and merging change one at a time.
+
+    All runs have all examples of eight leaves.
     """
     runs = measures.stars()
     near = runs["kind"].isin(["star", "star, a layer more"])

@@ -1,9 +1,8 @@
-"""Whether a task needs k hops: what the best predictor knows that sees the graph up to some
-distance from the root.
+"""Test whether a task needs k hops, by the best predictor that sees only a part of the graph.
 
-Hernandez Caralt et al. (2610.03556, abstract read) ask four things of such a task: predictability,
-tightness, strictly k-range, topology invariance. Only their names are in the abstract, so each
-question here is our reading of a name.
+Hernandez Caralt et al. (2610.03556, abstract read) ask for four properties of such a task:
+predictability, tightness, strictly k-range, and topology invariance. The abstract only names them,
+so each question here is our reading of a name.
 """
 
 import itertools
@@ -18,8 +17,9 @@ SHAPES = ("tree", "star", "relay")
 
 
 def distances(leaves: int, shape: str) -> list[int]:
-    """Return how many hops each leaf is from the root: log2 of their number in a tree, 2 on a star,
-    3 with a relay.
+    """Return how many hops each leaf is from the root.
+
+    It is log2 of their number in a tree, 2 on a star, and 3 with a relay.
     """
     require.choice("shape", shape, SHAPES)
     return [{"tree": int(math.log2(leaves)), "star": 2, "relay": 3}[shape]] * leaves
@@ -28,19 +28,19 @@ def distances(leaves: int, shape: str) -> list[int]:
 def known_from(
     shape: str, leaves: int, radius: int, seen: int = 0, seed: int = 0
 ) -> dict[str, float]:
-    """Return the accuracy of the best predictor that sees the root's question and the leaves up to
-    `radius` hops away.
+    """Return the accuracy of the best predictor that sees the question and the nearest leaves.
 
-    The leaf that carries the asked key gives the answer, its value; the leaves carry all values, in
-    any order.
+    It sees the leaves up to `radius` hops away. The answer is the value of the leaf whose key the
+    root asks for. The leaves have all values, in any order.
 
     Args:
-        seen: how many different orders of the values the examples hold, drawn with `seed`; 0 for
-            all of them.
+        seen: how many different orders of the values the examples have, drawn with `seed`. 0 means
+            all orders.
 
     Returns:
-        accuracy: of the best predictor; chance: of the best that sees nothing; hops: the distance
-            of the farthest leaf.
+        accuracy: the accuracy of the best predictor
+        chance: the accuracy of the best predictor that sees nothing
+        hops: the distance of the farthest leaf
     """
     far = distances(leaves, shape)
     orders = list(itertools.permutations(range(leaves)))

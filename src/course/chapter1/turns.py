@@ -1,5 +1,6 @@
-"""Run what might have turned the claims of chapter 1: other seeds, widths, rates, graphs,
-activations and weights.
+"""Run the experiments that might change the verdicts on the claims of chapter 1.
+
+They use other seeds, widths, rates, graphs, activations and weights.
 """
 
 import itertools
@@ -16,7 +17,7 @@ from course.maths import bounds
 from course.training import gnn
 from helpers import data, graphs
 
-DEPTH = 3  # at which three seeds were trained
+DEPTH = 3  # the depth at which three seeds were trained
 KINDS = ("gcn", "ggnn")
 
 
@@ -43,8 +44,9 @@ KINDS = ("gcn", "ggnn")
     ),
 )
 def other_seeds() -> Numbers:
-    """Measure, by network, the epochs that each seed needs with the question everywhere, and the
-    fewest that any run took without it.
+    """Measure the epochs that each seed needs when every node knows the question, by network.
+
+    For comparison, we take the fewest epochs of any run in which only the root knows it.
     """
     table = pd.concat([measures.runs().query("ended != 'a minute'"), data.table("stars")])
     table = table.query("depth == @DEPTH and not fully_adjacent")
@@ -75,8 +77,10 @@ def other_seeds() -> Numbers:
     ),
 )
 def orders_in_the_training_sets() -> Numbers:
-    """Measure the most orders that a released training set holds, their bits, and the widths by an
-    undivided count of all orders.
+    """Measure the largest number of orders in a released training set, in bits.
+
+    `whole` has the widths that a count of all orders would give, without dividing by the symmetries
+    of the tree.
     """
     most = max(len(gnn.TreeNeighborsMatch(r).orders) for r in range(2, 9))
     whole = [-(-math.factorial(2**r).bit_length() // 32) for r in range(5, 9)]
@@ -84,8 +88,9 @@ def orders_in_the_training_sets() -> Numbers:
 
 
 def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
-    """Measure, by run how early it fits (infinity: not at all) and how high it stands at the end,
-    one order for both.
+    """Return for each run when it fits and what accuracy is missing at the end, as a pair.
+
+    The epoch is infinity if the run does not fit. Sorting the pairs puts better runs first.
     """
     fitted = table["ended"] == "fitted"
     epochs = table["epochs"].where(fitted, math.inf)
@@ -114,9 +119,7 @@ def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
     ),
 )
 def other_width_and_rate() -> Numbers:
-    """Measure, by set-up, how early and how high the runs at two hops (star) and at three (relay,
-    tree) end.
-    """
+    """Measure when runs at two hops (star) and three (relay, tree) fit at another width or rate."""
     near, far, every = {}, {}, {}
     for name, width, rate in (("width 64", 64, 0.001), ("rate 0.003", 32, 0.003)):
         table = data.table("stars_varied")
@@ -131,7 +134,7 @@ def other_width_and_rate() -> Numbers:
 
 
 def _outcomes(runs: list[tuple[float, float]]) -> str:
-    """Say for each run after how many epochs it was fitted, or which accuracy it had at the end."""
+    """Say for each run after how many epochs it fitted, or which accuracy it reached."""
     said = [f"{epochs:.0f}" if epochs < math.inf else f"{1 - left:.0%}" for epochs, left in runs]
     return "/".join(said)
 
@@ -147,9 +150,7 @@ def _outcomes(runs: list[tuple[float, float]]) -> str:
     ),
 )
 def more_seeds() -> Numbers:
-    """Measure which of six seeds of the attention layer fit at r = 5, and how high the others
-    stand.
-    """
+    """Measure which of six attention layers fit at r = 5, and the others' accuracy."""
     table = data.table("stars_varied").query("kind == 'attention'")
     fitted = table["ended"] == "fitted"
     return {
@@ -172,8 +173,9 @@ def more_seeds() -> Numbers:
     ),
 )
 def other_activations() -> Numbers:
-    """Measure, by activation, the largest Jacobian over its bound on random graphs, three layers of
-    width 6.
+    """Measure the largest Jacobian over its bound on random graphs, for other activations.
+
+    The networks have three layers of width 6.
     """
     activations = {
         "tanh": torch.tanh,
@@ -222,8 +224,9 @@ def other_activations() -> Numbers:
     ),
 )
 def other_distances() -> Numbers:
-    """Measure, by normalisation and far node, the share of that node in the root over the closed
-    form, at distances 2 to 5.
+    """Compare a far node's weight in the root with the closed form, at distances 2 to 5.
+
+    The ratios are by normalisation and by kind of far node.
     """
     ratio = {}
     for leaf, kind, loops in itertools.product((False, True), ("row", "symmetric"), (False, True)):
@@ -261,8 +264,9 @@ def other_distances() -> Numbers:
     ),
 )
 def other_graphs() -> Numbers:
-    """Measure how far resistance leads hops on other graphs, in standard errors of four draws of
-    the weights.
+    """Measure how far resistance is ahead of hops on other graphs, in standard errors.
+
+    The errors are over four draws of the weights.
     """
     table = data.table("ranks_elsewhere")
     lead = {
@@ -296,8 +300,9 @@ def other_graphs() -> Numbers:
     ),
 )
 def gaussian_weights() -> Numbers:
-    """Measure, by width, how many times the far and the own Jacobian of width 4, with Gaussian
-    weights; by graph.
+    """Measure how Gaussian weights of larger width change the far and the own Jacobian, by graph.
+
+    The values are ratios to width 4.
     """
     seeds, layers = 8, 16
     found = {width: variations.ends_gaussian(width, layers, seeds) for width in (4, 32, 64)}
@@ -323,8 +328,10 @@ def gaussian_weights() -> Numbers:
     ),
 )
 def with_norms() -> Numbers:
-    """Measure how many times the own and the far Jacobian of D layers those of 4 D are, with norms,
-    by graph.
+    """Measure how four times as many layers change the Jacobians in networks with norms.
+
+    The values are ratios of 4 D layers to D layers, by graph, for a node's own and the far
+    Jacobian.
     """
     times = variations.ends_with_norms(4) / variations.ends_with_norms(1)
     return {"own": times["own"].tolist(), "far": times["far"].tolist()}
@@ -347,8 +354,9 @@ def with_norms() -> Numbers:
     ),
 )
 def wider_widths() -> Numbers:
-    """Measure, by what factor the far Jacobian differs between graphs, between graphs of one
-    diameter, and between widths.
+    """Measure by which factor the far Jacobian differs between graphs and between widths.
+
+    Graphs of one diameter are also compared with each other.
     """
     far = pd.DataFrame({width: measures.ends(width, 16)["far"] for width in (4, 16, 64, 128)})
     diameters = {name: nx.diameter(graph) for name, graph in measures.examples().items()}
@@ -382,9 +390,7 @@ def wider_widths() -> Numbers:
     ),
 )
 def other_fields() -> Numbers:
-    """Measure, by graph, the least factor by which a layer multiplies the nodes, and the walks,
-    that reach a node.
-    """
+    """Measure the smallest growth per layer of the nodes and walks that reach a node, by graph."""
     made = {
         "grid": nx.convert_node_labels_to_integers(nx.grid_2d_graph(25, 25)),
         "ring of cliques": nx.ring_of_cliques(100, 5),
@@ -423,8 +429,9 @@ def other_fields() -> Numbers:
     ),
 )
 def more_edges() -> Numbers:
-    """Measure, by method, graph and depth how many standard errors the gain is above 1, twelve
-    draws of the weights.
+    """Measure by how many standard errors each gain is above 1, over twelve draws of the weights.
+
+    The cases are methods, graphs and depths.
     """
     rows = variations.gains_long()
     z = ((rows["gain"] - 1) / rows["gain s.e."]).tolist()
@@ -456,7 +463,7 @@ def _elsewhere(method: str) -> Numbers:
     }
 
 
-_AGAINST_RANDOM = {  # what the three methods of rewiring are asked alike
+_AGAINST_RANDOM = {  # the same for all three rewiring methods
     "asked": (
         "six graphs of about 32 nodes at 1 and 2 diameters, and twenty edges on the chapter's seven"
     ),
@@ -474,19 +481,19 @@ _FALLS_BEHIND = ("it is behind in a case", lambda behind: behind > 0)
 
 @turn("gtr_beats_random_edges", survives=_LEADS, turned=_FALLS_BEHIND, **_AGAINST_RANDOM)
 def gtr_elsewhere() -> Numbers:
-    """Measure how GTR's edges compare with random ones on other graphs and with more edges."""
+    """Compare GTR's edges with random edges on other graphs and with more edges."""
     return _elsewhere("GTR")
 
 
 @turn("fosr_beats_random_edges", survives=_LEADS, turned=_FALLS_BEHIND, **_AGAINST_RANDOM)
 def fosr_elsewhere() -> Numbers:
-    """Measure how FoSR's edges compare with random ones on other graphs and with more edges."""
+    """Compare FoSR's edges with random edges on other graphs and with more edges."""
     return _elsewhere("FoSR")
 
 
 @turn("sdrf_beats_random_edges", survives=_FALLS_BEHIND, turned=_LEADS, **_AGAINST_RANDOM)
 def sdrf_elsewhere() -> Numbers:
-    """Measure how SDRF's edges compare with random ones on other graphs and with more edges."""
+    """Compare SDRF's edges with random edges on other graphs and with more edges."""
     return _elsewhere("SDRF")
 
 
@@ -515,8 +522,9 @@ def sdrf_elsewhere() -> Numbers:
     ),
 )
 def trained_networks() -> Numbers:
-    """Measure, by graph, how commute time ranks what nodes of a trained network feel of each other;
-    means over three seeds.
+    """Measure how commute time ranks the sensitivities between a trained network's nodes.
+
+    The values are means over three seeds, by graph.
     """
     rows = {
         name: pd.DataFrame([variations.trained_ranks(graph, seed) for seed in range(3)]).mean()

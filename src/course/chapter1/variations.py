@@ -1,5 +1,6 @@
-"""Runs of chapter 1 with another width, another learning rate or other graphs: what its claims
-might not survive.
+"""Run chapter 1's experiments with another width, learning rate or graph.
+
+The claims might not survive these changes.
 """
 
 import math
@@ -17,23 +18,24 @@ from course.maths import rewiring
 from course.training import gnn
 from helpers import compute, data, graphs, require
 
-BLOCK = 10  # epochs a value of the curve
+BLOCK = 10  # epochs per value of the curve
 
 
 def fit_varied(
     depth: int, kind: str, key: str, width: int, rate: float, seed: int, epochs_allowed: int
 ) -> dict[str, str | int]:
-    """Train a network on Tree-NeighborsMatch at this width and learning rate, until no error or for
-    so many epochs.
+    """Train a network on Tree-NeighborsMatch at another width and learning rate.
+
+    Training ends when there is no error, or after `epochs_allowed` epochs.
 
     Args:
-        depth, kind, key, width: as `gnn.build` takes them.
-        rate: of Adam; released is 1e-3.
+        depth, kind, key, width: as in `gnn.build`.
+        rate: the rate of Adam, which is 1e-3 in the released code.
 
     Returns:
-        One row of data/stars_varied.csv: epochs until an epoch without an error (all epochs where
-        there was none), how
-        the run ended, the best training accuracy, and the mean of every ten epochs as `curve`.
+        One row of data/stars_varied.csv, with the epochs until one without an error (all epochs if
+            there was none), how the run ended, the best training accuracy, and the mean of every
+            ten epochs as `curve`.
     """
     compute.seed(seed)
     task = gnn.TreeNeighborsMatch(depth)
@@ -52,8 +54,9 @@ def fit_varied(
 
 
 def geometric(nodes: int, radius: float, seed: int = 0) -> nx.Graph:
-    """Draw points in a square and join those closer than `radius`, with the first seed that gives a
-    connected graph.
+    """Draw random points in a square, and connect those closer than `radius`.
+
+    The first seed that gives a connected graph is used.
     """
     return next(
         graph
@@ -63,14 +66,14 @@ def geometric(nodes: int, radius: float, seed: int = 0) -> nx.Graph:
 
 
 def _crowds(seed: int) -> nx.Graph:
-    """Build two random 3-regular graphs of 16 nodes and join them by a bridge."""
+    """Build two random 3-regular graphs of 16 nodes and connect them by a bridge."""
     halves = [nx.random_regular_graph(3, 16, seed=seed + k) for k in range(2)]
     graph = nx.disjoint_union(*halves)
     graph.add_edge(0, 16)
     return graph
 
 
-OTHERS = {  # graphs of about 32 nodes that no claim of the chapter was measured on
+OTHERS = {  # graphs of about 32 nodes on which no claim of the chapter was measured
     "geometric 0": lambda: geometric(32, 0.28, 0),
     "geometric 1": lambda: geometric(32, 0.28, 1),
     "geometric 2": lambda: geometric(32, 0.28, 2),
@@ -87,7 +90,7 @@ def _graph(name: str) -> nx.Graph:
 
 
 def ranks_elsewhere(graph: str, times: int, seeds: int) -> dict[str, float | str]:
-    """Return `measures.predictors` of one of `OTHERS`: one row of data/ranks_elsewhere.csv."""
+    """Return `measures.predictors` of one of `OTHERS` as a row of data/ranks_elsewhere.csv."""
     found = measures.predictors(_graph(graph), times, seeds)
     return {name: "" if math.isnan(value) else f"{value:.6g}" for name, value in found.items()}
 
@@ -95,8 +98,9 @@ def ranks_elsewhere(graph: str, times: int, seeds: int) -> dict[str, float | str
 def gains_elsewhere(
     graph: str, times: int, edges: int, seeds: int, draws: int
 ) -> dict[str, float | str]:
-    """Measure what each rewiring method gains on one of `OTHERS`, or with more edges; one row of
-    data/gains_elsewhere.csv.
+    """Measure the gain of each rewiring method on one of `OTHERS`, or with more edges.
+
+    The result is one row of data/gains_elsewhere.csv.
     """
     drawn = measures.rewiring_gains(_graph(graph), edges, times, seeds, draws)
     found = measures.against_random(drawn)
@@ -108,8 +112,9 @@ def gains_elsewhere(
 
 
 def gains_long() -> pd.DataFrame:
-    """Return data/gains_elsewhere.csv with a row for each method: graph, times, edges, method and
-    `measures.GAINED`.
+    """Return data/gains_elsewhere.csv with one row per method.
+
+    The columns are graph, times, edges, method and `measures.GAINED`.
     """
     table, parts = data.table("gains_elsewhere"), []
     for method in measures.METHODS:
@@ -122,8 +127,9 @@ def gains_long() -> pd.DataFrame:
 def sensitivities(
     network: Callable[[Tensor], Tensor], features: Float[Tensor, "n width"], target: int
 ) -> Float[Tensor, " n"]:
-    """Return the largest singular value of d network(features)[target] / d features[s] for every
-    node s.
+    """Return the norms of d network(features)[target] / d features[s] for all nodes s.
+
+    The norm is the largest singular value.
     """
     jacobian = torch.autograd.functional.jacobian(
         lambda x: network(x)[target], features, vectorize=True
@@ -132,8 +138,9 @@ def sensitivities(
 
 
 def _ends(make: Callable[[nx.Graph, int], Callable], width: int, seeds: int) -> pd.DataFrame:
-    """Measure the sensitivity of one end of the longest path to the other end and to itself, by
-    graph, mean over draws of the network.
+    """Measure how much one end of the longest path depends on the other end and on itself.
+
+    There is one row per graph, and the values are means over draws of the network.
     """
     rows = {}
     for name, graph in measures.examples().items():
@@ -148,9 +155,7 @@ def _ends(make: Callable[[nx.Graph, int], Callable], width: int, seeds: int) -> 
 
 
 def ends_gaussian(width: int, layers: int, seeds: int) -> pd.DataFrame:
-    """Measure `measures.ends` with Gaussian weights of variance 1 / width in the place of
-    orthogonal ones.
-    """
+    """Measure `measures.ends` with Gaussian weights of variance 1 / width, not orthogonal ones."""
 
     def make(graph: nx.Graph, seed: int) -> Callable[[Tensor], Tensor]:
         generator = torch.Generator().manual_seed(seed)
@@ -163,8 +168,9 @@ def ends_gaussian(width: int, layers: int, seeds: int) -> pd.DataFrame:
 
 
 def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) -> pd.DataFrame:
-    """Measure `measures.ends` in a network with a norm before each layer, H + relu(A norm(H) W), of
-    `times` D layers.
+    """Measure `measures.ends` in a network with a norm before each layer, H + relu(A norm(H) W).
+
+    It has `times` as many layers as the diameter D.
     """
 
     def make(graph: nx.Graph, seed: int) -> Callable[[Tensor], Tensor]:
@@ -184,17 +190,17 @@ def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) ->
 def trained_ranks(
     graph: nx.Graph, seed: int, times: int = 2, width: int = 16, steps: int = 100
 ) -> dict[str, float]:
-    """Train a GCN with skip connections to give each node the mean of all inputs, and rank what
-    each node feels.
+    """Train a GCN to give each node the mean of all inputs, and rank how its nodes depend.
 
-    The task asks each node for all others alike, however far they are. The network has `times` D
-    layers H + relu(A H W), a linear map before them and one after, and Adam makes `steps` steps of
-    32 draws of the inputs.
+    The rank correlations say how nodes depend on each other. The task needs all other nodes
+    equally, however far they are. The network has `times` D layers H + relu(A H W) with skip
+    connections, and a linear map before and after them. Adam makes `steps` steps on 32 draws of the
+    inputs.
 
     Returns:
-        error: the squared error at the end over that of a zero; over, within: rank correlation of
-            the Jacobian with
-        minus the commute time, over all pairs and within equal hops (NaN where all are equal).
+        error: the squared error at the end, over that of always answering zero
+        over, within: the rank correlation of the Jacobian with minus the commute time, over all
+            pairs and within equal hops (NaN if all are equal)
     """
     compute.seed(seed)
     matrix, nodes = graphs.adjacency(graph, "symmetric").float(), len(graph)

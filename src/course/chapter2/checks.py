@@ -16,20 +16,20 @@ from course.maths import bounds, constructions  # noqa: F401  the words of the t
 from helpers import attention, data, probe
 from helpers.attention import causal_mask
 
-progress = partial(checks.progress, globals().values())  # of all exercises of this module
+progress = partial(checks.progress, globals().values())  # over all exercises of this module
 compare, reason, refuse = (
     partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse)
 )
 
 
 def random_attention(*shape: int, seed: int) -> Tensor:
-    """Random causal attention: (…, n, n), rows that sum to one."""
+    """Draw random causal attention (…, n, n), with rows that sum to one."""
     return normal(*shape, seed=seed).masked_fill(~causal_mask(shape[-1]), -math.inf).softmax(-1)
 
 
 @exercise
 def mask(answer: Any) -> Right:
-    """Check which tokens each token may see."""
+    """Check which tokens each token may attend to."""
     shared, caption = attention.uniform(causal_mask(10)), "Your mask, shared out equally. "
     return compare(
         "mask", answer, causal_mask, picture=lambda: drawn(*figures.graph(shared), caption)
@@ -38,13 +38,16 @@ def mask(answer: Any) -> Right:
 
 @exercise
 def share(answer: Any) -> Right:
-    """Uniform attention from a mask."""
+    """Check uniform attention, computed from a mask."""
     return compare("share", answer, attention.uniform)
 
 
 @exercise
 def half(answer: Any) -> Right:
-    """Check how many layers it takes until the first token has half, with a window and without."""
+    """Check how many layers it takes until the first token has half of the weight.
+
+    The answer is computed with a window and without.
+    """
     compare("half", answer, _half)
     full, narrow = (int(run(f"half(32, {w})", answer, 32, w)) for w in (32, 4))
     return Right(
@@ -62,13 +65,15 @@ def _half(n: int, width: int, enough: float = 0.5, residual: float = 0.0) -> int
     return layers
 
 
-COPIED = 64  # where the special first token stands a second time
+COPIED = 64  # the second position of the special first token
 
 
 @exercise
 def received(answer: Any) -> Right:
-    """Check how much attention later tokens give to one: on random maps, then the model's first
-    token and its copy.
+    """Check how much attention one token receives from later tokens.
+
+    The first cases are random attention matrices. The last ones are the model's first token and a
+    copy of it in the middle of the text.
     """
     compare("received", answer, _received)
     maps, name = _with_a_copy()
@@ -88,8 +93,9 @@ def _received(attention: Tensor, place: int) -> Tensor:
 
 @cache
 def _with_a_copy() -> tuple[Tensor, str]:
-    """Return the embedded model's maps on 128 tokens of prose, with its special first token in the
-    middle, too; its name.
+    """Return a model's attention on prose with a second first token in the middle, and its name.
+
+    The text has 128 tokens, and the model is the embedded one.
     """
     model = checks.model()
     tokens = torch.cat([probe.first_token(model), probe.encode(model, data.prose())[:127]])
@@ -99,21 +105,19 @@ def _with_a_copy() -> tuple[Tensor, str]:
 
 @exercise
 def influence(answer: Any) -> Right:
-    """Check the product over the layers, with a residual."""
+    """Check the product of the attention matrices over the layers, with a residual connection."""
     return compare("influence", answer, attention.influence)
 
 
 @exercise
 def paths(answer: Any) -> Right:
-    """Check paths into the last token, by where they start."""
+    """Check the number of paths into the last token, by their first token."""
     return compare("paths", answer, bounds.path_count)
 
 
 @exercise
 def sink_score(answer: Any) -> Right:
-    """Check how far above uniform attention the first token's score is, as a share of what is
-    possible.
-    """
+    """Check a sink score that is 0 for uniform attention and 1 for the largest possible score."""
 
     def above_uniform(matrix: Tensor) -> Tensor:
         return (attention.sink_score(matrix) - _flat(len(matrix))) / (1 - _flat(len(matrix)))
@@ -130,18 +134,18 @@ def _flat(n: int) -> float:
 
 @exercise
 def peak(answer: Any) -> Right:
-    """Check the distance of the largest influence under a decay mask, as a whole number."""
+    """Check the distance of the largest influence under a decay mask, as an integer."""
     return compare("peak", answer, _peak)
 
 
 def _peak(t: int, rate: float) -> int:
-    """By looking: ties and rounding aside, the floor of the formula."""
+    """Find the distance by trying. Except for ties and rounding, it is the formula's floor."""
     return next(x for x in itertools.count() if (t + x + 1) / (x + 1) * math.exp(-rate) <= 1)
 
 
 @exercise
 def norms(answer: Any) -> Right:
-    """Check Frobenius norms of Jacobians from products with random directions."""
+    """Check Frobenius norms of Jacobians, estimated from products with random directions."""
     right = compare("norms", answer, _norms)
     return Right(
         right.sentence + " With as many directions as the width it is exact: the last case was."
@@ -154,22 +158,24 @@ def _norms(back: Callable, rows: Tensor) -> Tensor:
 
 
 def backward(seed: int, width: int) -> Callable[[Tensor], Tensor]:
-    """Return the backward pass of a linear network of 4 tokens: from a direction (d,) to gradients
-    (4, 3).
+    """Return the backward pass of a linear network of 4 tokens.
+
+    It takes a direction (d,) to gradients (4, 3).
     """
     jacobian = normal(4, 3, width, seed=seed)
     return lambda direction: jacobian @ torch.as_tensor(direction).double()
 
 
 def directions(count: int, width: int, seed: int) -> Tensor:
-    """Orthonormal rows."""
+    """Draw orthonormal rows, for use as random directions."""
     return torch.linalg.qr(normal(width, count, seed=seed + 100)).Q.T.contiguous()
 
 
 @exercise
 def masks(answer: Any) -> Right:
-    """Check masks, one a layer, of at most two tokens a row, after which the last token hears all
-    equally.
+    """Check masks of at most two tokens per row that let the last token reach all equally.
+
+    There is one mask per layer.
     """
     for layers in (1, 2, 3, 5):
         n, call = 2**layers, f"masks({layers})"
@@ -186,6 +192,6 @@ def masks(answer: Any) -> Right:
             "n": n,
             "heard": int((row > 0).sum()),
             "each": each,
-        }  # where all are heard it is by one path each
+        }  # if all tokens are reached, each is reached by one path
         refuse("masks", call=call, row=row, why=reason("masks", "why", **found), **found)
     return Right("each of 2, 4, 8 and 32 tokens has the same share of the last one's state.")

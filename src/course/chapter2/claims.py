@@ -1,6 +1,4 @@
-"""Measure the claims of chapter 2's sources: each function returns the numbers that its row of the
-table names.
-"""
+"""Measure the claims of chapter 2's sources, with one function for each row of the table."""
 
 import itertools
 import math
@@ -21,22 +19,22 @@ from helpers.attention import causal_mask, influence, uniform
 from helpers.models import LanguageModel
 from helpers.style import number  # noqa: F401  the words of the table call it
 
-FOREVER = 400  # layers that stand for the limit
-EVEN = Threshold(1)  # a ratio that says no difference
+FOREVER = 400  # so many layers stand for the limit
+EVEN = Threshold(1)  # a ratio when there is no difference
 ALL = Threshold(1 - 1e-6)  # of a state
 
 
 def _random(mask: Tensor, layers: int = 1, seed: int = 0) -> Tensor:
-    """Random attention with logits of standard deviation 1."""
+    """Draw random attention whose logits have standard deviation 1."""
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn(layers, *mask.shape, generator=generator, dtype=torch.float64)
     return logits.masked_fill(~mask, -math.inf).softmax(-1)
 
 
-# The graph ----------------------------------------------------------------------------------------
+# Test the attention graph -------------------------------------------------------------------------
 
 
-FELT = Threshold(0.1)  # of an equal share: felt, as the page says it
+FELT = Threshold(0.1)  # of an equal weight, above which the page says that an influence is felt
 
 
 @rule(
@@ -60,8 +58,10 @@ FELT = Threshold(0.1)  # of an equal share: felt, as the page says it
     ),
 )
 def causal_attention_is_no_bottleneck() -> Numbers:
-    """Worst-heard of 31 nodes by the measured shares of the layers, one by one, as an average and
-    in squares.
+    """Measure the influence of the weakest of 31 nodes under causal attention and in a tree.
+
+    We use the measured fractions that the layers keep, one by one, both as an average and with
+    their squares.
     """
     shares, ways = measures.kept_shares(), measures.connections(31)
 
@@ -127,7 +127,7 @@ def two_kinds_of_squashing() -> Numbers:
 )
 @cache
 def shares_of_the_bound() -> Numbers:
-    """For each random decoder, the largest share of the bound that a token's Jacobian takes."""
+    """Measure the largest fraction of the bound that a Jacobian reaches in random decoders."""
 
     def shares(column: str, scaled: bool = False) -> list[float]:
         tables = [
@@ -150,8 +150,10 @@ def shares_of_the_bound() -> Numbers:
     null="a bound that is passed by some tokens and not by others is passed either way round",
 )
 def printed_constant_bounds() -> Numbers:
-    """With the identity for a perceptron, norms and slope 1, the theorem's decoder is v' = 2 (A v +
-    v).
+    """Compare the printed bound with an exact Jacobian.
+
+    If the MLP is the identity and all norms and slopes are 1, the theorem's decoder is v' = 2 (A v
+    + v).
     """
     matrix = uniform(causal_mask(5))
     jacobian = torch.linalg.matrix_power(2 * (matrix + torch.eye(5)), 3)[-1]
@@ -171,12 +173,13 @@ SCALES = {
     "random weights": "own",
     "random weights, 0.02": "0.02",
     "random weights, unit": "unit",
-}  # by its name here
+}  # by their names in this chapter
 
 
 def _at_scales(model: LanguageModel | None = None) -> dict[str, list[Tensor]]:
-    """Measure profiles of the random-weights baseline by scale: all three for the embedded model,
-    one for another.
+    """Return the sensitivity profiles of the random-weights baseline, by scale of its weights.
+
+    There are three scales for the embedded model, and one for another model.
     """
     embedded = model is None or model.name == models.DEFAULT
     names = SCALES if embedded else {"random weights": "own"}
@@ -191,7 +194,7 @@ def _profiles(
 
 
 FALLS = Threshold(-0.5)  # a rank correlation with the position
-THREE = Threshold(3)  # texts, the fewest that a verdict may rest on
+THREE = Threshold(3)  # the smallest number of texts for a verdict
 
 
 @rule(
@@ -214,8 +217,9 @@ THREE = Threshold(3)  # texts, the fewest that a verdict may rest on
     null="random weights of a small scale in the place of trained ones hold",
 )
 def early_tokens_have_more_influence(model: LanguageModel | None = None) -> Numbers:
-    """Rank correlation of sensitivity and position by text, trained ("after") and by scale of
-    random weights ("before").
+    """Measure the rank correlation of sensitivity and position, by text.
+
+    "after" is the trained network, and "before" are random weights at each scale.
     """
     row, position = (
         influence([uniform(causal_mask(48))] * 6)[-1],
@@ -238,13 +242,15 @@ EQUAL = Threshold(1)  # an equal share
 
 
 def _untrained(found: dict) -> list[float]:
-    """Measure the numbers of every scale of random weights, in one list."""
+    """Return the values at every scale of random weights, in one list."""
     return [x for name, values in found.items() if name != "trained" for x in values]
 
 
 def _recency(middle: dict, late: dict) -> bool:
-    """Measure whether the last tokens are below an equal share with random weights of every scale,
-    and lead when trained.
+    """Return whether recency is learned.
+
+    It is if the last tokens are below an equal share with random weights of every scale, and ahead
+    after training.
     """
     return (
         max(_untrained(late)) < EQUAL
@@ -279,8 +285,9 @@ def _recency(middle: dict, late: dict) -> bool:
     ),
 )
 def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -> Numbers:
-    """Measure how many times an equal share the first token has, tokens 9 to 32, 33 to 40 and 41 to
-    47, by network and text.
+    """Measure the sensitivity to tokens 1, 9 to 32, 33 to 40 and 41 to 47, over an equal share.
+
+    The values are by network and text.
     """
     rows = _at_scales(model) | {"trained": _profiles("trained", model)}
     places = {
@@ -299,8 +306,10 @@ def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -
 
 
 def _u(profiles: list[Tensor]) -> Numbers:
-    """Measure how many times the least of the tokens between them the lesser end has, and which
-    token has the least.
+    """Measure how pronounced the U of each profile is.
+
+    "lead" is the smaller end over the smallest value between the ends, and "least" is the token
+    with this smallest value.
     """
     return {
         "lead": [float(min(row[0], row[-1]) / row[1:-1].min()) for row in profiles],
@@ -308,8 +317,9 @@ def _u(profiles: list[Tensor]) -> Numbers:
     }
 
 
-LEADS = Threshold(2)  # times the least
-VALLEY = Threshold(40)  # the token from which on the least stands beside the last one
+LEADS = Threshold(2)  # times the smallest value
+# the token from which on the smallest value counts as next to the last token
+VALLEY = Threshold(40)
 
 
 @rule(
@@ -332,8 +342,9 @@ VALLEY = Threshold(40)  # the token from which on the least stands beside the la
     null="lead and place of the least are asked alike, so that exchanged they say the same",
 )
 def untrained_network_has_a_u() -> Numbers:
-    """Measure the profiles of seven texts at three scales of random weights, and two more seeds on
-    one text.
+    """Measure the U of seven texts at three scales of random weights.
+
+    Two more seeds are measured on one text.
     """
     seeds = [row for k in (1, 2) for row in _profiles(f"seed {k}", texts=["harbour"])]
     by_scale = _at_scales()
@@ -359,8 +370,9 @@ def untrained_network_has_a_u() -> Numbers:
     null="random weights, asked as if they were trained, keep their U: nothing has moved it",
 )
 def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
-    """Measure a U, both ends twice the least, and its valley beside the last token: which of the
-    two does training leave?
+    """Measure the U and its valley before and after training, to see which of them remains.
+
+    In a U, both ends are at least twice the smallest value. The valley is next to the last token.
     """
     return _u(_profiles("trained", model)) | {"before": _u(_profiles("seed 0", model))["least"]}
 
@@ -384,7 +396,7 @@ def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
     ),
 )
 def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
-    """In how many texts rollout is at or below the mask, by the share that a token keeps."""
+    """Count the texts in which rollout is no better than the mask, by the fraction kept."""
     rows = []
     for kept in measures.KEPT:
         table = measures.proxies(model or models.default(), kept)
@@ -397,17 +409,17 @@ def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-# In the limit -------------------------------------------------------------------------------------
+# Test the limit of many layers --------------------------------------------------------------------
 
 
 def _limit(
     maps: Iterable[Tensor], mask: Tensor, rate: Callable[[Tensor, float], Tensor], prefix: int = 1
 ) -> Numbers:
-    """Measure where layers of one map end, over several maps, and how fast.
+    """Measure where many layers with one attention matrix end, and how fast, over several matrices.
 
-    "together" and "each": the least that the first `prefix` tokens have of a state after `FOREVER`
-    layers, and one of them; "slower": the largest share of a later token in the last state over
-    what the claimed rate allows, from layer 60 to 120.
+    "together" and "each" are the smallest weight that the first `prefix` tokens, or one of them,
+    have in a state after `FOREVER` layers. "slower" compares the largest weight of a later token in
+    the last state with the claimed rate, from layer 60 to 120.
     """
     later, layers = (
         torch.arange(prefix, len(mask), dtype=torch.float64),
@@ -448,7 +460,7 @@ def causal_mask_ends_at_the_first_token() -> Numbers:
     )
 
 
-# Sinks --------------------------------------------------------------------------------------------
+# Test sinks ---------------------------------------------------------------------------------------
 
 
 @cache
@@ -515,7 +527,7 @@ def _moves(early: pd.DataFrame) -> bool:
     return min(early["times"]) > TIMES and min(early["attention"]) > TAKES
 
 
-TIMES, TAKES = Threshold(50), Threshold(0.2)  # of the median state; of the attention
+TIMES, TAKES = Threshold(50), Threshold(0.2)  # of the median state, and of the attention
 SMALL_TIMES, SMALL_TAKES = Threshold(10), Threshold(0.1)
 
 
@@ -543,8 +555,9 @@ SMALL_TIMES, SMALL_TAKES = Threshold(10), Threshold(0.1)
     nothing=("no token moves", lambda late: {"early": late}),
 )
 def hiding(model: LanguageModel | None = None) -> dict[str, pd.DataFrame]:
-    """Measure the loss of each text with no token hidden, with the first one hidden from the start
-    or late, and with another one hidden late.
+    """Measure the loss of each text in four cases, with and without attention knockout.
+
+    Knocked out is no token, the first token from the start or late, or another token late.
     """
     table = measures.hiding_table(model or models.default())
     cases = {
@@ -577,8 +590,9 @@ CLAMPED = Threshold(0.5)  # of the sink score as trained
     dealt={"clamped_smollm2": ("change", "text")},
 )
 def massive_activations_draw_the_attention() -> Numbers:
-    """Measure the mean sink score of layers 13 to 30 with activations clamped, over that of nothing
-    changed, by text.
+    """Measure how much of the mean sink score is left when activations are clamped, by text.
+
+    The layers are 13 to 30.
     """
     table = data.table("clamped_smollm2").set_index(["change", "text"])
     ratio = table["sink"].div(table.loc["nothing", "sink"], level="text")
@@ -591,7 +605,10 @@ def massive_activations_draw_the_attention() -> Numbers:
 
 
 def _second(found: dict[str, pd.DataFrame]) -> Numbers:
-    """In how many texts token 2 has the largest state where the first is hidden from the start."""
+    """Count the texts in which token 2 becomes the largest state.
+
+    The attention to the first token is knocked out from the start.
+    """
     return {"second": int((found["early"]["heir"] == 2).sum())}
 
 
@@ -614,7 +631,7 @@ def sink_values_are_small(model: LanguageModel | None = None) -> Numbers:
 
 
 def _ahead(ours: list[float], theirs: list[float]) -> bool:
-    """Measure whether ours are larger in more texts than a coin would give."""
+    """Return whether our values are larger in more texts than a coin would give."""
     return more_than_a_coin(sum(m > h for m, h in zip(ours, theirs, strict=True)), len(ours))
 
 
@@ -657,11 +674,11 @@ def _further(late: list, early: list, control: list, mass: list, value: list) ->
     null="texts flat at their means: what is so on average is then so in each",
 )
 def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
-    """Measure how many times as far a change spreads with a token hidden, by text; for the embedded
-    model also with parts changed.
+    """Measure how much farther a change spreads when the attention to a token is knocked out.
 
-    "heads": off at random until the loss is that of the hidden sink; NaN in a text in which half of
-    them cost less.
+    The values are by text. For the embedded model, parts of the sink are also removed. "heads"
+    ablates random heads until the loss is that of the knocked-out sink. It is NaN in a text in
+    which ablating half of the heads costs less.
     """
     found, kept = hiding(model), measures.mean_share()
     spread = {
@@ -706,7 +723,7 @@ FIVE = Threshold(5)  # times the control
     null="hidden late and from the start exchanged: one of the two still costs less than asked",
 )
 def hiding_the_sink_breaks_the_model(model: LanguageModel | None = None) -> Numbers:
-    """Measure how many nats hiding a token costs, by text."""
+    """Measure how much the loss rises when the attention to a token is knocked out."""
     found = hiding(model)
     loss = {name: each["loss"] - found["plain"]["loss"] for name, each in found.items()}
     what = f"perplexity ratio, Llama-2-13B against {called(model)}"

@@ -1,6 +1,4 @@
-"""Draw the figures of chapter 2: functions that return a figure and the sentence that states its
-finding.
-"""
+"""Draw the figures of chapter 2, and state the finding of each in a sentence."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,10 +19,10 @@ BLUE, RED, GREEN, GREY = (style.COLOURS[name] for name in ("blue", "vermillion",
 
 
 def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -> tuple[Axes, str]:
-    """Attention as a matrix through so many layers and as arcs of one, and who reaches the last
-    token.
+    """Draw attention as a matrix and as arcs, and show which tokens reach the last one.
 
-    Orange are the arcs of the last token, or those that lead to `heard_token` (1 the first).
+    The matrix is for so many layers, and the arcs are for one layer. The arcs of the last token are
+    orange, or those that lead to `heard_token`, where 1 is the first token.
     """
     heard = attention.influence([matrix] * layers)
     n, words = len(matrix), f"{layers} layer{'s' * (layers > 1)}"
@@ -47,8 +45,9 @@ def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -
 def _arcs(
     ax: Axes, matrix: Float[Tensor, "n n"], heard: Float[Tensor, " n"], heard_token: int = 0
 ) -> None:
-    """Return arcs from the token looked at to the one that looks, as wide as the weight; dots as
-    large as the influence.
+    """Draw an arc from each token to the tokens that attend to it, as wide as the weight.
+
+    The size of a dot is the token's influence.
     """
     n = len(matrix)
     for i in range(n):
@@ -82,11 +81,12 @@ def _arcs(
 
 
 def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
-    """Draw the share of the worst-heard node in the one that is read, against L (1 - kept), in five
-    graphs.
+    """Draw the influence of the weakest node against L (1 - kept), in five graphs.
+
+    It is the influence on the node that is read.
 
     Args:
-        kept: the share of its state that a token keeps in a layer; None is the one measured,
+        kept: the fraction of its state that a token keeps in a layer. None means the measured one,
             `measures.mean_share`.
     """
     kept = measures.mean_share() if kept is None else kept
@@ -102,7 +102,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
         log="xy",
         height=3.0,
     )
-    floor = -10  # powers of ten
+    floor = -10  # as a power of ten
     colours = (GREEN, GREY, RED, style.COLOURS["purple"], style.NAMED["causal attention"])
     for (name, shares), colour in zip(found.items(), colours, strict=True):
         points = [
@@ -130,8 +130,10 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
 
 
 def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
-    """Draw two sink scores against length: the plain score, of uniform attention, which has no
-    sink, and another score, of two attention matrices.
+    """Draw two sink scores against length, to show that the plain score can mislead.
+
+    The plain score is drawn for uniform attention, which has no sink. The other score is drawn for
+    two attention matrices.
     """
     maps = {
         "uniform": lambda n: attention.uniform(attention.causal_mask(n)),
@@ -157,8 +159,9 @@ def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
 
 
 def brake(kept: float | None = None) -> tuple[Axes, str]:
-    """Draw the influence of token 5 on the last of 32 tokens after 30 layers, by the attention that
-    a sink takes; `kept` as in `worst_heard`.
+    """Draw the influence of token 5 on the last of 32 tokens against the attention on a sink.
+
+    There are 30 layers, and `kept` is as in `worst_heard`.
     """
     kept, layers = measures.mean_share() if kept is None else kept, measures.LAYERS_READ
     shares = [k / 20 for k in range(20)]
@@ -182,11 +185,11 @@ def brake(kept: float | None = None) -> tuple[Axes, str]:
     )
 
 
-# The lab ------------------------------------------------------------------------------------------
+# Draw the lab's figures ---------------------------------------------------------------------------
 
 
 def sinks_by_layer(scores: dict[str, Float[Tensor, "layers heads"]]) -> tuple[Axes, str]:
-    """Draw the mean sink score of a layer's heads, by text; layers from 1."""
+    """Draw the mean sink score of the heads in each layer, by text, where the first layer is 1."""
     ax, means = style.axes("", "layer", "mean sink score", height=4.2), {}
     for name, score in scores.items():
         look = {"color": style.COLOURS["grey"]} if name == "random weights" else {}
@@ -204,8 +207,9 @@ def sinks_by_layer(scores: dict[str, Float[Tensor, "layers heads"]]) -> tuple[Ax
 def sensitivities(
     norms: Tensor, errors: Tensor, words: Sequence[str], exact: Tensor | None = None
 ) -> tuple[Axes, str]:
-    """Randomised Jacobian norms with twice their standard errors, the exact ones where there are,
-    and the loudest words.
+    """Draw estimated Jacobian norms with twice their standard errors, and name the largest words.
+
+    Exact norms are drawn too, if there are any.
     """
     truth = norms if exact is None else exact
     n = len(norms)
@@ -255,8 +259,9 @@ def sensitivities(
 
 
 def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Draw each token's share of the sensitivity, times the length, with random weights and
-    trained: means and ranges over texts.
+    """Draw each token's part of the sensitivity, times the length, before and after training.
+
+    The lines are means over texts, and the bands are ranges.
     """
     ax = style.axes("", "token", "share of the sensitivity × n", log="y", height=4.4)
     means = {}
@@ -274,7 +279,7 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
     style.label(ax)
     least = int(before[:-1].argmin()) + 1
     late = [float(mean[2 * n // 3 : -1].sum()) / n for mean in (before, after)]
-    lifted = late[1] > late[0]  # it need not be so in another model
+    lifted = late[1] > late[0]  # in another model it may not be so
     ax.set_title(
         "Training lifts the late tokens" if lifted else "Training does not lift the late tokens"
     )
@@ -288,8 +293,10 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
 
 
 def hidden_since(table: pd.DataFrame, untrained: pd.DataFrame | None = None) -> tuple[Axes, str]:
-    """Draw how much the later loss rises when the first token is hidden from a place on: a line a
-    text; mean of `untrained`.
+    """Draw how much the later loss rises when attention to the first token is knocked out.
+
+    The x axis is the position from which on it is knocked out, with one line per text and the mean
+    of `untrained`.
     """
     plain = measures.hidden_from(table, 0)["loss"]
     rows = (

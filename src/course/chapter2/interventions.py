@@ -1,5 +1,6 @@
-"""Change a model's heads for chapter 2: a token hidden from all, heads switched off, what each
-token hands over.
+"""Intervene in a model for chapter 2, by attention knockout or by scaling heads.
+
+The module also measures what each token contributes to the states of others.
 """
 
 import contextlib
@@ -19,22 +20,23 @@ from helpers.models import LanguageModel
 def with_hidden(
     model: LanguageModel, tokens: Int[Tensor, " n"], hide: int | None = None, since: int = 0
 ) -> tuple[Float[Tensor, "layers n d"], Float[Tensor, " t"]]:
-    """Return representations after the embedding and each layer, and the loss of each next token,
-    with one token hidden.
+    """Run a model while later tokens cannot attend to one token, and return its states and losses.
 
-    No later token can look at the hidden one, in any layer and head; it still sees itself. Hidden
-    from all, the first token is as good as absent, and the second becomes the first.
+    The knockout holds in every layer and head, but the token itself still attends to itself. If the
+    first token is knocked out for all later tokens, it is as good as absent, and the second token
+    becomes the first.
 
     Args:
-        hide: the position of the hidden token; None hides none.
-        since: tokens before this position see it all the same.
+        hide: the position of the token. None knocks out none.
+        since: tokens before this position can still attend to it.
 
     Returns:
-        States (layers + 1, n, d), the last one after the final norm, and n - 1 losses in nats.
+        The hidden states (layers + 1, n, d) after the embedding and each layer, the last of them
+            after the final norm, and the n - 1 losses of each next token in nats.
 
     Raises:
-        ValueError: fewer than two tokens or more than `probe.MOST`, a position that is not in the
-            sequence, or an architecture whose attention cannot be replaced.
+        ValueError: there are fewer than two tokens or more than `probe.MOST`, a position is not in
+            the sequence, or the architecture's attention cannot be replaced.
     """
     probe.check(model, tokens=tokens)
     if not 2 <= len(tokens) <= probe.MOST:
@@ -53,7 +55,7 @@ def with_hidden(
 
 
 class Contributions(NamedTuple):
-    """How large what the tokens hand over is, in fp32 on the CPU."""
+    """Hold the size of each token's contributions to others, in fp32 on the CPU."""
 
     values: Float[Tensor, "layers heads n"]
     shares: Float[Tensor, "layers n n"]
@@ -61,21 +63,20 @@ class Contributions(NamedTuple):
 
 @torch.inference_mode()
 def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributions:
-    """Return norms of what each token hands over in each head, and each token's share in what an
-    attention block writes.
+    """Measure how much each token contributes to the states of others, by the norms of its values.
 
-    In head h token j hands over f_h(j), its value after the output matrix: `values` are the norms
-    of these. Token i then holds c_ij = sum_h A_h,ij f_h(j) from token j, and its own state besides;
-    `shares` are the norms of the c_ij, divided by their sum over j. This is norm-based analysis
-    with the residual (Kobayashi et al., 2021) for a decoder that normalises before attention, so
-    that the norm is inside f.
+    In head h, token j contributes f_h(j), which is its value after the output matrix. `values` are
+    the norms of these. Token i receives c_ij = sum_h A_h,ij f_h(j) from token j, in addition to its
+    own state. `shares` are the norms of the c_ij, divided by their sum over j. This is norm-based
+    analysis with the residual (Kobayashi et al., 2021). The decoder normalises before attention, so
+    the norm is a part of f.
 
     Args:
-        tokens: at most `probe.MOST`.
+        tokens: at most `probe.MOST` tokens.
 
     Raises:
-        ValueError: no tokens or too many, or the model's layers have no `self_attn.v_proj` and
-            `o_proj` (or `dense`, as Phi).
+        ValueError: there are no tokens or too many, or the model's layers have no
+            `self_attn.v_proj` and `o_proj` (or `dense`, as in Phi).
     """
     probe.check(model, tokens=tokens)
     maps = probe.attention_maps(model, tokens)
@@ -105,7 +106,7 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
         norms = total.norm(dim=-1)
         norms += (
             (norms.sum(-1) == 0).float().diag()
-        )  # a state of 0 that hears of nothing keeps itself
+        )  # a state of 0 that receives nothing keeps itself
         sizes.append(handed.norm(dim=-1))
         shares.append(norms / norms.sum(-1, keepdim=True))
     return Contributions(torch.stack(sizes), torch.stack(shares))
@@ -113,12 +114,13 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
 
 @contextlib.contextmanager
 def scaled(model: LanguageModel, heads: Float[Tensor, "layers heads"]) -> Iterator[None]:
-    """Inside, each head's output is multiplied by its number: 0 turns it off, and what it looks at
-    stays as it is.
+    """Multiply each head's output by a number while the block runs.
+
+    The number 0 ablates the head, and its attention weights stay as they are.
 
     Raises:
-        ValueError: the model has no `self_attn.o_proj` or `dense`, or `heads` is not a number for
-            each of its heads.
+        ValueError: the model has no `self_attn.o_proj` or `dense`, or `heads` does not have one
+            number for each head.
     """
     probe.check(model)
     config = model.model.config.get_text_config()

@@ -1,9 +1,8 @@
-"""Two causes of sinks that papers of 2026 name, tried: a first token that sees itself alone, and
-what a sink costs.
+"""Test two causes of sinks that papers of 2026 propose.
 
-Kiya et al. (2609.09085, abstract read): the causal mask lets the first token see itself alone, and
-its value is mixed with no other. Lampert et al. (2605.08453, abstract read): a sink costs less to
-represent than a diagonal.
+Kiya et al. (2609.09085, abstract read) say that the causal mask lets the first token only see
+itself, so its value is not mixed with any other. Lampert et al. (2605.08453, abstract read) say
+that a sink costs less to represent than a diagonal.
 """
 
 import math
@@ -29,14 +28,15 @@ CHANGES = (
 )
 TOKEN = 40  # counted from 0
 PATTERNS = ("sink", "diagonal")
-COPIES = 64  # sequences that a pattern has to hold in
-WEIGHT = 0.9  # of the wanted token, mean over all rows
-RATES = torch.logspace(-8, 4, 37, dtype=torch.float64).tolist()  # what a squared norm costs
+COPIES = 64  # sequences in which a pattern must hold
+WEIGHT = 0.9  # of the wanted token, as a mean over all rows
+RATES = torch.logspace(-8, 4, 37, dtype=torch.float64).tolist()  # prices of a squared norm
 
 
 def changed_mask(n: int, change: str) -> Bool[Tensor, "n n"]:
-    """Return who may look at whom under one of `CHANGES` of the causal mask, the same in every
-    layer and head.
+    """Return which tokens may attend to which, under one of `CHANGES` of the causal mask.
+
+    The mask is the same in every layer and head.
     """
     require.choice("change", change, CHANGES)
     mask = torch.ones(n, n, dtype=torch.bool).tril()
@@ -56,12 +56,14 @@ def changed_mask(n: int, change: str) -> Bool[Tensor, "n n"]:
 def passes(
     model: LanguageModel, tokens: Int[Tensor, " n"], mask: Bool[Tensor, "n n"]
 ) -> tuple[Float[Tensor, "layers heads n n"], Float[Tensor, "layers n"]]:
-    """Return all maps under a mask, and the norm of each token's state after each layer but the
-    last.
+    """Return all attention matrices under a mask, and the norms of the tokens' states by layer.
+
+    The last layer has no norms.
     """
     hidden = torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)
     before = model.model.config._attn_implementation
-    model.model.set_attn_implementation("eager")  # which returns its maps
+    # this implementation returns its attention matrices
+    model.model.set_attn_implementation("eager")
     try:
         out = model.model(
             tokens[None],
@@ -78,14 +80,17 @@ def passes(
 
 
 def masked_row(text: str, change: str) -> dict[str, float]:
-    """Return what the first token and token 40 receive in the embedded model under one of `CHANGES`
-    of the mask.
+    """Measure the attention that the first token and token 40 receive under a changed mask.
+
+    The model is the embedded one, and the change is one of `CHANGES`.
 
     Returns:
-        first, other: mean attention from the tokens after 40, over layers 13 to 30 and heads, on
-            the first token and on token 40; heads_first, heads_other: the share of these heads that
-            give it above `HEAD_SCORE_THRESHOLD`; norm_first, norm_other: norm of its state after
-            layer 12, over the median of all tokens'.
+        first, other: the mean attention from the tokens after 40, over layers 13 to 30 and their
+            heads, on the first token and on token 40
+        heads_first, heads_other: the fraction of these heads in which it is above
+            `HEAD_SCORE_THRESHOLD`
+        norm_first, norm_other: the norm of the token's state after layer 12, over the median of all
+            tokens
     """
     model = models.default()
     tokens = measures.texts(model, measures.LENGTH)[text]
@@ -104,16 +109,17 @@ def masked_row(text: str, change: str) -> dict[str, float]:
     return found
 
 
-# What a pattern costs -----------------------------------------------------------------------------
+# Measure the cost of a pattern --------------------------------------------------------------------
 
 
 def sequences(shared: float, width: int, length: int, seed: int) -> Float[Tensor, "s n d"]:
-    """Return sequences of Gaussian tokens of mean squared coordinate 1, which share a vector; the
-    first token is the same.
+    """Draw sequences of Gaussian tokens that share a vector, with the same first token in each.
+
+    The mean squared coordinate is 1.
 
     Args:
-        shared: strength of the vector that all tokens but the first share, 1 as long as what tells
-            them apart.
+        shared: the strength of the vector that all tokens but the first share. At 1 it is as long
+            as the part that tells the tokens apart.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -127,16 +133,16 @@ def sequences(shared: float, width: int, length: int, seed: int) -> Float[Tensor
 
 
 def cost(pattern: str, shared: float, width: int, length: int, seed: int) -> dict[str, float]:
-    """Return the least norm of a query-key matrix M with which a head shows a pattern: logit x_i M
-    x_j / √d.
+    """Find the smallest norm of a query-key matrix M with which a head shows a pattern.
 
-    The mean negative log weight of the wanted token (the first, or the token itself) plus a price
-    of |M|² is convex. Along the prices the norm is read where the mean weight of the wanted token,
-    over rows after the first, is `WEIGHT`.
+    The logit is x_i M x_j / √d. We minimise the mean negative log weight of the wanted token (the
+    first, or the token itself) plus a price times |M|², which is convex. We try several prices, and
+    read the norm where the mean weight of the wanted token, over rows after the first, is `WEIGHT`.
 
     Returns:
-        norm: Frobenius norm of M, none where no price reaches the weight; rank: |M|² over the
-            largest squared singular value; reached: the greatest mean weight.
+        norm: the Frobenius norm of M, or None if no price reaches the weight
+        rank: |M|² over the largest squared singular value
+        reached: the largest mean weight
     """
     require.choice("pattern", pattern, PATTERNS)
     x = sequences(shared, width, length, seed)

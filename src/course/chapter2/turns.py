@@ -1,5 +1,6 @@
-"""Run what might have turned the claims of chapter 2: other random weights, scaled norms, clamped
-states, longer texts.
+"""Run the experiments that might change the verdicts on the claims of chapter 2.
+
+They use other random weights, scaled norms, clamped states and longer texts.
 """
 
 import itertools
@@ -45,8 +46,9 @@ from helpers.style import number  # noqa: F401  the words of a turn call it
     ),
 )
 def other_scales() -> Numbers:
-    """Measure, by scale of the random weights, the share kept and the share of the worst-heard of
-    31 nodes, to two readers.
+    """Measure the fraction kept, and the weakest of 31 nodes, at other scales of random weights.
+
+    The weakest node's influence is computed as an average and with squares.
     """
     ways, rows = measures.connections(31), {}
     for scale, name in (
@@ -94,8 +96,10 @@ def other_scales() -> Numbers:
     ),
 )
 def relative_changes() -> Numbers:
-    """Measure, by text, what tokens 41 to 47 and the first one have over an equal share, each norm
-    times its embedding's.
+    """Measure sensitivities to relative changes of a token, over an equal share, by text.
+
+    Each norm is multiplied by the norm of the token's embedding. The tokens are 41 to 47 and the
+    first one.
     """
     model, fresh = models.default(), measures.untrained()
     table, late, first = measures.profiles(model), {"trained": [], "seed 0": []}, []
@@ -117,7 +121,7 @@ def relative_changes() -> Numbers:
     measured="640 tokens: {share[0]:.0%} of the heads on prose, {share[1]:.0%} on random tokens",
 )
 def long_text() -> Numbers:
-    """Measure the share of heads with a sink score above 0.3 on 640 tokens."""
+    """Measure the fraction of heads with a sink score above 0.3 on 640 tokens."""
     model = models.default()
     prose = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:640]
     drawn = measures.sequence(model, "random", 640)
@@ -166,8 +170,10 @@ def clamped() -> Numbers:
     ),
 )
 def u_at_three_scales() -> Numbers:
-    """Measure, by scale, how many times the least sensitivity the lesser end has, and between which
-    tokens the least is.
+    """Measure the U of the sensitivities at three scales of random weights.
+
+    The values are the smaller end over the smallest sensitivity, and the range of tokens that have
+    it.
     """
     found = claims.untrained_network_has_a_u()["by_scale"]
     return {
@@ -200,8 +206,9 @@ def u_at_three_scales() -> Numbers:
     ),
 )
 def other_shares() -> Numbers:
-    """Measure, by set-up the worst-heard share in the tree and under the causal mask, with more and
-    more layers.
+    """Measure the weakest influence in the tree and under the causal mask for more and more layers.
+
+    The set-ups differ in the number of nodes and in the fraction that a state keeps.
     """
     rows = {}
     for nodes, kept in ((31, 0.3), (31, 0.99), (63, 0.5), (63, 0.95)):
@@ -219,9 +226,7 @@ def other_shares() -> Numbers:
     measured="at most {max(fixed):.2f} of the bound",
 )
 def deeper_with_attention_fixed() -> Numbers:
-    """Measure the largest share of the bound, attention held fixed, in each of twelve deeper
-    decoders.
-    """
+    """Measure the largest fraction of the bound in twelve deeper decoders, with attention fixed."""
     return {"fixed": _deeper("attention fixed")}
 
 
@@ -236,8 +241,9 @@ def deeper_with_attention_fixed() -> Numbers:
     ),
 )
 def deeper_with_attention_free() -> Numbers:
-    """Measure the largest share of the path sum that the true Jacobian takes in each of twelve
-    deeper decoders.
+    """Measure the largest fraction of the path sum that deeper decoders' Jacobians reach.
+
+    There are twelve decoders.
     """
     return {"true": _deeper("true")}
 
@@ -269,8 +275,9 @@ def _deeper(column: str) -> list[float]:
     ),
 )
 def other_sizes() -> Numbers:
-    """Measure, by set-up, the largest Jacobian over the printed bound; and over that of the proof,
-    in all of them.
+    """Measure the largest Jacobian over the printed bound, by set-up.
+
+    The second value is the largest over the bound of the proof, in all set-ups.
     """
     over, proved = {}, []
     for n, layers, kind in itertools.product((3, 8, 20), (2, 4, 6), ("uniform", "random")):
@@ -286,13 +293,14 @@ def other_sizes() -> Numbers:
     return {"over": over, "proved": max(proved)}
 
 
-LONG, FEW_DIRECTIONS = 256, 12  # tokens of a longer text, and directions of its sensitivities
+LONG, FEW_DIRECTIONS = 256, 12  # tokens of a longer text, and directions for its sensitivities
 
 
 @cache
 def _long_profiles() -> list[Tensor]:
-    """Measure sensitivities of the trained model's last state to each of 256 tokens, on three
-    stretches of the prose.
+    """Measure the sensitivities of the trained model's last state to each of 256 tokens.
+
+    The texts are three pieces of the prose.
     """
     model = models.default()
     front, prose = probe.opening(model).tokens, probe.encode(model, data.prose())
@@ -316,7 +324,7 @@ def _long_profiles() -> list[Tensor]:
     ),
 )
 def longer_texts() -> Numbers:
-    """Measure, by text of 256 tokens, the rank correlation of sensitivity and position."""
+    """Measure the rank correlation of sensitivity and position in texts of 256 tokens."""
     position = torch.arange(LONG).double()
     return {"order": [significance.rank_correlation(position, row)[0] for row in _long_profiles()]}
 
@@ -338,16 +346,12 @@ def longer_texts() -> Numbers:
     ),
 )
 def valley_of_longer_texts() -> Numbers:
-    """Measure, by text of 256 tokens, the lead of the lesser end over the least, and the place of
-    the least.
-    """
+    """Measure the U of texts of 256 tokens, by its lead and the position of its smallest value."""
     return claims._u(_long_profiles())
 
 
 def _replaced(model: LanguageModel, tokens: Tensor, draws: int = 1) -> Tensor:
-    """Measure, by token of a text, how far the last state moves when another token stands there:
-    mean of the draws.
-    """
+    """Measure how far the last state moves when each token of a text is replaced."""
     others = probe.encode(model, data.prose()).unique()
     generator = torch.Generator().manual_seed(0)
     moved = []
@@ -386,8 +390,9 @@ def _replaced(model: LanguageModel, tokens: Tensor, draws: int = 1) -> Tensor:
     ),
 )
 def replaced_tokens() -> Numbers:
-    """Measure, by share kept, how rollout and the mask rank tokens by what replacing them changes;
-    and how the Jacobian does.
+    """Measure how well rollout, the mask and the Jacobian predict the effect of replacing a token.
+
+    The values are rank correlations, by the fraction that a state keeps.
     """
     model, found, order = models.default(), measures.profiles(models.default()), {}
     for text, tokens in measures.texts(model, measures.TOKENS).items():
@@ -438,8 +443,9 @@ def replaced_tokens() -> Numbers:
     ),
 )
 def a_new_matrix_each_layer() -> Numbers:
-    """Measure, by run, the first token's share in the last state, and the largest share over what
-    the factors allow.
+    """Measure the first token's weight in the last state, with a new matrix in each layer.
+
+    The second value is the largest weight over what the claimed factors allow.
     """
     first, over = [], []
     for n, seed in itertools.product((12, 40), range(5)):
@@ -465,9 +471,7 @@ def a_new_matrix_each_layer() -> Numbers:
     ),
 )
 def other_repeated_tokens() -> Numbers:
-    """Measure, by token and number of copies, the share of heads with a sink on a row of equal
-    tokens.
-    """
+    """Measure the fraction of heads with a sink on a row of equal tokens, by token and length."""
     model = models.default()
     tokens = probe.encode(model, data.prose()).unique()[::25][:14]
     rows = [token.repeat(copies) for token in tokens for copies in (64, 256)]
@@ -495,8 +499,10 @@ def other_repeated_tokens() -> Numbers:
     ),
 )
 def sink_heads_only() -> Numbers:
-    """Measure, by text, the median ratio of what token 1 hands over in the sink heads, and the
-    share of ratios below one half.
+    """Measure how small the first token's value is in the sink heads only, by text.
+
+    The values are the median ratio to the other values' norms, and the fraction of ratios below one
+    half.
     """
     model, middle, small = models.default(), [], []
     for tokens in measures.texts(model, measures.TOKENS).values():
@@ -518,8 +524,9 @@ def sink_heads_only() -> Numbers:
     ),
 )
 def four_hidden() -> Numbers:
-    """Measure, by text, what the loss after token 64 gains when no token sees the first four: RoPE
-    sees distances only.
+    """Measure by how much the loss after token 64 changes when the first four tokens are removed.
+
+    Because RoPE only depends on distances, the other positions do not matter.
     """
     model = models.default()
 

@@ -1,1 +1,1 @@
-"""Chapter 3, representational collapse: its figures, claims and checks."""
+"""Compute and draw for the pages of chapter 3, "Representational collapse"."""

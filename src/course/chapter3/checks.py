@@ -18,22 +18,22 @@ from course.maths import constructions, normalizers
 from helpers import collapse, models, probe
 from helpers.transformer import Decoder
 
-MOST_STEPS = 20_000  # calls of a function of n, before a loop counts as endless
+MOST_STEPS = 20_000  # calls of a function of n before a loop counts as endless
 
 
-progress = partial(checks.progress, globals().values())  # of all exercises of this module
+progress = partial(checks.progress, globals().values())  # over all exercises of this module
 compare, reason, refuse = (
     partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse)
 )
 
 
 def probabilities(*shape: int, seed: int) -> Tensor:
-    """Random rows that sum to one."""
+    """Draw random rows that sum to one."""
     return normal(*shape, seed=seed).softmax(-1)
 
 
 def _learners(answer: Any, book: Callable) -> Any:
-    """Return the answer, unless it is the book's own function."""
+    """Return the answer, and refuse it if it is the book's own function."""
     if answer is book:
         raise Wrong(
             f"{book.__name__} is the book's own function, and it is right. "
@@ -44,7 +44,7 @@ def _learners(answer: Any, book: Callable) -> Any:
 
 @exercise
 def total_variation(answer: Any) -> Right:
-    """Check the paper's total variation, without the factor 1/2."""
+    """Check the total variation as the paper defines it, without the factor 1/2."""
     return compare(
         "total_variation",
         _learners(answer, constructions.total_variation),
@@ -67,8 +67,9 @@ def slope(answer: Any) -> Right:
 
 @exercise
 def first_zero(answer: Any) -> Right:
-    """From which length on layers with windows make the distance exactly zero, on a first token and
-    equal tokens.
+    """Check the length from which on layers with windows make the distance exactly zero.
+
+    The sequence is a first token followed by equal tokens.
     """
     compare("first_zero", answer, _first_zero)
     few, one, other = (run(f"first_zero({w})", answer, w) for w in ([16, 1], [8, 2, 5], [2, 5, 8]))
@@ -80,8 +81,9 @@ def first_zero(answer: Any) -> Right:
 
 
 def _first_zero(windows: Sequence[int]) -> int:
-    """By walking: the last of this many ones is one step too far from the first token for it to
-    have heard of it.
+    """Find the length by walking back from the last token.
+
+    At this many ones, the last one is one step too far from the first token to be influenced by it.
     """
     back = {0}
     for window in windows:
@@ -91,8 +93,9 @@ def _first_zero(windows: Sequence[int]) -> int:
 
 @exercise
 def moved(answer: Any) -> Right:
-    """Check the L1 distance of two last states, after the last k tokens are repeated; then of two
-    rows: in a random decoder, and in the embedded model.
+    """Check the L1 distance between two last states, when the last k tokens are repeated.
+
+    The distance is then shown for two sequences, in a random decoder and in the embedded model.
     """
     compare("moved", answer, _moved)
     second, fifth = [0] + 128 * [1, 1, 2] + [1, 1], [0] + 64 * [1, 1, 1, 1, 1, 2] + 5 * [1]
@@ -120,13 +123,13 @@ def _moved(states: Callable, tokens: list[int], k: int) -> Tensor:
 
 
 def states_of_the_model(tokens: list[int]) -> Tensor:
-    """Return the embedded model's final states (n, d) of these tokens."""
+    """Return the embedded model's final hidden states (n, d) of these tokens."""
     with torch.inference_mode():
         return checks.model().model.model(torch.tensor([tokens])).last_hidden_state[0].double()
 
 
 def random_states(seed: int, layers: int = 1) -> Callable[[list[int]], Tensor]:
-    """From tokens to the states (n, d) of a random decoder of causal layers, without positions."""
+    """Return a function from tokens to the states (n, d) of a random decoder without positions."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         decoder = Decoder(3, layers=layers, encoding="NoPE").double()
@@ -140,7 +143,7 @@ def random_states(seed: int, layers: int = 1) -> Callable[[list[int]], Tensor]:
 
 @exercise
 def first_collision(answer: Any) -> Right:
-    """Check the first length at which a number type cannot tell f(n) from f(n + 1)."""
+    """Check the first length at which a floating-point format cannot tell f(n) from f(n + 1)."""
     learners, row = (
         _learners(answer, constructions.first_collision),
         checks.tables(globals())["first_collision"],
@@ -152,8 +155,9 @@ def first_collision(answer: Any) -> Right:
 
 
 def _guarded(function: Callable) -> Callable:
-    """Return the function, with a sentence for a loop that walks past the answer, and for a length
-    in a coarse type.
+    """Return the function with checks on the lengths that it is called with.
+
+    It says so if a loop goes past the answer, or if a length has a coarse floating-point format.
     """
 
     def guarded(n):
@@ -171,11 +175,11 @@ FUNCTIONS = [
 ]
 
 
-@cache  # a check compares an answer with it, and with its mistakes
+@cache  # a check compares an answer with this value and with its mistakes
 def _collision(
     function: Callable, dtype: torch.dtype, start: int = 1, rtol: float = 0.0, atol: float = 0.0
 ) -> int:
-    """From which length on f(n) and f(n + 1) are equal in the type, or closer than these."""
+    """Return the first length at which f(n) and f(n + 1) are equal in the format, or close."""
 
     def rounded(n: int) -> Tensor:
         return collapse.round_to(torch.tensor(function(n), dtype=torch.float64), dtype)
@@ -186,9 +190,7 @@ def _collision(
 
 @exercise
 def stays_nearest(answer: Any) -> Right:
-    """Check how often a prompt with an error stays the nearest of all on a straight line of
-    prompts.
-    """
+    """Check how often a prompt with an error stays nearest to itself, on a line of prompts."""
     return compare(
         "stays_nearest",
         answer,
@@ -203,7 +205,7 @@ def _stays_nearest(length: float, share: float) -> float:
 
 @exercise
 def kernel(answer: Any) -> Right:
-    """Bounded logits, a function of distance, whose head keeps changing by at least 1."""
+    """Check bounded logits by distance with which a head keeps changing by at least 1."""
     call = "kernel(torch.arange(10_001).double())"
     logits = tensor(call, run(call, answer, torch.arange(10_001, dtype=torch.float64)))
     refuse("kernel", logits=logits)
@@ -222,7 +224,7 @@ def kernel(answer: Any) -> Right:
 
 @exercise
 def adaptive_temperature(answer: Any) -> Right:
-    """Adaptive temperature, as Veličković et al. (2024) define it."""
+    """Check the adaptive temperature as Veličković et al. (2024) define it."""
     learners = _learners(answer, normalizers.adaptive_temperature)
     return compare(
         "adaptive_temperature",
@@ -247,7 +249,7 @@ def _adaptive(
 
 @exercise
 def seq_vcr_loss(answer: Any) -> Right:
-    """Check the Seq-VCR loss."""
+    """Check the loss of Seq-VCR against its definition."""
     return compare("seq_vcr_loss", _learners(answer, training.seq_vcr_loss), training.seq_vcr_loss)
 
 
@@ -273,13 +275,15 @@ def _seq_vcr(
 @exercise
 def enough_tokens(answer: Any) -> Right:
     """Check a length after which the total variation stays below epsilon, computed from n0 and B.
-    It must be within a factor of 8 of the least such length.
+
+    It must be within a factor of 8 of the smallest such length.
     """
     for n0, bound, epsilon in ((5, 0.5, 0.1), (20, 1.0, 0.05), (1, 6.0, 0.001), (300, 1.0, 0.1)):
         call = f"enough_tokens({n0}, {bound}, {epsilon})"
         n = number(call, run(call, answer, n0, bound, epsilon))
         least = _least_length(n0, bound, epsilon)
-        worst = max(n, n0 * (1 + math.exp(bound)))  # the variation rises up to there, then it falls
+        # the variation rises up to this length, and then it falls
+        worst = max(n, n0 * (1 + math.exp(bound)))
         refuse(
             "enough_tokens",
             call=call,
@@ -297,12 +301,12 @@ def enough_tokens(answer: Any) -> Right:
 
 
 def _variation(n: float, n0: int, bound: float) -> float:
-    near = n0 * math.exp(2 * bound)  # near logits B against -B, all far logits -B
+    near = n0 * math.exp(2 * bound)  # near logits are B, all far logits are -B
     return 2 * (near / (near + n - n0) - n0 / n)
 
 
 def _least_length(n0: int, bound: float, epsilon: float) -> int:
-    """Return the first length with at most epsilon, where `_variation` falls."""
+    """Return the first length with a variation of at most epsilon, on the falling side."""
     lengths = range(2 * n0 + 1, 2 * n0 + math.ceil(4 * n0 * math.exp(2 * bound) / epsilon))
     return lengths[0] + bisect.bisect_left(
         lengths, -epsilon, key=lambda n: -_variation(n, n0, bound)

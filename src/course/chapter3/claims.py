@@ -1,4 +1,4 @@
-"""The claims of chapter 3's sources, each measured by a small function."""
+"""Measure the claims of chapter 3's sources, with one function for each row of the table."""
 
 import itertools
 import math
@@ -22,7 +22,7 @@ def _never_rises(values: Sequence[float]) -> bool:
     return all(after <= before for before, after in itertools.pairwise(values))
 
 
-VANISHED = Threshold(0.01)  # of the weight; of a distance
+VANISHED = Threshold(0.01)  # of the weight, or of a distance
 
 
 @rule(
@@ -34,8 +34,9 @@ VANISHED = Threshold(0.01)  # of the weight; of a distance
     nothing=("a weight that no length wears down", lambda largest: {"largest": largest[:1] * 4}),
 )
 def last_weights() -> Numbers:
-    """Measure whether the last token's weight falls when a token is inserted, in random rows; and
-    the largest one by length.
+    """Measure whether the last token's weight falls when a token is inserted, in random rows.
+
+    The second value is the largest weight of the last token, by length.
     """
     generator = torch.Generator().manual_seed(0)
     falls, largest = True, []
@@ -178,8 +179,9 @@ TENFOLD = Threshold(10)
     null="that they are alike is what is claimed",
 )
 def encodings() -> Numbers:
-    """Measure the distance that is left at n = 10,000, by encoding, and what ALiBi alone keeps at n
-    = 1,000 and 10,000.
+    """Measure the distance that is left at n = 10,000, by position encoding.
+
+    The row also has what ALiBi alone keeps at n = 1,000 and 10,000.
     """
     means = measures.layer_means(True)
     left = {name: _left(means[name]) for name in measures.READING}
@@ -207,7 +209,7 @@ def _pointed(nearest: dict[str, float]) -> bool:
     return nearest["isotropic"] > HARMLESS and nearest["its own"] < OWN
 
 
-CHANCE = Threshold(0.55)  # of two: what chance gives, .5, and a little
+CHANCE = Threshold(0.55)  # of two prompts, which is a little more than the 0.5 of chance
 OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # of all prompts
 
 
@@ -251,8 +253,10 @@ OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # of all
     ),
 )
 def telling_apart(model: LanguageModel | None = None) -> Numbers:
-    """Right answers of two in every band of lengths, by number type; of all prompts in the last
-    band, by kind of error.
+    """Measure how often a prompt with rounding errors is still nearest to itself.
+
+    For two neighbours, the values are by band of lengths and format. For all prompts, they are for
+    the last band, by kind of error.
     """
     embedded = model is None or model.name == models.DEFAULT
     table = data.table("telling_apart") if embedded else measures.telling_apart(model)
@@ -406,15 +410,13 @@ def separators_do_not_follow() -> Numbers:
     return {"falls": [1 / _left(curves[f"commas, n to n + {step}"]) for step in (1, 3)]}
 
 
-# Language models ----------------------------------------------------------------------------------
+# Test language models -----------------------------------------------------------------------------
 
 
 def _distance(
     model: LanguageModel | None, lengths: Sequence[int], prompt: str = "", **setting
 ) -> list[float]:
-    """Measure how far a repeated last digit moves the state, inside a copying prompt if one is
-    named.
-    """
+    """Measure how far a repeated last digit moves the last state, perhaps in a copying prompt."""
     model = model or models.default()
     head, tail = (
         collapse.copying_prompt(model, prompt, "last", hint=False) if prompt else (None, "")
@@ -453,12 +455,12 @@ PLACES = [
     302,
     402,
     502,
-]  # lengths at which the last digit of varied ones is repeated
+]  # lengths at which the last of varied digits is repeated
 
 
 @cache
 def _varied(model: LanguageModel | None) -> torch.Tensor:
-    """Measure distances at `PLACES` with random digits, by seed."""
+    """Measure distances at `PLACES` for random digits, with one row per seed."""
     digits = [measures.random_digits(502, PLACES, seed) for seed in range(4)]
     return torch.tensor([_distance(model, PLACES, sequence=each) for each in digits])
 
@@ -510,7 +512,7 @@ ERRORS = Threshold(2)  # standard errors
     null="with random weights each step falls",
 )
 def varied_digits_still_fall(model: LanguageModel | None = None) -> Numbers:
-    """Measure the trend from n = 22 on: before, the sequence is still starting."""
+    """Measure the trend from n = 22 on, because the sequence is only starting before."""
     runs = _varied(model)
     steps = runs[:, 1:].log().diff(dim=1)
     return {
@@ -589,15 +591,17 @@ def merging_alleviates_collapse(model: LanguageModel | None = None) -> Numbers:
 
 @cache
 def _copying(model: LanguageModel | None, **setting) -> Numbers:
-    """At 5 and 300 digits where a place's digit is answered right; at 300 its effect, by place and
-    the one asked for.
+    """Measure whether a model copies the digit at a position, at 5 and 300 digits.
+
+    At 300 digits, the effect of a digit is also measured, by its position and by the position that
+    the question asks for.
     """
     margins = collapse.copying_margins(model or models.default(), [5, 300], **setting)
     right = {place: measures.right_both_ways(margins, place).tolist() for place in collapse.PLACES}
     return {
         "able": all(
             at[0] for at in right.values()
-        ),  # who is wrong at five digits tells nothing about three hundred
+        ),  # a model that is wrong at five digits tells us nothing about three hundred
         "right": right,
         "effect": {places: float((zero - one)[-1]) for places, (zero, one) in margins.items()},
         "margin": float(margins["last", "last"][0][-1]),
@@ -668,7 +672,7 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
     ),
 )
 def copying(model: LanguageModel | None = None, **prompts: dict) -> Numbers:
-    """Measure the copying of each prompt under one setting, or under each of a dict of settings."""
+    """Measure copying under one setting, or under each setting of a dictionary."""
 
     def read(setting: dict) -> Numbers:
         if any(isinstance(one, dict) for one in setting.values()):

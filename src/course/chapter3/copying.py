@@ -1,5 +1,6 @@
-"""Whether a language model copies the first or the last token of a sequence better, and what the
-question's place does.
+"""Test whether a language model copies the first or the last token of a sequence better.
+
+The position of the question varies too.
 """
 
 import torch
@@ -10,7 +11,7 @@ from helpers import models, probe, require
 
 PLACES = ("first", "last")
 WORDINGS = ("question after", "question before")
-SEQUENCES, SHOTS = 20, 2  # sequences for each row, and solved examples in front of each
+SEQUENCES, SHOTS = 20, 2  # sequences per row, and solved examples in front of each sequence
 
 
 def _digits(length: int, generator: torch.Generator) -> str:
@@ -22,14 +23,13 @@ def _spaced(digits: str) -> str:
 
 
 def copied_row(place: str, length: int, seed: int) -> dict[str, float]:
-    """Return how often the embedded model ranks the asked digit of a sequence first among the ten;
-    chance is a tenth.
+    """Return how often the embedded model ranks the right digit first among the ten digits.
 
-    Two solved examples of the same length stand in front of each sequence.
+    Chance is a tenth. Two solved examples of the same length come before each sequence.
 
     Args:
         place: "first" or "last".
-        length: digits of a sequence.
+        length: the number of digits in a sequence.
     """
     require.choice("place", place, PLACES)
     require.integer("length", length, 1)
@@ -53,9 +53,7 @@ def copied_row(place: str, length: int, seed: int) -> dict[str, float]:
 def asked(
     digits: str, place: str, wording: str
 ) -> tuple[Int[Tensor, " n"], Int[Tensor, " digits"]]:
-    """Return the tokens of a prompt that asks for a digit of a sequence, and the positions of the
-    digits in it.
-    """
+    """Return the tokens of a prompt about a digit of a sequence, and the digits' positions."""
     require.choice("wording", wording, WORDINGS)
     model, question = models.default(), f"The {place} digit of the sequence"
     before = f"{question} is wanted. Sequence:" if wording == "question before" else "Sequence:"
@@ -67,8 +65,9 @@ def asked(
 
 
 def attended_row(place: str, wording: str, length: int, seed: int) -> dict[str, float]:
-    """Return the last token's attention on the asked digit over that on a mean digit, mean over
-    layers and heads.
+    """Measure the last token's attention on the right digit, over the mean over all digits.
+
+    The attention is averaged over layers and heads.
     """
     digits = _digits(length, torch.Generator().manual_seed(seed))
     tokens, places = asked(digits, place, wording)

@@ -1,7 +1,7 @@
-"""By how much one token must lead N distractors of random logits to keep half of the attention.
+"""Measure the lead that one token needs over N distractors to keep half of the attention.
 
-Ghaffari et al. (2609.22101, abstract read) bound the lead from below by √log N. A worst case needs
-log N.
+The distractors have random logits. Ghaffari et al. (2609.22101, abstract read) bound the lead from
+below by √log N. The worst case needs 4 log N.
 """
 
 import math
@@ -11,23 +11,25 @@ import torch
 
 from helpers import data, models, probe, require, rope
 
-SHARE, CONFIDENCE, DRAWS = 0.5, 0.9, 400  # half of the attention, in nine draws of ten
-CHUNK = 2**20  # logits at one time
+SHARE, CONFIDENCE, DRAWS = 0.5, 0.9, 400  # half of the attention, in nine of ten draws
+CHUNK = 2**20  # logits that are drawn at once
 TOKENS = 128
 
 
 def lead(distractors: int, spread: float, seed: int) -> dict[str, float]:
-    """Return the lead over the mean logit with which one token has half of the attention in nine
-    draws of ten.
+    """Find the lead with which one token has half of the attention in nine of ten draws.
+
+    The lead is over the distractors' mean logit.
 
     Args:
         distractors: N.
-        spread: standard deviation of their Gaussian logits.
+        spread: the standard deviation of their Gaussian logits.
 
     Returns:
-        softmax: the lead that softmax needs; largest: the lead that beats the largest distractor,
-            as a hard maximum needs; root: spread √(2 log N); log: log N + spread²/2, the logarithm
-            of the mean of the sum.
+        softmax: the lead that softmax needs
+        largest: the lead that beats the largest distractor, which a hard maximum needs
+        root: spread √(2 log N)
+        log: log N + spread²/2, the logarithm of the mean of the sum
     """
     require.integer("distractors", distractors, 1)
     require.number("spread", spread, above=0)
@@ -50,11 +52,11 @@ def lead(distractors: int, spread: float, seed: int) -> dict[str, float]:
 
 
 def model_spread(start: int) -> dict[str, float]:
-    """Return how much the logits of a row differ in the embedded model: quartiles over its heads.
+    """Measure how much the logits of a row differ in the embedded model.
 
-    A head's spread is the standard deviation over the keys of a row, mean over the rows from token
-    33 on, without the first token's key. The text is 128 tokens: what opens one, and the course's
-    prose from token `start` on.
+    The results are quartiles over the heads. A head's spread is the standard deviation over the
+    keys of a row, without the first token's key. We average it over the rows from token 33 on. The
+    text has 128 tokens, which are the opening token and the course's prose from token `start` on.
     """
     model = models.default()
     front = probe.opening(model).tokens

@@ -1,6 +1,4 @@
-"""Draw the figures of chapter 3: functions that return a figure and the sentence that states its
-finding.
-"""
+"""Draw the figures of chapter 3, and state the finding of each in a sentence."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +14,7 @@ from course.maths import constructions, normalizers
 from helpers import collapse, data, models, style
 from helpers.models import LanguageModel
 
-# The lesson ---------------------------------------------------------------------------------------
+# Draw the lesson's figures ------------------------------------------------------------------------
 
 
 def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
@@ -44,8 +42,9 @@ def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
 
 
 def sharpening(temperature: Callable = normalizers.adaptive_temperature) -> tuple[Axes, str]:
-    """Draw the weight of a token that leads by 3 logits against length, with and without adaptive
-    temperature.
+    """Draw the weight of a token that leads by 3 logits against length.
+
+    One curve has adaptive temperature, and the other has plain softmax.
     """
     n = [2**k for k in range(2, 15)]
     rows = [torch.tensor([3.0] + [0.0] * (k - 1), dtype=torch.float64) for k in n]
@@ -68,12 +67,13 @@ def sharpening(temperature: Callable = normalizers.adaptive_temperature) -> tupl
 
 PERIODIC = torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64).repeat(
     2500
-)  # values + + - - ..., 10,000 tokens
+)  # the values are + + - - ..., for 10,000 tokens
 
 
 def head(logits: Float[Tensor, " n"], near: int = 16) -> tuple[Axes, str]:
-    """Attention by distance of a head over `PERIODIC`, and the sign of the value there, before and
-    after one more token.
+    """Draw a head's attention and value signs by distance, before and after one more token.
+
+    The values are `PERIODIC`.
     """
     weights = logits[: len(PERIODIC)].softmax(0)[:near]
     shown = {
@@ -101,7 +101,7 @@ def head(logits: Float[Tensor, " n"], near: int = 16) -> tuple[Axes, str]:
     )
 
 
-# The lab ------------------------------------------------------------------------------------------
+# Draw the lab's figures ---------------------------------------------------------------------------
 
 
 def falling(
@@ -111,10 +111,10 @@ def falling(
     kind: str = "bf16",
     twin: Float[Tensor, " m"] | None = None,
 ) -> tuple[Axes, str]:
-    """Draw the distance of n and n + 1 ones for every n, beside the rounding error of one prompt in
-    a number type.
+    """Draw the distance between n and n + 1 ones, with the rounding error of one prompt.
 
-    In grey that of a `twin`, the same network with random weights, for the first m.
+    The error is that of a floating-point format. A `twin`, the same network with random weights, is
+    drawn in grey for its first m lengths.
     """
     n = range(1, len(signal) + 1)
     first = min(400, len(signal) * 4 // 5)
@@ -149,8 +149,8 @@ def falling(
 
 
 MEASURED = models.DEFAULT  # the model of data/telling_apart.csv
-# what `told_apart` can show of a resolution: column of the table, label of the axis, what stands in
-# the title
+# the measures that `told_apart` can draw, each with the column of the table, the label of the axis
+# and the words in the title
 WHAT = {
     "nearest of all prompts": ("nearest", "share that is right", (
 "the right one of all prompts in {:.0%}"
@@ -177,14 +177,14 @@ def told_apart(
     kind: str,
     what: str,
 ) -> tuple[Axes, str]:
-    """Draw how often a type's errors leave a prompt nearest to itself, beside other errors of the
-    same size.
+    """Draw how often a format's rounding errors leave a prompt nearest to itself.
+
+    Other errors of the same size are drawn for comparison. Filled markers are measured here, and
+    open markers come from the table of longer sequences, for the embedded model.
 
     Args:
-        found: by number type and kind of error, as `measures.controlled` gives it.
+        found: the resolutions by format and kind of error, as `measures.controlled` returns them.
         what: one of `WHAT`.
-
-    Filled markers: measured here. Open ones: the table of longer sequences, for the embedded model.
     """
     column, axis, words = WHAT[what]
     table = data.table("telling_apart") if model.name == MEASURED else None
@@ -225,7 +225,7 @@ def told_apart(
         ax.axhline(chance, color=style.COLOURS["grey"], lw=1)
     if (
         column == "floor"
-    ):  # whole decades: of a part of one Matplotlib writes numbers one over another
+    ):  # whole decades, because for a part of one Matplotlib writes numbers over each other
         low, high = map(math.log10, ax.get_ylim())
         ax.set_ylim(10 ** math.floor(low), 10 ** math.ceil(high))
     if column == "along":
@@ -246,13 +246,14 @@ def told_apart(
 def nearest_by_error(
     right: Callable[[float, float], float] = measures.right_of_two, column: str = "pair"
 ) -> tuple[Axes, str]:
-    """Draw how often a prompt stays the nearest, by the length of its error: a closed form and the
-    measured bands.
+    """Draw how often a prompt stays the nearest, by the length of its error.
+
+    A closed form is drawn with the measured bands.
 
     Args:
-        right: from the length of the error over the distance, and the share of its square along it,
-            to a probability.
-        column: "pair", the right one of n and n + 1, or "nearest", of all prompts.
+        right: a function from the length of the error over the distance, and the fraction of its
+            square along it, to a probability.
+        column: "pair", the right one of n and n + 1, or "nearest", the right one of all prompts.
     """
     table = data.table("telling_apart")
     own, shuffled = (
@@ -311,9 +312,7 @@ def nearest_by_error(
 def figure5(
     name: str, curves: Mapping[str, Mapping[str, Tensor]], grid: Sequence[int], sequence: str
 ) -> tuple[Axes, str]:
-    """Draw the distance of a sequence and of the same with tokens repeated, with what it is to be
-    compared with.
-    """
+    """Draw the distance between a sequence and the same with tokens repeated."""
     found, middle = curves[sequence], len(grid) // 2
     changes = ", ".join(
         f"{text} {float(curve[-1] / curve[middle]):.0%}" for text, curve in found.items()
@@ -341,8 +340,9 @@ def figure5(
 def copying(
     name: str, margins: Mapping[str, dict], digits: Sequence[int], setting: str
 ) -> tuple[Axes, str]:
-    """Draw how a 0 moves the logits, by its position and by the digit asked for: a model that
-    copies fills the diagonal.
+    """Draw how a 0 moves the logits, by its position and by the position in the question.
+
+    For a model that copies, the effect is on the diagonal.
     """
     found = margins[setting]
     effects = {places: zero - one for places, (zero, one) in found.items()}
@@ -394,7 +394,7 @@ def copying(
 
 
 def _answers(able: Mapping[str, Tensor], digits: Sequence[int]) -> str:
-    """Return where the model answers both 0 and 1 rightly, in a sentence."""
+    """Say in a sentence at which lengths the model answers both 0 and 1 correctly."""
     right = {
         place: [str(n) for n, yes in zip(digits, able[place].tolist(), strict=True) if yes]
         for place in able

@@ -1,5 +1,6 @@
-"""Run what might have turned the claims of chapter 3: other tokens than the 1, other logits, other
-decays.
+"""Run the experiments that might change the verdicts on the claims of chapter 3.
+
+They use other tokens than the 1, other logits and other decays.
 """
 
 import itertools
@@ -35,8 +36,10 @@ from helpers import data, models
     ),
 )
 def other_tokens() -> Numbers:
-    """Measure for each repeated token the distance between n and n + 1 copies at n = 400 to 511,
-    divided by the distance at n = 8 to 16.
+    """Measure how much the distance falls when other tokens are repeated.
+
+    It is the distance between n and n + 1 copies at n = 400 to 511, divided by the distance at n =
+    8 to 16.
     """
     return {"fall": data.table("fourteen_tokens").set_index("name")["fall"].to_dict()}
 
@@ -65,8 +68,9 @@ def other_tokens() -> Numbers:
     ),
 )
 def other_tokens_rounded() -> Numbers:
-    """Measure, by repeated token, how often the nearest exact state is the right one, by kind of
-    error.
+    """Measure how often the nearest exact state is the right one for other repeated tokens.
+
+    The values are by token and kind of error.
     """
     table = data.table("fourteen_tokens")
     return {
@@ -101,8 +105,9 @@ def other_tokens_rounded() -> Numbers:
     ),
 )
 def fixed_penalties() -> Numbers:
-    """Measure, by penalty, the median error of a linear readout of n with bf16's own errors and
-    with isotropic ones.
+    """Measure the median error of a linear probe of n at fixed penalties.
+
+    The states have bf16's own errors or isotropic ones.
     """
     return variations.fixed_penalties((1e-6, 1e-4, 1e-2, 1.0))
 
@@ -164,7 +169,7 @@ DECAYS = {  # how a logit falls with the distance r, faster and slower than in t
     ),
 )
 def other_decays() -> Numbers:
-    """Measure, by decay, the distance of the last representations at n = 10 and n = 10,000."""
+    """Measure the distance between the last states at n = 10 and n = 10,000, for other decays."""
     distance = {}
     for name, decay in DECAYS.items():
         distance[name] = [
@@ -193,9 +198,7 @@ def other_decays() -> Numbers:
     ),
 )
 def other_rows() -> Numbers:
-    """Measure, by decay, how far the logits of the two rows differ in their last entry, at n = 10
-    and 10,000.
-    """
+    """Measure how far the two rows' last logits differ at n = 10 and 10,000, for other decays."""
     last = {}
     for name, decay in DECAYS.items():
         rows = [decay(torch.arange(n, -1, -1, dtype=torch.float64)) for n in (10, 10_000)]
@@ -229,8 +232,9 @@ def other_rows() -> Numbers:
     ),
 )
 def other_noise() -> Numbers:
-    """Measure, by noise, n times the distance over its limit at 100,000 tokens, and the distance at
-    50 over that at the peak.
+    """Measure n times the distance over its limit at 100,000 tokens, for other sizes of the noise.
+
+    The second value is the distance at 50 tokens over that at the peak.
     """
     lengths, ratio, first = [50, 100, 200, 350, 500, 1000, 10_000, 100_000], {}, {}
     for noise in (0.01, 1.0, 3.0):
@@ -243,8 +247,9 @@ def other_noise() -> Numbers:
 
 @cache
 def _other_widths() -> dict[int, dict[str, float]]:
-    """Measure, by width of the head, what each encoding leaves of the distance from n = 10 to
-    10,000; ten seeds.
+    """Measure what each encoding leaves of the distance from n = 10 to 10,000, for other widths.
+
+    The values are means over ten seeds.
     """
 
     def left(choice: dict, width: int) -> float:
@@ -283,7 +288,7 @@ _LEFT = (
     measured=_LEFT,
 )
 def other_widths() -> Numbers:
-    """Measure what each encoding leaves of the distance, by width."""
+    """Measure what each encoding leaves of the distance, for other head widths."""
     return {"left": _other_widths()}
 
 
@@ -298,9 +303,7 @@ def other_widths() -> Numbers:
     measured=_LEFT + "; apart by a factor of {', '.join(f'{x:,.0f}' for x in times)}",
 )
 def apart_at_other_widths() -> Numbers:
-    """Measure what each encoding leaves of the distance, by width, and by what factor the encodings
-    differ.
-    """
+    """Measure by which factor the encodings differ in what they leave of the distance, by width."""
     left = _other_widths()
     return {"left": left, "times": [max(e.values()) / min(e.values()) for e in left.values()]}
 
@@ -325,8 +328,9 @@ def apart_at_other_widths() -> Numbers:
     ),
 )
 def other_tokens_in_fp16() -> Numbers:
-    """Measure, by repeated token, how often the right one of n and n + 1 is the nearer, in bf16 and
-    in fp16.
+    """Measure how often the right one of n and n + 1 copies is the nearer, for other tokens.
+
+    The values are by token, in bf16 and in fp16.
     """
     return variations.right_of_two(("0", " the", "x", ",", "a", " dog"), 100, 300)
 
@@ -349,8 +353,9 @@ def other_tokens_in_fp16() -> Numbers:
     ),
 )
 def seen_in_bf16() -> Numbers:
-    """Count for each layer how many of 20 tokens have a wrong candidate as the nearest neighbour of
-    their state in bf16.
+    """Count the tokens that are not recovered from states in bf16, for each layer.
+
+    Of 20 tokens, these are the ones whose nearest candidate is a wrong one.
     """
     return variations.recovered_from_bf16()
 
@@ -369,7 +374,7 @@ def seen_in_bf16() -> Numbers:
     ),
 )
 def other_windows() -> Numbers:
-    """Measure, by layers and window, what equal tokens keep of the distance from n = 5 to 400."""
+    """Measure what equal tokens keep of the distance from n = 5 to 400 with other windows."""
     kept = {}
     for layers, window in itertools.product((3, 6), (4, 16, 32)):
         near, far = measures.window_distance(
@@ -400,9 +405,7 @@ def other_windows() -> Numbers:
     ),
 )
 def deeper_windows() -> Numbers:
-    """Measure, by depth, what the nearest tokens gain by a window, and the least that a far one
-    keeps.
-    """
+    """Measure what the nearest tokens gain by a window, and the least that a far one keeps."""
     near, far = {}, {}
     for layers in (9, 12, 16):
         free, held = (measures.influence(window, layers=layers) for window in (None, 8))
@@ -429,8 +432,9 @@ def deeper_windows() -> Numbers:
     ),
 )
 def other_spacings() -> Numbers:
-    """Measure, by spacing of the commas, how many times the distance falls, for one token more and
-    for a period more.
+    """Measure how many times the distance falls for other spacings of the commas.
+
+    The distance is for one more token and for one more period.
     """
     falls = {}
     for spacing in (3, 5, 10):
@@ -461,8 +465,9 @@ def other_spacings() -> Numbers:
     ),
 )
 def more_draws() -> Numbers:
-    """Measure, by draw, the distance of 202 digits over that of as many ones, plain and with 50
-    ones at the end.
+    """Measure the distance of 202 digits over that of as many ones, for more random draws.
+
+    The digits are random, or random with 50 ones at the end.
     """
     ones = torch.tensor(claims._distance(None, range(192, 213, 5))).median()
     varied = [
@@ -495,9 +500,7 @@ def more_draws() -> Numbers:
     ),
 )
 def other_commas() -> Numbers:
-    """Measure, by digit and spacing of the commas, what is left of the distance of a period
-    more.
-    """
+    """Measure what is left of the distance of one more period, for other digits and spacings."""
     left = {}
     for digit, spacing in itertools.product("17", (1, 2, 5, 10)):
         period = spacing + 1
@@ -525,7 +528,7 @@ def other_commas() -> Numbers:
     ),
 )
 def other_letters() -> Numbers:
-    """Measure in how many runs of other characters one more changes more than without merging."""
+    """Count the runs of other letters in which merging makes one more letter change more."""
     table = measures.merging(models.default(), "eos=-")
     more = table[["one letter more", "one token more"]].gt(
         table["one letter more, unmerged"], axis=0

@@ -1,5 +1,6 @@
-"""Measurements of chapter 3 with another token, another penalty or another precision: what its
-claims might not survive.
+"""Repeat chapter 3's measurements with another token, penalty or precision.
+
+The claims might not survive these changes.
 """
 
 import copy
@@ -17,8 +18,9 @@ from helpers.models import LanguageModel
 def ridge(
     x: Float[Tensor, "m d"], y: Float[Tensor, " m"], asked: Float[Tensor, "k d"], penalty: float
 ) -> Float[Tensor, " k"]:
-    """Read y linearly with one penalty, in units of the mean eigenvalue: `measures.read_out`
-    chooses it.
+    """Fit a linear probe of y with one penalty, and apply it to `asked`.
+
+    The penalty is in units of the mean eigenvalue. `measures.read_out` chooses it instead.
     """
     x, y, asked = x.double(), y.double(), asked.double()
     rows = x - x.mean(0)
@@ -29,13 +31,15 @@ def ridge(
 
 
 def fixed_penalties(penalties: Sequence[float]) -> dict[str, dict[float, float] | list | str]:
-    """Read n linearly from the states of `measures.READ` ones in bf16, fitted on even n and asked
-    for odd n.
+    """Fit linear probes of n to the states of `measures.READ` ones in bf16, with fixed penalties.
+
+    They are fitted on even n and tested on odd n.
 
     Returns:
-        own, isotropic: by penalty, the median error with bf16's own errors and with isotropic ones
-            of the same length; left_out: both errors with the penalty that `measures.read_out`
-            chooses; chosen: how it is named.
+        own, isotropic: the median error by penalty, with bf16's own errors and with isotropic ones
+            of the same length
+        left_out: both errors with the penalty that `measures.read_out` chooses
+        chosen: how this penalty is named
     """
     start, stop = measures.READ
     states = measures.passes(stop)
@@ -56,9 +60,7 @@ def fixed_penalties(penalties: Sequence[float]) -> dict[str, dict[float, float] 
 
 
 def right_of_two(names: Sequence[str], low: int, high: int) -> dict[str, dict[str, float]]:
-    """Return by repeated token how often the right one of n and n + 1 copies is the nearer, by
-    precision.
-    """
+    """Return how often the right one of n and n + 1 copies is nearer, by precision and token."""
 
     def states(model: LanguageModel, name: str) -> Tensor:
         unit = probe.encode(model, name)[-1:]
@@ -80,13 +82,13 @@ def right_of_two(names: Sequence[str], low: int, high: int) -> dict[str, dict[st
 def recovered_from_bf16(
     layers: Sequence[int] = (1, 10, 30), tokens: int = 20
 ) -> dict[str, float | dict[int, int]]:
-    """Recover a prompt as `measures.matched` does, from states that the model in bf16 gave.
+    """Recover a prompt as `measures.matched` does, but from hidden states in bf16.
 
     Returns:
-        missed: by layer, the tokens whose nearest candidate, in fp32, is a wrong one; own, other:
-            the largest distance
-        of a right one and the least of a wrong one, as shares of the length of the state;
-        candidates: how many.
+        missed: by layer, how many tokens have a wrong candidate as the nearest in fp32
+        own, other: the largest distance of a right candidate and the smallest of a wrong one, as
+            fractions of the length of the state
+        candidates: the number of candidates
     """
     model, rounded = models.default(), models.load(dtype="bf16", device="cpu")
     prose, first = probe.encode(model, data.prose()), probe.first_token(model)

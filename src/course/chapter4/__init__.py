@@ -1,1 +1,1 @@
-"""Chapter 4, counting: its measurements, figures, claims and checks."""
+"""Compute and draw for the pages of chapter 4, "Counting"."""

@@ -21,18 +21,19 @@ from course.maths import counting
 from course.runs import asked
 from helpers import collapse, data, models
 
-progress = functools.partial(checks.progress, globals().values())  # of all exercises of this module
+# over all exercises of this module
+progress = functools.partial(checks.progress, globals().values())
 compare, reason, refuse = (
     functools.partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse)
 )
-normal, binomtest = checks.normal, stats.binomtest  # the table calls them
+normal, binomtest = checks.normal, stats.binomtest  # for the cases in the table
 
 
-# Softmax and the count ----------------------------------------------------------------------------
+# Check softmax and the count ----------------------------------------------------------------------
 
 
 def _string(name: str, answer: Any) -> str:
-    """Return a string of zeros and ones, from a string or from the signs in any container."""
+    """Return a string of zeros and ones, from a string or from digits in any container."""
     checks.filled(name, answer)
     try:
         text = (
@@ -45,7 +46,7 @@ def _string(name: str, answer: Any) -> str:
 
 
 def _apart(one: str, other: str, **setting: Any) -> float:
-    """Return how far the last states of two strings are from each other in a random Transformer."""
+    """Return how far apart the last states of two strings are in a random Transformer."""
     return float(
         (counting.last_state(one, **setting) - counting.last_state(other, **setting)).abs().max()
     )
@@ -56,8 +57,9 @@ ONES = (6, 9)  # of the two strings
 
 @exercise
 def two_strings(first: Any, second: Any) -> Right:
-    """Check two strings with 6 and 9 ones that a Transformer without mask and positions takes for
-    one.
+    """Check two strings with 6 and 9 ones that a Transformer cannot tell apart.
+
+    The Transformer has no causal mask and no positions.
     """
     first, second = _string("first", first), _string("second", second)
     (a, b), (c, d) = ((text.count("0"), text.count("1")) for text in (first, second))
@@ -80,13 +82,13 @@ def two_strings(first: Any, second: Any) -> Right:
 
 @exercise
 def mass(answer: Any) -> Right:
-    """Check the softmax weight of all ones together, where each leads each zero."""
+    """Check the softmax weight of all ones together, when each of them leads each zero."""
     return compare("mass", answer, counting.mass_on_ones)
 
 
 @exercise
 def baseline(answer: Any) -> Right:
-    """Check the number with the smallest mean absolute error, and that error."""
+    """Check the number with the smallest mean absolute error, and this error."""
 
     def picture() -> HTML:
         guess, _ = answer(list(range(10, 200, 10)))
@@ -110,8 +112,9 @@ def baseline(answer: Any) -> Right:
 def _guessed(
     counts: list[int], guess: float | None = None, score: Callable[[list], float] = statistics.mean
 ) -> tuple[float, float]:
-    """Return a guess, the median where none is given, and the mean of its absolute errors, or
-    another score of them.
+    """Return a guess and the mean of its absolute errors, or another score of them.
+
+    If no guess is given, it is the median.
     """
     guess = statistics.median(counts) if guess is None else guess
     return guess, score([abs(guess - count) for count in counts])
@@ -126,7 +129,7 @@ def averages(answer: Any) -> Right:
         " and ".join(f"{float(run('averages', answer, x, k)):.3g}" for x in strings) for k in (1, 2)
     ]
     network = [_apart("10", "1100", causal=True, layers=layers) for layers in (1, 2)]
-    assert network[0] < 1e-9  # the same means: what is left is rounding
+    assert network[0] < 1e-9  # with the same means, only rounding is left
     return Right(
         f"your function sends 10 and 1100 to {ends[0]} with one layer, and to {ends[1]} with "
         "two. In a random Transformer they "
@@ -138,17 +141,17 @@ def averages(answer: Any) -> Right:
 def _averaged(
     values: Tensor, layers: int, seen: Callable = lambda n: torch.arange(1, n + 1)
 ) -> Tensor:
-    """Return all tokens after some layers; `seen` tells by how many each sum is divided."""
+    """Return all tokens after some layers, where `seen` says by how many each sum is divided."""
     for _ in range(layers):
         values = values.cumsum(0) / seen(len(values))
     return values
 
 
-# Answers, tokens, evidence ------------------------------------------------------------------------
+# Check answers, tokens and evidence ---------------------------------------------------------------
 
 LINE = "The final answer to your maths question is:"
 PROMPT = counting.prompt("ones", "no CoT", "1111")
-TEXTS = {  # what an answer may be, and the rule that it tells
+TEXTS = {  # texts that an answer may have, each with the rule that it tests
     text.replace("LINE", LINE).replace("PROMPT", PROMPT): rule
     for text, rule in checks.tables(globals())["parse"]["texts"].items()
 }
@@ -156,7 +159,7 @@ TEXTS = {  # what an answer may be, and the rule that it tells
 
 @exercise
 def parse(answer: Any) -> Right:
-    """Check the whole number on the answer line, or None."""
+    """Check the integer on the answer line, or None."""
     for text, rule in TEXTS.items():
         call, wanted = f"parse({text!r})", counting.parse_answer(text)
         got = run(call, answer, text, nothing=True)
@@ -172,7 +175,7 @@ def parse(answer: Any) -> Right:
 
 @exercise
 def letters(answer: Any) -> Right:
-    """Check how many letters each token holds after byte-pair merges."""
+    """Check how many letters each token contains after byte-pair merges."""
     found = compare("letters", answer, _lengths)
     merges = checks.given(globals(), "letters")[3].arguments[1]
     same = [
@@ -186,8 +189,9 @@ def letters(answer: Any) -> Right:
 
 
 def _merged(row: str, pair: tuple[str, str], most: int = 0) -> str:
-    """Return a row of tokens, a space between two, after all merges of a pair, or the first few,
-    from left to right.
+    """Return a row of tokens, separated by spaces, after merges of a pair from left to right.
+
+    With `most`, only the first few merges are made.
     """
     return re.sub(rf"\b{pair[0]} {pair[1]}\b", "".join(pair), row, count=most)
 
@@ -196,14 +200,12 @@ def _lengths(text: str, merges: list[tuple[str, str]], merged: Callable = _merge
     return [len(token) for token in functools.reduce(merged, merges, " ".join(text)).split()]
 
 
-Z = 1.959963984540054  # half of a normal distribution's 5 per cent lies beyond, on each side
+Z = 1.959963984540054  # 5 per cent of a normal distribution is beyond this on both sides together
 
 
 @exercise
 def interval(answer: Any, strings: Any) -> Right:
-    """Check Wilson's interval of a share, and the strings from which on two shares have intervals
-    apart.
-    """
+    """Check Wilson's interval of a proportion, and the strings that keep two intervals apart."""
 
     def ends(right: int, asked: int) -> tuple[float, ...]:
         return tuple(map(float, run(f"interval({right}, {asked})", answer, right, asked)))
@@ -228,7 +230,7 @@ def interval(answer: Any, strings: Any) -> Right:
 
 
 def _ends(n: float) -> tuple[float, float]:
-    """Return the lower end of the share 0.6 and the upper end of one half, n strings each."""
+    """Return the lower end of the interval for 0.6 and the upper end for 0.5, for n strings."""
     (_, high), (low, _) = (
         significance.share_interval(round(share * n), int(n)) for share in (0.5, 0.6)
     )
@@ -239,7 +241,7 @@ def _wilson(
     right: float, n: float, z: float = Z, two: float = 2, four: float = 4, power: float = 2, root:
     float = 0.5, moved: bool = True, divided: bool = True,
 ) -> tuple[float, float]:  # fmt: skip
-    """Return Wilson's interval, or with something else in the place of a part of it."""
+    """Return Wilson's interval, or a variant with a mistake in one part of it."""
     p, below = right / n, 1 + z**power / n if divided else 1
     centre = p + z**power / (two * n) if moved else p * below
     half = z * (p * (1 - p) / n + z * z / (four * n * n)) ** root
@@ -249,11 +251,13 @@ def _wilson(
 _plain = functools.partial(_wilson, four=math.inf, moved=False, divided=False)
 
 
-# How far a counter counts -------------------------------------------------------------------------
+# Check how far a counter counts -------------------------------------------------------------------
 
 
 def rounded(x: float | Float[Tensor, "..."], bits: int) -> Float[Tensor, "..."]:
-    """Return the nearest number with so many significant bits: bf16 has 8, fp16 11, fp32 24.
+    """Return the nearest number with so many significant bits.
+
+    The formats bf16, fp16 and fp32 have 8, 11 and 24.
 
     >>> rounded(257.0, 8).item(), rounded(257.0, 11).item()
     (256.0, 257.0)
@@ -264,7 +268,7 @@ def rounded(x: float | Float[Tensor, "..."], bits: int) -> Float[Tensor, "..."]:
 
 @exercise
 def reach(answer: Any) -> Right:
-    """Check how far the first token's weight counts when it is stored with so many bits."""
+    """Check how far the first token's weight tells the count if it is stored in so many bits."""
     compare("reach", answer, _reach)
     got = [int(run(f"reach({bits})", answer, bits)) for bits in (8, 9, 11)]
     return Right(
@@ -278,8 +282,9 @@ def reach(answer: Any) -> Right:
 
 
 def _first(bits: int, wrong: Callable[[Tensor, Tensor], Tensor]) -> int:
-    """Return the first of all counts to far beyond the reach for which this is so, of the count and
-    what is read unrounded.
+    """Return the first count for which `wrong` is true of the count and the number that is read.
+
+    The counts go far beyond the reach, and the number is not rounded.
     """
     n = torch.arange(2 ** (bits + 2), dtype=torch.float64)
     return int(wrong(n, 1 / rounded(1 / (1 + n), bits) - 1).nonzero()[0])
@@ -291,8 +296,9 @@ def _reach(bits: int, wide: float = 0.5) -> int:
 
 @exercise
 def codes(answer: Any) -> Right:
-    """Check one more unit vector than there are dimensions, as nearly orthogonal as Welch
-    allows.
+    """Check unit vectors that are one more than their dimensions, as nearly orthogonal as possible.
+
+    Welch's bound says what is possible.
     """
     for width in (1, 2, 3, 8, 63):
         call = f"codes({width})"
@@ -322,8 +328,9 @@ FAR = 4000  # how far the reach of a counter is followed
 
 @exercise
 def counter(answer: Any, n: Any) -> Right:
-    """Check weights of one head and a read-out that count ones among zeros, and how far they count
-    in bf16.
+    """Check the weights of one head and a readout that count ones among zeros.
+
+    The check also finds how far they count in bf16.
     """
     call = "counter()"
     found = run(call, answer)
@@ -372,7 +379,7 @@ def counter(answer: Any, n: Any) -> Right:
 
 
 def _logits(head: dict[str, Tensor]) -> Tensor:
-    """Of each kind of token (row: it asks) on each kind (column)."""
+    """Return the logits of each kind of token as query (rows) on each kind as key (columns)."""
     return (head["embedding"] @ head["query"]) @ (head["embedding"] @ head["key"]).T
 
 
@@ -386,8 +393,9 @@ def _state(head: dict[str, Tensor], text: str) -> Tensor:
 
 
 def _far(head: dict[str, Tensor], read: Any, below: float = 0.5) -> int:
-    """Return the largest n up to which each string of ones is read right, its state rounded to
-    bf16; at most `below` too low.
+    """Return the largest n up to which each string of ones is counted right in bf16.
+
+    The readout may be at most `below` too low.
     """
     logits, values = _logits(head)[1], _values(head)
     for n in range(1, FAR + 1):

@@ -1,4 +1,4 @@
-"""The claims of chapter 4's sources, each measured by a small function."""
+"""Measure the claims of chapter 4's sources, with one function for each row of the table."""
 
 import math
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from helpers.models import LanguageModel
 
 EXACT = 1e-13  # rounding
 LEVEL = Threshold(0.05)  # of p
-INSIDE = Threshold(0.9)  # right within the lengths of training
+INSIDE = Threshold(0.9)  # accuracy within the trained lengths
 
 
 def _change(once: str, more: str, **setting) -> float:
@@ -237,10 +237,10 @@ def _ordered(error: dict[str, float]) -> bool:
     nothing=("one error for all four", {"read": 4, "error": dict.fromkeys(counting.TASKS, 1.0)}),
 )
 def read_off(column: str) -> Numbers:
-    """Measure the means of what was read off the source's figures, by "task" or by "strategy", NaN
-    where nothing was.
+    """Return the mean errors that were read off the source's figures, by "task" or by "strategy".
 
-    With them the errors of always saying 100, by task and length.
+    They are NaN where nothing could be read. The result also has the errors of always saying 100,
+    by task and length.
     """
     given = data.table("reported/counting_figures").dropna(subset=["task", "strategy"])
     mean = given.groupby(column).value.mean()
@@ -257,12 +257,13 @@ def alike(a: float, b: float) -> bool:
     return max(a, b) <= ALIKE * min(a, b)
 
 
-# Lab ----------------------------------------------------------------------------------------------
+# Test the lab's results ---------------------------------------------------------------------------
 
 
 def _short(runs: dict[str, pd.DataFrame]) -> float:
-    """Measure the share of right counts of four or of eight letters, mean of the seeds; the least
-    over kinds of decoders.
+    """Return the accuracy at four or eight letters, as a mean over seeds.
+
+    It is the smallest one over these lengths and over the kinds of decoders.
     """
     return min(float(rows[["right_4", "right_8"]].mean().min()) for rows in runs.values())
 
@@ -347,8 +348,8 @@ def guesses_are_round(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-MARGIN = Threshold(0.02)  # of accuracy: what counts as no help
-FLOOR, CEILING = Threshold(0.1), Threshold(0.98)  # between them there is room
+MARGIN = Threshold(0.02)  # of accuracy, below which a change counts as no help
+FLOOR, CEILING = Threshold(0.1), Threshold(0.98)  # between them there is room for an improvement
 
 
 @rule(
@@ -449,7 +450,7 @@ GONE, FALLS, NEAR, CELLS, GUESS = (
     Threshold(5),
     Threshold(0.65),
 )
-READ = 0.95  # right by the read-out
+READ = 0.95  # accuracy of the probe
 
 
 @rule(
@@ -498,7 +499,7 @@ def copying_fails_at_collapse() -> Numbers:
 
 
 def span(values: Iterable[float], form: str = "") -> str:
-    """Measure the least and the largest, or the one that there is."""
+    """Write the smallest and the largest value, or the single one, for a sentence."""
     low, high = (format(end, form) for end in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 
@@ -508,7 +509,7 @@ def _seeds(table: pd.DataFrame) -> list[int]:
 
 
 def _nested(values: pd.Series) -> dict:
-    """By the first level of the index, what the second one gives."""
+    """Turn a series with two index levels into a dictionary of dictionaries."""
     return {key: values[key].to_dict() for key in values.index.unique(0)}
 
 
@@ -638,8 +639,10 @@ SHUFFLED, RATIO = Threshold(0.3), Threshold(0.5)
     ),
 )
 def the_count_is_there() -> Numbers:
-    """By encoding, right at 20 letters: some line, a line that is told what the decoder was, and
-    the decoder's head.
+    """Measure which readouts name the count of 20 letters, by position encoding.
+
+    They are the best linear probe, a probe that is fitted on the decoder's own data, and the
+    decoder itself.
     """
     table, moved = data.table("counting_readers"), data.table("counting_moved")
     answers = moved.groupby("encoding").mean(numeric_only=True)

@@ -1,6 +1,4 @@
-"""Draw the figures of chapter 4: functions that return a figure and the sentence that states its
-finding.
-"""
+"""Draw the figures of chapter 4, and state the finding of each in a sentence."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -21,12 +19,13 @@ from helpers import collapse, data, style
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
-# Lesson: softmax and the count --------------------------------------------------------------------
+# Draw the lesson's figures about softmax and the count --------------------------------------------
 
 
 def copies() -> tuple[Axes, str]:
-    """Draw how far the last state of a random Transformer with a causal mask moves when one more 10
-    is written, beside fp32's error.
+    """Draw how far the last state moves when one more "10" is written, with fp32's rounding error.
+
+    The decoder is a random Transformer with a causal mask.
     """
     many = [1, 2, 3, 5, 8, 16, 32, 64, 128, 256]
 
@@ -45,10 +44,10 @@ def copies() -> tuple[Axes, str]:
         index=pd.Index(many, name="copies k of 10"),
     )
     change, error = (frame[name] for name in frame)
-    assert (error < change / 2).all()  # else fp32 does not see it
+    assert (error < change / 2).all()  # otherwise fp32 could not show it
     ax = style.lines(frame, "relative to the state", log="xy", height=4.0, colours=(BLACK, GREY))
     ax.get_lines()[1].set_gid(style.ROUNDING)
-    ax.set_ylim(1e-8, 0.1)  # else the axis begins where rounding happens to be least
+    ax.set_ylim(1e-8, 0.1)  # otherwise the axis begins at the smallest rounding error
     assert frame.stack().between(*ax.get_ylim()).all()
     ax.set_title(f"One more copy is seen up to {many[-1]} copies and beyond")
     return ax, (
@@ -60,8 +59,9 @@ def copies() -> tuple[Axes, str]:
 
 
 def readout() -> tuple[Figure, str]:
-    """Draw rulers of a number type: the counts around the first that share a mark in bf16, and how
-    far each type counts.
+    """Draw which counts bf16 can no longer tell apart, and how far each format counts.
+
+    The first panel has the counts around the first two that get the same number in bf16.
     """
     limits = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
     figure = Figure(figsize=(9.0, 3.6))
@@ -100,8 +100,9 @@ def readout() -> tuple[Figure, str]:
 
 
 def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
-    """Draw how far the first token's weight counts, by the bits in which it is stored: `reach`
-    tells it.
+    """Draw the largest count that the first token's weight can tell, by the bits that store it.
+
+    `reach` gives this count for a number of bits.
     """
     bits = range(3, 13)
     limits = [reach(b) for b in bits]
@@ -122,10 +123,10 @@ def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
     )
 
 
-# Lesson: reported answers -------------------------------------------------------------------------
+# Draw the lesson's figures about reported answers -------------------------------------------------
 
-# of each way of writing: mark, colour, and how far above its model's row, so that equal answers are
-# both seen
+# for each way of writing, the marker, the colour, and a shift above the model's row, so that equal
+# answers are both visible
 WRITTEN = {
     "ones": ("o", BLUE, 0.2),
     "comma_separated": ("s", RED, 0.0),
@@ -134,7 +135,7 @@ WRITTEN = {
 
 
 def reported(guess: int) -> tuple[Axes, str]:
-    """Draw the talk's answers to 314 ones, beside a model that always names one number."""
+    """Draw the talk's answers to 314 ones, together with a model that always names one number."""
     table = measures.answers()
     ax = style.axes("", "answer", "", height=3.7)
     names = list(dict.fromkeys(table.model))
@@ -180,8 +181,9 @@ def reported(guess: int) -> tuple[Axes, str]:
 
 
 def always_one_number(guess: int) -> tuple[Axes, str]:
-    """Draw the error by length of a model that always names one number, in tasks with all and with
-    seven tenths ones.
+    """Draw the error of a model that always names one number, by length.
+
+    In one task all items are ones, and in the other one seven tenths are.
     """
     lengths = measures.PAPER_LENGTHS
     lines = {task: measures.always(guess, lengths, task) for task in ("ones", "zeros and ones")}
@@ -213,9 +215,7 @@ def always_one_number(guess: int) -> tuple[Axes, str]:
 
 
 def bases(trials: int) -> tuple[Axes, str]:
-    """Draw the talk's accuracies by base, with the intervals they would have for a number of
-    strings.
-    """
+    """Draw the talk's accuracies by base, with the intervals that `trials` strings would give."""
     table, (low, high) = measures.base_intervals(trials), measures.plain_interval(trials)
     above = measures.separated(trials)
     ax = style.axes(
@@ -249,14 +249,15 @@ def bases(trials: int) -> tuple[Axes, str]:
     )
 
 
-# Lab: a language model is asked -------------------------------------------------------------------
+# Draw the lab's figures about a language model ----------------------------------------------------
 
 MARKS = {"no CoT": ("o", BLUE), "CoT zero-shot": ("s", GREEN), "CoT few-shot": ("^", RED)}
 
 
 def asked_errors(answers: pd.DataFrame, task: str, line: str, name: str) -> tuple[Axes, str]:
-    """|answer - count| against the length for each strategy, beside always saying 100; what is no
-    number stands on top.
+    """Draw |answer - count| against the length for each strategy, together with always saying 100.
+
+    Answers that are not numbers are at the top.
     """
     chosen = answers[(answers.task == task) & (answers.line == line)]
     given, exact = chosen.dropna(subset="answer"), int((chosen.error == 0).sum())
@@ -300,7 +301,7 @@ def asked_errors(answers: pd.DataFrame, task: str, line: str, name: str) -> tupl
     )
 
 
-# Lab: decoders that can count ---------------------------------------------------------------------
+# Draw the lab's figures about decoders that can count ---------------------------------------------
 
 FIVE = (BLUE, RED, GREEN, PURPLE, BLACK)
 
@@ -310,11 +311,11 @@ def counting_by_length(
     group: str,
     interval: Callable[[int, int], tuple[float, float]] | None = None,
 ) -> tuple[Axes, str]:
-    """Share of right counts by length, mean and range over the seeds, inside and beyond the lengths
-    of training.
+    """Draw accuracy by length, within and beyond the trained lengths.
 
-    `interval` gives the ends of a bar for each point from the right ones of all its strings, and
-    how many they are.
+    Lines are means and bands are ranges over the seeds. `interval` adds a bar to each point. It
+    gets the number of right answers over all strings, and the number of strings, and returns the
+    two ends.
     """
     runs, lengths = trained.chosen_runs(table, group), list(trained.LENGTHS)
     ax = style.axes("", "letters in the string", "share of right counts", log="x", height=4.0)
@@ -340,7 +341,7 @@ def counting_by_length(
     ax.plot(lengths, one, ":", color=GREY, lw=2, label="one number")
     style.ticks(
         ax, lengths, ["" if n == 18 else str(n) for n in lengths]
-    )  # no room between 16 and 20
+    )  # there is no room between 16 and 20
     ax.set_ylim(-0.02, 1.04)
     style.label(ax)
     falls = [
@@ -361,12 +362,13 @@ def counting_by_length(
     )
 
 
-# Lab: from collapse to failure --------------------------------------------------------------------
+# Draw the lab's figures about collapse and failure ------------------------------------------------
 
 
 def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Figure, str]:
-    """Distance of the last representations, margin and effect by length, in one picture, with the
-    length of the turn.
+    """Draw how the distance between last states and the effect on the answer fall with length.
+
+    The length at which the answer turns wrong is marked.
     """
     lengths = [*range(2, 81), *range(88, 257, 8)]
     seen = checkpoints.copying(model, lengths, place, digit)
@@ -405,9 +407,7 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
 
 
 def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
-    """Draw the lengths at which the answers of the trained decoders turn: a point a decoder and
-    digit.
-    """
+    """Draw the lengths at which trained decoders lose a digit, one point per decoder and digit."""
     points = {}
     for name, rows in run_selection.copiers(table).items():
         able = {digit: rows[rows[f"short_{place}_{digit}"]] for digit in "01"}
@@ -425,8 +425,9 @@ def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
 
 
 def copying_ends(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Draw the lengths at which the first and the last digit turn, with RoPE and with APE: a point
-    a decoder and digit.
+    """Draw at which lengths the first and the last digit are lost, with RoPE and with APE.
+
+    There is one point per decoder and digit.
     """
     points, said = {}, []
     found = run_selection.first_against_last(table).set_index("encoding")
@@ -444,7 +445,7 @@ def copying_ends(table: pd.DataFrame) -> tuple[Axes, str]:
 
 
 def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
-    """Return a row of points for each name: the first length with a wrong answer, or "never"."""
+    """Draw one row of points per name, at the first length with a wrong answer or at "never"."""
     end = trained.TURNS[-1] * 2.1
     ax = style.axes("", "first length with a wrong answer", "", log="x", height=height)
     for row, (name, turns) in enumerate(points.items()):
@@ -466,15 +467,15 @@ def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
     return ax
 
 
-# Lab: is the count still there? -------------------------------------------------------------------
+# Draw the lab's figures about what is left of the count -------------------------------------------
 
 
 def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
-    """Draw how often linear readouts name the count at 20 letters, by their penalty, before and
-    after training, with exact and rounded states.
+    """Draw how often linear probes name the count of 20 letters, before and after training.
 
-    Beside them the decoder's own answers, and the floors: the share of y alone, and wrong counts.
-    Bands: the seeds' range.
+    The x axis is the probe's penalty, and the states are exact or rounded. The decoder's own
+    answers are drawn too, with two floors, a probe of only the fraction of y and a probe of wrong
+    counts. The bands are ranges over the seeds.
     """
     rows = table[(table.encoding == encoding) & (table.reader == "least squares")]
     own = moved[moved.encoding == encoding].right_20.mean()
@@ -525,7 +526,7 @@ def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tu
     )
 
 
-READOUTS = {  # what is drawn of `run_selection.fates`: name: (column, colour, filled)
+READOUTS = {  # what the figure draws of `run_selection.fates`, as name: (column, colour, filled)
     "there: a line told counts of 17 to 32 letters": ("there", BLUE, True),
     "the same, before training": ("there_before", BLUE, False),
     "findable: a line told counts of 1 to 16 letters": ("findable", GREEN, True),
@@ -535,8 +536,10 @@ READOUTS = {  # what is drawn of `run_selection.fates`: name: (column, colour, f
 
 
 def three_readouts(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Draw who names the count of 20 letters, by position encoding: some line, a line with the
-    decoder's data, its head.
+    """Draw how often three readouts name the count of 20 letters, by position encoding.
+
+    They are the best linear probe, a probe that is fitted on the decoder's own data, and the
+    decoder itself.
     """
     found = run_selection.fates(table)
     ax = style.axes("", "counts of 20 letters that are named", "", height=4.6)
@@ -567,12 +570,12 @@ def three_readouts(table: pd.DataFrame) -> tuple[Axes, str]:
     return ax, f"Counts of 20 letters, by who names them. {said}."
 
 
-# Lab: within the lengths of training --------------------------------------------------------------
+# Draw the lab's figures about the trained lengths -------------------------------------------------
 
 
 LONGEST_STRING, GAP = "N, the longest string (letters)", "distance of neighbours / size"
 AT_64, SCATTER = "right at 64 letters", "scatter of a count's states / distance"
-INSIDE = {  # what is drawn against what: name: (across, up, label across, label up)
+INSIDE = {  # what is drawn against what, as name: (x, y, label of x, label of y)
     "right, by N": ("longest", "right_4", LONGEST_STRING, "right at N letters"),
     "distance of neighbours, by N": ("longest", "gap", LONGEST_STRING, GAP),
     "margin, by N": (
@@ -588,10 +591,10 @@ INSIDE = {  # what is drawn against what: name: (across, up, label across, label
 
 
 def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
-    """Draw decoders trained on strings of up to N letters, tested at N: a point a seed, a line
-    through the means.
+    """Draw a result of decoders that were trained on strings of up to N letters and tested at N.
 
-    Where right answers are drawn, an open point is the same decoder in bf16.
+    There is one point per seed, and a line through the means. If the result is the accuracy, an
+    open point is the same decoder in bf16.
     """
     across, up, x, y = INSIDE[what]
     rows = run_selection.chosen(table, across)

@@ -1,5 +1,6 @@
-"""Which rows of the tables of trained counters and copiers are compared: what claims, figures and
-the lab of chapter 4 share.
+"""Select the runs of trained counters and copiers that chapter 4 compares.
+
+Its claims, figures and lab use the same runs.
 """
 
 import pandas as pd
@@ -10,11 +11,10 @@ from helpers import require
 
 
 def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
-    """Return the decoders to compare across a column: width 64, up to 64 letters, but for that
-    column.
+    """Return the decoders to compare across one column, with all others at width 64 and 64 letters.
 
-    "longest" takes every length of training, "width" every width; any other column every width.
-    Encodings that were run at one width only are left out where widths are compared.
+    "longest" takes every trained length. "width" and any other column take every width. If widths
+    are compared, encodings that were run at only one width are left out.
 
     Raises:
         ValueError: the table has no such column.
@@ -29,10 +29,10 @@ def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
 
 
 def turns(table: pd.DataFrame, name: str) -> dict[str, list[int]]:
-    """By place, the first lengths with a wrong answer of an encoding's decoders without a window,
-    `NEVER` included.
+    """Return the first lengths at which an encoding's decoders without a window answer wrongly.
 
-    Pairs of decoder and digit count that are right up to `LONGEST` digits at both places.
+    There is one list for each position, and it may contain `NEVER`. Only pairs of decoder and digit
+    count that are right up to `LONGEST` digits at both positions.
     """
     chosen = table[(table.encoding.replace({"0.5-RoPE": "RoPE"}) == name) & (table.window == 0)]
     found = {place: [] for place in trained.PLACES}
@@ -44,11 +44,10 @@ def turns(table: pd.DataFrame, name: str) -> dict[str, list[int]]:
 
 
 def first_against_last(table: pd.DataFrame) -> pd.DataFrame:
-    """By position encoding: of how many pairs of decoder and digit the first digit is lost earlier,
-    or the last one.
+    """Count how often the first digit is lost before the last one, and how often after it.
 
-    Pairs count that are right up to `LONGEST` digits at both places; "p" is that of a two-sided
-    sign test.
+    There is one row per position encoding. A pair of decoder and digit counts if it is right up to
+    `LONGEST` digits at both positions. "p" is from a two-sided sign test.
     """
     rows = []
     for name in ("RoPE", "NoPE", "ALiBi", "APE"):
@@ -80,7 +79,7 @@ COPIERS += [f"RoPE, base {base:,}" for base in (10, 100, 1_000_000)]
 
 
 def copiers(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of each copying decoder by its name."""
+    """Return the runs of each kind of copying decoder, by its name."""
     names = table.encoding.where(table.window == 0, table.encoding + ", window 8")
     other = (table.base != 10_000) & (table.window == 0)
     names = names.where(~other, table.encoding + table.base.map(", base {:,}".format))
@@ -88,11 +87,10 @@ def copiers(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def best_read(table: pd.DataFrame) -> pd.DataFrame:
-    """By encoding, how often the best of all linear readers names the count at 20 letters: the mean
-    of the seeds.
+    """Return how often the best linear probe names the count of 20 letters, by position encoding.
 
-    Of the trained and of the untrained decoder, with its states as they are and rounded to bf16,
-    and of the share of y.
+    The values are means over the seeds. The columns are the trained and the untrained decoder, with
+    states as they are and rounded to bf16, and a probe of only the fraction of y.
     """
     columns = ["trained", "untrained", "trained_bf16", "untrained_bf16", "ratio"]
     return (
@@ -104,18 +102,16 @@ def best_read(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def fates(table: pd.DataFrame, n: int = 20) -> pd.DataFrame:
-    """Return what becomes of the count of n letters, by encoding: there, findable, used, each the
-    mean of the seeds.
+    """Return whether the count of n letters is there, findable and used, by position encoding.
 
-    Three readouts name the count. *there*: the best of all linear readouts, told the counts of 17
-    to 32 letters but 20. *findable*: a linear readout that is told no more than the decoder was,
-    counts of 1 to 16 letters; its penalty is chosen on other strings of these lengths. *used*: the
-    decoder's own head.
+    The three are accuracies of three readouts, as means over the seeds. *there* is the best linear
+    probe, fitted on counts of 17 to 32 letters except 20. *findable* is a linear probe that gets no
+    more than the decoder did, counts of 1 to 16 letters, with its penalty chosen on other strings
+    of these lengths. *used* is the decoder itself.
 
     Returns:
-        there (at 20 letters only), findable and used of the trained decoder; there_before and
-        findable_before of the one
-        that it began as.
+        there (at 20 letters only), findable and used of the trained decoder, and there_before and
+            findable_before of the same decoder before training.
     """
     rows = {}
     for cell, here in table.groupby(["encoding", "seed"], sort=False):

@@ -1,1 +1,1 @@
-"""Chapter 5, RoPE frequencies: its measurements, figures, claims and checks."""
+"""Compute and draw for the pages of chapter 5, "RoPE frequencies"."""

@@ -15,7 +15,8 @@ from course.exercises import Right, Wrong, choice, drawn, exercise, normal, numb
 from course.maths import rope_scaling
 from helpers import data, intervention, models, probe, rope, style
 
-progress = functools.partial(checks.progress, globals().values())  # of all exercises of this module
+# over all exercises of this module
+progress = functools.partial(checks.progress, globals().values())
 compare, reason, refuse = (
     functools.partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse)
 )
@@ -23,7 +24,7 @@ compare, reason, refuse = (
 
 @exercise
 def rotate_pair(answer: Any) -> Right:
-    """Check one pair, turned by position times frequency."""
+    """Check a pair after a rotation by position times frequency."""
     return compare("rotate_pair", answer, lambda p, m, t: _turn(p, m * t))
 
 
@@ -36,7 +37,7 @@ def _turn(pair: Tensor, angle: float) -> Tensor:
 
 @exercise
 def rotated(line: Any, answer: Any) -> Right:
-    """Check which line of a rotation by RoPE is mistaken, and the function without the mistake."""
+    """Check which line of a RoPE rotation has the mistake, and the function without it."""
     named = number("line", line)
     refuse("rotated", line=named)
     if why := reason("rotated", "read", line=named):
@@ -59,8 +60,9 @@ def _rotated(x: Tensor, positions: Tensor, base: float) -> Tensor:
 
 @exercise
 def apart(answer: Any) -> Right:
-    """Check the layout, from what a rotation keeps: of made-up queries, and of the embedded
-    model's.
+    """Check the layout of the pairs, found from what a rotation leaves unchanged.
+
+    It is tested on random queries and on those of the embedded model.
     """
     compare("apart", answer, _apart)
     before, after = queries_of_the_model()
@@ -77,15 +79,16 @@ def _apart(before: Tensor, after: Tensor) -> int:
 
 
 def turned(n: int, width: int, layout: str, seed: int) -> tuple[Tensor, Tensor]:
-    """Random queries at n positions, before and after they are turned."""
+    """Draw random queries at n positions, and return them before and after their rotation."""
     before = normal(n, width, seed=seed)
     return before, rope.rotate(before, torch.arange(n), rope.frequencies(width, 100), layout)
 
 
 @functools.cache
 def queries_of_the_model() -> tuple[Tensor, Tensor]:
-    """Return queries of the embedded model's first head on eight tokens, before and after the model
-    itself turns them.
+    """Return queries of the embedded model's first head, before and after the model rotates them.
+
+    The text has eight tokens.
     """
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
@@ -98,8 +101,9 @@ def queries_of_the_model() -> tuple[Tensor, Tensor]:
 
 @exercise
 def favourite_key(answer: Any) -> Right:
-    """Check a key whose largest score is at a given distance, and the spread of random scores near
-    and far.
+    """Check a key whose largest score is at a given distance.
+
+    The check also shows how much random scores vary near and far.
     """
     m = torch.arange(2000, dtype=torch.float64)
     for text, (query, distance, theta) in checks.given(globals(), "favourite_key"):
@@ -109,7 +113,7 @@ def favourite_key(answer: Any) -> Right:
         refuse("favourite_key", **found)
         scores = (
             rope.rotate(key.expand(len(m), -1), -m, theta) @ query
-        )  # the key stands m places back
+        )  # the key is m positions back
         found |= {"best": int(scores.argmax()), "at": torch.tensor([float(distance)])}
         refuse("favourite_key", "misses", **found, why=reason("favourite_key", "turned", **found))
     one, other = normal(2, 4000, 32, seed=5)
@@ -126,8 +130,9 @@ def favourite_key(answer: Any) -> Right:
 
 @exercise
 def partial(answer: Any) -> Right:
-    """Check angles of which the fastest fraction keeps its value and the others are 0, and try them
-    in the embedded model.
+    """Check frequencies of which the fastest fraction is kept and the others are set to 0.
+
+    The result is then tried in the embedded model.
     """
     compare("partial", answer, _share)
     theta = probe.rotary_frequencies(checks.model()).double()
@@ -142,9 +147,7 @@ def partial(answer: Any) -> Right:
 
 @functools.cache
 def _loss(theta: tuple[float, ...]) -> float:
-    """Return the embedded model's loss on 64 tokens of prose, with these angles a token in all
-    layers.
-    """
+    """Return the embedded model's loss on 64 tokens of prose with these rotary frequencies."""
     model = checks.model()
     ids = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:64]
     turns = torch.polar(
@@ -161,7 +164,7 @@ def _share(theta: Tensor, fraction: float) -> Tensor:
 
 @exercise
 def lead(answer: Any) -> Right:
-    """Check the mean lead of a similar token: 2 sigma^2 times the sum of cosines."""
+    """Check the mean lead of a similar token, which is 2 sigma^2 times the sum of cosines."""
 
     def picture() -> HTML:
         grid, distances = torch.logspace(0, 4, 200).tolist(), [1, 10, 100, 1000, 4096, 8000]
@@ -189,9 +192,7 @@ def lead(answer: Any) -> Right:
 
 @exercise
 def first_negative(answer: Any) -> Right:
-    """Check the first distance below the limit with a negative sum of cosines; the limit where
-    there is none.
-    """
+    """Check the first distance below the limit with a negative sum of cosines, or the limit."""
     try:
         return compare(
             "first_negative", answer, lambda d, b, limit: rope.first_negative(d, b, limit) or limit
@@ -238,8 +239,9 @@ def ntk_base(answer: Any) -> Right:
 
 @exercise
 def smallest_scale(answer: Any) -> Right:
-    """Return how much one more token costs a diagonal head of one frequency, and the smallest scale
-    for a weight.
+    """Check the smallest scale for a weight at a diagonal head of one frequency.
+
+    The check also shows how much one more token costs.
     """
     near = checks.tables(globals())["smallest_scale"]["tolerance"]
     for text, (theta, n, weight) in checks.given(globals(), "smallest_scale"):
@@ -273,8 +275,9 @@ REASONS = checks.tables(globals())["worse_base"]["reasons"]
 
 @exercise
 def worse_base(smaller: Any, larger: Any, context: Any, why: Any) -> Right:
-    """Check two bases for width 128 and a context, far apart: the smaller passes, the larger fails;
-    and the reason.
+    """Check two bases for width 128 and a context, of which only the smaller is large enough.
+
+    The bases must be far apart, and the reason is checked too.
     """
     low, high, length = (
         number(n, x) for n, x in (("smaller", smaller), ("larger", larger), ("context", context))

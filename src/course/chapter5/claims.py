@@ -1,5 +1,6 @@
-"""Decide the claims of chapter 5, each measured by a small function; words and rules stand in its
-table.
+"""Measure the claims of chapter 5, while their words are in the chapter's table.
+
+There is one function for each row of the table.
 """
 
 import itertools
@@ -23,7 +24,7 @@ QUARTERS = list(measures.BAND_NAMES)
 EVEN = Threshold(1)
 NONE = Threshold(0)
 
-# Closed forms -------------------------------------------------------------------------------------
+# Test closed forms --------------------------------------------------------------------------------
 
 
 FIFTH = Threshold(0.2)
@@ -45,8 +46,9 @@ FIFTH = Threshold(0.2)
     nothing=("a bound that stays", lambda bound: {"bound": [bound[0]] * len(bound)}),
 )
 def bound_decays() -> Numbers:
-    """Measure the bound at the distances 0 and `FAR`, and at how many of the first 250 steps it
-    rises.
+    """Measure RoFormer's bound at distance 0 and at the distances `FAR`.
+
+    The result also has the number of rises among the first 250 steps.
     """
     steps = rope_scaling.decay_bound(torch.arange(251), 128, 1e4).diff()
     return {
@@ -70,8 +72,10 @@ ERRORS, LOW, HIGH = Threshold(4), Threshold(0.9), Threshold(1.1)
     nothing=("scores that decay, by a tenth each tenfold", {"spread": [0.9**k for k in range(6)]}),
 )
 def gaussian_scores() -> Numbers:
-    """Over √d the standard deviation of the scores at the distances `FAR`; the largest mean, and
-    how many standard errors.
+    """Measure how random scores vary with the distance, by their standard deviation over √d.
+
+    The distances are `FAR`. The result also has the largest mean, and how many standard errors it
+    is.
     """
     scores = measures.gaussian_scores(FAR, 20_000)
     means, spread = scores.mean(0).abs(), scores.std(0)
@@ -110,8 +114,10 @@ MOST_HEADS, FEW_HEADS = Threshold(0.5), Threshold(0.05)  # of the heads
     ),
 )
 def trained_heads_decay(model: LanguageModel | None = None) -> Numbers:
-    """By source, the median fall of a head's mean logit over 250 tokens, in nats, and the share of
-    heads above `NAT`.
+    """Measure how much a head's mean logit falls over 250 tokens, by source.
+
+    The values are the median in nats, and the fraction of heads in which it falls by more than
+    `NAT`.
     """
     falls = {
         name: measures.fall(each)
@@ -151,8 +157,10 @@ EXACT = 1e-9  # rounding
     ),
 )
 def no_positions_no_diagonal() -> Numbers:
-    """Measure the largest weight on itself in a first layer, plain and turned, and the least of a
-    head in a second one.
+    """Measure the largest weight of a token on itself without positions, in two layers.
+
+    In the first layer, it is also measured with RoPE. In the second layer, it is the smallest
+    weight of a head.
     """
     plain, turned = (measures.weights_without_positions(turn=turn) for turn in (False, True))
     second = measures.second_layer_without_positions(64, 8 * 64**2).diagonal()
@@ -175,8 +183,9 @@ WHOLE = Threshold(0.99)  # of the weight
     nothing=("uniform attention over 1,024 tokens", {"reached": [1 / 1024] * 2}),
 )
 def rope_makes_places() -> Numbers:
-    """Measure the scale that a diagonal and a previous-token head take, and the least weight on
-    their places that it gives.
+    """Measure the scale that a diagonal and a previous-token head need.
+
+    The result also has the smallest weight that this scale gives to their positions.
     """
     theta = rope.frequencies(128, 1e4)
     scales = [rope_scaling.slash_scale(theta, 4096, offset=offset) for offset in (0, 1)]
@@ -201,10 +210,10 @@ def rope_makes_places() -> Numbers:
     nothing=("no rotation: some score never turns", {"first": {1.0: [math.inf]}}),
 )
 def one_frequency_loses_content() -> Numbers:
-    """By frequency, the first distance at which a query scores a key of each of 64 angles
-    negatively, infinity where none is.
+    """Return the first distance at which a query scores a key negatively, for keys of 64 angles.
 
-    A token with no score at all then leads, whatever the angle between query and key.
+    The values are by frequency, and infinity if there is no such distance. From there on, a token
+    with a score of 0 is ahead, whatever the angle between query and key.
     """
     around = torch.arange(64, dtype=torch.float64) * 2 * math.pi / 64
     keys, query = (
@@ -233,8 +242,10 @@ def one_frequency_loses_content() -> Numbers:
     nothing=("a base of ten times the context", lambda same: {"same": dict.fromkeys(same, False)}),
 )
 def base_for_a_context() -> Numbers:
-    """By context: is the published base, to two digits, the smallest that passes, and does it fail
-    itself; both bases.
+    """Compare the published bases with the smallest ones that are large enough, by context.
+
+    The result says whether they agree to two digits, and whether the published base itself fails.
+    Both bases are returned.
     """
     published, found = (
         data.table("reported/rope_base_bound").set_index("context").published,
@@ -267,9 +278,7 @@ def base_for_a_context() -> Numbers:
     nothing=("bases in no order", lambda tenfold: {"tenfold": tenfold[::-1]}),
 )
 def larger_base_reaches_further() -> Numbers:
-    """Measure the first negative sum of five powers of ten, and of two bases close to each
-    other.
-    """
+    """Measure the first distance with a negative sum, for powers of ten and two close bases."""
     bases = {"tenfold": [1e2, 1e3, 1e4, 1e5, 1e6], "close": [4300.0, 4350.0]}
     return {
         name: [rope.first_negative(128, base, 1 << 20) for base in each]
@@ -281,11 +290,11 @@ def _rises(values: list[int]) -> bool:
     return all(after > before for before, after in itertools.pairwise(values))
 
 
-# In a language model ------------------------------------------------------------------------------
+# Test language models -----------------------------------------------------------------------------
 
 
 def _heads(model: LanguageModel | None, seed: int | None = None, text: int = 0) -> measures.Heads:
-    """Read every head of the model on a stretch of the prose, or on random tokens of a seed."""
+    """Measure every head of the model on a piece of the prose, or on random tokens of a seed."""
     return measures.heads_on_text(model or models.default(), seed, text)
 
 
@@ -314,8 +323,9 @@ SMALL = Threshold(0.9)  # of the layer's mean
     nothing=("pairs of one size", {"first": 1.0, "between": 1.0, "last": 1.0}),
 )
 def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> Numbers:
-    """Measure the norms of the fastest quarter over the layer's mean, by layer: at the ends, and
-    the mean between them.
+    """Measure the norms of the fastest quarter of the pairs over the layer's mean.
+
+    The values are for the first and the last layer, and the mean over the layers between them.
     """
     found = _heads(model)
     norms = torch.stack([found.queries.mean(1), found.keys.mean(1)])
@@ -339,11 +349,12 @@ def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> 
     nothing=("layers that lean nowhere", {"errors": [0.0, 0.0]}),
 )
 def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> Numbers:
-    """Best slash of a layer, previous less diagonal in the first third and the contrary in the
-    last, mean of three texts.
+    """Measure in which layers previous-token heads and diagonal heads are strongest.
 
-    "errors": how many standard errors over the layers of a third the two leanings are above 0. The
-    three texts are no replicates: what varies is the layer.
+    For the first third of the layers, the lean is the best previous-token score minus the best
+    diagonal score, and for the last third the opposite, as means over three texts. "errors" says by
+    how many standard errors over the layers of a third each lean is above 0. The texts are no
+    replicates, because what varies is the layer.
     """
     ends, strongest, best = {}, {}, []
     for text, found in {
@@ -355,7 +366,8 @@ def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> N
         third = len(best[-1]) // 3
         early, late = best[-1][:third].mean(0).tolist(), best[-1][-third:].mean(0).tolist()
         ends[text], strongest[text] = (*early, *late), (best[-1].argmax(0) + 1).tolist()
-    ahead = torch.stack(best).mean(0).diff(dim=1)[:, 0]  # previous less diagonal, by layer
+    # previous-token minus diagonal score, by layer
+    ahead = torch.stack(best).mean(0).diff(dim=1)[:, 0]
     leans = [ahead[:third], -ahead[-third:]]
     errors = [float(lean.mean() / (lean.std() / math.sqrt(third))) for lean in leans]
     return {
@@ -369,11 +381,11 @@ def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> N
 
 
 COSTS = Threshold(0.1)  # nats
-ALIKE = Threshold(0.1)  # nats between two quarters that cost alike
+ALIKE = Threshold(0.1)  # in nats, between two quarters that cost the same
 
 
 def _least(quarters: pd.DataFrame) -> bool:
-    """Measure whether the fastest quarter costs less than every other one, beyond the margin."""
+    """Return whether the fastest quarter costs less than every other one, by over the margin."""
     others = quarters.drop(columns="fastest").min(axis=1)
     return all(others - quarters.fastest > ALIKE)
 
@@ -400,8 +412,10 @@ def _least(quarters: pd.DataFrame) -> bool:
     ),
 )
 def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) -> Numbers:
-    """Measure loss added between the ends without each quarter of the pairs, and the least and most
-    without random ones.
+    """Measure the added loss when each quarter of the pairs is ablated between the ends.
+
+    "Between the ends" means in the layers without the first and last ones. The least and most that
+    random pairs cost are returned too.
     """
     rows = measures.between_the_ends(model).groupby("heads", sort=False).mean(numeric_only=True)
     random = rows.filter(like="random")
@@ -426,10 +440,10 @@ def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) ->
 def silenced_quarters(
     model: LanguageModel | None = None, where: Sequence[str] = ("outside",)
 ) -> Numbers:
-    """By place of the heads, the loss added by silencing each quarter of the pairs, mean of the
-    texts, by threshold.
+    """Measure the added loss when each quarter of the pairs is ablated, by kind of heads.
 
-    With the `least` and the `most` that a quarter but the fastest adds.
+    The values are means over the texts, by threshold. `least` and `most` are over all quarters
+    except the fastest.
     """
     table, found = measures.silenced_table(model), {}
     for place in where:
@@ -480,8 +494,9 @@ STAY, OVER_HALF = Threshold(0.9), Threshold(0.5)  # of the heads
     nothing=("uniform attention: none above the threshold", {"share": [0.0, 0.0]}),
 )
 def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Numbers:
-    """Measure which heads of each kind stay on another text and on random tokens, and the share of
-    both kinds that do.
+    """Measure which slash heads remain slash heads on another text and on random tokens.
+
+    The result also has the fraction of both kinds that do.
     """
     natural, stay = _heads(model), {}
     for text, other in {
@@ -531,8 +546,9 @@ APART_BY = Threshold(1)  # twice the error, over the distance from the threshold
     null="scales exchanged: random weights of one of them are as concentrated",
 )
 def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
-    """Measure the share of the largest squared singular value: slash heads, others, and random
-    weights by scale.
+    """Measure the concentration of queries and keys in slash heads, other heads and random weights.
+
+    It is the largest squared singular value as a fraction of all.
     """
     found = _heads(model)
     table = measures.rank_table(found)
@@ -576,8 +592,9 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
     ),
 )
 def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Numbers:
-    """Measure the mean slash score of the previous-token heads, and with one quarter of the pairs
-    left out of their logits.
+    """Measure the mean slash score of the previous-token heads without one quarter of the pairs.
+
+    The score with all pairs is returned too.
     """
     read, heads = model or models.default(), measures.slash_heads(_heads(model), 1)
     if not heads:
@@ -599,13 +616,11 @@ def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Numbers:
     return {"whole": score(every), "left": left}
 
 
-# In trained decoders ------------------------------------------------------------------------------
+# Test trained decoders ----------------------------------------------------------------------------
 
 
 def _rows(spectrum: str, shared: float = 0.0) -> pd.DataFrame:
-    """Measure the trained decoders of one spectrum with the usual base, by the strength of a vector
-    that all embeddings share.
-    """
+    """Return the decoders of one spectrum and one strength of the shared vector, at base 10,000."""
     rows = data.table("slash_emergence")
     return rows[(rows.spectrum == spectrum) & (rows.shared == shared) & (rows.base == 1e4)]
 
@@ -623,8 +638,9 @@ LEARNED, NOT_LEARNED = Threshold(0.8), Threshold(0.2)  # slash scores
     dealt={"slash_emergence": ("spectrum", "offset", "shared", "base")},
 )
 def learned_slashes(offsets: Sequence[int] = (1, 4)) -> Numbers:
-    """By spectrum, the slash that training makes at some offsets: with the base 10,000, and with
-    the short one.
+    """Measure the slash score that training gives at some offsets, by spectrum.
+
+    The values are with base 10,000 and with the short base.
     """
     rows = data.table("slash_emergence").query("shared == 0")
     means = rows[rows.offset.isin(offsets)].groupby(["base", "spectrum"]).slash.mean()
@@ -643,8 +659,9 @@ QUARTER_TURN = Threshold(math.pi / 2)
     nothing=("a quarter that changes nothing", {"turn": 4.0, "gain": 0.0}),
 )
 def partial_rotation_helps() -> Numbers:
-    """Measure how far the quarter that 0.75-RoPE stops would turn, and how much more of a slash
-    than RoPE it has.
+    """Measure how far the quarter that 0.75-RoPE does not rotate would turn.
+
+    The result also has its gain in the slash score over RoPE.
     """
     means = learned_slashes()["means"]
     return {
@@ -653,7 +670,7 @@ def partial_rotation_helps() -> Numbers:
     }
 
 
-TENTH = Threshold(0.1)  # right
+TENTH = Threshold(0.1)  # accuracy
 
 
 @rule(
@@ -668,8 +685,9 @@ TENTH = Threshold(0.1)  # right
     dealt={"race": ("entry", "task", "seed")},
 )
 def positions_alleviate() -> Numbers:
-    """By question and length, how often each is right, and how far the better and the worse
-    encoding is ahead of none.
+    """Measure how far position encodings are ahead of none, by task and length.
+
+    The better and the worse encoding are compared, and all accuracies are returned.
     """
     race, columns = data.table("race"), {f"score_{n}": n for n in (16, 128)}
     right = (
@@ -710,8 +728,10 @@ def positions_alleviate() -> Numbers:
     dealt={"slash_emergence": ("spectrum", "offset", "base")},
 )
 def trained_slashes_generalise() -> Numbers:
-    """Measure slashes on tokens never seen: with a shared vector, three times as strong, taken
-    away, none, and without positions.
+    """Measure slash scores on tokens that training has not seen, with and without a shared vector.
+
+    The vector is also three times as strong, or removed after training, and one case has no
+    positions.
     """
     rows = _rows("RoPE", 1.0)
     return {
@@ -724,7 +744,7 @@ def trained_slashes_generalise() -> Numbers:
 
 
 ORDERS, APART = Threshold(0.9), Threshold(0.5)
-LITTLE_SHARED, MUCH_SHARED = 0.6, 0.8  # of queries and keys, in common
+LITTLE_SHARED, MUCH_SHARED = 0.6, 0.8  # of queries and keys, the part that is one vector
 
 
 @rule(
@@ -743,11 +763,10 @@ LITTLE_SHARED, MUCH_SHARED = 0.6, 0.8  # of queries and keys, in common
     dealt={"slash_common": ("slash_unseen",)},
 )
 def the_condition_is_needed() -> Numbers:
-    """Measure how the part in common orders the slashes on unseen tokens, and these where it is
-    small, large, and taken away.
+    """Measure how the common part of queries and keys orders the slash scores on unseen tokens.
 
-    Of the decoders with a vector in the embeddings, in the layer norm, or nowhere, trained equally
-    long.
+    The result also has the scores where this part is small, large, and removed. The decoders have a
+    vector in the embeddings, in the layer norm, or none, and were trained for equally long.
     """
     rows = data.table("slash_common")
     rows = rows[(rows.spectrum == "RoPE") & (rows.steps == rows.steps.min())]

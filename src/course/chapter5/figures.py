@@ -1,6 +1,4 @@
-"""Draw the figures of chapter 5: functions that return a figure and the sentence that states its
-finding.
-"""
+"""Draw the figures of chapter 5, and state the finding of each in a sentence."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,12 +16,13 @@ from helpers.models import LanguageModel
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
-# Lesson -------------------------------------------------------------------------------------------
+# Draw the lesson's figures ------------------------------------------------------------------------
 
 
 def decay(base: float = 1e4, far: int = 100_000) -> tuple[Axes, str]:
-    """Draw the spread of the scores of Gaussian queries and keys against their distance, and the
-    factor of the bound.
+    """Draw how scores of Gaussian queries and keys vary with their distance, with RoPE's bound.
+
+    The scores' standard deviation does not fall, although the bound does.
     """
     m = torch.unique(torch.logspace(0, math.log10(far), 300).round())
     scores = measures.gaussian_scores(m, base=base)
@@ -49,8 +48,9 @@ def decay(base: float = 1e4, far: int = 100_000) -> tuple[Axes, str]:
 
 
 def second_layer(n: int = 64) -> tuple[Axes, str]:
-    """Draw the weight of each token on itself in (BOS, x, …, x) without positions: a first layer, a
-    second, and its control.
+    """Draw the weight of each token on itself in (BOS, x, …, x), without positions.
+
+    The figure has a first layer, a second layer, and a control.
     """
     sharp, soft, unmarked = (
         measures.second_layer_without_positions(n, scale * n**2, marked).diagonal()
@@ -86,8 +86,9 @@ def second_layer(n: int = 64) -> tuple[Axes, str]:
 
 
 def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
-    """Draw the scale that a (shifted) diagonal head needs, by context, from the fastest few of 64
-    pairs.
+    """Draw the scale that a diagonal head needs by context length, with a few of the 64 pairs.
+
+    The pairs are the fastest ones, and the head may be shifted by `offset`.
     """
     theta, lengths = rope.frequencies(128, 1e4), [2**k for k in range(5, 13)]
     ax = style.axes("", "n (tokens)", "scale for a weight of 0.99", log="xy", height=4.1)
@@ -102,7 +103,7 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
             lw=3 if chosen else 1.5,
             zorder=3 if chosen else 2,
         )
-        lift = {8: 2.8, 64: 1 / 2.8}.get(count, 1)  # their lines nearly meet
+        lift = {8: 2.8, 64: 1 / 2.8}.get(count, 1)  # because their lines nearly meet
         name = "all 64" if count == 64 else f"{count} pair{'s' * (count > 1)}"
         ax.text(
             4600, lift * found[count][-1], name, color=RED if chosen else GREY, size=14, va="center"
@@ -125,7 +126,10 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
 
 
 def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
-    """Draw which bases pass for a context, on a grid from half to 2.5 times the published bound."""
+    """Draw which bases are large enough for a context, around the published bound.
+
+    The grid goes from half the bound to 2.5 times the bound.
+    """
     row = data.table("reported/rope_base_bound").set_index("context").loc[length]
     bases = torch.linspace(0.5 * row.published, 2.5 * row.published, points).double()
     lowest = torch.tensor(
@@ -153,8 +157,9 @@ def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
 
 
 def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
-    """Draw the mean of cos(distance * theta) over a model's pairs below its context, for each set
-    of frequencies that it has.
+    """Draw the mean of cos(distance * theta) over a model's pairs, at distances within its context.
+
+    There is one curve for each set of frequencies that the model has.
     """
     negative = {kind: found["first_negative"] for kind, found in kinds.items()}
     first = min((m for m in negative.values() if m is not None), default=None)
@@ -164,7 +169,7 @@ def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
         "mean of cos(distance × θ)", log="x",
     )  # fmt: skip
     for (kind, found), colour in zip(kinds.items(), (BLUE, RED, GREEN, PURPLE), strict=False):
-        # sums change faster than a picture is wide: the least and the largest of each stretch
+        # the sums change faster than the figure is wide, so draw the extremes of each interval
         ax.plot(
             found["distances"],
             found["least"],
@@ -198,8 +203,9 @@ def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
 
 
 def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str]:
-    """Draw the maps of two heads of a model on prose: the one that looks most at the token before,
-    and at the first one.
+    """Draw the attention matrices of two heads of a model on prose.
+
+    One attends most to the token before, and the other to the first token.
     """
     ids = measures.prose(model, tokens)
     found, theta = measures.heads(model, ids, rank=False), probe.rotary_frequencies(model)
@@ -219,11 +225,11 @@ def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str
     return figure, f"Two heads, {tokens} tokens of prose: {'; '.join(said)}."
 
 
-# Lab ----------------------------------------------------------------------------------------------
+# Draw the lab's figures ---------------------------------------------------------------------------
 
 
 def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
-    """Mean norm of each pair (heads averaged) by layer, relative to the layer's mean."""
+    """Draw the mean norm of each rotary pair by layer, relative to the layer's mean."""
     norms = (found.queries if what == "queries" else found.keys).mean(1)
     share = norms / norms.mean(-1, keepdim=True)
     quarter = share.shape[1] // 4
@@ -253,7 +259,7 @@ def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
 
 
 def special_heads(found: measures.Heads) -> tuple[Axes, str]:
-    """Draw the strongest diagonal and previous-token head of each layer."""
+    """Draw the strongest diagonal head and the strongest previous-token head of each layer."""
     best = found.slashes[:, :, :2].max(1).values
     layers = range(1, len(best) + 1)
     tops = [int(best[:, k].argmax()) + 1 for k in (0, 1)]
@@ -285,8 +291,9 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
 def ablation(
     runs: Mapping[str, float], plain: float, blank: Sequence[float] = ()
 ) -> tuple[Axes, str]:
-    """Draw loss added by silencing each band, and by as many random pairs; `blank`: with random
-    weights.
+    """Draw the loss that is added when each quarter of the pairs is ablated, and random pairs.
+
+    `blank` has the same for random weights.
     """
     added = {name: value - plain for name, value in runs.items()}
     control = [value for name, value in added.items() if name.startswith("random")]
@@ -340,8 +347,10 @@ def ablation(
 def dissociation(
     rows: pd.DataFrame, threshold: float, blank: Sequence[float] = ()
 ) -> tuple[Axes, str]:
-    """Draw loss added by silencing each quarter, in heads that look at a place, outside, in a
-    control; `blank`: random weights.
+    """Draw the loss that is added when each quarter is ablated, in three sets of heads.
+
+    They are the heads that look at a position, all others, and as many random others. `blank` has
+    the same for random weights.
     """
     rows = rows[rows.threshold == threshold]
     heads = rows.groupby("where").heads.first()

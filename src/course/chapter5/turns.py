@@ -1,5 +1,7 @@
-"""Run what might have turned the claims of chapter 5: trained keys, heads matched in loss, one dose
-at a time.
+"""Run the experiments that might change the verdicts on the claims of chapter 5.
+
+They use trained keys, heads that are matched in loss, and each strength of a shared vector
+separately.
 """
 
 import itertools
@@ -42,7 +44,7 @@ _BY_A_NAT = {  # when trained heads decide about decay
     ),
 )
 def trained_keys() -> Numbers:
-    """Measure how far the logits of trained heads fall with the distance."""
+    """Measure whether logits of trained queries and keys fall with the distance."""
     return claims.trained_heads_decay()
 
 
@@ -58,7 +60,7 @@ def trained_keys() -> Numbers:
     ),
 )
 def trained_heads() -> Numbers:
-    """Measure how far the logits of trained heads fall with the distance."""
+    """Measure whether a trained model's heads decay with the distance, although RoPE need not."""
     return claims.trained_heads_decay()
 
 
@@ -72,15 +74,16 @@ def trained_heads() -> Numbers:
     ),
 )
 def another_text() -> Numbers:
-    """Measure the fall of the mean logits on the next 256 tokens of the prose."""
+    """Measure how far the mean logits fall on another text, the next 256 tokens of the prose."""
     model = models.default()
     falls = measures.fall(measures.logits_by_distance(model, measures.prose(model, start=255)))
     return {"share": float((falls > 1).double().mean()), "median": float(falls.median())}
 
 
 def _averaged(heads: str) -> pd.DataFrame:
-    """Measure, by text, what the loss gains when a quarter of the pairs is averaged over the tokens
-    in these heads.
+    """Return the added loss when a quarter of the pairs is averaged over the tokens, by text.
+
+    `heads` names the heads in which this is done.
     """
     table = data.table("averaged_pairs").query("heads == @heads")
     return table.set_index("start")[list(measures.BAND_NAMES)]
@@ -117,8 +120,9 @@ def _averaged(heads: str) -> pd.DataFrame:
     ),
 )
 def averaged_and_matched() -> Numbers:
-    """Measure what each quarter costs place heads, averaged and zeroed, and other heads matched in
-    loss, zeroed.
+    """Measure what each quarter costs the heads that look at a position, averaged or set to zero.
+
+    Other heads that are matched in loss are compared, with the quarter set to zero.
     """
     averaged = _averaged("place heads")
     table, quarters = data.table("silenced_matched"), list(measures.BAND_NAMES)
@@ -126,7 +130,7 @@ def averaged_and_matched() -> Numbers:
     pairs = [(float(inside.fastest[each.start]), each.fastest) for each in others.itertuples()]
     return {
         "averaged": averaged.to_numpy().tolist(),
-        "mean": (averaged.mean().round(2) + 0).tolist(),  # no minus before a zero
+        "mean": (averaged.mean().round(2) + 0).tolist(),  # so that no minus comes before a zero
         "low_mean": averaged.fastest.min(),
         "high_mean": averaged.fastest.max(),
         "pairs": pairs,
@@ -158,8 +162,9 @@ def averaged_and_matched() -> Numbers:
     ),
 )
 def within_a_dose() -> Numbers:
-    """Rank correlation of the part in common with the slash on unseen tokens, within each dose and
-    of their means.
+    """Correlate the common part with the slash score on unseen tokens, within each strength.
+
+    The correlation is by rank, and the one between the means is returned too.
     """
     rows = data.table("slash_common")
     rows = rows[(rows.spectrum == "RoPE") & (rows.steps == rows.steps.min())]
@@ -203,7 +208,10 @@ BASES, WIDTHS = (100.0, 200.0, 500.0), (32, 64, 256)
     ),
 )
 def other_heads() -> Numbers:
-    """Measure, by head width and first base, the first negative sum of four tenfold bases."""
+    """Measure the first distance with a negative sum for other head widths and bases.
+
+    Each has four bases, which grow tenfold.
+    """
     return {
         "first": {
             (width, start): [rope.first_negative(width, start * 10**k, 1 << 18) for k in range(4)]
@@ -231,8 +239,9 @@ def other_heads() -> Numbers:
     ),
 )
 def other_bounds() -> Numbers:
-    """Measure, by head width and base, the bound at 1,000 over that at 0, and at how many of the
-    first 250 steps it rises.
+    """Measure how RoFormer's bound falls for other head widths and bases.
+
+    The values are the bound at 1,000 over that at 0, and how often it rises in the first 250 steps.
     """
     falls, rises = {}, {}
     for width, base in itertools.product((64, 256), (100.0, 500_000.0)):
@@ -257,8 +266,9 @@ def other_bounds() -> Numbers:
     ),
 )
 def one_digit() -> Numbers:
-    """Measure, by context, whether the smallest base that passes is the published one to one digit;
-    and the largest ratio.
+    """Measure whether the smallest base agrees with the published one to one digit, by context.
+
+    The largest ratio between the two is returned too.
     """
     pairs = list(claims.base_for_a_context()["numbers"].values())
     return {
@@ -282,8 +292,9 @@ def one_digit() -> Numbers:
     ),
 )
 def other_frequencies() -> Numbers:
-    """Measure, by width and base, the least weight that a diagonal and a previous-token head reach,
-    and the scales that they take.
+    """Measure the weight that diagonal and previous-token heads reach with other frequencies.
+
+    The smallest weights and the scales are by width and base.
     """
     reached, scale = {}, {}
     for width, base in itertools.product((64, 128), (100.0, 10_000.0, 500_000.0)):
@@ -320,8 +331,9 @@ def other_frequencies() -> Numbers:
     ),
 )
 def each_seed() -> Numbers:
-    """Measure, by spectrum, the slash of each decoder that was trained on offset 1 or 4 with the
-    base 10,000.
+    """Return the slash score of each decoder that was trained on offset 1 or 4, by spectrum.
+
+    The base is 10,000.
     """
     rows = data.table("slash_emergence").query("shared == 0 and base == 10_000")
     names = ("RoPE", "NoPE", "slowest quarter")
@@ -360,8 +372,9 @@ def each_seed() -> Numbers:
     ),
 )
 def averaged_between_the_ends() -> Numbers:
-    """Measure what each quarter costs between the ends, averaged by text, and the fastest zeroed in
-    all layers but three at each end.
+    """Measure what each quarter costs between the ends when it is averaged, by text.
+
+    The fastest quarter is also set to zero in all layers but three at each end.
     """
     table = data.table("silenced_layers").query("sink == 'silenced'").set_index("heads")
     averaged = _averaged("all other layers")
@@ -387,8 +400,9 @@ def averaged_between_the_ends() -> Numbers:
     ),
 )
 def trained_first_layer() -> Numbers:
-    """Measure, by number of tokens before the two equal ones, the largest weight that training puts
-    on the last of them.
+    """Measure the largest weight that training can put on the last of two equal tokens.
+
+    The values are by the number of tokens before the two.
     """
     weight = []
     for before in (1, 8):
@@ -422,8 +436,9 @@ def trained_first_layer() -> Numbers:
     ),
 )
 def random_frequencies() -> Numbers:
-    """Measure, by frequency, the latest first negative score of 720 angles, over half a turn and
-    one step.
+    """Measure when the first negative score comes latest among 720 angles, for random frequencies.
+
+    The values are divided by half a rotation plus one step.
     """
     generator = torch.Generator().manual_seed(0)
     thetas = 10 ** (-4 * torch.rand(40, generator=generator, dtype=torch.float64))
@@ -439,9 +454,7 @@ def random_frequencies() -> Numbers:
 
 @cache
 def _other_texts() -> dict[str, measures.Heads]:
-    """Measure every head of the embedded model on two more stretches of the prose and on two rows
-    of random tokens.
-    """
+    """Measure every head of the embedded model on two more texts and two rows of random tokens."""
     model = models.default()
     texts = {f"prose {k}": measures.prose(model, start=255 * k) for k in (1, 2)}
     drawn = {f"random {k}": measures.random_tokens(model, seed=k) for k in (1, 2)}
@@ -471,8 +484,9 @@ def _other_texts() -> dict[str, measures.Heads]:
     ),
 )
 def norms_of_other_texts() -> Numbers:
-    """Measure, by text, the norms of the fastest quarter over the layer's mean: between the ends,
-    and at the lesser end.
+    """Measure the norms of the fastest quarter over the layer's mean on other texts.
+
+    The values are the mean between the ends, and the smaller one of the ends.
     """
     between, ends = [], []
     for found in _other_texts().values():
@@ -501,8 +515,9 @@ def norms_of_other_texts() -> Numbers:
     ),
 )
 def both_on_other_texts() -> Numbers:
-    """Measure, by text and threshold, how many heads look at the token before and at the first one,
-    and how many by chance.
+    """Count the heads that attend to both the token before and the first token, on other texts.
+
+    The values are by text and threshold, and come with the number that is expected by chance.
     """
     both, chance = [], []
     for found, mark in itertools.product(_other_texts().values(), (0.2, 0.3)):
@@ -529,8 +544,9 @@ def both_on_other_texts() -> Numbers:
     ),
 )
 def ranks_on_other_texts() -> Numbers:
-    """Measure, by text, the share of the largest squared singular value in slash heads and in the
-    others.
+    """Measure the concentration of queries and keys in slash heads and other heads, on other texts.
+
+    It is the largest squared singular value as a fraction of all.
     """
     slash, others = [], []
     for found in _other_texts().values():
@@ -562,9 +578,7 @@ def ranks_on_other_texts() -> Numbers:
     ),
 )
 def each_seed_by_itself() -> Numbers:
-    """Measure, by length, in how many seeds an encoding is ahead of none by 0.1 when the last token
-    is asked for.
-    """
+    """Count the seeds in which an encoding is ahead of none by 0.1 at the last copy, by length."""
     race = data.table("race").query("task == 'last'").set_index(["entry", "seed"])
     ahead = {}
     for n in (32, 64, 128):
@@ -591,8 +605,9 @@ def each_seed_by_itself() -> Numbers:
     ),
 )
 def more_random_tokens() -> Numbers:
-    """Measure, by threshold, the share of diagonal and previous-token heads that stay so on ten
-    rows of random tokens.
+    """Measure which diagonal and previous-token heads remain so on ten rows of random tokens.
+
+    The values are fractions by threshold.
     """
     model = models.default()
     natural = measures.heads_on_text(model).slashes[..., :2]
@@ -629,8 +644,9 @@ def more_random_tokens() -> Numbers:
     ),
 )
 def halves() -> Numbers:
-    """Measure, by offset and text, what is left of the slash score without the fast half and
-    without the slow half of the pairs.
+    """Measure what is left of the slash score without the fast or the slow half of the pairs.
+
+    The values are by offset and text.
     """
     model = models.default()
     theta, half = measures.frequencies(model), len(measures.frequencies(model)[0])
@@ -663,8 +679,9 @@ def halves() -> Numbers:
     ),
 )
 def trained_longer() -> Numbers:
-    """Measure, by run of 600 steps, the slash on unseen tokens, with the shared vector and without
-    it.
+    """Measure the slash score on unseen tokens in longer runs, with the shared vector and without.
+
+    Each run has 600 steps.
     """
     rows = [
         slashes.emergence("RoPE", offset, seed, steps=600, shared=1.0, base=1e4)

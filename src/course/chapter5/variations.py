@@ -1,6 +1,4 @@
-"""A measurement of chapter 5 with another ablation: what its claims on fast pairs might not
-survive.
-"""
+"""Ablate pairs in another way than chapter 5, to test its claims on fast pairs."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,10 +15,10 @@ HEADS = ("place heads", "as many others", "all other layers")
 def average(
     pairs: Sequence[int], half: int, where: Bool[Tensor, "layers heads"]
 ) -> Callable[[int, str, Tensor], Tensor]:
-    """Return a patch that sets these pairs of every query to their mean over the tokens, before
-    they rotate.
+    """Return a patch that sets these pairs of every query to their mean over the tokens.
 
-    `measures.silence` sets them to 0 and so takes away what all tokens have in common, too.
+    It does so before the rotation. `measures.silence` sets them to 0, so it also removes the part
+    that all tokens have in common.
     """
     chosen = torch.zeros(2 * half, dtype=torch.bool)
     chosen[list(pairs)] = True
@@ -35,14 +33,13 @@ def average(
 
 
 def averaged(start: int, heads: str) -> dict[str, float]:
-    """Return what the loss gains when a quarter of the pairs of some heads is averaged over the
-    tokens.
+    """Measure how much the loss rises when a quarter of the pairs is averaged over the tokens.
 
     Args:
         start: the text's first token.
         heads: "place heads" (slash score above `HEAD_SCORE_THRESHOLD` on another text), "as many
-            others", drawn, or "all other layers", all heads but those of the first and the last
-            layer.
+            others" (random ones), or "all other layers" (all heads except those of the first and
+            the last layer).
     """
     model = models.default()
     found, ids = measures.heads_on_text(model), measures.prose(model, measures.TEXT_TOKENS, start)

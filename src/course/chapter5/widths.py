@@ -1,7 +1,7 @@
-"""Which frequency RoPE should use for dependencies of width W: one pair alone, and decoders that
-choose among all pairs.
+"""Find the frequency that RoPE should use for dependencies of width W.
 
-Wu, Liu and Jadbabaie (2607.07678, abstract read) say that the best frequency goes like 1/W.
+We test a single pair, and decoders that choose among all pairs. Wu, Liu and Jadbabaie (2607.07678,
+abstract read) say that the best frequency goes like 1/W.
 """
 
 import math
@@ -22,13 +22,15 @@ FINEST, COARSEST, GRID = (
     3.0,
     0.01,
     400,
-)  # radians a token between which the best frequency is sought
-NEWTON, RIDGE = 60, 1e-3  # steps, and what a squared amplitude costs
+)  # in radians per token, the range in which the best frequency is searched
+NEWTON, RIDGE = 60, 1e-3  # the number of steps, and the price of a squared amplitude
 
 
 def wanted(width: int, length: int, kernel: str = "window") -> Float[Tensor, " n"]:
-    """Return the weight that the task wants on each distance: equal below `width`, or all on
-    `width` - 1.
+    """Return the weight that the task wants at each distance.
+
+    A "window" wants equal weights below `width`, and an "offset" wants all the weight at `width` -
+    1.
 
     >>> wanted(2, 4).tolist()
     [0.5, 0.5, 0.0, 0.0]
@@ -46,11 +48,10 @@ def wanted(width: int, length: int, kernel: str = "window") -> Float[Tensor, " n
 def one_pair_losses(
     theta: Float[Tensor, " t"], weights: Float[Tensor, " n"]
 ) -> Float[Tensor, " t"]:
-    """Return the least cross-entropy that attention by one pair of each frequency can have, in
-    nats.
+    """Return the smallest cross-entropy of attention by a single pair of each frequency, in nats.
 
     The logit at distance m is a cos(θ m) + b sin(θ m). Cross-entropy is convex in a and b, so
-    Newton's method finds the best; a small ridge keeps amplitudes finite.
+    Newton's method finds the best values. A small ridge penalty keeps the amplitudes finite.
     """
     distance = torch.arange(len(weights), dtype=torch.float64)
     angle = theta.double()[:, None] * distance
@@ -81,8 +82,9 @@ def one_pair_losses(
 
 
 def best_frequency(width: int, length: int, kernel: str) -> dict[str, float]:
-    """Return the frequency with which one pair serves a kernel best, and how much better than none
-    it is.
+    """Return the frequency with which a single pair serves a kernel best.
+
+    The result also says how much better it is than no pair.
     """
     theta = torch.logspace(math.log10(COARSEST), math.log10(FINEST), GRID, dtype=torch.float64)
     losses = one_pair_losses(theta, wanted(width, length, kernel))
@@ -97,11 +99,10 @@ def best_frequency(width: int, length: int, kernel: str) -> dict[str, float]:
 def copies(
     generator: torch.Generator, width: int, length: int
 ) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
-    """Return random tokens, and as targets a token drawn from the `width` nearest, each equally
-    often.
+    """Draw random tokens, with one of the `width` nearest tokens as the target of each.
 
-    The second half is asked, so that the kernel fits from the first answer on where `width` is at
-    most half of `length`.
+    All of these tokens are equally likely. Only the second half has targets, so that the kernel
+    fits from the first target on if `width` is at most half of `length`.
     """
     ids = torch.randint(VOCABULARY, (BATCH, length), generator=generator)
     back = torch.randint(width, (BATCH, length), generator=generator)
@@ -112,10 +113,10 @@ def copies(
 
 @torch.no_grad()
 def used_frequency(decoder: Decoder, width: int, length: int) -> float:
-    """Return the mean frequency of what a one-layer, one-head decoder sees of the distance alone.
+    """Return the mean frequency that a decoder of one layer and one head uses for the distance.
 
-    The mean query and the mean key give a logit Σ |q_p| |k_p| cos(θ_p m + φ_p): the mean is of log
-    θ, weighted with the squares of these amplitudes.
+    The mean query and the mean key give a logit Σ |q_p| |k_p| cos(θ_p m + φ_p). The mean is that of
+    log θ, weighted by the squares of these amplitudes.
     """
     block = decoder.blocks[0]
     ids, _ = copies(torch.Generator().manual_seed(999), width, length)
@@ -127,9 +128,7 @@ def used_frequency(decoder: Decoder, width: int, length: int) -> float:
 
 
 def learned_frequency(width: int, length: int, seed: int, steps: int) -> dict[str, float]:
-    """Train a decoder of one layer and one head with all of RoPE's pairs, and return the frequency
-    that it uses.
-    """
+    """Train a decoder of one layer and one head, and return the frequency that it uses."""
     torch.manual_seed(seed)
     decoder = Decoder(VOCABULARY, width=64, heads=1, layers=1)
     untrained = used_frequency(decoder, width, length)

@@ -1,1 +1,1 @@
-"""Chapter 6, the Differential Transformer: its measurements, figures, claims and checks."""
+"""Compute and draw for the pages of chapter 6, "The Differential Transformer"."""

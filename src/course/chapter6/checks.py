@@ -26,18 +26,18 @@ from helpers.words import translated
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
-progress = partial(checks.progress, globals().values())  # of all exercises of this module
+progress = partial(checks.progress, globals().values())  # over all exercises of this module
 compare, reason, refuse = (
     partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse)
 )
 
 
-# Two maps -----------------------------------------------------------------------------------------
+# Check two attention matrices ---------------------------------------------------------------------
 
 
 @exercise
 def subtract(answer: Any, largest: Any) -> Right:
-    """Check the signed row, and the largest lambda at which no weight of it is below 0."""
+    """Check the difference of two attention rows, and the largest lambda with no weight below 0."""
     compare("difference", answer, differential.difference)
     compare("largest", largest, _of_maps(lambda a, b: (a / b).min()))
 
@@ -69,14 +69,15 @@ def subtract(answer: Any, largest: Any) -> Right:
 
 
 def _of_maps(f: Callable) -> Callable:
-    """Return a function of logits, from one of the maps that they give."""
+    """Turn a function of two attention rows into a function of their logits."""
     return lambda first, second, *lam: f(first.softmax(-1), second.softmax(-1), *lam)
 
 
 @exercise
 def shared(answer: Any) -> Right:
-    """Check the cosine of two rows without one key; then over all pairs of heads of the embedded
-    model.
+    """Check the cosine of two attention rows without one key.
+
+    It is then measured over all pairs of heads of the embedded model.
     """
     compare("shared", answer, _shared)
     (one, other, found), name = _of_all_heads()
@@ -90,7 +91,7 @@ def shared(answer: Any) -> Right:
 
 
 def rows(n: int, seed: int) -> Tensor:
-    """Return a row of attention weights."""
+    """Draw a random row of attention weights."""
     return normal(n, seed=seed).softmax(-1)
 
 
@@ -112,8 +113,10 @@ def _shared(first: Tensor, second: Tensor, key: int) -> Tensor:
 
 @cache
 def _of_all_heads() -> tuple[tuple[Tensor, Tensor, Tensor], str]:
-    """Return two rows of the embedded model, the cosines of all pairs of heads of one layer without
-    the first token, its name.
+    """Return two attention rows of the embedded model, and the cosines between its heads.
+
+    The cosines are over all pairs of heads of one layer, without the first token. The last value is
+    the model's name.
     """
     model = checks.model()
     ids = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:64]
@@ -126,7 +129,7 @@ def _of_all_heads() -> tuple[tuple[Tensor, Tensor, Tensor], str]:
 
 @exercise
 def noise_left(answer: Any) -> Right:
-    """Check the size of a difference of two patterns."""
+    """Check the size of the difference of two noise patterns."""
     compare("noise_left", answer, lambda c, lam: math.sqrt(1 + lam**2 - 2 * lam * c))
 
     def picture() -> HTML:
@@ -144,12 +147,12 @@ def noise_left(answer: Any) -> Right:
     )
 
 
-# From logits to weights ---------------------------------------------------------------------------
+# Check functions from logits to weights -----------------------------------------------------------
 
 
 @exercise
 def off_by_one(answer: Any) -> Right:
-    """Softmax with a 1 in the denominator, at logits of any size."""
+    """Check a softmax with an additional 1 in the denominator, at logits of any size."""
     return compare(
         "off_by_one",
         answer,
@@ -165,7 +168,7 @@ def _naive(x: Tensor) -> Tensor:
 
 
 def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
-    """Return the attention weights of each normalizer on the logits of the lesson's panel."""
+    """Draw the attention weights of each normalizer on the logits of the lesson's panel."""
     logits, places = measures.panel_logits(content, n)
     found = pd.DataFrame(
         {name: tensor(name, way(logits.clone())) for name, way in ways.items()}
@@ -190,7 +193,7 @@ def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
 
 @exercise
 def smallest_scale(answer: Any) -> Right:
-    """Check the smallest s of scalable softmax that gives the key that leads a weight."""
+    """Check the smallest s with which scalable softmax gives the leading key a weight."""
 
     def scale(gap: float, n: int, weight: float) -> float:
         return (math.log(n - 1) + _odds(weight)) / (gap * math.log(n))
@@ -219,12 +222,12 @@ def _odds(weight: float) -> float:
     return math.log(weight / (1 - weight))
 
 
-# Counting a row -----------------------------------------------------------------------------------
+# Check measures of a row --------------------------------------------------------------------------
 
 
 @exercise
 def counted(answer: Any) -> Right:
-    """Lambda, and the shares of answer and noise: of the row's sum, and of the sum of sizes."""
+    """Check lambda and the parts of answer and noise, in the row's sum and in the sum of sizes."""
     compare("counted", answer, _of_row(_five))
 
     def picture() -> HTML:
@@ -254,9 +257,7 @@ def counted(answer: Any) -> Right:
 
 
 def _of_row(f: Callable) -> Callable:
-    """Return a function of a row and the answer's place, from one of the row, the answer's weight
-    and all other weights.
-    """
+    """Turn a function of a row, its answer and its other weights into one of row and position."""
     return lambda row, place: torch.stack([*f(row, row[place], _other(row, place))])
 
 
@@ -273,9 +274,7 @@ def _five(row: Tensor, a: Tensor, noise: Tensor, lam: Tensor | None = None) -> t
 
 @exercise
 def entmax(answer: Any) -> Right:
-    """Check weights with a threshold that makes them sum to 1: one function for sparsemax and
-    entmax.
-    """
+    """Check weights that a threshold makes sum to 1, with one function for sparsemax and entmax."""
     return compare("entmax", answer, _entmax, picture=lambda: _maps(
         {"softmax": lambda x: x.softmax(-1), "α = 1.5": lambda x: answer(x, 1.5), "α = 2": lambda x:
         answer(x, 2.0)}, "one answer", 64
@@ -283,7 +282,7 @@ def entmax(answer: Any) -> Right:
 
 
 def _bisected(x: Tensor, power: float, astray: bool = False) -> Tensor:
-    """max(x - tau, 0) ** power with a sum of 1 in each row."""
+    """Return max(x - tau, 0) ** power with a sum of 1 in each row, by bisection."""
     x = x.double()
     high = x.max(-1, keepdim=True).values
     low = high - 1
@@ -298,12 +297,12 @@ def _entmax(x: Tensor, alpha: float) -> Tensor:
     return _bisected((alpha - 1) * x, 1 / (alpha - 1))
 
 
-# A head, and a table of seeds ---------------------------------------------------------------------
+# Check a head and a table of seeds ----------------------------------------------------------------
 
 
 @exercise
 def head(answer: Any) -> Right:
-    """Causal difference, values, the norm of a head and its fixed scale."""
+    """Check a differential head, with its causal difference, values, norm and fixed scale."""
     compare("head", answer, _head)
 
     def size(head: Callable, n: int, lam: float) -> float:
@@ -353,7 +352,7 @@ def _seeing_all(q1, k1, q2, k2, lam, later=0.0) -> Tensor:
 
 @exercise
 def p_values(answer: Any) -> Right:
-    """Paired t tests over seeds, with Holm's correction."""
+    """Check paired t tests over seeds with Holm's correction."""
     right = compare("p_values", answer, lambda x, y: _corrected(_single(x, y)))
     compare("unchanged_p_values", answer, lambda x, y: _corrected(_single(x, y)))
     sentence, picture = _race_tested(answer)
@@ -375,8 +374,9 @@ def _corrected(
     running: Callable[[Tensor], Tensor] = lambda sizes: sizes.cummax(0).values,
     most: float = 1.0,
 ) -> Tensor:
-    """Return Holm's correction; or one with other factors than m, …, 2, 1, or another order than
-    that of the running largest.
+    """Return Holm's correction, or a variant with a mistake.
+
+    A variant has other factors than m, …, 2, 1, or another step than the running maximum.
     """
     p = torch.tensor(p, dtype=torch.float64)
     order = p.argsort()
@@ -384,8 +384,9 @@ def _corrected(
 
 
 def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
-    """Return the race with the learner's p values: every remedy against the baseline, a family for
-    each task.
+    """Test the race with the learner's p values, every remedy against the baseline.
+
+    Each task is a separate family of tests.
     """
     rows = comparison.table()
     found = comparison.compare(rows)
@@ -397,7 +398,7 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
         )
         wide = wide.loc[: FEW - 1, [*names, BASELINE]].dropna(
             axis=1
-        )  # seeds that all have; who has learned in each
+        )  # keep the seeds that all entries have, and the entries that learned in each of them
         baseline = torch.tensor(wide.pop(BASELINE).to_numpy())
         scores = torch.tensor(wide.to_numpy().T)
         call = f"p_values(the race's scores at {race_chart.NAMES[task]}, RoPE's)"
@@ -421,16 +422,17 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
     )
 
 
-# The race -----------------------------------------------------------------------------------------
+# Check an entry of the race -----------------------------------------------------------------------
 
 BETTER, SAME, WORSE = "better", "not told apart", "worse"
-FEW = 3  # seeds: a p value over two depends on the processor
+FEW = 3  # seeds, because a p value over two depends on the processor
 
 
 @exercise
 def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
-    """Any causal function from logits to weights, trained as all entries are; any honest
-    prediction.
+    """Check any causal function from logits to weights by entering it in the race.
+
+    It is trained as all entries are, and any honest prediction is accepted.
     """
     _check_weigh(weigh)
     for what, value in (("name", name), ("prediction", prediction), ("seeds", seeds)):
@@ -483,7 +485,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
 
 
 def _check_weigh(weigh: Any) -> None:
-    """List what makes a function of logits a causal attention function, one sentence each."""
+    """Refuse a function that is not a causal attention function of its logits, and say why."""
     refuse("enter_race", "entered", weigh=weigh)
     for n in (5, 1, 16, 140):
         scores = torch.randn(

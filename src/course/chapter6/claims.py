@@ -1,5 +1,6 @@
-"""Decide the claims of chapter 6, each measured by a function; the words and the rules stand in its
-table.
+"""Measure the claims of chapter 6, while their words are in the chapter's table.
+
+There is one function for each row of the table.
 """
 
 from itertools import product
@@ -19,7 +20,7 @@ SIZE = f"two layers of width 32, trained up to length {protocol.TRAINED}"
 LONGEST = protocol.LENGTHS[-1]
 EVEN = Threshold(1)
 
-# The mechanism ------------------------------------------------------------------------------------
+# Test the mechanism -------------------------------------------------------------------------------
 
 
 CORRELATED = 0.9
@@ -41,8 +42,9 @@ CORRELATED = 0.9
     ),
 )
 def subtraction_cancels_noise() -> Numbers:
-    """Return by which factor a subtraction changes the answer's share of all weight, for each
-    correlation of the logits.
+    """Return by which factor a subtraction changes the answer's fraction of all weight.
+
+    There is one factor for each correlation of the logits.
     """
     gains = {}
     for correlation in (0.0, 0.5, 0.9, 1.0):
@@ -63,8 +65,9 @@ MOST, MANY = Threshold(0.95), Threshold(0.8)  # of the settings
     nothing=("a coin for each setting", lambda settings: {"right": settings / 2}),
 )
 def half_of_lambda_is_the_threshold() -> Numbers:
-    """Count the settings in which the cosine predicts whether the noise falls, with the threshold
-    λ/2 times the ratio of the sizes, and with λ/2.
+    """Count the settings in which the cosine predicts whether a subtraction lowers the noise.
+
+    The threshold is λ/2 times the ratio of the sizes. It is compared with λ/2 alone.
     """
     deviations = (0.5, 1.0, 1.5, 2.0)
     settings = product(deviations, deviations, (0.0, 0.5, 0.9), (0.2, 0.5, 0.8))
@@ -93,8 +96,9 @@ FIFTH = Threshold(0.2)
     nothing=("a subtraction that changes nothing", {"signed": [1.0, 1.0], "sized": [1.0, 1.0]}),
 )
 def counted_noise() -> Numbers:
-    """Measure the noise of softmax and of a difference of independent maps, and what a source's
-    table leaves out of DIFF's rows.
+    """Measure the noise of softmax and of a difference of independent attention matrices.
+
+    `rest` is the weight that a source's table leaves out of DIFF's rows.
     """
     rows = [measures.parts(6, 0, 1024, lam) for lam in (0.0, 0.8)]
     mean = data.table("reported/differential_attention_mass").mean()
@@ -123,8 +127,9 @@ FAR_BELOW, FAR_ABOVE = Threshold(0.25), Threshold(4)
     null="that nothing changes is what is claimed",
 )
 def gradients() -> Numbers:
-    """Measure gradients of W_Q over a Transformer's: in all settings, at PyTorch's start with
-    unrelated tokens, and near the proof's.
+    """Measure gradients of W_Q over a Transformer's, in all settings and in two special ones.
+
+    These are PyTorch's initialisation with unrelated tokens, and one near that of the proof.
     """
     table = measures.gradient_setups()
     ratios = table["norm and scale"]
@@ -139,10 +144,10 @@ def two_plain_heads() -> Numbers:
     return {"gap": measures.as_two_heads()}
 
 
-# Reported, not repeated at that size --------------------------------------------------------------
+# Report results that are not repeated at that size ------------------------------------------------
 
 
-# The critics, and other maps ----------------------------------------------------------------------
+# Test the critics, and other normalizers ----------------------------------------------------------
 
 
 WHOLE = Threshold(0.99)
@@ -181,7 +186,7 @@ def negative_attention_reaches_further() -> Numbers:
     null="a weight that is the same at both lengths is kept, by definition",
 )
 def scalable_softmax_keeps_the_peak() -> Numbers:
-    """By its lead, the weight of one key in a short row and in a long one."""
+    """Measure the weight of one key in a short row and in a long one, by its lead."""
     short, long = (torch.eye(1, n, dtype=torch.float64)[0] for n in (100, 100_000))
     peaks = {
         lead: [float(normalizers.scalable_softmax(lead * x)[0]) for x in (short, long)]
@@ -190,7 +195,7 @@ def scalable_softmax_keeps_the_peak() -> Numbers:
     return {"peaks": peaks}
 
 
-# The race -----------------------------------------------------------------------------------------
+# Test the race ------------------------------------------------------------------------------------
 
 
 SURE = (
@@ -214,12 +219,11 @@ NOT_SURE = {
     **NOT_SURE,
 )
 def differential_gaps(columns: dict[str, str], less: str = "") -> Numbers:
-    """Some columns at retrieval, by what they are called: means with half the heads and with
-    differential attention, and p.
+    """Compare half the heads with differential attention at retrieval, in several columns.
 
-    The p values are corrected for their number. `agree` and `against`: of which the test is sure,
-    if those that begin with `less` are to be smaller with differential attention, and the others
-    larger.
+    Each column has the two means and a p value, corrected for the number of columns. `agree` and
+    `against` are the columns in which the test is significant. Columns whose names begin with
+    `less` should be smaller with differential attention, and all others larger.
     """
     rows = comparison.table().query("task == 'retrieval' and learned == 1")
     found = {}
@@ -238,8 +242,10 @@ def differential_gaps(columns: dict[str, str], less: str = "") -> Numbers:
 
 
 def _judged(found: pd.DataFrame, claimed: str) -> Numbers:
-    """Measure comparisons, which of them have the verdict that a claim says, and which another one
-    of which the test is sure.
+    """Compare verdicts with the one that a claim says.
+
+    `agree` has those that are equal, and `against` those in which the test is significant for
+    another verdict.
     """
     sure = found.verdict.isin(["better", "worse", protocol.EQUAL])
     return {
@@ -311,8 +317,9 @@ def race_subtraction_raises_signal_over_noise() -> Numbers:
     nothing=("no correlation", {"rho": 0.0, "low": 0.0}),
 )
 def race_share_goes_with_right_answers() -> Numbers:
-    """Rank correlations of attention on the answer with right answers: over remedies, shuffled
-    groups, and within one.
+    """Measure rank correlations between attention on the answer and accuracy.
+
+    They are over remedies, over shuffled groups, and within one remedy.
     """
     rows = comparison.table()
     within, low, high = comparison.correlation_of_runs(rows)
@@ -326,8 +333,7 @@ def race_share_goes_with_right_answers() -> Numbers:
     }
 
 
-# The paper's ablations, in the race's decoders
-# ---------------------------------------------------------
+# Test the paper's ablations in the race's decoders ------------------------------------------------
 
 
 @rule(
@@ -338,7 +344,8 @@ def race_share_goes_with_right_answers() -> Numbers:
     **NOT_SURE,
 )
 def ablated(names: list[str], claimed: str) -> Numbers:
-    """Some rows of the paper's ablations against their references: `claimed` is the verdict that
-    agrees with the claim.
+    """Compare some rows of the paper's ablations with their references.
+
+    `claimed` is the verdict that agrees with the claim.
     """
     return _judged(ablations.judged().loc[names], claimed)

@@ -1,6 +1,4 @@
-"""Draw the figures of chapter 6: functions that return a figure and the sentence that states its
-finding.
-"""
+"""Draw the figures of chapter 6, and state the finding of each in a sentence."""
 
 import torch
 from matplotlib.axes import Axes
@@ -12,12 +10,13 @@ from helpers import style
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
-# Lesson -------------------------------------------------------------------------------------------
+# Draw the lesson's figures ------------------------------------------------------------------------
 
 
 def noise_left() -> tuple[Axes, str]:
-    """Draw the noise that is left against the cosine of two equally large patterns: closed form,
-    and simulated rows.
+    """Draw the noise that is left against the cosine of two equally large noise patterns.
+
+    The lines are closed forms, and the points are simulated rows.
     """
     cosine = torch.linspace(0, 1, 101, dtype=torch.float64)
     ax = style.axes("", "cosine of the two noise patterns", "noise left", height=3.8)
@@ -41,8 +40,9 @@ def noise_left() -> tuple[Axes, str]:
 
 
 def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
-    """Six maps from the same logits to weights, on the same axes: those of a kind of
-    `measures.MAPS`.
+    """Draw the weights of six normalizers for the same logits, on the same axes.
+
+    They are the normalizers of one kind in `measures.MAPS`.
     """
     logits, places = measures.panel_logits(content, n)
     figure = Figure(figsize=(11.5, 3.5))

@@ -1,1 +1,1 @@
-"""Chapter 7, the Differential Transformer: its measurements, figures, claims and checks."""
+"""Compute and draw for the pages of chapter 7, the race."""

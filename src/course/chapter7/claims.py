@@ -1,5 +1,6 @@
-"""Decide the claims of chapter 7, each measured by a function; the words and the rules stand in its
-table.
+"""Measure the claims of chapter 7, while their words are in the chapter's table.
+
+There is one function for each row of the table.
 """
 
 import math
@@ -18,8 +19,8 @@ LONGEST = protocol.LENGTHS[-1]
 RIGHT, HEAD = (
     f"score_{LONGEST}",
     f"best_{LONGEST}",
-)  # the share right, and on the answer in a question's best head
-KEPT = Threshold(protocol.KEPT)  # right
+)  # the accuracy, and the attention on the answer in a question's best head
+KEPT = Threshold(protocol.KEPT)  # accuracy
 SUCCEEDS = (
     f"{KEPT:.0%} right at {LONGEST}, and a head with over {protocol.SHARP:.0%} of its attention "
     "on the answer"
@@ -48,8 +49,9 @@ OPENS = (
     ),
 )
 def race_positions_are_not_enough() -> Numbers:
-    """Return the verdict on position encodings by task, with attention on the answer and accuracy
-    of each that has learned.
+    """Return the verdict on position encodings by task.
+
+    Attention on the answer and accuracy are returned for each encoding that has learned.
     """
     rows = comparison.table()
     best = rows[(rows.learned == 1) & rows.entry.isin(entries.POSITIONS)].groupby(["task", "entry"])
@@ -79,8 +81,9 @@ def race_positions_are_not_enough() -> Numbers:
     nothing=("entries that open nothing", lambda opens: {"opens": opens & False}),
 )
 def race_physical_help() -> Numbers:
-    """Measure three ways to read the talk's physical intervention: an entry of the kind opens each
-    task that it ran.
+    """Measure three ways to read the talk's "physical intervention".
+
+    For each kind, some entry must open each task that it ran.
     """
     won = comparison.successes(comparison.table())
     kinds = {entry: kind for kind, names in entries.PHYSICAL.items() for entry in names}
@@ -134,8 +137,9 @@ def race_local_and_global_opens_both() -> Numbers:
     ),
 )
 def race_sharper_map_reaches_further() -> Numbers:
-    """Right at each length by entry, and at the last one with and without a sharper map in the
-    global layer.
+    """Measure accuracy at each length by entry, with and without a sharper global layer.
+
+    The comparison is at the last length.
     """
     table = data.table("race_far").query("task == 'retrieval' and learned == 1").groupby("entry")
     means = table[[f"score_{n}" for n in (LONGEST, *protocol.FAR)]].mean()
@@ -176,8 +180,10 @@ def race_sharper_map_reaches_further() -> Numbers:
     nothing=("layers of one kind", lambda alone: {"mixed": alone}),
 )
 def race_recall_takes_both() -> Numbers:
-    """Who keeps recall; of RoPE and NoPE the steps to the first touch, and those that they were
-    trained for.
+    """Measure which entries still solve recall at the longest length.
+
+    For RoPE and NoPE, the result also has the steps until they learned, and the steps that they
+    were trained for.
     """
     won = comparison.successes(comparison.table()).query("task == 'recall'").set_index("entry")
     late = comparison.plateaus().loc["recall"]
@@ -222,7 +228,7 @@ def race_recall_takes_both() -> Numbers:
     nothing=("positions that change nothing", lambda short: {"random": short}),
 )
 def race_positions_are_unseen() -> Numbers:
-    """Right, and in the best head: trained to 16, to 128, and to 16 with random positions."""
+    """Measure accuracy and the best head at 128 after training on 16, 128, and random positions."""
     rows = comparison.table()
     short, short_head, long, long_head, _ = comparison.all_positions_seen(rows).loc[
         entries.BASELINE
@@ -244,8 +250,9 @@ DRAWS = 400  # of the seeds, with replacement
 
 
 def _difference(groups: dict[str, pd.DataFrame], without: str = "") -> tuple[float, float]:
-    """Return the 95% interval of the largest gap among encodings less that among maps, the mean
-    over tasks.
+    """Return the 95% interval of how much more encodings change accuracy than normalizers do.
+
+    It is the largest gap among encodings minus that among normalizers, as a mean over tasks.
     """
     rows, draw, differences = comparison.table().query("learned == 1"), np.random.default_rng(0), []
     for task, here in rows.groupby("task"):
@@ -285,12 +292,11 @@ def _difference(groups: dict[str, pd.DataFrame], without: str = "") -> tuple[flo
     nothing=("maps for encodings", lambda gaps: {"gaps": 0 * gaps, "low": 0.0, "without": {}}),
 )
 def race_positions_decide() -> Numbers:
-    """Measure the largest gap to RoPE by task among position encodings and among maps, and how far
-    their difference is chance.
+    """Compare position encodings with normalizers by their largest gap to RoPE, by task.
 
     The interval of the mean difference is that of 2.5 to 97.5% of `DRAWS` bootstrap draws of the
-    seeds of each cell. It says nothing of the choice of the encodings; `without` has its low end
-    where one of them is left out.
+    seeds of each cell. It does not cover the choice of the encodings. So `without` has its low end
+    when one of them is left out.
     """
     found = comparison.compare(comparison.table()).dropna(subset="gap")
     groups = {
@@ -326,17 +332,17 @@ def race_positions_decide() -> Numbers:
     nothing=("decoders that did not learn", lambda learned: {"learned": learned.iloc[:0]}),
 )
 def race_nothing_keeps_the_count() -> Numbers:
-    """Measure the remedies that learned to count, with the share right at the longest length of the
-    runs that learned; and others.
+    """Measure which remedies learned to count, and their accuracy at the longest length.
 
-    Those that learned in more steps alone stand with all their runs there. missed: the remedies
-    that have not learned, and outside: what is no remedy, with all their runs and how many learned.
+    The accuracy is over the runs that learned. Remedies that only learned with more steps are
+    listed with all their runs at that stage. `missed` has the remedies that have not learned, and
+    `outside` the entries that are no remedies, with all their runs and how many of them learned.
     """
     rows = comparison.table().query("task == 'counting'")
     won = comparison.successes(comparison.table()).query("task == 'counting'")
     late = comparison.plateaus().query("task == 'counting'").droplevel("task")
-    # an entry is judged where more of its runs learned: a cell of one run at the first touch says
-    # little beside eight
+    # an entry is judged where more of its runs learned, because one run that learned early says
+    # little next to eight
     larger = late.index[(late.learned >= protocol.CELL * late.runs)]
     larger = [
         name

@@ -1,6 +1,4 @@
-"""Draw the figures of chapter 7: functions that return a figure and the sentence that states its
-finding.
-"""
+"""Draw the figures of chapter 7, and state the finding of each in a sentence."""
 
 import itertools
 from pathlib import Path
@@ -42,8 +40,8 @@ from helpers import data, style
 from helpers.words import translated
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
-BOTH = ("retrieval", "last")  # the tasks that all entries ran and where attention is looked at
-# for a picture that is read from far away: the baseline, and of each kind of remedy one or two
+BOTH = ("retrieval", "last")  # the tasks that all entries ran, and in which we look at attention
+# for a figure that is read from far away, the baseline and one or two of each kind of remedy
 FEW = [
     BASELINE, RANDOM, "sliding window", "differential", "NoPE", SCALED, STICK, MIXED, MIXED_SCALED,
 ]  # fmt: skip
@@ -54,7 +52,7 @@ def _tasks(rows: pd.DataFrame) -> list[str]:
 
 
 def _run(rows: pd.DataFrame) -> list[str]:
-    """Return the remedies that the table has."""
+    """Return the remedies for which the table has runs."""
     return [name for name in REMEDIES if name in set(rows.entry)]
 
 
@@ -63,8 +61,10 @@ DOT = {"retrieval": BLUE, "last": GREEN, "recall": RED, "counting": PURPLE}
 
 
 def standing(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Draw one row an entry: share right at the longest length by task (none where not learned or
-    not run), reach and price.
+    """Return one row per entry, with its accuracies, how far it generalises, and its price.
+
+    There is one accuracy per task. It is at the longest length, and missing if the entry has not
+    learned or was not run.
     """
     every = rows if own is None else pd.concat([rows, own])
     names = [*_run(rows), *([] if own is None else own.entry.unique())]
@@ -92,8 +92,9 @@ def standing(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> pd.DataFram
 
 
 def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
-    """Draw `standing` as a table that is sorted by a click on a head, with the shares as dots on
-    one scale from 0 to 1.
+    """Draw `standing` as a table that is sorted by a click on a heading.
+
+    Accuracies are dots on one scale from 0 to 1.
     """
     table = standing(rows, own)
     tasks = {NAMES[task]: colour for task, colour in DOT.items() if NAMES[task] in table}
@@ -124,11 +125,11 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
 
 
 def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figure, str]:
-    """Who is right on both tasks: share right at the last copy over that at retrieval, the corner
-    named.
+    """Draw accuracy at the last copy against that at retrieval, and name those good at both.
 
     Args:
-        own: rows of `race.enter`; what has learned both tasks is named and drawn with the others.
+        own: your own rows of `race.enter`. An entry that has learned both tasks is named and drawn
+            with the others.
     """
     means = {
         task: comparison.learned(rows, task).groupby("entry")[f"score_{LONG}"].mean()
@@ -191,8 +192,9 @@ def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figu
 
 
 def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
-    """Show which entry solves which task: accuracy of `FEW` at the longest length, with successes
-    and open cases marked.
+    """Draw which entry solves which task, as the accuracy of `FEW` at the longest length.
+
+    Successes and open cases are marked.
     """
     able, won = comparison.able(rows), comparison.successes(rows).set_index(["entry", "task"])
     tasks, means = (
@@ -205,7 +207,7 @@ def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
         here,
         key=lambda name: -sum(means.get((name, t), 0) * able.get((t, name), False) for t in shown),
     )
-    figure = Figure(figsize=(11.5, 4.65))  # of a slide
+    figure = Figure(figsize=(11.5, 4.65))  # fits a slide
     ax = figure.subplots()
     for (y, name), (x, task) in itertools.product(enumerate(order), enumerate(tasks)):
         learned, run = able.get((task, name), False), (name, task) in won.index
@@ -261,15 +263,16 @@ f"Right by attention on the answer at {LONG} tokens (✓; "
 
 
 def _number_of(names: list[str], what: str) -> str:
-    """Say in words how many there are, as at the beginning of a sentence."""
+    """Say in words how many names there are, as at the beginning of a sentence."""
     words = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
     count = words[len(names)] if len(names) < len(words) else str(len(names))
     return f"{count} {what}{'s' * (len(names) != 1 and bool(what))}"
 
 
 def _kept(won: pd.DataFrame, task: str) -> str:
-    """Who keeps a task that the baseline loses; where the baseline keeps it, there is nothing to
-    open.
+    """Name the entries that solve a task which the baseline does not.
+
+    If the baseline solves it, say that no remedy is needed.
     """
     if won.right[BASELINE, task] >= KEPT:
         return f"no remedy is needed ({BASELINE} {won.right[BASELINE, task]:.2f})"
@@ -277,7 +280,8 @@ def _kept(won: pd.DataFrame, task: str) -> str:
     return "; ".join(name for name in names if won.kept[name, task]) or "none"
 
 
-EXPECTED = {  # can C-RASP without positions say it? Our reading of Huang et al. (2025)
+# Can C-RASP without positions express the task? This is our reading of Huang et al. (2025).
+EXPECTED = {
     "retrieval": (True, "is there a pair of this key with this value: a count above 0"),
     "last": (False, "the token before the question: a neighbour"),
     "recall": (False, "the token after a key: a neighbour"),
@@ -298,8 +302,9 @@ LOST = {
 
 
 def tasks_asked(rows: pd.DataFrame) -> str:
-    """Return the table of the five tasks: what is lost, one row of each, and what theory expects of
-    NoPE, beside it.
+    """Return a table of the five tasks, with what is lost and an example row of each.
+
+    It also says what theory expects of NoPE, next to what NoPE does.
     """
     right = rows[rows.entry == "NoPE"].groupby("task")[f"score_{LONG}"].mean()
     heads = (
@@ -327,8 +332,9 @@ def tasks_asked(rows: pd.DataFrame) -> str:
 
 
 def entrants(rows: pd.DataFrame) -> str:
-    """Return the entries by what they change, as a table, and those without a row in the table with
-    the reason.
+    """Return a table of the entries by what they change.
+
+    Entries that were not run follow with the reason.
     """
     there, lines = set(rows.entry), ["| what changes | entries |", "|---|---|"]
     for kind, names in KINDS.items():
@@ -340,8 +346,9 @@ def entrants(rows: pd.DataFrame) -> str:
 
 
 def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
-    """Draw the mean steps to the first touch at each learning rate, a row of dots a cell that has
-    two rates or more.
+    """Draw the mean steps until an entry learns at each learning rate.
+
+    There is one row of dots for each entry and task with two rates or more.
     """
     price = cells.price[cells.runs >= rates.ENOUGH_SEEDS].unstack()
     price = price[price.notna().sum(axis=1) >= rates.ENOUGH_RATES]
@@ -374,11 +381,10 @@ def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
 
 
 def stops(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells that have a best rate: when they learned there, and what is right at the
-    touch and at the end.
+    """Return when entries learned at their best rate, and their accuracy then and at the end.
 
-    The last two columns have the end at the other rates, so that a sentence that hangs on the rate
-    can be seen.
+    Only entries and tasks that have a best rate are included. The last two columns have the
+    accuracy at the end for the other rates, so that we can see which sentences depend on the rate.
     """
     order = {task: place for place, task in enumerate(NAMES)}
     best, far = rates.best(cells), FAR[-1]
@@ -408,13 +414,12 @@ def stops(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def lengths_learned(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what it costs to learn more pairs at once, at the better of the learning rates that
-    were run.
+    """Return what it costs to learn more pairs at once, at the better of the learning rates.
 
     Returns:
-        by entry: right at the longest length where it was trained to 16; for each trained length
-            "steps (learned)", with the
-        rate if it is not that of the table.
+        One row per entry, with the accuracy at the longest length after training on 16 pairs. For
+            each trained length it has "steps (learned)", with the rate if it is not that of the
+            table.
     """
     price = rates.price()
     here = (
@@ -438,13 +443,12 @@ def lengths_learned(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def prices(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what the designs that sentences name cost and keep, four columns.
+    """Return the costs and accuracies of the designs that sentences name, in four columns.
 
     Returns:
-        by entry: mean steps to the first touch at retrieval, at the rate of the table; steps to
-            learn the most pairs that
-        were run at once, at the better of the rates that were run; at the longest length, right at
-        retrieval and counting.
+        One row per entry. The columns are the mean steps until it learns retrieval at the rate of
+            the table, the steps to learn the most pairs that were run at once (at the better rate),
+            and the accuracy at the longest length in retrieval and in counting.
     """
     here = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")
     names = [name for name in NAMED if name in here.groups]
@@ -470,9 +474,7 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def late_pairs(name: str = MIXED) -> str:
-    """Say at which learning rates a design learned the longest rows at once, and what RoPE
-    needed.
-    """
+    """Say at which learning rates a design learned the longest rows, and what RoPE needed."""
     told = []
     cell = rates.price().loc[(name, LONG)]
     for rate in (0.005, 0.002):
@@ -492,7 +494,7 @@ def late_pairs(name: str = MIXED) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return the name of an entry for a list: without a comma."""
+    """Return the name of an entry without a comma, for use in a list."""
     return (
         name.replace("RoPE, global", "RoPE / global")
         .replace("below, NoPE", "below / NoPE")
@@ -501,8 +503,9 @@ def _plain(name: str) -> str:
 
 
 def closing_answer(rows: pd.DataFrame) -> str:
-    """Draw the answer to the course's question: what stays right, at what price, and where it
-    fails.
+    """State the answer to the course's question in words.
+
+    It says what stays right, at what price, and where it fails.
     """
     every, steps = comparison.all_kept(rows, BOTH), prices(rows).iloc[:, 0]
     won = comparison.successes(rows).set_index(["entry", "task"])

@@ -1,6 +1,4 @@
-"""The threads of the race: who stays right how far, as chapter 7 draws it and the last exercise of
-chapter 6.
-"""
+"""Draw how far each entry of the race generalises, for chapter 7 and chapter 6's last exercise."""
 
 from pathlib import Path
 
@@ -27,14 +25,16 @@ PICTURE = template(Path(__file__).parent / "race_chart.jinja")
 
 
 def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tuple[HTML, str]:
-    """Share right against length, a thread an entry that learned: RoPE bold, three named, all by
-    name under the finger.
+    """Draw accuracy against length, with one line for each entry that learned the task.
+
+    RoPE is bold, and three entries have their names beside them. The other names appear under the
+    mouse pointer.
 
     Args:
-        own: rows of `race.enter`, named and drawn with the others.
+        own: your own rows of `race.enter`, which are drawn and named with the others.
 
     Returns:
-        vector graphics, and the sentence that says what is seen.
+        The figure as vector graphics, and a sentence that states its finding.
     """
     every = rows if own is None else pd.concat([rows, own])
     mine = [] if own is None else list(own.entry.unique())

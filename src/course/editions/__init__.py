@@ -1,11 +1,10 @@
-"""Translate what a notebook draws and says: the words of its page's PO file, and fonts that have
-their characters.
+"""Translate what a notebook draws and prints, with the words of its page's PO file.
 
     from course import editions
     editions.use("zh", page="3-representational-collapse/lesson")
 
-From then on figures, tables, widgets and checks speak that language. The PO files lie beside the
-pages in the source tree, and inside the installed package.
+After this, figures, tables, widgets and checks use that language, with fonts that have its
+characters. The PO files are beside the pages in the source tree, and inside the installed package.
 """
 
 import ast
@@ -24,7 +23,7 @@ from pandas.io.formats.style import Styler
 from helpers import require
 from helpers import words as speech
 
-SAID = "said"  # the context of what code says
+SAID = "said"  # the context of text that code prints
 LANGUAGES = ("zh",)
 HERE = Path(__file__).resolve().parent
 FONTS = tuple(HERE / f"noto-sans-sc-{weight}.ttf" for weight in (400, 700))
@@ -32,7 +31,7 @@ CHECKED = ("exercises", "build", "yours", "own")  # pages whose answers are chec
 
 
 class Entry(NamedTuple):
-    """One entry of a PO file."""
+    """Hold one entry of a PO file, which is a text with its translation and its state."""
 
     text: str
     other: str = ""
@@ -40,11 +39,13 @@ class Entry(NamedTuple):
     place: str = ""  # the cell
     fuzzy: bool = False
     previous: str = ""
-    obsolete: bool = False  # the page does not say it any more
+    obsolete: bool = False  # the page does not contain it any more
 
 
 def folder() -> Path:
-    """Find the PO files: beside the pages of the source tree, or inside the installed package.
+    """Return the folder of the PO files.
+
+    It is beside the pages of the source tree, or inside the installed package.
 
     >>> (folder() / "talk.zh.po").is_file()
     True
@@ -54,12 +55,12 @@ def folder() -> Path:
 
 
 def read_all(path: Path) -> list[Entry]:
-    """Return all entries of a PO file, those behind `#~` included."""
+    """Return all entries of a PO file, including the obsolete ones after `#~`."""
     return list(_read(path, path.stat().st_mtime_ns)) if path.exists() else []
 
 
 def read(path: Path) -> list[Entry]:
-    """Return the entries of a PO file that its page has, in their order."""
+    """Return the entries of a PO file that its page still has, in their order."""
     return [entry for entry in read_all(path) if not entry.obsolete]
 
 
@@ -74,7 +75,7 @@ def _read(path: Path, _: int) -> tuple[Entry, ...]:
             if part := re.fullmatch(r'(#\| )?(?:(msg\w+) )?(".*")', line):
                 last = (
                     (part[1] or "") + part[2] if part[2] else last
-                )  # a string goes on where no name stands before it
+                )  # a string continues here because no name comes before it
                 parts[last] = parts.get(last, "") + ast.literal_eval(part[3])
             elif line[:2] in ("#:", "#,"):
                 parts["place" if line[1] == ":" else "flags"] += line[2:].strip()
@@ -94,7 +95,10 @@ def _read(path: Path, _: int) -> tuple[Entry, ...]:
 
 
 def patterns(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return what is said as `helpers.words` takes it: the most particular first."""
+    """Return the translations of what code prints, in the form that `helpers.words` takes.
+
+    The most specific entries come first.
+    """
     said = [e for e in entries if e.context == SAID and e.other and not e.fuzzy]
     return {
         e.text: e.other
@@ -103,15 +107,16 @@ def patterns(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def words(language: str, page: str) -> dict[str, str]:
-    """Return a page's words, English to the other language; where answers are checked, those of
-    every check, too.
+    """Return the translations of a page, from English to the other language.
+
+    If the page checks answers, the words of all checks are included.
 
     Args:
         language: "zh".
         page: the path of the page in `chapters`, without its ending.
 
     Raises:
-        ValueError: there is no edition in this language, or the page has no words in it.
+        ValueError: there is no edition in this language, or the page has no translation.
 
     >>> words("zh", "talk")["added loss (nats)"]
     '增加的损失（nat）'
@@ -125,18 +130,19 @@ def words(language: str, page: str) -> dict[str, str]:
         )
     shared = read(folder() / language / "checks.po") if table.stem.split(".")[0] in CHECKED else []
     every = sorted(read_all(table), key=lambda entry: not entry.obsolete)
-    return patterns([*shared, *every])  # what code says again has its old words
+    # if code prints an old text again, its old translation is there
+    return patterns([*shared, *every])
 
 
 def use(language: str, page: str) -> None:
-    """Have a notebook's figures, tables, widgets and checks speak another language from now on.
+    """Let a notebook's figures, tables, widgets and checks use another language from now on.
 
     Args:
         language: "zh".
         page: the path of the page in `chapters`, without its ending.
 
     Raises:
-        ValueError: there is no edition in this language, or the page has no words in it.
+        ValueError: there is no edition in this language, or the page has no translation.
 
     >>> use("zh", page="talk")
     >>> speech.translated("distance Δ (tokens)")
@@ -152,7 +158,7 @@ def use(language: str, page: str) -> None:
 
 
 def _translate_table(table: pd.DataFrame | Styler) -> str:
-    """Return a table in HTML with its heads, cells and caption in the other language."""
+    """Return a table as HTML with its headings, cells and caption in the other language."""
     body = table.to_html(notebook=True) if isinstance(table, pd.DataFrame) else table.to_html()
     return re.sub(r"(?<=>)([^<>]+)(?=</(?:th|td|caption)>)", _translate_cell, body)
 

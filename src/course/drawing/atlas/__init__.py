@@ -1,5 +1,6 @@
-"""The head atlas: every head of a model on one prompt, where each token looks, with and without a
-kernel.
+"""Show the head atlas, in which you choose a head and see which tokens each token attends to.
+
+It shows every head of a model on one prompt, with and without a kernel.
 """
 
 import base64
@@ -28,26 +29,27 @@ SORTS = {"sink score": 0, "previous-token score": 1, "diagonal score": 2}
 
 
 class Reading(NamedTuple):
-    """A prompt as the model reads it: its tokens as text, and every head's map."""
+    """Hold the tokens of a prompt as text, and the attention matrix of every head."""
 
     words: list[str]
     maps: Float[Tensor, "layers heads n n"]
 
 
 class Atlas:
-    """All heads on one prompt: choose a head, point at a token (or tab to it), see where it looks.
+    """Show all heads of a model on one prompt.
 
-    With a kernel the reader types the prompt. In a built page one picture sheet of all maps and a
-    short script show them.
+    The reader chooses a head, points at a token (or tabs to it), and sees where the token attends.
+    With a kernel, the reader can type the prompt. Without one, a built page has a picture of all
+    attention matrices and a short script that shows them.
 
     Args:
-        read: from a prompt to its `Reading`.
-        prompt: the first one.
-        caption: what the widget shows.
+        read: a function from a prompt to its `Reading`.
+        prompt: the first prompt.
+        caption: the text below the widget.
 
     Raises:
-        ValueError: no prompt or caption, a prompt of fewer than two tokens or more than
-            `MOST_TOKENS`, or maps that are not row-stochastic and causal.
+        ValueError: the prompt or caption is empty, the prompt has fewer than two tokens or more
+            than `MOST_TOKENS`, or the attention matrices are not row-stochastic and causal.
     """
 
     def __init__(self, read: Callable[[str], Reading], prompt: str, caption: str):
@@ -57,7 +59,7 @@ class Atlas:
         self.look_up(prompt)
 
     def look_up(self, prompt: str) -> None:
-        """Read another prompt."""
+        """Run the model on another prompt and compute the scores of its heads."""
         words, maps = self.read(prompt)
         if not 2 <= len(words) <= MOST_TOKENS:
             raise ValueError(f"prompt must have 2 to {MOST_TOKENS} tokens, not {len(words)}")
@@ -74,13 +76,14 @@ class Atlas:
         ]
 
     def ranked(self, sort: str) -> list[int]:
-        """Return the heads' numbers, highest score first."""
+        """Return the indices of the heads, with the highest score first."""
         scores = self.scores[SORTS[sort]]
         return sorted(range(len(scores)), key=lambda k: (-scores[k], k))
 
     def sheet(self) -> str:
-        """Return all maps in one picture, a layer in each row; a grey value is the square root of a
-        weight.
+        """Return all attention matrices as one picture, with one row per layer.
+
+        The grey value is the square root of the weight, so that small weights can be seen too.
         """
         layers, heads, n, _ = self.maps.shape
         tiles = self.maps.permute(0, 2, 1, 3).reshape(layers * n, heads * n)
@@ -90,7 +93,7 @@ class Atlas:
         return "data:image/png;base64," + base64.b64encode(packed.getvalue()).decode()
 
     def finding(self, head: int, token: int) -> str:
-        """Return where a token looks in a head, in words."""
+        """Describe in a sentence where a token attends in a head."""
         row = self.maps.flatten(0, 1)[head, token, : token + 1]
         most = row.topk(min(3, len(row)))
         looks = ", ".join(
@@ -101,8 +104,9 @@ class Atlas:
         return f"{who} {translated('looks at')} {looks}."
 
     def draw(self, head: int, token: int) -> Axes:
-        """Return a head's map and the arcs of one token, as a figure: what the panel with a kernel
-        shows.
+        """Draw a head's attention matrix and the arcs of one token.
+
+        The panel with a kernel shows this figure.
         """
         matrix, n = self.maps.flatten(0, 1)[head], len(self.words)
         left, right = Figure(figsize=(9.0, 4.0)).subplots(1, 2, width_ratios=(1, 1.4))
@@ -132,7 +136,7 @@ class Atlas:
         return bundle(self.still, self.live, self.caption)
 
     def still(self) -> str:
-        """Return the kernel-free player."""
+        """Return the version that works without a kernel, as HTML."""
         head, token = self.ranked("sink score")[0], len(self.words) - 1
         finding = html.escape(self.finding(head, token))
         sorts = [{"scores": [round(s, 3) for s in self.scores[k]]} for k in SORTS.values()]
@@ -177,7 +181,7 @@ class Atlas:
         )
 
     def live(self) -> ipywidgets.VBox:
-        """Return the ipywidgets panel (7.7 and 8), with a field for the prompt."""
+        """Return the panel for a kernel, with ipywidgets (7.7 and 8) and a field for the prompt."""
         wide = {"style": {"description_width": "initial"}, "layout": {"width": "32em"}}
         wording = {"value": self.prompt, "placeholder": translated("type, then Enter")}
         prompt = ipywidgets.Text(
