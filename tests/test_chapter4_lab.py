@@ -8,6 +8,7 @@ import torch
 from conftest import ROOT
 from tiny_models import tiny
 
+from course import scorecard
 from course.chapter4 import figures, run_selection
 from course.maths import counting
 from course.runs import asked, inside, trained
@@ -367,6 +368,19 @@ def test_intervals_are_drawn_where_they_are_given():
     assert len(asked_) == 2 * len(trained.LENGTHS)
     assert {strings for _, strings in asked_} == {3 * trained.STRINGS}
     assert f"bars: intervals for {3 * trained.STRINGS}" in finding
+
+
+@pytest.mark.parametrize("left_out", sorted(WITHIN.seed.unique()))
+def test_no_single_seed_decides_whether_counting_holds_within_training(left_out, monkeypatch):
+    claim = {each.name: each for each in scorecard.claims()}["counting_holds_within_training"]
+    verdict, table = scorecard.measure(claim).verdict, data.table
+
+    def without(name: str) -> pd.DataFrame:
+        rows = table(name)
+        return rows[rows.seed != left_out] if name == "counting_inside" else rows
+
+    monkeypatch.setattr(data, "table", without)
+    assert scorecard.measure(claim).verdict == verdict
 
 
 def test_commas_are_compared_seed_by_seed():

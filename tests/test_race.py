@@ -1036,6 +1036,9 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
     for name in (entries.MIXED, "NoPE, stick-breaking"):
         last = rates.by_rate().loc["last", name]
         assert last.loc[[0.005, 0.002], ends].eq(1).all(axis=None)
+    last = rates.by_rate().xs(0.002, level="rate").score_128["last"]
+    assert last[["RoPE", "NoPE"]].round(2).tolist() == [0.69, 0.68]
+    assert last[["RoPE", "NoPE"]].max() < protocol.CHANCE["last"]
     twice = data.table("race_twice").groupby("entry").score_2048.mean()
     assert twice[["NoPE, scalable softmax", entries.MIXED_SCALED]].eq(1).all()
     assert twice[entries.MIXED] > 0.9 > twice[["NoPE", "NoPE, stick-breaking"]].max()
@@ -1053,7 +1056,7 @@ def test_what_pages_say_of_the_count_at_three_rates():
     assert right.size().tolist() == [3, 3, 8]
     assert right.mean().round(2).tolist() == [0.79, 0.82, 0.78]
     softmax = data.table("race_plateau").query("task == 'counting' and entry == 'NoPE'")
-    assert softmax.groupby("rate").size().to_dict() == {0.001: 3, 0.005: 5}
+    assert softmax.groupby("rate").size().to_dict() == {0.001: 3, 0.002: 3, 0.005: 5}
     assert softmax.score_128.max() < 0.5
 
 

@@ -13,8 +13,11 @@ def gaps(*intervals: tuple[float, float]) -> dict:
     return {k: (sum(each) / 2, *each, 15) for k, each in enumerate(intervals)}
 
 
-def by_length(*shares: tuple[float, float]) -> dict:
-    return {k: dict(zip((16, 64), each, strict=True)) for k, each in enumerate(shares)}
+def held(*ends: tuple[float, float, float]) -> dict:
+    """By encoding, the ends of the intervals at three quarters of a length, and the low one at its last letter."""
+    return {
+        k: dict(zip(("low", "high", "last_low"), each, strict=True)) for k, each in enumerate(ends)
+    }
 
 
 def fates(*rows: tuple[float, float]) -> dict:

@@ -112,7 +112,7 @@ def race_local_and_global_opens_both() -> Numbers:
     return {
         "won": won.loc[tasks],
         "others": [name for name in comparison.all_kept(rows, tasks) if name != entries.MIXED],
-        "rates": rates.by_rate().loc[("retrieval", entries.MIXED)],
+        "rates": {task: rates.by_rate().loc[(task, entries.MIXED)] for task in tasks},
     }
 
 
@@ -145,6 +145,7 @@ def race_sharper_map_reaches_further() -> Numbers:
     means = table[[f"score_{n}" for n in (LONGEST, *protocol.FAR)]].mean()
     last = means.iloc[:, -1]
     late = comparison.plateaus().loc["retrieval"]
+    cells = rates.by_rate()[f"score_{protocol.FAR[-1]}"].loc["retrieval"]
     return {
         "means": means,
         "seeds": table.size().min(),
@@ -153,9 +154,10 @@ def race_sharper_map_reaches_further() -> Numbers:
             table.get_group(entries.MIXED_SCALED)[f"score_{protocol.FAR[-1]}"]
         )[1],
         "touched": last[entries.MIXED],
-        "rates": rates.by_rate()[f"score_{protocol.FAR[-1]}"]
-        .loc[("retrieval", entries.MIXED)]
-        .dropna(),
+        "rates": {
+            name: cells.loc[name].dropna()
+            for name in (entries.MIXED_SCALED, entries.SCALED, entries.MIXED)
+        },
         "plain": max(last[entries.MIXED], late[f"score_{protocol.FAR[-1]}"][entries.MIXED]),
         "late": late,
     }
@@ -358,6 +360,7 @@ def race_nothing_keeps_the_count() -> Numbers:
     return {
         "learned": pd.concat([won[able], more]).sort_values("right"),
         "late": late,
+        "rates": rates.by_rate().loc["counting"],
         "missed": every.loc[won.entry[~able & ~won.entry.isin(larger)]],
         "outside": every[every.index.isin(entries.OUTSIDE)],
         "rope": every.right[entries.BASELINE],
