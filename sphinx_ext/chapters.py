@@ -28,10 +28,10 @@ class Chapters(Directive):
         env.note_reread()
         root = Path(env.srcdir)
         up = "../" * Path(env.docname).parent.name.startswith("zh")
-        cards = "".join(self.card(path, up) for path in listed(root))
+        cards = "".join(self.card(path, root, up) for path in listed(root))
         return [nodes.raw("", f'<div class="chapter-cards">{cards}</div>', format="html")]
 
-    def card(self, path: Path, up: str) -> str:
+    def card(self, path: Path, root: Path, up: str) -> str:
         """Draw a card; `up` is the way to the English pages, from a page of editions that leads to
         editions where there are some.
         """
@@ -53,10 +53,11 @@ class Chapters(Directive):
             )
             for name, part in parts
         )
+        asked = question(root / "chapters/zh" / path.relative_to(root / "chapters") if up else path)
         return (
             f'<article class="chapter-card"><h3><a href="{there(path)}">{folder[0]}. '
             f"{html.escape(words.translated(title))}</a></h3>"
-            f'<p class="chapter-question">{words.translated(question(path))}</p>'
+            f'<p class="chapter-question">{asked}</p>'
             f"{drawing.emblem(folder, 'zh' if up else 'en')}"
             f"<p><small>{links}</small></p></article>"
         )

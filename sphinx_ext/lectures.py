@@ -16,6 +16,7 @@ import nbformat
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from myst_parser.mdit_to_docutils.base import default_slugify
+from sphinx import addnodes
 from sphinx.util import logging
 
 from book import assignments, editions, execution
@@ -162,8 +163,8 @@ def with_editions(app, config):
 
 
 def anchored(app, doctree):
-    """Let the headings of a Chinese page answer to the English ones, too: a link that leads to
-    `#rope` leads there in its edition.
+    """Let the headings of a Chinese page answer to the English ones, too, so that a link to `#rope`
+    leads there in its edition, from other pages and from the page itself.
     """
     name = app.env.docname
     if not name.startswith(HERE):
@@ -180,6 +181,10 @@ def anchored(app, doctree):
                 section["ids"].append(anchor)
                 doctree.ids[anchor] = section
             slugs.setdefault(default_slugify(heading), (None, anchor, heading))
+        for link in doctree.findall(addnodes.pending_xref):
+            if link["reftype"] == "myst" and link["reftarget"] in slugs:  # it names no other page
+                link["reftargetid"] = slugs[link["reftarget"]][1]
+                link["refdomain"], link["reftarget"] = "doc", name
 
 
 def all_said(app, doctree):
