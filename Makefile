@@ -16,9 +16,10 @@ _build/html/.ready: .venv/.ready frontend/dist/.ready $(SOURCES) $(wildcard slid
 	$(MAKE) -j 2 pages live
 	touch $@
 
-# all pages, and then all decks (`sphinx_ext/lectures.py`)
+# all pages, and then all decks (`sphinx_ext/lectures.py`); warnings come last, where one looks for them
 pages: .venv/.ready scripts
-	$(BIN)/jupyter-book build . -W -n --keep-going --path-output .
+	$(BIN)/jupyter-book build . -W -n --keep-going --path-output . 2> _build/warnings.txt; \
+	  status=$$?; cat _build/warnings.txt >&2; exit $$status
 
 live: .venv/.ready frontend/dist/.ready
 	$(BIN)/python tools/live.py
