@@ -780,6 +780,15 @@ FORBIDDEN = {  # what stops a native reader, and what is said instead
     "样例": "样本",
     "停放": "压在, 放在",
     "界(?:住|不住)": "限住, 限不住",
+    "正确率|答对率": "准确率",
+    "散文": "文本, 英文文章: the other is a literary essay",
+    "参赛者": "设计, 参赛设计: the other is a person",
+    "模长": "范数",
+    "集中的映射|别的映射": "归一化函数, 更集中的注意力",
+    "(?:加|和)成一(?![个种])": "权重之和为一",
+    "什么也不交出": "输出零",
+    "那根针|找针": "检索",
+    "个比特|逐位(?!置)": "位 of a number's precision, 比特 of information, 逐比特相同",
 }
 
 
