@@ -1,56 +1,57 @@
-"""Return what the checks behind the exercises share: run the learner's function, compare, name the
-mistake, show a verdict.
+"""Run the checks behind the exercises: call the learner's function, compare it with the solution,
+name the mistake, and show a verdict.
 
-A chapter's checks are functions under `@exercise`. They return `Right` or raise `Wrong`; the
-learner sees a `Verdict`, which is an output and no error, so that "Run all" goes to the end.
+A chapter's checks are functions under `@exercise`. They return `Right(sentence, picture)` or raise
+`Wrong(sentence)`. The learner sees a `Verdict`, which is an output and not an error, so "Run all"
+runs to the end.
 
-Ten a chapter, in `exercises.ipynb`, `course/chapterN/checks.py` and
-`course/exercises/chapterN.toml`, from easy to research (● easy, ●● moderate, ●●● demanding, ●●●●
-hard, ●●●●● research); one that is added later stands behind them, whatever its level. Each has a
-statement with a line on why it matters, a stub with types and an example, a check as the last line
-of its cell, three hints (what to think of, which function, nearly the code), a solution in words,
-and a solution in a cell that opens with `# @title Solution`, binds no name but `solution`, ends in
-`checks.<name>.solution(solution)` and is folded on the site, on Colab and in JupyterLab. Two of the
-ten ask for a prediction. `checks.progress()` ends the page.
+Each chapter has ten exercises, in `exercises.ipynb`, `course/chapterN/checks.py` and
+`course/exercises/chapterN.toml`. They go from easy to research (● easy, ●● moderate, ●●● demanding,
+●●●● hard, ●●●●● research), and an exercise that is added later comes after them, whatever its
+level. Each has a statement with a line on why it matters, a stub with types and an example, a check
+as the last line of its cell, three hints (what to think of, which function, nearly the code), and a
+solution in words. The solution in code is a cell that opens with `# @title Solution`, binds no name
+but `solution`, ends in `checks.<name>.solution(solution)`, and is folded on the site, on Colab and
+in JupyterLab. Two of the ten exercises ask for a prediction. `checks.progress()` ends the page.
 
-A check is a function under `@exercise` that returns `Right(sentence, picture)` or raises
-`Wrong(sentence)`. The chapter's table, `src/course/exercises/chapterN.toml`, has its number and
-title under the function's name, and for `compare("name", answer, solution)`, which does most, the
-`call`, the `cases` and the `mistakes`: the text of a case is what the learner sees and can run, and
-a common mistake is a line, `expression :: sentence`, with the arguments and the solution as
-`right`. Both are evaluated among the names of the chapter's `checks.py`. A second function that an
-exercise asks for has a table of its own, below.
+The chapter's table, `src/course/exercises/chapterN.toml`, has the number and the title under the
+check's name. Most checks call `compare("name", answer, solution)`, and for these the table has the
+`call`, the `cases` and the `mistakes`. The text of a case is what the learner sees and can run. A
+common mistake is a line `expression :: sentence`, in which the solution is called `right`. Both are
+evaluated among the names of the chapter's `checks.py`. A second function in the same exercise has a
+table of its own below.
 
-Where no line gives what the learner's function gives, `compare` looks for what holds between the
-results and the expected ones on every case (transposed, twice, divided by `n`, right but for the
-diagonal, no change with an argument; the table `relations.toml` beside the others). Where nothing
-of that holds, `exercises/repair.py` looks for one edit of the learner's own code that makes all
-cases right, and tells its place and kind, never the edit: only where the edited function also
-agrees with the solution on the row's `unseen`, calls on which nothing is judged, and no other edit
-mends it under another name; where all that do stand in one short expression, that is told, of two
-names both. Then it tells what the arguments of the wrong cases have in common. So a line is wanted
-where a sentence can say more than that: copy a refused answer into the table as it is. Give each a
-case that tells it from the others; a test runs every line and wants its own sentence back.
+If no line returns what the learner's function returns, `compare` looks for a relation that holds
+between the results and the expected ones on every case (transposed, twice, divided by `n`, right
+except for the diagonal, no change with an argument). These relations are in `relations.toml`. If
+none holds, `exercises/repair.py` looks for one edit of the learner's code that makes all cases
+right. It tells the place and the kind of the edit, but never the edit itself, and only if two
+conditions hold: the edited function also agrees with the solution on the calls in `unseen`, which
+are not judged otherwise, and no other edit repairs it under another name. If several edits do and
+all are in one short expression, it names that expression. Last, `compare` tells what the arguments
+of the wrong cases have in common. So add a line only if its sentence says more than that, and copy
+the refused answer as it is. Give each line a case that distinguishes it from the others, because a
+test runs every line and expects its own sentence.
 
-What a check of its own refuses stands in its table as `refused`, `condition :: sentence` a line,
-for `refuse("name", x=x)`: the first condition that holds among these names and the module's gives
-its sentence, in whose braces they stand, too. Where one check refuses at several places, or a
-sentence ends in one of several reasons, other rows of the table have them, `refuse("name", "rows",
-x=x)` and `reason("name", "rows", x=x)`, which returns the sentence.
+A check that refuses answers by itself has its sentences in the table as `refused`, one `condition
+:: sentence` per line, and calls `refuse("name", x=x)`. The first condition that holds among these
+names and the module's gives its sentence, and the sentence may use the names in braces. A check
+that refuses at several places, or whose sentence ends in one of several reasons, has further rows
+for `refuse("name", "rows", x=x)` and `reason("name", "rows", x=x)`, which returns the sentence.
 
-A prediction is asked for by `guesses` in the table, each with what is added once the function has
-answered, and `true`, the one that comes true: any is accepted, the first is kept, and the verdict
-sets it beside what the learner's function gives.
+The table asks for a prediction by `guesses`, each with a sentence that appears once the function
+has answered, and by `true`, the guess that comes true. Any guess is accepted and the first one is
+kept. The verdict shows it next to what the learner's function returns.
 
-The clock of a check, `SECONDS` of the processor, runs for the learner's calls alone (`run`, or
-`clocked` for what is called otherwise), and never cuts an import in two; the search for a reason
-has a time of its own, after which it ends. What needs the model takes `checks.model()`, which says
-that it comes. A learner never sees an exception.
+The clock of a check (`SECONDS` of processor time) runs only during the learner's calls (`run`, or
+`clocked` for calls of another form), and it never interrupts an import. The search for a reason has
+a time limit of its own. A check that needs the model calls `checks.model()`, which tells the
+learner that loading takes a while. A learner never sees an exception.
 
-`tests/answers/chapterN.toml` holds, for each exercise, four right answers in other forms, and where
-the check has sentences of its own, a wrong answer for each: a line is what a learner writes between
-the check's brackets, without the prediction. It may use the names of the chapter's `checks.py`,
-too; a function that is no expression stands in `chapterN.py` beside it.
+`tests/answers/chapterN.toml` has four right answers in different forms for each exercise, and a
+wrong answer for each sentence of the check's own. A line is what a learner writes between the
+check's brackets, without the prediction. It may use the names of the chapter's `checks.py`. A
+function that is not an expression is in `chapterN.py` beside it.
 """
 
 import contextlib
@@ -111,12 +112,12 @@ class Wrong(Exception):
 
 
 class Empty(Wrong):
-    """Nothing was filled in."""
+    """Say that an answer was not filled in."""
 
 
 class Right(NamedTuple):
-    """Say in a sentence what the learner's answer does, and what to draw with it (called once the
-    check is through).
+    """Say in a sentence what the learner's answer does, and hold a function that draws it once the
+    check has passed.
     """
 
     sentence: str
@@ -124,19 +125,19 @@ class Right(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Arguments of one call, and the text from which a learner can build them again."""
+    """Hold the arguments of one call, and the text from which a learner can build them again."""
 
     text: str
     arguments: tuple
 
 
 class Verdict:
-    """Show the verdict of a check: "Right" or "Not yet", with a sign, a colour and a sentence; true
-    when right.
+    """Show the verdict of a check, "Right" or "Not yet", with a sign, a colour and a sentence. It
+    is true if the answer is right.
 
-    An answer that is still `empty` is no mistake: the verdict is grey and says what to do. One on
-    the book's own answer is `quiet`: it shows nothing where that passes, so that "Run all" gives
-    nothing away; on the built page, where it stands in a fold, it says all.
+    An `empty` answer is not a mistake, so its verdict is grey and says what to do. The verdict on
+    the book's own answer is `quiet`. It shows nothing if the answer passes, so that "Run all"
+    reveals nothing, but on the built page, where it is inside a fold, it shows everything.
     """
 
     def __init__(
@@ -198,14 +199,13 @@ def marked_up(sentence: str) -> str:
 
 @dataclass(eq=False, repr=False)
 class Exercise:
-    """One check.
+    """Check one exercise when it is called with the learner's answers.
 
-    Call it with the learner's answers; `solution` runs it on the book's and leaves no mark in
-    `progress`.
+    `solution` runs the check on the book's answers and leaves no mark in `progress`.
 
-    With `guesses` the first answer is a prediction: any of them is accepted, the first is kept in
-    `guess`, and once the function is right the verdict sets what it gives beside that guess, with
-    the sentence that belongs to it.
+    If there are `guesses`, the first answer is a prediction. Any guess is accepted, and the first
+    one is kept in `guess`. Once the function is right, the verdict shows its result next to that
+    guess, with the sentence that belongs to it.
     """
 
     number: str
@@ -261,12 +261,12 @@ class Exercise:
         return Verdict(True, sentence, picture, quiet)
 
     def _predicted(self, answers: tuple, quiet: bool) -> tuple[str, tuple, str | None]:
-        """Return the guess that counts, which is the first, the other answers, and the guess that
-        stands there now, if it is another one.
+        """Return the guess that counts (the first one), the other answers, and the current guess if
+        it is another one.
 
         Raises:
-            Wrong: there are too few answers or too many, or the prediction is none of those that
-                are offered.
+            Wrong: if there are too few answers or too many, or the prediction is not one of the
+                options.
         """
         names = ["prediction"] * bool(self.guesses) + list(inspect.signature(self.check).parameters)
         names = [self.check.__name__ if name == "answer" else name for name in names]
@@ -290,7 +290,7 @@ class Exercise:
 
 
 def exercise(check: Callable[..., Right]) -> Exercise:
-    """Make an exercise of a check: the chapter's table has its number, title and guesses under the
+    """Make an exercise of a check. The chapter's table has its number, title and guesses under the
     check's name.
     """
     row = tables(check.__globals__)[check.__name__]
@@ -299,7 +299,9 @@ def exercise(check: Callable[..., Right]) -> Exercise:
 
 
 def tables(names: Mapping[str, Any]) -> dict[str, dict]:
-    """Read the exercises of the chapter that `names` belong to: calls, cases, mistakes, guesses."""
+    """Read the table of the chapter that `names` belong to: its calls, cases, mistakes and
+    guesses.
+    """
     room = Path(
         names["__file__"]
     ).parent  # a chapter's, or the workshop's, which stands among the tables
@@ -323,7 +325,7 @@ def _state(verdict: Verdict | None) -> str:
 
 
 def progress(values: Iterable[Any]) -> HTML:
-    """List the exercises of a chapter's module, which of them are right, and the next one to do."""
+    """List a chapter's exercises, say which of them are right, and name the next one to do."""
     exercises = [exercise for exercise in values if isinstance(exercise, Exercise)]
     done = translated(
         f"{sum(bool(exercise.last) for exercise in exercises)} of {len(exercises)} right."
@@ -352,10 +354,10 @@ def drawn(figure: Figure | Artist, finding: str, caption: str = "With your answe
 
 
 def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tensor:
-    """Return the answer in float64.
+    """Return the answer as a float64 tensor.
 
     Raises:
-        Wrong: it is not made of real numbers; the sentence begins with `call`, which must be of
+        Wrong: if it is not made of real numbers. The sentence begins with `call`, which must be of
             this kind.
     """
     try:
@@ -383,8 +385,8 @@ def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tens
 
 
 def _floats(value: Any) -> Any:
-    """Convert fractions, numpy's integers of any size and other numbers that torch does not know to
-    floats.
+    """Convert numbers that torch does not know to floats, such as fractions and integers of any
+    size.
     """
     if isinstance(value, numbers.Real):
         return float(value)
@@ -399,10 +401,11 @@ def _floats(value: Any) -> Any:
 def model() -> models.LanguageModel:
     """Load the embedded model.
 
-    A notebook says once that it comes, since nothing else takes as long.
+    The first call tells the learner that the model is being loaded, because nothing else takes as
+    long.
 
     Raises:
-        Wrong: it could not be had, which is not the learner's mistake.
+        Wrong: if the model could not be loaded, which is not the learner's mistake.
     """
     if not compute.building():
         print(translated("Getting the model, once: this may take a minute."))
@@ -425,9 +428,8 @@ def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:
 
 
 def given(names: Mapping[str, Any], name: str, rows: str = "cases") -> list[Case]:
-    """Read the cases of a chapter's table.
-
-    In them `checks` is the chapter's module, as on the learner's page.
+    """Read the cases of a chapter's table. In them `checks` is the chapter's module, as on the
+    learner's page.
     """
     return cases(
         {**names, "checks": SimpleNamespace(**names)}, *tables(names)[name][rows].splitlines()
@@ -435,7 +437,7 @@ def given(names: Mapping[str, Any], name: str, rows: str = "cases") -> list[Case
 
 
 def normal(*shape: int, seed: int) -> Tensor:
-    """Return standard normal numbers in float64, the same at every call: what checks feed to an
+    """Return standard normal numbers in float64 that are the same at every call, as inputs for an
     answer.
 
     >>> normal(2, 3, seed=0).shape
@@ -445,8 +447,8 @@ def normal(*shape: int, seed: int) -> Tensor:
 
 
 class Tried(NamedTuple):
-    """Hold what came of a case: the learner's result and the expected one, as they are and in
-    float64; None where it failed.
+    """Hold the outcome of a case: the learner's result and the expected one, as they are and in
+    float64. A result is None if the call failed.
     """
 
     case: Case
@@ -459,7 +461,9 @@ class Tried(NamedTuple):
 
     @property
     def right(self) -> bool:
-        """Return whether the result is as expected; an integer of any size to its last digit."""
+        """Return whether the result equals the expected one. Integers must agree to their last
+        digit.
+        """
         if not _equal(self.value, self.target, self.allowed):
             return False
         whole = self.target.isfinite().all() and torch.equal(self.target, self.target.round())
@@ -482,23 +486,24 @@ def compare(
     unseen: Sequence[Case] = (),
     **more: Any,
 ) -> Right:
-    """Compare the learner's function with the solution case by case; where they differ, look for
-    what was mistaken.
+    """Compare the learner's function with the solution case by case, and if they differ, look for
+    the mistake.
 
     Args:
-        names: in which mistakes are evaluated, the module's `globals()`; `more` are added to them.
+        names: the names among which mistakes are evaluated, which are the module's `globals()`.
+            `more` is added to them.
         signature: name and arguments, such as `"share(mask)"`.
-        mistakes: a line each, `expression :: sentence`. The expression has the arguments, and the
-            solution as `right`.
-        unseen: cases on which nothing is judged: a repair of the learner's code has to be right
-            there, too.
-        tolerance: relative to each entry, and a tenth of it to the largest; float32 answers get
-            1e-5.
+        mistakes: one line `expression :: sentence` per mistake. The expression may use the
+            arguments, and the solution as `right`.
+        unseen: cases on which nothing is judged, except that a repair of the learner's code must be
+            right on them, too.
+        tolerance: relative to each entry, and a tenth of it relative to the largest entry. Float32
+            answers get 1e-5.
 
     Raises:
-        Wrong: the first case that differs, with both results, and why: the mistake that gives the
-            same on every case, else the relation that holds between the results and the expected
-            ones on every case.
+        Wrong: with the first case that differs, both results, and the reason. The reason is the
+            mistake that returns the same on every case, or else the relation that holds between the
+            results and the expected ones on every case.
     """
     name, _, inside = signature.rstrip(")").partition("(")
     tried: list[Tried] = []
@@ -526,7 +531,7 @@ def _try(name: str, answer: Any, solution: Callable, case: Case, tolerance: floa
     """Run the learner's function and the solution on a case.
 
     Raises:
-        Wrong: the answer fails on it.
+        Wrong: if the answer fails on the case.
     """
     call, began = f"{name}({case.text})", time.thread_time()
     expected = solution(*_copied(case.arguments))
@@ -542,9 +547,9 @@ def _compared(call: str, case: Case, got: Any, expected: Any, tolerance: float) 
 def _rest(
     name: str, answer: Any, solution: Callable, remaining: Sequence[Case], tolerance: float
 ) -> list[Tried]:
-    """Try the cases behind the first that is wrong, the smallest first, as far as there is time.
+    """Run the cases after the first wrong one, the smallest first, as long as there is time.
 
-    They serve the reason alone: one long call of a wrong function is not waited for.
+    We need them only to find the reason, so nobody has to wait for a long call of a wrong function.
     """
     waiting, tried, spent = sorted(remaining, key=_size), [], 0.0
     while waiting and spent < SEARCH / 2:
@@ -569,8 +574,8 @@ def _rest(
 
 @contextlib.contextmanager
 def _looking(differs: str) -> Iterator[None]:
-    """Show a notebook what differs while the reason is looked for; the verdict then stands in its
-    place.
+    """Show the difference in a notebook while we look for the reason. The verdict then
+    replaces it.
     """
     shell = get_ipython()
     if getattr(shell, "kernel", None) is None or compute.building():
@@ -586,7 +591,7 @@ def _looking(differs: str) -> Iterator[None]:
 
 
 def _size(case: Case) -> float:
-    """Estimate how much there is to compute with these arguments, up to a factor."""
+    """Estimate the amount of computation for these arguments, up to a factor."""
 
     def size(x: Any) -> float:
         if isinstance(x, numbers.Real):
@@ -599,8 +604,8 @@ def _size(case: Case) -> float:
 def tabled(
     names: Mapping[str, Any], name: str, answer: Any, solution: Callable, **more: Any
 ) -> Right:
-    """Run `compare` as the chapter's table has it under this name: the call, its cases, the
-    mistakes.
+    """Run `compare` with the call, the cases and the mistakes that the chapter's table has under
+    this name.
     """
     row = tables(names)[name]
     more = {"tolerance": row["tolerance"]} | more if "tolerance" in row else more
@@ -611,11 +616,11 @@ def tabled(
 
 
 def reason(names: Mapping[str, Any], name: str, rows: str, /, **found: Any) -> str:
-    """Return the first sentence whose condition holds, among the rows that the chapter's table has
-    under this name; or "".
+    """Return the first sentence whose condition holds, among the rows under this name in the
+    chapter's table, or "" if none holds.
 
-    A line each, `condition :: sentence`, read among the module's names and what was `found`, as are
-    the sentence's braces.
+    Each line is `condition :: sentence`. The condition, and the braces of the sentence, are
+    evaluated among the module's names and `found`.
     """
     names = {**names, **found}
     for condition, sentence in _rows(tables(names)[name][rows]):
@@ -628,7 +633,7 @@ def refuse(names: Mapping[str, Any], name: str, rows: str = "refused", /, **foun
     """Raise `Wrong` if one of the conditions of these rows holds.
 
     Raises:
-        Wrong: with the sentence of the first that does.
+        Wrong: with the sentence of the first condition that holds.
     """
     if sentence := reason(names, name, rows, **found):
         raise Wrong(sentence.strip())
@@ -641,12 +646,12 @@ def filled(name: str, answer: Any, todo: str = "fill it in, then run this cell a
 
 
 def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
-    """Return the answer's result on copies of the arguments; `call` is how the learner would write
-    it.
+    """Return the answer's result on copies of the arguments. `call` is the call as the learner
+    would write it.
 
     Raises:
-        Wrong: it is no function, is empty, raises, changes an argument, or returns nothing, unless
-            that is a result.
+        Wrong: if the answer is not a function, is empty, raises an error, changes an argument, or
+            returns nothing although a result is expected.
     """
     name = call.partition("(")[0]
     filled(name, answer)
@@ -687,10 +692,10 @@ def number(name: str, answer: Any) -> float:
 
 
 def choice(name: str, answer: Any, options: Iterable[str], *todo: str) -> str:
-    """Return the answer, which is one of the options.
+    """Return the answer if it is one of the options.
 
     Raises:
-        Wrong: it is empty, or none of them.
+        Wrong: if it is empty or not one of them.
     """
     filled(name, answer, *todo)
     if not isinstance(answer, str) or answer not in options:
@@ -703,7 +708,7 @@ def _listed(options: Iterable[str]) -> str:
 
 
 def edges(name: str, answer: Any, count: int) -> list[tuple]:
-    """Return the answer as `count` pairs of nodes, from whatever container it comes in."""
+    """Return the answer as `count` pairs of nodes, whatever container holds them."""
     filled(name, answer)
     what, theirs = (
         ("a pair of nodes", answer[0]) if count == 1 else (f"{count} pairs of nodes", answer)
@@ -719,12 +724,14 @@ def edges(name: str, answer: Any, count: int) -> list[tuple]:
 
 
 def edge(name: str, answer: Any) -> tuple:
-    """Return the answer as one pair of nodes, from whatever container it comes in."""
+    """Return the answer as one pair of nodes, whatever container holds it."""
     return edges(name, answer if answer is ... else [answer], 1)[0]
 
 
 def shown(value: Any) -> str:
-    """Write a value as a learner can read it: numbers to six digits, small tensors whole."""
+    """Write a value as a learner can read it, with six digits per number and small tensors
+    in full.
+    """
     if isinstance(value, numbers.Real) and not isinstance(value, bool | int):
         return f"{float(value):.6g}"
     if hasattr(value, "tolist") and "object" not in str(getattr(value, "dtype", "object")):
@@ -767,8 +774,8 @@ def _rounded(value: Any) -> Any:
 
 
 def _differing(got: Any, expected: Any, value: Tensor, target: Tensor) -> str:
-    """Describe how a result differs: NaN, the axis that is wrong, both results, or the first entry
-    in which they differ, with the digits it takes.
+    """Describe how a result differs: NaN, the wrong axis, both results, or the first entry that
+    differs, with as many digits as it takes to see the difference.
     """
     mine, theirs = shown(got), shown(expected)
     if torch.isnan(value).any():
@@ -795,7 +802,7 @@ def _differing(got: Any, expected: Any, value: Tensor, target: Tensor) -> str:
 
 
 def _rows(text: str) -> list[tuple[str, str]]:
-    """Split the lines of a table, `expression :: words`, each into its two parts."""
+    """Split each line of a table, `expression :: words`, into its two parts."""
     return [
         (expression, words)
         for expression, _, words in (row.strip().partition(" :: ") for row in text.splitlines())
@@ -806,7 +813,7 @@ def _rows(text: str) -> list[tuple[str, str]]:
 def _functions(
     mistakes: str, parameters: str, names: Mapping[str, Any]
 ) -> list[tuple[Callable, str]]:
-    """Build the mistakes of a table as functions, each with its sentence."""
+    """Turn the mistakes of a table into functions, each with its sentence."""
     return [
         (eval(f"lambda {parameters}: {expression}", dict(names)), sentence)
         for expression, sentence in _rows(mistakes)
@@ -814,8 +821,8 @@ def _functions(
 
 
 def _made(function: Callable, arguments: tuple) -> Tensor | None:
-    """Compute what a function gives for copies of the arguments, in float64; None where it
-    fails.
+    """Compute what a function returns for copies of the arguments, in float64, or None if
+    it fails.
     """
     try:
         return _numbers("", function(*_copied(arguments)))
@@ -833,8 +840,8 @@ def _why(
     unseen: Any,
     end: float,
 ) -> str:
-    """Return the reason for what is wrong: the first that is found until `end` (of the thread's own
-    clock), or "".
+    """Return the first reason for a wrong answer that is found before `end` (on the thread's own
+    clock), or "" if there is none.
     """
     result = functools.cache(lambda function, k: _made(function, tried[k].case.arguments))
 
@@ -847,8 +854,8 @@ def _why(
         return ""
 
     def mends(function: Callable) -> bool:
-        """Return whether it is right on all cases, the wrong ones first, and where no check
-        looks.
+        """Return whether an edited function is right on all cases, the wrong ones first, and on the
+        unseen ones.
         """
         order = [tried[k] for k in _wrong_first(tried)]
         if not all(
@@ -893,8 +900,8 @@ def _why(
 
 
 def _mistake(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """Return the sentence of the mistake that runs where the answer runs and gives the same there,
-    or "".
+    """Return the sentence of the mistake that runs wherever the answer runs and returns the same
+    there, or "".
     """
     for function, sentence in mistaken:
         if all(_equal(tried[k].value, result(function, k), tolerance) for k in _wrong_first(tried)):
@@ -903,10 +910,10 @@ def _mistake(mistaken: list, tried: Sequence[Tried], tolerance: float, result: C
 
 
 def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """Return the sentence of the one mistake that gives the same on all cases but one, and on at
-    least three wrong ones.
+    """Return the sentence of the only mistake that returns the same on all cases but one, including
+    at least three wrong ones.
 
-    A second slip that shows on a single case (0 log 0) hides the first otherwise.
+    Without this, a second slip that shows on a single case (such as 0 log 0) would hide the first.
     """
     explained = {}
     for function, sentence in mistaken:
@@ -930,8 +937,8 @@ def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
 
 
 def _partly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """Return the sentence of the one mistake that gives the same on the first wrong case and on
-    another one, where there are two slips.
+    """Return the sentence of the only mistake that returns the same on the first wrong case and on
+    another one, because then there may be two slips.
     """
     off = [k for k, outcome in enumerate(tried) if not outcome.right and outcome.value is not None]
     explained = {}
@@ -957,8 +964,8 @@ def _wrong_first(tried: Sequence[Tried]) -> list[int]:
 
 
 def _turned(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """Try pairs of mistakes: one of the table, and then another sign, a half, or an axis in
-    another's place.
+    """Try pairs of mistakes: one of the table, followed by another sign, a half, or two axes
+    swapped.
     """
     for turn, words in _relations("turned", "t"):
         for function, sentence in mistaken:
@@ -973,7 +980,7 @@ def _turned(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
 
 
 def _nan(answer: Callable, tried: Sequence[Tried]) -> str:
-    """Find the learner's line in which a number first becomes NaN, where none is expected."""
+    """Find the learner's line in which a number first becomes NaN, if no NaN is expected."""
     first = next(outcome for outcome in tried if not outcome.right)
     if first.value is None or not first.value.isnan().any() or first.target.isnan().any():
         return ""
@@ -1016,8 +1023,8 @@ def _has_nan(tensor: Tensor) -> bool:
 
 @functools.cache
 def _relations(kind: str, parameters: str) -> list[tuple[Callable, str]]:
-    """Read the relations of one kind that may hold between results and expected ones: functions,
-    each with its words.
+    """Read the relations of one kind between results and expected ones, as functions with their
+    words.
     """
     names = {"torch": torch, "math": math, "equal": _equal}
     return _functions(_read(HERE / "relations.toml")[kind], parameters, names)
@@ -1026,8 +1033,8 @@ def _relations(kind: str, parameters: str) -> list[tuple[Callable, str]]:
 def _relation(
     tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable
 ) -> str:
-    """Find what holds between the results and the expected ones on every case that runs, at least
-    two.
+    """Find a relation between the results and the expected ones that holds on every case that runs
+    (at least two).
     """
     ran = [outcome for outcome in tried if outcome.value is not None]
     if len(ran) < 2 or not all(outcome.value.numel() and outcome.target.numel() for outcome in ran):
@@ -1055,8 +1062,8 @@ def _relation(
 
 
 def _common(tried: Sequence[Tried], parameters: list[str]) -> str:
-    """Find the one thing that the arguments of the wrong cases have in common, or else those of the
-    right ones.
+    """Find the one property that the arguments of all wrong cases share, or else those of the right
+    ones.
     """
     wrong, right = (
         [outcome.case.arguments for outcome in tried if outcome.right is so] for so in (False, True)
@@ -1068,15 +1075,15 @@ def _common(tried: Sequence[Tried], parameters: list[str]) -> str:
 
 
 def _is_named(parameter: str) -> bool:
-    """Return whether a statement has this argument; a table's call writes others with a leading
-    underscore.
+    """Return whether a statement has this argument. A table's call writes other arguments with a
+    leading underscore.
     """
     return not parameter.startswith("_")
 
 
 def _apart(those: Sequence[tuple], others: Sequence[tuple], parameters: list[str]) -> str:
-    """Find the one thing that is true of all those arguments and of none of the others (at least
-    two).
+    """Find the one property that all these arguments have and none of the others (at least two)
+    has.
     """
     if not those or len(others) < 2:
         return ""
@@ -1112,7 +1119,7 @@ def _true(holds: Callable, arguments: list) -> bool:
 
 
 def _little(tried: Sequence[Tried]) -> str:
-    """Say how near the results are, what else is true of all, or how many are right."""
+    """Say how near the results are, what else is true of all of them, or how many are right."""
     ran = [outcome for outcome in tried if outcome.value is not None]
     if len(ran) < 2 or not all(
         outcome.value.shape == outcome.target.shape and outcome.value.numel() for outcome in ran
@@ -1155,13 +1162,13 @@ def _transformed(ran: Sequence[Tried]) -> str:
 
 
 def _values(results: Iterable[Tensor]) -> set[float]:
-    """Return the different numbers in these, up to rounding noise."""
+    """Return the different numbers among these, up to rounding."""
     return {float(f"{x:.9g}") for result in results for x in result.flatten().tolist()}
 
 
 def _inverted(ran: Sequence[Tried]) -> str:
-    """Find what has still to be done with the results: what `_transformed` looks for, the other way
-    round.
+    """Find a change that would turn the results into the expected ones. `_transformed` looks for
+    the other direction.
     """
     for function, words in _relations("results", "t"):
         results = [_made(function, (outcome.value,)) for outcome in ran]
@@ -1174,8 +1181,8 @@ def _inverted(ran: Sequence[Tried]) -> str:
 
 
 def _sizes(argument: Any) -> dict[str, float]:
-    """Return the numbers that an argument brings, under the words for them; `{}` stands for its
-    name.
+    """Return the numbers that an argument provides, with words for each. In the words `{}` stands
+    for the argument's name.
     """
     if isinstance(argument, numbers.Real):
         return {} if isinstance(argument, bool) else {"`{}`": argument}
@@ -1191,7 +1198,7 @@ def _sizes(argument: Any) -> dict[str, float]:
 
 
 def _sizes_of_case(case: Case, parameters: list[str]) -> dict[str, float]:
-    """Return the numbers that all arguments of a case bring, and what is made of each."""
+    """Return the numbers that the arguments of a case provide, and numbers computed from each."""
     sizes = {}
     for name, argument in zip(parameters, case.arguments, strict=False):
         for of, number in _sizes(argument).items() if _is_named(name) else ():
@@ -1202,7 +1209,9 @@ def _sizes_of_case(case: Case, parameters: list[str]) -> dict[str, float]:
 
 
 def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
-    """Find a constant factor, gap or power, or one that an argument gives."""
+    """Find a factor, a gap or a power between results and expected ones, either constant or given
+    by an argument.
+    """
     if any(
         outcome.value.shape != outcome.target.shape or not outcome.value.isfinite().all()
         for outcome in ran
@@ -1253,7 +1262,9 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
 
 
 def _factor(value: Tensor, target: Tensor) -> float | None:
-    """Return the one factor between them; None where both are 0, NaN where there is none."""
+    """Return the common factor between two results. It is None if both are 0, and NaN if there is
+    none.
+    """
     if not target.any():
         return math.nan if value.any() else None
     factor = float((value * target).sum() / target.square().sum())
@@ -1270,7 +1281,7 @@ def _gap(value: Tensor, target: Tensor) -> float:
 
 
 def _region(off: Sequence[Tried]) -> str:
-    """Say where the results are wrong, if they are right in all other places."""
+    """Say in which region the results are wrong, if they are right everywhere else."""
     if any(
         outcome.value.shape != outcome.target.shape or outcome.value.numel() < 2 for outcome in off
     ):
@@ -1307,8 +1318,8 @@ def _region(off: Sequence[Tried]) -> str:
 def _unused(
     tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable
 ) -> str:
-    """Find an argument with which the result does not change, although it has to: try each case
-    with that argument of another case, at least three times.
+    """Find an argument that should change the result but does not, by trying each case with that
+    argument of another case, at least three times.
     """
     for k, name in enumerate(parameters):
         if not _is_named(name):
@@ -1334,7 +1345,7 @@ def _unused(
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Return whether two arguments differ and the one can stand for the other."""
+    """Return whether two arguments differ although one can take the place of the other."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return one.shape == other.shape and not torch.equal(one, other)
     return (
@@ -1349,7 +1360,7 @@ def _numbers(call: str, value: Any) -> Tensor:
 
 
 def _equal(value: Tensor | None, target: Tensor | None, tolerance: float) -> bool:
-    """Return whether these are the same numbers; None stands for a failure."""
+    """Return whether these are the same numbers. None stands for a failure."""
     if value is None or target is None or value.shape != target.shape:
         return value is target
     scale = float(target.nan_to_num(0, 0, 0).abs().max()) if target.numel() else 0.0
@@ -1379,8 +1390,8 @@ def _unchanged(before: Any, after: Any) -> bool:
 
 
 def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
-    """Find where in the learner's own code it happened, and whether that raised it, not what it
-    calls.
+    """Find the line of the learner's own code in which an error occurred, and whether that line
+    raised it itself.
     """
     code, frames = (
         getattr(inspect.unwrap(answer), "__code__", None),
@@ -1393,14 +1404,13 @@ def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
 
 
 def clocked(work: Callable[[], Any], late: str = ENDLESS) -> Any:
-    """Run work on the clock that all of the learner's calls in one check share: nothing else runs
-    on it.
+    """Run work on the clock that all of the learner's calls in one check share.
 
-    Inside another `clocked`, as where a picture calls the learner's function, it runs on the clock
-    that runs already.
+    Inside another `clocked`, for example if a picture calls the learner's function, the clock that
+    is running already counts.
 
     Raises:
-        Wrong: it ran out; `late` says what to do, with the seconds in its braces.
+        Wrong: if the time ran out. `late` says what to do, with the seconds in its braces.
     """
     if _clock.runs:
         return work()

@@ -1,9 +1,9 @@
-"""Time limits on a learner's code, which may hold each other: one handler of the interrupt, and a
-stack of limits behind it.
+"""Limit the time of a learner's code. Limits can be nested, so there is one handler of the
+interrupt and a stack of limits behind it.
 
-A limit that runs out raises `Late` in the main thread. With one handler for all of them, a limit
-that rings while another one is being set up or taken down is never mistaken for a learner who stops
-the cell.
+A limit that runs out raises `Late` in the main thread. Because one handler serves all limits, a
+limit that rings while another is being set up or taken down is never mistaken for a learner who
+stops the cell.
 """
 
 import _thread
@@ -23,8 +23,8 @@ AGAIN = 1.0
 
 
 class Limit:
-    """Seconds of the processor for one block, and at most `patience` times as many by the clock on
-    the wall.
+    """Count processor seconds for one block, and allow at most `patience` times as many by the
+    clock on the wall.
     """
 
     def __init__(self, seconds: float, patience: float):
@@ -36,7 +36,7 @@ class Limit:
         self.began, self.ends = time.thread_time(), time.monotonic() + self.patience * self.seconds
 
     def left(self) -> float:
-        """Return the seconds until it has run out for certain, at the earliest (main thread
+        """Return the earliest time, in seconds, until the limit has certainly run out (main thread
         only).
         """
         wall = self.ends - time.monotonic()
@@ -46,7 +46,7 @@ class Limit:
 
 
 class Late(BaseException):
-    """A limit ran out. No `except Exception` of a learner's keeps it."""
+    """Tell that a limit ran out. A learner's `except Exception` does not catch it."""
 
     def __init__(self, limit: Limit):
         super().__init__()
@@ -54,7 +54,7 @@ class Late(BaseException):
 
 
 class Clocks:
-    """All limits that run, the outermost first, behind one handler of the interrupt."""
+    """Hold all running limits, the outermost first, behind one handler of the interrupt."""
 
     def __init__(self) -> None:
         self.limits: list[Limit] = []
@@ -74,7 +74,7 @@ class Clocks:
         self.changing = False
 
     def pop(self, limit: Limit) -> None:
-        """Take a limit away, with whatever still stands inside it."""
+        """Remove a limit, together with all limits that are still inside it."""
         self.changing = True
         if limit in self.limits:
             del self.limits[self.limits.index(limit) :]
@@ -85,8 +85,8 @@ class Clocks:
         self.changing = False
 
     def ring(self, after: float | None = None) -> None:
-        """Let the alarm go off after so many seconds, by default when the first limit may have run
-        out.
+        """Set the alarm to so many seconds, by default to the time when the first limit may have
+        run out.
         """
         if after is None:
             after = min(
@@ -103,7 +103,7 @@ class Clocks:
                 self.lock.notify()
 
     def watch(self) -> None:
-        """Interrupt the main thread whenever it is time to (in a thread of its own)."""
+        """Interrupt the main thread whenever it is time, from a thread of its own."""
         with self.lock:
             while True:
                 wait = self.next - time.monotonic()
@@ -116,11 +116,11 @@ class Clocks:
                     self.lock.wait(min(wait, TICK))
 
     def handle(self, sign: int, frame: FrameType | None) -> None:
-        """Raise `Late` for the outermost limit that has run out; a learner's own interrupt is
-        passed on.
+        """Raise `Late` for the outermost limit that has run out, and pass on a learner's own
+        interrupt.
 
-        An import is never cut in two, which would leave a module without half of its names for the
-        rest of the session: limits that run out in one start again.
+        We never interrupt an import, because that would leave a module without half of its names
+        for the rest of the session. A limit that runs out during an import starts again.
         """
         if not self.rang:
             signal.default_int_handler(sign, frame)
@@ -147,12 +147,12 @@ CLOCKS = Clocks()
 
 @contextlib.contextmanager
 def limited(seconds: float, patience: float = 1) -> Iterator[Limit]:
-    """Stop the block with `Late` when it takes longer, where it runs in the main thread.
+    """Stop the block with `Late` if it takes too long, provided that it runs in the main thread.
 
     Args:
-        seconds: of the processor, whatever else is busy on it, where `patience` is above 1; else by
-            the wall's clock.
-        patience: up to so many times as many seconds by the wall's clock.
+        seconds: processor seconds if `patience` is above 1, so that other programs do not count.
+            Otherwise seconds by the clock on the wall.
+        patience: how many times as many seconds by the clock on the wall are allowed.
     """
     limit = Limit(seconds, patience)
     if threading.current_thread() is not threading.main_thread():

@@ -1,9 +1,9 @@
-"""One edit of the learner's own code that makes it right: it tells where a slip is and of what
-kind, never the edit.
+"""Find one edit of the learner's own code that makes it right, and tell the place and kind of the
+slip, but never the edit.
 
-Nothing is guessed: each edited function is run. An edit is named only where no other one mends the
-function under another name. Where several do, and all stand in one short expression, that is told,
-and of what kind it is is not.
+We do not guess, because each edited function is run. We name an edit only if no other edit repairs
+the function under another name. If several do and all are in one short expression, we name the
+expression and not the kind of slip.
 """
 
 import ast
@@ -62,8 +62,8 @@ PLAIN = (ast.Add, ast.Mult)  # the order of their sides does not matter
 
 
 class Edit(NamedTuple):
-    """A kind, the node at which it is told, and how it is made and taken back: an attribute and its
-    new value.
+    """Hold a kind of edit, the node at which it is reported, and how to apply and undo it (an
+    attribute and its new value).
     """
 
     kind: str
@@ -124,7 +124,9 @@ def _edits(function: ast.FunctionDef | ast.Lambda) -> Iterator[Edit]:
 
 
 def _places(top: ast.AST) -> Iterator[tuple[Any, Any, ast.AST]]:
-    """Yield each expression with what holds it: a node and a field, or a list and a place in it."""
+    """Yield each expression together with its container: a node and a field, or a list and an
+    index.
+    """
     for owner in ast.walk(top):
         for field, value in ast.iter_fields(owner):
             if isinstance(value, list):
@@ -139,8 +141,8 @@ def _places(top: ast.AST) -> Iterator[tuple[Any, Any, ast.AST]]:
 
 
 def _exchanged(value: ast.expr, names: list[str]) -> Iterator[ast.expr]:
-    """Yield an expression with two of its names exchanged, or two functions that are taken for each
-    other.
+    """Yield an expression with two of its names swapped, or with a function replaced by one that is
+    often confused with it.
     """
     used = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)} & set(names)
     called = {_called(node) for node in ast.walk(value)}
@@ -164,7 +166,7 @@ def _number(value: float) -> ast.expr:
 
 
 def _whole(node: ast.AST) -> int | None:
-    """Return an integer as it stands in the code, or None."""
+    """Return an integer that is written in the code, or None."""
     if (
         isinstance(node, ast.UnaryOp)
         and isinstance(node.op, ast.USub)
@@ -184,8 +186,8 @@ def _called(node: ast.AST) -> str:
 
 
 def _counted(function: ast.AST) -> set[int]:
-    """Collect the expressions that are places or numbers of rounds, where one is easily one off:
-    ends, indices, results.
+    """Collect the expressions that are positions or numbers of rounds, because these are easily off
+    by one: ends, indices, results.
     """
     counted = []
     for node in ast.walk(function):
@@ -200,8 +202,8 @@ def _counted(function: ast.AST) -> set[int]:
 
 
 def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tuple[str, ast.expr]]:
-    """Yield what may stand in an expression's place, each with the kind of slip that it would
-    mend.
+    """Yield possible replacements of an expression, each with the kind of slip that it would
+    repair.
     """
     value = _whole(node)
     if value is not None:
@@ -287,8 +289,8 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
 
 
 def _bracketed(left: ast.expr, op: ast.operator, right: ast.expr) -> Iterator[ast.expr]:
-    """Yield the same signs with other brackets: one side goes into the other, at any depth of that
-    side's edge.
+    """Yield the same operations with other brackets, by moving one side into the other at any depth
+    of its edge.
     """
     if isinstance(left, ast.BinOp):
         for inner in (ast.BinOp(left.right, op, right), *_bracketed(left.right, op, right)):
@@ -392,11 +394,11 @@ def _lines(lines: list[ast.stmt]) -> Iterator[tuple[str, ast.AST, list]]:
 
 
 def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
-    """Return the learner's source, its tree, and the function in it.
+    """Return the learner's source, its syntax tree, and the function in it.
 
     Raises:
-        OSError, SyntaxError, TypeError, StopIteration: there is no source, or it does not stand for
-            itself.
+        OSError, SyntaxError, TypeError, StopIteration: if there is no source, or it cannot be read
+            alone.
     """
     source = textwrap.dedent(inspect.getsource(answer))
     tree = ast.parse(source)
@@ -410,15 +412,15 @@ def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
 def repaired(
     answer: Callable, right: Callable[[Callable], bool], longest: float, seconds: float
 ) -> str:
-    """Find where in the learner's function one slip stands, if one edit there makes it right; or
+    """Find the slip in the learner's function, if one edit makes the function right. Otherwise
     return "".
 
     Args:
-        right: whether a function is right, on the cases of the check and on inputs of which it has
-            none.
-        longest: seconds for one edit, more than all cases take: an edit may make a loop endless.
-        seconds: for the whole search. One that is not through says nothing: another place might
-            mend it as well.
+        right: a function that says whether an edited function is right, on the cases of the check
+            and on further inputs.
+        longest: seconds for one edit, longer than all cases take. An edit may make a loop endless.
+        seconds: seconds for the whole search. A search that is not finished says nothing, because
+            another place might repair the function as well.
     """
     answer = inspect.unwrap(answer)
     try:
@@ -465,7 +467,7 @@ def repaired(
 
 
 def _told(source: str, function: Any, edits: list[Edit]) -> str:
-    """Write the sentence for edits that carry one name, or stand in one short expression; "" where
+    """Write the sentence for edits that share one name or are in one short expression, or "" if
     they do not.
     """
     edits = [edit for edit in edits if not any(_says_the_same(rival, edit) for rival in edits)]
@@ -507,8 +509,8 @@ def _told(source: str, function: Any, edits: list[Edit]) -> str:
 
 
 def _says_the_same(one: Edit, other: Edit) -> bool:
-    """Return whether the one's name says what the other's says of the same slip, and better: a
-    sign, or one too many.
+    """Return whether one edit's name describes the same slip as the other's, but better, such as a
+    sign or an error by one.
     """
     nested = _holds(one.at, other.at) or _holds(other.at, one.at)
     return nested and any(

@@ -1,11 +1,11 @@
-"""Write as data what an exercise in a page is compared with: cases, results, mistakes, evaluated
+"""Write as data what an exercise in a page is compared with: cases, results and mistakes, computed
 with real torch.
 
-`chapter(3)` gives all of a chapter's exercises: for each table that the checks compare with, the
-cases with their arguments, the expected results, what each named mistake gives, the calls on which
-nothing is judged, and the results where one case has an argument of another (the engine asks for
-them to find an argument that is not used). Functions among the arguments stay as code.
-`course.exercises.page.desk` reads it without torch.
+`chapter(3)` returns all exercises of a chapter. For each table that the checks compare with, it has
+the cases with their arguments, the expected results, the result of each named mistake, and the
+unseen calls. It also has the results with one argument taken from another case, because the check
+uses these to find an argument without effect. Functions among the arguments stay as code.
+`course.exercises.page.desk` reads all this without torch.
 """
 
 import ast
@@ -45,10 +45,10 @@ SOURCES = Path(__file__).parents[2]
 
 
 def encoded(value: Any, code: str = "") -> Any:
-    """Return a value as JSON has it; a function by the code that makes it.
+    """Return a value in a form that JSON can hold. A function becomes the code that makes it.
 
     Raises:
-        TypeError: there is no form for it.
+        TypeError: if there is no form for it.
     """
     if isinstance(value, Tensor):
         flat = value.detach().flatten().tolist()
@@ -80,7 +80,9 @@ def encoded(value: Any, code: str = "") -> Any:
 
 
 def arguments(case: checks.Case) -> list:
-    """Return the encoded arguments of a case; the code of each is its part of the case's text."""
+    """Return the encoded arguments of a case. The code of each argument is its part of the case's
+    text.
+    """
     parts = ast.parse(f"f({case.text})", mode="eval").body.args
     codes = [ast.unparse(part) for part in parts]
     if any(
@@ -91,7 +93,7 @@ def arguments(case: checks.Case) -> list:
 
 
 def tried(function: Callable, arguments: tuple) -> Any:
-    """Return a function's encoded result; where it fails, the sign for that."""
+    """Return a function's encoded result, or the sign for a failure."""
     try:
         return encoded(function(*checks._copied(arguments)))
     except Exception:
@@ -99,7 +101,7 @@ def tried(function: Callable, arguments: tuple) -> Any:
 
 
 def shortened(value: Any) -> Any:
-    """Return a mistake's result with twelve digits: it is compared to seven at most."""
+    """Return a mistake's result with twelve digits, because we compare at most seven."""
     if isinstance(value, float):
         return float(f"{value:.12g}") if math.isfinite(value) else value
     if isinstance(value, list):
@@ -110,7 +112,7 @@ def shortened(value: Any) -> Any:
 def table(
     names: dict, row: dict, solution: Callable, more: dict, cases: list, unseen: list
 ) -> dict:
-    """Return what one comparison needs."""
+    """Return the data of one comparison."""
     inside = row["call"].rstrip(")").partition("(")[2]
     mistaken = checks._functions(row["mistakes"], inside, {**names, "right": solution, **more})
     swaps = []
@@ -135,11 +137,11 @@ def table(
 
 
 class Enough(Exception):
-    """All comparisons of a check are noted."""
+    """Tell that all comparisons of a check are recorded."""
 
 
 class Recorder:
-    """A function whose results are kept under its arguments."""
+    """Record the results of a function under its arguments."""
 
     def __init__(self, function: Callable):
         self.function, self.results = function, {}
@@ -151,7 +153,7 @@ class Recorder:
 
 
 def recording(module: ModuleType) -> dict[str, Recorder]:
-    """Make the module's random numbers note what they give."""
+    """Make the module's random numbers record what they return."""
     notes = {
         "normal": Recorder(checks.normal),
         "orthogonal_weights": Recorder(graphs.orthogonal_weights),
@@ -179,8 +181,8 @@ def comparisons(exercise: checks.Exercise) -> int:
 
 
 def constants(module: ModuleType) -> dict[str, dict]:
-    """Return the constants of the modules that a chapter's checks name and a page does not have:
-    numbers, texts, lists.
+    """Return constants (numbers, texts, lists) from modules that a chapter's checks name but a page
+    does not have.
     """
     plain = {}
     for part in vars(module).values():
@@ -206,7 +208,7 @@ def is_plain(value: Any) -> bool:
 
 
 def shipped(name: str) -> bool:
-    """Return whether a page has this module."""
+    """Return whether a page contains this module."""
     return (
         f"{name.replace('.', '/')}.py" in SHIPPED
         or f"{name.replace('.', '/')}/__init__.py" in SHIPPED
@@ -217,9 +219,8 @@ def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
     """Return the data of a chapter's exercises.
 
     Args:
-        setup: the code that the exercises' page begins with, its imports.
-        answers: the book's own answers by the name of the exercise, with which its check is run
-            once.
+        setup: the imports with which the exercises' page begins.
+        answers: the book's own answers by the name of the exercise. Its check runs once with them.
     """
     module = importlib.import_module(f"course.chapter{number}.checks")
     rows, tables, notes = checks.tables(vars(module)), {}, recording(module)
@@ -267,7 +268,7 @@ def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
 
 
 def files() -> dict[str, str]:
-    """Return what the worker of a page unpacks: the path of each file and its text."""
+    """Return the files that the worker of a page unpacks, as pairs of path and text."""
     folder = SOURCES / "course/exercises"
     texts = {name: (SOURCES / name).read_text() for name in SHIPPED}
     texts |= {

@@ -1,8 +1,9 @@
-"""Time limits on a learner's code where there are no threads: `course.exercises.clock` for a page.
+"""Limit the time of a learner's code in a page, which has no threads. `course.exercises.clock` does
+this elsewhere.
 
-Python tells at each jump and each call (`sys.monitoring`) that it goes on; a limit that has run out
-then raises `Late`. Work within one call of a built-in function is not cut: the page ends the worker
-after a while.
+Python reports each jump and each call (`sys.monitoring`), and then a limit that has run out raises
+`Late`. A single call of a built-in function is not interrupted. If it takes too long, the page ends
+the worker.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ TOOL = 4  # a number that no debugger has
 
 
 class Limit:
-    """Seconds for one block."""
+    """Count the seconds of one block."""
 
     def __init__(self, seconds: float):
         self.seconds = seconds
@@ -30,7 +31,9 @@ class Limit:
 
 
 class Late(BaseException):
-    """A time limit ran out. An `except Exception` in a learner's code does not catch it."""
+    """Tell that a time limit ran out. An `except Exception` in a learner's code does not
+    catch it.
+    """
 
     def __init__(self, limit: Limit):
         super().__init__()
@@ -69,7 +72,7 @@ def rest() -> None:
 
 
 def ask(*_: Any) -> None:
-    """Raise `Late` for the outermost limit that has run out; an import is never cut in two."""
+    """Raise `Late` for the outermost limit that has run out, but never during an import."""
     time_now = time.perf_counter()
     for limit in limits:
         if time_now > limit.ends:

@@ -1,11 +1,10 @@
-"""The Python side of an exercise in a page: run a learner's answer through the check that a
-notebook runs.
+"""Run a learner's answer in a page through the check that a notebook runs.
 
-The page has Python's standard library, the stand-in for torch beside this file, and the course's
-own files: the checks of a chapter and what they import. Cases, expected results and mistakes come
-as data, evaluated with real torch (`course.exercises.written`). A module that is not there (NumPy,
-matplotlib, the language model) is stood in for by an `Absent` one, which may be imported and named;
-to call something of it raises `NotHere`.
+The page has Python's standard library, a stand-in for torch (in this folder), and the course's own
+files, which are the checks of a chapter and what they import. Cases, expected results and mistakes
+come as data that were computed with real torch (`course.exercises.written`). For a missing module
+(NumPy, matplotlib, the language model) there is an `Absent` one. It can be imported and named, but
+a call of anything in it raises `NotHere`.
 """
 
 import builtins
@@ -48,14 +47,13 @@ HOMES = {
 
 
 class NotHere(BaseException):
-    """Something that the page does not have.
-
-    No `except Exception` of a check or of a learner keeps it.
+    """Tell that the page does not have something. No `except Exception` of a check or a learner
+    catches it.
     """
 
 
 class AbsentClass(type):
-    """A class of a module that is not there: it has no instances."""
+    """Stand in for a class of a missing module. It has no instances."""
 
     def __call__(cls, *_: Any, **__: Any) -> Any:
         raise NotHere(cls.__module__)
@@ -70,7 +68,7 @@ class AbsentClass(type):
 
 
 class Absent(types.ModuleType):
-    """A module that is not there, or something in it: it can be named, and not called."""
+    """Stand in for a missing module or something in it. It can be named, but not called."""
 
     classes = ("ndarray", "integer", "floating", "bool_", "generic", "number")
 
@@ -106,8 +104,8 @@ class Absent(types.ModuleType):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Makes `Absent` modules of what the page does not have: packages that many know, and parts of
-    the course.
+    """Create `Absent` modules for what the page lacks: well-known packages, and parts of the
+    course.
     """
 
     outside = (
@@ -150,7 +148,7 @@ sys.meta_path.insert(0, Finder())
 
 
 def decoded(value: Any, names: dict) -> Any:
-    """Return a value from the form in which `course.exercises.written` writes it."""
+    """Decode a value that `course.exercises.written` encoded."""
     if isinstance(value, list):
         return [decoded(x, names) for x in value]
     if not isinstance(value, dict):
@@ -179,8 +177,8 @@ def decoded(value: Any, names: dict) -> Any:
 
 
 def key(value: Any) -> Any:
-    """Return what tells one argument from another: numbers in it, or the object itself where it is
-    a function.
+    """Return a key by which arguments can be compared: the numbers in an argument, or the object
+    itself if it is a function.
     """
     if isinstance(value, torch.Tensor):
         return str(value.dtype), tuple(value.shape), tuple(map(repr, value.flat()))
@@ -192,7 +190,7 @@ def key(value: Any) -> Any:
 
 
 class Written:
-    """A function that is known by its results on some arguments."""
+    """Stand in for a function whose results are known only for some arguments."""
 
     def __init__(self, name: str, results: dict):
         self.__name__, self.results = name, results
@@ -208,7 +206,7 @@ def copied(value: Any) -> Any:
 
 
 class Failed:
-    """Stands for the result of a mistake that fails on a case."""
+    """Stand in for the result of a mistake that fails on a case."""
 
 
 def failing(results: dict) -> Callable:
@@ -226,7 +224,7 @@ def read(value: Any, names: dict) -> Any:
 
 
 def tabled(names: dict, name: str, answer: Any, solution: Callable, **more: Any) -> Any:
-    """Run `course.exercises.tabled` on results that were written with real torch."""
+    """Run `course.exercises.tabled` with results that were computed with real torch."""
     from course import exercises as checks
 
     row = DATA["tables"][name]
@@ -265,11 +263,11 @@ DATA: dict = {"tables": {}}
 
 
 def begin(data: str, tell: Callable[[str], None] | None = None) -> None:
-    """Take the data of a chapter and make its checks use them.
+    """Load the data of a chapter and make its checks use them.
 
     Args:
-        data: JSON, as `course.exercises.written` makes it.
-        tell: called with the first wrong case, before the reason is looked for.
+        data: JSON from `course.exercises.written`.
+        tell: a function that is called with the first wrong case, before we look for the reason.
     """
     DATA.clear()
     DATA.update(json.loads(data))
@@ -297,7 +295,7 @@ def begin(data: str, tell: Callable[[str], None] | None = None) -> None:
 
 
 class Matrix(list):
-    """Rows of numbers, for what would be an array of NumPy or SciPy."""
+    """Hold rows of numbers in place of an array of NumPy or SciPy."""
 
     def toarray(self) -> "Matrix":
         return self
@@ -334,7 +332,7 @@ def normalized_laplacian(graph: Any, nodelist: Any = None, weight: Any = "weight
 def resistance_distance(
     graph: Any, nodeA: Any = None, nodeB: Any = None, weight: Any = None, **_: Any
 ) -> float:
-    """Compute Compute `networkx.resistance_distance` between two nodes without SciPy."""
+    """Compute `networkx.resistance_distance` between two nodes without SciPy."""
     if nodeA is None or nodeB is None or weight is not None:
         raise NotHere("scipy")
     inverse = torch.linalg.pinv(torch.tensor(laplacian(graph, weight=None), dtype=torch.float64))
@@ -343,7 +341,9 @@ def resistance_distance(
 
 
 def whole_graphs() -> None:
-    """Make what networkx, and the course's functions of graphs, take from NumPy out of lists."""
+    """Replace the parts of networkx, and of the course's graph functions, that use NumPy by code
+    with lists.
+    """
     import networkx as nx
     import numpy as np
 
@@ -361,7 +361,7 @@ def whole_graphs() -> None:
 
 
 class Binomial(NamedTuple):
-    """`scipy.stats.binomtest`, of which the page has Wilson's interval."""
+    """Stand in for `scipy.stats.binomtest`, with Wilson's interval only."""
 
     k: int
     n: int
@@ -380,7 +380,9 @@ class Binomial(NamedTuple):
 
 
 def recorded(name: str, original: Callable) -> Callable:
-    """Return a function whose results were written down; others it gives as the stand-in does."""
+    """Return a function that looks up recorded results, and computes others with the stand-in for
+    torch.
+    """
     results = DATA.get("recorded", {}).get(name, {})
 
     def look(*arguments: Any, **named: Any) -> Any:
@@ -392,17 +394,17 @@ def recorded(name: str, original: Callable) -> Callable:
 
 @contextlib.contextmanager
 def looking(differs: str) -> Iterator[None]:
-    """Say what differs while the reason is looked for."""
+    """Show the difference while we look for the reason."""
     if STATE.tell:
         STATE.tell(differs)
     yield
 
 
 def check(source: str, call: str) -> str:
-    """Run an answer and return what is to be shown, as JSON.
+    """Run an answer and return what the page should show, as JSON.
 
     Args:
-        source: what the learner wrote.
+        source: the code that the learner wrote.
         call: the line of the check, such as "checks.mask(mask)".
 
     Returns:
@@ -466,7 +468,9 @@ TOO_MUCH = (
 
 
 def elsewhere(absent: NotHere) -> tuple[str, str]:
-    """Return the verdict where the check needs something else: right as far as it came, or none."""
+    """Return the verdict of a check that needs something the page lacks: right as far as it came,
+    or none.
+    """
     if STATE.agreed and DATA["further"].get(STATE.number):
         return "right", f"{STATE.agreed} {DATA['further'][STATE.number]}"
     what = NAMES.get(

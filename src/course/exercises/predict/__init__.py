@@ -1,8 +1,7 @@
-"""A guess before the page that answers it: asked at the head, kept, and shown again at the foot
-beside the answer.
+"""Ask for a guess at the head of a page, keep it, and show it again next to the answer at the foot.
 
-On a built page the browser keeps the guess; with a kernel the kernel does. A guess is never marked
-right or wrong.
+On a built page the browser keeps the guess, and with a kernel the kernel does. We never mark a
+guess right or wrong.
 """
 
 import html
@@ -23,7 +22,7 @@ STAYS = "It stays in your browser, and stands beside the answer at the foot of t
 
 
 class Asked(NamedTuple):
-    """A question, its options (a number is asked for where there are none), and the unit of the
+    """Hold a question with its options and the unit of the number. Without options it asks for a
     number.
     """
 
@@ -37,14 +36,16 @@ _guesses: dict[str, str] = {}
 
 
 class Question:
-    """Ask a question: native inputs on a built page, ipywidgets (7.7 and 8) with a kernel."""
+    """Ask a question, with native inputs on a built page and with ipywidgets (7.7 and 8) in a
+    kernel.
+    """
 
     def __init__(self, key: str, asked: Asked):
         self.key, self.asked = key, asked
 
     def page(self) -> str:
-        """Write the question as HTML, with the script that keeps the guess; no id, so that two
-        builds are equal.
+        """Write the question as HTML, with the script that keeps the guess. It has no id, so two
+        builds give equal pages.
         """
         question, options, unit = self.asked
         key, question = html.escape(self.key, quote=True), html.escape(words.translated(question))
@@ -67,7 +68,7 @@ class Question:
         )
 
     def live(self) -> ipywidgets.VBox:
-        """Build the question as ipywidgets; what is chosen is kept in the kernel."""
+        """Build the question as ipywidgets. The kernel keeps the chosen value."""
         wide = ipywidgets.Layout(width="max-content", max_width="100%")
         guess = _guesses.get(self.key)
         if self.asked.options:
@@ -85,11 +86,11 @@ class Question:
 
 
 def ask(key: str, question: str, options: Sequence[str] = (), unit: str = "") -> Question:
-    """Ask for a guess and keep it under `key`: one of the options, or a number where there are
+    """Ask for a guess and keep it under `key`. It is one of the options, or a number if there are
     none.
 
     Raises:
-        ValueError: the key or the question is empty, or there is just one option.
+        ValueError: if the key or the question is empty, or there is only one option.
 
     >>> ask("coins", "How many of ten fair coins show heads?", unit="coins").asked.unit
     'coins'
@@ -105,11 +106,11 @@ def ask(key: str, question: str, options: Sequence[str] = (), unit: str = "") ->
 
 
 def answer(key: str, found: str, because: str) -> HTML:
-    """Show the guess kept under `key` beside what was found, and a sentence that says why; without
-    a guess the question alone.
+    """Show the guess kept under `key` next to the finding, with a sentence that says why. If nobody
+    has guessed, the finding appears without a guess.
 
     Raises:
-        ValueError: nothing was asked under this key.
+        ValueError: if nothing was asked under this key.
 
     >>> asked = ask("heads", "How many of ten fair coins show heads?")
     >>> "Found: <strong>5</strong>" in answer("heads", "5", "On average.").data

@@ -1,9 +1,9 @@
-"""Checks of the decoder that a reader builds: each step an exercise, with the mistakes that are
-made at it by name.
+"""Check the decoder that a reader builds. Each step is an exercise whose common mistakes have
+names.
 
-The parts that are right stand here, too, each with a `mistake`: one word for what is done in place
-of what is asked. `course/exercises/workshop.toml` says what each mistake is called; a learner's
-part that gives the same is told so.
+The correct parts are here, too, each with a `mistake`, a word for doing something else than the
+step asks. `course/exercises/workshop.toml` has a sentence for each mistake. If a learner's part
+returns the same as one of these, the learner reads that sentence.
 """
 
 import copy
@@ -45,8 +45,8 @@ def _normal(*shape: int, seed: int = 0) -> Tensor:
 
 
 def drawn(model: nn.Module, seed: int = 0) -> nn.Module:
-    """Return the same module with weights drawn large enough that every part shows, its norms
-    too.
+    """Return the same module with weights that are large enough to make every part visible,
+    including its norms.
     """
     noisy, generator = copy.deepcopy(model), torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -64,7 +64,7 @@ def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
     """Load our weights into a learner's module.
 
     Raises:
-        Wrong: it is no module, or has other weights.
+        Wrong: if it is not a module, or has other weights.
     """
     if not isinstance(model, nn.Module):
         raise Wrong(f"{name} must be an `nn.Module`, not {checks.shown(model)}.")
@@ -98,10 +98,10 @@ def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
 
 
 class Made:
-    """A function of the cases made of a learner's class or function: an error in it is told with
-    the learner's own line.
+    """Make a function of the cases out of a learner's class or function, and report errors in it
+    with the learner's own line.
 
-    A function is repaired where `again` makes the same of an edited one.
+    A function can be repaired if `again` makes the same of an edited one.
     """
 
     def __init__(self, act: Callable, original: Any, again: Callable | None = None):
@@ -132,7 +132,7 @@ def _against(
     *unseen: Case,
     like: Any = None,
 ) -> Right:
-    """Run `compare` with mistakes that find in `like` what ours computes with."""
+    """Run `compare` with mistakes that find in `like` the weights that our solution uses."""
     row = checks.tables(globals())[name]
     return compare(
         globals(),
@@ -148,8 +148,8 @@ def _against(
 
 
 def by_place(x: Tensor) -> Tensor:
-    """Stretch every token by its place and every entry of a head by its number: a turn that
-    shows.
+    """Scale every token by its position and every entry of a head by its number, so that a rotation
+    becomes visible.
     """
     place, entry = torch.arange(x.shape[-2]), torch.arange(x.shape[-1])
     return x * (1 + place[:, None]) * (1 + entry / 8)
@@ -220,8 +220,8 @@ def _numbers(values: Tensor) -> str:
 
 
 def _drawn_map(answer: Callable) -> HTML:
-    """Draw the learner's weights on a row of 20 tokens, with queries and keys of the course's
-    trained decoder.
+    """Draw the learner's weights on a row of 20 tokens, with queries and keys of the reference
+    decoder.
     """
     model, ids = parts.read(parts.COURSE), rows(16, 5, 1)[0]
     with torch.no_grad():
@@ -264,7 +264,7 @@ BLOCKS = {
 
 @exercise
 def block(answer: Any) -> Right:
-    """Check weights, values and output of a block with the weights of ours."""
+    """Check the weights, the values and the output of a block, loaded with our weights."""
     _class("Block", answer)
     like = drawn(Block())
     module, x = _loaded("Block()", answer(), like), _normal(2, 5, 32, seed=4)
@@ -313,7 +313,7 @@ def _two(pair: Any) -> tuple:
 
 @exercise
 def decoder(places: Any, answer: Any) -> Right:
-    """Check positions, what goes into the first block, and the logits."""
+    """Check the positions, the input of the first block, and the logits."""
     _class("Places", places)
     _class("Decoder", answer)
     like = drawn(Places(), 1)
@@ -346,8 +346,8 @@ GAIN = 20.0  # so that what comes back is larger than 1, where people cut gradie
 
 
 class Watched(nn.Module):
-    """A decoder with one table, for the loop: it notes what it is shown, what comes back to it, and
-    who steps.
+    """Record what a training loop does with a small decoder: its inputs, its gradients, and the
+    optimisers that step.
     """
 
     def __init__(self):
@@ -371,7 +371,7 @@ class Watched(nn.Module):
 
     def stepping(self, optimiser: torch.optim.Optimizer, *_: Any) -> None:
         """Record an optimiser that is about to step, and whether its gradient is still the one that
-        came back.
+        `backward` computed.
         """
         if optimiser not in self.optimisers:
             self.optimisers.append(optimiser)
@@ -395,11 +395,11 @@ class Watched(nn.Module):
 def _trained(
     train: Callable, steps: int, seed: int = 0, world: int = 0
 ) -> tuple[Watched, Any, Tensor, Tensor]:
-    """Train a watched model for so many steps; return it, what `train` returned, and its table
+    """Train a watched model for so many steps, and return it, the result of `train`, and its table
     before and after.
 
     Args:
-        world: seed of all that is drawn without a generator.
+        world: a seed for everything that is drawn without a generator.
     """
     torch.manual_seed(world)
     model = Watched()
@@ -414,7 +414,9 @@ def _trained(
 
 
 def _stepped(before: Tensor, gradients: list[Tensor]) -> Tensor:
-    """Return what AdamW makes of a weight by these gradients, at the rate that is asked for."""
+    """Return what AdamW turns a weight into with these gradients, at the rate that the step asks
+    for.
+    """
     weight = nn.Parameter(before.clone())
     optimiser = torch.optim.AdamW([weight], lr=5e-3, weight_decay=0.0)
     for gradient in gradients:
@@ -424,7 +426,7 @@ def _stepped(before: Tensor, gradients: list[Tensor]) -> Tensor:
 
 
 def _answers(ids: Tensor) -> Tensor:
-    """Read the targets of rows off the rows themselves."""
+    """Read the targets of rows from the rows themselves."""
     place = NEEDLE.answers(ids)
     value = 1 + (ids.gather(1, place.clamp(min=0)) - 13) % 4
     return torch.where(place >= 0, value, -100)
@@ -432,7 +434,7 @@ def _answers(ids: Tensor) -> Tensor:
 
 @exercise
 def training(train: Any, share: Any) -> Right:
-    """Check the loop: what it draws, its loss and its steps; and the share of right answers."""
+    """Check the training loop (its batches, its loss and its steps) and the accuracy."""
     filled("train", train)
     filled("right", share)
     model, returned, before, after = _trained(train, 1)
@@ -516,8 +518,8 @@ def _close(one: Tensor, other: Tensor) -> bool:
 
 
 def _share(share: Callable) -> None:
-    """Run `right` on models whose share is known: right at the first so many questions, and nowhere
-    else.
+    """Run `right` on models of known accuracy, which answer the first so many questions correctly
+    and no others.
     """
 
     class Knows(nn.Module):
@@ -551,7 +553,7 @@ def _share(share: Callable) -> None:
 
 @exercise
 def works(model: Any) -> Right:
-    """Check that a decoder answers at the length it was trained at."""
+    """Check that a decoder answers correctly at the length it was trained on."""
     return Right(f"right at 16: {_learned('first', model):.2f}. It answers.")
 
 
@@ -577,8 +579,8 @@ OTHER_ROWS = ("no norm", "state", "first", "sum", "best", "weights")
 
 @functools.lru_cache(64)
 def _jacobian(model: nn.Module, ids: tuple[int, ...], mistake: str) -> Tensor:
-    """Compute what is asked for by each entry of each embedding; the search for a mistake asks for
-    one many times.
+    """Compute the derivative of the last logits by each entry of each embedding. The search for a
+    mistake uses it many times.
     """
 
     def last(x: Tensor) -> Tensor:
@@ -629,7 +631,9 @@ def _decoders() -> list[nn.Module]:
 
 @exercise
 def heard(answer: Any, model: Any) -> Right:
-    """Check the Jacobian's norms of three decoders, then say whom the learner's own hears."""
+    """Check the Jacobian's norms of three decoders, and then say which tokens influence the
+    learner's own.
+    """
     cases = [
         Case("model, ids", (model_, rows(n, k, 1)[0]))
         for k, (model_, n) in enumerate(zip(_decoders()[:2], (5, 4), strict=True))
@@ -649,7 +653,7 @@ def heard(answer: Any, model: Any) -> Right:
 
 @exercise
 def scattered(answer: Any) -> Right:
-    """Check which places are drawn in training, and which are taken afterwards."""
+    """Check which positions are drawn in training, and which are used afterwards."""
     _class("Scattered", answer)
     like = Places()
     with torch.no_grad():
@@ -676,11 +680,10 @@ def scattered(answer: Any) -> Right:
 
 @torch.no_grad()
 def attention_on_answer(model: nn.Module, ids: Tensor) -> Tensor:
-    """Return what each question attends to its answer, in the head that gives most: (blocks, rows,
-    questions).
+    """Return the attention of each question to its answer, in the head that gives most: (blocks,
+    rows, questions).
 
-    "The head that gives most" is one of its own block, so whoever wants one number takes the
-    largest over blocks.
+    The head is chosen within each block, so take the largest over blocks if you want one number.
     """
     place, x, blocks = NEEDLE.answers(ids)[:, None, -QUESTIONS:, None], model.embed(ids), []
     for block in model.blocks:
@@ -787,7 +790,7 @@ def _turned(x: Tensor, mistake: str = "") -> Tensor:
 
 @exercise
 def turned(theta: Any, answer: Any) -> Right:
-    """Check the four angles, and the turn by them."""
+    """Check the four angles, and the rotation by them."""
     filled("theta", theta)
     angles = checks.tensor("theta", theta)
     if not _close(angles, THETA.double()):
@@ -836,8 +839,8 @@ def _layered(settings: dict, mistake: str = "", turn: Callable = _turned) -> nn.
 
 @exercise
 def layered(answer: Any, mixed: Any, roped: Any) -> Right:
-    """Check the logits of the decoder with a window below, with ours for its weights; then say what
-    its training gave.
+    """Check the logits of a decoder with a window in the lower layer, loaded with our weights, and
+    then report the result of its training.
     """
     filled("layered", answer)
     like = drawn(_layered({}), 3)
@@ -902,7 +905,7 @@ def _scaled(logits: Tensor, mistake: str = "") -> Tensor:
 
 @exercise
 def scaled(answer: Any) -> Right:
-    """Check scalable softmax, held against the package's row by row."""
+    """Check scalable softmax, by comparing it with the package's row by row."""
     cases = [
         Case("logits", (_logits(1, 40, 1),)),
         Case("logits", (_logits(2, 5, 2),)),
@@ -945,7 +948,7 @@ def _difference(logits: Tensor, mistake: str = "") -> Tensor:
 
 @exercise
 def difference(answer: Any) -> Right:
-    """Check the difference of two heads' maps."""
+    """Check the difference of two heads' attention matrices."""
     cases = [
         Case("logits", (_logits(2, 9, 4),)),
         Case("logits", (_logits(1, 6, 5),)),
@@ -972,7 +975,7 @@ def _steps(seen: Tensor) -> Tensor:
 
 @exercise
 def steps(answer: Any) -> Right:
-    """Check how many layers a message takes through a mask."""
+    """Check how many layers a message needs to pass through a mask."""
     return _against("steps", answer, _steps, checks.given(globals(), "steps"))
 
 
@@ -982,7 +985,7 @@ def _together(one: Tensor, other: Tensor, dtype: torch.dtype = torch.bfloat16) -
 
 @exercise
 def together(answer: Any) -> Right:
-    """Check whether two vectors are one in bf16."""
+    """Check whether two vectors become equal in bf16."""
     return _against("together", answer, _together, checks.given(globals(), "together"))
 
 
@@ -1007,7 +1010,7 @@ def counted(n: int, d: int, seed: int) -> tuple[Tensor, Tensor]:
 
 @exercise
 def held_out(answer: Any) -> Right:
-    """Check a linear readout, tried on what it was not fitted on."""
+    """Check a linear readout on rows that it was not fitted on."""
     return _against("held_out", answer, _held_out, checks.given(globals(), "held_out"))
 
 
@@ -1023,7 +1026,7 @@ def _spare(model: nn.Module, pair: int, mistake: str = "") -> nn.Module:
 
 @exercise
 def spare(answer: Any) -> Right:
-    """Check the logits of a decoder without one pair of every score."""
+    """Check the logits of a decoder whose scores lack one rotary pair."""
     filled("spare", answer)
     whole = drawn(Decoder(Block(_turned), Block(_turned)), 1).eval()
 
@@ -1052,5 +1055,5 @@ def noisy_weights(rows_: int, heads: int, n: int, seed: int) -> tuple[Tensor, Te
 
 @exercise
 def agree(answer: Any) -> Right:
-    """Check the cosines of the noise of pairs of heads."""
+    """Check the cosine between the noise of pairs of heads."""
     return _against("agree", answer, _agree, checks.given(globals(), "agree"))

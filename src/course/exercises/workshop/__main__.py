@@ -1,4 +1,4 @@
-"""Trains the course's own decoder again."""
+"""Train the reference decoder again."""
 
 from course.exercises.workshop import parts
 

@@ -1,5 +1,5 @@
-"""Measure what the pages "Now yours" measure, of any decoder that `parts.mine` reads, in one call;
-`tests/test_workshop.py` holds the two equal.
+"""Measure in one call what the pages "Now yours" measure, for any decoder that `parts.mine` reads.
+`tests/test_workshop.py` compares the two.
 """
 
 import torch
@@ -22,10 +22,10 @@ PLACED = 150  # the longest that a table of places has room for
 
 
 def measured(model: Decoder) -> dict[str, dict[str, float]]:
-    """Return the numbers that `parts.note` keeps, by chapter, 0 (Build it) to 6, under the same
+    """Return the numbers that `parts.note` keeps, by chapter from 0 (Build it) to 6, under the same
     names.
 
-    The decoder of chapter 5 is trained 50 steps further, from a copy.
+    The decoder of chapter 5 is a copy that is trained 50 steps further.
     """
     with torch.no_grad():
         numbers = {

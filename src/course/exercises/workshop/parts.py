@@ -1,7 +1,8 @@
-"""The decoder of "Build it", as that page's own lines have it: for the workshop, and for who has
+"""Provide the decoder of "Build it", as on that page, for the workshop and for readers who have
 none of their own.
 
-A `mistake` is one word for what is done in place of what is asked: the checks know a mistake by it.
+A `mistake` is one word for doing something else than a step asks. The checks recognise a mistake by
+it.
 """
 
 import copy
@@ -35,12 +36,12 @@ DESIGN = {
 
 
 def softmax(logits: Tensor) -> Tensor:
-    """Return the weights of logits, over the last axis."""
+    """Return the attention weights of logits, over the last axis."""
     return logits.softmax(-1)
 
 
 def batch(n: int, generator: torch.Generator, rows: int = 32) -> tuple[Tensor, Tensor]:
-    """Draw rows of n pairs and four questions, and their targets, as the page's own lines do."""
+    """Draw rows of n pairs and four questions, with their targets, as the page does."""
     order = torch.rand(rows, 8, generator=generator).argsort(1)
     asked_keys, others = order[:, :4], order[:, 4:]
     key = others.gather(1, torch.randint(4, (rows, n), generator=generator))
@@ -54,13 +55,13 @@ def batch(n: int, generator: torch.Generator, rows: int = 32) -> tuple[Tensor, T
 
 
 def rows(n: int, seed: int = 0, count: int = 32) -> tuple[Tensor, Tensor]:
-    """Return the rows and targets that this seed gives."""
+    """Return the rows and targets for this seed."""
     return batch(n, torch.Generator().manual_seed(seed), count)
 
 
 @torch.no_grad()
 def right(model: nn.Module, n: int, rows: int = 64) -> float:
-    """Return the share of right answers on rows of n pairs that training has not drawn."""
+    """Return the accuracy on rows of n pairs that training has not drawn."""
     ids, targets = batch(n, torch.Generator().manual_seed(10**6 + n), rows)
     return float((model(ids).argmax(-1) == targets)[targets != -100].double().mean())
 
@@ -183,12 +184,14 @@ class Decoder(nn.Module):
 def attend(
     q: Tensor, k: Tensor, weigh: Callable[[Tensor], Tensor] = softmax, window: int | None = None
 ) -> Tensor:
-    """Return causal weights (rows, heads, n, n) of queries and keys (rows, heads, n, d)."""
+    """Return causal attention weights (rows, heads, n, n) for queries and keys (rows,
+    heads, n, d).
+    """
     return attended(q, k, {"weigh": weigh, "window": window})
 
 
 def train(model: nn.Module, steps: int = 400, seed: int = 0) -> nn.Module:
-    """Run the page's loop: rows of 4 to 16 pairs, AdamW at a rate of 0.005."""
+    """Train a decoder as the page does, on rows of 4 to 16 pairs with AdamW at a rate of 0.005."""
     generator = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3, weight_decay=0.0)
     for _ in range(steps):
@@ -204,10 +207,10 @@ def train(model: nn.Module, steps: int = 400, seed: int = 0) -> nn.Module:
 def exchanged(
     model: Decoder, turn: Callable | None = None, where: bool = True, **settings: Any
 ) -> Decoder:
-    """Return a copy with the same weights whose blocks turn and weigh otherwise, and as they did in
-    what is not given.
+    """Return a copy with the same weights but another rotation or another way to weigh. Arguments
+    that are not given stay as they were.
 
-    Without its places, a table or a turn, where `where` is false.
+    If `where` is false, the copy has no positions, neither a table nor a rotation.
     """
     changed = copy.deepcopy(model)
     for block in changed.blocks:
@@ -220,7 +223,7 @@ def exchanged(
 
 
 def untrained(model: Decoder, seed: int = 0) -> Decoder:
-    """Return the same parts with new weights, drawn as PyTorch draws them from a seed."""
+    """Return the same parts with new weights, drawn from a seed as PyTorch draws them."""
     fresh = copy.deepcopy(model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(require.seed(seed))
@@ -233,8 +236,8 @@ def untrained(model: Decoder, seed: int = 0) -> Decoder:
 
 
 def shelf() -> Path:
-    """Return where a reader's decoder is kept: on Colab the mounted drive, else the folder above
-    the notebook's.
+    """Return the folder for a reader's decoder: on Colab the mounted drive, otherwise the folder
+    above the notebook's.
     """
     drive, folder = Path("/content/drive/MyDrive"), Path.cwd()
     if compute.building():  # the book's pages leave nothing in its sources
@@ -245,12 +248,12 @@ def shelf() -> Path:
 
 
 def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path:
-    """Write a decoder's weights to one file, `my-decoder.safetensors` on the shelf unless a path is
-    given, and say where.
+    """Write a decoder's weights to one file and say where. By default it is
+    `my-decoder.safetensors` in `shelf()`.
 
     Raises:
-        ValueError: the model is no module, or path does not end in .safetensors.
-        OSError: the file cannot be written.
+        ValueError: if the model is not a module, or path does not end in .safetensors.
+        OSError: if the file cannot be written.
     """
     require.instance("model", model, nn.Module, "a decoder")
     path = files.weights(shelf() / FILE if path is None else path)
@@ -264,20 +267,20 @@ def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path
 
 
 def _named(path: Path) -> str:
-    """Name the place of a file as a reader is told it; the book's pages have no place of their
-    own.
+    """Return the place of a file in words for the reader. On the book's pages there is no such
+    place.
     """
     return path.name if compute.building() else str(path)
 
 
 def note(chapter: str, sentence: str, **numbers: float) -> None:
-    """Keep a chapter's sentence on one's own decoder, and its numbers, in `my-notes.json` beside
-    it.
+    """Save your sentence about your decoder and its numbers for a chapter, in `my-notes.json`
+    beside the decoder.
 
-    Beside each number that the course's own decoder has, too, it prints that one.
+    For each number that the reference decoder has, too, it prints that one for comparison.
 
     Raises:
-        ValueError: chapter or sentence is no text, a number is not finite, or the file holds
+        ValueError: if chapter or sentence is not a text, a number is not finite, or the file holds
             something else.
     """
     require.text("chapter", chapter, empty=False)
@@ -302,7 +305,7 @@ def note(chapter: str, sentence: str, **numbers: float) -> None:
 
 
 def unfinished(sentence: str) -> bool:
-    """Return whether a sentence has a gap left: three dots, their one sign, or a line to write on.
+    """Return whether a sentence still has a gap: three dots, an ellipsis, or a line to write on.
 
     >>> unfinished("Mine loses a prompt first to …, at n = 8."), unfinished("It hears itself.")
     (True, False)
@@ -311,11 +314,11 @@ def unfinished(sentence: str) -> bool:
 
 
 def notes(path: Path | None = None) -> dict[str, dict]:
-    """Read a file of notes, by chapter: the course's own where no path is given; nothing where
-    there is no file.
+    """Read a file of notes, by chapter. Without a path it reads the notes on the reference decoder,
+    and a missing file gives no notes.
 
     Raises:
-        ValueError: the file holds something else.
+        ValueError: if the file holds something else.
     """
     read = path is None or (path.exists() and not compute.building())
     path = path or data.folder() / "workshop/notes.json"
@@ -340,12 +343,12 @@ def _object(what: str, text: str | bytes) -> dict:
 
 
 def mine(path: Path | str | None = None) -> Decoder:
-    """Read the reader's own decoder from the file that `keep` wrote; where there is none, the
-    course's own. It says which.
+    """Load your own decoder from the file that `keep` wrote, or the reference decoder if there is
+    none, and say which.
 
     Raises:
-        ValueError: there is no file at the path that is given, it is damaged, or it holds no
-            decoder of this page.
+        ValueError: if there is no file at the given path, it is damaged, or it holds no decoder of
+            this page.
     """
     if (
         path is not None
@@ -365,8 +368,8 @@ def _turned(x: Tensor) -> Tensor:
 
 
 def _of_the_page(design: dict, layer: int) -> dict[str, Any]:
-    """Return the settings of a block of a decoder that the page "Train it here" saved; none where a
-    file says nothing of itself.
+    """Return the block settings of a decoder that the page "Train it here" saved, or none if the
+    file does not describe itself.
     """
     for name, value in design.items():
         known = DESIGN[require.choice("what its design names", name, DESIGN)]
@@ -385,10 +388,10 @@ def _of_the_page(design: dict, layer: int) -> dict[str, Any]:
 
 
 def read(path: Path) -> Decoder:
-    """Read the decoder in a file that `keep` or the page "Train it here" wrote.
+    """Load the decoder in a file that `keep` or the page "Train it here" wrote.
 
     Raises:
-        ValueError: the file is damaged, or holds no decoder of these pages.
+        ValueError: if the file is damaged, or holds no decoder of these pages.
     """
     try:
         weights = load_file(path)
@@ -437,7 +440,7 @@ def read(path: Path) -> Decoder:
 
 
 def make() -> None:
-    """Train the course's own decoder again: `python -m course.exercises.workshop`."""
+    """Train the reference decoder again: `python -m course.exercises.workshop`."""
     began = time.time()
     torch.manual_seed(0)
     model = train(Decoder(Block(), Block(), where=Places()))

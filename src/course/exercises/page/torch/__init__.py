@@ -1,10 +1,10 @@
-"""A small torch in pure Python, for exercises that run in a page: the names that the course's tasks
-need, and no more.
+"""Stand in for torch in pure Python, for exercises that run in a page. It has only the names that
+the course's tasks need.
 
-It computes on Python lists and rounds each result to its number type as torch does. It has no
-gradients (but for `torch.autograd.functional.jacobian`, by differences), no modules, no devices and
-no NumPy. A name that it lacks raises `NotInThisPage`, which says so. tests/test_page_torch.py holds
-it against torch, function by function.
+It computes on Python lists and rounds each result to its dtype as torch does. It has no gradients
+(except `torch.autograd.functional.jacobian`, by differences), no modules, no devices and no NumPy.
+A missing name raises `NotInThisPage`, which says so. tests/test_page_torch.py compares it with
+torch, function by function.
 """
 
 import math
@@ -45,7 +45,7 @@ globals().update(
 
 
 class _Quiet(nullcontext):
-    """A context or a decorator that changes nothing: there are no gradients to leave out."""
+    """Do nothing, as a context or a decorator, because there are no gradients to switch off."""
 
     def __call__(self, function: Any) -> Any:
         return function
@@ -60,7 +60,7 @@ OutOfMemoryError = MemoryError
 
 
 def set_num_threads(count: int) -> None:
-    """Ignore the number of threads: there is one."""
+    """Ignore the number of threads, because there is only one."""
 
 
 def get_default_dtype() -> dtype:
@@ -68,7 +68,7 @@ def get_default_dtype() -> dtype:
 
 
 class finfo:
-    """The limits of a number type."""
+    """Hold the limits of a dtype."""
 
     def __init__(self, of: dtype = float32):
         bits, most, least = {
@@ -89,7 +89,7 @@ class finfo:
 
 
 class _Still:
-    """No one watches while this lasts."""
+    """Silence all watchers while the block runs."""
 
     def __enter__(self) -> None:
         self.kept = watchers[:]

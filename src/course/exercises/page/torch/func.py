@@ -1,4 +1,4 @@
-"""Transformed functions."""
+"""Transform functions, as `torch.func` does."""
 
 from collections.abc import Callable
 from typing import Any

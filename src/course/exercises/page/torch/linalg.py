@@ -1,4 +1,4 @@
-"""Linear algebra of small matrices: eliminations and Jacobi's rotations."""
+"""Solve problems of linear algebra for small matrices, by elimination and Jacobi rotations."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ ROUNDS = 60  # sweeps of Jacobi's rotations: ten are enough
 
 
 class LinAlgError(RuntimeError):
-    """A matrix that cannot be inverted."""
+    """Tell that a matrix cannot be inverted."""
 
 
 class Eigen(NamedTuple):
@@ -47,8 +47,8 @@ def real_matrix(A: Tensor, name: str, square: bool = False) -> None:
 
 
 def each_matrix(A: Tensor, work: Any) -> list:
-    """Return what the work gives for each matrix of a batch, as lists of rows, one list for each
-    part of its result.
+    """Apply the function to each matrix of a batch, and return one list of rows for each part of
+    its result.
     """
     rows = A.reshape(-1, *A.shape[-2:]).tolist()
     return list(zip(*map(work, rows), strict=True))
@@ -95,8 +95,8 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 
 def singular(matrix: list[list[float]]) -> tuple[list, list, list]:
-    """Return U, the singular values, the largest first, and V transposed: the columns are rotated
-    until orthogonal.
+    """Return U, the singular values (the largest first) and V transposed, by rotating the columns
+    until they are orthogonal.
     """
     tall = len(matrix) >= len(matrix[0])
     columns = [list(c) for c in (zip(*matrix, strict=True) if tall else matrix)]
@@ -138,7 +138,7 @@ def transposed(rows: list) -> list:
 
 
 def completed(rows: list) -> list:
-    """Return rows of length 1 in which those that are missing are orthogonal to all others."""
+    """Return rows of length 1, with missing rows added that are orthogonal to all others."""
     length = len(next(row for row in rows if row)) if any(rows) else len(rows)
     units = iter([[float(i == j) for j in range(length)] for i in range(length)])
     for k, row in enumerate(rows):
@@ -239,7 +239,7 @@ def lstsq(A: Tensor, B: Tensor) -> Any:
 
 
 def qr(A: Tensor, mode: str = "reduced") -> Orthogonal:
-    """Compute orthogonal columns by Householder's reflections, with the signs that LAPACK gives."""
+    """Compute orthogonal columns by Householder reflections, with the signs that LAPACK returns."""
     real_matrix(A, "linalg.qr")
 
     def work(rows: list) -> tuple[list, list]:

@@ -1,4 +1,6 @@
-"""Number types of the stand-in, and arithmetic that answers as torch does where Python raises."""
+"""Define the dtypes of the stand-in, and arithmetic that returns what torch returns where Python
+raises an error.
+"""
 
 import array
 import math
@@ -7,15 +9,15 @@ from collections.abc import Callable, Iterable
 
 
 class NotInThisPage(AttributeError):
-    """A part of torch that the stand-in does not have."""
+    """Tell that the stand-in does not have this part of torch."""
 
     def __init__(self, name: str):
         super().__init__(f"the small stand-in for PyTorch that runs in this page has no {name}")
 
 
 class dtype:
-    """A number type: its name, its kind (0 bool, 1 integer, 2 real, 3 complex) and its rank within
-    the kind.
+    """Describe a dtype: its name, its kind (0 bool, 1 integer, 2 real, 3 complex) and its rank
+    within the kind.
     """
 
     def __init__(self, name: str, kind: int, rank: int):
@@ -37,7 +39,7 @@ class dtype:
 
 
 class device(str):
-    """The one place where numbers are, the CPU."""
+    """Name the only device, the CPU."""
 
     type = "cpu"
 
@@ -50,7 +52,7 @@ complex64, complex128 = dtype("complex64", 3, 64), dtype("complex128", 3, 128)
 
 
 def promoted(one: dtype, other: dtype) -> dtype:
-    """Return the type that holds numbers of both types, as torch chooses it."""
+    """Return the dtype that torch would choose to hold numbers of both dtypes."""
     if {one, other} == {float16, bfloat16}:
         return float32
     return max(one, other, key=lambda number_type: (number_type.kind, number_type.rank))
@@ -74,7 +76,7 @@ def to_bfloat(x: float) -> float:
 
 
 def wrapped(x: float, bits: int) -> int:
-    """Return an integer of so many bits; what is too large begins again from below, as in C."""
+    """Return an integer of so many bits. If it is too large, it wraps around as in C."""
     half = 1 << bits - 1
     if isinstance(x, float) and not math.isfinite(x):
         return -half
@@ -82,7 +84,7 @@ def wrapped(x: float, bits: int) -> int:
 
 
 def rounded(values: Iterable, to: dtype) -> list:
-    """Return the values as numbers of a type."""
+    """Round the values to a dtype."""
     if to == float64:
         return [float(x) for x in values]
     if to == float32:
@@ -124,7 +126,7 @@ def remainder(a: float, b: float) -> float:
 
 
 def power(a: float, b: float) -> float:
-    """Return a to the power of b; of integers without end, by squaring within 64 bits."""
+    """Return a to the power of b. For unbounded integers, square within 64 bits."""
     if isinstance(a, int) and isinstance(b, int):
         return pow(a, b, 1 << 64) if b >= 0 else int(abs(a) == 1) * (a if b % 2 else 1)
     try:
@@ -139,8 +141,8 @@ def power(a: float, b: float) -> float:
 
 
 def guarded(function: Callable, over: float = math.nan, wrong: float = math.nan) -> Callable:
-    """Wrap a function of a float: `over` where the result is too large, `wrong` where Python's has
-    no value.
+    """Wrap a function of a float so that it returns `over` if the result is too large, and `wrong`
+    if Python's function has no value.
     """
 
     def safe(x: float) -> float:
@@ -197,8 +199,8 @@ def gelu(x: float) -> float:
 
 
 def to_integer(function: Callable) -> Callable:
-    """Wrap a rounding function so that it leaves NaN and infinity alone and keeps the sign of
-    zero.
+    """Wrap a rounding function so that it leaves NaN and infinity alone and keeps the sign
+    of zero.
     """
 
     def rounded_float(x: float) -> float:

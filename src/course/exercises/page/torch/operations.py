@@ -1,4 +1,4 @@
-"""Functions of the stand-in, most of them methods of a tensor too."""
+"""Provide the functions of the stand-in. Most of them are also methods of a tensor."""
 
 import bisect
 import builtins
@@ -35,7 +35,7 @@ METHODS: dict[str, Callable] = {}
 
 
 def method(function: Callable) -> Callable:
-    """Make a function a method of tensors, too."""
+    """Make a function available as a method of tensors, too."""
     METHODS[function.__name__.rstrip("_")] = function
     return function
 
@@ -50,8 +50,8 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tens
 
 
 def from_numpy(array: Any) -> Tensor:
-    """Return nested lists in float64: the page has no NumPy, and what would give an array gives
-    lists.
+    """Return nested lists as float64, because the page has no NumPy and functions that would return
+    an array return lists.
     """
     return tensor(array, float64)
 
@@ -572,8 +572,8 @@ def aminmax(input: Tensor) -> tuple:
 
 
 def ordered(values: Sequence, descending: bool = False) -> list[int]:
-    """Return the places from the smallest value to the largest, NaN last, equal ones in their
-    order.
+    """Return the positions from the smallest value to the largest. NaN comes last, and equal values
+    keep their order.
     """
     return (
         sorted(range(len(values)), key=lambda k: (values[k] != values[k], values[k]), reverse=False)
@@ -882,7 +882,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """Sum products over all letters that the result does not have."""
+    """Sum products over all letters that are not in the result."""
     operands = (
         operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
     )
@@ -1186,7 +1186,7 @@ METHODS |= {"angle": angle, "conj": lambda x: unary(x, lambda z: z.conjugate())}
 
 
 class Generator:
-    """A source of random numbers. Its numbers are not those of torch."""
+    """Generate random numbers. They differ from torch's."""
 
     def __init__(self, device: Any = None):
         self.random = python_random.Random(0)

@@ -1,4 +1,4 @@
-"""A look at every result, as torch's modes have it."""
+"""Let a mode see every result, as torch's modes do."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,9 @@ from torch.tensor import watchers
 
 
 class TorchFunctionMode:
-    """While it lasts `__torch_function__` sees each operation; here the result is there already."""
+    """Call `__torch_function__` for each operation while the block runs. Unlike in torch, the
+    result already exists then.
+    """
 
     def __enter__(self) -> "TorchFunctionMode":
         self.busy = False

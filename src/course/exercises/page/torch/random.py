@@ -1,4 +1,4 @@
-"""The state of chance."""
+"""Save and restore the state of the random generator."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ __all__ = ["manual_seed"]
 
 @contextlib.contextmanager
 def fork_rng() -> Iterator[None]:
-    """Put the state back at the end."""
+    """Restore the random state at the end of the block."""
     state = default_generator.random.getstate()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Special functions."""
+"""Provide special functions, as `torch.special` does."""
 
 from typing import Any
 

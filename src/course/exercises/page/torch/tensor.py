@@ -1,5 +1,5 @@
-"""A tensor on a flat Python list: shapes, views, broadcasting, indices and reductions as torch has
-them.
+"""Implement a tensor on a flat Python list, with shapes, views, broadcasting, indices and
+reductions as in torch.
 """
 
 import itertools
@@ -16,7 +16,7 @@ watchers: list[Callable] = []  # told of every result, by torch.overrides
 
 
 class Size(tuple):
-    """A shape."""
+    """Hold a shape."""
 
     def __repr__(self) -> str:
         return f"torch.Size({list(self)})"
@@ -26,7 +26,7 @@ class Size(tuple):
 
 
 def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the steps through a flat list that lies row by row."""
+    """Return the strides of a flat list that is stored row by row."""
     steps, step = [], 1
     for size in reversed(shape):
         steps.append(step)
@@ -35,9 +35,7 @@ def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 class Tensor:
-    """Numbers of one type in a list, with a shape and steps through the list: a view shares the
-    list.
-    """
+    """Hold numbers of one dtype in a list, with a shape and strides. A view shares the list."""
 
     __slots__ = ("dtype", "grad", "offset", "shape", "steps", "storage")
     __hash__ = object.__hash__
@@ -65,7 +63,7 @@ class Tensor:
         self.steps = contiguous(shape) if steps is None else tuple(steps)
 
     def places(self) -> Sequence[int]:
-        """Return the places of all entries in the list, in the order of rows."""
+        """Return the positions of all entries in the list, row by row."""
         if self.steps == contiguous(self.shape):
             return range(self.offset, self.offset + math.prod(self.shape))
         places = [self.offset]
@@ -74,14 +72,16 @@ class Tensor:
         return places
 
     def flat(self) -> list:
-        """Return all entries as a list of its own."""
+        """Return all entries as a new list."""
         places = self.places()
         if isinstance(places, range):
             return self.storage[places.start : places.stop]
         return [self.storage[k] for k in places]
 
     def put(self, values: Sequence) -> "Tensor":
-        """Write these numbers into the entries, and so into whatever the tensor is a view of."""
+        """Write these numbers into the entries, and so into the tensor of which this one
+        is a view.
+        """
         for place, value in zip(self.places(), rounded(values, self.dtype), strict=True):
             self.storage[place] = value
         return self
@@ -487,7 +487,7 @@ class Tensor:
 
 
 def sizes(given: Sequence) -> list[int]:
-    """Return a shape from numbers or from one sequence of numbers."""
+    """Return a shape, given as numbers or as one sequence of numbers."""
     if len(given) == 1 and not isinstance(given[0], int | Tensor):
         given = given[0]
     return [int(x) for x in given]
@@ -497,7 +497,7 @@ def inferred(shape: Sequence[int], count: int) -> list[int]:
     """Return the shape with its -1 filled in.
 
     Raises:
-        RuntimeError: it has not so many entries.
+        RuntimeError: if the shape does not fit the number of entries.
     """
     shape = list(shape)
     if -1 in shape:
@@ -513,7 +513,7 @@ def axis(x: Tensor, dim: int, more: int = 0) -> int:
     """Return the axis as a number from 0.
 
     Raises:
-        IndexError: the tensor has no such axis.
+        IndexError: if the tensor has no such axis.
     """
     count = max(x.ndim + more, 1)
     if not -count <= dim < count:
@@ -539,8 +539,8 @@ def kind_of(value: Any) -> dtype:
 
 
 def result_type(*values: Any) -> dtype:
-    """Return the number type of a result: axes count before tensors without, and these before
-    numbers, within a kind.
+    """Return the dtype of a result. Within a kind, tensors with axes count before tensors without
+    axes, and these before numbers.
     """
     ranks: list[dtype | None] = [None, None, None]
     for value in values:
@@ -559,10 +559,10 @@ def result_type(*values: Any) -> dtype:
 
 
 def number(value: Any) -> Any:
-    """Return a learner's number as Python's own: a bool, an int, a float or a complex.
+    """Return a learner's number as a Python bool, int, float or complex.
 
     Raises:
-        TypeError: it is no number.
+        TypeError: if it is not a number.
     """
     if isinstance(value, bool | int | float | complex):
         return value
@@ -574,7 +574,7 @@ def number(value: Any) -> Any:
 def tensor(
     data: Any, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """Return a tensor of nested lists of numbers or of tensors without axes."""
+    """Return a tensor made of nested lists of numbers or of tensors without axes."""
     if requires_grad:
         raise NotInThisPage("gradients (only torch.autograd.functional.jacobian, by differences)")
     values, shape = read(data)
@@ -590,11 +590,11 @@ def tensor(
 
 
 def read(data: Any) -> tuple[list, list[int]]:
-    """Return the numbers in nested lists, in the order of rows, and their shape.
+    """Return the numbers in nested lists, row by row, and their shape.
 
     Raises:
-        ValueError: the lists differ in length.
-        TypeError: there is something else than numbers.
+        ValueError: if the lists differ in length.
+        TypeError: if an entry is not a number.
     """
     if isinstance(data, Tensor):
         return [data[at] for at in itertools.product(*map(range, data.shape))] if data.shape else [
@@ -623,8 +623,8 @@ def read(data: Any) -> tuple[list, list[int]]:
 
 
 def taken(x: Tensor, index: Any) -> tuple[Tensor, dict | None]:
-    """Return the view that integers and slices give, and the axes in which entries are still to be
-    chosen.
+    """Return the view that integers and slices select, and the axes in which entries are still to
+    be chosen.
     """
     parts = list(index) if isinstance(index, tuple) else [index]
     parts = [tensor(p) if isinstance(p, list | range) else p for p in parts]
@@ -684,8 +684,8 @@ def taken(x: Tensor, index: Any) -> tuple[Tensor, dict | None]:
 
 
 def chosen_entries(x: Tensor, chosen: dict[int, Tensor]) -> Tensor:
-    """Return the entries that index tensors choose along these axes: their shapes are broadcast to
-    one.
+    """Return the entries that index tensors choose along these axes, after broadcasting their
+    shapes.
     """
     shape = broadcast_shape(*(index.shape for index in chosen.values()))
     lists = []
@@ -727,7 +727,7 @@ def broadcast_shape(*shapes: Sequence[int]) -> list[int]:
     """Return the common shape.
 
     Raises:
-        RuntimeError: there is none.
+        RuntimeError: if there is none.
     """
     common: list[int] = []
     for shape in shapes:
@@ -762,8 +762,8 @@ def unary(x: Any, function: Callable, to_float: bool = False, to: dtype | None =
 
 
 def worked_in(x: Any, own: dtype) -> Any:
-    """Return an operand in the type in which an operation is computed: float32 for the smaller
-    ones.
+    """Return an operand in the dtype in which an operation is computed, which is float32 for
+    smaller dtypes.
     """
     if own.kind != 2 or own == float64:
         return x
@@ -775,7 +775,7 @@ def worked_in(x: Any, own: dtype) -> Any:
 def binary(
     a: Any, b: Any, function: Callable, *, floats: bool = False, to: dtype | None = None
 ) -> Tensor:
-    """Return function(a, b) entry by entry, in the type that both together have."""
+    """Return function(a, b) entry by entry, in the common dtype of both."""
     if (
         isinstance(a, list | tuple | str)
         or isinstance(b, list | tuple | str)
@@ -830,7 +830,7 @@ def in_place(x: Tensor, result: Tensor) -> Tensor:
     """Write a result back into the tensor.
 
     Raises:
-        RuntimeError: it has another shape or does not fit the type.
+        RuntimeError: if it has another shape or does not fit the dtype.
     """
     if result.shape != x.shape:
         raise RuntimeError(
@@ -885,8 +885,8 @@ Tensor.__invert__ = lambda self: unary(
 
 
 def lines(x: Tensor, dims: Sequence[int]) -> tuple[list[list], list[int]]:
-    """Return the lists of entries along these axes, one for each place in the others, and the shape
-    of the others.
+    """Return the lists of entries along these axes, one for each position in the other axes, and
+    the shape of the other axes.
     """
     axes_left = [k for k in range(x.ndim) if k not in dims]
     length = math.prod(x.shape[k] for k in dims)
@@ -914,9 +914,7 @@ def reduced(
 def mapped(
     x: Tensor, dim: int, function: Callable, to: dtype | None = None, length: int | None = None
 ) -> Tensor:
-    """Return a tensor in which each list of entries along an axis is replaced by the list that the
-    function gives.
-    """
+    """Return a tensor in which the function has replaced each list of entries along an axis."""
     if not x.shape:
         return mapped(x.reshape(1), 0, function, to).reshape(())
     k, dtype_ = axis(x, dim), to or x.dtype
@@ -928,7 +926,7 @@ def mapped(
 
 
 def joined(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
-    """Return the tensors one after the other along an axis."""
+    """Return the tensors concatenated along an axis."""
     parts = list(tensors)
     if not parts:
         raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")

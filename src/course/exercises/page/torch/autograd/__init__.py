@@ -1,4 +1,4 @@
-"""Derivatives, by differences."""
+"""Compute derivatives by differences."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
-"""The Jacobian by central differences of two widths: exact to about ten digits for smooth functions
-in float64.
+"""Compute the Jacobian by central differences of two widths. For smooth functions in float64 it is
+exact to about ten digits.
 """
 
 from collections.abc import Callable

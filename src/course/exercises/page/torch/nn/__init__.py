@@ -1,4 +1,4 @@
-"""No modules: only functions."""
+"""Provide the functions of `torch.nn`, but no modules."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ __all__ = ["functional"]
 
 
 class Module:
-    """Stands where a class of a module is named."""
+    """Stand in wherever the class of a module is named."""
 
     def __init__(self, *_: Any, **__: Any):
         raise NotInThisPage("modules (`torch.nn.Module`)")

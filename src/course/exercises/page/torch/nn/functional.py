@@ -1,4 +1,4 @@
-"""Functions of a network that are no modules."""
+"""Provide network functions that need no module."""
 
 import math
 from collections.abc import Sequence
@@ -35,8 +35,8 @@ __all__ = [
 def pad(
     input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
 ) -> Tensor:
-    """Add entries before and after those of the last axes, in pairs from the last axis on; negative
-    numbers cut off.
+    """Add entries before and after those of the last axes, in pairs that begin with the last axis.
+    Negative numbers cut entries off.
     """
     if mode != "constant":
         raise NotInThisPage("padding in another mode than “constant”")
