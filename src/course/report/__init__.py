@@ -1,18 +1,19 @@
-"""The course's measures on any decoder: one page and one JSON, by chapter.
+"""Apply the course's measures to any decoder, and write one page and one JSON, by chapter.
 
 python -m course.report Qwen/Qwen2.5-0.5B-Instruct --out reports/
 
-Works on what transformers loads as a decoder; what does not apply to a model says why. See the
-book's page "Reports".
+It works on any decoder that transformers can load. If a measure does not apply to a model, the
+report says why. See the book's page "Reports".
 
-A section of `course.report` is a row of `sections.toml` and two functions of its name: the one in
-`measuring` gives numbers, by the labs' own measures and, with the full plan, with their settings;
-the one in `findings` makes the figure of these numbers alone, and names the values and the case for
-which the row has the words. The page's HTML is a template, `page.jinja`. Sections of the same
-weights, plan, number type, seed and versions (`store.marks`) are one JSON, to which a later run
-adds; each says which command made it, on what and when. `tests/test_report.py` holds the numbers
-against the labs and runs every section on nine makes of decoder. A model joins the table of the
-page *Reports* when its JSON lies in `data/reports`; it must fit `src/course/report/schema.json`.
+A section of the report is a row of `sections.toml` and two functions of its name. The one in
+`measuring` returns numbers, with the labs' own measures and, in the full plan, with their settings.
+The one in `findings` makes the figure from these numbers and names the values and the case for
+which the row has words. The page's HTML is a template, `page.jinja`. Sections with the same
+weights, plan, floating-point format, seed and versions (`store.marks`) share one JSON, to which a
+later run adds. Each section records the command, the machine and the date. `tests/test_report.py`
+compares the numbers with the labs and runs every section on nine kinds of decoder. A model appears
+in the table of the page *Reports* if its JSON is in `data/reports`, and the JSON must fit
+`src/course/report/schema.json`.
 """
 
 from course.report.page import comparison, html

@@ -1,10 +1,10 @@
-"""Read from a configuration alone: which layer sees what, which rotates, and the numbers that
-follow for a text of n tokens.
+"""Derive from a configuration alone which layer sees what, which layers rotate, and the numbers
+that follow for a text of n tokens.
 
-`python -m course.report config.json --out reports` writes them as a page (`configured.py`), without
-weights, and `frontend/live/configuration.js` computes the same in the reader's browser.
-`tests/test_configuration.py` holds the two equal number by number. Fields that a file leaves out
-are those of `families.json`, the defaults of transformers' classes by model type, which
+`python -m course.report config.json --out reports` writes them as a page (`configured.py`) without
+loading weights, and `frontend/live/configuration.js` computes the same in the reader's browser.
+`tests/test_configuration.py` compares the two number by number. If a file leaves fields out, we
+take them from `families.json`, the defaults of transformers' classes by model type, which
 `tools/configurations.py` writes.
 """
 
@@ -43,7 +43,7 @@ DOUBT = 1e-9  # a sum of cosines nearer to 0 is not called negative
 
 
 class Layer(NamedTuple):
-    """Hold what a configuration says of a layer."""
+    """Hold what a configuration says about a layer."""
 
     mixes: str  # "attention", or the name that the configuration has for something else
     window: int | None  # tokens that it sees, or of a chunk; None is all
@@ -53,8 +53,8 @@ class Layer(NamedTuple):
 
 
 class Refused(ValueError):
-    """A configuration that cannot be read: `key` names the sentence in `WORDS`, and `slots` fill
-    it.
+    """Tell that a configuration cannot be read. `key` names the sentence in `WORDS`, and `slots`
+    fill it.
     """
 
     def __init__(self, key: str, **slots: object) -> None:
@@ -69,10 +69,11 @@ def takes(name: str) -> bool:
 
 
 def read(path: str | Path) -> dict:
-    """Return the completed configuration of a file, that of the text where a model has several.
+    """Return the completed configuration of a file. If a model has several, take the one of its
+    text part.
 
     Raises:
-        ValueError: the file is no JSON object, or lacks layers, width or heads.
+        ValueError: if the file is not a JSON object, or lacks layers, width or heads.
     """
     try:
         return parsed(Path(path).expanduser().read_text(encoding="utf-8-sig"))
@@ -81,10 +82,10 @@ def read(path: str | Path) -> dict:
 
 
 def parsed(text: str) -> dict:
-    """Return the completed configuration of a text.
+    """Return the completed configuration of a JSON text.
 
     Raises:
-        ValueError: it is no JSON object, or lacks layers, width or heads.
+        ValueError: if it is not a JSON object, or lacks layers, width or heads.
 
     >>> found = parsed('{"model_type": "llama", "num_hidden_layers": 2}')
     >>> found["hidden_size"], found["layer_types"]
@@ -110,8 +111,8 @@ def _no_constant(name: str) -> None:
 
 
 def _of_text(config: dict) -> dict:
-    """Return the part of a configuration that reads text; other files of a model's folder are
-    refused by name.
+    """Return the part of a configuration that belongs to the text model, and refuse other files of
+    a model's folder by name.
     """
     if "model_type" not in config and "num_hidden_layers" not in config:
         if "weight_map" in config:
@@ -126,15 +127,15 @@ def _of_text(config: dict) -> dict:
 
 
 def completed(config: Mapping[str, Any]) -> dict:
-    """Return a configuration with the fields of its model type that the file leaves out.
+    """Return a configuration together with the fields that the file leaves to its model type.
 
     Args:
-        config: the object in the file; older names of a field (n_embd) become today's
+        config: the object in the file. Older names of a field (n_embd) become today's
             (hidden_size).
 
     Raises:
-        ValueError: layers, width or heads are missing and the type is unknown, or a value is not
-            what it must be.
+        ValueError: if layers, width or heads are missing and the type is unknown, or a value is not
+            allowed.
     """
     kind = config.get("model_type")
     family = FAMILIES["families"].get(kind, {}) if isinstance(kind, str) else {}
@@ -205,7 +206,9 @@ def _kinds(config: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
 
 
 def _unrotated(config: Mapping[str, Any], family: Mapping[str, Any]) -> list[int] | None:
-    """Return 0 for each layer that the file leaves without rotary positions, else 1."""
+    """Return 0 for each layer that the file leaves without rotary positions, and 1 for the
+    others.
+    """
     listed, count = config.get("no_rope_layers"), int(config["num_hidden_layers"])
     if isinstance(listed, list) and len(listed) >= count:
         return [int(bool(flag)) for flag in listed[:count]]
@@ -216,7 +219,9 @@ def _unrotated(config: Mapping[str, Any], family: Mapping[str, Any]) -> list[int
 
 
 def _rope(config: Mapping[str, Any], family: Mapping[str, Any]) -> dict[str, dict]:
-    """Return RoPE's settings by kind of layer, "" for all; none where nothing rotates."""
+    """Return RoPE's settings by kind of layer, with "" for all layers. The result is empty if
+    nothing rotates.
+    """
     plain = family.get("rope")
     if family and plain is None:
         return {}
@@ -254,7 +259,7 @@ def _nested(settings: object) -> bool:
 
 
 def _legacy(config: Mapping[str, Any], by_kind: dict[str, dict]) -> dict[str, dict]:
-    """Put older fields in the place of a family's settings by kind: local base, global base,
+    """Translate older fields to a family's settings by kind: local base, global base, and the
     scaling of the global one.
     """
     local, base = config.get("rope_local_base_freq"), config.get("rope_theta")
@@ -267,7 +272,7 @@ def _legacy(config: Mapping[str, Any], by_kind: dict[str, dict]) -> dict[str, di
 
 
 def _settings(settings: Mapping[str, Any], config: Mapping[str, Any]) -> dict:
-    """Return RoPE's settings under one set of names, checked."""
+    """Return RoPE's settings under one set of names, after checking them."""
     kind = settings.get("rope_type") or settings.get("type") or "default"
     kind = {"su": "longrope", "mrope": "default", "ntk": "dynamic"}.get(str(kind), str(kind))
     base = settings.get("rope_theta", 10_000)
@@ -290,7 +295,7 @@ def _settings(settings: Mapping[str, Any], config: Mapping[str, Any]) -> dict:
 
 
 def layers(config: Mapping[str, Any]) -> list[Layer]:
-    """Return what each layer mixes by, how far it sees and whether it rotates.
+    """Return by what each layer mixes tokens, how far it sees and whether it rotates.
 
     >>> layers(known("smollm3-3b"))[2:4]  # doctest: +NORMALIZE_WHITESPACE
     [Layer(mixes='attention', window=None, rotates=True, chunked=False, kind='full_attention'),
@@ -325,14 +330,14 @@ def _size(config: Mapping[str, Any], name: str) -> int:
 
 
 def _mixes(kind: str) -> str:
-    """Return "attention" for a kind of layer that is one, else its name."""
+    """Return "attention" for a kind of layer with attention, and its name for other kinds."""
     if kind.startswith("hybrid"):
         return "attention and a state space"
     return "attention" if "attention" in kind and "linear" not in kind else kind.replace("_", " ")
 
 
 def _group(config: Mapping[str, Any], kind: str) -> str | None:
-    """Return the name of RoPE's settings for a kind of layer; None where it has none."""
+    """Return the name of RoPE's settings for a kind of layer, or None if it has none."""
     if kind in config["rope"]:
         return kind
     return "" if "" in config["rope"] else None
@@ -346,12 +351,13 @@ def head_width(config: Mapping[str, Any], kind: str = "") -> int:
 
 
 def frequencies(config: Mapping[str, Any], group: str, tokens: int) -> list[float]:
-    """Return the radians a token of each rotary pair, after the scaling that the file names.
+    """Return the angle of each rotary pair in radians per token, after the scaling that the file
+    names.
 
     Args:
-        config: as `completed` gives it.
+        config: a configuration from `completed`.
         group: a key of its "rope".
-        tokens: the length of the text: "dynamic" and "longrope" depend on it.
+        tokens: the length of the text, on which "dynamic" and "longrope" depend.
     """
     rope = config["rope"][group]
     kind, base, factor = rope["type"], rope["base"], rope["factor"] or 1.0
@@ -387,7 +393,7 @@ def frequencies(config: Mapping[str, Any], group: str, tokens: int) -> list[floa
 
 
 def rotary_width(config: Mapping[str, Any], group: str) -> int:
-    """Return how many entries of a query rotate, an even number."""
+    """Return how many entries of a query rotate, which is an even number."""
     rope = config["rope"][group]
     if config.get("kv_lora_rank") and config.get("qk_rope_head_dim"):
         return max(2, 2 * (int(config["qk_rope_head_dim"]) // 2))
@@ -408,7 +414,9 @@ def _llama3(theta: float, rope: Mapping[str, Any], factor: float, original: floa
 def _yarn(
     theta: list[float], rope: Mapping[str, Any], factor: float, original: float, width: int
 ) -> list[float]:
-    """Return frequencies as released code scales them: a ramp over the pairs' numbers."""
+    """Return the frequencies as released code scales them, with a ramp over the numbers of the
+    pairs.
+    """
     ends = [
         width * math.log(original / (turns * math.tau)) / (2 * math.log(rope["base"]))
         for turns in (rope["beta_fast"], rope["beta_slow"])
@@ -424,8 +432,8 @@ def _yarn(
 
 
 def first_negative(theta: list[float], limit: int) -> int:
-    """Find the first distance below `limit` at which the sum of cosines is negative; 0 where there
-    is none.
+    """Return the first distance below `limit` at which the sum of cosines is negative, or 0 if
+    there is none.
 
     >>> first_negative([10_000 ** (-i / 64) for i in range(64)], 4096)
     1707
@@ -446,8 +454,8 @@ def _first_negative(theta: tuple[float, ...], limit: int) -> int:
 
 
 def smallest_base(pairs: int, limit: int) -> float:
-    """Return the smallest tabled base of two digits whose sums of cosines are nowhere negative
-    below `limit`; 0 if none is.
+    """Return the smallest tabulated base of two digits for which no sum of cosines below `limit` is
+    negative, or 0 if there is none.
 
     >>> smallest_base(64, 4096)
     29000.0
@@ -458,8 +466,8 @@ def smallest_base(pairs: int, limit: int) -> float:
 
 @cache
 def _bases() -> dict[int, list[tuple[float, int]]]:
-    """Return for each number of pairs the bases of two digits that hold below more tokens than any
-    smaller one.
+    """Return, for each number of pairs, the bases of two digits that work for longer contexts than
+    any smaller base.
     """
     bases: dict[int, list[tuple[float, int]]] = {}
     for row in data.table("rope_smallest_bases").itertuples():
@@ -468,8 +476,8 @@ def _bases() -> dict[int, list[tuple[float, int]]]:
 
 
 def arrivals(config: Mapping[str, Any], tokens: int) -> list[int]:
-    """Return how far the first token can have come after each layer: positions from 0 to tokens −
-    1.
+    """Return how far the first token's message can have travelled after each layer, as positions
+    from 0 to tokens − 1.
 
     >>> arrivals(known("mistral-7b-v0.1"), 10_000)[:3]
     [4095, 8190, 9999]
@@ -488,8 +496,8 @@ def arrivals(config: Mapping[str, Any], tokens: int) -> list[int]:
 
 
 def layers_to_reach(config: Mapping[str, Any], tokens: int) -> int | None:
-    """Return the first layer after which the first of so many tokens can have reached the last one;
-    None if there is none.
+    """Return the first layer after which the first of so many tokens can have reached the last one,
+    or None.
     """
     for count, place in enumerate(arrivals(config, tokens), 1):
         if place >= tokens - 1:
@@ -498,7 +506,7 @@ def layers_to_reach(config: Mapping[str, Any], tokens: int) -> int | None:
 
 
 def cache_width(config: Mapping[str, Any], kind: str = "") -> int:
-    """Return how many numbers a layer keeps of a token: keys and values, or the latent vector."""
+    """Return how many numbers a layer caches per token: keys and values, or the latent vector."""
     if config.get("kv_lora_rank"):
         return int(config["kv_lora_rank"] + (config.get("qk_rope_head_dim") or 0))
     groups = config.get("num_key_value_heads") or config["num_attention_heads"]
@@ -508,7 +516,7 @@ def cache_width(config: Mapping[str, Any], kind: str = "") -> int:
 
 
 def cache_bytes(config: Mapping[str, Any], tokens: int, size: int = 2) -> int:
-    """Return the bytes of keys and values of so many tokens, `size` bytes a number."""
+    """Return the bytes of keys and values for so many tokens, at `size` bytes per number."""
     keeping = layers(config)[: _keeping(config)]
     return size * sum(
         cache_width(config, layer.kind) * min(tokens, layer.window or tokens)
@@ -518,7 +526,7 @@ def cache_bytes(config: Mapping[str, Any], tokens: int, size: int = 2) -> int:
 
 
 def _keeping(config: Mapping[str, Any]) -> int:
-    """Return how many layers keep keys and values of their own."""
+    """Return how many layers have their own keys and values."""
     return max(0, int(config["num_hidden_layers"] - (config.get("num_kv_shared_layers") or 0)))
 
 
@@ -529,8 +537,9 @@ def context_of(config: Mapping[str, Any]) -> int | None:
 
 
 def number_type(config: Mapping[str, Any]) -> tuple[int, str, int | None, bool]:
-    """Return bytes of a number, its type's name, how far one weight counts in it, and whether the
-    file names it.
+    """Return the bytes of a number, the name of its floating-point format, up to how many tokens
+    one attention weight in this format can count them (None if there is no such limit here), and
+    whether the file names the format.
     """
     name = str(config.get("dtype") or config.get("torch_dtype") or "").removeprefix("torch.")
     return (*FORMATS.get(name, FORMATS["bfloat16"]), name in FORMATS)
@@ -541,7 +550,7 @@ def facts(config: Mapping[str, Any], tokens: int | None = None) -> dict:
     whole context.
 
     Raises:
-        ValueError: `tokens` is not from 2 to `TOKENS`, or a field that is needed is missing.
+        ValueError: if `tokens` is not from 2 to `TOKENS`, or a required field is missing.
 
     >>> facts(known("llama-2-7b"), 4096)["rope"][0]["first_negative"]
     1707
@@ -592,14 +601,16 @@ def facts(config: Mapping[str, Any], tokens: int | None = None) -> dict:
 
 
 def _original(config: Mapping[str, Any]) -> int | None:
-    """Return the context before positions were stretched, where the file names one."""
+    """Return the context before positions were stretched, if the file names one."""
     contexts = [rope["original_max_position_embeddings"] for rope in config["rope"].values()]
     contexts.append(config.get("original_max_position_embeddings"))
     return next((int(context) for context in contexts if context), None)
 
 
 def _turning(config: Mapping[str, Any], group: str, stack: list[Layer], n: int) -> dict:
-    """Return what RoPE's settings of a kind of layer give within what these layers see."""
+    """Return the consequences of RoPE's settings for a kind of layer, within the range that these
+    layers see.
+    """
     rope = config["rope"][group]
     mine = [x for x in stack if x.rotates and _group(config, x.kind) == group]
     limit = max((min(n, x.window or n) for x in mine), default=0)
@@ -623,15 +634,15 @@ def _turning(config: Mapping[str, Any], group: str, stack: list[Layer], n: int) 
 
 @cache
 def names() -> dict[str, dict]:
-    """Return the well-known configurations of `data/configurations` by name: title, source, and the
-    file's fields.
+    """Return the well-known configurations of `data/configurations` by name, each with title,
+    source and fields.
     """
     paths = sorted((data.folder() / "configurations").glob("*.json"))
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def known(name: str) -> dict:
-    """Return one of the well-known configurations, completed.
+    """Return one of the well-known configurations, with its missing fields filled in.
 
     >>> [layers_to_reach(known(name), 32_768) for name in ("mistral-7b-v0.1", "llama-2-7b")]
     [9, 1]

@@ -1,8 +1,8 @@
-"""The sentences and the page of a configuration: `python -m course.report config.json --out
-reports`.
+"""Write a configuration's consequences as sentences and as a page: `python -m course.report
+config.json --out reports`.
 
 `rows` turns the numbers of `configuration.facts` into sentences of `sentences.json`, in English or
-Chinese; the page in the browser (`frontend/live/configuration.js`) fills the same sentences.
+Chinese. The page in the browser (`frontend/live/configuration.js`) fills in the same sentences.
 """
 
 import json
@@ -23,8 +23,8 @@ MARKS = {"breaks": "▲ ", "late": "● ", "open": "? ", "holds": "✓ ", "note"
 
 
 class Row(NamedTuple):
-    """Hold one consequence: a name, whether it breaks, holds, is late, open or a note, the
-    sentence, its formula and chapter.
+    """Hold one consequence: its name, its state (breaks, holds, late, open or a note), the
+    sentence, the formula and the chapter.
     """
 
     key: str
@@ -36,8 +36,8 @@ class Row(NamedTuple):
 
 
 def say(value: float | str) -> str:
-    """Return a number in at most three digits if it is no whole number, with commas; a text as it
-    is.
+    """Write a number with commas, and with at most three digits if it is not an integer. A text
+    stays as it is.
 
     >>> say(131072), say(0.3125), say(5_063_255.79), say(500_000.0)
     ('131,072', '0.313', '5,063,256', '500,000')
@@ -50,7 +50,7 @@ def say(value: float | str) -> str:
 
 
 def size(count: float) -> str:
-    """Return bytes in the largest unit that fits.
+    """Write a number of bytes in the largest unit that fits.
 
     >>> size(2**30), size(1_536), size(100)
     ('1 GiB', '1.5 KiB', '100 bytes')
@@ -62,7 +62,7 @@ def size(count: float) -> str:
 
 
 class Writer:
-    """Fills the sentences of one language with the numbers of one configuration."""
+    """Fill the sentences of one language with the numbers of one configuration."""
 
     def __init__(self, facts: Mapping, language: str = "en") -> None:
         self.facts, self.language, self.found = facts, language, []
@@ -219,7 +219,8 @@ KNOWN_KINDS = ("full_attention", "sliding_attention", "chunked_attention", "atte
 
 
 def rows(config: Mapping, tokens: int | None = None, language: str = "en") -> list[Row]:
-    """Return what follows of a configuration for a text of so many tokens, or of its whole context.
+    """Return the consequences of a configuration for a text of so many tokens, or of its whole
+    context.
 
     >>> table = rows(configuration.known("llama-2-7b"), 100_000)
     >>> [row.key for row in table if row.state == "breaks"]
@@ -229,7 +230,7 @@ def rows(config: Mapping, tokens: int | None = None, language: str = "en") -> li
 
 
 def short(table: list[Row], tokens: int, language: str = "en") -> str:
-    """Return one sentence with the names of what breaks."""
+    """Summarise in one sentence what breaks."""
     names = list(dict.fromkeys(row.name for row in table if row.state == "breaks"))
     text = WORDS["short"]["breaks" if names else "holds"][language]
     between = "、" if language == "zh" else ", "
@@ -239,11 +240,11 @@ def short(table: list[Row], tokens: int, language: str = "en") -> str:
 def run(
     name: str, where: Path, say_line: Callable[[str], None], tokens: int | None = None
 ) -> tuple[Path, Path]:
-    """Write the page and the JSON of a configuration into a folder, and tell its rows.
+    """Write the page and the JSON of a configuration into a folder, and return its rows.
 
     Raises:
-        ValueError: the file is no configuration, the length is out of bounds, or another file is in
-            the way.
+        ValueError: if the file is not a configuration, the length is out of bounds, or another file
+            is in the way.
     """
     config, path = configuration.read(name), Path(name).expanduser()
     title = str(config.get("_name_or_path") or config.get("model_type") or path.parent.name)

@@ -1,8 +1,8 @@
-"""Say what the numbers of a report mean: one function per section, named as in `sections.toml`,
-from these numbers alone.
+"""Say what the numbers of a report mean. There is one function per section, named as in
+`sections.toml`, and it uses only these numbers.
 
-Each draws the figure and gives the values that the section's row names, and the case, whose line
-stands under "In short".
+Each function draws the figure, and returns the values that the section's row names and the case,
+whose line appears under "In short".
 """
 
 import math
@@ -30,8 +30,8 @@ SINK_TEXTS = {"natural": "text", "random": "random", "repeated": "repeated"}
 
 
 class Seen(NamedTuple):
-    """A figure of a section's numbers, the case that they are, and the values that its row of the
-    table names.
+    """Hold a figure of a section's numbers, the case that applies, and the values that its row of
+    the table names.
     """
 
     figure: Any  # of Matplotlib
@@ -41,13 +41,13 @@ class Seen(NamedTuple):
 
 
 def known(values: list) -> Tensor:
-    """Convert a list of numbers to a tensor again; what is none of them becomes NaN."""
+    """Convert a list of numbers back to a tensor. Entries that are not numbers become NaN."""
     return torch.tensor([math.nan if v is None else v for v in values], dtype=torch.float64)
 
 
 def _of_layers(numbers: Numbers) -> str:
-    """Write the words for a restriction to the layers that have attention, where others have
-    none.
+    """Write how many layers have attention and how many have none, or "" if all of them have
+    attention.
     """
     some, every = numbers.get("attending", (0, 0))
     return (
@@ -274,7 +274,7 @@ def copying(numbers: Numbers, name: str) -> Seen:
 
 
 def _longest(lengths: Sequence[int], right: Iterable[bool]) -> int:
-    """Return the length up to which all are right, 0 where the first is wrong."""
+    """Return the length up to which all answers are right, or 0 if the first is wrong."""
     longest = 0
     for n, yes in zip(lengths, right, strict=True):
         if not yes:
@@ -333,7 +333,7 @@ def counting(numbers: Numbers, name: str) -> Seen:
 
 
 def _trained_to_count(numbers: Numbers) -> Seen:
-    """Show what a decoder that was trained to count makes of strings of other lengths."""
+    """Show how a decoder that was trained to count does on strings of other lengths."""
     table, (low, high) = pd.DataFrame(numbers["rows"]), numbers["trained_on"]
     right = (table["answer"] == table["count"]).groupby(table["length"]).mean()
     inside, beyond = (
@@ -421,7 +421,7 @@ def frequencies(numbers: Numbers, name: str) -> Seen:
 
 
 def _quarters(norms: Tensor) -> list[float]:
-    """Average the norm in each quarter of the pairs, where the mean of a layer is 1."""
+    """Average the norm in each quarter of the pairs, scaled so that the mean of a layer is 1."""
     share = norms / norms.mean(-1, keepdim=True)
     return [
         float(share[:, measures5.band(k, share.shape[1])].mean()) for k in range(measures5.BANDS)
@@ -511,7 +511,7 @@ def base(numbers: Numbers, name: str) -> Seen:
 
 
 def _share(share: float) -> str:
-    """Write a share in words: small ones with two digits.
+    """Write a fraction as a percentage, with two digits if it is small.
 
     >>> _share(0.614), _share(0.00123)
     ('61%', '0.12%')

@@ -1,4 +1,4 @@
-"""The command line: `python -m course.report MODEL … --out DIR`."""
+"""Run the command line `python -m course.report MODEL … --out DIR`."""
 
 import argparse
 import os
@@ -62,7 +62,7 @@ def _say(text: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure the models and write their pages; whatever is wrong ends it with one sentence and
+    """Measure the models and write their pages. Any error ends the program with one sentence and
     status 2.
     """
     line = parser()
@@ -83,8 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> list[Path]:
-    """Measure each model and return the JSON of its report; of several models, those that are there
-    already are not made again.
+    """Measure each model and return the JSON of its report. If there are several models, skip those
+    whose report exists.
     """
     if len(arguments.models) > page.MOST and arguments.compare:
         raise ValueError(f"--compare takes at most {page.MOST} models, not {len(arguments.models)}")

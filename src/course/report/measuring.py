@@ -1,8 +1,8 @@
-"""Measure the numbers of a report: one function per section, named as in `sections.toml`, from a
-model and a plan to numbers.
+"""Measure the numbers of a report. There is one function per section, named as in `sections.toml`,
+which turns a model and a plan into numbers.
 
-They use the measures of the labs, so that with the full plan the numbers are theirs. What does not
-apply to a model is a ValueError, whose sentence the report shows.
+They use the measures of the labs, so with the full plan the numbers are the labs'. If a measure
+does not apply to a model, the function raises a ValueError, whose sentence the report shows.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,8 +56,8 @@ def sinks(subject: Subject, plan: Plan) -> Numbers:
 
 
 def _or_why(call: Callable[[], Any]) -> tuple[Any, str | None]:
-    """Call it, and return the result, or the sentence that says why it does not apply to this
-    model.
+    """Call a function and return its result, or the sentence that says why it does not apply to
+    this model.
     """
     try:
         return call(), None
@@ -72,8 +72,8 @@ def _attending(model: LanguageModel) -> list[int]:
 
 
 def _sinks_by_opening(model: LanguageModel) -> Numbers:
-    """Say what opens a text, and measure the share of heads with a sink where another token does,
-    or none.
+    """Describe the opening of a text, and measure the fraction of heads with a sink if another
+    token, or none, opens it.
     """
     front, text = probe.opening(model).tokens, probe.encode(model, measures2.TEXT)
     others = {}
@@ -264,10 +264,10 @@ def frequencies(subject: Subject, plan: Plan) -> Numbers:
 
 
 def _rotating(subject: Subject) -> Tensor:
-    """Return the model's rotary frequencies, where one set turns whole heads in all layers.
+    """Return the model's rotary frequencies, if one set rotates whole heads in all layers.
 
     Raises:
-        ValueError: there are none, several, or they turn a part of each head.
+        ValueError: if there are none or several, or they rotate a part of each head.
     """
     theta, kinds = probe.rotary_frequencies(subject.model), probe.layers(subject.model)
     if any(layer.latent for layer in kinds):
@@ -350,8 +350,8 @@ def base(subject: Subject, plan: Plan) -> Numbers:
 
 
 def _furthest(layers: Sequence[Any], theta: Tensor) -> int:
-    """Return the widest window of the layers that turn by these frequencies: no two tokens further
-    apart meet there.
+    """Return the widest window of the layers that rotate by these frequencies, because tokens
+    further apart never meet there.
     """
     turning = [
         layer for layer in layers if layer.theta is not None and torch.equal(layer.theta, theta)

@@ -1,8 +1,8 @@
-"""The report of a decoder of one's own: the file of "Build it" or of "Train it here", eight
-measurements, beside the course's own.
+"""Write the report on a reader's own decoder (from "Build it" or "Train it here"): eight
+measurements, next to those of the reference decoder.
 
-They are those of "A page of your own", measured anew from the file; the eighth, its row in the
-race, is read from the notes beside it, since a row is training.
+They are the measurements of "A page of your own", repeated on the file. The eighth, the decoder's
+row in the benchmark, comes from the notes beside it, because it needs training.
 """
 
 import datetime
@@ -27,8 +27,8 @@ WHAT = "a decoder of one's own"
 
 
 def takes(name: str) -> bool:
-    """Return whether a name is a file of weights without the card that a checkpoint of the course
-    has.
+    """Return whether a name is a weights file without the card that a checkpoint of the
+    course has.
     """
     path = Path(name).expanduser()
     card = path.with_suffix(".json")
@@ -40,10 +40,10 @@ def takes(name: str) -> bool:
 
 
 def alone(names: Sequence[str], options: object) -> None:
-    """Refuse options where a name is a decoder of one's own.
+    """Refuse options that do not apply to a reader's own decoder.
 
     Raises:
-        ValueError: one is, and its report has no choice of them.
+        ValueError: if a name is such a decoder, because its report has no such options.
     """
     if options and any(map(takes, names)):
         raise ValueError(
@@ -54,12 +54,12 @@ def alone(names: Sequence[str], options: object) -> None:
 
 
 def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]:
-    """Measure the decoder and write its page and its JSON into the folder.
+    """Measure the decoder, and write its page and its JSON into the folder.
 
     Raises:
-        ValueError: the file is no decoder of "Build it", its notes are none, or another report is
-            in the way.
-        OSError: the folder cannot be written.
+        ValueError: if the file is not a decoder from "Build it", its notes cannot be read, or
+            another report is in the way.
+        OSError: if the folder cannot be written.
     """
     path, start = Path(name).expanduser(), time.perf_counter()
     model, digest = parts.read(path), hashlib.sha256(path.read_bytes()).hexdigest()

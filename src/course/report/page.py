@@ -1,7 +1,8 @@
-"""A report as one page: everything inside, light and dark, to be printed; or as a part of the book.
+"""Write a report as one self-contained page, light and dark, that can be printed, or as a part of
+the book.
 
-A page is drawn from reports' JSON alone, and takes one model or several side by side. Its HTML
-stands in `page.jinja`.
+A page is drawn only from the JSON of reports, and shows one model or several side by side. Its HTML
+is in `page.jinja`.
 """
 
 import itertools
@@ -42,7 +43,9 @@ MINUS = re.compile(r"(?<![\w.])-(?=\d)")
 
 
 def _runs(report: dict) -> list[tuple[str, str, list[dict]]]:
-    """Group a report's sections by the command that measured them and by the machine it ran on."""
+    """Group a report's sections by the command that measured them and by the machine on which it
+    ran.
+    """
     by_command: dict[tuple[str, str], list[dict]] = {}
     for section in report["sections"].values():
         by_command.setdefault((section["command"], section["on"]), []).append(section)
@@ -59,12 +62,12 @@ HTML = template(
 
 
 def html(reports: Sequence[dict], book: str | None = None) -> str:
-    """Write the page of one model, or of several, the first one being what it is about.
+    """Write the page of one model or of several. The first one is its subject.
 
     Args:
-        reports: as `store.read` gives them, at most `MOST`.
-        book: address of the course's site, for links to its chapters; the one in the package's
-            metadata when None.
+        reports: reports from `store.read`, at most `MOST`.
+        book: the address of the course's site, for links to its chapters. None takes the address in
+            the package's metadata.
     """
     if not 1 <= len(reports) <= MOST:
         raise ValueError(f"reports must be one to {MOST}, not {len(reports)}")
@@ -78,8 +81,8 @@ def html(reports: Sequence[dict], book: str | None = None) -> str:
 
 
 def inside(part: str) -> str:
-    """Write a part of a report as it stands in a page of the book: with its style, under the book's
-    own headings.
+    """Write a part of a report for a page of the book, with its style, under the book's own
+    headings.
     """
     lower = (
         str(part)
@@ -92,7 +95,7 @@ def inside(part: str) -> str:
 
 
 def _book() -> str:
-    """Return the address of the course's site that the installed package names, or ""."""
+    """Return the address of the course's site in the metadata of the installed package, or ""."""
     try:
         urls = metadata.metadata("connection-bottlenecks").get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
@@ -102,8 +105,8 @@ def _book() -> str:
 
 
 def body(reports: Sequence[dict], book: str) -> str:
-    """Write what stands under the page's title; links lead to chapters at the address `book`, and
-    nowhere where it is empty.
+    """Write the page below its title. Links lead to chapters at the address `book`. If it is empty,
+    there are none.
     """
     reports = told_apart(reports)
     present = [
@@ -120,7 +123,7 @@ def body(reports: Sequence[dict], book: str) -> str:
 
 
 def told_apart(reports: Sequence[dict]) -> list[dict]:
-    """Give the reports names that differ: those of one name say what tells each from the others."""
+    """Give the reports distinct names. Reports with the same name say what distinguishes them."""
     renamed = []
     for report in reports:
         model = report["model"]
@@ -132,8 +135,8 @@ def told_apart(reports: Sequence[dict]) -> list[dict]:
 
 
 def _course(reports: Sequence[dict]) -> Markup | str:
-    """Draw the headline numbers over checkpoints of one configuration; nothing where these are
-    none.
+    """Draw the headline numbers over the checkpoints of one configuration, or nothing if these are
+    not such.
     """
     first, rows = reports[0], []
     if len({report["model"]["configuration_sha256"] for report in reports}) > 1:
@@ -214,7 +217,7 @@ def _facts(reports: Sequence[dict]) -> list[tuple[str, list[str]]]:
 
 
 def _opened(model: Mapping) -> str:
-    """Say what stands in front of each text, why, and the losses that decided it."""
+    """Say which tokens open each text, why, and the losses that decided it."""
     first = model["first_token"] if model["first_token"] is not None else "none"
     opening = model.get("opening", {"how": "", "losses": {}})
     losses = ", ".join(f"{loss:.2f} ({way})" for way, loss in opening["losses"].items())
@@ -226,14 +229,14 @@ def _opened(model: Mapping) -> str:
 
 
 def in_short(report: dict) -> list[tuple[str, dict]]:
-    """Sort the sections by name, what needs a look first."""
+    """Sort the sections by name, with those that need attention first."""
     order = list(SIGNS)
     return sorted(report["sections"].items(), key=lambda item: order.index(item[1].get("level")))
 
 
 def _section(section: Section, reports: Sequence[dict]) -> tuple[Section, list[tuple], list]:
-    """Return the section; for each model its name, its part of the report, and what that tells with
-    its picture, if it is there; and the headline numbers side by side.
+    """Return the section, its findings and picture for each model, and the headline numbers side by
+    side.
     """
     parts: list[tuple[str, dict | None, Told | None, Markup | None]] = []
     for report in reports:
@@ -248,9 +251,7 @@ def _section(section: Section, reports: Sequence[dict]) -> tuple[Section, list[t
 
 
 def _beside(headlines: Sequence[Mapping]) -> list[tuple[str, list[str]]]:
-    """Put the headline numbers of several models into rows, one for each label that one of them
-    has.
-    """
+    """Arrange the headline numbers of several models in rows, one for each label that occurs."""
     labels = dict.fromkeys(label for headline in headlines for label in headline)
     return [(label, [_value(headline.get(label)) for headline in headlines]) for label in labels]
 
@@ -262,8 +263,8 @@ def _value(value: float | None) -> str:
 
 
 def comparison(reports: Sequence[dict]) -> str:
-    """Write the headline numbers of all reports in one table, a row each, with what needs a look
-    marked.
+    """Write the headline numbers of all reports in one table, a row each, and mark those that need
+    attention.
     """
     reports = told_apart(reports)
     rows: list[tuple[str, list[str]]] = [

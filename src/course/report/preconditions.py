@@ -1,9 +1,9 @@
-"""Check what a claim needs of a model before its verdict means anything.
+"""Check whether a model meets the conditions under which a claim's verdict means anything.
 
-A model in which nothing happens agrees with every claim that nothing happens. So a verdict is asked
-for only where the model has learnt something, has what the claim speaks of, and has enough layers;
-and a claim that agrees is asked once more with the numbers of nothing. Where one of these fails,
-the verdict is "this model cannot decide", with the reason.
+A model in which nothing happens agrees with every claim that nothing happens. So we ask for a
+verdict only if the model has learned something, has the parts that the claim speaks of, and has
+enough layers. If the claim agrees, we also apply its rule to the numbers of a null control. If one
+of these checks fails, the verdict is "this model cannot decide", with the reason.
 """
 
 import functools
@@ -25,13 +25,13 @@ AGREES = ("holds", "holds with a correction")  # the stronger first
 
 @functools.cache
 def loss_on_prose(subject: Subject) -> float:
-    """Return the loss on the course's prose, in nats a token."""
+    """Return the loss on the course's prose, in nats per token."""
     return probe.loss(subject.model, prose(subject.model, min(TOKENS, subject.context)))
 
 
 @functools.cache
 def heads_with_a_sink(subject: Subject) -> float:
-    """Return the share of heads whose sink score on 64 tokens of prose is above the course's
+    """Return the fraction of heads whose sink score on 64 tokens of prose exceeds the course's
     threshold.
     """
     tokens = prose(subject.model, min(64, subject.context))
@@ -39,10 +39,10 @@ def heads_with_a_sink(subject: Subject) -> float:
 
 
 def unable(need: "Need", subject: Subject) -> str | None:
-    """Return why a model cannot decide a claim, or None.
+    """Return why a model cannot decide a claim, or None if it can.
 
     Raises:
-        ValueError: the loss or the sinks cannot be read.
+        ValueError: if the loss or the sinks cannot be measured.
     """
     layers = len(probe.layers(subject.model))
     if layers < need.layers:
@@ -62,8 +62,8 @@ def unable(need: "Need", subject: Subject) -> str | None:
 
 
 def agrees_with_nothing(name: str, verdict: str, of_nothing: dict[str, str]) -> str | None:
-    """Return why a claim that holds says nothing: of its null, with the numbers of this model, it
-    says the same.
+    """Return why a claim that holds proves nothing, which is that its rule gives the same verdict
+    for its null control with this model's numbers. Return None if it does not.
 
     >>> name = "uniform attention: no head"
     >>> agrees_with_nothing("first_token_is_a_sink", "holds", {name: "holds"})

@@ -1,5 +1,5 @@
-"""Running a report: each section kept as it is done, memory that runs out met with a smaller
-piece.
+"""Run a report: store each section as soon as it is done, and use a smaller size if memory runs
+out.
 """
 
 import datetime
@@ -39,7 +39,7 @@ MEASURED, REFUSED, SHORT_OF_MEMORY, FAILED = "measured", "does not apply", "out 
 
 
 class Files(NamedTuple):
-    """Where a report was written."""
+    """Hold the paths to which a report was written."""
 
     page: Path
     numbers: Path
@@ -57,29 +57,29 @@ def run(
     tokens: int | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Files:
-    """Measure a model and write its report: one page and one JSON in the folder `out`.
+    """Measure a model and write its report, one page and one JSON in the folder `out`.
 
-    A report that was stopped goes on where it stopped: each section is kept as it is done. A report
-    that is there grows: its sections are kept or measured anew; of other weights, plan, number type
-    or versions, one of its own stands beside it.
+    A stopped report continues where it stopped, because each section is stored when it is done. If
+    the report exists, it grows, and its sections are kept or measured anew. With other weights,
+    another plan, floating-point format or version, a separate report is written beside it.
 
     Args:
-        name: a hub id, a folder, or the embedded default, as `models.load` takes it; or a
-            checkpoint of the course, by its name or by its .safetensors file; or the .safetensors
-            file of a decoder of one's own, which has one plan; or a config.json, of which the page
-            says what follows without weights.
-        device, dtype: as `models.load` takes them.
-        plan: a name of `PLANS`, which says lengths, texts and claims; None is the last, with the
-            labs' settings.
-        sections: names of `SECTIONS`; None is all.
-        again: also the sections that are there already.
-        tokens: the length of the text, for a config.json alone; None is its context.
-        say: is told what is done, a line each.
+        name: a hub id, a folder, or the embedded default, as in `models.load`. Or a checkpoint of
+            the course, by its name or its .safetensors file. Or the .safetensors file of a reader's
+            own decoder, which has only one plan. Or a config.json, whose page shows what follows
+            without weights.
+        device, dtype: as in `models.load`.
+        plan: a name in `PLANS`, which fixes lengths, texts and claims. None is the last plan, with
+            the labs' settings.
+        sections: names in `SECTIONS`, or None for all.
+        again: whether to measure sections anew that exist already.
+        tokens: the length of the text, only for a config.json. None is its context.
+        say: a function that is told about the progress, one line at a time.
 
     Raises:
-        ValueError: the model cannot be used, an argument is wrong, or another file is in the way;
-            the message says what to do.
-        OSError: network, hub or disk refuse.
+        ValueError: if the model cannot be used, an argument is wrong, or another file is in the
+            way. The message says what to do.
+        OSError: if the network, the hub or the disk refuses.
     """
     names = [
         require.choice("the name in sections", section, list(SECTIONS))
@@ -159,7 +159,9 @@ def _now() -> str:
 
 
 def _shown(where: Path, report: dict) -> list[dict]:
-    """Return a report, those beside it that have its model's name, and the embedded default's."""
+    """Return a report, the others in its folder on a model of this name, and the embedded
+    default's.
+    """
     name = report["model"]["name"]
     shown = [
         report,
@@ -178,11 +180,11 @@ def _shown(where: Path, report: dict) -> list[dict]:
 
 
 def folder(out: str | Path) -> Path:
-    """Make the folder for reports, if it is not there.
+    """Create the folder for reports if it does not exist.
 
     Raises:
-        ValueError: it is a file.
-        OSError: it cannot be made or written.
+        ValueError: if it is a file.
+        OSError: if it cannot be created or written.
     """
     require.instance("out", out, str | Path, "a path")
     path = Path(out).expanduser()
@@ -210,7 +212,9 @@ def _command(
 
 
 def _section(section: Section, subject: Subject, plan: Plan) -> dict:
-    """Measure a section: its numbers, its verdicts, seconds and memory; or why there are none."""
+    """Measure a section: its numbers, its verdicts, seconds and memory, or the reason why there are
+    none.
+    """
     start, work = time.perf_counter(), time.process_time()
     result: dict[str, Any] = {
         "chapter": section.chapter,
@@ -238,8 +242,8 @@ def _section(section: Section, subject: Subject, plan: Plan) -> dict:
 
 
 def _measured(section: Section, subject: Subject, plan: Plan) -> dict:
-    """Measure a section's numbers, of shorter lengths where the memory runs out; or say why there
-    are none.
+    """Measure a section's numbers, with shorter lengths if memory runs out, or say why there are
+    none.
     """
     for shorter in reversed(PLANS[: PLANS.index(plan) + 1]):
         seeded()
@@ -262,7 +266,7 @@ def _measured(section: Section, subject: Subject, plan: Plan) -> dict:
 
 
 def failed(error: Exception) -> str:
-    """Write what stands on the page for an error that nobody foresaw.
+    """Write a sentence for the page about an error that nobody foresaw.
 
     >>> failed(AttributeError("no v_proj"))
     'it could not be measured, AttributeError: no v_proj (a fault of the course: please report it)'
@@ -274,8 +278,8 @@ def failed(error: Exception) -> str:
 
 
 def refusal(error: ValueError) -> str:
-    """Say why something does not apply to a model: the course's own sentence, or that it is the
-    model's code that says so.
+    """Say why something does not apply to a model, in the course's own sentence or with a note that
+    it comes from the model's code.
     """
     raised = traceback.extract_tb(error.__traceback__)[-1:]
     is_ours = all(
@@ -321,7 +325,9 @@ def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
 
 
 def _verdict(name: str, need: Need, subject: Subject, plan: Plan) -> dict:
-    """Measure a claim of the course about language models on this one; or say why it was not."""
+    """Measure one of the course's claims about language models on this model, or say why it was not
+    measured.
+    """
     claim = CLAIMS[name]
     result = {
         "name": name,

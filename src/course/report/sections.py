@@ -1,8 +1,8 @@
-"""The sections of a report: rows of `sections.toml`, each with a function that measures and one
-that tells.
+"""Define the sections of a report, which are rows of `sections.toml`, each with one function that
+measures and one that explains.
 
-`measure(subject, plan)` gives numbers that JSON can hold, and `tell(numbers, name)` needs these
-alone, so a page can be drawn from a file. Words stand in the table, and say no more than was
+`measure(subject, plan)` returns numbers that JSON can hold, and `tell(numbers, name)` needs only
+these, so a page can be drawn from a file. The words are in the table, and say no more than was
 measured.
 """
 
@@ -25,7 +25,7 @@ LEVELS = FINE, NOTE, TROUBLE = ("fine", "note", "trouble")
 
 
 class Told(NamedTuple):
-    """Say what a section's numbers mean."""
+    """Hold what a section's numbers mean."""
 
     figure: Any  # of Matplotlib
     alt: str
@@ -36,7 +36,7 @@ class Told(NamedTuple):
 
 
 class Need(NamedTuple):
-    """Hold what a claim needs of a model besides what its section has read."""
+    """Hold what a claim needs from a model in addition to what its section reads."""
 
     tokens: int = 0  # that it sends through the model
     longest: int = 256  # tokens of its longest text
@@ -50,7 +50,7 @@ class Need(NamedTuple):
 
 
 class Section(NamedTuple):
-    """One section of the report."""
+    """Hold one section of the report."""
 
     name: str
     chapter: int
@@ -63,8 +63,8 @@ class Section(NamedTuple):
 
 
 def plain(value: Any, digits: int = 6) -> Any:
-    """Convert to what JSON can hold: tensors as lists of numbers of so many digits, what is no
-    number as None.
+    """Convert to values that JSON can hold: tensors become lists of numbers with so many digits,
+    and NaN and infinity become None.
 
     >>> plain({"x": [1 / 3, math.nan]})
     {'x': [0.333333, None]}
@@ -82,8 +82,8 @@ def plain(value: Any, digits: int = 6) -> Any:
 
 
 class Words(string.Formatter):
-    """Format of the table: a number as the course prints it, or with so many digits; "−" before a
-    format, a true minus.
+    """Format the words of the table. A number is written as the course prints it, or with so many
+    digits, and "−" before a format asks for a true minus.
     """
 
     def format_field(self, value: Any, spec: str) -> str:
@@ -94,7 +94,7 @@ class Words(string.Formatter):
         return format(value, spec)
 
     def joined(self, parts: Sequence[str], values: Numbers) -> str:
-        """Join the parts, without those that name a value that is not there.
+        """Join the parts, leaving out those that name a missing value.
 
         >>> Words().joined(["{a:.0%} of {b}", ", {c} more"], {"a": 0.25, "b": 1.5, "c": None})
         '25% of 1.5'

@@ -1,4 +1,6 @@
-"""Reports on the disk: written whole or not at all, and read only if they fit the schema."""
+"""Store reports on disk. A report is written completely or not at all, and read only if it fits the
+schema.
+"""
 
 import contextlib
 import json
@@ -18,10 +20,10 @@ SCHEMA = json.loads((Path(__file__).parent / "schema.json").read_text())
 
 
 def check(report: Any) -> dict:
-    """Return the report, if it is one.
+    """Return the report if it fits the schema.
 
     Raises:
-        ValueError: it does not fit the schema (`SCHEMA`); the message says where.
+        ValueError: if it does not (`SCHEMA`). The message says where.
     """
     try:
         jsonschema.validate(report, SCHEMA)
@@ -38,7 +40,7 @@ def read(path: str | Path) -> dict:
     """Read a report's JSON and check it.
 
     Raises:
-        ValueError: there is no such file, or it is no report.
+        ValueError: if there is no such file, or it is not a report.
     """
     path = Path(require.instance("path", path, str | Path, "a path"))
     if not path.is_file():
@@ -54,7 +56,9 @@ def read(path: str | Path) -> dict:
 
 
 def committed() -> list[dict]:
-    """Read the reports that come with the course (`data/reports`), the embedded default's first."""
+    """Read the reports that come with the course (`data/reports`), with the embedded default's
+    first.
+    """
     reports = [read(path) for path in sorted((data.folder() / "reports").glob("*.json"))]
     return sorted(reports, key=lambda report: report["model"]["name"] != models.DEFAULT)
 
@@ -63,7 +67,7 @@ COMPARED = "compare"  # the page of several models, whose name no model's page h
 
 
 def slug(name: str) -> str:
-    """Write a name as part of a file's name.
+    """Turn a name into a part of a file name.
 
     >>> slug("Qwen2.5 7B/Instruct"), slug("中文模型"), slug("Compare")
     ('qwen2.5-7b-instruct', '中文模型', 'compare-model')
@@ -73,9 +77,10 @@ def slug(name: str) -> str:
 
 
 def marks(report: dict) -> list[tuple[str, str]]:
-    """Return on what the measurements of a report depend, each in whole and as it is written:
-    weights as loaded, plan, number type, seed and versions. Reports of the same marks are one:
-    sections of one are added to the other.
+    """Return everything on which a report's measurements depend: weights as loaded, plan,
+    floating-point format, seed and versions, each in full and as it is written.
+
+    Reports with equal marks are one report, so sections of one are added to the other.
     """
     model, settings = report["model"], report["settings"]
     pairs = [("".join(model[key] for key in HASHES), model["weights_sha256"][:6])]
@@ -87,7 +92,7 @@ def marks(report: dict) -> list[tuple[str, str]]:
 
 
 def apart(report: dict, others: Sequence[dict]) -> list[str]:
-    """Return the name that tells a report from the others in its folder."""
+    """Return the marks that distinguish a report from the others in its folder."""
     return [
         shown
         for mark, shown in marks(report)
@@ -96,7 +101,7 @@ def apart(report: dict, others: Sequence[dict]) -> list[str]:
 
 
 def beside(folder: Path, model: str) -> dict[Path, dict]:
-    """Read the reports in a folder that are of models of this name, the newest first."""
+    """Read the reports in a folder on models of this name, the newest first."""
     reports = {}
     for path in folder.glob(f"{slug(model)}*.json"):
         with contextlib.suppress(ValueError):  # another file
@@ -107,11 +112,11 @@ def beside(folder: Path, model: str) -> dict[Path, dict]:
 
 
 def place(folder: Path, report: dict) -> tuple[Path, dict | None]:
-    """Return the JSON to which sections of such a report belong, and what is there: none but its
-    own is written over.
+    """Return the JSON file to which sections of such a report belong, and its content. No other
+    file is overwritten.
 
     Raises:
-        ValueError: something that is no report stands in the way.
+        ValueError: if a file that is not a report is in the way.
     """
     first = files.writable(folder / f"{slug(report['model']['name'])}.json")
     for path, present in beside(folder, report["model"]["name"]).items():

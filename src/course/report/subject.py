@@ -1,4 +1,4 @@
-"""The model that a report is about: what it is, and how far it can be read."""
+"""Describe the model that a report is about, and how far it can be read."""
 
 import contextlib
 import gc
@@ -19,7 +19,7 @@ from helpers.models import LanguageModel
 
 
 class Plan(NamedTuple):
-    """How much of each measure is run. The last one of `PLANS` has the labs' settings."""
+    """Say how much of each measure is run. The last plan in `PLANS` has the labs' settings."""
 
     name: str
     seeds: tuple[int, ...]  # places in the text at which sinks are counted
@@ -73,16 +73,16 @@ LONGEST = 120  # bytes of a model's name, which names its files
 
 
 class Subject:
-    """A loaded model with what a section may ask: its name, its context, and copies of it in other
-    number types.
+    """Hold a loaded model and answer what a section may ask: its name, its context, and copies of
+    it in other floating-point formats.
 
     Args:
-        name: as `models.load` takes it; or a checkpoint of the course, by its name or by its
+        name: a name for `models.load`, or a checkpoint of the course by its name or its
             .safetensors file.
-        dtype, device: as `models.load` takes them.
+        dtype, device: as in `models.load`.
 
     Raises:
-        ValueError, OSError: as `models.load`, or as `checkpoints.load`.
+        ValueError, OSError: as in `models.load` or `checkpoints.load`.
     """
 
     def __init__(self, name: str, dtype: str = "fp32", device: str | None = None):
@@ -121,17 +121,19 @@ class Subject:
 
     @property
     def named(self) -> str:
-        """Return the model as it was asked for, without the folders of this machine."""
+        """Return the name under which the model was loaded, without the folders of this machine."""
         return self.short if Path(self.asked).expanduser().exists() else self.asked
 
     @property
     def committed(self) -> bool:
-        """Return whether the tables of the course are about just this model in this number type."""
+        """Return whether the course's tables are about exactly this model in this floating-point
+        format.
+        """
         return self.model.name == models.DEFAULT and self.dtype == "fp32"
 
     @property
     def context(self) -> int:
-        """Return the most tokens that the model was made for."""
+        """Return the largest number of tokens for which the model was made."""
         most = getattr(self.config, "max_position_embeddings", None) or getattr(
             self.config, "n_positions", None
         )
@@ -139,15 +141,15 @@ class Subject:
 
     @property
     def readable(self) -> int:
-        """Return the most tokens that it can be asked to read: a checkpoint of the course is there
-        to be read beyond its training.
+        """Return the largest number of tokens that we may let it read. A checkpoint of the course
+        may be read beyond its trained length, because that is its purpose.
         """
         return self.context if self.trained is None else 10**9
 
     @property
     def hides(self) -> str | None:
-        """Say why attention over 256 tokens is not the softmax of turned queries and keys alone, if
-        it is not.
+        """Say why attention over 256 tokens is more than the softmax of rotated queries and keys,
+        or return None if it is not.
         """
         layers = probe.layers(self.model)
         windows = [layer.window for layer in layers if layer.window and layer.window < MAPS]
@@ -164,7 +166,7 @@ class Subject:
 
     @property
     def mixes(self) -> str:
-        """Say in words what mixes the tokens of its layers."""
+        """Say in words what mixes the tokens of the model's layers."""
         counts: dict[str, int] = {}
         for layer in probe.layers(self.model):
             description = ("latent " if layer.latent else "") + layer.mixes
@@ -186,8 +188,8 @@ class Subject:
         )
 
     def _finite(self) -> None:
-        """Refuse weights and logits that are not finite; note where a reading of its attention
-        gives other logits.
+        """Refuse weights and logits that are not finite, and note whether attention that is read
+        separately gives other logits.
         """
         for name, weight in self.model.model.named_parameters():
             if not weight.is_meta and not bool(torch.isfinite(weight).all()):
@@ -215,14 +217,14 @@ class Subject:
             )
 
     def needs(self, tokens: int) -> None:
-        """Refuse a text of so many tokens where it cannot be read."""
+        """Refuse a text of so many tokens if the model cannot read it."""
         if tokens > self.readable:
             raise ValueError(
                 f"this takes a text of {tokens:,} tokens, and the context is {self.context:,}"
             )
 
     def within(self, lengths: tuple[int, ...], around: int = 0) -> list[int]:
-        """Return those lengths that fit the context together with so many tokens around them."""
+        """Return the lengths that fit the context together with so many tokens around them."""
         fit = [n for n in lengths if n + around <= self.readable]
         if not fit:
             self.needs(lengths[0] + around)
@@ -230,7 +232,7 @@ class Subject:
 
     @contextlib.contextmanager
     def copy(self, dtype: str) -> Iterator[LanguageModel]:
-        """Load the same model in another number type, for the block alone."""
+        """Load the same model in another floating-point format, only for the block."""
         if dtype == self.dtype:
             yield self.model
             return
@@ -251,7 +253,7 @@ class Subject:
             gc.collect()
 
     def facts(self) -> dict[str, Any]:
-        """Name, size, shape, tokenizer, configuration and hashes, as the report's JSON holds
+        """Return name, size, shape, tokenizer, configuration and hashes, as the report's JSON holds
         them.
         """
         config, network = self.config, self.model.model
@@ -298,7 +300,7 @@ class Subject:
         }
 
     def weights(self) -> str:
-        """Hash the weights as loaded: names, shapes and a sum and a sum of squares of each, in
+        """Hash the weights as loaded, by their names, shapes, and sums and sums of squares in
         float64.
         """
         digest = hashlib.sha256()
@@ -322,7 +324,7 @@ def sentence(error: BaseException) -> str:
 
 
 def free_memory(device: torch.device) -> int:
-    """Return the bytes that are free where the model is.
+    """Return how many bytes are free on the model's device.
 
     >>> free_memory(torch.device("cpu")) > 0
     True
@@ -340,10 +342,10 @@ def free_memory(device: torch.device) -> int:
 
 @contextlib.contextmanager
 def watched() -> Iterator[dict[str, int]]:
-    """Measure the most memory in bytes that the process held inside the block, and that of the
-    accelerator where there is one.
+    """Measure the peak memory in bytes of the process inside the block, and that of the accelerator
+    if there is one.
 
-    Outside of Linux the most of the whole process so far.
+    On systems other than Linux it is the peak of the whole process so far.
 
     >>> with watched() as peak:
     ...     held = torch.zeros(10)
@@ -369,7 +371,7 @@ def watched() -> Iterator[dict[str, int]]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what the numbers depend on.
+    """Return the versions of the packages on which the numbers depend.
 
     >>> sorted(versions())
     ['numpy', 'python', 'torch', 'transformers']
@@ -388,10 +390,10 @@ def versions() -> dict[str, str]:
 
 
 def prose(model: LanguageModel, tokens: int) -> torch.Tensor:
-    """Return so many tokens of the course's prose, what opens the model's texts included.
+    """Return so many tokens of the course's prose, including the model's opening tokens.
 
     Raises:
-        ValueError: the tokenizer makes too few of it.
+        ValueError: if the tokenizer makes too few tokens of it.
     """
     ids = measures.prose(model, tokens)
     if len(ids) < tokens:
@@ -403,7 +405,7 @@ SEED = 0  # of all that is drawn
 
 
 def seeded() -> None:
-    """Start a section with the report's seed.
+    """Set the report's seed at the start of a section.
 
     >>> seeded()
     """

@@ -1,8 +1,6 @@
-"""A checkpoint of the course as a report reads it: its weights in a GPT-NeoX, which is the same
-decoder, and its tokens.
+"""Present a checkpoint of the course to a report, as an equivalent GPT-NeoX with its tokens.
 
-Its vocabulary is that of its task, so it can be asked what it was trained for, and its states can
-be read; not more.
+Its vocabulary is that of its task, so we can only ask what it was trained for, and read its states.
 """
 
 import dataclasses
@@ -26,8 +24,8 @@ STRINGS = 20  # asked at each length
 
 
 def checkpoint(name: str) -> Trained | None:
-    """Return the checkpoint that a name or the path of a .safetensors file stands for; None if it
-    stands for another model.
+    """Return the checkpoint that a name or a .safetensors path refers to, or None if it refers to
+    another model.
 
     >>> checkpoint("copying").task.lengths, checkpoint("org/copying")
     ((1, 16), None)
@@ -39,8 +37,8 @@ def checkpoint(name: str) -> Trained | None:
 
 
 class Tokens:
-    """Hold the part of a tokenizer that the measures use: a text is cut into the tokens of a task's
-    questions, and nothing else is.
+    """Provide the part of a tokenizer that the measures use. It encodes only the questions of a
+    task.
     """
 
     chat_template = None
@@ -75,11 +73,11 @@ class Tokens:
 def language_model(
     trained: Trained, name: str, dtype: str = "fp32", device: str | None = None
 ) -> LanguageModel:
-    """Load the weights of the decoder into a GPT-NeoX, which computes the same and which the
-    measures of language models can read.
+    """Load the decoder's weights into a GPT-NeoX, which computes the same and which the measures of
+    language models can read.
 
     Raises:
-        ValueError: positions other than RoPE or none, a window, or no norms.
+        ValueError: if the decoder has positions other than RoPE or none, a window, or no norms.
     """
     card = trained.card["decoder"]
     turns = {"RoPE": card.get("turning", 1.0), "NoPE": 0.0}.get(card.get("encoding", "NoPE"))
@@ -144,8 +142,8 @@ def language_model(
 def copying_margins(
     model: LanguageModel, task: tasks.Copying, lengths: Sequence[int]
 ) -> dict[tuple[str, str], tuple[Float[Tensor, " lengths"], Float[Tensor, " lengths"]]]:
-    """Measure as `collapse.copying_margins`, asked in the words of the task: ones but for a digit
-    at the first or last place.
+    """Measure `collapse.copying_margins` in the words of the task, for ones with another digit at
+    the first or last position.
     """
     zero, one = (task.vocabulary.index(digit) for digit in "01")
     margins: dict[tuple[str, str], tuple] = {}
@@ -165,7 +163,7 @@ def copying_margins(
 
 
 def answers(model: LanguageModel, task: tasks.Counting, lengths: Sequence[int]) -> list[dict]:
-    """Answer `STRINGS` strings of each length, drawn as in training: a row each."""
+    """Answer `STRINGS` strings of each length, drawn as in training, one row per string."""
     rows = []
     for n in lengths:
         questions = dataclasses.replace(task, lengths=(n, n), size=STRINGS)

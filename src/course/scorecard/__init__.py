@@ -1,5 +1,5 @@
-"""The scorecard gathers the claims of all chapters, measures each once, and shows them with their
-verdicts.
+"""Gather the claims of all chapters, measure each once, and show them with their verdicts as the
+scorecard.
 """
 
 import functools
@@ -77,7 +77,7 @@ CARD = template(HERE / "card.jinja", looks=LOOKS).module
 
 
 class Badge(NamedTuple):
-    """A claim's verdict, the sign and the colour that show it, and the link to its row."""
+    """Hold a claim's verdict, the sign and colour that show it, and the link to its row."""
 
     verdict: str
     sign: str
@@ -86,9 +86,7 @@ class Badge(NamedTuple):
 
 
 def claims(chapter: int | None = None) -> list[Claim]:
-    """Return the claims that are measured, of a chapter or all: rows without parts, and parts of
-    rows.
-    """
+    """Return the measured claims of a chapter, or of all: rows without parts, and parts of rows."""
     chosen = [
         claim for claim in CLAIMS.values() if not claim.parts and chapter in (None, claim.chapter)
     ]
@@ -101,8 +99,8 @@ def claims(chapter: int | None = None) -> list[Claim]:
 
 
 def rows() -> list[Claim]:
-    """Return the rows of the scorecard: claims of a set-up of their own, and rows that gather those
-    of one set-up as parts.
+    """Return the rows of the scorecard. A row is a claim with its own set-up, or it gathers several
+    claims of one set-up as parts.
     """
     inside = {part for claim in CLAIMS.values() for part in claim.parts}
     return [claim for name, claim in CLAIMS.items() if name not in inside]
@@ -112,10 +110,11 @@ NOT_TURNED = "the experiment that would most likely turn it was not run"
 
 
 def measure(claim: Claim) -> Found:
-    """Return what the claim's function gives, without a verdict where its turn was not run.
+    """Return what the claim's function measures, but without a verdict if the claim's turn (the
+    experiment that might refute it) was not run.
 
-    In a chapter whose claims have turns a claim without one was measured once, under the choices of
-    its set-up, so it is not decided. In a chapter without turns verdicts rest on such measurements.
+    In a chapter with turns, a claim that lacks one was measured only once, under the choices of its
+    set-up, so it is not decided. In a chapter without turns, verdicts rest on such measurements.
     """
     found = _measured(claim)
     if (
@@ -129,14 +128,15 @@ def measure(claim: Claim) -> Found:
 
 
 def chapters_with_turns() -> set[int]:
-    """Return the chapters whose claims are put to experiments that might refute them."""
+    """Return the chapters in which each claim faces an experiment that might refute it."""
     return {CLAIMS[name].chapter for name in turns.TURNS}
 
 
 def _measured(claim: Claim) -> Found:
-    """Measure a claim; in the source tree once, and again when what it depends on changes.
+    """Measure a claim. In the source tree the result is kept until something changes on which it
+    depends.
 
-    A row of parts has the verdict that follows from theirs.
+    The verdict of a row with parts follows from theirs.
     """
     if claim.parts:
         verdicts = {part: measure(CLAIMS[part]).verdict for part in claim.parts}
@@ -164,7 +164,7 @@ def _measured(claim: Claim) -> Found:
 
 
 def badge(name: str) -> Badge:
-    """Return what is shown beside a claim on other pages: its verdict, sign and colour, and the
+    """Return what other pages show next to a claim: its verdict with sign and colour, and the
     address of its row.
 
     >>> badge("width_bound").address.endswith("#width_bound")
@@ -178,7 +178,9 @@ def badge(name: str) -> Badge:
 
 
 def _kept(claim: Claim) -> Path | None:
-    """Return where the measurement of a claim is kept: in the source tree only."""
+    """Return the file that keeps the measurement of a claim. There is one only in the
+    source tree.
+    """
     root = dependencies.tables().parent
     if not (root / "constraints.txt").is_file():
         return None
@@ -193,7 +195,7 @@ def _kept(claim: Claim) -> Path | None:
 
 
 def _seconds(claim: Claim) -> float | None:
-    """Return how long the kept measurement took, where it is kept."""
+    """Return how long the kept measurement took, if there is one."""
     if claim.parts:
         return sum(_seconds(CLAIMS[part]) or 0 for part in claim.parts) or None
     place = _kept(claim)
@@ -202,10 +204,10 @@ def _seconds(claim: Claim) -> float | None:
 
 @functools.cache
 def quotations() -> dict[str, tuple[str, str]]:
-    """Return the words of the talk, or of its author's note, by claim: in Chinese with the slide,
-    and in English.
+    """Return the words of the talk or of its author's note for each claim, in Chinese with the
+    slide and in English.
 
-    They come from data/sources.csv: of a claim the row that the claim's own section answers.
+    They come from data/sources.csv, from the row that the claim's own section answers.
     """
     quoted = {}
     for row in data.table("sources").fillna("").itertuples():
@@ -222,12 +224,14 @@ def quotations() -> dict[str, tuple[str, str]]:
 
 @functools.cache
 def _key(chapter: str, pins: str) -> str:
-    """Read what the measurements of a chapter's claims depend on: once, since it takes long."""
+    """Return the key of everything on which the measurements of a chapter's claims depend. It is
+    computed once, because that takes long.
+    """
     return dependencies.key(f"from {chapter} import claims", pins, dependencies.machine())
 
 
 def summary() -> HTML:
-    """Show how many claims have which verdict, as a picture, and chips that choose verdict and
+    """Show as a picture how many claims have which verdict, with buttons that filter by verdict and
     chapter without a kernel.
     """
     listed = [(kind(claim), claim.chapter, measure(claim).verdict) for claim in rows()]
@@ -249,8 +253,8 @@ def summary() -> HTML:
 
 
 def kind(claim: Claim) -> str:
-    """Return one of `KINDS`: what a measurement could refute is counted apart from what is proved
-    or defined.
+    """Return one of `KINDS`, because we count claims that a measurement could refute apart from
+    those that are proved or defined.
     """
     if claim.theorem:
         return "theorem"
@@ -260,7 +264,7 @@ def kind(claim: Claim) -> str:
 
 
 def _bar(name: str, count: Counter) -> tuple[str, list[tuple[str, int]]]:
-    """Return what a bar of the summary is made of: all of it in words, and its parts.
+    """Return one bar of the summary: all of it in words, and its parts.
 
     >>> _bar("reading{s}: what is read into it", Counter({"holds": 1}))[0]
     '1 reading: what is read into it: holds 1'
@@ -271,9 +275,10 @@ def _bar(name: str, count: Counter) -> tuple[str, list[tuple[str, int]]]:
 
 
 def papers() -> HTML:
-    """List all claims by paper, a line each with the rest folded: what does not hold comes first.
+    """List all claims by paper, one line each with the rest folded. Claims that do not hold come
+    first.
 
-    Claims that nothing here decides are a list at the end, under the paper of none.
+    Claims that nothing here decides come at the end, without a paper.
     """
     groups: dict[str, list[Claim]] = {}
     for claim in rows():
@@ -307,7 +312,7 @@ UNDECIDED = "Not decided here"
 
 
 def records() -> list[dict]:
-    """Return all rows and their parts as plain data, what `claims.json` of the built site holds."""
+    """Return all rows and their parts as plain data, as `claims.json` on the site holds them."""
     listed = []
     for claim in CLAIMS.values():
         measured = measure(claim)
@@ -371,7 +376,7 @@ def _controlled() -> dict[str, dict[str, str]]:
 
 
 def evidence(claim: Claim) -> str:
-    """Return the kind of evidence of a claim, one of `REFUSED`, from `data/controls.csv` or from
+    """Return the kind of evidence for a claim, one of `REFUSED`, from `data/controls.csv` or from
     the arguments of its function.
     """
     named = _controlled().get(claim.name, {}).get("evidence")
@@ -383,7 +388,7 @@ def evidence(claim: Claim) -> str:
 
 
 def controls(claim: Claim) -> dict[str, str]:
-    """Return for each of `CONTROLS` what was run, why it is not asked, or "not run"."""
+    """Return for each of `CONTROLS` what was run, why it is not needed, or "not run"."""
     if claim.parts:
         of_parts = [controls(CLAIMS[part]) for part in claim.parts]
         return {
@@ -398,13 +403,15 @@ def controls(claim: Claim) -> dict[str, str]:
 
 
 def correction(measured: Found) -> str:
-    """Return the correction with which a claim holds, from its rule, or "" for other claims."""
+    """Return the correction with which a claim holds, as its rule states it, or "" for other
+    claims.
+    """
     return measured.words if measured.verdict == CORRECTED else ""
 
 
 @functools.cache
 def _reported() -> dict[str, dict[str, tuple[str | None, str | None]]]:
-    """Read, by model of `data/reports`, the verdict on each claim in it, or why there is none."""
+    """Read the verdict on each claim for each model in `data/reports`, or why there is none."""
     verdicts = {}
     for path in sorted((data.folder() / "reports").glob("*.json")):
         report = json.loads(path.read_text())
@@ -418,7 +425,7 @@ def _reported() -> dict[str, dict[str, tuple[str | None, str | None]]]:
 
 
 def models_of(name: str) -> dict[str, str]:
-    """Return the models of `data/reports` on which a claim was measured, with its verdict there."""
+    """Return the models in `data/reports` on which a claim was measured, with its verdict there."""
     return {
         model: verdicts[name][0]
         for model, verdicts in _reported().items()
@@ -427,8 +434,8 @@ def models_of(name: str) -> dict[str, str]:
 
 
 def unasked(claim: Claim) -> dict[str, str]:
-    """Return the models of `data/reports` that gave no verdict on a claim about language models,
-    and why.
+    """Return the models in `data/reports` that gave no verdict on a claim about language models,
+    with the reason.
 
     >>> unasked(CLAIMS["first_token_is_a_sink"])
     {}
@@ -451,9 +458,7 @@ PARTS = (
 
 
 def _row(claim: Claim, measured: Found) -> Markup:
-    """Write a row on one line, with what was measured folded; its parts are in it, each with a line
-    of its own.
-    """
+    """Write a row on one line, with its measurement folded and a line for each of its parts."""
     inner = Markup("").join(_row(CLAIMS[part], measure(CLAIMS[part])) for part in claim.parts)
     place = "part" if any(claim.name in row.parts for row in CLAIMS.values()) else "row"
     short, turned = _short(claim, measured), turns.of(claim.name)
@@ -463,8 +468,8 @@ def _row(claim: Claim, measured: Found) -> Markup:
 
 
 def _facts(claim: Claim, measured: Found) -> dict[str, str]:
-    """Return what an opened row shows, by name: correction, measurement in short, what it survived,
-    and where to look.
+    """Return the named facts of an opened row: the correction, the measurement in short, what it
+    survived, and where to look.
     """
     facts = {}
     if measured.words:
@@ -484,7 +489,7 @@ MOST_WORDS = 32  # of a measurement that an opened row shows at once
 
 
 def brief(text: str, most: int = MOST_WORDS) -> str:
-    """Return the first clauses of a measurement, up to so many words; at least one clause.
+    """Return the first clauses of a measurement, at least one, up to so many words.
 
     >>> brief("two of three fit; the third stands at 0.9; chance is 0.5", 8)
     'two of three fit'
@@ -499,7 +504,7 @@ def brief(text: str, most: int = MOST_WORDS) -> str:
 
 
 def _more(claim: Claim, measured: Found) -> dict[str, str]:
-    """Return what an opened row shows on request: all that was measured, the rule, and each control
+    """Return what an opened row shows on request: the whole measurement, the rule, and each control
     that did not behave.
 
     Everything else (all null controls, the calibration) is in `claims.json`.
@@ -546,7 +551,7 @@ def _more(claim: Claim, measured: Found) -> dict[str, str]:
 
 
 def _minutes(claim: Claim) -> str:
-    """Say how long the measurement takes, where that is more than a few seconds."""
+    """Say how long the measurement takes, if it is more than a few seconds."""
     seconds = _seconds(claim)
     return f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
 
@@ -556,12 +561,14 @@ OFF = 0.1
 
 
 def miscalibrated(claim: Claim) -> bool:
-    """Return whether the claim's metric is far from the true value on a known case."""
+    """Return whether the claim's metric is far from the true value on a case whose answer
+    is known.
+    """
     return any(abs(reads - truth) > OFF * max(1, abs(truth)) for _, truth, reads in _cases(claim))
 
 
 def _held(verdicts: Mapping[str, str]) -> str:
-    """Count how many models say what.
+    """Count how many models have which verdict.
 
     >>> _held({"a": HOLDS, "b": HOLDS, "c": FAILS})
     'of 3 models: holds in 2, does not hold here in 1'
@@ -576,9 +583,9 @@ def _held(verdicts: Mapping[str, str]) -> str:
 def _short(claim: Claim, measured: Found) -> str:
     """Return the one number on a row's line.
 
-    The reported one and the measured one where there are both, the cases that agree where cases are
-    asked, else what was found beside the threshold that decided; "" where the rule asks for a yes
-    or a no.
+    That is the reported number with the measured one if there are both, or the number of cases that
+    agree, or the number that was compared with the deciding threshold. It is "" if the rule asks a
+    yes-or-no question.
     """
     pairs = [pair for pair in measured.numbers.values() if None not in pair]
     if pairs:
@@ -591,9 +598,7 @@ def _short(claim: Claim, measured: Found) -> str:
 
 
 def _deciding(measured: Found) -> str:
-    """Return what was compared in the condition that decided: the case nearest to its threshold,
-    and the threshold.
-    """
+    """Return the comparison that decided: the case nearest to its threshold, and the threshold."""
     conditions = [one for one in measured.compared if one[0] not in (AGREE, OTHERWISE)]
     agreed = next((values for half, _, _, values in measured.compared if half == AGREE), None)
     if agreed:
@@ -613,8 +618,8 @@ def _deciding(measured: Found) -> str:
 
 
 def of_nothing(claim: Claim, measured: Found) -> str:
-    """Say in words what the claim's rule says of nothing: each verdict with its nulls, and why one
-    may hold.
+    """Say in words what the claim's rule gives for null controls: each verdict with its controls,
+    and why one of them may hold.
     """
     nothing = {words: verdict for words, verdict in measured.nulls.items() if words != SHORTER}
     lines = [
@@ -632,8 +637,8 @@ def of_nothing(claim: Claim, measured: Found) -> str:
 
 @functools.cache
 def twins() -> dict[str, tuple[str, str]]:
-    """Return, for the claims about language models, what the rule says of the embedded one's
-    untrained twin, and what was measured.
+    """Return, for claims about language models, what the rule gives for the embedded model's
+    random-weights baseline, and what was measured there.
     """
     rows = data.table("twins").query("scale == 'own'")
     return {row.claim: (row.verdict, row.measured) for row in rows.itertuples()}
@@ -641,8 +646,8 @@ def twins() -> dict[str, tuple[str, str]]:
 
 @functools.cache
 def _rulers() -> dict[str, list[tuple[str, float, float]]]:
-    """Read, by ruler of data/rulers.csv, its cases: what each is, what is true, and what the ruler
-    reads.
+    """Read the calibration cases of each metric in data/rulers.csv: their description, the true
+    value, and the metric's value.
     """
     rows = data.table("rulers")
     return {
@@ -652,16 +657,16 @@ def _rulers() -> dict[str, list[tuple[str, float, float]]]:
 
 
 def _cases(claim: Claim) -> list[tuple[str, float, float]]:
-    """Return the cases of a claim's ruler.
+    """Return the calibration cases of a claim's metric.
 
     Raises:
-        ValueError: data/rulers.csv has no such ruler.
+        ValueError: if data/rulers.csv does not have this metric.
     """
     return _rulers()[require.choice(f"ruler of {claim.name}", claim.ruler, _rulers())]
 
 
 def calibration(claim: Claim) -> str:
-    """Say what the claim's ruler reads where the answer is known.
+    """Say what the claim's metric reads on cases whose answer is known.
 
     >>> calibration(CLAIMS["first_token_is_a_sink"])[:77]
     'sink score: uniform attention over 64 tokens: reads 0.07412 where 0 is true; '
@@ -674,8 +679,8 @@ def calibration(claim: Claim) -> str:
 
 
 def _line(half: str, side: str, mark: float, values: Sequence[float], width: int = 260) -> Markup:
-    """Draw one threshold and what was compared with it, the side that agrees drawn thick; evidence
-    on the other side of the mark tips this half of the rule.
+    """Draw one threshold and the number that was compared with it. The thick side agrees with the
+    claim, and evidence on the other side of the mark turns this condition of the rule.
     """
     low, high = min(*values, mark), max(*values, mark)
     room = (high - low or abs(mark) or 1) * 0.12
@@ -696,7 +701,7 @@ def _line(half: str, side: str, mark: float, values: Sequence[float], width: int
 
 
 def _digits(value: float | None) -> str:
-    """Write an integer whole, and so a number of five digits to nine; any other one with four
+    """Write an integer in full, and any number of five to nine digits as well. Others get four
     digits.
     """
     whole = value is not None and (float(value).is_integer() or 1e4 <= abs(value) < 1e9)
@@ -704,8 +709,8 @@ def _digits(value: float | None) -> str:
 
 
 def section(claim: Claim) -> str:
-    """Return the address of the section that shows a claim: a page of the site while the book is
-    built, else the notebook.
+    """Return the address of the section that shows a claim. While the book is built it is a page of
+    the site, and otherwise the notebook.
     """
     page, _, heading = claim.shown.partition("#")
     return (
@@ -716,8 +721,8 @@ def section(claim: Claim) -> str:
 
 
 def colab(claim: Claim) -> str:
-    """Return where Colab opens the claim's page, at its section; "" in a copy of the course that
-    names no repository.
+    """Return the address at which Colab opens the claim's page at its section, or "" in a copy of
+    the course that names no repository.
     """
     root = dependencies.tables().parent
     config, notebook = (
@@ -738,7 +743,7 @@ def colab(claim: Claim) -> str:
 
 
 def slug(heading: str) -> str:
-    """Return the id that the site gives to a heading, as docutils does.
+    """Return the id that the site gives to a heading, computed as docutils does.
 
     >>> slug("What predicts the sensitivity?")
     'what-predicts-the-sensitivity'
@@ -753,8 +758,8 @@ def slug(heading: str) -> str:
 
 
 def printed(text: str) -> str:
-    """Write a sentence in which programs wrote numbers with these as `number` writes them: a true
-    minus, powers of ten.
+    """Rewrite the numbers of a sentence as `number` writes them, with a true minus and powers of
+    ten.
 
     >>> printed("gap -0.3, at most 2e-15, in 24-bit floats")
     'gap −0.3, at most 2 × 10⁻¹⁵, in 24-bit floats'

@@ -1,5 +1,5 @@
-"""`python -m course.scorecard NAME …` measures claims anew and prints what they found; without a
-name, it lists them.
+"""Measure claims anew and print the results: `python -m course.scorecard NAME …`. Without a name,
+list the claims.
 """
 
 import argparse

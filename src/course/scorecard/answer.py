@@ -1,5 +1,5 @@
-"""Gather what the chapters say together: where something is lost, what helps, at what price, and
-the claims that show it.
+"""Gather what the chapters say together: where information is lost, what helps, at what price, and
+which claims show it.
 """
 
 import html
@@ -15,7 +15,7 @@ from helpers import compute, words
 
 
 class Bottleneck(NamedTuple):
-    """One place where information is lost, and the names of the claims that measure it."""
+    """Hold one place where information is lost, with the names of the claims that measure it."""
 
     chapter: int
     place: str
@@ -28,12 +28,12 @@ class Bottleneck(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Hold what a reader should take along from a claim, and the verdict for which the sentences
-    were written.
+    """Hold what a reader should remember from a claim, and the verdict for which the sentences were
+    written.
 
     Attributes:
         headline: the finding in one short sentence.
-        sentence: what was seen, with `{0}`, `{1}` … for the numbers that the claim measured.
+        sentence: the observation, with `{0}`, `{1}` … for the numbers that the claim measured.
     """
 
     claim: str
@@ -48,8 +48,8 @@ FINDINGS = tuple(Finding(**row) for row in _TABLE["findings"])
 
 
 def table() -> HTML:
-    """Write the six places, a row each: what is lost, what helps, what it costs, and the claims
-    that show it.
+    """Write the six places as a table: what is lost there, what helps, what it costs, and the
+    claims that show it.
     """
     names = ("Where", "Lost to whom", "What it limits", "It gets worse", "What helps", "Price")
     head = "".join(f'<th scope="col">{words.translated(name)}</th>' for name in names)
@@ -71,20 +71,22 @@ def table() -> HTML:
 
 
 def cell(name: str, text: str) -> str:
-    """Write a cell that knows the name of its column, which a phone shows before it."""
+    """Write a table cell that knows the name of its column, because a phone shows the name before
+    the cell.
+    """
     return f'<td data-name="{words.translated(name)}">{html.escape(words.translated(text))}</td>'
 
 
 def findings() -> HTML:
-    """List the findings one after the other: headline, sentence, and the claim that was judged,
-    whose verdict leads to what was measured.
+    """List the findings, each with headline, sentence and the claim behind it, whose verdict leads
+    to the measurement.
     """
     return HTML(f"<ol>{''.join(map(_item, FINDINGS))}</ol>")
 
 
 def _item(finding: Finding) -> str:
-    """Write one finding; where the verdict has become another than the one it was written for, the
-    claim's own statement.
+    """Write one finding. If the verdict has changed since the sentences were written, write the
+    claim's own statement instead.
     """
     verdict = scorecard.badge(finding.claim).verdict
     claim = CLAIMS[finding.claim]
@@ -106,7 +108,7 @@ def _item(finding: Finding) -> str:
 
 
 def _judged(name: str) -> str:
-    """Write a claim's sentence behind its mark, which belongs to no other sentence; its verdict
+    """Write a claim's sentence after its mark, which belongs to this sentence only. The verdict
     leads to the claim's row.
     """
     verdict, sign, colour, address = scorecard.badge(name)

@@ -1,13 +1,13 @@
-"""Calibrate the metrics of the claims where the answer is known: `python -m course.runs rulers`
+"""Calibrate the claims' metrics on cases whose answer is known: `python -m course.runs rulers`
 fills data/rulers.csv.
 
-The last of all nulls stands beside them: what each rule about a language model says of the same
-network with random weights, its untrained twin (data/twins.csv).
+The most important null control is listed with them: what each rule about a language model gives for
+the same network with random weights (data/twins.csv).
 
-A ruler is tried on cases whose answer follows from how they were made: own input first for a
-read-out, uniform attention for a score, a network whose share is known, identical states, labels at
-random, an untrained network. A case is a function that returns what the ruler reads, and a line
-above it that says of which ruler, what it is, and what is true.
+We try a metric on cases whose answer follows from their construction, for example uniform attention
+for a score, states that are identical, labels at random, or an untrained network. A case is a
+function that returns the metric's value, with a line above it that names the metric, describes the
+case, and gives the true value.
 """
 
 import functools
@@ -42,7 +42,9 @@ KNOWN: dict[
 def known(
     ruler: str, case: str, truth: float
 ) -> Callable[[Callable[[], float]], Callable[[], float]]:
-    """Try a metric on a case whose truth is known; the function below reads it."""
+    """Register a case whose true value is known. The function below it measures the metric
+    there.
+    """
 
     def add(function: Callable[[], float]) -> Callable[[], float]:
         if (ruler, case) in KNOWN:
@@ -62,7 +64,7 @@ CASES: list[dict[str, str]] = []  # `cases`, filled below
 
 
 def read(ruler: str, case: str) -> dict[str, float]:
-    """Return one row: what is true, and what the ruler reads."""
+    """Return one row: the true value, and the metric's value."""
     truth, function = KNOWN[ruler, case]
     return {"truth": truth, "reads": round(float(function()), 6)}
 
@@ -266,8 +268,8 @@ def _() -> float:
 
 
 def _walk(error: float) -> float:
-    """Measure right of two where exact states lie a step apart on a line, and errors have this many
-    times its length.
+    """Measure how often the right one of two states is nearest, if exact states lie a step apart on
+    a line and errors are this many times as long.
     """
     exact = torch.arange(400.0)[:, None] * torch.ones(1, 64) / 8
     noise = torch.randn(exact.shape, generator=torch.Generator().manual_seed(0))
@@ -319,7 +321,7 @@ def _() -> float:
 
 def _read_out(direction: float, shuffle: bool = False) -> float:
     """Fit a linear readout of 8 labels to states of width 32 that hold them along planted
-    directions, or none.
+    directions, or along none.
     """
     draw = torch.Generator().manual_seed(0)
     labels = torch.randint(0, 8, (4096,), generator=draw)
@@ -517,8 +519,8 @@ TWINS = [
 
 @functools.cache
 def _twin(scale: str) -> models.LanguageModel:
-    """Return the embedded model's random-weights baseline: what was measured of it is kept from one
-    row to the next.
+    """Return the embedded model's random-weights baseline. Its measurements are kept from one row
+    to the next.
     """
     return (
         causal.untrained()
@@ -528,8 +530,8 @@ def _twin(scale: str) -> models.LanguageModel:
 
 
 def twin(claim: str, scale: str) -> dict[str, str]:
-    """Return what a claim's rule says of the embedded model's random-weights baseline, and what was
-    measured there.
+    """Return what a claim's rule gives for the embedded model's random-weights baseline, and what
+    was measured there.
 
     Args:
         claim: the name of a claim about language models.

@@ -1,5 +1,5 @@
-"""Show what the talk's notebook has besides the figures of the chapters: a claim with its verdict,
-and the sources.
+"""Show the parts of the talk's notebook that are not figures: a claim with its verdict, and the
+sources.
 """
 
 import html
@@ -35,9 +35,9 @@ STYLE = (
 
 
 def figure(drawn: tuple[Figure | Axes, str], caption: str = "", alt: str = "") -> HTML:
-    """Show a chapter's figure, no higher than a slide with claims has room for.
+    """Show a chapter's figure at a height that leaves room on a slide with claims.
 
-    Its finding is the text for who does not see it, unless another is given.
+    Its finding serves as alt text, unless the caller passes another one.
     """
     shown, finding = drawn
     shown.figure.set_figheight(min(shown.figure.get_figheight(), ROOM))
@@ -45,14 +45,14 @@ def figure(drawn: tuple[Figure | Axes, str], caption: str = "", alt: str = "") -
 
 
 def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
-    """Show claims as the talk makes them, each with its verdict as a chip that leads to its row of
-    the scorecard.
+    """Show claims in the talk's words, each with its verdict as a chip that leads to its row of the
+    scorecard.
 
     Args:
-        rows: by the name of a claim its words, or a pair of its words and a remark: where the claim
-            fails, or holds in part, the remark is marked as the correction. `QUOTED` in the place
-            of the words quotes the talk, or its author's note, with the Chinese original.
-        sources: what the slide rests on, for its foot.
+        rows: for each claim its words, or a pair of words and a remark. If the claim fails or holds
+            in part, the remark is marked as the correction. `QUOTED` in place of the words quotes
+            the talk or its author's note, with the Chinese original.
+        sources: what the slide rests on, shown at its foot.
     """
     lines = []
     for name, row in rows.items():
@@ -82,8 +82,8 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
 
 
 def _quoted(name: str) -> str:
-    """Quote a claim as its source wrote it: in English with the original, in another language the
-    original alone.
+    """Quote a claim as its source wrote it. English pages show a translation with the original, and
+    others only the original.
     """
     original, english = scorecard.quotations()[name]
     original, place = (
@@ -99,7 +99,7 @@ def _quoted(name: str) -> str:
 
 
 def foot(*sources: Source) -> HTML:
-    """Name what a slide rests on, where it makes no claim.
+    """Name the sources of a slide that makes no claim.
 
     >>> from course.evidence.sources import ALON
     >>> "Alon &amp; Yahav (2021)" in foot(ALON).data
@@ -109,8 +109,8 @@ def foot(*sources: Source) -> HTML:
 
 
 def places() -> HTML:
-    """List the six places where something is lost, with what helps: on a slide one after the
-    other.
+    """List the six places where information is lost, with what helps. On a slide they appear one
+    after the other.
     """
     head = "".join(
         f'<th scope="col">{html.escape(words.translated(text))}</th>'
