@@ -1,4 +1,8 @@
-"""Check the answers to the exercises of chapter 1."""
+"""Check the answers to the exercises of chapter 1.
+
+Call a function with your answer, which is a function or a value as the exercise says. It tests the
+answer on several cases, and returns a verdict with a sentence that says what is right or wrong.
+"""
 
 import math  # noqa: F401  the chapter's table calls it
 from collections.abc import Callable
@@ -52,9 +56,10 @@ def least_width(answer: Any) -> Right:
 
 @exercise
 def tree_entry(answer: Any) -> Right:
-    """Check the entry of a tree's normalised adjacency power, from the root to an inner node.
+    """Check an entry of a power of a tree's adjacency matrix, from the root to an inner node.
 
-    The inner node is at this depth of a binary tree. The normalisation is symmetric, without loops.
+    The inner node is at this depth of a binary tree. The matrix is normalised symmetrically and has
+    no loops.
     """
 
     def entry(depth: int) -> Tensor:

@@ -123,7 +123,10 @@ def correlation_within(table: pd.DataFrame, group: str) -> float:
 
 
 def resistance_can_differ(graph: nx.Graph) -> bool:
-    """Return whether resistance can order pairs differently from hops, as on no tree or cycle."""
+    """Return whether resistance can order pairs of nodes differently from hops.
+
+    On trees and cycles it cannot, so these graphs say nothing about which of the two is better.
+    """
     return graph.number_of_edges() >= len(graph) and max(degree for _, degree in graph.degree) > 2
 
 
@@ -282,8 +285,8 @@ def without_choice(attention: gnn.Attention) -> None:
 def fit_on_a_chain(length: int, seed: int = 0, most: int = 1500) -> dict[str, float]:
     """Train a GCN on four leaves that are 2 + `length` hops away until it makes no error.
 
-    All examples are in one batch. The number of leaves stays the same, so only the distance can
-    make the task harder.
+    All examples are in one batch. The number of leaves stays the same, while their distance and the
+    number of layers grow.
     """
     compute.seed(seed)
     task = gnn.TreeNeighborsMatch(2)

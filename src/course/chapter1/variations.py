@@ -190,12 +190,12 @@ def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) ->
 def trained_ranks(
     graph: nx.Graph, seed: int, times: int = 2, width: int = 16, steps: int = 100
 ) -> dict[str, float]:
-    """Train a GCN to give each node the mean of all inputs, and rank how its nodes depend.
+    """Train a GCN to give each node the mean of all inputs, and measure what it depends on.
 
-    The rank correlations say how nodes depend on each other. The task needs all other nodes
-    equally, however far they are. The network has `times` D layers H + relu(A H W) with skip
-    connections, and a linear map before and after them. Adam makes `steps` steps on 32 draws of the
-    inputs.
+    The results are rank correlations, which say how nodes depend on each other. The task needs all
+    other nodes equally, however far they are. The network has `times` D layers H + relu(A H W) with
+    skip connections, and a linear map before and after them. Adam makes `steps` steps on 32 draws
+    of the inputs.
 
     Returns:
         error: the squared error at the end, over that of always answering zero

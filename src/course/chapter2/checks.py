@@ -1,4 +1,8 @@
-"""Check the answers to the exercises of chapter 2."""
+"""Check the answers to the exercises of chapter 2.
+
+Call a function with your answer, which is a function or a value as the exercise says. It tests the
+answer on several cases, and returns a verdict with a sentence that says what is right or wrong.
+"""
 
 import itertools
 import math
@@ -111,7 +115,7 @@ def influence(answer: Any) -> Right:
 
 @exercise
 def paths(answer: Any) -> Right:
-    """Check the number of paths into the last token, by their first token."""
+    """Check how many paths lead from each token to the last one."""
     return compare("paths", answer, bounds.path_count)
 
 

@@ -589,7 +589,7 @@ def clamping(
 ) -> Iterator[None]:
     """Change the first token's state after each layer from `since` on, while the block runs.
 
-    This shows which part of the giant state makes the first token a sink.
+    Use it to test which part of the giant state makes the first token a sink.
 
     Args:
         change: one of `CLAMPS`. "3 largest" and "20 largest" choose so many coordinates, those of
@@ -598,6 +598,7 @@ def clamping(
             coordinates. "whole state" shrinks the state to the median norm and keeps its direction.
         since: a layer, counted from 1.
         seed: the seed of the random coordinates.
+
     Raises:
         ValueError: the change is unknown, or the network has no list of layers.
     """

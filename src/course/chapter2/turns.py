@@ -526,7 +526,8 @@ def sink_heads_only() -> Numbers:
 def four_hidden() -> Numbers:
     """Measure by how much the loss after token 64 changes when the first four tokens are removed.
 
-    Because RoPE only depends on distances, the other positions do not matter.
+    The other tokens move to earlier positions, which does not matter because RoPE only depends on
+    distances.
     """
     model = models.default()
 

@@ -1,4 +1,8 @@
-"""Check the answers to the exercises of chapter 3."""
+"""Check the answers to the exercises of chapter 3.
+
+Call a function with your answer, which is a function or a value as the exercise says. It tests the
+answer on several cases, and returns a verdict with a sentence that says what is right or wrong.
+"""
 
 import bisect
 import itertools

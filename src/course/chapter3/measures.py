@@ -211,7 +211,7 @@ def recovered(layer: int, start: int, tokens: int = 20) -> dict[str, float]:
 
 
 class Resolution(NamedTuple):
-    """Say how well representations with errors tell neighbouring prefixes apart.
+    """Describe how well representations with errors tell neighbouring prefixes apart.
 
     Row n compares the prefixes of n and n + 1 tokens after the first one. Let e be the error of
     prefix n, and D the exact difference to prefix n + 1. The prefix comes nearer to n + 1 than to
@@ -296,7 +296,10 @@ def replaced(
 
 
 def controlled(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> dict[str, Resolution]:
-    """Return the resolution with the errors of a floating-point format and with each control."""
+    """Measure how well prompts are told apart with the errors of a format, and with each control.
+
+    The controls are other errors of the same size (`replaced`).
+    """
     return {errors: resolution(exact, replaced(exact, rounded, errors)) for errors in ERRORS}
 
 

@@ -1,4 +1,8 @@
-"""Check the answers to the exercises of chapter 4."""
+"""Check the answers to the exercises of chapter 4.
+
+Call a function with your answer, which is a function or a value as the exercise says. It tests the
+answer on several cases, and returns a verdict with a sentence that says what is right or wrong.
+"""
 
 import functools
 import math
@@ -296,10 +300,7 @@ def _reach(bits: int, wide: float = 0.5) -> int:
 
 @exercise
 def codes(answer: Any) -> Right:
-    """Check unit vectors that are one more than their dimensions, as nearly orthogonal as possible.
-
-    Welch's bound says what is possible.
-    """
+    """Check d + 1 unit vectors in d dimensions, as nearly orthogonal as Welch's bound allows."""
     for width in (1, 2, 3, 8, 63):
         call = f"codes({width})"
         vectors = tensor(call, run(call, answer, width))

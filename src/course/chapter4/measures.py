@@ -121,7 +121,8 @@ PLAIN_ACCURACY = 0.16  # per cent, for Case II without separators in one base
 def base_intervals(trials: int) -> pd.DataFrame:
     """Return the talk's accuracies by base, with intervals for `trials` strings per base.
 
-    The talk does not say how many strings it used. Values are in per cent.
+    These are the intervals that the accuracies would have if each had been measured on so many
+    strings. Values are in per cent.
     """
     table = data.table("reported/counting_separator_base")
     bounds = [_interval(percent, trials) for percent in table.accuracy_percent]

@@ -195,8 +195,8 @@ def gradient_setups(lengths: tuple[int, ...] = (32, 128, 512)) -> pd.DataFrame:
 def as_two_heads() -> float:
     """Return how far a layer without head norm is from a layer of twice as many plain heads.
 
-    The plain heads share their values and have the output matrices W_O and -lambda W_O. The
-    distance is 0 up to rounding, so such a layer can express nothing new.
+    The plain heads share their values and have the output matrices W_O and -lambda W_O. If the
+    distance is 0 up to rounding, the two layers compute the same.
     """
     torch.manual_seed(0)
     model = differential.DifferentialAttention(16, 2, 2, norm=False).double()
@@ -297,7 +297,7 @@ def loss_in_few_bits(
     """Measure outliers in a model's hidden states, and the loss when its activations are rounded.
 
     All inputs of linear layers are rounded by `outliers.few_bits`, except the unembedding. Large
-    outliers make the steps of the rounding coarse, so they raise the loss.
+    outliers matter here because they make the steps of the rounding coarse.
 
     Returns:
         "states": the largest entry of each layer's hidden states over the median, from the

@@ -154,9 +154,9 @@ class Rule(NamedTuple):
     second has `each`, whose predicate gives one answer per case (graph, text or depth). It holds if
     all cases agree. It holds with a correction if more cases agree than a coin would give and no
     case goes the other way. `against` says for each case whether it goes the other way, and without
-    `against` every case that does not agree does. If some cases are undecided and none goes the
-    other way, there is too little evidence. Before either form, `enough`, `fit`, `able` and
-    `decided` say what the evidence must be like, and the first of them that is not met decides.
+    `against` every case that does not agree does. If too few cases agree and none goes the other
+    way, there is too little evidence. Before either form, `enough`, `fit`, `able` and `decided` say
+    what the evidence must be like, and the first of them that is not met decides.
 
     `nothing` is a null control, with a description and its numbers (those that differ from the
     measured ones, or a function of them). `null` says why there is none, or why a control may hold.
@@ -281,10 +281,10 @@ def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CAS
     """Combine the answers of several cases (graphs, depths, encodings, texts) into a verdict.
 
     With fewer than `least` cases, there is too little evidence whichever way they go. Otherwise one
-    case that goes the other way makes the claim fail, and the claim holds if every case agrees. If
-    some cases are undecided and none goes the other way, undecided cases are no evidence against
-    the claim. Then it holds with a correction if more cases agree than a coin would give
-    (`more_than_a_coin`), and otherwise there is too little evidence.
+    case that goes the other way makes the claim fail, and the claim holds if every case agrees.
+    Undecided cases are no evidence against a claim. So if some cases are undecided and none goes
+    the other way, the claim holds with a correction if more cases agree than a coin would give
+    (`more_than_a_coin`). If fewer agree, there is too little evidence.
 
     Args:
         agree: for each case, whether it agrees with the claim.

@@ -56,8 +56,7 @@ def path_count(n: int, layers: int) -> list[int]:
     """Count the paths of `layers` steps that lead from each token to the last one.
 
     In causal attention a step goes to the same or a later token, so there are C(n - 1 - i + layers
-    - 1, layers - 1) paths from token i. Early tokens have more paths, which is one reason for their
-    influence.
+    - 1, layers - 1) paths from token i. Early tokens have more paths than late ones.
 
     >>> path_count(5, 3)
     [15, 10, 6, 3, 1]

@@ -148,7 +148,7 @@ def alibi_change(n: int, slope: float) -> float:
     """Return |z_n - z*_{n+1}| under ALiBi with equal content, which tends to 2 e^-m (1 - e^-m).
 
     The values are -1, except +1 on the last token, and m is the slope. Because the limit is not
-    zero, ALiBi keeps the last two lengths apart.
+    zero, one more token keeps changing the output however long the sequence is.
 
     >>> round(alibi_change(1000, slope=0.5), 6)
     0.477302

@@ -17,8 +17,8 @@ def softmax_off_by_one(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]
     """Return exp(x_i) / (1 + sum_j exp(x_j)), a softmax whose weights may sum to less than 1.
 
     It adds one more logit, a 0 that takes weight and contributes nothing (Miller, 2023, and
-    SoftMax1 of Xiao et al., 2024). A row sums to nearly 0 if all logits are low, and to 0 if all
-    keys are masked. So a head can attend to nothing and needs no sink.
+    SoftMax1 of Xiao et al., 2024). So a head can attend to nothing. A row sums to nearly 0 if all
+    logits are low, and to 0 if all keys are masked.
 
     >>> softmax_off_by_one(torch.zeros(4)).tolist()
     [0.20000000298023224, 0.20000000298023224, 0.20000000298023224, 0.20000000298023224]
@@ -291,11 +291,11 @@ def delta_rule(
 
 
 def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
-    """Return the bias that forgetting adds to the logit of query j and key i, the log of its gates.
+    """Return the bias that forgetting adds to each logit, from the gates between key and query.
 
-    The bias is the sum of ln(gate_l) over i < l <= j, and -inf for i > j (Lin et al., 2025). The
-    model computes the gates from the tokens. With equal gates, the bias is ALiBi with the slope
-    -ln(gate).
+    For query j and key i, the bias is the sum of ln(gate_l) over i < l <= j, and -inf for i > j
+    (Lin et al., 2025). The model computes the gates from the tokens. With equal gates, the bias is
+    ALiBi with the slope -ln(gate).
 
     Args:
         gates: one per token, above 0 and at most 1.

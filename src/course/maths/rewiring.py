@@ -24,8 +24,8 @@ METHODS = ("sdrf", "fosr", "gtr", "random")
 def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
     """Return R_uv = (e_u - e_v)^T L^+ (e_u - e_v), the resistance between u and v in ohms.
 
-    Every edge counts as one ohm. Many short parallel paths make the resistance small, so it says
-    more about a bottleneck than the number of hops does.
+    Every edge counts as one ohm. Many parallel paths make the resistance small, while the number of
+    hops only depends on the shortest path.
 
     >>> effective_resistance(nx.path_graph(4))[0].round(decimals=6).tolist()
     [0.0, 1.0, 2.0, 3.0]

@@ -263,7 +263,7 @@ def sharpened(logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
 def matched(width: int, more: int) -> int:
     """Return the MLP width that makes up for `more` weights in the attention of a layer.
 
-    With this width, all entries have about the same number of parameters.
+    With this width, the entry has about as many parameters as the other entries.
     """
     return 4 * width - round(more / (2 * width + 1))
 

@@ -78,7 +78,7 @@ def best_heads(
 def two_noises(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> dict[str, float]:
-    """Test whether the noises a and b of a differential layer agree, so that subtracting helps.
+    """Test whether the noises a and b of a differential layer agree, and whether subtracting helps.
 
     The result covers all heads of a layer. For noises of any sizes, |a - lambda b| is below |a| if
     their cosine is above (|b| / |a|) lambda / 2.

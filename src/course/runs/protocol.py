@@ -1,6 +1,6 @@
-"""Fix the protocol of the race, with its tasks, sizes, budget and decisions.
+"""Fix the protocol of the race, with its tasks, sizes and budget.
 
-All decisions were written down before the runs.
+The comments record the decisions that were written down before the runs.
 """
 
 import math
@@ -218,8 +218,8 @@ def roles(
 ) -> tuple[Bool[Tensor, "b n n"], ...]:
     """Say for each question and token whether the token is the answer, and whether it is noise.
 
-    Noise are the tokens that could have been the answer, such as other pairs or other digits. In
-    counting, it is the letter x, while y is counted.
+    Noise consists of the tokens that could have been the answer, such as other pairs or other
+    digits. In counting, it is the letter x, while y is counted.
     """
     words = vocabulary(task)
     number = {word: k for k, word in enumerate(words)}

@@ -1,4 +1,4 @@
-"""Compare the entries of the race at three learning rates, because the best rate differs by entry.
+"""Compare the entries of the race at three learning rates, and each entry at its best one.
 
 The rules are in `protocol.py` (RATES) and were written down before the runs. The best rate is
 chosen at the trained length only, so that the scores at longer lengths remain a test.

@@ -348,10 +348,10 @@ def _changed(model: Decoder, entry: Entry) -> Iterator[None]:
 def pairs(
     entry: str, rate: float, seed: Sequence[int], budget: int
 ) -> list[dict[str, float | None]]:
-    """Train one entry on retrieval, and measure how its noise falls after it has learned.
+    """Train one entry on retrieval, and measure its noise when it has learned and at the end.
 
-    Every run has a fixed budget. It is judged when it meets the criterion and at the end. An entry
-    with two attention matrices also has its noise measured.
+    Every run has a fixed budget, so the two times can be compared. An entry with one attention
+    matrix has no such noise, and only its accuracy is measured.
 
     Returns:
         For each seed, whether and when it learned. At that time ("first_") and after all steps

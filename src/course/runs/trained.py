@@ -426,7 +426,7 @@ def used(
 
 @torch.no_grad()
 def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) -> dict[str, float]:
-    """Return how often the answer rises by exactly one when we move the state by one more y.
+    """Return how often the answer rises by exactly one when the state moves to that of one more y.
 
     "along" moves the last state by the difference between the mean states of its count and the
     next. The means are taken from other strings, of lengths in `BEYOND`, or of 9 to 16 letters if
