@@ -361,7 +361,7 @@ def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
         shown,
         "steps to the first touch (a run that has not learned counts all)",
         log="x",
-        height=1.4 + 0.35 * len(shown),  # flat enough for a slide
+        height=min(1.4 + 0.35 * len(shown), 4.9),  # flat enough for a slide
     )
     least, most = float(price.min().min()), float(price.max().max())
     style.ticks(
