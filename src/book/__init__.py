@@ -1,5 +1,5 @@
-"""Build the book from its chapters: run notebooks, make editions, decks and assignments.
+"""Build the book from its chapters: run notebooks, and make editions, decks and assignments.
 
-The Sphinx extensions and the scripts in `tools` import this package; it imports `course` and
-`helpers`. Colab installs it not.
+The Sphinx extensions and the scripts in `tools` import this package, and it imports `course` and
+`helpers`. Colab does not install it.
 """

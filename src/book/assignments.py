@@ -6,21 +6,21 @@ shows.
     python tools/assignments.py draw 2027 _build/term            an assignment and an examination
     python tools/assignments.py mark drawn FOLDER --seed 2027    mark that assignment
 
-`chapters/plans/assignments.yml` says which exercises an assignment has, their points, and the
-cases; the seed makes their numbers new. Each submission runs in a process of its own, with a limit
-of time, memory and file size. Where `bwrap` is there (Debian's package is bubblewrap), it sees no
-network and no files but Python's and an empty folder; where there is none, Python's own events
-refuse these, which keeps mischief out and not intent. It hands back values alone. They are compared
-here, as the exercise's check compares them, with what the solution gives; the first 100 kB of what
-it prints are kept and not read.
+`chapters/plans/assignments.yml` lists the exercises of an assignment, their points, and the cases,
+whose numbers depend on the seed. Each submission runs in a separate process, with limits of time,
+memory and file size. If `bwrap` is installed (Debian's package is bubblewrap), the process sees no
+network and no files but Python's and an empty folder. If it is not, Python's own audit events
+refuse these, which stops accidents but not intent. The process returns only values. We compare them
+here with the solution, as the exercise's check does. Of its printed output we keep the first 100
+kB, and do not read them.
 
 A case is the arguments of one call, in Python, with `seed` for numbers that change with the term.
-Statement, stub and solution come from the exercise itself. `tests/test_assignments.py` wants every
-exercise in a class, an assignment or the list of those left out, and tries wrong, half-right and
-hostile submissions. A step of the workshop (`chapters/7-the-race/build.ipynb`) is a cell tagged
-`step`, whose lines are taken out of the handout, and a cell tagged `check`; `make exercise` writes
-neither: its text must say every name and shape that the check asks for, and its minutes must add
-up.
+Statement, stub and solution come from the exercise itself. `tests/test_assignments.py` requires
+that every exercise is in a class, in an assignment or in the list of those left out, and it tries
+wrong, half-right and hostile submissions. A step of the workshop
+(`chapters/7-the-race/build.ipynb`) is a cell tagged `step`, whose lines are removed from the
+handout, and a cell tagged `check`. `make exercise` writes neither, so the text must name everything
+that the check asks for, with its shapes, and its minutes must add up.
 """
 
 import argparse
@@ -59,12 +59,14 @@ CHILD = Path(__file__).with_name("assignments_child.py")
 
 
 def plan(root: Path = ROOT) -> dict[int, list[dict]]:
-    """Read, for each assignment, its exercises: number, points, cases."""
+    """Read the exercises of each assignment: number, points, cases."""
     return yaml.safe_load((root / "chapters/plans/assignments.yml").read_text())["assignments"]
 
 
 def entries(root: Path, number: int | str, seed: int) -> list[dict]:
-    """Return the questions of an assignment. The assignment "drawn" draws them from the seed."""
+    """Return the questions of an assignment. For the assignment "drawn" they are drawn from the
+    seed.
+    """
     return families.asked(seed) if number == "drawn" else plan(root)[number]
 
 
@@ -72,7 +74,7 @@ def exercise(root: Path, number: str) -> list[dict]:
     """Return the cells of an exercise, from its heading to the next one.
 
     Raises:
-        ValueError: there is none of this number.
+        ValueError: if there is no exercise with this number.
     """
     cells, inside = [], False
     for path in root.glob(f"chapters/{number.split('.')[0]}-*/exercises.ipynb"):
@@ -87,8 +89,8 @@ def exercise(root: Path, number: str) -> list[dict]:
 
 
 def parts(root: Path, number: str, seed: int = 0) -> dict[str, str]:
-    """Return statement, stub and solution of an exercise, and the name of its function, as the
-    notebook has them, or the seed.
+    """Return statement, stub and solution of an exercise, and the name of its function, from the
+    notebook or drawn from the seed.
     """
     if not number[0].isdigit():
         return families.parts(number, seed)
@@ -130,8 +132,8 @@ def notebook(cells: list[tuple[str, str]]) -> str:
 
 
 def imports(root: Path, chapter: int, solved: bool) -> str:
-    """Return what the chapter's exercises import, but for the checks; without solutions nothing of
-    the course, which has answers.
+    """Return the imports of a chapter's exercises, without the checks. Without solutions we also
+    leave out the course, because it contains answers.
     """
     if not chapter:
         return "import math\n\nimport networkx as nx\nimport numpy as np\nimport torch"
@@ -148,8 +150,8 @@ def imports(root: Path, chapter: int, solved: bool) -> str:
 
 
 def asked_for(statement: str) -> str:
-    """Return a statement without the sentences on a check that a handout does not have, and without
-    links into the book.
+    """Return a statement without sentences about a check that the handout lacks, and without links
+    into the book.
     """
     sentences = re.split(r"(?<=[.?]) (?=[A-Z])", re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", statement))
     return " ".join(sentence for sentence in sentences if "the check" not in sentence.lower())
@@ -201,8 +203,8 @@ ABOUT_COPIES = re.compile(
 
 
 def stripped(text: str, folder: str) -> str:
-    """Take the lines out of a page of steps: each step keeps the names that its check wants, still
-    empty, and links lead to handouts first.
+    """Remove the reader's lines from a page of steps. Each step keeps the names that its check
+    needs, still empty, and links lead to handouts first.
     """
     book, beside = json.loads(text), {f"{page}.ipynb": name for name, page in WORKSHOP.items()}
 
@@ -241,8 +243,8 @@ def folder_of(root: Path, number: float | str) -> str:
 
 
 def without_solutions(root: Path, number: str) -> list[dict]:
-    """Return the cells of an exercise as a learner gets them: statement, stub, check and hints,
-    with the chapter's imports in front.
+    """Return the cells of an exercise as a learner gets them: the chapter's imports, statement,
+    stub, check and hints.
     """
     folder = folder_of(root, number)
     book = json.loads((root / f"chapters/{folder}/exercises.ipynb").read_text())["cells"]
@@ -269,7 +271,7 @@ def without_solutions(root: Path, number: str) -> list[dict]:
 
 
 def to_do(root: Path, part: dict) -> str:
-    """Say in one line what a part of an evening asks, and where to stop reading."""
+    """Say in one line what a part of an evening asks for, and where to stop reading."""
     if "do" in part:
         return f"{part['do']}."
     if "exercises" in part:
@@ -322,7 +324,7 @@ def evening(root: Path, number: int) -> str:
 
 
 def _steps(cells: list[dict], numbers: list[int] | None) -> list[dict]:
-    """Return the cells of these steps, and of what comes before the first; all cells where no
+    """Return the cells of these steps and of everything before the first, or all cells if no
     numbers are given.
     """
     chosen, inside = [], True
@@ -338,8 +340,8 @@ def _steps(cells: list[dict], numbers: list[int] | None) -> list[dict]:
 
 
 def handouts(root: Path = ROOT) -> dict[str, str]:
-    """Collect what is handed out, by file name: assignments, pages of steps without their lines,
-    and the notebooks of five evenings.
+    """Collect all handouts by file name: assignments, pages of steps without their lines, and the
+    notebooks of the five evenings.
     """
     steps = {
         name: stripped((root / f"chapters/{folder}.ipynb").read_text(), folder)
@@ -350,7 +352,7 @@ def handouts(root: Path = ROOT) -> dict[str, str]:
 
 
 def make(out: Path, root: Path = ROOT) -> None:
-    """Write what is handed out, and the solutions of all of it in a folder of their own."""
+    """Write all handouts, and their solutions in a separate folder."""
     solved = {f"assignment-{n}.ipynb": handout(root, n, solved=True) for n in plan(root)}
     solved |= {
         name: (root / f"chapters/{folder}.ipynb").read_text() for name, folder in WORKSHOP.items()
@@ -364,8 +366,8 @@ def make(out: Path, root: Path = ROOT) -> None:
 def draw(
     seed: int, out: Path, root: Path = ROOT, chapters: Sequence[int] = questions.CHAPTERS
 ) -> None:
-    """Write the assignment of a term's seed and an examination on these chapters, and what is right
-    in them.
+    """Write the assignment for a term's seed and an examination on these chapters, together with
+    the answers.
     """
     out.mkdir(parents=True, exist_ok=True)
     books = {
@@ -381,7 +383,7 @@ def draw(
 
 @functools.cache
 def door() -> bool:
-    """Test whether bubblewrap is here and may make its walls."""
+    """Return whether bubblewrap is installed and allowed to isolate a process."""
     known = shutil.which("bwrap")
     return (
         bool(known) and not subprocess.run([*walls("/tmp"), "true"], capture_output=True).returncode
@@ -390,7 +392,7 @@ def door() -> bool:
 
 @functools.cache
 def sized() -> bool:
-    """Test whether this bubblewrap can hold a folder to a size (0.9 and later)."""
+    """Return whether this bubblewrap can limit the size of a folder (0.9 and later)."""
     known = shutil.which("bwrap")
     return (
         bool(known)
@@ -399,8 +401,8 @@ def sized() -> bool:
 
 
 def walls(room: str) -> list[str]:
-    """Build the command that shuts a process in: no network, no other processes, files of Python to
-    read, and one folder to write.
+    """Build the command that isolates a process: no network, no other processes, only Python's
+    files to read, and one folder to write.
     """
     python = {os.path.realpath(root) for root in (sys.prefix, sys.base_prefix)} - {"/usr"}
     mounts = [
@@ -416,9 +418,7 @@ def walls(room: str) -> list[str]:
 
 
 def keep_first(pipe: BinaryIO, file: BinaryIO, most: int = PRINTED) -> None:
-    """Copy the first bytes of a pipe into a file, and read the rest without keeping it, until the
-    pipe is closed.
-    """
+    """Copy the first bytes of a pipe into a file, and discard the rest until the pipe is closed."""
     left = most
     while chunk := pipe.read1(1 << 16):
         file.write(chunk[:left])
@@ -435,7 +435,7 @@ def run(
     a sentence that says why there is none.
 
     Args:
-        keep: a folder for the notebook, what it printed, and what came back.
+        keep: a folder for the notebook, its printed output, and the returned values.
     """
     keep.mkdir(parents=True, exist_ok=True)
     (keep / "submission.ipynb").write_text(source)
@@ -499,8 +499,8 @@ def returned(path: Path, jobs: list[dict]) -> dict[str, list]:
 
 
 class Key:
-    """Hold the right answer to an exercise: its cases, and the comparison of its check. It is made
-    in memory, and written nowhere.
+    """Hold the right answer to an exercise: its cases, and the comparison of its check. It exists
+    only in memory and is never written to disk.
     """
 
     def __init__(self, root: Path, task: dict, seed: int):
@@ -547,8 +547,8 @@ class Key:
             self.given += exercises.cases(known, text)
 
     def compare(self, answer: Callable, cases: list, mistakes: str = "") -> str:
-        """Return "" where a function gives what is right, else the check's sentence on what it
-        gives.
+        """Return "" if a function returns the right values, and otherwise the check's sentence on
+        them.
         """
         try:
             call = self.row.get("call", f"{self.name}()")
@@ -566,7 +566,7 @@ class Key:
         return ""
 
     def mark(self, given: list) -> tuple[float, str]:
-        """Return the points for what came back, case by case, and the first thing that is wrong."""
+        """Return the points for the returned values, case by case, and the first mistake."""
         good = [
             not self.compare(Given(self, [case], [value]), [case])
             for case, value in zip(self.given, given, strict=True)
@@ -578,8 +578,8 @@ class Key:
 
 
 class Given:
-    """Hold what came back from a submission, as a function: for the arguments of a case, the value
-    that it gave there.
+    """Present the returned values of a submission as a function: for the arguments of a case it
+    returns the value that the submission returned there.
     """
 
     def __init__(self, key: Key, cases: list, values: list):
@@ -607,8 +607,8 @@ class Given:
 
 
 def folders(paths: Iterable[Path]) -> dict[Path, str]:
-    """Name a folder for each submission: letters, digits and underscores of its own, and never one
-    twice.
+    """Return a folder name for each submission, made of letters, digits and underscores, and never
+    used twice.
 
     >>> list(folders([Path("A b.ipynb"), Path("a_b.ipynb"), Path("...ipynb")]).values())
     ['A_b', 'a_b_2', '__']
@@ -624,8 +624,8 @@ def folders(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def harmless(text: str) -> str:
-    """Write a text as a table may hold it: none that a spreadsheet would compute, and no letter
-    that cannot be written.
+    """Write a text so that a table may hold it. A spreadsheet cannot compute it, and it has no
+    letter that cannot be written.
 
     >>> harmless("=HYPERLINK(1)"), harmless("a = b")
     ("'=HYPERLINK(1)", 'a = b')
@@ -635,13 +635,13 @@ def harmless(text: str) -> str:
 
 
 def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROOT) -> pd.DataFrame:
-    """One row a submission: points by exercise, their sum, and the first thing that went wrong.
+    """Write one row per submission: points by exercise, their sum, and the first mistake.
 
-    A row is written when its submission has ended. One that ends in an error of any kind has no
-    points and the error's name.
+    A row is written as soon as its submission has ended. A submission that ends in an error has no
+    points, and its row names the error.
 
     Raises:
-        ValueError: no such assignment, or no notebook in the folder.
+        ValueError: if there is no such assignment, or no notebook in the folder.
     """
     if number not in [*plan(root), "drawn"]:
         raise ValueError(

@@ -1,5 +1,5 @@
-"""Runs one submission for `assignments.py`: its cells, then its functions on the cases; gives back
-values alone.
+"""Run one submission for `assignments.py`: its cells, then its functions on the cases. It returns
+only values.
 """
 
 import ast
@@ -25,10 +25,10 @@ HIDDEN = ("_posixsubprocess", "_ctypes", "ctypes", "course", "helpers")
 
 
 def plain(value: object, depth: int = 0) -> object:
-    """Convert a value to what JSON holds.
+    """Convert a value to something that JSON can hold.
 
     Raises:
-        TypeError: it is no number, text, tensor, or list of these.
+        TypeError: if it is not a number, a text, a tensor, or a list of these.
     """
     if isinstance(value, torch.Tensor | numpy.ndarray | numpy.generic):
         value = value.tolist()
@@ -46,8 +46,8 @@ def plain(value: object, depth: int = 0) -> object:
 
 
 def told(value: object) -> str:
-    """Write a value in JSON, with what it was counted in: a check allows float32 more than
-    float64.
+    """Write a value in JSON together with its dtype, because a check allows float32 a larger error
+    than float64.
     """
     return json.dumps([str(getattr(value, "dtype", "")).removeprefix("torch."), plain(value)])
 
@@ -57,8 +57,8 @@ def refused(*_: object, **__: object) -> None:
 
 
 def shut(room: str) -> None:
-    """Allow no new processes, no network, no solutions, and no files but those of Python and of an
-    empty folder.
+    """Forbid new processes, the network, the solutions, and all files except Python's and those of
+    an empty folder.
     """
     allowed = [
         sys.prefix,
@@ -131,7 +131,7 @@ def shut(room: str) -> None:
 
 
 class Late(BaseException):
-    """No `except Exception` of a submission catches it."""
+    """Tell that time is up. No `except Exception` of a submission catches it."""
 
 
 def stop(*_: object) -> None:
@@ -139,7 +139,7 @@ def stop(*_: object) -> None:
 
 
 def within(seconds: int, act, *arguments: object) -> tuple[str, object]:
-    """Run an act; return a sentence on what went wrong, or "", and what the act gave."""
+    """Run a function, and return a sentence about what went wrong, or "", with its result."""
     signal.signal(signal.SIGALRM, stop)
     signal.alarm(seconds)
     try:
@@ -156,7 +156,7 @@ def within(seconds: int, act, *arguments: object) -> tuple[str, object]:
 
 
 def aside(node: ast.stmt) -> bool:
-    """Return whether a line belongs to the page and not to the answer: the book's checks."""
+    """Return whether a line belongs to the page and not to the answer, as the book's checks do."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return any(alias.name == "checks" or alias.name.endswith(".checks") for alias in node.names)
     called = (
@@ -170,8 +170,8 @@ def aside(node: ast.stmt) -> bool:
 
 
 def read(text: str) -> ast.Module:
-    """Parse a cell as Python, or, where that fails, as a notebook does, which knows lines such as
-    `%time` and `!ls`.
+    """Parse a cell as Python. If that fails, parse it as a notebook does, which allows lines such
+    as `%time` and `!ls`.
     """
     try:
         tree = ast.parse(text)
@@ -182,8 +182,8 @@ def read(text: str) -> ast.Module:
 
 
 def shell(space: dict) -> SimpleNamespace:
-    """Return a stand-in for the notebook's shell: magics do nothing, but a cell under `%%time`
-    runs.
+    """Return a stand-in for the notebook's shell. Magics do nothing, except that a cell under
+    `%%time` runs.
     """
     runs = {"time", "timeit", "capture", "prun"}
     return SimpleNamespace(
@@ -195,7 +195,7 @@ def shell(space: dict) -> SimpleNamespace:
 
 
 def execute(cell: dict, space: dict) -> None:
-    """Run a code cell in a space of names."""
+    """Run a code cell in a namespace."""
     exec(compile(read("".join(cell.get("source", ""))), "<cell>", "exec"), space)
 
 

@@ -1,5 +1,5 @@
-"""Find a Chromium, or install one: what is there, then Playwright's own, then the system's
-packages. Serve the book to it.
+"""Find a Chromium or install one (an existing one, then Playwright's own, then the system's
+packages), and serve the book to it.
 """
 
 import contextlib
@@ -33,10 +33,10 @@ FLAGS = [
 
 
 def find() -> str | None:
-    """Find the path of a browser, or return None.
+    """Return the path of a browser, or None.
 
     Raises:
-        SystemExit: CHROMIUM names none.
+        SystemExit: if CHROMIUM is set but names no browser.
     """
     if named := os.environ.get("CHROMIUM"):
         if path := shutil.which(named):
@@ -56,10 +56,10 @@ def find() -> str | None:
 
 
 def install() -> str:
-    """Try each way to install a browser in turn.
+    """Try each way to install a browser, one after the other.
 
     Raises:
-        SystemExit: none worked; one sentence says what to do.
+        SystemExit: if none worked. One sentence says what to do.
     """
     ways = [[sys.executable, "-m", "playwright", "install", "chromium"]]
     if shutil.which("apt-get"):
@@ -84,9 +84,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Start a server for a folder on this machine, on a free port, until the block ends; yield its
-    address.
-    """
+    """Serve a folder on a free port of this machine until the block ends, and yield the address."""
     server = http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))
     )

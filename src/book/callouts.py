@@ -1,4 +1,4 @@
-"""The kinds of boxes: a blockquote is one if its bold first word stands here."""
+"""Define the kinds of boxes. A blockquote becomes a box if its bold first word is in this list."""
 
 KINDS = (
     "theorem", "lemma", "proposition", "corollary", "definition", "claim", "example", "proof",

@@ -1,4 +1,4 @@
-"""Read from notebooks what they say about their chapters: title, question, minutes."""
+"""Read title, question and minutes of a chapter from its notebooks."""
 
 import html
 import json
@@ -27,7 +27,7 @@ def markdown(path: Path) -> str:
 
 
 def said(text: str, word: str) -> str:
-    """Return what follows `> **word.**`, as HTML."""
+    """Return the text after `> **word.**`, as HTML."""
     match = re.search(rf"^> \*\*{word}[.。]\*\* (.+?)(?:\n(?!>)|\Z)", text, re.M | re.S)
     plain = html.escape(re.sub(r"\n> ?", " ", match[1]).strip()) if match else ""
     plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", plain)
@@ -38,7 +38,7 @@ def said(text: str, word: str) -> str:
 
 
 def question(path: Path) -> str:
-    """Return what a page asks, in its language."""
+    """Return the question of a page, in its language."""
     home, in_chinese, name = path.with_suffix(".zh.po").as_posix().rpartition("/chapters/zh/")
     if in_chinese:
         return said(next(iter(editions.texts(Path(home, "chapters", name)).values())), "问题")
@@ -47,8 +47,8 @@ def question(path: Path) -> str:
 
 
 def minutes(path: Path) -> int:
-    """Return how long a lesson or lab takes as a lecture, or the exercises of a chapter take
-    together.
+    """Return the length of a lesson or lab as a lecture, or the total minutes of a chapter's
+    exercises.
     """
     metadata = json.loads(path.read_text())["metadata"]
     for kind in ("lecture", "workshop"):
@@ -58,7 +58,7 @@ def minutes(path: Path) -> int:
 
 
 def to_read(path: Path) -> int:
-    """Return how long a part of a chapter takes to read: a lesson or lab as computed from what is
-    on it, else as it says.
+    """Return the reading time of a part of a chapter. For a lesson or lab we compute it from the
+    page, and otherwise the part states it.
     """
     return reading.minutes(path) if path.stem in ("lesson", "sinks", "lab") else minutes(path)

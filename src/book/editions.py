@@ -1,14 +1,14 @@
 """Keep the Chinese editions of pages up to date, each in a PO file next to its page.
 
-`chapters/talk.zh.po` belongs to `chapters/talk.ipynb`; `book.units` says what its units are. An
-edition is a notebook of its own: the text, and the strings and comments of the code, in the other
-language, after a cell that has what functions of the course say and draw in it, too
-(`course.editions`). It is executed, the book shows it as `chapters/zh/talk`, and the page's button
-gives it.
+`chapters/talk.zh.po` belongs to `chapters/talk.ipynb`, and `book.units` defines its units. An
+edition is a notebook with the same code: its text, and the strings and comments of its code, are in
+the other language. A first cell lets the functions of the course draw and speak that language, too
+(`course.editions`). The edition is executed, the book shows it as `chapters/zh/talk`, and the
+download button of that page offers it.
 
-English may change first. A paragraph whose English moved keeps its old translation, and a paragraph
-without words stands in English; both are marked on the page, and its foot counts them. Strings of
-code that moved stand in English.
+The English may change first. A paragraph whose English changed keeps its old translation, and a
+paragraph without a translation appears in English. Both have a mark on the page, and its foot
+counts them. Changed strings of code appear in English.
 
     python tools/editions.py                       list what is to be done, and how much of each
         page is there
@@ -90,35 +90,35 @@ def english(table: Path) -> Path:
 
 
 def place(page: Path) -> Path:
-    """Return where the Chinese edition of a page is in the book."""
+    """Return the path of a page's Chinese edition in the book."""
     return HOME / "zh" / page.relative_to(HOME).with_suffix(".md")
 
 
 def stem(table: Path) -> str:
-    """Return the name of an edition's files: `talk.zh`, or
-    `3-representational-collapse-lesson.zh` for a lesson.
+    """Return the name of an edition's files: `talk.zh`, or `3-representational-collapse-lesson.zh`
+    for a lesson.
     """
     return "-".join(table.relative_to(HOME).with_suffix("").parts)
 
 
 def language(table: Path) -> str:
-    """Return the language of a table: "zh"."""
+    """Return the language of a table, such as "zh"."""
     return table.stem.rpartition(".")[2]
 
 
 def page_name(table: Path) -> str:
-    """Return the path of a table's page in `chapters`, without its ending:
+    """Return the path of a table's page in `chapters`, without its ending, such as
     "3-representational-collapse/lesson".
     """
     return table.relative_to(HOME).with_name(table.name.split(".")[0]).as_posix()
 
 
 def cells(page: Path, cues: bool = False, slides: bool = True) -> dict[str, str]:
-    """Split a page into what it says part by part: the Markdown cells of a notebook by their ids,
-    the sections of a page by their headings.
+    """Split a page into its parts: the Markdown cells of a notebook by their ids, or the sections
+    of a page by their headings.
 
-    Cues are, where the page has their words, or they are asked for; cells of slides alone are but
-    where they are not wanted.
+    Cues are included if the page shows their words or the caller asks for them. Cells that only
+    slides have are included unless the caller excludes them.
     """
     if page.suffix == ".ipynb":
         notebook = json.loads(page.read_text())
@@ -149,8 +149,8 @@ def code(page: Path) -> dict[str, str]:
 
 
 def wanted(page: Path, entries: list[Entry]) -> list[Entry]:
-    """Collect the units of a page: of its text, of its code; and what was found to be said when it
-    was run, or by its directives.
+    """Collect the units of a page: those of its text and its code, and those that were spoken when
+    it was run or by its directives.
     """
     twice = {
         (e.text, e.context) for e in entries if e.context not in (None, units.SAID, units.CODE)
@@ -173,8 +173,8 @@ def wanted(page: Path, entries: list[Entry]) -> list[Entry]:
 
 
 def current(table: Path) -> list[Entry]:
-    """Return the units of a page as they are now, each with what was translated, whether or not the
-    table knows them yet.
+    """Return the units of a page as they are now, each with its translation if there is one. Units
+    that the table does not know yet are included.
     """
     page = english(table)
     return list(
@@ -190,10 +190,10 @@ def _current(page: Path, table: Path, *_: int) -> tuple[Entry, ...]:
 
 
 def update(page: Path, more: list[str] = ()) -> Path:
-    """Write the PO file of a page as its units now are, with what was translated; `more` is what it
-    was heard to say.
+    """Write the PO file of a page with its current units and their translations. `more` has the
+    sentences that the page spoke when it was run.
 
-    What the page no longer says is kept at the end of the file.
+    Units that the page no longer has are kept at the end of the file.
     """
     table = page.with_suffix(".zh.po")
     entries = units.read_all(table)
@@ -220,16 +220,17 @@ def update(page: Path, more: list[str] = ()) -> Path:
 
 
 def reword(page: Path, phrases: list[str] = ()) -> list[str]:
-    """Keep the translation of units whose English changed its wording but not its meaning, and
-    return their English.
+    """Keep the translation of units whose English changed in wording but not in meaning, and return
+    their English.
 
     Args:
         page: the English page.
-        phrases: a part of the new English of each such unit; none for all units that moved.
+        phrases: for each unit a part of its new English. Without phrases, all changed units are
+            meant.
 
     Raises:
-        ValueError: a phrase that no moved unit has, or a unit whose numbers or formulas are no
-            longer the translation's.
+        ValueError: if no changed unit has a phrase, or the translation of a unit has other numbers
+            or formulas.
     """
     table = update(page)
     entries = units.read_all(table)
@@ -253,20 +254,20 @@ def reword(page: Path, phrases: list[str] = ()) -> list[str]:
 
 
 def optional(page: Path) -> set[str]:
-    """Return the cells that an edition may do without: the cues of a lesson, without whose words
-    there is no deck.
+    """Return the cells that an edition may leave out, which are the cues of a lesson. Without their
+    words there is no deck.
     """
     return set(cells(page, cues=True)) - set(cells(page))
 
 
 def digest(text: str) -> str:
-    """Name a content by its hash."""
+    """Return a hash that names a content."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def stale(page: Path, table: Path) -> list[str]:
-    """Return what is to be done, by its English: units without words, and those that moved, with
-    the old English.
+    """Return the work to be done, by its English: units without a translation, and changed units
+    with their old English.
     """
     free, todo = optional(page), []
     for unit in current(table):
@@ -278,7 +279,7 @@ def stale(page: Path, table: Path) -> list[str]:
 
 
 def state(table: Path) -> tuple[int, int, int, str]:
-    """Return how many units of a page are translated, how many there are, how many have moved
+    """Return how many units of a page are translated, how many there are, how many have changed
     since, and the commit of the translation.
     """
     free = optional(english(table))
@@ -288,13 +289,15 @@ def state(table: Path) -> tuple[int, int, int, str]:
 
 
 def words(table: Path) -> dict[str, str]:
-    """Read English to the other language, for all that code cells draw and say."""
+    """Read the table from English to the other language for everything that code cells draw and
+    say.
+    """
     return edition.words(language(table), page_name(table))
 
 
 def of_questions() -> dict[str, str]:
-    """Read English to Chinese, for the questions that lessons ask and that come back; what is not
-    translated yet stays English and says so.
+    """Read the Chinese of the questions that lessons ask and repeat later. A question without a
+    translation stays English and says so.
     """
     known = {e.text: e.other for e in units.read(HOME / "zh/questions.po") if e.other}
     every = itertools.chain.from_iterable(questions.in_lessons().values())
@@ -304,8 +307,8 @@ def of_questions() -> dict[str, str]:
 def texts(table: Path, cues: bool = False, marks: bool = False) -> dict[str, str]:
     """Return the cells of a page in the other language.
 
-    A paragraph whose English moved has its old translation, a paragraph without words its English;
-    `marks` says so there.
+    A changed paragraph has its old translation, and a paragraph without a translation its English.
+    With `marks`, both say so.
     """
     known = {(e.text, e.context): e for e in current(table) if e.other}
 
@@ -324,8 +327,8 @@ def texts(table: Path, cues: bool = False, marks: bool = False) -> dict[str, str
 
 
 def marked(piece: units.Piece, text: str, mark: str) -> str:
-    """Return a piece in the other language with a mark: after its words, in the last cell of a row,
-    below a heading.
+    """Return a translated piece with a mark, which comes after its words, in the last cell of a
+    row, or below a heading.
 
     >>> marked(units.Piece("- ", "English", "\\n"), "中文", "（旧）")
     '- 中文（旧）\\n'
@@ -342,8 +345,8 @@ def marked(piece: units.Piece, text: str, mark: str) -> str:
 
 
 def frame(kind: str) -> dict[str, str]:
-    """Read what is around Chinese pages and slides, by its English: of a "deck", its "speaker"
-    window, the "theme", a "kind" of box.
+    """Read the words around Chinese pages and slides by their English: those of a "deck", its
+    "speaker" window, the "theme", or a "kind" of box.
     """
     return {
         e.text: e.other
@@ -356,8 +359,8 @@ PLAYED = re.compile(r'(?<=▶ )Play(?=<)|(?<=[▶■]", ")(?:Play|Stop)(?=")|(?<
 
 
 def played(page: str) -> str:
-    """Translate what the buttons of widgets do on a page or in a deck: as they start, and when they
-    are pressed.
+    """Translate the buttons of widgets on a page or in a deck, as they start and when they are
+    pressed.
 
     >>> player = '<button aria-label="Play: n">▶ Play</button>'
     >>> played(player + '<script>say(button, "■", "Stop")</script>')
@@ -367,8 +370,8 @@ def played(page: str) -> str:
 
 
 def spoken_too(table: Path) -> bool:
-    """Return whether a table has words for at least half of the cues of a lecture: then there is a
-    deck of the edition.
+    """Return whether a table has translations for at least half of a lecture's cues, because then
+    the edition has a deck.
     """
     page = english(table)
     if page.suffix == ".md" or "lecture" not in json.loads(page.read_text())["metadata"]:
@@ -379,13 +382,13 @@ def spoken_too(table: Path) -> bool:
 
 
 def folder() -> Path:
-    """Return where editions are made; the folder is there from the first call on."""
+    """Return the folder of the editions, and create it if necessary."""
     (ROOT / "_build/editions").mkdir(parents=True, exist_ok=True)
     return ROOT / "_build/editions"
 
 
 def notebook(table: Path) -> nbformat.NotebookNode:
-    """Build an edition as a notebook that runs wherever the English one does."""
+    """Build an edition as a notebook that runs wherever the English one runs."""
     translated_notebook = nbformat.read(english(table), as_version=4)
     text, entries, sources = (
         texts(table, cues=True, marks=True),
@@ -412,8 +415,8 @@ def notebook(table: Path) -> nbformat.NotebookNode:
 
 
 def written(table: Path) -> Path:
-    """Write the notebook of an edition, as it is executed, and the fonts of its page; where it
-    is.
+    """Write the notebook of an edition, in the form in which it is executed, and the fonts of its
+    page. Return its path.
     """
     book, home, name = notebook(table), folder(), stem(table)
     used = "".join(
@@ -437,15 +440,15 @@ def written(table: Path) -> Path:
 
 
 def speaking(table: Path, shown: re.Match) -> str:
-    """Show a drawing in the language of a table, where it has words for it."""
+    """Show a drawing in the language of a table, if the table has words for it."""
     lang = language(table)
     has = (ROOT / f"src/course/drawing/words/{shown[1]}.{lang}.json").exists()
     return f'{shown[0]}, "{lang}"' if has else shown[0]
 
 
 def cut(text: str, stem: str, home: Path) -> None:
-    """Write the fonts with the characters of a text only: for figures as TrueType, for the site as
-    WOFF.
+    """Write fonts that contain only the characters of a text: TrueType for figures, WOFF for the
+    site.
     """
     characters, note = set(text), home / f"{stem}.fonts"
     key = digest("".join(sorted(characters)))
@@ -470,9 +473,7 @@ def cut(text: str, stem: str, home: Path) -> None:
 
 @cache
 def whole(weight: int) -> bytes:
-    """Load the font of all characters, unpacked, without what sets a line upright or joins
-    letters.
-    """
+    """Load the font of all characters, without the tables for vertical text and joined letters."""
     font, file = TTFont(ROOT / SOURCE.format(weight), recalcTimestamp=False), io.BytesIO()
     font.flavor = None
     for name in {"GSUB", "GPOS", "BASE", "vhea", "vmtx"} & {*font.keys()}:
@@ -484,7 +485,7 @@ def whole(weight: int) -> bytes:
 @cache
 def drawn() -> str:
     """Collect the characters of other languages around a page: in the drawings' scripts and tables,
-    in the frame, in its neighbours' heads.
+    in the frame, and in the headings of its neighbours.
     """
     files = [
         path
@@ -507,8 +508,8 @@ def drawn() -> str:
 
 
 def live(text: str) -> str:
-    """Return the scripts of `frontend/live` that a page loads, with the sentences that they
-    fill.
+    """Return the scripts of `frontend/live` that a page loads, with the sentences that they fill
+    in.
     """
     names = re.findall(r'src="[./]*live/(\w+\.js)"', text)
     files = [ROOT / "frontend/live" / name for name in names]
@@ -518,13 +519,17 @@ def live(text: str) -> str:
 
 
 def headings() -> str:
-    """Return the headings of all Chinese pages: the page of the sources leads to each of them."""
+    """Return the headings of all Chinese pages, because the page of the sources links to each of
+    them.
+    """
     every = (text for path in HOME.rglob("*.zh.po") for text in texts(path).values())
     return "".join(head for text in every for head in re.findall("^#+ .+$", text, re.M))
 
 
 def executed(table: Path) -> nbformat.NotebookNode:
-    """Return the edition with its outputs, executed where something it depends on has changed."""
+    """Return the edition with its outputs, and execute it if something changed on which it
+    depends.
+    """
     path = written(table)
     if not execution.kept(path, ROOT).exists():
         execution.execute([path], ROOT)
@@ -532,12 +537,12 @@ def executed(table: Path) -> nbformat.NotebookNode:
 
 
 def missing(notebook: nbformat.NotebookNode) -> list[str]:
-    """Return what an executed edition had no words for."""
+    """Return the texts for which an executed edition had no words."""
     return json.loads(notebook.cells[-1].outputs[0]["text"])
 
 
 def spoken(source: str) -> str:
-    """Write a cue as the page has it: what is said, without the minutes, and waits as stage
+    """Write a cue as the page shows it: the spoken words without the minutes, and waits as stage
     directions.
 
     >>> spoken("<!-- cue: 1 min\\nWhy? (Wait.) So.\\n-->")
@@ -552,8 +557,8 @@ def raw(text: str) -> str:
 
 
 def ran(cell: nbformat.NotebookNode) -> list[str]:
-    """Write a code cell in Markdown, as the English page has it: its code, folded where it is
-    there, and what it gave.
+    """Write a code cell in Markdown as on the English page: its code (folded if it is folded there)
+    and its output.
     """
     tags = cell.metadata.get("tags", [])
     if "remove-cell" in tags:
@@ -594,7 +599,7 @@ def ran(cell: nbformat.NotebookNode) -> list[str]:
 
 
 def note(table: Path) -> str:
-    """Say on a page how much of it is translated and how far behind it is."""
+    """Say on a page how much of it is translated, and how far it lags behind."""
     done, every, moved, commit = state(table)
     of = f"（英文版提交 {commit}）" if commit else ""
     if done == every:
@@ -609,8 +614,8 @@ def note(table: Path) -> str:
 
 
 def listed() -> list[tuple[str, str, int, int, int]]:
-    """Return the pages that have an edition: name, Chinese title, units up to date, units in all,
-    units that moved.
+    """Return the pages that have an edition: name, Chinese title, current units, all units, and
+    changed units.
     """
     rows = []
     for name in re.findall(
@@ -623,8 +628,8 @@ def listed() -> list[tuple[str, str, int, int, int]]:
 
 
 def page(table: Path) -> str:
-    """Write an edition as a page of the book, in Markdown: its text, what its cells show, and what
-    is said over it.
+    """Write an edition as a page of the book in Markdown: its text, the outputs of its cells, and
+    the words spoken over it.
     """
     source = english(table)
     if source.suffix == ".md":
@@ -648,7 +653,7 @@ def page(table: Path) -> str:
     folder_of = posixpath.relpath(source.parent, HOME)
 
     def there(match: re.Match) -> str:
-        """Let a link to a page lead to its edition where there is one."""
+        """Redirect a link from a page to its edition, if there is one."""
         target = re.sub(r"\.(html|ipynb|md)$", "", match[2])
         has = tables((source.parent / f"{target}.md").resolve())
         address = posixpath.normpath(posixpath.join(away, folder_of, match[2]))

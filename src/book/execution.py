@@ -1,15 +1,15 @@
-"""Execute the notebooks, several at once, and keep what they gave until something they depend on
-changes.
+"""Execute the notebooks, several at once, and keep their outputs until something changes on which
+they depend.
 
-A notebook's outputs lie in `_build/executed/<its path>/<key>.ipynb`. The key is a hash of what its
-code cells mean, of the modules and tables that they reach (`course.build.dependencies`), of the
-version of everything installed, of the processor's kernels and of what else decides the outputs:
-text and comments may change freely. Pages, decks and the table of times read them there. An error
-in a cell fails the build with its traceback.
+A notebook's outputs are in `_build/executed/<its path>/<key>.ipynb`. The key is a hash of the
+meaning of its code cells, of the modules and tables that they reach (`course.build.dependencies`),
+of the version of every installed package, of the processor's kernels and of anything else that
+decides the outputs. Text and comments may change freely. Pages, decks and the table of times read
+the outputs there. An error in a cell fails the build with its traceback.
 
 So a change in `course/chapter3/figures.py` costs chapter 3's pages, a change of text costs nothing,
-and a change in `helpers.compute` costs everything. A table whose name is computed counts with all
-of `data/`. The set-up cell is no part of the key.
+and a change in `helpers.compute` costs everything. A table whose name is computed counts as all of
+`data/`. The set-up cell is not part of the key.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ KEPT = 3  # executions of a notebook that are kept, so that going back to a bran
 
 
 def environment(root: Path) -> dict[str, str]:
-    """Return what a notebook's kernel sees: this source tree, widgets drawn frame by frame, and its
-    share of the cores.
+    """Return the environment of a notebook's kernel: this source tree, widgets drawn frame by
+    frame, and its share of the cores.
     """
     share = max(1, joblib.cpu_count() // at_once())
     return {
@@ -56,16 +56,16 @@ def environment(root: Path) -> dict[str, str]:
 
 
 def at_once() -> int:
-    """Return how many notebooks run side by side: one a core, as long as there is memory for
-    them.
+    """Return how many notebooks run side by side, which is one per core as long as there is memory
+    for them.
     """
     return max(1, min(joblib.cpu_count(), int(psutil.virtual_memory().total // MEMORY)))
 
 
 def key(path: Path, root: Path) -> str:
-    """Hash everything that the outputs of the notebook at `path` depend on.
+    """Hash everything on which the outputs of the notebook at `path` depend.
 
-    It is written down beside the outputs, and read there as long as no file was touched.
+    The key is stored beside the outputs, and read there as long as no file was touched.
     """
     note, touched = _folder(path, root) / ".key", _touched(path, root)
     if note.exists() and (noted := note.read_text().split())[0] == touched:
@@ -79,7 +79,7 @@ def key(path: Path, root: Path) -> str:
 
 
 def _touched(path: Path, root: Path) -> str:
-    """Hash names, sizes and times of all files that may count, and what else does."""
+    """Hash names, sizes and times of all files that may matter, and all other inputs of the key."""
     walked = (walk for folder in ("src", "data") for walk in os.walk(root / folder))
     every = [
         os.path.join(folder, name)
@@ -116,7 +116,7 @@ def _key(path: Path, root: Path) -> str:
 
 
 def kept(path: Path, root: Path) -> Path:
-    """Return where the executed notebook is, or will be."""
+    """Return the path of the executed notebook, whether or not it exists yet."""
     return _folder(path, root) / f"{key(path, root)}.ipynb"
 
 
@@ -125,7 +125,7 @@ def _folder(path: Path, root: Path) -> Path:
 
 
 def executed(path: Path, root: Path) -> nbformat.NotebookNode:
-    """Return the notebook as it is now, with the outputs that its code gave."""
+    """Return the notebook as it is now, with the outputs of its code."""
     notebook = nbformat.read(path, as_version=4)
     outputs = nbformat.read(kept(path, root), as_version=4)
     for kind in (notebook, outputs):
@@ -136,12 +136,11 @@ def executed(path: Path, root: Path) -> nbformat.NotebookNode:
 
 
 def execute(paths: list[Path], root: Path) -> None:
-    """Run the notebooks that were not run since something changed, the longest first, several side
-    by side.
+    """Run the notebooks that must be run again, the longest first, several side by side.
 
     Raises:
-        ExtensionError: a cell raised; the message holds its traceback. No further notebook is
-            started then.
+        ExtensionError: if a cell raised an error. The message holds its traceback, and no further
+            notebook is started.
     """
     waiting = [path for path in paths if not kept(path, root).exists()]
     print(
@@ -171,10 +170,10 @@ def execute(paths: list[Path], root: Path) -> None:
 
 
 def longest_first(paths: list[Path], root: Path) -> list[Path]:
-    """Sort by what they took last time here, else by what they took where `make times` ran: a long
-    one ends last, and alone.
+    """Sort notebooks by the time that they took here last, or else where `make times` ran.
+    Otherwise a long one would finish last and alone.
 
-    Editions come after all, and take what the English pages measured.
+    Editions come after all English pages, because they reuse their measurements.
     """
     table = root / "benchmarks/notebooks.csv"
     rows = csv.DictReader(table.read_text().splitlines()) if table.is_file() else ()
@@ -191,8 +190,8 @@ def longest_first(paths: list[Path], root: Path) -> list[Path]:
 
 
 def finished(work: Coroutine[None, None, Any]) -> Any:
-    """Run the work and return what it gives, also where this thread runs a loop already: then in a
-    loop and a thread of its own.
+    """Run a coroutine and return its result. If this thread already runs an event loop, use a new
+    loop in another thread.
     """
     try:
         asyncio.get_running_loop()
@@ -259,9 +258,7 @@ async def run(path: Path, root: Path, manager: type[AsyncKernelManager]) -> None
 
 
 def earlier(path: Path, root: Path) -> list[dict]:
-    """Return when the notebook was executed and how long it took, for each execution that is
-    kept.
-    """
+    """Return for each stored execution when the notebook was executed and how long it took."""
     return [
         nbformat.read(p, as_version=4).metadata["executed"]
         for p in _folder(path, root).glob("*.ipynb")
@@ -269,7 +266,9 @@ def earlier(path: Path, root: Path) -> list[dict]:
 
 
 def times(paths: list[Path], root: Path) -> list[tuple[str, float, str]]:
-    """Name, seconds and day of each notebook's execution, where it was executed as it is now."""
+    """Return name, seconds and day of the execution of each notebook that was executed in its
+    current form.
+    """
     done = [(path, place) for path in sorted(paths) if (place := kept(path, root)).exists()]
     notes = [
         (path, nbformat.read(place, as_version=4).metadata["executed"]) for path, place in done

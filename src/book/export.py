@@ -1,11 +1,11 @@
-"""Decoders for a browser: the language model as an ONNX graph that takes rotary tables, mask and
-heads as inputs.
+"""Export decoders for a browser: the language model as an ONNX graph whose inputs include rotary
+tables, mask and heads.
 
 `language_model` takes a GGUF file's blocks as they are: 4-bit weights w = d q + m (Q4_1) and bytes
-w = d q (Q8_0), with a q for each weight and fp16 d, m for each 32 of them. ONNX Runtime's
-MatMulNBits computes sum d (q - 8) x; the missing (m + 8 d) times the sum of x over a block is a
-small dense product. So nothing is rounded anew. `course_decoder` writes a `transformer.Decoder`,
-which is small enough for a page to run without ONNX.
+w = d q (Q8_0), with one q per weight and fp16 d, m per 32 weights. ONNX Runtime's MatMulNBits
+computes sum d (q - 8) x. The missing (m + 8 d) times the sum of x over a block is a small dense
+product, so nothing is rounded again. `course_decoder` writes a `transformer.Decoder`, which is so
+small that a page can run it without ONNX.
 """
 
 import base64
@@ -29,7 +29,7 @@ MICROSOFT = "com.microsoft"
 
 
 class _Graph:
-    """A graph under construction: each call adds a node and returns the name of its output."""
+    """Hold a graph under construction. Each call adds a node and returns the name of its output."""
 
     def __init__(self) -> None:
         import onnx  # not among what the lessons need
@@ -52,7 +52,7 @@ class _Graph:
         return names[0] if outputs == 1 else names
 
     def weight(self, array: np.ndarray) -> str:
-        """Add a constant; small ones that are equal are kept once."""
+        """Add a constant. Equal small constants are stored once."""
         key = (
             (array.dtype.str, array.shape, array.tobytes())
             if array.size <= 16
@@ -103,19 +103,18 @@ class _Graph:
 
 
 def language_model(source: str | Path) -> "onnx.ModelProto":
-    """Build the graph of a Llama-type GGUF file whose linear weights are Q4_1 and whose embedding
-    is Q8_0 and tied.
+    """Build the graph of a Llama-type GGUF file with Q4_1 linear weights and a tied Q8_0 embedding.
 
-    Inputs, with n new tokens after p kept ones, t = p + n, L layers, H heads, K heads of keys,
-    width d, heads of width w: `ids` (n,); `cos` and `sin` (n, w), the rotary tables, halves of a
-    pair w/2 apart; `bias` (n, t), added to all logits; `gain` (L, H), what each head's output is
-    multiplied by; `past` (L, 2, K, 1, p, w), keys and values; `rows` (r,), the tokens whose
+    Inputs, with n new tokens after p cached ones, t = p + n, L layers, H heads, K heads of keys,
+    width d, heads of width w: `ids` (n,); `cos` and `sin` (n, w), the rotary tables, with the
+    halves of a pair w/2 apart; `bias` (n, t), added to all logits; `gain` (L, H), a factor for each
+    head's output; `past` (L, 2, K, 1, p, w), keys and values; `rows` (r,), the tokens whose
     next-token logits are wanted. Outputs: `logits` (r, v); `attentions` (L, H, n, t); `states` (L +
     1, n, d), the last one after the final norm; `present` (L, 2, K, 1, t, w), the past of the next
     call.
 
     Raises:
-        ValueError: source is no such file.
+        ValueError: if source is not such a file.
 
     >>> language_model("nowhere.gguf")
     Traceback (most recent call last):
@@ -222,8 +221,8 @@ def language_model(source: str | Path) -> "onnx.ModelProto":
 
 
 def _order(heads: int, size: int) -> np.ndarray:
-    """Sort the rows of a projection so that the halves of a rotary pair lie size/2 apart; GGUF
-    keeps them side by side.
+    """Sort the rows of a projection so that the halves of a rotary pair are size/2 apart, because
+    GGUF stores them side by side.
     """
     return np.arange(heads * size).reshape(heads, size // 2, 2).transpose(0, 2, 1).reshape(-1)
 
@@ -235,9 +234,7 @@ def _raw(tensor: gguf.ReaderTensor, kind: str, bytes_a_block: int) -> np.ndarray
 
 
 def _linear(g: _Graph, x: str, parts: Sequence[tuple[gguf.ReaderTensor, np.ndarray | None]]) -> str:
-    """Add x times the weights of one matrix or several below one another, from their Q4_1
-    blocks.
-    """
+    """Add the product of x and one or several stacked matrices, from their Q4_1 blocks."""
     raw = np.concatenate(
         [
             _raw(tensor, "Q4_1", 20)[slice(None) if order is None else order]
@@ -301,14 +298,14 @@ def _turned(g: _Graph, x: str) -> str:
 
 
 def course_decoder(model: Decoder) -> dict[str, Any]:
-    """Write a decoder of the course as JSON can hold it: sizes, frequencies or slopes, and weights
-    (fp32, base64).
+    """Convert a decoder of the course to a form that JSON can hold: sizes, frequencies or slopes,
+    and weights (fp32, base64).
 
-    `frontend/live/decoder.js` reads it. With its few weights a runtime for ONNX would be a hundred
-    times larger.
+    `frontend/live/decoder.js` reads it. The decoder has so few weights that a runtime for ONNX
+    would be a hundred times larger.
 
     Raises:
-        ValueError: a decoder with absolute positions or with another attention than softmax.
+        ValueError: if the decoder has absolute positions or another attention than softmax.
 
     >>> course_decoder(Decoder(10, 16, 2, 1))["layers"]
     1

@@ -1,5 +1,4 @@
-"""Draw the assignment of a term, which no page shows, from the term's seed by
-`chapters/plans/families.toml`.
+"""Draw the assignment of a term from its seed, by `chapters/plans/families.toml`. No page shows it.
 
 A family has the statement, stub, solution, cases and mistakes of a function, and a guess with a
 reason. The seed draws the numbers in all of them.
@@ -26,7 +25,7 @@ OPTIONS, TRIES = (1, 2, 3), 2000  # of a guess; draws until its option comes tru
 
 
 def drawn(name: str, r: random.Random) -> dict:
-    """Fill a family with what `r` draws for it."""
+    """Fill a family with the numbers that `r` draws for it."""
     row, values = TABLE["family"][name], {}
     for key, text in row["draw"].items():
         values[key] = eval(text, {"r": r, **values})
@@ -44,7 +43,7 @@ def drawn(name: str, r: random.Random) -> dict:
 
 
 def outcome(row: dict) -> tuple[int, bool]:
-    """Return the option of a guess that comes true, and whether it does by a margin."""
+    """Return the option of a guess that comes true, and whether it wins by a clear margin."""
     function = re.search(r"^def (\w+)", row["stub"], re.M)[1]
     x = eval(row["measure"], KNOWN | {"right": solved(row["solution"], function)})
     return eval(row["true"], KNOWN | {"x": x}), bool(eval(row["clear"], KNOWN | {"x": x}))
@@ -52,10 +51,11 @@ def outcome(row: dict) -> tuple[int, bool]:
 
 @functools.cache
 def filled(name: str, seed: int) -> dict:
-    """Draw a family by its seed; its guess has the option that the seed picks, by a clear margin.
+    """Draw a family by its seed so that the option that the seed picks comes true, by a clear
+    margin.
 
     Raises:
-        ValueError: no draw has this option by a margin.
+        ValueError: if no draw has this outcome by a margin.
     """
     r = random.Random(f"{seed} {name}")
     option = r.choice(OPTIONS)
@@ -67,15 +67,15 @@ def filled(name: str, seed: int) -> dict:
 
 
 def solved(source: str, name: str) -> object:
-    """Return the function of this name that a piece of Python defines."""
+    """Return the function of this name that a piece of Python code defines."""
     space = dict(KNOWN)
     exec(source, space)
     return space[name]
 
 
 def parts(number: str, seed: int) -> dict:
-    """Return a family as `assignments.parts` gives an exercise; with a question mark behind its
-    name, its guess.
+    """Return a family in the form in which `assignments.parts` returns an exercise, or its guess if
+    a question mark follows the name.
     """
     name, guess = number.rstrip("?"), number.endswith("?")
     row = filled(name, seed)
@@ -104,8 +104,8 @@ def parts(number: str, seed: int) -> dict:
 
 
 def asked(seed: int) -> list[dict]:
-    """Draw the families of a seed: three points for the function, one for the guess; a reader gives
-    one for the reason.
+    """Draw the families of a seed. The function is worth three points and the guess one, and a
+    human marker gives one for the reason.
     """
     names = sorted(
         random.Random(seed).sample([*TABLE["family"]], ASKED),
@@ -125,11 +125,11 @@ NO_REASON = "no reason found"
 
 
 def reasons(source: str) -> str:
-    """Collect the reasons that a submission gives for its guesses, in their order, for whoever
-    reads them.
+    """Collect the reasons that a submission gives for its guesses, in order, for the person who
+    marks them.
 
-    A reason is whatever `reason` is set to last, in any spelling of a string that Python can
-    evaluate without running it.
+    A reason is the last value of `reason`, in any spelling of a string that Python can evaluate
+    without running it.
     """
     cells = json.loads(source)["cells"]
     by_name = {}
@@ -140,7 +140,7 @@ def reasons(source: str) -> str:
 
 
 def _guesses(code: str) -> dict[str, str]:
-    """Collect, by the name of each function in a cell that guesses, its reason."""
+    """Collect the reason in each cell that guesses, by the name of the function."""
     try:
         tree = ast.parse(code)
     except SyntaxError:
@@ -163,8 +163,8 @@ def _reason(function: ast.FunctionDef) -> str:
 
 
 def _text(node: ast.AST | None) -> str:
-    """Read a string that is written out: of any quotes, in pieces, joined by a plus, or with
-    braces, which stay as they are.
+    """Read a string literal with any quotes, in pieces, joined by a plus, or with braces, which
+    stay as they are.
     """
     match node:
         case ast.Constant(str(text)):

@@ -1,9 +1,9 @@
-"""Kernels that begin as copies of one process, which has imported what most pages import.
+"""Start kernels as copies of one process that has already imported what most pages import.
 
-Torch, transformers and Matplotlib take five seconds of processor to import, and a build starts some
-sixty kernels. Run as a module this is the process that is copied: it gets a line for each kernel,
-and answers with the number of its process. The language model is in it, too, for whoever loads it
-first in a kernel.
+Importing torch, transformers and Matplotlib takes five seconds of processor time, and a build
+starts about sixty kernels. Run as a module, this is the process that is copied. It reads one line
+per kernel and answers with the number of the new process. It also holds the language model, for the
+first caller in a kernel that loads it.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ INLINE = "module://matplotlib_inline.backend_inline"
 
 
 def serve(root: Path) -> None:
-    """Import, then become a kernel for each line of the standard input."""
+    """Import everything, and then fork a kernel for each line of the standard input."""
     from book import measured
 
     del sys.path[0]  # the folder in which this module was started
@@ -58,7 +58,7 @@ def serve(root: Path) -> None:
 
 
 def parse_once() -> None:
-    """Let a text in TeX be parsed once: Matplotlib remembers fifty, and forgets them with each
+    """Cache the parsing of TeX. Matplotlib remembers only fifty texts, and forgets them with each
     figure.
     """
     from matplotlib.mathtext import MathTextParser
@@ -70,8 +70,8 @@ def parse_once() -> None:
 
 
 def load_once() -> None:
-    """Load the language model; who first asks for it in a kernel, with these settings and on the
-    CPU, has this one.
+    """Load the language model. The first caller in a kernel that asks for it with these settings on
+    the CPU gets this one.
     """
     import torch
 
@@ -101,14 +101,14 @@ def load_once() -> None:
 
 
 def gone(*_: object) -> None:
-    """Let a kernel that has ended leave nothing behind, and let the time it took count."""
+    """Clean up after a kernel that has ended, and add its processor time to ours."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
 
 def become(arguments: list[str], cwd: str, env: dict[str, str]) -> None:
-    """Run what `python -m ipykernel_launcher` does with these arguments, there, in this
+    """Run what `python -m ipykernel_launcher` runs with these arguments, in this folder and
     environment.
     """
     os.setsid()
@@ -129,7 +129,7 @@ def become(arguments: list[str], cwd: str, env: dict[str, str]) -> None:
 
 
 class Copy:
-    """A process that is no child of this one, as far as a kernel's manager asks it."""
+    """Represent a kernel process to its manager, although it is not a child of this process."""
 
     stdin = stdout = stderr = None
 
@@ -151,7 +151,7 @@ _begun: list[subprocess.Popen] = []
 
 
 def begin(env: dict[str, str], root: Path) -> None:
-    """Start the process that `copies` will use: it takes its seconds while this one goes on."""
+    """Start the process that `copies` will use, so that it imports while this one goes on."""
     if (
         not _begun and sys.platform == "linux"
     ):  # elsewhere a copy of a process may not use the screen
@@ -166,8 +166,8 @@ def begin(env: dict[str, str], root: Path) -> None:
 
 @contextlib.contextmanager
 def copies() -> Iterator[type[AsyncKernelManager]]:
-    """Yield the manager of kernels that are copies of the process that was begun, which ends with
-    the block; else of any.
+    """Yield a manager of kernels that are copies of the process started by `begin`, which ends with
+    the block. If there is none, yield an ordinary manager.
     """
     if not _begun:
         yield AsyncKernelManager
@@ -193,8 +193,8 @@ def copies() -> Iterator[type[AsyncKernelManager]]:
 
 
 def counted(root: Path) -> tuple[int, int]:
-    """Count how often the kernels took a kept result and how often they measured one (`measured`),
-    since the last call.
+    """Return how often, since the last call, the kernels used a stored result and how often they
+    measured one (`measured`).
     """
     files = [root / "_build/measured" / what for what in ("taken", "measured")]
     sizes = [file.stat().st_size if file.exists() else 0 for file in files]

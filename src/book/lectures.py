@@ -1,5 +1,5 @@
-"""The lectures of the book: the notebooks whose metadata says `"lecture": {"minutes": …}`, and
-their decks.
+"""List the lectures of the book, which are the notebooks whose metadata has `"lecture": {"minutes":
+…}`, and their decks.
 """
 
 import json
@@ -22,8 +22,7 @@ def lectures(root: Path) -> list[dict]:
     """List title, minutes, number of slides, source, deck and language of each lecture, in the
     order of the book.
 
-    An edition in another language, whose PO file beside the notebook has the cues, too, is a
-    lecture of its own.
+    An edition in another language is a separate lecture if its PO file contains the cues.
     """
     items = []
     for name in re.findall(r"file: (chapters/\S+)", (root / "_toc.yml").read_text()):

@@ -1,13 +1,14 @@
-"""Keep what was measured once, so that it is not measured again: by another page, in another
-language, after a change that does not reach it.
+"""Store measurements, so that nothing is measured twice: not by another page, in another language,
+or after a change that has no influence on it.
 
-A kernel of the build (`kernels`) keeps what the functions in `ASKED` gave, in `_build/measured`. A
-key holds all that a function's module reaches, tables among it, what is installed and the
-processor's kernels (`course.build.dependencies`), and the content of the arguments; a network
-counts with its weights, a figure with Matplotlib's settings. What a function did to torch's random
-numbers happens again. Nothing is kept, and nothing taken, where a network has hooks or another
-attention than its own, where an argument is a function of the course's, or of a class that the key
-does not hold. A reader's own run measures everything.
+A kernel of the build (`kernels`) stores the results of the functions in `ASKED` in
+`_build/measured`. The key contains everything that the function's module reaches (with its tables),
+the installed packages, the processor's kernels (`course.build.dependencies`), and the content of
+the arguments. A network counts with its weights, and a figure with Matplotlib's settings. The
+effect of a function on torch's random numbers is repeated. We store and use nothing if a network
+has hooks or another attention than its own, if an argument is a function of the course, or if it
+belongs to a class that the key does not cover. When a reader runs a notebook, everything is
+measured.
 """
 
 import contextlib
@@ -60,12 +61,12 @@ OWN = ("__main__", "course", "helpers")  # all else is installed, and in each ke
 
 
 class Unkept(Exception):
-    """An argument whose content cannot be told."""
+    """Tell that the content of an argument cannot be determined."""
 
 
 class Content(pickle.Pickler):
-    """Arguments as bytes: tensors and networks by what they hold, not by where; functions of
-    `module` by their names.
+    """Serialise arguments: tensors and networks by their content and not by their device, functions
+    of `module` by their names.
     """
 
     def __init__(self, into: io.BytesIO, module: str, reached: Collection[Path] | None) -> None:
@@ -73,7 +74,7 @@ class Content(pickle.Pickler):
         self.module, self.reached, self.drawn = module, reached, False
 
     def _told(self, kind: type) -> None:
-        """Check whether the key holds what a class does."""
+        """Return whether the key covers the behaviour of a class."""
         file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
         if (
             self.reached is not None
@@ -120,12 +121,10 @@ _weighed: "weakref.WeakKeyDictionary[torch.nn.Module, tuple[tuple, str]]" = (
 
 
 def weights(network: torch.nn.Module) -> str:
-    """Hash a network: its kind, its configuration, all that it holds.
+    """Hash a network: its type, its configuration, and everything that it holds.
 
-    The hash is made anew once a tensor was written to.
-
-    What is written through `.data` has no version: one number of `STRIDE` of each tensor is looked
-    at each time.
+    The hash is computed again once a tensor was written to. A write through `.data` leaves no
+    trace, so each time we also compare one number in `STRIDE` of each tensor.
     """
     parts = [*network.named_parameters(), *network.named_buffers()]
     config = getattr(network, "config", None)
@@ -166,11 +165,11 @@ def weights(network: torch.nn.Module) -> str:
 def content(
     function: Callable, given: tuple, named: dict, reached: Collection[Path] | None = None
 ) -> str:
-    """Hash the arguments, however they were given; `reached` are the files that the function's key
-    holds.
+    """Hash the arguments, however they were passed. `reached` lists the files that the function's
+    key covers.
 
     Raises:
-        Unkept: one of them cannot be told.
+        Unkept: if the content of one of them cannot be determined.
     """
     bound = inspect.signature(function).bind(*given, **named)
     bound.apply_defaults()
@@ -187,8 +186,8 @@ def content(
 def kept(
     function: Callable, place: Path, code: str, reached: Collection[Path] | None = None
 ) -> Callable:
-    """Wrap a function so that it looks first whether it was asked this before; `place` is its
-    folder, `code` the key of its module.
+    """Wrap a function so that it first looks for a stored result. `place` is its folder, and `code`
+    the key of its module.
     """
 
     @functools.wraps(function)
@@ -218,8 +217,8 @@ def kept(
 
 
 def store(file: Path, result: tuple) -> None:
-    """Write what was found whole or not at all; nothing where it is too large, or no file can hold
-    it.
+    """Write a result completely or not at all. Nothing is written if it is too large or no file can
+    hold it.
     """
     into = io.BytesIO()
     with contextlib.suppress(pickle.PicklingError, AttributeError, TypeError):
@@ -231,14 +230,16 @@ def store(file: Path, result: tuple) -> None:
 
 
 def code(module: str, root: Path) -> str:
-    """Return a key that changes when anything changes that the functions of a module depend on."""
+    """Return a key that changes if anything changes on which the functions of a module depend."""
     return dependencies.key(
         f"import {module}", dependencies.pins(root), dependencies.machine(), source=root / "src"
     )
 
 
 def keep(root: Path) -> None:
-    """Let the functions of this process look first; what nobody has asked for in `DAYS` goes."""
+    """Let the functions of this process look for stored results first, and delete those that nobody
+    has used for `DAYS`.
+    """
     place = root / "_build/measured"
     place.mkdir(parents=True, exist_ok=True)
     for old in place.glob("*/*"):
@@ -255,6 +256,6 @@ def keep(root: Path) -> None:
 
 
 def note(place: Path, what: str) -> None:
-    """Record one more that was taken, or measured: a byte."""
+    """Append one byte, which counts a stored result that was used or a new measurement."""
     with (place / what).open("a") as file:
         file.write("x")

@@ -1,4 +1,4 @@
-"""The one list of the book's notebooks and pages; `make sync` reads it without any package
+"""List the book's notebooks and pages in one place. `make sync` reads it without any package
 installed.
 """
 
@@ -12,8 +12,8 @@ LEFT_OUT = {Path(name.strip(" \"'")).name for name in PATTERNS.split(",")}
 
 
 def pages(*more: str) -> list[Path]:
-    """List every page of the book, notebook or Markdown, in the order of their names; `more` are
-    other endings to take.
+    """Return every page of the book, notebook or Markdown, in the order of their names. `more` adds
+    other endings.
     """
     paths = (p for p in (ROOT / "chapters").rglob("*") if p.suffix in (".ipynb", ".md", *more))
     return sorted(p for p in paths if not LEFT_OUT & {*p.relative_to(ROOT).parts})

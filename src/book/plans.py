@@ -1,5 +1,5 @@
-"""The plans of `chapters/plans` for an hour, a day and a term, with the minutes and links that the
-decks have.
+"""Read the plans of `chapters/plans` for an hour, a day and a term, and add minutes and links from
+the decks.
 """
 
 import json
@@ -21,7 +21,7 @@ def part(root: Path, name: str) -> Path:
     chapters/3-representational-collapse/lesson.ipynb.
 
     Raises:
-        ValueError: there is none.
+        ValueError: if there is no such part.
     """
     number, _, kind = name.partition(" ")
     paths = sorted(root.glob(f"chapters/{number}-*/{kind}.ipynb")) if kind in PARTS else []
@@ -33,8 +33,8 @@ def part(root: Path, name: str) -> Path:
 
 
 def slides(path: Path) -> list[dict]:
-    """List the slides of a deck: the id of its cell, its heading, its minutes, what listeners get
-    wrong, its place in the deck.
+    """List the slides of a deck: the id of the cell, the heading, the minutes, what listeners get
+    wrong, and the position in the deck.
     """
     listed_slides, across, down = [], -1, 0
     for cell in json.loads(path.read_text())["cells"]:
@@ -75,11 +75,11 @@ def exercises(path: Path) -> dict[str, tuple[str, int]]:
 
 
 def row(root: Path, planned: dict) -> dict:
-    """Add minutes and links to a row of a plan: of whole `decks`, of `slides`, of `exercises`, and
-    `minutes` beside them.
+    """Add minutes and links to a row of a plan: those of whole `decks`, of `slides`, of
+    `exercises`, and its own `minutes`.
 
     Raises:
-        ValueError: a slide, a deck or an exercise that is not there.
+        ValueError: if a slide, a deck or an exercise does not exist.
     """
     links, least, words = [], planned.get("minutes", 0), planned.get("do", "")
     for name in planned.get("decks", []):
@@ -123,7 +123,7 @@ def plan(root: Path, name: str) -> dict:
 
 
 def weeks(root: Path, name: str) -> list[dict]:
-    """Read a plan for a term: a row a week, with its lecture and its class."""
+    """Read a plan for a term, which has one row per week with its lecture and its class."""
     planned = yaml.safe_load((root / f"chapters/plans/{name}.yml").read_text())["weeks"]
     return [
         week | {kind: row(root, week[kind]) for kind in ("lecture", "class")} for week in planned
@@ -131,7 +131,7 @@ def weeks(root: Path, name: str) -> list[dict]:
 
 
 def terms(root: Path) -> dict[int, dict]:
-    """Read the terms that the plan knows, by their number of weeks."""
+    """Read the terms of the plan by their number of weeks."""
     return {
         term["weeks"]: term
         for term in yaml.safe_load((root / "chapters/plans/term.yml").read_text())["terms"]
@@ -143,7 +143,7 @@ def shorter(root: Path, name: str) -> list[dict]:
     that are `left` then.
 
     Raises:
-        ValueError: one of them is no slide of the deck, or is its first or its last one.
+        ValueError: if one of them is not a slide of the deck, or is its first or last one.
     """
     all_slides = slides(part(root, name))
     middle, left, rows = (
@@ -162,7 +162,7 @@ def shorter(root: Path, name: str) -> list[dict]:
 
 
 def decks(root: Path) -> list[str]:
-    """List the parts that are lectures, in the order of the book: "1 lesson", "1 lab", …"""
+    """List the parts that are lectures in the order of the book: "1 lesson", "1 lab", …"""
     kinds = ((lesson, kind) for lesson in listed(root) for kind in ("lesson", "lab"))
     return [
         f"{lesson.parent.name[0]} {kind}"

@@ -1,11 +1,11 @@
-"""The questions of `chapters/plans/questions.toml`: filled with what a seed draws, as Markdown, and
-as a paper of 60 minutes.
+"""Fill the questions of `chapters/plans/questions.toml` with drawn numbers, and write them as
+Markdown or as a paper of 60 minutes.
 
-The head of that file says what a question has. `bank()` gives all of them as the bank's page shows
-them, `paper(seed)` an examination with numbers of its own.
+The head of that file explains the parts of a question. `bank()` returns all questions as the bank's
+page shows them, and `paper(seed)` returns an examination with its own numbers.
 
-python tools/questions.py             prints how many questions there are, by chapter, and how many
-of them can be drawn python tools/questions.py 2027        prints the paper of a seed and its key
+    python tools/questions.py         print how many questions there are and can be drawn
+    python tools/questions.py 2027    print the paper of a seed and its key
 """
 
 import itertools
@@ -58,7 +58,7 @@ def tex(value: Fraction) -> str:
 
 
 def reduced(a: int, b: int) -> str:
-    r"""Write a/b, and the same in lowest terms where that is another.
+    r"""Write a/b, and also its lowest terms if they differ.
 
     >>> reduced(6, 2), reduced(5, 3)
     ('6/2 = 3', '5/3')
@@ -77,7 +77,7 @@ def rounded(value: float) -> str:
 
 
 def grouped(value: float) -> str:
-    """Write a large number with two significant digits, as TeX groups its thousands.
+    """Write a large number with two significant digits and with TeX's separator of thousands.
 
     >>> grouped(47116.3), grouped(148.4)
     ('47{,}000', '150')
@@ -87,7 +87,8 @@ def grouped(value: float) -> str:
 
 
 def first_equal(p: int, value: Callable[[int], Fraction] = lambda n: Fraction(1, 1 + n)) -> int:
-    """Return the first n whose value and that of n + 1 round to one float with p significant bits.
+    """Return the first n for which the values at n and n + 1 round to the same float with p
+    significant bits.
 
     >>> first_equal(8), first_equal(8, lambda n: Fraction(n, n + 1))
     (189, 18)
@@ -114,7 +115,7 @@ def load(root: Path = ROOT) -> dict[str, dict]:
     """Return the rows of the file by id, in order, each with its id and its number.
 
     Raises:
-        ValueError: a chapter that there is not, or a kind that there is not.
+        ValueError: if a chapter or a kind does not exist.
     """
     rows, places = tomllib.loads((root / FILE).read_text()), {}
     for name, row in rows.items():
@@ -129,8 +130,8 @@ def load(root: Path = ROOT) -> dict[str, dict]:
 
 
 def choices(row: dict) -> Iterator[dict]:
-    """Give everything that may be drawn for a question, the bank's own first; one empty draw where
-    nothing is drawn.
+    """Return all possible draws for a question, the bank's own first, or one empty draw if nothing
+    is drawn.
     """
     draws = row.get("draw", {})
     for values in itertools.product(*draws.values()):
@@ -141,7 +142,7 @@ def choices(row: dict) -> Iterator[dict]:
 
 
 def spell(value: object) -> str:
-    """Return a drawn value as a reader sees it: a true minus before a negative number.
+    """Write a drawn value for a reader, with a true minus before a negative number.
 
     >>> spell(-8), spell("one-hot")
     ('−8', 'one-hot')
@@ -151,8 +152,8 @@ def spell(value: object) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text without Markdown's marks, TeX's spaces and line breaks, so that words and
-    formulas can be compared.
+    """Return a text without Markdown marks, TeX spaces and line breaks, so that words and formulas
+    can be compared.
 
     >>> plain("*Only* the $\\\\tfrac{1}{n}$") == plain("only the $\\\\frac 1 n$")
     True
@@ -168,17 +169,16 @@ def plain(text: str) -> str:
 
 
 def fill(row: dict, drawn: dict, words: Mapping[str, str] = NO_WORDS) -> dict:
-    """Return a question with what was drawn for it: its texts, the numbers behind them, and the sum
-    of its marks.
+    """Return a question with its drawn numbers filled in: its texts, the numbers behind them, and
+    the sum of its marks.
 
     Args:
         row: a row of the file.
-        drawn: what was drawn for it, by name.
-        words: texts in another language by their English, for the question, its answer and what is
-            put into them.
+        drawn: the drawn values, by name.
+        words: translations of the question, its answer and the inserted texts, by their English.
 
     Raises:
-        ValueError: a text has a name in angle brackets that was neither drawn nor computed.
+        ValueError: if a text has a name in angle brackets that was neither drawn nor computed.
     """
     numbers = dict(drawn)
     for name, expression in row.get("let", {}).items():
@@ -210,7 +210,9 @@ def fill(row: dict, drawn: dict, words: Mapping[str, str] = NO_WORDS) -> dict:
 def bank(
     root: Path = ROOT, chapter: int | None = None, words: Mapping[str, str] = NO_WORDS
 ) -> list[dict]:
-    """Return the questions of a chapter, or all, as the bank shows them, or in other words."""
+    """Return the questions of a chapter or of all chapters as the bank shows them, if necessary in
+    another language.
+    """
     rows = load(root).values()
     return [
         fill(row, next(choices(row)), words) for row in rows if chapter in (None, row["chapter"])
@@ -218,7 +220,9 @@ def bank(
 
 
 def in_lessons(root: Path = ROOT) -> dict[str, list[str]]:
-    """Return what the questions of the lessons say, by their ids: what an edition translates."""
+    """Return the texts of the questions that lessons ask, by their ids, because an edition
+    translates them.
+    """
     rows = [row for row in load(root).values() if row.get("lesson")]
     put = {row["id"]: fill(row, next(choices(row)))["numbers"].values() for row in rows}
     return {
@@ -232,33 +236,33 @@ def in_lessons(root: Path = ROOT) -> dict[str, list[str]]:
 
 
 def drawable(root: Path = ROOT, chapter: int | None = None) -> list[dict]:
-    """Return the rows of which a term may draw one of several forms."""
+    """Return the rows of which a term can draw one of several forms."""
     return [
         row for row in load(root).values() if "draw" in row and chapter in (None, row["chapter"])
     ]
 
 
 def for_what(question: dict) -> str:
-    """Say what each mark is for, as a line: *Marks. 1: the number; 2: …*"""
+    """Say in one line what each mark is for: *Marks. 1: the number; 2: …*"""
     return f"*Marks. {'; '.join(f'{points}: {what}' for points, what in question['parts'])}.*"
 
 
 def markdown(question: dict) -> str:
-    """Write a question with its folded answer, as the bank shows it."""
+    """Write a question with its answer folded, as the bank shows it."""
     head = f"**{question['number']}** {question['ask']} *({question['marks']})*"
     answer = f"{question['answer']}\n\n{for_what(question)}"
     return f"{head}\n\n<details><summary>Answer</summary>\n\n{answer}\n\n</details>\n"
 
 
 def drawn(seed: int, root: Path = ROOT, chapters: Sequence[int] = CHAPTERS) -> list[dict]:
-    """Return the questions of a term: one of each chapter, and then more until their marks fill the
-    minutes.
+    """Return the questions of a term, one from each chapter and then more until their marks fill
+    the minutes.
 
-    All seven chapters have at most two each; fewer chapters have as many more as they need. At
-    least three questions of a paper are to be computed, and at least three are not.
+    With all seven chapters there are at most two from each, and with fewer chapters as many as
+    necessary. At least three questions require a computation, and at least three do not.
 
     Raises:
-        ValueError: no choice of questions has exactly this sum of marks.
+        ValueError: if no choice of questions has exactly this sum of marks.
     """
     r, rows, whole = random.Random(f"{seed} paper"), drawable(root), MINUTES // A_MARK
     rows = [row for row in rows if row["chapter"] in chapters]

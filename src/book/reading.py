@@ -1,17 +1,16 @@
-"""Compute how long a page takes to study, from what stands open on it.
+"""Compute how long it takes to study a page, from the parts that are visible on it.
 
-    python -m book.reading [PAGE …]     minutes of each page, or of each section of the pages that
-    are named
+    python -m book.reading [PAGE …]     minutes of each page, or of each section of the named pages
 
 The rates are for a graduate student who reads English as a second language and understands each
 step once. Adults read English prose at about 240 words a minute in their first language (Brysbaert,
-2019), at two thirds of it in a second one, and a page with mathematics is read nearly twice, which
-leaves 90. A line of open code takes 12 seconds, a symbol or formula in a sentence 6, a displayed
-formula 30, a picture, table or printed output 45, and a control or a guess a minute.
+2019), and at two thirds of that in a second one. A page with mathematics is read nearly twice,
+which leaves 90. A line of open code takes 12 seconds, a symbol or formula in a sentence 6, a
+displayed formula 30, a picture, table or printed output 45, and a control or a guess a minute.
 
 We set the rates once. Two reviews gave 289 minutes for lessons 1 to 6, and these rates give 290 for
-the same pages (single pages between 0.77 and 1.35 of theirs). No group of students was timed. What
-is folded is not counted, because most readers leave it closed.
+the same pages (single pages between 0.77 and 1.35 of theirs). No group of students was timed.
+Folded parts do not count, because most readers leave them closed.
 """
 
 import argparse
@@ -42,7 +41,9 @@ def minutes_of_text(text: str) -> float:
 
 
 def minutes_of_cell(cell: dict) -> float:
-    """Return the minutes of a cell: its text, or its open lines and what it puts on the page."""
+    """Return the minutes of a cell: those of its text, or of its open lines and its visible
+    outputs.
+    """
     source, tags = "".join(cell["source"]), set(cell["metadata"].get("tags", []))
     if tags & {"cue", "remove-cell"}:
         return 0.0
@@ -59,8 +60,8 @@ def minutes_of_cell(cell: dict) -> float:
 
 
 def sections(path: Path) -> dict[str, float]:
-    """Return the minutes of a page by section (second-level headings; the first part has the page's
-    title).
+    """Return the minutes of a page by section. Sections begin at second-level headings, and the
+    first part has the page's title.
     """
     if path.suffix == ".md":
         parts = re.split(r"^#{1,2} (.+)$", path.read_text(), flags=re.M)
@@ -82,8 +83,8 @@ def sections(path: Path) -> dict[str, float]:
 
 
 def minutes(path: Path, first: int = 0) -> int:
-    """Return the minutes of a page, to the next five, or of its title and its first so many
-    sections, to the next one.
+    """Return the minutes of a page, rounded up to the next five, or those of its title and its
+    first so many sections, rounded up to the next one.
     """
     every = [*sections(path).values()]
     return round(sum(every[: first + 1])) if first else max(5 * round(sum(every) / 5), 5)

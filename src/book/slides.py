@@ -1,8 +1,7 @@
-"""Make a reveal.js deck of every lecture, from the outputs that the build of the book already
-holds.
+"""Make a reveal.js deck of every lecture from the outputs that the build of the book has stored.
 
-A build makes them at its end (`lectures`); this makes them alone: python tools/slides.py [PART OF A
-NAME]
+A build makes them at its end (`lectures`). To make only the decks, run python tools/slides.py [PART
+OF A NAME].
 """
 
 import hashlib
@@ -69,8 +68,8 @@ OPENING = re.compile(r"<blockquote>(\s*<p><strong>(\w+))")
 
 
 def callout(match: re.Match, kinds: dict[str, str]) -> str:
-    """Give a blockquote the class of its first bold word, as `sphinx_ext/callouts.py` does; `kinds`
-    in other languages.
+    """Give a blockquote the class of its first bold word, as `sphinx_ext/callouts.py` does. `kinds`
+    has the words of other languages.
     """
     kind = kinds.get(match[2], match[2].lower())
     return f'<blockquote class="callout {kind}">{match[1]}' if kind in KINDS else match[0]
@@ -81,8 +80,8 @@ def kind(cell: nbformat.NotebookNode) -> str:
 
 
 def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, frame: dict) -> None:
-    """Name the course, the chapter and the length on the first slide, with the machine at the
-    chapter's stop.
+    """Write the first slide with the course, the chapter and the length, and with the machine at
+    the chapter's stop.
     """
     first = next(cell for cell in notebook.cells if kind(cell) == "slide")
     stop = drawing.stop_of(item["path"].parent.name) or 1  # its first stop shows the machine whole
@@ -102,8 +101,8 @@ def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, fram
 
 
 def acts(notebook: nbformat.NotebookNode, language: str) -> None:
-    """Put the machine at the stop of an act, small, beside the heading of its first slide; at its
-    last stop where the talk ends.
+    """Put a small picture of the machine next to the heading of each act's first slide, at the
+    act's stop, and at its last stop on the talk's last slide.
     """
     slides = [cell for cell in notebook.cells if kind(cell) == "slide"]
     places = [
@@ -141,12 +140,12 @@ def last_slide(
 
 
 def code(address: str, page: str) -> str:
-    """Draw the QR code of a page of the site that belongs to the repository at `address`."""
+    """Draw the QR code of a page on the site of the repository at `address`."""
     return segno.make(site(address) + page).svg_inline(border=1, omitsize=True)
 
 
 def claim_links(notebook: nbformat.NotebookNode, frame: dict, address: str) -> None:
-    """Add to a slide with claims a QR code of the page that shows the first one, where the site has
+    """Add to a slide with claims a QR code of the page that shows the first claim, if the site has
     an address.
     """
     from course.scorecard import CLAIMS, slug
@@ -164,8 +163,8 @@ def claim_links(notebook: nbformat.NotebookNode, frame: dict, address: str) -> N
 
 
 def typeset(text: str) -> str:
-    """Write Markdown as HTML in one piece, formulas as MathML: the speaker view has no script that
-    could set them.
+    """Convert Markdown to HTML in one piece, with formulas as MathML, because the speaker view has
+    no script that could typeset them.
     """
 
     def formula(tex: str, options: dict) -> str:
@@ -180,7 +179,7 @@ def typeset(text: str) -> str:
 
 
 def parts(cue: str) -> list[tuple[str, str, str]]:
-    """Split a cue into its parts, one after the other: class, label and text of each.
+    """Split a cue into its parts, each with its class, label and text.
 
     A cue that is one speech has no labels.
 
@@ -204,8 +203,8 @@ def parts(cue: str) -> list[tuple[str, str, str]]:
 
 
 def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) -> None:
-    """Write what the speaker view shows: minutes, a block for each part of the cue, and small below
-    it the page's paragraphs.
+    """Write the content of the speaker view: the minutes, a block for each part of the cue, and in
+    small type the page's paragraphs.
     """
     start = 0.0
     for cell in notebook.cells:
@@ -228,8 +227,8 @@ def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) ->
 
 
 def timed(page: str) -> str:
-    """Write the seconds of each slide into the deck, from its cues, where the speaker view keeps
-    pace by them.
+    """Write the seconds of each slide from its cue into the deck, because the speaker view shows
+    whether one is on time.
     """
     slides = re.split(r"(?=<section\b)", page)
     seconds = [
@@ -243,8 +242,8 @@ def timed(page: str) -> str:
 
 
 def page_links(page: str, source: Path, chinese: bool = False) -> str:
-    """Let the links of a deck lead to the built pages, those of a Chinese deck to editions where
-    there are any.
+    """Let the links of a deck lead to the built pages. Links of a Chinese deck lead to Chinese
+    editions if there are any.
     """
 
     def there(match: re.Match) -> str:
@@ -269,8 +268,8 @@ def page_links(page: str, source: Path, chinese: bool = False) -> str:
 def live_links(
     notebook: nbformat.NotebookNode, item: dict, address: str, frame: dict = FRAME
 ) -> None:
-    """Add to the printed deck a link to each widget on its page, with its QR code where the site
-    has an address.
+    """Add to the printed deck a link to each widget on its page, with a QR code if the site has an
+    address.
     """
     from course.scorecard import slug
 
@@ -293,8 +292,8 @@ def live_links(
 
 
 def sitting(name: str, address: str) -> nbformat.NotebookNode:
-    """Build the slides that a plan of `chapters/plans` names, one after the other, and what it
-    shows where it names none.
+    """Return the slides that a plan of `chapters/plans` names, in order, and what the deck shows if
+    it names none.
     """
     new, planned, cells = nbformat.v4.new_markdown_cell, plan(ROOT, name), []
     can, single = {}, nbformat.v4.new_notebook()
@@ -342,7 +341,7 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
 
 
 def filmed(scenes: list[float], minutes: float) -> list[nbformat.NotebookNode]:
-    """A slide with the machine, which the clicker takes from scene to scene
+    """Write a slide with the machine, which the clicker moves from scene to scene
     (`drawing/machine.js`).
     """
     first, *others = map(drawing.scene_of, scenes)
@@ -370,12 +369,12 @@ def chinese() -> dict:
 
 
 def made_of(item: dict, sources: list[Path], *more: object) -> str:
-    """Hash all that a deck is made of: its notebooks with what they gave, the words of its edition,
-    what is around them.
+    """Hash everything that a deck is made of: its notebooks with their outputs, the words of its
+    edition, and the files around them.
 
     Args:
         sources: the notebooks whose cells it shows.
-        more: settings and words that are no file.
+        more: settings and words that are not in a file.
     """
     files = [*sources, item["path"], item["words"], *item["asks"]]
     read = [path.read_bytes() for path in files if path]
@@ -389,7 +388,7 @@ def made_of(item: dict, sources: list[Path], *more: object) -> str:
 
 @cache
 def around() -> str:
-    """Hash what is around each deck, read once."""
+    """Hash the files around each deck, which are read once."""
     folders = ("slides", "src/book", "sphinx_ext", "chapters/plans", "src/course/scorecard")
     files = [
         ROOT / "chapters/zh/frame.po",
@@ -517,7 +516,7 @@ def main(only: str = "") -> None:
 
 
 def fonts(stem: str, out: Path) -> str:
-    """Copy an edition's fonts beside its deck; return the style that names them."""
+    """Copy an edition's fonts beside its deck, and return the style that names them."""
     faces = []
     for weight in WEIGHTS:
         name = f"{stem}-{weight}.woff"

@@ -1,12 +1,13 @@
-"""Units of a page: what is translated one by one, in a PO file beside it, as `chapters/talk.zh.po`.
+"""Split a page into units, which are translated one by one in a PO file beside it, such as
+`chapters/talk.zh.po`.
 
-A unit is a paragraph, a heading, a list item, a row of a table, a line of a cue, with its English
-as the `msgid`. What code says has the context "said", with `{}` for a number and `{a}` for words
-(`helpers.words`): strings and comments of the cells that a page shows, and what functions draw and
-say. A string that stays in the code as it is has the context "code" besides. What moved since it
-was translated is `fuzzy`, with the English that was translated after `#|`. What the page no longer
-says stays at the end of the file behind `#~`, so that no translation is lost and a sentence that
-comes back has its words.
+A unit is a paragraph, a heading, a list item, a row of a table or a line of a cue, with its English
+as the `msgid`. Sentences that code produces have the context "said", with `{}` for a number and
+`{a}` for words (`helpers.words`). These are the strings and comments of the cells that a page
+shows, and the words that functions draw or print. A string that must stay in the code as it is has
+the context "code" as well. A unit that changed since it was translated is `fuzzy`, with the old
+English after `#|`. A unit that the page no longer has stays at the end of the file after `#~`. So
+no translation is lost, and a sentence that comes back has its words.
 """
 
 import ast
@@ -52,8 +53,8 @@ OTHERS = {"columns", "index", "labels", "reader"}  # and such as may be
 
 
 class Piece(NamedTuple):
-    """A part of a text: `text` is a unit, or empty; around it stands what is the same in every
-    language.
+    """Hold a part of a text. `text` is a unit or empty, and around it is what all
+    languages share.
     """
 
     before: str
@@ -62,7 +63,7 @@ class Piece(NamedTuple):
 
 
 def prose(text: str) -> bool:
-    """Return whether there are words in it, beside formulas, code, tags and addresses.
+    """Return whether a text has words in addition to formulas, code, tags and addresses.
 
     >>> prose("| $n$ | `n` |"), prose("$n$ ones")
     (False, True)
@@ -75,8 +76,8 @@ def prose(text: str) -> bool:
 
 
 def pieces(source: str) -> list[Piece]:
-    """Split a text in Markdown into its pieces, whose sum it is but for the ends of lines within a
-    paragraph.
+    """Split a Markdown text into pieces. Joined together they give the text again, except for line
+    ends within a paragraph.
 
     >>> [piece.text for piece in pieces("# One\\n\\nTwo\\nlines.\\n\\n- Three") if piece.text]
     ['One', 'Two lines.', 'Three']
@@ -150,7 +151,9 @@ def pieces(source: str) -> list[Piece]:
 
 
 def write(path: Path, entries: Iterable[Entry], commit: str = "") -> None:
-    """Write a PO file; `commit` is that of the English page, where every unit was translated."""
+    """Write a PO file. `commit` is the commit of the English page at which every unit was
+    translated.
+    """
 
     def line(name: str, text: str) -> str:
         for sign, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t")):
@@ -180,15 +183,15 @@ def write(path: Path, entries: Iterable[Entry], commit: str = "") -> None:
 
 
 def commit(path: Path) -> str:
-    """Return the commit of the English page, where every unit was translated; "" where none was
-    noted.
+    """Return the commit of the English page at which every unit was translated, or "" if none was
+    recorded.
     """
     return re.search(r"X-English: (\w*)", path.read_text())[1] if path.exists() else ""
 
 
 def likeness(first: str, second: str) -> float:
-    """Return how much two texts share, from 0 to 1: by characters where they are short, by words
-    where they are long.
+    """Return how much two texts share, from 0 to 1, by characters if they are short and by words if
+    they are long.
 
     >>> first, last = (f"The head attends to the {place} token." for place in ("first", "last"))
     >>> round(likeness(first, last), 1)
@@ -203,10 +206,10 @@ SAME_ENOUGH, SAME_CELL = 0.5, 0.2  # a text that stayed in its cell may differ b
 
 
 def merged(entries: list[Entry], wanted: list[Entry]) -> list[Entry]:
-    """Return the wanted units with what was translated.
+    """Return the wanted units with their translations.
 
-    A unit whose English moved has the words of the nearest old unit that no other has: fuzzy, with
-    its old English.
+    A unit whose English changed takes the words of the nearest old unit that no other has taken. It
+    is marked fuzzy and keeps the old English.
     """
 
     def kind(entry: Entry) -> str:
@@ -250,8 +253,8 @@ def merged(entries: list[Entry], wanted: list[Entry]) -> list[Entry]:
 
 
 def left(entries: list[Entry], units: list[Entry]) -> list[Entry]:
-    """Return the translations that none of the units has, as obsolete: nothing that was translated
-    is thrown away.
+    """Return the translations that no unit uses, as obsolete entries, because no translation is
+    ever thrown away.
     """
     present = {(e.text, e.other) for e in units} | {(e.previous, e.other) for e in units}
     return [
@@ -262,8 +265,8 @@ def left(entries: list[Entry], units: list[Entry]) -> list[Entry]:
 
 
 def keeps(sources: Iterable[str]) -> Callable[[str], bool]:
-    """Return a test whether a string of a page's code stays as it is there: code looks for it, in
-    others or in a table, or it is a name.
+    """Return a function that says whether a string of a page's code must stay as it is, because
+    code searches for it in other strings or in a table, or because it is a name.
     """
     within, exact = set(), {*style._READERS, *style._FATES}
     for source in sources:
@@ -297,8 +300,8 @@ def parsed(source: str) -> ast.Module:
 
 
 def strings(source: str) -> Iterator[tuple[ast.expr, bool]]:
-    """Yield the strings of a piece of code that may be for a reader, and whether they surely are:
-    several words, no index.
+    """Yield the strings of a piece of code that may be meant for a reader, and whether they surely
+    are (several words, and not an index).
     """
     tree = parsed(source)
     above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
@@ -326,8 +329,8 @@ def strings(source: str) -> Iterator[tuple[ast.expr, bool]]:
 
 
 def nested(node: ast.expr) -> list[ast.Constant]:
-    """Return the strings within the values of an f-string, but for a key of one word, as `answer`
-    in `row['answer']`, which stays.
+    """Return the strings within the values of an f-string, except keys of one word such as `answer`
+    in `row['answer']`, which stay.
     """
     values = [
         part.value for part in getattr(node, "values", []) if isinstance(part, ast.FormattedValue)
@@ -344,8 +347,8 @@ def nested(node: ast.expr) -> list[ast.Constant]:
 
 
 def template(node: ast.expr) -> tuple[str, list[str]]:
-    """Split a string into its text, with a sign for each value that is put into it, and these
-    values as they are written.
+    """Split a string into its text, with a sign for each inserted value, and the source code of
+    these values.
     """
     values: list[str] = []
 
@@ -365,8 +368,8 @@ def template(node: ast.expr) -> tuple[str, list[str]]:
 
 
 def holes(text: str, values: list[str] = ()) -> str:
-    """Write a text as an entry: `{}` for its numbers and what is written as one, `{a}` for other
-    values.
+    """Write a text as an entry, with `{}` for its numbers and for values that are formatted as
+    numbers, and `{a}` for other values.
 
     >>> holes("right at 16, bf16")
     'right at {}, bf16'
@@ -384,10 +387,10 @@ def holes(text: str, values: list[str] = ()) -> str:
 
 
 def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
-    """Find the entry that a string of code has, and the string in the other language.
+    """Return the entry for a string of code, and the string in the other language.
 
-    An entry whose translation has holes that its English lacks is passed over: it follows an older
-    English.
+    An entry whose translation has holes that its English lacks is skipped, because it follows an
+    older English.
 
     >>> matched("7 tokens", {"{} tokens": "{} 个 token"})
     ('{} tokens', '7 个 token')
@@ -409,8 +412,8 @@ def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=8192)
 def form(english: str) -> tuple[re.Pattern, list[str]]:
-    """Return a pattern that an entry fits in code, where values are not yet put in; the names of
-    its holes, numbers counted from "0".
+    """Return a pattern that matches an entry in code, before values are inserted, and the names of
+    its holes, with numbers counted from "0".
     """
     fits = words._pattern(english, HOLE.pattern)
     return fits, [name[1:] for name in fits.groupindex]
@@ -429,9 +432,7 @@ def comments(source: str) -> Iterator[tokenize.TokenInfo]:
 def of_code(
     source: str, place: str, entries: list[Entry], stays: Callable[[str], bool]
 ) -> Iterator[Entry]:
-    """Yield the units of a cell: for each string and comment of it the entry that it has, or a new
-    one.
-    """
+    """Yield the units of a cell: for each string and comment its entry, or a new one."""
     table = patterns([e._replace(other=e.other or e.text, fuzzy=False) for e in entries])
     own_code = {e.text for e in entries if e.context == CODE}
     for node, is_asked in strings(source):
@@ -449,8 +450,8 @@ def of_code(
 
 
 def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool]) -> str:
-    """Write a cell with its strings and comments in the other language: another text, the same
-    code.
+    """Write a cell with its strings and comments in the other language. The text differs, but the
+    code stays the same.
 
     >>> table = [Entry("{} bits", "{} 比特", SAID), Entry("so it is", "如此", SAID)]
     >>> in_code('print(f"{x:.2f} bits")  # so it is', table, lambda text: False)
@@ -492,11 +493,11 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
 
 
 def legend(source: str, entries: Iterable[Entry]) -> str:
-    """Return a cell with a comment that says how its outputs show the strings that stay English in
-    its code.
+    """Return a cell with a comment that says how its outputs show those strings that stay English
+    in its code.
 
-    A name by which code looks something up cannot change; whoever reads the listing sees here what
-    it becomes.
+    A name by which code looks something up cannot change, so a reader of the listing learns here
+    how it appears.
 
     >>> print(legend('show({"turned": 1})', [Entry("turned", "旋转之后", SAID)]))
     show({"turned": 1})
@@ -521,7 +522,7 @@ def legend(source: str, entries: Iterable[Entry]) -> str:
 
 
 def literal(text: str, values: list[str], node: ast.expr, quote: str = '"') -> str:
-    """Write a string as Python does, on as many lines as it needs where it was on several; a
+    """Write a string as a Python literal, on as many lines as it needs if it was on several. A
     docstring stays one.
     """
     if quote == '"""':
@@ -548,7 +549,7 @@ def literal(text: str, values: list[str], node: ast.expr, quote: str = '"') -> s
 
 
 def shape(source: str) -> str:
-    """Return code without the words of its strings: the same in every language."""
+    """Return code without the words of its strings, which is the same in every language."""
     tree = parsed(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
@@ -561,8 +562,8 @@ def shape(source: str) -> str:
 
 
 def differing(english: str, other: str) -> list[str]:
-    """Return the formulas and numbers of an English text that its translation lacks; ones and zeros
-    may be digits there.
+    """Return the formulas and numbers of an English text that its translation lacks. Ones and zeros
+    are skipped, because they may be digits of a sequence.
 
     >>> differing("At $n$ = 12, 3 of 4 fail.", "$n$ = 12 时，4 个里有 3 个失败。")
     []
