@@ -107,3 +107,44 @@ document.addEventListener("click", (event) => {
   if (event.detail === 0 || button.matches(".copybtn")) goOn(button);
 }, true);
 document.addEventListener("close", () => goOn(pressed), true);
+// Results while one types into the search's window: the index is loaded with the first letters, and not before.
+const MOST = 8;
+let index = null;
+const loadIndex = () => {
+  const load = (name) =>
+    new Promise((onload, onerror) => {
+      const src = document.documentElement.dataset.content_root + name;
+      document.head.append(Object.assign(document.createElement("script"), { src, onload, onerror }));
+    });
+  const names = typeof Search === "undefined" ? ["_static/searchtools.js", "_static/language_data.js", "searchindex.js"] : [];
+  return (index ??= names.reduce((before, name) => before.then(() => load(name)), Promise.resolve()));
+};
+document.addEventListener("input", async ({ target }) => {
+  const dialog = target.name === "q" && target.closest("#pst-search-dialog");
+  if (!dialog) return;
+  let list = dialog.querySelector(".search-found");
+  if (!list) {
+    list = Object.assign(document.createElement("ol"), { className: "search-found" });
+    dialog.append(list);
+  }
+  const typed = target.value;
+  if (typed.trim().length < 2) return list.replaceChildren();
+  try {
+    await loadIndex();
+  } catch {
+    return; // Enter still leads to the page of the search
+  }
+  if (target.value === "" && typed) target.value = typed; // the search empties the field as it starts
+  if (target.value !== typed || !Search.hasIndex()) return; // more was typed meanwhile
+  const found = [...Search._performSearch(...Search._parseQuery(typed.trim()))].reverse().slice(0, MOST);
+  const rows = found.map(([page, title, anchor]) => {
+    const link = document.createElement("a"),
+      row = document.createElement("li");
+    link.href = `${document.documentElement.dataset.content_root}${page}.html${anchor ?? ""}`;
+    link.innerHTML = title;
+    row.append(link);
+    return row;
+  });
+  list.replaceChildren(...rows);
+  list.setAttribute("aria-label", said(`${found.length} results`, `${found.length} 条结果`));
+});

@@ -23,15 +23,54 @@ const WORDS = {
   "Your search did not match any documents. Please make sure that all words are spelled correctly and that you've selected enough categories.": "没有找到。请检查写法，或换一个词。",
 };
 if (typeof Search !== "undefined") {
-  const chinese = location.pathname.includes("/zh/");
-  const han = /[一-鿿]/.test(new URLSearchParams(location.search).get("q") ?? "");
+  const chinese = document.documentElement.lang.startsWith("zh");
   if (chinese) Documentation.TRANSLATIONS = WORDS;
-  const perform = Search._performSearch;
-  Search._performSearch = (...asked) => {
-    const every = perform.apply(Search, asked);
-    const own = every.filter(([page]) => page.startsWith("chapters/zh/") === chinese);
-    return !chinese && han || !own.length ? every : own;
+  // A term of the glossary that is asked for by its name, also in the plural, is the first result.
+  const defined = (asked) => {
+    const { docnames, filenames, titles, alltitles } = Search._index,
+      home = docnames.indexOf(chinese ? "chapters/zh/glossary" : "chapters/glossary");
+    for (const [title, places] of Object.entries(alltitles)) {
+      const names = title.toLowerCase().split(/[,，;；（）()]\s*/),
+        found = places.find(([file, id]) => file === home && id !== null);
+      if (found && names.some((name) => name && [name, `${name}s`].includes(asked)))
+        return [docnames[home], `${titles[home]} > ${title}`, `#${found[1]}`, null, 100, filenames[home]];
+    }
+    return null;
   };
+  const perform = Search._performSearch;
+  let newest = [];
+  Search._performSearch = (query, ...more) => {
+    try {
+      localStorage.removeItem("sphinx_highlight_terms"); // else the next page is marked all over, its menu, too
+    } catch {} // a browser that keeps nothing
+    const every = perform.call(Search, query, ...more),
+      own = every.filter(([page]) => page.startsWith("chapters/zh/") === chinese),
+      other = chinese ? !own.length : /[一-鿿]/.test(query),
+      found = other ? every : own,
+      definition = defined(query.trim().toLowerCase());
+    newest.length = 0; // what is being listed of an earlier search ends here
+    newest = definition
+      ? [...found.filter(([page, , anchor]) => page !== definition[0] || (anchor && anchor !== definition[2])), definition]
+      : found;
+    return newest; // the best is the last
+  };
+  // On the page of the search the results follow what is typed.
+  let waiting = 0;
+  document.addEventListener("input", ({ target }) => {
+    const out = document.getElementById("search-results");
+    if (!out || target.name !== "q" || target.closest("dialog")) return;
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      const query = target.value.trim(),
+        address = new URL(location.href);
+      newest.length = 0;
+      Search.stopPulse();
+      out.replaceChildren();
+      address.searchParams.set("q", query);
+      history.replaceState(null, "", address);
+      if (query) Search.performSearch(query);
+    }, 250);
+  });
 }
 // A quotation is text: no contents, no code, no numbers of a drawing, no sentence for where scripts are off; of formulas the plain ones.
 document.addEventListener("DOMContentLoaded", () => {
@@ -40,7 +79,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const whole = new DOMParser().parseFromString(page, "text/html");
     whole
       .querySelectorAll(
-        "main :is(nav, noscript, pre, svg, .drawing-says, .hide, .toctree-wrapper, .onlyprint, .bd-header-article, .bd-sidebar-secondary, .prev-next-footer)",
+        "html[lang=en] p > span[lang=zh-CN], main :is(nav, noscript, pre, svg, .drawing-says, .hide, .toctree-wrapper, .onlyprint, .bd-header-article, .bd-sidebar-secondary, .prev-next-footer)",
       )
       .forEach((part) => part.remove());
     whole.querySelectorAll("main .math").forEach((formula) => {
