@@ -12,6 +12,7 @@ from docutils.parsers.rst import Directive
 
 from book import kernels
 from book.execution import at_once, environment, execute, executed, kept, key, times
+from helpers.widget import SLIDES
 
 
 def _notebooks(env, names) -> list[Path]:
@@ -43,7 +44,11 @@ def fill(app, env, names):
 def swap(app, name, source):
     path = Path(app.env.doc2path(name))
     if path.suffix == ".ipynb":
-        source[0] = nbformat.writes(executed(path, Path(app.srcdir)))
+        notebook = executed(path, Path(app.srcdir))
+        for cell in notebook.cells:
+            for output in cell.get("outputs", []):
+                output.get("data", {}).pop(SLIDES, None)  # decks alone have these drawings
+        source[0] = nbformat.writes(notebook)
 
 
 class Times(Directive):

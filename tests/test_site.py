@@ -320,7 +320,7 @@ def test_a_deck_without_scripts_shows_all_slides(visit):
     assert tops == sorted(tops)
     assert all(
         image.bounding_box()["height"] > 150
-        for image in page.locator(".slides figure :is(img, svg.chart.wide)").all()
+        for image in page.locator(".slides figure :is(img, svg.chart.wide):visible").all()
     )
 
 
@@ -441,6 +441,37 @@ def test_search_quotes_the_text_and_finds_the_lesson_before_the_teachers_page(op
         assert not re.search(r"Contents|JavaScript is off|import torch|measures\.|\\\(", quoted), (
             quoted
         )
+
+
+def test_search_defines_a_term_first_and_marks_no_page(opened):
+    page = opened("search.html?q=attention+sinks")
+    page.wait_for_selector("#search-results li .context")
+    first = page.locator("#search-results li").first
+    assert first.locator("a").get_attribute("href").endswith("glossary.html#attention-sink")
+    page.wait_for_function("document.querySelector('#search-results li .context')")
+    assert not re.search(r"[一-鿿]", first.inner_text())
+    links = page.locator("#search-results li > a").evaluate_all("all => all.map((a) => a.href)")
+    assert not any("/zh/" in link for link in links)
+    page.goto(links[0])
+    page.wait_for_timeout(300)
+    assert page.locator(".highlighted").count() == 0
+
+
+def test_search_lists_results_while_one_types(opened):
+    page = opened("chapters/answer.html")
+    page.keyboard.press("Control+k")
+    page.locator("#pst-search-dialog input").press_sequentially("attention sink", delay=40)
+    page.wait_for_function(
+        "document.querySelector('.search-found a')?.href.endsWith('glossary.html#attention-sink')"
+    )
+    page.click(".search-found a")
+    page.wait_for_url("**/glossary.html#attention-sink")
+    searched = opened("search.html")
+    field = searched.locator("main input[name=q]").first
+    field.press_sequentially("over-squashing", delay=40)
+    searched.wait_for_selector("#search-results li a[href*='1-over-squashing/lesson']")
+    assert "q=over-squashing" in searched.url
+    assert page.errors == searched.errors == []
 
 
 def test_a_page_printed_by_the_browser_is_open_and_whole(visit):
@@ -586,6 +617,18 @@ def test_a_deck_says_where_we_are_is_accessible_and_every_slide_fits_is_finished
     assert seen == page.evaluate("Reveal.getTotalSlides()")
     assert page.errors == []
     assert page.foreign == []
+
+
+@pytest.mark.parametrize("name", sorted({*HANDLED, DECKS[0]}))
+def test_a_slide_shows_one_drawing_of_a_figure_and_its_cue_has_the_caption(deck, name):
+    page = deck(name)
+    while not page.evaluate("Reveal.isLastSlide()"):
+        for shown, captions, cue in page.evaluate(SCRIPTS["stills"]):
+            assert shown == 1, "a figure is there once"
+            assert all(caption.rstrip(".。") in cue for caption in captions)
+        page.evaluate(
+            "while (Reveal.availableFragments().next) Reveal.nextFragment(); Reveal.next()"
+        )
 
 
 FIGURES = "figure:is(.explore, .atlas, .drawing:not(.emblem))"
@@ -776,7 +819,7 @@ def test_deck_prints_one_page_a_slide(deck, name):
     assert pages == page.locator(".pdf-page").count()
     assert pages == LECTURES[name]["slides"]
     heights = page.evaluate(
-        "[...document.querySelectorAll('.pdf-page figure :is(img, svg.chart.wide)')].map(i => i.getBoundingClientRect().height)"
+        "[...document.querySelectorAll('.pdf-page figure :is(img, svg.chart.wide)')].filter(i => i.checkVisibility()).map(i => i.getBoundingClientRect().height)"
     )
     assert all(height > 200 for height in heights), (
         f"{name}: a printed figure is too small: {heights}"

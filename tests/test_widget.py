@@ -22,6 +22,7 @@ from conftest import NODE, ROOT
 from PIL import Image, ImageColor
 
 from helpers import explore, show, style
+from helpers.widget import SLIDES
 
 pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
 
@@ -451,6 +452,31 @@ def test_a_map_whose_least_is_dark_keeps_its_order_on_a_dark_page():
         figure = plt.figure(figsize=(1, 1))
         figure.subplots().imshow([[0, 1]], cmap=colours)
         assert f'<img class="{kind}"' in show(figure, alt="two cells").data
+
+
+def test_a_deck_gets_a_drawing_whose_axes_fill_two_fifths_of_the_slide(chromium, monkeypatch):
+    """The axes are what the lines at the left and below them span, at the width that a slide has."""
+    monkeypatch.setenv("HELPERS_STILL", "1")
+    ax = style.axes("The title is on the page", "n", "share right")
+    ax.plot([1, 10, 100], [0.1, 0.2, 0.9], "o-", label="fp32")
+    style.label(ax)
+    shown = show(ax, alt="A line rises.")
+    slides = shown._repr_mimebundle_()[SLIDES]
+    assert slides["title"] == "The title is on the page"
+    assert "roomy" not in shown.data, "no page has it"
+    page = chromium.new_page(viewport={"width": 1184, "height": 700})
+    page.set_content(f'<body style="margin:0">{slides["drawings"]}</body>')
+    page.add_style_tag(content="svg{width:1184px}")
+    drawing = page.locator("svg.roomy")
+    assert "The title" not in drawing.text_content()
+    lines = drawing.locator("path[style*='square'], path[class]").evaluate_all(
+        "all => all.filter((p) => getComputedStyle(p).strokeLinecap === 'square')"
+        ".map((p) => p.getBoundingClientRect()).map((b) => [b.left, b.top, b.right, b.bottom])"
+    )
+    left, top, right, bottom = zip(*lines, strict=True)
+    area = (max(right) - min(left)) * (max(bottom) - min(top))
+    assert area >= 0.4 * 1280 * 720
+    page.close()
 
 
 def test_on_a_page_a_figure_is_a_drawing_with_its_text_in_the_dark_and_on_a_phone(

@@ -43,7 +43,7 @@ ASKED = {
         "sensitivity",
     ),
     "helpers.intervention": ("read",),
-    "helpers.widget._picture": ("_made",),
+    "helpers.widget._picture": ("_made", "_projected"),
     "course.chapter2.interventions": ("contributions", "with_hidden"),
     "course.chapter1.measures": ("fit_few", "fit_on_a_chain", "train_tree"),
     "course.chapter2.measures": ("hiding", "proxies", "sink_table"),

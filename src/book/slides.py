@@ -38,6 +38,7 @@ from course import (
     drawing,  # the scorecard takes seconds to import: it waits until a deck has changed
 )
 from course.build import dependencies
+from helpers.widget import SLIDES
 
 LINK = re.compile(r'<use\b[^>]*>|href="(?:([^":#]+)\.(?:ipynb|md))?(#[^"]+)?"')
 FRAME = {
@@ -56,6 +57,7 @@ FRAME = {
     "row": "The page of this claim",
     "when": "{minutes:g} min · from {start:g} to {end:g} of {total}",
     "speaker": {},  # the words of the speaker's window, where they are not English
+    "figure": "Figure",
     "kinds": {},  # the first word of a box, where it is not English
 }
 # what a part of a cue begins with, and its class in the speaker's window; the rest is what to do
@@ -224,6 +226,35 @@ def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) ->
             f'class="when">{when}</p>{blocks}</div>'
         )
         start += minutes
+
+
+def projected(notebook: nbformat.NotebookNode, frame: dict) -> None:
+    """Draw each figure as slides have it, beside the page's drawing, which stays where a slide has
+    less room. Its title and its caption move into the speaker's notes.
+    """
+    cells = []
+    for cell in notebook.cells:
+        cells.append(cell)
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            slides = data.pop(SLIDES, None)
+            if not (slides and slides["drawings"]) or kind(cell) == "skip":
+                continue
+            shown = re.sub(r'<svg[^>]* class="chart narrow".*?</svg>', "", data["text/html"])
+            rest = re.search(r"<figcaption>(.*?)</figcaption>|</figure>", shown, re.S)
+            at = rest.start()
+            data["text/html"] = f"{shown[:at]}{slides['drawings']}{shown[at:]}"
+            said = [part.rstrip(".。") for part in (slides["title"], rest[1]) if part]
+            if said:
+                stop = "。" if re.search("[一-鿿]", said[0]) else ". "
+                cells.append(
+                    nbformat.v4.new_markdown_cell(
+                        f"**{frame['figure']}** {stop.join(said)}{stop.strip()}",
+                        metadata={"slideshow": {"slide_type": "notes"}},
+                        id=f"{cell.id[:57]}-figure",
+                    )
+                )
+    notebook.cells = cells
 
 
 def timed(page: str) -> str:
@@ -470,6 +501,7 @@ def main(only: str = "") -> None:
         title_slide(notebook, item, len(chapters), frame)
         if not item["chapter"]:
             acts(notebook, item["language"][:2])
+        projected(notebook, frame)
         speaker_notes(notebook, item["minutes"], frame)
         if item["path"] != hour:  # its widgets have theirs
             live_links(notebook, item, address, frame)

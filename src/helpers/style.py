@@ -107,6 +107,7 @@ plt.rcParams.update(
         "lines.markersize": 8,
         "xtick.labelsize": 15,
         "ytick.labelsize": 15,
+        "ytick.alignment": "center",  # the default stands 4 pixels below its tick on a slide
     }
 )
 

@@ -1,6 +1,6 @@
 // What a slide shows: sizes, what reaches lowest, its words.
 () => { const s = Reveal.getCurrentSlide(), r = s.getBoundingClientRect();
-  const images = [...s.querySelectorAll('img, svg.chart.wide')].map(i => i.getBoundingClientRect());
+  const images = [...s.querySelectorAll('img, svg.chart.wide')].filter(i => i.checkVisibility()).map(i => i.getBoundingClientRect());
   const low = [...s.querySelectorAll('*')].filter(e => !e.closest('aside') && !e.closest('mjx-assistive-mml'))
     .map(e => e.getBoundingClientRect()).filter(b => b.width > 2 && b.height > 2).reduce((m, b) => Math.max(m, b.bottom), 0);
   const first = [...s.querySelectorAll('p, li, td, pre, img, svg, canvas')].filter(e => !e.closest('aside, .fragment:not(.visible)'))

@@ -17,6 +17,7 @@ from helpers.widget import _controls, _drawn, _live, _picture, _still
 from helpers.widget._picture import STYLE, image
 
 _MOST_FRAMES = 80  # at about 15 kB a frame a page stays well under 2 MB
+SLIDES = "application/vnd.connection-bottlenecks.slides+json"  # what `show` gives to a deck
 _VIEW = "application/vnd.jupyter.widget-view+json"
 
 
@@ -65,10 +66,23 @@ def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
     )
     figure = _picture.whole(figure)
     description = {"drawn": _drawn.lines(figure)} if compute.building() else None
-    inside = f"<style>{STYLE}</style>{image(figure, words.translated(alt))}{caption}"
-    return HTML(
+    alt = words.translated(alt)
+    inside = f"<style>{STYLE}</style>{image(figure, alt)}{caption}"
+    shown = _Still(
         f'<figure class="still" style="margin:1em 0">{inside}</figure>', metadata=description
     )
+    if compute.building():
+        shown.on_slides = _picture.for_slides(figure, alt)
+    return shown
+
+
+class _Still(HTML):
+    """Hold a figure, and how slides draw it (`_picture.for_slides`), which no page shows."""
+
+    on_slides: dict[str, str] | None = None
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        return {SLIDES: self.on_slides} if self.on_slides else {}
 
 
 def explore(

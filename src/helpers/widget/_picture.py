@@ -10,6 +10,7 @@ import io
 import itertools
 import pickle
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,11 @@ from helpers.widget import _vector
 
 _MOST_ROWS = 15
 _DPI = 120
+# What slides draw, in inches: 1,184 pixels wide, and as high as the room of a figure below a
+# heading and a line or two, or of one that stands below more text (`slides/lecture/lecture.css`
+# takes the one that fits). Its numbers are then 20 pixels at least.
+_WIDE, _SLIDES = 10.28, {"roomy": 4.2, "flat": 3.6}
+_HEAVY = 120_000  # characters of a drawing, above which a picture is better
 STYLE = (Path(__file__).parent / "picture.css").read_text().split("*/\n")[1]
 
 
@@ -66,10 +72,11 @@ def whole(figure: Any) -> Figure:
     return figure
 
 
-def _level(figure: Figure) -> None:
+def _level(figure: Figure, near: bool = False) -> None:
     """Move the name of each y axis above its axis, because a long upright name was cut off. The
-    figure must be laid out.
+    figure must be laid out. On a slide the name stands `near` the axis, which has more room then.
     """
+    gap, least, line = (-0.02, 0, 1.05) if near else (0.09, 8, 1.5)
     for ax in figure.axes:
         label, box = ax.yaxis.label, ax.get_window_extent()
         if (
@@ -80,7 +87,7 @@ def _level(figure: Figure) -> None:
             continue
         left = min([box.x0, *(tick.get_window_extent().x0 for tick in _ticks(ax))])
         label.set(rotation=0, ha="left", va="bottom")
-        ax.yaxis.set_label_coords((left - box.x0) / box.width, 1 + 0.09 * figure.dpi / box.height)
+        ax.yaxis.set_label_coords((left - box.x0) / box.width, 1 + gap * figure.dpi / box.height)
         ax._left_title.set_x((left - box.x0) / box.width)
         if not ax.title.get_text() and not ax._left_title.get_text():
             ax._left_title.set(
@@ -91,7 +98,7 @@ def _level(figure: Figure) -> None:
                 title.get_window_extent()  # where nothing was drawn, it learns by what
                 title.set(text=title._get_wrapped_text(), wrap=False)
                 ax._set_title_offset_trans(
-                    8 + 1.5 * label.get_size() * (1 + label.get_text().count("\n"))
+                    least + line * label.get_size() * (1 + label.get_text().count("\n"))
                 )
 
 
@@ -209,7 +216,7 @@ def _faults(figure: Figure) -> list[str]:
     return faults
 
 
-def _laid_out(figure: Figure) -> list[str]:
+def _laid_out(figure: Figure, near: bool = False) -> list[str]:
     """Arrange the names of a figure once so that they can be read. `_faults` then lists those that
     still cannot.
     """
@@ -221,7 +228,7 @@ def _laid_out(figure: Figure) -> list[str]:
             ax.apply_aspect()
     else:
         figure.draw_without_rendering()
-    _level(figure)
+    _level(figure, near)
     figure.draw_without_rendering()
     _spread(figure)
     figure.set_layout_engine("none")
@@ -273,6 +280,98 @@ def image(figure: Any, alt: str) -> str:
     return made
 
 
+def for_slides(figure: Any, alt: str) -> dict[str, str]:
+    """Return a figure as slides draw it: without a title of its own, since the slide's heading and
+    the speaker's cue say it, and so wide and high that the axes fill the slide.
+
+    Call it after `image`, which translates the figure's words.
+
+    Returns:
+        The title that was left out, and the drawings in `_SLIDES`, as HTML. A drawing is left out
+        where its text could not be read.
+
+    >>> for_slides(Figure(), "Nothing is drawn.")
+    {'title': '', 'drawings': ''}
+    """
+    figure = whole(figure)
+    titles = [title for ax in figure.axes for title in (ax.title, ax._left_title)]
+    panels = [ax for ax in figure.axes if ax.get_subplotspec()]
+    said = [title.get_text() for title in titles] if len(panels) == 1 else []
+    said.append(figure.get_suptitle())
+    face = words._faces == [*words._FACE]
+    drawings = [_projected(figure, alt, kind, high, face) for kind, high in _SLIDES.items()]
+    return {"title": " ".join(filter(str.strip, said)), "drawings": "".join(drawings)}
+
+
+def _projected(figure: Figure, alt: str, kind: str, high: float, drawing: bool) -> str:
+    """Return one drawing of `for_slides`, or nothing. A build stores it."""
+    try:
+        held = pickle.dumps(figure)
+    except (AttributeError, TypeError, pickle.PicklingError):  # a function on an axis
+        return ""
+    for near in (True, False):
+        sized = _untitled(pickle.loads(held), high)
+        with warnings.catch_warnings():  # that there is no room is what is asked
+            warnings.simplefilter("ignore", UserWarning)
+            wrong = not sized.axes or _laid_out(sized, near)
+        plt.close(sized)
+        if not wrong:
+            break
+    else:
+        return ""
+    if drawing and not sized.findobj(AxesImage):
+        made = _vector.drawn(sized, alt, f"wide {kind}")
+        if len(made) <= _HEAVY:
+            return made
+    turned = "keep" if _any_dark_is_little(sized) else "dark-light"
+    return _webp(sized, alt, f'class="{turned} {kind}"')
+
+
+def _untitled(figure: Figure, high: float) -> Figure:
+    """Make a figure as wide as a slide and so high, without a title, its names near its axes."""
+    figure.set_dpi(_DPI)
+    figure.set_size_inches(_WIDE, high)
+    panels = [ax for ax in figure.axes if ax.get_subplotspec()]
+    if len(panels) == 1:
+        for title in (panels[0].title, panels[0]._left_title):
+            title.set_text("")
+    if figure._suptitle:
+        figure._suptitle.set_text("")
+    if figure.get_layout_engine():
+        figure.get_layout_engine().set(h_pad=0, w_pad=0.02)
+    for ax in panels:  # a line of type has air of its own above and below its letters
+        ax.xaxis.labelpad -= 9
+        ax.tick_params(axis="x", which="both", pad=1)
+    return figure
+
+
+def _any_dark_is_little(figure: Figure) -> bool:
+    return any(_dark_is_little(drawn) for ax in figure.axes for drawn in ax.images)
+
+
+def _packed(figure: Figure) -> tuple[str, int, int]:
+    """Return a laid-out figure as lossless WebP with 128 colours in base64, its width and its
+    height.
+    """
+    canvas, packed = FigureCanvasAgg(figure), io.BytesIO()
+    canvas.draw()
+    width, height = canvas.get_width_height()
+    picture = Image.frombuffer(
+        "RGBA", (width, height), canvas.buffer_rgba(), "raw", "RGBA", 0, 1
+    ).convert("RGB")
+    few = picture.quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few.convert("RGB").save(packed, format="webp", lossless=True, method=4)
+    return base64.b64encode(packed.getvalue()).decode(), width, height
+
+
+def _webp(figure: Figure, alt: str, attributes: str) -> str:
+    source, width, height = _packed(figure)
+    return (
+        f'<img {attributes} width="{width}" height="{height}" style="background:#fff"'
+        f' alt="{html.escape(alt, quote=True)}" src="data:image/webp;base64,{source}">'
+    )
+
+
 def _made(figure: Figure, alt: str, drawing: bool) -> str:
     """Return the result of `image`, as text if it is a `drawing`. A build stores it, so the figure
     must not change afterwards.
@@ -286,21 +385,9 @@ def _made(figure: Figure, alt: str, drawing: bool) -> str:
     figure.set_dpi(_DPI)
     wrong = _laid_out(figure)
     said = f' data-faults="{html.escape("; ".join(wrong), quote=True)}"' if wrong else ""
-    kind = (
-        "keep"
-        if any(_dark_is_little(drawn) for ax in figure.axes for drawn in ax.images)
-        else "dark-light"
-    )
-    canvas, packed = FigureCanvasAgg(figure), io.BytesIO()
-    canvas.draw()
-    width, height = canvas.get_width_height()
+    kind = "keep" if _any_dark_is_little(figure) else "dark-light"
+    source, width, height = _packed(figure)
     plt.close(figure)
-    picture = Image.frombuffer(
-        "RGBA", (width, height), canvas.buffer_rgba(), "raw", "RGBA", 0, 1
-    ).convert("RGB")
-    few = picture.quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-    few.convert("RGB").save(packed, format="webp", lossless=True, method=4)
-    source = base64.b64encode(packed.getvalue()).decode()
     why = ""
     if drawing:
         why = ' data-image="a matrix"'
