@@ -120,7 +120,7 @@ const loadIndex = () => {
   return (index ??= names.reduce((before, name) => before.then(() => load(name)), Promise.resolve()));
 };
 document.addEventListener("input", async ({ target }) => {
-  const dialog = target.name === "q" && target.closest("#pst-search-dialog");
+  const dialog = target instanceof HTMLInputElement && target.closest("#pst-search-dialog");
   if (!dialog) return;
   let list = dialog.querySelector(".search-found");
   if (!list) {

@@ -58,7 +58,7 @@ if (typeof Search !== "undefined") {
   let waiting = 0;
   document.addEventListener("input", ({ target }) => {
     const out = document.getElementById("search-results");
-    if (!out || target.name !== "q" || target.closest("dialog")) return;
+    if (!out || !(target instanceof HTMLInputElement) || target.name !== "q" || target.closest("dialog")) return;
     clearTimeout(waiting);
     waiting = setTimeout(() => {
       const query = target.value.trim(),
