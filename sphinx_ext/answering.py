@@ -1,11 +1,11 @@
-"""Exercises that are answered in the page: what `frontend/answers` needs, beside each page of
-exercises and in `answers/`.
+"""Prepare the exercises that readers answer in the page: the files that `frontend/answers` needs,
+beside each page of exercises and in `answers/`.
 
-A page of exercises gets the list of its exercises (stub, check, whether a page can judge it) as
-JSON and the scripts; every page gets the rings of progress. At the end of a build `answers/` is
-written: the scripts, the course's files for Python in the page, and for each chapter the cases,
-results and mistakes, evaluated with real torch (`course.exercises.written`). Pyodide itself comes
-from the npm lock by way of `frontend/dist/pyodide`.
+A page of exercises gets its exercises (stub, check, whether a page can judge it) as JSON together
+with the scripts, and every page gets the rings of progress. At the end of a build we write
+`answers/`: the scripts, the course's files for Python in the page, and for each chapter the cases,
+results and mistakes, computed with real torch (`course.exercises.written`). Pyodide itself comes
+from the npm lock, by way of `frontend/dist/pyodide`.
 """
 
 import functools
@@ -58,7 +58,7 @@ document.querySelector("main article h1")?.insertAdjacentHTML("afterend",
 
 
 def written() -> ModuleType:
-    """Return the module that writes the data: it imports torch, and only the end of a build needs
+    """Return the module that writes the data. It imports torch, so only the end of a build imports
     it.
     """
     return importlib.import_module("course.exercises.written")
@@ -74,13 +74,13 @@ def code_cells(path: Path) -> list[str]:
 
 
 def setup_cell(path: Path) -> str:
-    """Return the imports with which the page begins."""
+    """Return the imports at the beginning of the page."""
     return next(cell for cell in code_cells(path) if SETUP_SIGN not in cell)
 
 
 def solutions(path: Path) -> dict[str, tuple]:
-    """Return the book's own answers to what is compared, by the name of the check, without the
-    prediction.
+    """Return the book's own answers to the compared functions, by the name of the check, without
+    the prediction.
     """
     names: dict = {}
     exec(setup_cell(path), names)
@@ -101,8 +101,8 @@ def solutions(path: Path) -> dict[str, tuple]:
 
 @functools.cache
 def listed(path: Path) -> list[dict]:
-    """Return each exercise of a page: its number and title, stub and check, whether a page can
-    judge it, and why not.
+    """Return the exercises of a page, each with number and title, stub and check, whether a page
+    can judge it, and the reason if it cannot.
     """
     chapter = path.parent.name[0]
     rows = tomllib.loads((ROOT / f"src/course/exercises/chapter{chapter}.toml").read_text())
@@ -128,14 +128,14 @@ def listed(path: Path) -> list[dict]:
 
 
 def notebooks() -> dict[int, Path]:
-    """Return the English exercises by chapter."""
+    """Return the English notebooks of exercises, by chapter."""
     return {
         int(path.parent.name[0]): path for path in sorted(ROOT.glob("chapters/*/exercises.ipynb"))
     }
 
 
 def archive(path: Path, files: dict[str, str | bytes]) -> None:
-    """Write a zip that is the same for the same files."""
+    """Write a zip file that is identical whenever its files are identical."""
     with zipfile.ZipFile(path, "w") as zipped:
         for name, text in files.items():
             entry = zipfile.ZipInfo(name, FIXED)
@@ -144,7 +144,7 @@ def archive(path: Path, files: dict[str, str | bytes]) -> None:
 
 
 def graph_files() -> dict[str, bytes]:
-    """Return the files of networkx, pure Python, without its tests, with its licence."""
+    """Return the files of networkx in pure Python, without its tests, with its licence."""
     top = Path(networkx.__file__).parent
     files = {}
     for path in sorted(top.glob("**/*.py")):
@@ -157,7 +157,9 @@ def graph_files() -> dict[str, bytes]:
 
 
 def version(files: dict[str, str]) -> str:
-    """Return a hash of all that the data depend on: the course's source and the exercises."""
+    """Return a hash of everything on which the data depend: the course's source and the
+    exercises.
+    """
     digest = hashlib.sha256()
     for name, text in sorted(files.items()):
         digest.update(f"{name}\0{text}\0".encode())
@@ -167,9 +169,7 @@ def version(files: dict[str, str]) -> str:
 
 
 def chapter_data(number: int, path: Path, of: str, kept: Path) -> str:
-    """Return a chapter's data as JSON, from where an earlier build kept it if nothing has
-    changed.
-    """
+    """Return a chapter's data as JSON, from an earlier build if nothing has changed."""
     note = kept / f"chapter{number}-{of}.json"
     if not note.exists():
         kept.mkdir(parents=True, exist_ok=True)
@@ -208,8 +208,8 @@ def write(out: Path, kept: Path) -> None:
 
 
 def returning(words: Mapping[str, str]) -> list[dict]:
-    """Return the questions of the lessons, which come back, as the pages show them, in other words
-    where there are some.
+    """Return the questions of the lessons that are asked again later, as the pages show them,
+    translated if there are translations.
     """
     return [
         {
@@ -228,14 +228,14 @@ def pyodide_version() -> str:
 
 
 def megabytes(chapter: int) -> str:
-    """Return what the button says it loads, in MB as a site sends it: the large files hardly shrink
-    but for the wasm.
+    """Return the size in MB that the button announces, as a site sends the files. Large files
+    hardly shrink, except for the wasm.
     """
     return "8" if chapter == 1 else "7"
 
 
 def source(pagename: str) -> str:
-    """Return where the notebook of a page lies under `_sources`, without its ending.
+    """Return the path of a page's notebook under `_sources`, without its ending.
 
     >>> source("chapters/4-counting/exercises"), source("chapters/zh/4-counting/exercises")
     ('chapters/4-counting/exercises', '4-counting-exercises.zh')
@@ -245,7 +245,9 @@ def source(pagename: str) -> str:
 
 
 def add_scripts(app, pagename, templatename, context, doctree) -> None:
-    """Add to a page the rings of progress, and to exercises their list and scripts."""
+    """Add the rings of progress to every page, and the list of exercises with its scripts to pages
+    of exercises.
+    """
     if app.builder.format != "html" or "body" not in context or not notebooks():
         return
     root = "../" * pagename.count("/")

@@ -1,11 +1,11 @@
-"""The book for a reader's assistant: `llms.txt`, each page as Markdown, a tutor's file for each
-chapter, and a page's own facts.
+"""Publish the book for a reader's assistant: `llms.txt`, each page as Markdown, a tutor's file for
+each chapter, and facts about each page.
 
-Each page has its Markdown beside its HTML (`lesson.md` beside `lesson.html`), with what its cells
-printed and without solutions; the page links it and has a button that copies it.
-`tutor/chapter3.md` has what a tutor needs for chapter 3: statements, stubs, hints in their order,
-the mistakes that the checks name, and last the solutions, with the rule not to give them before the
-third hint. Each page says in its head what it is about and how it is cited.
+The Markdown of a page is next to its HTML (`lesson.md` next to `lesson.html`). It has the printed
+output of its cells but no solutions, and the page has a link to it and a button that copies it.
+`tutor/chapter3.md` has what a tutor of chapter 3 needs: statements, stubs, hints in order, the
+mistakes that the checks name, and last the solutions, with the rule not to reveal them before the
+third hint. The head of each page says what it is about and how to cite it.
 """
 
 import functools
@@ -47,8 +47,8 @@ LONGEST = 160  # characters of a description
 
 
 def source(path: Path, solutions: bool = False) -> str:
-    """Return a page as Markdown: a notebook's text and code, without its set-up cell and, unless
-    wanted, its solutions.
+    """Return a page as Markdown: a notebook's text and code, without its set-up cell and, by
+    default, without its solutions.
     """
     if path.suffix != ".ipynb":
         return path.read_text()
@@ -56,7 +56,7 @@ def source(path: Path, solutions: bool = False) -> str:
 
 
 def of_cells(cells: list[dict], solutions: bool = False) -> str:
-    """Return a notebook's cells as Markdown, each cell of code with what it gave as words."""
+    """Return a notebook's cells as Markdown. The output of each code cell is described in words."""
     parts = []
     for cell in cells:
         text = "".join(cell["source"]).strip()
@@ -76,8 +76,8 @@ def of_cells(cells: list[dict], solutions: bool = False) -> str:
 
 
 def in_words(output: dict) -> str:
-    """Return what a cell gave as Markdown: its text, and of a picture or a table its description
-    and its rows.
+    """Return the output of a cell as Markdown: its text, or the description and the rows of a
+    picture or table.
     """
     data = output.get("data", {})
     if "text/markdown" in data:
@@ -89,8 +89,7 @@ def in_words(output: dict) -> str:
 
 
 def described(page: str) -> list[str]:
-    """Return the alternative texts, captions and rows of a piece of HTML, a line each, in their
-    order.
+    """Return the alternative texts, captions and rows in a piece of HTML, one per line, in order.
 
     >>> described('<img alt="A line."><table><tr><th>n</th><td>1</td></tr></table>')
     ['*Figure.* A line.', '| n | 1 |']
@@ -117,8 +116,8 @@ def bare(page: str) -> str:
 
 
 def made_by_the_build(text: str, name: str) -> str:
-    """Return Markdown with a link in the place of each directive that has no words of its own, and
-    with the bank's questions.
+    """Return Markdown with a link in place of each directive that has no words of its own, and with
+    the questions of the bank.
 
     >>> made_by_the_build("```{times}\\n```", "about")
     '*This part is made when the book is built: see [the page](about.html).*'
@@ -133,8 +132,8 @@ def made_by_the_build(text: str, name: str) -> str:
 
 
 def markdown(name: str, path: Path, root: Path = ROOT) -> str:
-    """Return a page of the built book as Markdown, with what its cells gave; of a Chinese edition,
-    its Chinese.
+    """Return a page of the built book as Markdown, with the outputs of its cells. A Chinese edition
+    gives its Chinese.
     """
     if name.startswith(lectures.HERE):
         table = editions.HOME / f"{name.removeprefix(lectures.HERE)}.zh.po"
@@ -150,12 +149,12 @@ def markdown(name: str, path: Path, root: Path = ROOT) -> str:
 
 
 def without_solution(text: str) -> str:
-    """Return Markdown without the fold of a solution in words."""
+    """Return Markdown without the folded solution in words."""
     return re.sub(r"<details><summary>Solution in words.*?</details>", "", text, flags=re.S).strip()
 
 
 def description(text: str) -> str:
-    """Return what a page is about, in at most so many characters: its question, else its first
+    """Return what a page is about in a limited number of characters: its question, or its first
     sentence of prose.
     """
     question = re.search(r"^> \*\*(?:Question\.|问题。)\*\* (.+)$", text, re.M)
@@ -205,13 +204,13 @@ def tutor(chapter: int, path: Path) -> str:
 
 
 def folds(text: str, kind: str) -> list[str]:
-    """Return the folds of this kind, each as a paragraph that begins with its name."""
+    """Return the folds of this kind, each as a paragraph that begins with the name of the fold."""
     details = re.findall(r"<details><summary>(.*?)</summary>\s*(.*?)\s*</details>", text, re.S)
     return [f"**{name}.** {inside}" for name, inside in details if name.startswith(kind)]
 
 
 def named(table: str) -> str:
-    """Return the mistakes of a table as a list."""
+    """Return the mistakes in a table as a list."""
     rows = [row.partition(" :: ")[::2] for row in table.splitlines() if " :: " in row]
     if not rows:
         return ""
@@ -250,7 +249,7 @@ def llms(app) -> str:
 
 @functools.cache
 def released() -> str:
-    """Return the date of the release as citations write it."""
+    """Return the date of the release in the form that citations use."""
     path = ROOT / "CITATION.cff"
     date = (
         re.search(r'date-released: "(\d+)-(\d+)-(\d+)"', path.read_text())
@@ -272,7 +271,7 @@ def ordered(env) -> list[str]:
 
 
 def add_facts(app, pagename, templatename, context, doctree) -> None:
-    """Add to a page's head what it is about and how it is cited, and the way to its Markdown."""
+    """Add to a page's head what it is about, how to cite it, and a link to its Markdown."""
     if app.builder.format != "html" or pagename not in app.env.found_docs:
         return
     text = source(Path(app.env.doc2path(pagename)))
@@ -301,7 +300,7 @@ def add_facts(app, pagename, templatename, context, doctree) -> None:
 
 
 def finish(app, error) -> None:
-    """Write the files of the site that are no pages."""
+    """Write the files of the site that are not pages."""
     if error is not None or app.builder.format != "html":
         return
     out = Path(app.outdir)

@@ -1,7 +1,7 @@
-"""Style a blockquote by its bold first word: `> **Theorem 3.2 (Collapse).** …` becomes a theorem
-box.
+"""Style a blockquote by its bold first word, so that `> **Theorem 3.2 (Collapse).** …` becomes a
+theorem box.
 
-The notebooks keep to portable Markdown; `book.slides` does the same for the decks.
+The notebooks stay portable Markdown. `book.slides` does the same for the decks.
 """
 
 from docutils import nodes

@@ -32,8 +32,8 @@ class Chapters(Directive):
         return [nodes.raw("", f'<div class="chapter-cards">{cards}</div>', format="html")]
 
     def card(self, path: Path, root: Path, up: str) -> str:
-        """Draw a card; `up` is the way to the English pages, from a page of editions that leads to
-        editions where there are some.
+        """Draw the card of a chapter. `up` leads to the English pages from a page of editions,
+        whose cards lead to editions if there are some.
         """
         text, folder = markdown(path), path.parent.name
         title = re.search(r"^# (.+)$", text, re.M)[1]

@@ -57,9 +57,9 @@ document.getElementById("offer-chinese").hidden = false;</script>
 
 
 def of_one_language(page: str, name: str) -> str:
-    """Return a page whose contents list the pages of its own language.
+    """Return a page whose table of contents lists only pages in its own language.
 
-    On a Chinese page the book's title there leads to the Chinese front page.
+    On a Chinese page the book's title in the contents leads to the Chinese front page.
     """
     begins = page.find('<nav class="bd-links')
     ends = page.find("</nav>", begins)
@@ -130,7 +130,7 @@ def marked(article: str, name: str) -> str:
 
 
 def with_names(app):
-    """Write each page with the contents of its language, and Chinese pages with Chinese names,
+    """Write each page with the contents in its language, and Chinese pages with Chinese names,
     search and marks.
     """
     templates = getattr(app.builder, "templates", None)
@@ -152,14 +152,12 @@ def with_names(app):
 
 
 def search_page(app):
-    """Add the search once more, for Chinese pages."""
+    """Add a second search page, for Chinese pages."""
     return [(SEARCH, {}, "search.html")]
 
 
 def offer(app, pagename, templatename, context, doctree):
-    """Say on the front page, where one arrives from the site's root, that there is a Chinese
-    edition: to a Chinese browser.
-    """
+    """Tell readers with a Chinese browser, on the front page, that there is a Chinese edition."""
     if pagename == "chapters/welcome" and "chapters/zh/welcome" in app.env.found_docs:
         context["body"] = OFFER + context["body"]
 

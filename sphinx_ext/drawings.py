@@ -1,6 +1,6 @@
-"""`{drawing} name`: a drawing on a page of the book.
+"""Put a drawing on a page of the book, with the directive `{drawing} name`.
 
-Each also stands alone in `drawings/<name>.html`, for a frame elsewhere.
+Each drawing also has a page of its own, `drawings/<name>.html`, for a frame on another site.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""The directive `{evening} five 1`: what an evening of a path asks, with computed minutes and its
-one handout.
+"""Show what an evening of a path asks for, with computed minutes and its one handout: `{evening}
+five 1`.
 
-The paths stand in `chapters/plans/evenings.yml`. `{evening} engineer 1` is the one of two hours.
+The paths are in `chapters/plans/evenings.yml`. `{evening} engineer 1` is the only one of two hours.
 """
 
 import html
@@ -31,8 +31,8 @@ def text(path: Path) -> str:
 
 
 def minutes(root: Path, part: dict) -> int:
-    """Return how long a part takes: as it says itself, by its steps or exercises, or as computed
-    from what is read.
+    """Return how long a part takes: as it says itself, by its steps or exercises, or computed from
+    its text.
     """
     if "do" in part:
         return part["minutes"]
@@ -55,7 +55,7 @@ def total(root: Path, evening: dict) -> int:
 
 
 def named(root: Path, part: dict) -> str:
-    """Return a part as HTML: where it is, and how much of it belongs to the evening."""
+    """Return a part as HTML, with its address and how much of it belongs to the evening."""
     if "do" in part:
         return f'<a href="{part["link"]}">{html.escape(part["do"])}</a>'
     if "exercises" in part:
@@ -102,8 +102,8 @@ BEYOND = "Beyond the five evenings: what follows can wait."
 
 
 def ends(root: Path) -> dict[str, int]:
-    """Return by page how many of its sections the five evenings need; none of those that no evening
-    names.
+    """Return by page how many of its sections the five evenings need. Pages that no evening names
+    are missing.
     """
     parts = [
         part for evening in plan(root)["five"] for part in evening["parts"] if "sections" in part
@@ -112,8 +112,8 @@ def ends(root: Path) -> dict[str, int]:
 
 
 def mark(app, doctree, docname):
-    """Put a quiet line where the five evenings leave a lesson, and under the title of a lesson or
-    lab that they leave out.
+    """Draw a quiet line where the five evenings leave a lesson, and a note under the title of a
+    lesson or lab that they skip.
     """
     if not re.fullmatch(r"chapters/\d-[^/]+/(lesson|sinks|lab)", docname):
         return

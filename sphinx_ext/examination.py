@@ -1,10 +1,10 @@
-"""The questions of `chapters/plans/questions.toml` on pages: `{questions} 3` shows a chapter's, and
-a lesson asks four.
+"""Show the questions of `chapters/plans/questions.toml`: `{questions} 3` shows those of a chapter,
+and each lesson asks four.
 
-Each of the four is asked at the end of the section on which its answer rests.
+A lesson asks each of the four at the end of the section that has the answer.
 `frontend/answers/cards.js` gives them their buttons and asks them again in later lessons.
 
-`{questions} pool` says how many there are, and how many of them a term may draw.
+`{questions} pool` says how many questions there are, and how many of them a term may draw.
 """
 
 import html
@@ -57,7 +57,7 @@ def inline(text: str) -> str:
 
 
 def asked(question: dict, title: str = TITLE) -> str:
-    """Return a question of a lesson over its folded answer; `data-question` is its id."""
+    """Return a question of a lesson above its folded answer. `data-question` is its id."""
     return (
         f'<aside class="question-here"><p><strong>{title}</strong></p>'
         '<details class="hint" '
@@ -67,7 +67,7 @@ def asked(question: dict, title: str = TITLE) -> str:
 
 
 def section_with(node: nodes.Element, words: str) -> nodes.section | None:
-    """Return the innermost section in a node that has these words, or nothing."""
+    """Return the innermost section of a node that contains these words, or nothing."""
     for child in node.children:
         if isinstance(child, nodes.section) and words in questions.plain(child.astext()):
             return section_with(child, words) or child
@@ -75,8 +75,10 @@ def section_with(node: nodes.Element, words: str) -> nodes.section | None:
 
 
 def numbered_section(markdown: str, words: str) -> int | None:
-    """Return the number of the innermost section that has these words, in the order of the
-    headings, or nothing: by it a Chinese page finds where its English page asks.
+    """Return the number of the innermost section that contains these words, in the order of the
+    headings, or nothing.
+
+    A Chinese page uses this number to find the section in which its English page asks.
 
     >>> numbered_section("# A\\n\\nno\\n\\n## B\\n\\nno\\n\\n## C\\n\\n### D\\n\\nyes", "Yes")
     3
@@ -100,12 +102,12 @@ def numbered_section(markdown: str, words: str) -> int | None:
 
 
 def words_in(text: str, words: str) -> bool:
-    """Return whether a text has these words, apart from marks and spaces."""
+    """Return whether a text contains these words, apart from marks and spaces."""
     return questions.plain(words) in questions.plain(text)
 
 
 def pool(root: Path) -> str:
-    """Say how large the bank is, in a sentence."""
+    """Say in a sentence how many questions the bank has."""
     every, rows = questions.bank(root), questions.drawable(root)
     forms = sum(len([*questions.choices(row)]) for row in rows)
     least = min(len(questions.drawable(root, chapter)) for chapter in range(1, 8))
@@ -145,8 +147,8 @@ class Questions(Directive):
 
 
 def ask_in_the_lesson(app, doctree):
-    """Ask each question of a lesson at the end of the section with its words, in the language of
-    the page.
+    """Ask each question of a lesson at the end of the section that contains its words, in the
+    language of the page.
     """
     match = LESSON.fullmatch(app.env.docname)
     sections = [node for node in doctree.children if isinstance(node, nodes.section)]

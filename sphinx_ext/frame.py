@@ -1,9 +1,10 @@
-"""The frame of a page: what stands around its text. It comes after the text for the Tab key.
+"""Arrange the frame of a page around its text, so that readers who move by Tab reach the text
+first.
 
-The theme binds the menu and the contents to the first button of each kind. Its own header holds a
-first pair that nobody sees, so `templates/layout.html` leaves that header out. The sidebar follows
-the text in the page's source, because a reader who moves by Tab would else pass all its links on
-every page; `course.css` shows it at the left.
+The theme binds the menu and the contents to the first button of each kind. Its own header contains
+a first pair that nobody sees, so `templates/layout.html` leaves that header out. The sidebar comes
+after the text in the page's source, because readers who move by Tab would otherwise pass all its
+links on every page. `course.css` shows it at the left.
 """
 
 import re
@@ -25,11 +26,11 @@ SKIP = ("Skip to the list of pages", "跳到页面列表")
 
 
 def sidebar_last(content: str) -> str:
-    """Move the sidebar of a page behind its text, without the link there that repeats the one at
+    """Move the sidebar of a page after its text, and remove the link there that repeats the one at
     its head.
 
     Raises:
-        ValueError: the theme writes its pages otherwise than expected here.
+        ValueError: if the theme writes its pages in another form than we expect.
     """
     if OPENING not in content or TEXT not in content:
         raise ValueError(f"a page must have {OPENING} before {TEXT}: has the theme changed?")
@@ -45,8 +46,8 @@ def framed(app, pagename, templatename, context, doctree):
 
 
 def offer(app, pagename, templatename, context, doctree):
-    """Say what the download button offers in words; the source of a page without code is of no use
-    to a reader.
+    """Describe in words what the download button offers. The source of a page without code is of no
+    use to a reader.
     """
     chinese = pagename.startswith(HERE)
     for group in context.get("header_buttons", []):

@@ -1,8 +1,8 @@
-"""The `{functions} module …` directive: the public functions of the package's modules, with
-signature, docstring and code.
+"""List the public functions of the package's modules with signature, docstring and code, by the
+directive `{functions} module …`.
 
-Read from the source, not imported: the page needs no torch, and a docstring's shapes and equations
-stand as they are written.
+We read the source and do not import it. So the page needs no torch, and a docstring's shapes and
+equations appear as they are written.
 """
 
 import ast
@@ -18,8 +18,8 @@ from pygments.lexers import PythonLexer
 
 
 def public(module: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
-    """List the functions and classes with a docstring whose name has no underscore in front, in the
-    order of the file.
+    """List the functions and classes that have a docstring and no leading underscore, in the order
+    of the file.
     """
     defined = [node for node in module.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     return [node for node in defined if not node.name.startswith("_") and ast.get_docstring(node)]
@@ -37,12 +37,12 @@ def signature(node: ast.FunctionDef | ast.ClassDef) -> str:
 
 
 def words(text: str) -> str:
-    """Write a paragraph of a docstring as HTML, with its names in code type."""
+    """Write a paragraph of a docstring as HTML, with names in code type."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(" ".join(text.split())))
 
 
 def described(path: Path, name: str) -> list[nodes.Node]:
-    """Write a section for a module: its docstring, then an entry for each function."""
+    """Write a section for a module, with its docstring and an entry for each function."""
     text = path.read_text()
     tree = ast.parse(text)
     title = f"helpers.{name.replace('/', '.')}"

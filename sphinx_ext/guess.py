@@ -1,5 +1,5 @@
-"""The `{guess}` directive: a row of ones to be counted by the reader, and what five models
-answered, on one line.
+"""Ask the reader to count a row of ones, and show the answers of five models on one line, with the
+directive `{guess}`.
 """
 
 import html
@@ -43,7 +43,7 @@ def place(value: float) -> float:
 
 
 def mark(way: str, x: float, y: float) -> str:
-    """Draw the mark of a way of writing, as the figures of chapter 4 have it."""
+    """Draw the mark for a way of writing ones, as the figures of chapter 4 do."""
     from course.chapter4 import figures
 
     shape, colour, _ = figures.WRITTEN[way]
@@ -54,7 +54,7 @@ def mark(way: str, x: float, y: float) -> str:
 
 
 def picture(table) -> str:
-    """Draw every answer on a line of numbers, a row for each model."""
+    """Draw every answer on a line of numbers, with a row for each model."""
     from course.chapter4 import figures, measures
 
     models = list(dict.fromkeys(table.model))

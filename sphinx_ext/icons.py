@@ -1,8 +1,8 @@
-"""The icons that the pages show, as a font of a few kB: the theme's script holds 2,000 of them in
-1.5 MB.
+"""Provide the icons of the pages as a font of a few kB, because the theme's script contains 2,000
+of them in 1.5 MB.
 
-The font is cut out of the theme's own, so that the same classes show the same icons.
-`templates/layout.html` leaves out the script, and with it an icon is a letter instead of an SVG.
+We cut the font out of the theme's own, so the same classes show the same icons.
+`templates/layout.html` leaves out the script, so an icon is a letter instead of an SVG.
 """
 
 import base64
@@ -32,7 +32,7 @@ form.bd-search .fa-solid.fa-magnifying-glass { position: static; color: inherit;
 
 
 def letters(css: str) -> dict[str, int]:
-    """Read the letter of each icon, by its class, from the theme's style."""
+    """Read the letter of each icon from the theme's style, by its class."""
     rules = re.findall(r'((?:\.fa-[\w-]+:before,?)+)\{content:"\\([0-9a-f]+) ?"', css)
     return {
         name: int(letter, 16) for names, letter in rules for name in re.findall(r"fa-[\w-]+", names)
@@ -40,7 +40,7 @@ def letters(css: str) -> dict[str, int]:
 
 
 def named(css: str) -> set[int]:
-    """Find the letters of the font that a style sets itself, before or after an element."""
+    """Find the letters of the icon font that a style sets itself, before or after an element."""
     return {ord(sign) for sign in css if 0xE000 <= ord(sign) < 0xF900} | {
         int(letter, 16)
         for letter in re.findall(r'content:"\\(f[0-9a-f]{3})"', re.sub(r"\.fa-[^}]*\}", "", css))

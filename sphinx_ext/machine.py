@@ -1,9 +1,9 @@
-"""The front page: `{machine}` is the drawing that stays while its text scrolls past, `{stop} 3
-Title` the text of one stop with its still picture for print and for where scripts do not run,
-`{places}` the table of The answer in four columns.
+"""Show the machine on the front page. `{machine}` is the drawing that stays in view while the text
+scrolls, and `{stop} 3 Title` is the text of one stop, with a still picture for print and for
+browsers without scripts. `{places}` is the table of The answer in four columns.
 
-A stop is a piece of film: `course/drawing/film.toml` has a state of the drawing for each
-sentence, and `machine.js` plays them as the reader scrolls.
+A stop is a piece of film. `course/drawing/film.toml` has a state of the drawing for each sentence,
+and `machine.js` plays them as the reader scrolls.
 """
 
 import html
@@ -25,7 +25,7 @@ COLUMNS = {"place": "Where", "reader": "Lost to whom", "helps": "What helps", "p
 
 
 def language(directive: Directive) -> str:
-    """Return the language of a page: "zh" in `chapters/zh`."""
+    """Return the language of a page, which is "zh" in `chapters/zh`."""
     return (
         "zh" if directive.state.document.settings.env.docname.startswith("chapters/zh/") else "en"
     )
@@ -55,8 +55,8 @@ END = re.compile(r"(?<=[.?!])\s+|(?<=[。？！])(?=.)")
 
 
 def sentences(paragraph: nodes.paragraph) -> list[list[nodes.Node]]:
-    """Split a paragraph where a sentence ends outside bold text, links and formulas; the space
-    stays with the one before.
+    """Split a paragraph at the ends of sentences that are outside bold text, links and formulas.
+    The space stays with the sentence before it.
     """
     spans: list[list[nodes.Node]] = [[]]
     for child in paragraph.children:
@@ -73,11 +73,11 @@ def sentences(paragraph: nodes.paragraph) -> list[list[nodes.Node]]:
 
 
 def filmed(paragraph: nodes.paragraph, states: list[dict]) -> None:
-    """Mark each sentence of a paragraph with its state; a translation may have more or fewer
-    sentences.
+    """Mark each sentence of a paragraph with its state of the drawing. A translation may have more
+    or fewer sentences.
 
     Raises:
-        ValueError: there are no sentences.
+        ValueError: if there are no sentences.
     """
     spans = sentences(paragraph)
     if not spans:

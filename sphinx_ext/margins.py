@@ -1,10 +1,10 @@
-"""Return what stands beside the text on a wide page, what is as wide as both, and what stands at
+"""Arrange what goes into the margin of a wide page, what spans text and margin, and what moves to
 the foot.
 
-A table of many columns or long cells takes the margin, too. A short fold that stands alone becomes
-a note in the margin; longer ones, questions and options stay folded. The code of set-up, guess and
-figures goes into one fold at the foot, and each figure leads to its listing. On a page of a chapter
-the machine is a strip that says where one is.
+A table with many columns or long cells spans the margin, too. A short fold that comes singly
+becomes a note in the margin, while longer ones, questions and options stay folded. The code of
+set-up, guess and figures moves to one fold at the foot, and each figure has a link to its listing.
+On a page of a chapter the machine is a strip that says where the reader is.
 """
 
 import itertools
@@ -53,7 +53,7 @@ def raw(text: str) -> nodes.raw:
 
 
 def numbered(table: re.Match) -> str:
-    """Mark the numbers of a table, and the heads above columns of them.
+    """Mark the cells of a table that hold numbers, and the heads above columns of numbers.
 
     >>> table = "<table><tr><th>n</th><th>a</th></tr><tr><td>x</td><td>1</td></tr></table>"
     >>> for row in numbered(re.match(".*", table)).split("<tr>")[1:]:
@@ -79,7 +79,7 @@ def numbered(table: re.Match) -> str:
 
 
 def widened(table: re.Match) -> str:
-    """A table of HTML that takes the margin, too, where its rows need it.
+    """Return a table of HTML that spans the margin, too, if its rows need the width.
 
     >>> row = "".join(f"<td>{k}</td>" for k in range(5))
     >>> widened(re.match(".*", f"<table><tr>{row}</tr></table>"))[:20]
@@ -98,8 +98,8 @@ def widened(table: re.Match) -> str:
 
 
 def is_wide(rows: list[list[str]]) -> bool:
-    """Whether a table has many columns, or what stands side by side is long: of each column its
-    longest cell.
+    """Return whether a table has many columns, or its longest cells are long when placed side by
+    side.
     """
     across = sum(
         max(map(len, column)) for column in itertools.zip_longest(*rows, fillvalue="") if column
@@ -149,8 +149,8 @@ class Margins(SphinxPostTransform):
         self.code()
 
     def strip(self, stop: int) -> None:
-        """Put the machine at the chapter's stop above the text, small, with links to all of its
-        stops on the front page.
+        """Put a small machine at the chapter's stop above the text, with links to all of its stops
+        on the front page.
         """
         language, front = "zh" * self.chinese or "en", f"chapters/{'zh/' * self.chinese}welcome"
         front = self.app.builder.get_relative_uri(self.env.docname, front)
@@ -190,8 +190,8 @@ class Margins(SphinxPostTransform):
 
 
 def cells(document: nodes.document) -> None:
-    """Let the cells of an edition that hide their listing have what those of the English page have;
-    `book.editions` writes HTML around them.
+    """Give the cells of an edition that hide their listing the same form as those of the English
+    page, because `book.editions` writes HTML around them.
     """
     for fold in [node for node in document.findall(nodes.raw) if told(node).startswith(HIDDEN)]:
         page, k = fold.parent, fold.parent.index(fold)
@@ -214,8 +214,8 @@ def cells(document: nodes.document) -> None:
 
 
 def notes(section: nodes.section, kind: str) -> None:
-    """Put the folds of a section into the margin: short ones that come singly; those in a row are
-    of one kind, options or hints.
+    """Move short single folds of a section into the margin. Folds in a row belong together (options
+    or hints), so they stay.
     """
     folds = []
     for k, child in enumerate(section.children):
@@ -246,7 +246,7 @@ def notes(section: nodes.section, kind: str) -> None:
 
 
 def tall(inside: list[nodes.Node]) -> bool:
-    """Return whether a margin is too narrow for it."""
+    """Return whether the margin is too narrow for a fold."""
     wide = (nodes.table, nodes.literal_block, nodes.math_block)
     return any(next(iter(node.findall(kind)), None) is not None for node in inside for kind in wide)
 

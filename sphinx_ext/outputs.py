@@ -1,4 +1,4 @@
-"""Fill pages with the outputs of their notebooks, which `book.execution` runs; `{times}` lists how
+"""Fill pages with the outputs of their notebooks, which `book.execution` runs. `{times}` lists how
 long each took.
 """
 
@@ -21,7 +21,7 @@ def _notebooks(env, names) -> list[Path]:
 
 
 def outdated(app, env, added, changed, removed):
-    """Find the pages whose notebook gave other outputs than when the page was made."""
+    """Return the pages whose notebook has other outputs than when the page was made."""
     root, before = Path(app.srcdir), getattr(env, "execution_keys", {})
     env.execution_keys = {}
     for path in _notebooks(env, env.found_docs):
@@ -52,7 +52,7 @@ def swap(app, name, source):
 
 
 class Times(Directive):
-    """The `{times}` directive: a table of the notebooks' measured times."""
+    """Show a table of the notebooks' measured times, with the directive `{times}`."""
 
     def run(self):
         env = self.state.document.settings.env

@@ -1,10 +1,6 @@
-"""The `{reports}` directive: the committed report of a model, or the table of all of them, drawn
-from `data/reports/*.json`.
+"""Show a model's committed report, or the table of all reports, drawn from `data/reports/*.json`.
 
-```{reports} table
-```
-```{reports} SmolLM2-135M-Instruct
-```
+```{reports} table ``` ```{reports} SmolLM2-135M-Instruct ```
 """
 
 import json
@@ -36,8 +32,8 @@ class Reports(Directive):
 
 
 def write_claims(app, failed):
-    """Write `claims.json` beside the start page: the rows that the scorecard's cell left in its
-    page.
+    """Write `claims.json` next to the start page, with the rows that the scorecard's cell left in
+    its page.
     """
     page = Path(app.outdir) / "chapters/scorecard.html"
     match = (

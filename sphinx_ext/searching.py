@@ -1,5 +1,5 @@
-"""The search: its index without listings and with Chinese, lessons before pages for teachers,
-quotations from the text alone.
+"""Improve the search: the index leaves out listings and includes Chinese, lessons come before pages
+for teachers, and quotations come from the text only.
 """
 
 import re
@@ -24,8 +24,8 @@ def without_listings(app):
 
 
 class WithChinese(SearchEnglish):
-    """Words, and of Chinese, which has no spaces, the pairs of neighbouring characters: any word is
-    found by its own.
+    """Split text into words for the index. Chinese has no spaces, so we index pairs of neighbouring
+    characters, by which any word can be found.
     """
 
     def split(self, input):
@@ -36,8 +36,8 @@ class WithChinese(SearchEnglish):
 
 
 def where_it_is_used(app, name, template, context, doctree):
-    """Load the index on the search's page only: the theme loads it on every page, for results that
-    come while one types, which are off.
+    """Load the index only on the search page. The theme would load it on every page for results
+    while typing, which we switched off.
     """
     tools = r'<script src="[^"]*(searchtools|language_data|searchindex)\.js"></script>\s*'
     context["without_search"] = lambda head: re.sub(tools, "", head)

@@ -1,5 +1,5 @@
-"""Drop the scripts of sphinx-thebe, which Jupyter Book always loads: they name another host and
-declare a name twice.
+"""Drop the scripts of sphinx-thebe, which Jupyter Book always loads, because they refer to another
+host and declare a name twice.
 """
 
 

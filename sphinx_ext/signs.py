@@ -1,10 +1,10 @@
-"""Signs that the course's face has no shapes for, as two small fonts of a few kB: arrows, marks and
-signs of mathematics.
+"""Provide signs that the course's typeface lacks (arrows, marks, signs of mathematics) as two small
+fonts of a few kB.
 
-The pages' face, Source Sans 3, is shipped in its Latin and Greek parts. A browser takes every other
-sign from the machine that it runs on, which may have none. What the built site uses is cut out of
-two fonts that the build has already: letters of the same face (`helpers/fonts`), and DejaVu Sans,
-which Matplotlib brings.
+We ship the Latin and Greek parts of the pages' typeface, Source Sans 3. A browser takes every other
+sign from the fonts of its computer, which may have none. So we cut the signs that the built site
+uses out of two fonts that the build already has: the same typeface (`helpers/fonts`), and DejaVu
+Sans, which Matplotlib brings.
 """
 
 import html
@@ -34,8 +34,8 @@ WRITTEN = ("chapters", "slides", "live", "drawings")  # folders of the site whos
 
 
 def used(site: Path) -> set[int]:
-    """Collect the signs beyond Latin that any page, deck or script of a built site can show;
-    Chinese has fonts of its own.
+    """Collect the signs beyond Latin that any page, deck or script of a built site can show.
+    Chinese has separate fonts.
     """
     files = [
         path

@@ -1,7 +1,8 @@
-"""The `{sources}` directive: what the source documents say, line by line, with the page that
-answers it (data/sources.csv).
+"""List what the source documents say, quotation by quotation, with the page that answers each
+(data/sources.csv), by the directive `{sources}`.
 
-On a Chinese page a Chinese quotation stands alone, and links lead to editions where there are some.
+On a Chinese page a Chinese quotation appears without a translation, and links lead to editions if
+there are some.
 """
 
 import html
@@ -61,12 +62,12 @@ def signed(text: str) -> str:
 
 
 def rows() -> pd.DataFrame:
-    """Return the table of the sources, empty cells as empty strings."""
+    """Return the table of the sources. Empty cells are empty strings."""
     return data.table("sources").fillna("").astype(str)
 
 
 def answering(row) -> str:
-    """Return the page and section that answer a row: its own, else those of its claim."""
+    """Return the page and section that answer a row, which are its own or those of its claim."""
     from course.evidence.claims import CLAIMS
 
     return row.where or (CLAIMS[row.claim].shown if row.claim in CLAIMS else "")
@@ -74,7 +75,7 @@ def answering(row) -> str:
 
 @cache
 def headings(page: str, lang: str) -> dict[str, str]:
-    """Return the headings of a page by their English, in a language."""
+    """Return a page's headings in a language, by their English."""
     source = editions.english(editions.HOME / f"{page}.zh.po")
     cells = editions.cells(source, slides=page == "talk")
     table = source.with_suffix(".zh.po")
@@ -87,8 +88,8 @@ def headings(page: str, lang: str) -> dict[str, str]:
 
 
 def link(where: str, lang: str) -> str:
-    """Return a link to a page and section, as `3-representational-collapse/lab#The model`, from
-    chapters/ or chapters/zh/.
+    """Return a link from chapters/ or chapters/zh/ to a page and section such as
+    `3-representational-collapse/lab#The model`.
     """
     page, _, heading = where.partition("#")
     named = headings(page, lang)
@@ -104,8 +105,8 @@ def link(where: str, lang: str) -> str:
 
 
 def chip(name: str, lang: str) -> str:
-    """Return a claim's verdict as a link to its row of the scorecard; nothing where the claim is
-    gone.
+    """Return a claim's verdict as a link to its row of the scorecard, or nothing if the claim no
+    longer exists.
     """
     from course import scorecard
     from course.evidence.claims import CLAIMS
@@ -121,7 +122,7 @@ def chip(name: str, lang: str) -> str:
 
 
 def place(row, lang: str) -> str:
-    """Return where a quotation stands in its document, in the language of the page."""
+    """Return where a quotation is in its document, in the language of the page."""
     text = row.place
     if lang == "zh":
         for english, chinese in PLACES.items():
@@ -130,7 +131,7 @@ def place(row, lang: str) -> str:
 
 
 def entry(row, number: int, lang: str) -> str:
-    """Return one row of the page: the quotation, what became of it, and where."""
+    """Return one row of the page: the quotation, our answer to it, and the place of that answer."""
     quoted = f'<p lang="{LANGUAGE[row.document]}"><q>{signed(row.quotation)}</q></p>'
     if lang == "en" and LANGUAGE[row.document] == "zh" and row.english != row.quotation:
         quoted += f"<p>{signed(row.english)}</p>"
@@ -149,8 +150,8 @@ def entry(row, number: int, lang: str) -> str:
 
 
 def choice(kind: str, values: dict[str, str], counts: dict[str, int]) -> str:
-    """Return buttons of which one is chosen, with the rule that hides all other rows: no script is
-    needed.
+    """Return buttons of which one is chosen, with a style that hides all other rows, so no script
+    is needed.
     """
     buttons, rules = [], []
     for value, name in {"": "all", **values}.items():
@@ -190,8 +191,8 @@ class Sources(Directive):
 
 
 def outdated(app, env, added, changed, removed):
-    """Read the page again where a verdict may have changed: when the scorecard is executed
-    again.
+    """Return the pages that must be read again because a verdict may have changed, that is, when
+    the scorecard was executed again.
     """
     before, env.sources_key = getattr(env, "sources_key", ""), ""
     pages = [name for name in ("chapters/sources", "chapters/zh/sources") if name in env.found_docs]

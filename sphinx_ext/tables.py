@@ -1,7 +1,7 @@
-"""The `{data-table} name` directive: a table of `data/` as it is, under the first line of its head,
-with the rest folded below.
+"""Show a table of `data/` under the first line of its head, with the rest of the head folded below:
+`{data-table} name`.
 
-`{data-list}` is the list of all tables, from their heads: what, command, date, rows, licence.
+`{data-list}` lists all tables from their heads: content, command, date, rows, licence.
 """
 
 import csv
@@ -17,7 +17,7 @@ def shown(path: Path) -> str:
     """Write the table as HTML.
 
     Raises:
-        ValueError: no head that says where the numbers come from, or a row of another length.
+        ValueError: if no head says where the numbers come from, or a row has another length.
     """
     lines = path.read_text().splitlines()
     head = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
@@ -56,8 +56,8 @@ class DataTable(Directive):
 
 
 def listed(root: Path) -> str:
-    """List all tables of `data/`, a row each, as HTML; what nobody ran here is under the licence of
-    its source.
+    """List all tables of `data/` as HTML, one per row. Numbers that others measured have the
+    licence of their source.
     """
     rows = []
     for path in sorted((root / "data").rglob("*.csv")):

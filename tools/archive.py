@@ -1,5 +1,5 @@
-"""The whole site as one zip, `_build/html/book.zip`, to be read offline from a small server; the
-front page then links it.
+"""Pack the whole site into one zip, `_build/html/book.zip`, so that it can be read offline from a
+small server. The front page then has a link to it.
 """
 
 import fnmatch
@@ -28,7 +28,7 @@ of the course, and the page that trains one, work.
 
 
 def write(site: Path) -> Path:
-    """Write the archive of a site into it."""
+    """Write the archive of a site into the site."""
     path = site / "book.zip"
     partial = path.with_suffix(".part")
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:

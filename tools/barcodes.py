@@ -1,7 +1,8 @@
-"""Compute what the drawing `barcodes` shows of the embedded model: its last states for n tokens and
-for n + 1, in few characters.
+"""Compute the numbers of the drawing `barcodes`: the embedded model's last states for n and n + 1
+tokens, in few characters.
 
-`python tools/barcodes.py` writes `numbers/barcodes.json`: two or three minutes on one CPU core.
+`python tools/barcodes.py` writes `numbers/barcodes.json`, which takes two or three minutes on one
+CPU core.
 """
 
 import json
@@ -27,8 +28,8 @@ SHADES = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+-"
 
 @torch.inference_mode()
 def last_states(model: LanguageModel, ids: Int[Tensor, " n"], window: int) -> Float[Tensor, "2 d"]:
-    """Compute the final states of the last two tokens, where each token sees `window` tokens,
-    itself among them; 0 for all.
+    """Compute the final states of the last two tokens if each token sees `window` tokens, itself
+    among them, or all tokens if `window` is 0.
     """
     n = len(ids)
     visible = torch.ones(n, n, dtype=torch.bool).tril()
@@ -40,7 +41,7 @@ def last_states(model: LanguageModel, ids: Int[Tensor, " n"], window: int) -> Fl
 
 
 def sequence(model: LanguageModel, tokens: str, n: int, seed: int = 0) -> Int[Tensor, " n+2"]:
-    """Return the first token, n tokens, and the last of them again."""
+    """Return the first token, n tokens, and once more the last of them."""
     digits = torch.cat([probe.encode(model, str(digit)) for digit in range(10)])
     drawn = torch.randint(0, 10, (max(LENGTHS),), generator=torch.Generator().manual_seed(seed))
     body = digits[torch.ones(n, dtype=torch.long) if tokens == "ones" else drawn[:n]]
@@ -48,7 +49,7 @@ def sequence(model: LanguageModel, tokens: str, n: int, seed: int = 0) -> Int[Te
 
 
 def shades(state: Float[Tensor, " d"], largest: float) -> str:
-    """Write a character for each number: 64 steps from -largest to largest, what is beyond cut
+    """Write one character per number, in 64 steps from -largest to largest. Numbers beyond are cut
     off.
     """
     steps = ((state.double() / largest).clamp(-1, 1) + 1) * 31.5

@@ -1,8 +1,8 @@
 """Begin a chapter: `make chapter NUMBER=8 NAME=first-token TITLE="The first token"`.
 
-What is written is whole: a page with a figure, an exercise and a claim, each in the place where the
-other chapters have theirs (`tools/chapter/` holds the forms). All tests pass from the start; then
-change what it says.
+The chapter is complete from the start, with a page, a figure, an exercise and a claim in the same
+places as in the other chapters (`tools/chapter/` holds the forms). All tests pass, and then you
+change its content.
 """
 
 import json
@@ -24,8 +24,8 @@ PLACES = {  # of each form
 
 
 def page(text: str) -> dict:
-    """Build the notebook of a form: cells between lines of three dashes, code where the first line
-    is code.
+    """Build the notebook of a form. Lines of three dashes separate its cells, and a cell is code if
+    its first line is code.
     """
     cells = []
     for k, part in enumerate(text.rstrip("\n").split("\n---\n")):
@@ -43,10 +43,11 @@ def first_free(root: Path = ROOT) -> str:
 
 
 def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
-    """Write a chapter's files and name it where chapters are listed; the files that were written.
+    """Write a chapter's files, name it in the lists of chapters, and return the files that were
+    written.
 
     Raises:
-        ValueError: a number, a name or a title that a chapter cannot have.
+        ValueError: if a chapter cannot have this number, name or title.
     """
     free = first_free(root)
     if number != free:

@@ -1,13 +1,13 @@
-"""Write what the page "Read a config.json" ships: defaults of transformers' classes by model type,
+"""Write the data of the page "Read a config.json": defaults of transformers' classes by model type,
 and smallest bases of RoPE.
 
     python tools/configurations.py families    src/course/report/families.json, in a few seconds
     python tools/configurations.py bases       data/rope_smallest_bases.csv, in about five minutes
     on one core
 
-A family's entry has the fields that its class fills in when a file leaves them out, older names of
-fields, RoPE's settings and the cycle of its layers. `tests/test_configuration.py` holds each entry
-against the class.
+The entry of a family has the fields that its class fills in if a file leaves them out, older names
+of fields, RoPE's settings and the cycle of its layers. `tests/test_configuration.py` compares each
+entry with the class.
 """
 
 import argparse
@@ -102,7 +102,7 @@ MORE = {
 
 def families() -> dict[str, dict]:
     """Return an entry for each model type that has a causal language model, or is the text part of
-    another.
+    another type.
     """
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -124,7 +124,7 @@ def families() -> dict[str, dict]:
 
 
 def entry(kind: str, configuration: type) -> dict[str, Any]:
-    """Return what a configuration class fills in."""
+    """Return the fields that a configuration class fills in."""
     plain = configuration()
     if plain.is_encoder_decoder or hasattr(plain, "type_vocab_size"):
         return {"encoder": True}
@@ -153,7 +153,7 @@ def entry(kind: str, configuration: type) -> dict[str, Any]:
 
 
 def _field(plain: Any, name: str) -> object:
-    """Return a field, that of the first layer where layers differ."""
+    """Return a field, or its value in the first layer if layers differ."""
     try:
         return getattr(plain, name, None)
     except Exception:
@@ -161,7 +161,7 @@ def _field(plain: Any, name: str) -> object:
 
 
 def _wrong(plain: Any, fields: dict[str, Any]) -> bool:
-    """Return whether the order of layers that an entry gives is not the class's."""
+    """Return whether an entry gives another order of layers than the class."""
     from course.report import configuration
 
     listed = getattr(plain, "layer_types", None) or getattr(plain, "layers_block_type", None)
@@ -187,7 +187,7 @@ def _derived(configuration: type, plain: Any, name: str) -> bool:
 
 
 def _kinds(configuration: type, **arguments: object) -> list[str] | None:
-    """Return the kinds of layers that a class fills in at a depth."""
+    """Return the kinds of layers that a class fills in at a given depth."""
     try:
         plain = configuration(**arguments)
     except Exception:
@@ -197,7 +197,7 @@ def _kinds(configuration: type, **arguments: object) -> list[str] | None:
 
 
 def _layers(configuration: type) -> dict[str, Any]:
-    """Return the cycle in which a class lays out its layers, and the field that sets its length."""
+    """Return the cycle in which a class arranges its layers, and the field that sets its length."""
     plain = configuration()
     listed = _kinds(configuration, num_hidden_layers=36)
     if (
@@ -252,7 +252,7 @@ LIMIT = 2**20
 
 
 def staircase(pairs: int) -> list[tuple[float, int]]:
-    """Return the bases of two digits that hold below more tokens than any smaller one, up to 1.1 ·
+    """Return the bases of two digits that work for more tokens than any smaller one, up to 1.1 ·
     10¹² or `LIMIT` tokens.
     """
     from helpers import rope

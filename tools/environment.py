@@ -1,15 +1,15 @@
 """Make a virtual environment: `.venv`, which builds and tests the book, or `.venv-colab`, which has
-what Colab has.
+Colab's packages.
 
     python tools/environment.py book|colab|lock
 
-`lock` writes `constraints.txt`, the exact version of every distribution that `book` may install; a
-distribution that stands there stays at its version unless requirements.txt or pyproject.toml ask
-for another.
+`lock` writes `constraints.txt`, the exact version of every distribution that `book` may install. A
+distribution that is already listed there keeps its version unless requirements.txt or
+pyproject.toml ask for another.
 
-uv installs, several times faster than pip, from where pip is set to install from; where uv cannot,
-pip does. Without an NVIDIA GPU torch comes as PyTorch's own build for CPUs (0.2 GB in place of 3),
-where that index can be reached.
+We install with uv, which is several times faster than pip, from the index that pip is set to use.
+If uv fails, pip installs. On a computer without an NVIDIA GPU, torch comes as PyTorch's build for
+CPUs (0.2 GB instead of 3), if its index can be reached.
 """
 
 import ast
@@ -35,7 +35,7 @@ UV_NAMES = {
 
 
 def says(*command: str | Path) -> str:
-    """Return what a command prints, or "" where it fails."""
+    """Return what a command prints, or "" if it fails."""
     environment = {
         "PYENV_VERSION": COLAB_PYTHON,
         **os.environ,
@@ -50,8 +50,8 @@ def says(*command: str | Path) -> str:
 
 
 def prepared(folder: Path, python: str) -> str:
-    """Make the environment afresh, unless it is finished and has this very Python; returns its
-    Python.
+    """Create the environment from scratch, unless it is finished and has exactly this Python, and
+    return its Python.
     """
     interpreter = folder / "bin/python"
     version = "import sys; print(sys.version)"
@@ -63,7 +63,7 @@ def prepared(folder: Path, python: str) -> str:
 
 
 def uv_settings(pip_config: str) -> dict[str, str]:
-    """Read pip's settings under the names that uv knows: uv reads none of pip's."""
+    """Translate pip's settings to the names that uv knows, because uv reads none of pip's."""
     settings = {}
     for section in ("global", "install", ":env:"):  # the later ones win
         for line in pip_config.splitlines():
@@ -89,10 +89,10 @@ def reached(url: str) -> bool:
 
 
 def install(python: str, backend: str, *packages: str) -> None:
-    """Install with uv, or else with pip.
+    """Install with uv, or with pip if uv fails.
 
     Raises:
-        SystemExit: neither can; what pip said is printed.
+        SystemExit: if neither succeeds. pip's output is printed.
     """
     uv = str(ROOT / ".venv/bin/uv")
     cpu = backend != "" and not shutil.which("nvidia-smi")
@@ -150,11 +150,12 @@ TORCH = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+|uv)==")
 
 
 def lock() -> None:
-    """Compute the pins of all requirements for all systems and versions of Python at once, and
+    """Compute the versions of all requirements for all systems and versions of Python at once, and
     write them.
 
     Raises:
-        SystemExit: they contradict each other, or nothing can be reached; what uv said is printed.
+        SystemExit: if they contradict each other, or no index can be reached. uv's output is
+            printed.
     """
     environment = {**uv_settings(says(sys.executable, "-m", "pip", "config", "list")), **os.environ}
     command = [
@@ -184,8 +185,8 @@ def lock() -> None:
 
 
 def colab(backend: str) -> None:
-    """Build Colab's environment: its Python where there is one, its torch and its versions; the
-    package from a wheel, nothing of the tree.
+    """Build Colab's environment with its Python (if there is one), its torch and its versions. The
+    package comes from a wheel, and nothing comes from the source tree.
     """
     candidates = [
         f"python{COLAB_PYTHON}",

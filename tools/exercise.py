@@ -1,8 +1,8 @@
-"""Begin an exercise at the end of a chapter's: `make exercise NUMBER=2.11 NAME=loudest TITLE="The
+"""Begin an exercise at the end of a chapter: `make exercise NUMBER=2.11 NAME=loudest TITLE="The
 loudest token"`.
 
 It writes an exercise that works (return n + 1): cells, check, table of cases and mistakes, answers
-and conditions for the tests. All tests pass from the start; then change what it asks.
+and conditions for the tests. All tests pass from the start, and then you change what it asks.
 """
 
 import json
@@ -100,10 +100,10 @@ def source(cell: dict) -> str:
 
 
 def read_arguments(number: str, name: str, title: str, root: Path) -> tuple[str, Path]:
-    """Return the chapter of a new exercise, and the notebook that it joins.
+    """Return the chapter of a new exercise, and the notebook to which it belongs.
 
     Raises:
-        ValueError: a number, a name or a title that an exercise cannot have.
+        ValueError: if an exercise cannot have this number, name or title.
     """
     if not re.fullmatch(r"\d+\.\d+", number):
         raise ValueError(f"NUMBER must be as 2.11, chapter and exercise, not {number!r}")
@@ -145,7 +145,7 @@ def cells(notebook: Path) -> list[dict]:
 
 
 def new_cells(number: str, name: str, title: str) -> list[dict]:
-    """Statement, stub, check, hints and folded solution."""
+    """Return the cells of a new exercise: statement, stub, check, hints and folded solution."""
     words = {"number": number, "name": name, "title": title}
     code = {"outputs": [], "execution_count": None}
     written = []
@@ -166,10 +166,10 @@ def new_cells(number: str, name: str, title: str) -> list[dict]:
 
 
 def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
-    """Write the cells, the check and the answers; the files that were changed.
+    """Write the cells, the check and the answers, and return the files that were changed.
 
     Raises:
-        ValueError: a number, a name or a title that an exercise cannot have.
+        ValueError: if an exercise cannot have this number, name or title.
     """
     chapter, notebook = read_arguments(number, name, title, root)
     words = {"number": number, "name": name, "title": title}

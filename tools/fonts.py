@@ -1,11 +1,11 @@
-"""The course's typefaces, Source Sans 3, Source Code Pro and Noto Sans SC (SIL Open Font License
-1.1), as the pages and Matplotlib load them.
+"""Prepare the course's typefaces, Source Sans 3, Source Code Pro and Noto Sans SC (SIL Open Font
+License 1.1), for the pages and for Matplotlib.
 
-`python tools/fonts.py FOLDER`, where FOLDER holds three unpacked packages of npm:
-`@fontsource-variable/source-sans-3` and `source-code-pro`, 5.3.0, of which the pages get files as
-they are, and `@fontsource/source-sans-3`, 5.3.1, of which Matplotlib gets the characters that
-figures use, in one file a weight. Without FOLDER only the characters of Chinese figures are cut,
-from the Noto Sans SC that `make scripts` has put into `frontend/dist`.
+`python tools/fonts.py FOLDER`, where FOLDER holds three unpacked packages of npm. From
+`@fontsource-variable/source-sans-3` and `source-code-pro`, 5.3.0, the pages get files as they are.
+From `@fontsource/source-sans-3`, 5.3.1, Matplotlib gets the characters that figures use, in one
+file per weight. Without FOLDER, only the characters of Chinese figures are cut, from the Noto Sans
+SC that `make scripts` has put into `frontend/dist`.
 """
 
 import shutil
@@ -66,8 +66,8 @@ def main(folder: Path) -> None:
 
 
 def chinese() -> None:
-    """Write common Chinese characters as one TrueType font for each weight: the 3,755 of level 1 of
-    GB 2312, the punctuation, and what else the editions say.
+    """Write common Chinese characters as one TrueType font per weight: the 3,755 of level 1 of GB
+    2312, the punctuation, and any others that the editions use.
     """
     rows = (bytes([row, cell]) for row in range(0xB0, 0xD8) for cell in range(0xA1, 0xFF))
     used = "".join(pair.decode("gb2312", errors="ignore") for pair in rows)

@@ -1,29 +1,30 @@
-"""Lay the model that runs in the page beside the book: parts of 8 MB with their hashes, its
-tokenizer and its runtime.
+"""Put the model that runs in a page beside the book: parts of 8 MB with their hashes, its tokenizer
+and its runtime.
 
-They are made anew when what they are made of changes, kept in `_build/live`, and linked into
-`_build/html/live` with the page's own scripts (`frontend/live`), which `terser` makes short. A page
-whose reader does not ask loads none of it.
+The parts are made again when their sources change, kept in `_build/live`, and linked into
+`_build/html/live` together with the page's own scripts (`frontend/live`), which `terser` shortens.
+A page loads none of it until its reader asks.
 
-The page is hand-written modules in `frontend/live`: `change.js` (settings to inputs, measures; no
-page in it), `worker.js` (fetches, checks, keeps, runs), `app.js` and `pictures.js`, `decoder.js`
-and `small.js` for the course's own decoders. `offline.js` is a service worker for `live/` alone,
-registered once a reader asks for the model: it keeps the page's files and adds the headers that
-threads need. Its interventions are those of `helpers.intervention`; `tests/test_export.py` holds
-graph and torch equal, `tests/test_try.py` page and Python. A new control is a setting in `TRAINED`,
-its meaning in `checked`, `tables`, `bias` or `gain`, and a row in `CHANGES` of the tests. A link to
-a state, `live/index.html#prompt=…&window=8`, is what a lab gives its reader.
+The page consists of hand-written modules in `frontend/live`. `change.js` turns settings into inputs
+and measures, without touching the page. `worker.js` downloads, checks, stores and runs the model.
+`app.js` and `pictures.js` are the page, and `decoder.js` and `small.js` run the course's own
+decoders. `offline.js` is a service worker for `live/` only, registered once a reader asks for the
+model. It stores the page's files and adds the headers that threads need. The interventions are
+those of `helpers.intervention`. `tests/test_export.py` compares the graph with torch, and
+`tests/test_try.py` the page with Python. A new control needs a setting in `TRAINED`, its meaning in
+`checked`, `tables`, `bias` or `gain`, and a row in `CHANGES` of the tests. A lab links to a state
+by `live/index.html#prompt=…&window=8`.
 
-`live/train.html` trains a decoder of the race: `learn.js` is its mathematics, forwards and
-backwards, over one arena of `Float64Array`; `race.js` has tasks, rules, seeds and files,
-`trainer.js` is the worker, `train.js` the page, `stops.js` what the machine's stops do to a decoder
-of one's own. A new part needs its forward and its backward in `learn.js`, a name in `PARTS` (in
-`ENTRIES`, too, if the race has seeds of it), and a row in `DESIGNS` of `tests/test_train.py`, which
-holds loss, gradients and twenty steps equal to PyTorch to 1e-10. `data/page_trained.csv` holds runs
-that were trained so, and its head their command, `benchmarks/train.mjs`.
+`live/train.html` trains a decoder of the race. `learn.js` is its mathematics, forwards and
+backwards, in one arena of `Float64Array`. `race.js` has tasks, rules, seeds and files, `trainer.js`
+is the worker, `train.js` the page, and `stops.js` shows what the machine's stops do to a reader's
+own decoder. A new part needs its forward and backward pass in `learn.js`, a name in `PARTS` (also
+in `ENTRIES` if the race has seeds of it), and a row in `DESIGNS` of `tests/test_train.py`, which
+compares loss, gradients and twenty steps with PyTorch to 1e-10. `data/page_trained.csv` holds runs
+that were trained in this way, and its head names their command, `benchmarks/train.mjs`.
 
 `configuration.js` and `reading.js` are the page "Read a config.json": mathematics and sentences,
-and what is drawn.
+and the drawing.
 """
 
 import base64
@@ -49,7 +50,9 @@ DIST, WRITTEN = ROOT / "frontend/dist/live", ROOT / "frontend/live"
 
 
 def key() -> str:
-    """Hash what the files are made of: the exporter, the model, the runtime, this script."""
+    """Hash everything that the files are made of: the exporter, the model, the runtime, this
+    script.
+    """
     pins = [
         line
         for line in (ROOT / "requirements.txt").read_text().splitlines()
@@ -70,7 +73,7 @@ def key() -> str:
 
 
 def made() -> None:
-    """Write the parts and `model.json`, which names them."""
+    """Write the parts, and `model.json`, which lists them."""
     from book import export
     from helpers import models
 
@@ -111,8 +114,8 @@ def made() -> None:
 
 
 def tokenizer(folder: Path) -> dict:
-    """Return the tokenizer's files as the page reads them: its library takes fewer characters for
-    digits, so the split is spelled out.
+    """Return the tokenizer's files as the page reads them. Its library recognises fewer characters
+    as digits, so we spell out the split.
     """
     parts = {
         name: json.loads((folder / f"{name}.json").read_text())
@@ -140,7 +143,7 @@ SMALL = {
 
 
 def small() -> dict:
-    """Export the course's own decoders as they are now, for the page that runs them."""
+    """Export the course's own decoders in their current form for the page that runs them."""
     from book import export
     from course.training import checkpoints
 
@@ -165,8 +168,8 @@ PROMPT = (
 
 
 def stored(prompt: str = PROMPT) -> dict:
-    """Run the model on the page's first prompt: what is drawn before anything large is asked
-    for.
+    """Run the model on the page's first prompt, so that the page can draw something before it
+    downloads anything large.
     """
     import torch
 
@@ -192,8 +195,8 @@ def stored(prompt: str = PROMPT) -> dict:
 
 
 def seeds() -> dict[str, dict[str, list[list[float]]]]:
-    """Read the race's runs for the page that trains: by task and entry a row a seed, its steps and
-    its shares right by length.
+    """Read the race's runs for the page that trains: by task and entry a row per seed, with its
+    steps and its accuracy by length.
     """
     with (ROOT / "data/race.csv").open() as file:
         rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
@@ -208,8 +211,8 @@ def seeds() -> dict[str, dict[str, list[list[float]]]]:
 
 
 def configurations() -> dict[str, dict]:
-    """Collect what the page that reads a configuration needs: defaults by model type, sentences,
-    bases of RoPE, known configurations.
+    """Collect the data for the page that reads a configuration: defaults by model type, sentences,
+    bases of RoPE, and well-known configurations.
     """
     report = ROOT / "src/course/report"
     bases: dict[str, list[list[float]]] = {}
@@ -243,8 +246,8 @@ console.log(JSON.stringify(given));"""
 
 
 def scripts() -> dict[str, str]:
-    """Return the page's scripts by file name, with short names inside and no comments: what is
-    computed stays, step for step.
+    """Return the page's scripts by file name, with short names and without comments. They compute
+    the same, step by step.
     """
     texts = {path.name: path.read_text() for path in WRITTEN.glob("*.js")}
     del texts["offline.js"]  # it gets its list yet
@@ -255,7 +258,7 @@ def scripts() -> dict[str, str]:
 
 
 def laid() -> None:
-    """Copy everything into the site as links; remove what is no longer needed there."""
+    """Link all files into the site, and remove those that are no longer needed there."""
     shutil.rmtree(SITE, ignore_errors=True)
     SITE.mkdir(parents=True)
     for path in (path for folder in (OUT, DIST, WRITTEN) for path in folder.iterdir()):
@@ -271,8 +274,8 @@ def laid() -> None:
 
 
 def kept_offline() -> None:
-    """Tell the service worker what it keeps: the page's own files, under a hash of them; not the
-    parts of the model.
+    """Tell the service worker which files to store: the page's own under a hash of them, and not
+    the parts of the model.
     """
     parts = {file["name"] for file in json.loads((SITE / "model.json").read_text())["files"]}
     names = sorted(path.name for path in SITE.iterdir() if path.name not in parts | {"offline.js"})

@@ -1,8 +1,8 @@
-"""Pictures of every page and every slide, to be looked at: into `_build/look`, with a sheet of all
-slides of a deck.
+"""Take pictures of every page and every slide into `_build/look`, with a sheet of all slides of a
+deck, so that somebody can look at them.
 
 Pages are taken wide and light, wide and dark, and on a phone. `python tools/look.py lesson` takes
-only what has this in its name. The film of the machine in the README comes from here, too.
+only those with this in their name. The README's film of the machine is also made here.
 """
 
 import io
@@ -57,7 +57,7 @@ def look_at_page(started: Browser, site: str, path: Path) -> None:
 
 
 def still(page: Page) -> Image.Image:
-    """Take a picture of the machine and of what is beside it."""
+    """Take a picture of the machine and of the text next to it."""
     page.wait_for_timeout(60)
     left = page.locator(".drawing").first.bounding_box()["x"] - 8
     clip = {"x": left, "y": 50, "width": page.viewport_size["width"] - 8 - left, "height": 640}
@@ -65,7 +65,7 @@ def still(page: Page) -> Image.Image:
 
 
 def stop(page: Page, site: str, number: int) -> Image.Image:
-    """Show the machine at one of its stops, as it is when one comes there."""
+    """Show the machine at one of its stops, as a reader sees it on arrival."""
     page.set_viewport_size({"width": 1280, "height": 720})
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
     page.goto("about:blank")  # nothing is left of what was moved before
@@ -78,7 +78,7 @@ def stop(page: Page, site: str, number: int) -> Image.Image:
 
 
 def film(page: Page, site: str) -> list[tuple[Image.Image, int]]:
-    """Take the pictures that the README shows: the machine's stops, at each one thing moved; and
+    """Take the pictures of the README's film, which shows each stop with one change, and return for
     how many ms each is shown.
     """
     shown = []

@@ -1,15 +1,17 @@
-"""Hold what the report says of a model against an oracle that knows no names, for every decoder of
-transformers.
+"""Compare what the report says about a model with an independent oracle that uses no names, for
+every decoder in transformers.
 
-python tools/model_families.py --out data/model_families.csv     all families, about ten minutes on
-two idle cores python tools/model_families.py llama mamba falcon_h1             some, to the
-terminal
+    python tools/model_families.py --out data/model_families.csv    all families
+    python tools/model_families.py llama mamba falcon_h1            some, printed to the terminal
 
-Each family is made tiny, with random weights: its configuration's default, shrunk. The oracle uses
-torch and transformers alone. It cuts attention and changes the first token; it finds the furthest
-token with weight in the maps; it stretches and shifts the positions; it asks whether the first
-token is heard once it is hidden. A family agrees where each answer is what `helpers.probe` says,
-"refused" names what the report does not measure, and "not made" says why there is no model.
+All families take about ten minutes on two idle cores.
+
+Each family is made tiny, with random weights and its default configuration shrunk. The oracle uses
+only torch and transformers. It cuts attention and changes the first token. It finds the furthest
+token with weight in the attention matrices. It stretches and shifts the positions. And it tests
+whether the first token still has influence when it is hidden. A family agrees if each answer equals
+that of `helpers.probe`. "refused" names what the report does not measure, and "not made" says why
+there is no model.
 """
 
 import argparse
@@ -171,7 +173,7 @@ def make(family: str) -> models.LanguageModel:
 def cut(
     module, query: Tensor, key: Tensor, value: Tensor, attention_mask, **settings
 ) -> tuple[Tensor, None]:
-    """Attend to nothing."""
+    """Return zeros in place of attention."""
     CUT.append(module)
     return query.new_zeros(query.shape[0], query.shape[2], query.shape[1], value.shape[-1]), None
 
@@ -199,8 +201,8 @@ class Oracle:
         self.changed[0] = 251
 
     def mixes_otherwise(self) -> bool | None:
-        """Test whether the first token arrives at the last one with all attention cut; None where
-        none can be cut.
+        """Return whether the first token reaches the last one with all attention cut, or None if
+        attention cannot be cut.
         """
         transformers.AttentionInterface.register("oracle_cut", cut)
         transformers.AttentionMaskInterface.register(
@@ -223,8 +225,8 @@ class Oracle:
             self.network.set_attn_implementation(before)
 
     def furthest(self) -> list[int] | None:
-        """Measure how many positions back the furthest token with any weight is, by layer that has
-        maps; None without maps.
+        """Measure how many positions back the furthest token with any weight is, for each layer
+        with attention matrices. Return None if there are none.
         """
         with self.attending("eager"), torch.no_grad():
             out = self.network(self.ids[None], use_cache=False, output_attentions=True)
@@ -238,8 +240,8 @@ class Oracle:
         return [int(places[(attention[0] > 0).any(0)].max()) for attention in maps] or None
 
     def rotary(self) -> bool | None:
-        """Test whether distances between positions count, and positions themselves do not; None
-        where none can be given.
+        """Return whether the output depends on distances between positions but not on the positions
+        themselves, or None if the model takes no positions.
         """
         try:
             places, all_ones = (
@@ -258,8 +260,8 @@ class Oracle:
         )
 
     def heard_though_hidden(self, model: models.LanguageModel) -> bool | None:
-        """Test whether the first token moves the last state inside `probe.attention_knockout`; None
-        where that is refused.
+        """Return whether the first token changes the last state inside `probe.attention_knockout`,
+        or None if the knockout is refused.
         """
         try:
             with probe.attention_knockout(model, 0):
@@ -271,7 +273,7 @@ class Oracle:
 
 
 def compared(model: models.LanguageModel) -> list[str]:
-    """Return where what the course says of a model is not what the oracle finds."""
+    """Return the points in which the course's description of a model differs from the oracle's."""
     oracle, layers, differs = Oracle(model), probe.layers(model), []
     otherwise, says_otherwise = (
         oracle.mixes_otherwise(),
@@ -304,7 +306,9 @@ def compared(model: models.LanguageModel) -> list[str]:
 
 
 def refusals(model: models.LanguageModel) -> list[str]:
-    """Return the sections of a report that are refused, and those that fail, with the reason."""
+    """Return the sections of a report that are refused and those that fail, each with the
+    reason.
+    """
     from course.report import runner
     from course.report.sections import SECTIONS as ALL
     from course.report.subject import PLANS, Subject
@@ -377,7 +381,7 @@ def main() -> None:
 
 
 def write(path: Path, rows: list[dict[str, str]]) -> None:
-    """Write the table, as far as it is done."""
+    """Write the table with the rows that are done so far."""
     text = io.StringIO()
     text.write(
         "# What the report says of each family's tiny random decoder, held against experiments "

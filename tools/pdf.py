@@ -1,8 +1,8 @@
-"""The book as a PDF, an edition each: `_build/html/book.pdf` and `book.zh.pdf`.
+"""Print the book as a PDF for each edition: `_build/html/book.pdf` and `book.zh.pdf`.
 
-Chromium prints every page of the book, widgets as they start. The contents come first, with page
-numbers; hints, solutions and the answers of guesses come at the end. The front page has the machine
-as one sheet of stills. Reference pages (`SITE_ALONE`) stay on the site.
+Chromium prints every page of the book, with widgets as they start. The contents come first, with
+page numbers. Hints, solutions and the answers of guesses come at the end. The front page shows the
+machine as one sheet of stills. Reference pages (`SITE_ALONE`) are only on the site.
 
 `python tools/pdf.py lesson` prints the pages with this in their name into `book-part.pdf`.
 """
@@ -90,7 +90,7 @@ ALONE = """() => {
 
 
 class Part(NamedTuple):
-    """A page as it was printed: its title, how deep it stands in the contents, and its sheets."""
+    """Hold a printed page: its title, its depth in the contents, and its sheets."""
 
     title: str
     depth: int
@@ -98,8 +98,8 @@ class Part(NamedTuple):
 
 
 def pages(language: str) -> list[tuple[str, int]]:
-    """Return the pages of an edition in the book's order, as `chapters/welcome`, and how deep each
-    stands.
+    """Return the pages of an edition in the book's order, such as `chapters/welcome`, each with its
+    depth.
     """
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
     found = [(toc["root"], 0)]
@@ -119,7 +119,9 @@ def sheets(page: Page) -> PdfReader:
 
 
 def printed(started: Browser, address: str, depth: int) -> tuple[Part, Part | None]:
-    """Print a page without what comes at the end of the book, and that alone where it has any."""
+    """Print a page without the parts that come at the end of the book, and print these separately
+    if there are any.
+    """
     page = started.new_context(color_scheme="light").new_page()
     page.set_default_timeout(120_000)  # a busy machine is slow, not broken
     page.goto(address, wait_until="load")
@@ -135,7 +137,7 @@ def printed(started: Browser, address: str, depth: int) -> tuple[Part, Part | No
 
 
 def contents(started: Browser, title: str, heading: str, rows: list[tuple[str, int, int]]) -> bytes:
-    """Print the title and the contents, a row for each (title, depth, page number)."""
+    """Print the title and the contents, with a row for each (title, depth, page number)."""
     listed = "".join(
         f'<p style="margin:.25em 0 .25em {1.5 * depth}em;display:flex;gap:1em'
         f'{";font-weight:600" * (not depth)}"><span style="flex:1">{html.escape(name)}</span>'
@@ -154,7 +156,7 @@ def contents(started: Browser, title: str, heading: str, rows: list[tuple[str, i
 
 
 def numbers(started: Browser, count: int) -> PdfReader:
-    """Print sheets with nothing but their number at the foot."""
+    """Print empty sheets with their number at the foot."""
     page = started.new_page()
     page.set_content(
         "<style>@page{size:A4;margin:0}body{margin:0;font:10pt sans-serif}"
@@ -168,7 +170,7 @@ def numbers(started: Browser, count: int) -> PdfReader:
 
 
 def bound(started: Browser, parts: list[Part], ends: list[Part], language: str) -> PdfWriter:
-    """Put contents, pages and what comes at the end together, and number the sheets."""
+    """Join the contents, the pages and the parts at the end, and number the sheets."""
     title, heading, later = WORDS[language]
     whole = [*parts, *ends]
     front = 1
@@ -199,7 +201,7 @@ def bound(started: Browser, parts: list[Part], ends: list[Part], language: str) 
 
 
 def make(started: Browser, site: str, language: str, only: str) -> None:
-    """Print an edition, and lead to it from its front page."""
+    """Print an edition, and link it from its front page."""
     chosen = [(name, depth) for name, depth in pages(language) if only in name]
     if not chosen:
         return
@@ -221,7 +223,7 @@ def make(started: Browser, site: str, language: str, only: str) -> None:
 
 
 def main(only: str = "") -> None:
-    """Print both editions, or of both the pages with this in their name."""
+    """Print both editions, or from both only the pages with this in their name."""
     with browser.served(BUILT) as site, sync_playwright() as playwright:
         path = browser.find() or browser.install()
         started = playwright.chromium.launch(executable_path=path, args=browser.FLAGS)

@@ -1,4 +1,4 @@
-"""Check that each quotation in data/sources.csv stands in its source as one contiguous piece, and
+"""Check that each quotation in data/sources.csv occurs in its source as one contiguous piece, and
 seal it.
 
 The five source documents are not in the repository. Whoever has them as text files runs
@@ -6,9 +6,9 @@ The five source documents are not in the repository. Whoever has them as text fi
     python tools/quotations.py talk=slides.md,slides.txt note=note.md abstract=abstract.txt
     paper=paper.txt
 
-A quotation that is found is sealed: the column `check` holds a digest of it. A test recomputes the
-digests, so a quotation that somebody changes without the source at hand fails. TeX is set aside on
-both sides: `plain` says how.
+A quotation that is found is sealed, which means that the column `check` holds a digest of it. A
+test computes the digests again, so it fails if somebody changes a quotation without the source at
+hand. TeX is ignored on both sides, as `plain` explains.
 """
 
 import argparse
@@ -39,7 +39,7 @@ TEX = [  # what stands in a formula of the sources, and how it is quoted
 
 
 def plain(text: str) -> str:
-    """Return a text without TeX's commands, with one kind of quotation marks and single spaces.
+    """Return a text without TeX commands, with one kind of quotation marks and single spaces.
 
     >>> plain("难度: $\\\\textcircled{\\\\small 3} < \\\\textcircled{\\\\small 1}$")
     '难度: ③ < ①'
@@ -52,7 +52,7 @@ def plain(text: str) -> str:
 
 
 def contains(document: str, quotation: str) -> bool:
-    """Tell whether a document has a quotation as one contiguous piece, TeX aside.
+    """Return whether a document contains a quotation as one contiguous piece, apart from TeX.
 
     >>> contains("A head attends. Nobody knows why.", "A head attends")
     True
@@ -75,8 +75,8 @@ def read() -> tuple[str, list[dict[str, str]]]:
 
 
 def check(documents: dict[str, list[str]]) -> list[str]:
-    """Seal the quotations that their documents contain; return those that no document of theirs
-    has.
+    """Seal the quotations that their documents contain, and return those that no document
+    contains.
     """
     head, rows = read()
     missing = []

@@ -1,9 +1,9 @@
-"""Print how the code of each room reads: `python tools/sizes.py`. A report, not a limit: no test
-looks at it.
+"""Print how the code of each room reads: `python tools/sizes.py`. This is a report and not a limit,
+and no test uses it.
 
-Per room: lines of code, tokens per line, lines over 100 characters, assigned names that say
-nothing, and docstrings that begin with a verb. For comparison, networkx has 8 tokens per line,
-QuantEcon.py 9, nanochat 11 and d2l 11.
+For each room it prints lines of code, tokens per line, lines over 100 characters, assigned names
+that say nothing, and docstrings that begin with a verb. For comparison, networkx has 8 tokens per
+line, QuantEcon.py 9, nanochat 11 and d2l 11.
 """
 
 import ast
@@ -55,7 +55,7 @@ class Counts(NamedTuple):
 
 
 def count(text: str) -> Counts:
-    """Count one file of Python; docstrings and comments are no code.
+    """Count one file of Python. Docstrings and comments do not count as code.
 
     >>> head = "def double(x):\\n    '''Return twice x.'''"
     >>> count(head + "\\n    found = 2 * x\\n    return found\\n")

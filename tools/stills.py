@@ -1,6 +1,6 @@
-"""Write what the drawings show beside what they compute: the still picture of each, for where
-scripts do not run, by the drawing itself; and what the machine quotes of real models and of the
-race (`python tools/stills.py`).
+"""Write what the drawings need in addition to what they compute (`python tools/stills.py`): a still
+picture of each for browsers without scripts, drawn by the drawing itself, and the numbers that the
+machine quotes from real models and from the race.
 """
 
 import json
@@ -43,8 +43,9 @@ process.stdout.write(JSON.stringify([drawn, [...missing]]));
 
 
 def measured() -> dict:
-    """Collect what the machine shows of others: the race's entries by task, each with the share
-    right at 128 tokens and whether that is a success; and numbers of a real model beside the toy's.
+    """Collect the numbers that the machine quotes: the race's entries by task, each with the
+    accuracy at 128 tokens and whether that is a success, and numbers of a real model to compare
+    with the toy's.
     """
     won = comparison.successes(comparison.table())
     race: dict = {}
@@ -87,8 +88,8 @@ def measured() -> dict:
 
 
 def drawn(name: str, states: list[dict], language: str = "en") -> tuple[list, list[str]]:
-    """Return height, picture and sentence in each state, by the drawing itself; and what the
-    language has no words for.
+    """Return height, picture and sentence in each state as the drawing itself makes them, and the
+    texts that the language has no words for.
     """
     command = ["node", "--input-type=module", "-e", DRAW, (drawing.HERE / f"{name}.js").as_uri()]
     request = json.dumps(
@@ -104,7 +105,7 @@ def drawn(name: str, states: list[dict], language: str = "en") -> tuple[list, li
 
 
 def still(name: str, language: str = "en", **state: float) -> str:
-    """Draw the drawing as it starts, or in another state, as SVG, with its sentence."""
+    """Draw the first state of a drawing, or another one, as SVG with its sentence."""
     [(height, picture, sentence)], _ = drawn(name, [state], language)
     alt = drawing.DRAWINGS[name].alt
     alt = drawing.words_of(name, language).get(alt, alt)

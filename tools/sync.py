@@ -1,13 +1,13 @@
 """Write what must be the same everywhere: the repository's address, the notebooks' set-up cell, the
 list of chapters.
 
-The address stands in one place, `[project.urls]` in pyproject.toml. `make sync` takes it from
-`COURSE_REPOSITORY`, or from git's remote `origin`, writes it there and wherever it is needed. Where
-neither names a repository on GitHub, which is what Colab opens, what stands there stays; while it
-is empty there are no launch buttons, and the set-up cell says what to set. `COURSE_COMMIT` pins
-what the set-up cell installs; launch buttons open the notebooks of `COURSE_BRANCH`, else of the
-remote's default branch, else of the branch that is checked out. `--check` changes nothing and fails
-where something differs.
+The address has one home, `[project.urls]` in pyproject.toml. `make sync` takes it from
+`COURSE_REPOSITORY` or from git's remote `origin`, and writes it there and wherever it is needed. If
+neither names a repository on GitHub, from which Colab opens notebooks, the address there stays.
+While it is empty there are no launch buttons, and the set-up cell says what to set. `COURSE_COMMIT`
+fixes the version that the set-up cell installs. Launch buttons open the notebooks of
+`COURSE_BRANCH`, or of the remote's default branch, or of the current branch. `--check` changes
+nothing and fails if something differs.
 """
 
 import csv
@@ -42,10 +42,10 @@ MARKS = {".md": ("<!--", " -->")}  # of a block that is written here; a `#` in e
 
 
 def address(remote: str) -> str:
-    """Return the web address of a repository, from what git or a workflow calls it.
+    """Return the web address of a repository, from the form that git or a workflow uses.
 
     Raises:
-        ValueError: it is no repository on GitHub.
+        ValueError: if it is not a repository on GitHub.
     """
     match = REMOTE.fullmatch(remote.strip())
     if not match or match[2] in (".", ".."):
@@ -57,7 +57,7 @@ def address(remote: str) -> str:
 
 
 def without_token(remote: str) -> str:
-    """Write a remote's address as a log may have it.
+    """Write a remote's address without its credentials, so that a log may show it.
 
     >>> without_token("https://me:secret@example.org/a/b")
     'https://example.org/a/b'
@@ -66,7 +66,7 @@ def without_token(remote: str) -> str:
 
 
 def git(*command: str) -> str:
-    """Return what git prints, or "" where it fails."""
+    """Return what git prints, or "" if it fails."""
     done = subprocess.run(
         ["git", "-C", str(ROOT), *command], capture_output=True, text=True, check=False
     )
@@ -74,7 +74,7 @@ def git(*command: str) -> str:
 
 
 def opened(check: bool) -> str:
-    """Return the branch whose notebooks the launch buttons open; for a check the one that is in
+    """Return the branch whose notebooks the launch buttons open. A check takes the branch in
     _config.yml.
     """
     if check:
@@ -85,7 +85,7 @@ def opened(check: bool) -> str:
 
 
 def chosen() -> str:
-    """Return the address to be written: a workflow's, git's, or the one that is there."""
+    """Return the address to write: a workflow's, or git's, or the current one."""
     named = os.environ.get("COURSE_REPOSITORY", "")
     if not named:
         named = git("remote", "get-url", "origin")
@@ -97,15 +97,15 @@ def chosen() -> str:
 
 
 def set_up(url: str, commit: str = "") -> str:
-    """Write the source of the first cell of every notebook."""
+    """Return the source of the first cell of every notebook."""
     return SETUP.format(url=url + (f"@{commit}" if commit else "")) if url else SETUP_WITHOUT
 
 
 def cleaned(path: Path, url: str, commit: str = "") -> str:
     """Return the notebook with the set-up cell, and without outputs, counts and widget state.
 
-    A notebook whose first code cell is none gets one at the top: what stands there is somebody's
-    work.
+    If the first code cell is not a set-up cell, we add one at the top, because the existing cell is
+    somebody's work.
     """
     notebook = json.loads(path.read_text())
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
@@ -129,7 +129,7 @@ def cleaned(path: Path, url: str, commit: str = "") -> str:
 
 
 def blocks(url: str, branch: str = "main") -> dict[str, dict[str, str]]:
-    """Write what is in the marked blocks of each file."""
+    """Return the content of the marked blocks of each file."""
     buttons = f"""\
 repository:
   url: {url}
@@ -158,7 +158,7 @@ html:
 
 
 def times() -> str:
-    """Return the table of what each command takes, as `make times` measured it."""
+    """Return the table of the times that each command takes, as `make times` measured them."""
     rows = list(csv.DictReader((ROOT / "benchmarks/times.csv").open()))
     if not rows:
         return "Not measured since either changed much.\n"
@@ -181,7 +181,7 @@ def filled(path: Path, texts: dict[str, str]) -> str:
     """Fill the blocks of a file, from `name: …` to `end`.
 
     Raises:
-        ValueError: the file has no such block.
+        ValueError: if the file does not have such a block.
     """
     text = path.read_text()
     opening, closing = MARKS.get(path.suffix, ("#", ""))
@@ -200,7 +200,7 @@ def filled(path: Path, texts: dict[str, str]) -> str:
 
 
 def titles() -> list[str]:
-    """List the chapters that are there, by number and title."""
+    """List the existing chapters by number and title."""
     numbered = []
     for path in notebooks():
         if path.stem == "lesson":

@@ -1,11 +1,11 @@
-"""Time the two commands in a fresh clone, and let the README say what they took.
+"""Time the two commands in a fresh clone, and write the result into the README.
 
     python tools/times.py [--runs 3] [book again check test sentence function]
 
-The steps come in this order, each after the one before; `benchmarks/times.csv` keeps a row for
-each, the median of the runs, and `make sync` writes the README's table from it. Times of the
-processor count all processes that a step starts. Use an idle machine: the load before a step is
-kept beside its times, and the table says it.
+The steps run in this order, each after the one before. `benchmarks/times.csv` keeps a row for each
+with the median of the runs, and `make sync` writes the README's table from it. Processor times
+count all processes that a step starts. Use an idle machine, because the load before a step is
+recorded with its times and shown in the table.
 """
 
 import argparse
@@ -31,7 +31,7 @@ PAGE, FIGURES = "chapters/glossary.md", "src/course/chapter3/figures.py"
 
 
 def added(name: str, text: str) -> Callable[[Path], None]:
-    """Return a change of a file of the clone: a line more."""
+    """Return a change to a file of the clone that adds one line."""
 
     def change(clone: Path) -> None:
         time.sleep(0.1)  # files of one tick are of one time, and `make` sees no change
@@ -54,7 +54,7 @@ STEPS: dict[str, tuple[str, str, Callable[[Path], None]]] = {
 
 
 def processor() -> str:
-    """Return the name of the processor, as the system tells it."""
+    """Return the name of the processor, as the system reports it."""
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text().splitlines() if cpu.is_file() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -62,8 +62,8 @@ def processor() -> str:
 
 
 def timed(clone: Path, target: str) -> tuple[float, float] | None:
-    """Measure the seconds by the clock and of the processor that a target takes; None where it
-    fails.
+    """Measure how many seconds a target takes by the clock and of the processor, or return None if
+    it fails.
     """
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(["make", f"PYTHON={sys.executable}", target], cwd=clone, check=False)
@@ -78,8 +78,8 @@ def timed(clone: Path, target: str) -> tuple[float, float] | None:
 def measure(
     steps: list[str], runs: int, times: dict[str, list[tuple[float, float, float]]]
 ) -> None:
-    """Add to each step that is asked for: by the clock, of the processor, and the load before, a
-    run each.
+    """Time each requested step once more: seconds by the clock, of the processor, and the load
+    before.
     """
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +122,7 @@ def main() -> None:
 
 
 def write(rows: dict[str, dict], times: dict[str, list[tuple[float, float, float]]]) -> None:
-    """Keep the medians in the table, and let the README say them."""
+    """Write the medians into the table and the README."""
     where = {"cores": joblib.cpu_count(), "machine": processor(), "on": time.strftime("%Y-%m-%d")}
     for step, taken in times.items():
         clock, cpu, load = (

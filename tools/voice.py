@@ -1,9 +1,9 @@
-"""Print how our English reads: `python tools/voice.py [PAGE ...]`. A thermometer, not a gate; see
-chapters/voice.md.
+"""Print how our English reads: `python tools/voice.py [PAGE ...]`. It is a thermometer and no test
+depends on it; see chapters/voice.md.
 
-Per 1,000 words it counts habits that make a sentence hard to read, and two that make it easy,
-beside the rates of good books of the field (QuantEcon, Dive into Deep Learning, Distill, nanochat).
-With pages named, it prints the lines as well.
+Per 1,000 words it counts habits that make a sentence hard to read, and two that make it easy, next
+to the rates of good books of the field (QuantEcon, Dive into Deep Learning, Distill, nanochat). If
+you name pages, it prints the lines as well.
 """
 
 import ast

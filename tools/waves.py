@@ -1,7 +1,7 @@
-"""Compute what the drawing `waves` shows of chapter 6's race: scores of some entries, from
+"""Compute the numbers of the drawing `waves` on chapter 6's race: scores of some entries, from
 `data/race.csv`.
 
-`python tools/waves.py` writes `numbers/waves.json`; a test holds the two equal.
+`python tools/waves.py` writes `numbers/waves.json`, and a test compares the two.
 """
 
 import json
@@ -39,8 +39,8 @@ FILE = ROOT / "src/course/drawing/numbers/waves.json"
 
 
 def scores() -> dict:
-    """Collect by task and entry a row a length, with the score of each run that learned; entries
-    that have not are left out.
+    """Collect the scores by task and entry, with one row per length and one score per run that
+    learned. Entries without such a run are left out.
     """
     table = data.table("race").sort_values("seed")
     by_task = {}

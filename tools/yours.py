@@ -1,7 +1,7 @@
-"""Compute what the drawing `yours` shows of the embedded model: attention weights of two heads on
-its words, and what GPT-4o answered when it was asked to count the ones.
+"""Compute the numbers of the drawing `yours`: the embedded model's attention weights of two heads
+on its words, and GPT-4o's answer when it was asked to count the ones.
 
-`python tools/yours.py` writes `numbers/yours.json`: a few seconds on one CPU core.
+`python tools/yours.py` writes `numbers/yours.json`, which takes a few seconds on one CPU core.
 """
 
 import json
@@ -22,8 +22,8 @@ ONES = 314
 
 
 def places() -> tuple[Bool[Tensor, "n n"], Bool[Tensor, "n n"]]:
-    """Return for each word and the first token, which place is the word before, and which places
-    before it have the same word.
+    """Return for each word, and for the first token, the position of the word before it and the
+    positions before it with the same word.
     """
     words = ["", *TEXT.split()]
     same = torch.tensor([[a == b for b in words] for a in words]).tril(-1)
@@ -31,8 +31,8 @@ def places() -> tuple[Bool[Tensor, "n n"], Bool[Tensor, "n n"]]:
 
 
 def strongest(maps: Float[Tensor, "l h n n"], where: Bool[Tensor, "n n"]) -> tuple[int, int]:
-    """Return the layer and head with the largest mean weight there, over the rows that have such a
-    place.
+    """Return the layer and head with the largest mean weight on these positions, over the rows that
+    have such a position.
     """
     share = (maps * where).sum(-1)[..., where.any(1)].mean(-1)
     return divmod(int(share.argmax()), maps.shape[1])
@@ -40,7 +40,7 @@ def strongest(maps: Float[Tensor, "l h n n"], where: Bool[Tensor, "n n"]) -> tup
 
 @torch.inference_mode()
 def measured() -> dict:
-    """Compute both heads, their weights, and the answer of the table of the talk."""
+    """Compute both heads and their weights, and read GPT-4o's answer from the talk's table."""
     model = models.load(attention="eager")
     words = [probe.encode(model, f" {word}") for word in TEXT.split()]
     ids = torch.cat([probe.first_token(model), *words])

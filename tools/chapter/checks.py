@@ -14,7 +14,7 @@ compare = partial(checks.tabled, globals())
 
 @exercise
 def first_share(answer: Any) -> Right:
-    """The mean of 1, 1/2, …, 1/n."""
+    """Compute the mean of 1, 1/2, …, 1/n."""
     return compare(
         "first_share", answer, lambda n: float((1 / torch.arange(1, n + 1).double()).mean())
     )

@@ -1,4 +1,4 @@
-"""Return what the claims of chapter NUMBER are decided by; their words stand in the scorecard's
+"""Return the numbers that decide the claims of chapter NUMBER. Their words are in the scorecard's
 table.
 """
 
@@ -16,7 +16,7 @@ EVEN = Threshold(1e-9)
     nothing=("equal shares of the last row alone", lambda: {"off": [0.2, 0.06, 0.01]}),
 )
 def NAME_first_share() -> Numbers:
-    """How far the sink score of uniform causal attention is from H_n / n."""
+    """Measure how far the sink score of uniform causal attention is from H_n / n."""
     scores = [
         float(attention.sink_score(attention.uniform(attention.causal_mask(n)))) for n in LENGTHS
     ]

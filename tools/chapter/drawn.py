@@ -1,4 +1,4 @@
-"""Calls of chapter NUMBER's figures, each with its cheapest arguments."""
+"""List calls of chapter NUMBER's figures, each with its cheapest arguments."""
 
 from course.chapterNUMBER import figures
 

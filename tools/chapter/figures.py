@@ -1,4 +1,4 @@
-"""Figures of chapter NUMBER: each function returns axes and the sentence that states their
+"""Draw the figures of chapter NUMBER. Each function returns axes and the sentence that states their
 finding.
 """
 
@@ -10,7 +10,7 @@ from helpers import attention, style
 
 
 def first_token(lengths: Sequence[int] = (2, 4, 8, 16, 32, 64)) -> tuple[Axes, str]:
-    """The mean attention that the first token gets where attention is shared out equally."""
+    """Plot the mean attention that the first token receives if attention is uniform."""
     found = [
         float(attention.sink_score(attention.uniform(attention.causal_mask(n)))) for n in lengths
     ]
