@@ -32,7 +32,7 @@ def _places(graph: nx.Graph, *nodes: Any) -> tuple[int, ...]:
 
 @exercise
 def walks(answer: Any) -> Right:
-    """Check the number of walks of exactly so many steps from u to v."""
+    """Check a function that counts the walks of exactly so many steps from u to v."""
     return compare("walks", answer, _walks)
 
 
@@ -42,13 +42,13 @@ def _walks(graph: nx.Graph, u: Any, v: Any, steps: int) -> Tensor:
 
 @exercise
 def heard(answer: Any) -> Right:
-    """Check how many nodes can influence a node after some layers, including itself."""
+    """Check a function that counts the nodes which can influence a node after some layers."""
     return compare("heard", answer, lambda g, u, n: bounds.receptive_field(g, u, n)[-1])
 
 
 @exercise
 def least_width(answer: Any) -> Right:
-    """Check the smallest width by Eq. 5 of Alon & Yahav (2021)."""
+    """Check a function for the smallest width by Eq. 5 of Alon & Yahav (2021)."""
     return compare(
         "least_width", answer, gnn.minimum_width, picture=lambda: drawn(*figures.widths(answer))
     )
@@ -72,7 +72,7 @@ def tree_entry(answer: Any) -> Right:
 
 @exercise
 def resistance(answer: Any) -> Right:
-    """Check the effective resistance between two nodes."""
+    """Check a function for the effective resistance between two nodes."""
     return compare("resistance", answer, _resistance)
 
 
@@ -147,12 +147,15 @@ def slower(answer: Any) -> Right:
 
 @exercise
 def sensitivity(answer: Any) -> Right:
-    """Check the spectral norm of the derivative of one node's state by another node's input."""
+    """Check a function for the spectral norm of a node's Jacobian by another node's input."""
     return compare("sensitivity", answer, _sensitivity)
 
 
 def tanh_layers(layers: int, name: str) -> Callable[[Tensor], Tensor]:
-    """Return so many layers of a graph network as a function, on a family's graph of 9 nodes."""
+    """Return a network of `layers` tanh layers as a function, for checks of Jacobians.
+
+    Its graph is one of the families, with 9 nodes.
+    """
     matrix, weights = (
         graphs.adjacency(graphs.family(name, 9), "symmetric"),
         graphs.orthogonal_weights(layers, 4),
@@ -170,7 +173,7 @@ def _sensitivity(f: Callable, x: Tensor, target: int, source: int) -> Tensor:
 
 @exercise
 def forman(answer: Any) -> Right:
-    """Check the balanced Forman curvature of one edge against its definition."""
+    """Check a function for the balanced Forman curvature of one edge, against its definition."""
     return compare(
         "forman",
         answer,

@@ -229,7 +229,11 @@ UNSEEN = Threshold(0.9)  # of unseen examples right
     dealt={"stars": ("kind",)},
 )
 def two_hops_are_faster_where_leaves_are_read() -> Numbers:
-    """Measure the epochs until no error, with infinity for a run that its budget stopped."""
+    """Measure the epochs until no error for leaves that are two and three hops away.
+
+    A run that its budget stopped counts as infinity. The networks differ in hops, layers and in how
+    their leaves are merged, so we can see which of the three matters.
+    """
     runs = measures.stars()
     fitted = runs["ended"] == "fitted"
     epochs = runs["epochs"].where(fitted, math.inf).groupby(runs["kind"]).agg(list)
@@ -467,7 +471,11 @@ def depth_does_not_help() -> Numbers:
 
 
 def growth(sizes: list[int]) -> float:
-    """Return the smallest factor by which a layer multiplies the size, from the first layer on."""
+    """Return the smallest factor by which one more layer multiplies a size.
+
+    `sizes` are the sizes after 0, 1, 2, … layers, for example of a receptive field. Growth is
+    exponential if this factor stays above 1.
+    """
     return min(after / before for before, after in itertools.pairwise(sizes[1:]))
 
 
@@ -522,7 +530,7 @@ def field_grows_exponentially() -> Numbers:
     null="gains that are all at their mean, above one, open as well",
 )
 def four_edges_of_each() -> Numbers:
-    """Measure the gain from four new edges by each method."""
+    """Measure how much four new edges by each rewiring method raise the Jacobian of far pairs."""
     rows = _gains()
     return {"rows": rows, "gain": rows["gain"], "error": rows["gain s.e."]}
 

@@ -45,8 +45,9 @@ def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:
 def all_jacobians(
     graph: nx.Graph, layers: int, width: int = 16, seed: int = 0, skip: bool = False
 ) -> Float[Tensor, "n n"]:
-    """Return `graphs.jacobian_norms` of every target as rows, computed by one call of autograd.
+    """Compute how much each node depends on each other node, by norms of the Jacobian.
 
+    Each row is a target, as in `graphs.jacobian_norms`, but one call of autograd computes all rows.
     With `skip`, the network has skip connections as in `ends`.
     """
     matrix, weights = (
@@ -212,9 +213,10 @@ def gains(graph: str, times: int, edges: int, seeds: int, draws: int) -> dict[st
 
 @cache
 def ranks_by_depth(skip: bool = False) -> pd.DataFrame:
-    """Return the committed `predictors` of every example, by graph and number of diameters.
+    """Return how well hops, resistance and bounds predict the Jacobian, for every example graph.
 
-    The networks have a self-weight, or a skip connection with `skip`.
+    These are the committed results of `predictors`, by graph and number of diameters. The networks
+    have a self-weight, or a skip connection with `skip`.
     """
     table = data.table("ranks_by_depth")
     return table[table["skip"] == skip].set_index(["graph", "times"])
@@ -222,7 +224,10 @@ def ranks_by_depth(skip: bool = False) -> pd.DataFrame:
 
 @cache
 def gains_by_depth() -> pd.DataFrame:
-    """Return the committed `against_random`, by graph, number of diameters and method."""
+    """Return how far each rewiring method is ahead of random edges, for every example graph.
+
+    These are the committed results of `against_random`, by graph, number of diameters and method.
+    """
     table = data.table("gains_by_depth").set_index(["graph", "times"])
     parts = {
         method: table[[f"{method} {column}" for column in GAINED]].set_axis([*GAINED], axis=1)
@@ -268,7 +273,10 @@ def averages(layers: int, nodes: int = 64) -> dict[str, float]:
 def train_tree(
     kind: str, depth: int, epochs: int, change: Callable[[nn.Module], None] | None = None
 ) -> pd.DataFrame:
-    """Train a network on Tree-NeighborsMatch after a `change` to it, and return its epochs."""
+    """Train a network on Tree-NeighborsMatch, and return one row per epoch.
+
+    If there is a `change`, it is applied to the network before the training.
+    """
     compute.seed(0)
     task, network = gnn.TreeNeighborsMatch(depth), gnn.build(kind, depth)
     if change:

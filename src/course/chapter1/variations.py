@@ -90,7 +90,11 @@ def _graph(name: str) -> nx.Graph:
 
 
 def ranks_elsewhere(graph: str, times: int, seeds: int) -> dict[str, float | str]:
-    """Return `measures.predictors` of one of `OTHERS` as a row of data/ranks_elsewhere.csv."""
+    """Measure how well hops and resistance predict the Jacobian on another graph.
+
+    The graph is one of `OTHERS`, and the result is one row of data/ranks_elsewhere.csv (see
+    `measures.predictors`).
+    """
     found = measures.predictors(_graph(graph), times, seeds)
     return {name: "" if math.isnan(value) else f"{value:.6g}" for name, value in found.items()}
 
@@ -155,7 +159,10 @@ def _ends(make: Callable[[nx.Graph, int], Callable], width: int, seeds: int) -> 
 
 
 def ends_gaussian(width: int, layers: int, seeds: int) -> pd.DataFrame:
-    """Measure `measures.ends` with Gaussian weights of variance 1 / width, not orthogonal ones."""
+    """Measure how Gaussian weights change the sensitivity to the far end and to the node itself.
+
+    This is `measures.ends` with weights of variance 1 / width instead of orthogonal ones.
+    """
 
     def make(graph: nx.Graph, seed: int) -> Callable[[Tensor], Tensor]:
         generator = torch.Generator().manual_seed(seed)
@@ -168,9 +175,10 @@ def ends_gaussian(width: int, layers: int, seeds: int) -> pd.DataFrame:
 
 
 def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) -> pd.DataFrame:
-    """Measure `measures.ends` in a network with a norm before each layer, H + relu(A norm(H) W).
+    """Measure how norms change the sensitivity to the far end and to the node itself.
 
-    It has `times` as many layers as the diameter D.
+    This is `measures.ends` in a network with a norm before each layer, H + relu(A norm(H) W), which
+    has `times` as many layers as the diameter D.
     """
 
     def make(graph: nx.Graph, seed: int) -> Callable[[Tensor], Tensor]:

@@ -33,7 +33,7 @@ def random_attention(*shape: int, seed: int) -> Tensor:
 
 @exercise
 def mask(answer: Any) -> Right:
-    """Check which tokens each token may attend to."""
+    """Check a function for the mask that says which tokens each token may attend to."""
     shared, caption = attention.uniform(causal_mask(10)), "Your mask, shared out equally. "
     return compare(
         "mask", answer, causal_mask, picture=lambda: drawn(*figures.graph(shared), caption)
@@ -42,15 +42,15 @@ def mask(answer: Any) -> Right:
 
 @exercise
 def share(answer: Any) -> Right:
-    """Check uniform attention, computed from a mask."""
+    """Check a function that turns a mask into uniform attention."""
     return compare("share", answer, attention.uniform)
 
 
 @exercise
 def half(answer: Any) -> Right:
-    """Check how many layers it takes until the first token has half of the weight.
+    """Check a function for the number of layers until the first token has half of the weight.
 
-    The answer is computed with a window and without.
+    The verdict compares the results with a window and without.
     """
     compare("half", answer, _half)
     full, narrow = (int(run(f"half(32, {w})", answer, 32, w)) for w in (32, 4))
@@ -74,7 +74,7 @@ COPIED = 64  # the second position of the special first token
 
 @exercise
 def received(answer: Any) -> Right:
-    """Check how much attention one token receives from later tokens.
+    """Check a function for the attention that one token receives from later tokens.
 
     The first cases are random attention matrices. The last ones are the model's first token and a
     copy of it in the middle of the text.
@@ -109,13 +109,13 @@ def _with_a_copy() -> tuple[Tensor, str]:
 
 @exercise
 def influence(answer: Any) -> Right:
-    """Check the product of the attention matrices over the layers, with a residual connection."""
+    """Check a function that multiplies attention over the layers, with a residual connection."""
     return compare("influence", answer, attention.influence)
 
 
 @exercise
 def paths(answer: Any) -> Right:
-    """Check how many paths lead from each token to the last one."""
+    """Check a function that counts the paths from each token to the last one."""
     return compare("paths", answer, bounds.path_count)
 
 
@@ -138,7 +138,10 @@ def _flat(n: int) -> float:
 
 @exercise
 def peak(answer: Any) -> Right:
-    """Check the distance of the largest influence under a decay mask, as an integer."""
+    """Check a function for the distance of the largest influence under a decay mask.
+
+    The distance is an integer.
+    """
     return compare("peak", answer, _peak)
 
 
@@ -149,7 +152,7 @@ def _peak(t: int, rate: float) -> int:
 
 @exercise
 def norms(answer: Any) -> Right:
-    """Check Frobenius norms of Jacobians, estimated from products with random directions."""
+    """Check a function that estimates Frobenius norms of Jacobians from random directions."""
     right = compare("norms", answer, _norms)
     return Right(
         right.sentence + " With as many directions as the width it is exact: the last case was."

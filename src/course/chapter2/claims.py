@@ -127,7 +127,10 @@ def two_kinds_of_squashing() -> Numbers:
 )
 @cache
 def shares_of_the_bound() -> Numbers:
-    """Measure the largest fraction of the bound that a Jacobian reaches in random decoders."""
+    """Measure how near the Jacobians of random decoders come to the theorem's bound.
+
+    The values are the largest fractions of the bound, one per decoder.
+    """
 
     def shares(column: str, scaled: bool = False) -> list[float]:
         tables = [
@@ -723,7 +726,10 @@ FIVE = Threshold(5)  # times the control
     null="hidden late and from the start exchanged: one of the two still costs less than asked",
 )
 def hiding_the_sink_breaks_the_model(model: LanguageModel | None = None) -> Numbers:
-    """Measure how much the loss rises when the attention to a token is knocked out."""
+    """Measure how much the loss rises when the attention to the first token is knocked out.
+
+    The control knocks out the attention to another token.
+    """
     found = hiding(model)
     loss = {name: each["loss"] - found["plain"]["loss"] for name, each in found.items()}
     what = f"perplexity ratio, Llama-2-13B against {called(model)}"

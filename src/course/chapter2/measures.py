@@ -733,9 +733,10 @@ def kept_by_layer(
 
 
 def kept_row(text: str, network: str) -> dict[str, float]:
-    """Return `kept_by_layer` on one of the `texts` as a row of the committed table.
+    """Measure which fraction of a state each layer keeps, as a row of the committed table.
 
-    The network is the embedded model or its random-weights baseline.
+    The text is one of the `texts`, and the network is the embedded model or its random-weights
+    baseline (see `kept_by_layer`).
     """
     model = models.default()
     read = network_of(model, network)
@@ -746,7 +747,10 @@ def kept_row(text: str, network: str) -> dict[str, float]:
 def hiding_in(
     text: str, token: int, since: int, model: LanguageModel | None = None
 ) -> dict[str, float]:
-    """Return `hiding` on one of the `texts` as a row, where token 0 knocks out none."""
+    """Measure the effect of an attention knockout on one of the `texts`, as a row of a table.
+
+    Token 0 means that no token is knocked out (see `hiding`).
+    """
     model = model or models.default()
     found = hiding(model, texts(model, LENGTH)[text], token or None, since)
     return {
@@ -759,7 +763,7 @@ def hiding_in(
 
 
 def hiding_untrained(text: str, token: int, since: int) -> dict[str, float]:
-    """Return `hiding_in` for the random-weights baseline of the embedded model."""
+    """Measure the effect of an attention knockout on the random-weights baseline."""
     return hiding_in(text, token, since, untrained())
 
 
@@ -770,7 +774,10 @@ def untrained() -> LanguageModel:
 
 
 def brake_row(text: str, change: str, draw: int) -> dict[str, float]:
-    """Return `brake` on one of the `texts` in the embedded model, as a row of the table."""
+    """Measure what removing one part of the sink costs, as a row of the committed table.
+
+    The model is the embedded one, and the text is one of the `texts` (see `brake`).
+    """
     model = models.default()
     loss, spread = brake(model, texts(model, LENGTH)[text], change, draw)
     return {"loss": round(loss, 4), "spread": float(f"{spread:.5g}")}
@@ -858,7 +865,7 @@ def _at_equal_loss(found: pd.DataFrame) -> pd.DataFrame:
 
 @functools.cache
 def kept_shares(text: str = "harbour", network: str = "seed 0") -> Float[Tensor, " layers"]:
-    """Return the committed `kept_by_layer` of the embedded model's network."""
+    """Return the committed fraction of a state that each layer of a network keeps."""
     table = data.table("kept_smollm2").set_index(["text", "network"])
     return torch.tensor(table.loc[(text, network)].filter(like="layer ").to_numpy(dtype=float))
 

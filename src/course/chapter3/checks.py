@@ -48,7 +48,7 @@ def _learners(answer: Any, book: Callable) -> Any:
 
 @exercise
 def total_variation(answer: Any) -> Right:
-    """Check the total variation as the paper defines it, without the factor 1/2."""
+    """Check a function for the total variation as the paper defines it, without the factor 1/2."""
     return compare(
         "total_variation",
         _learners(answer, constructions.total_variation),
@@ -58,7 +58,7 @@ def total_variation(answer: Any) -> Right:
 
 @exercise
 def slope(answer: Any) -> Right:
-    """Check the slope at which one more token changes the output most."""
+    """Check the slope of ALiBi at which one more token changes the output most."""
     value = number("slope", answer)
     refuse("slope", value=value)
     change = 2 * math.exp(-value) * (1 - math.exp(-value))
@@ -71,9 +71,9 @@ def slope(answer: Any) -> Right:
 
 @exercise
 def first_zero(answer: Any) -> Right:
-    """Check the length from which on layers with windows make the distance exactly zero.
+    """Check a function for the length from which on the distance is exactly zero.
 
-    The sequence is a first token followed by equal tokens.
+    The layers have windows, and the sequence is a first token followed by equal tokens.
     """
     compare("first_zero", answer, _first_zero)
     few, one, other = (run(f"first_zero({w})", answer, w) for w in ([16, 1], [8, 2, 5], [2, 5, 8]))
@@ -97,9 +97,10 @@ def _first_zero(windows: Sequence[int]) -> int:
 
 @exercise
 def moved(answer: Any) -> Right:
-    """Check the L1 distance between two last states, when the last k tokens are repeated.
+    """Check a function for how far the last state moves when the last k tokens are repeated.
 
-    The distance is then shown for two sequences, in a random decoder and in the embedded model.
+    The verdict gives the L1 distance for two sequences, in a random decoder and in the embedded
+    model.
     """
     compare("moved", answer, _moved)
     second, fifth = [0] + 128 * [1, 1, 2] + [1, 1], [0] + 64 * [1, 1, 1, 1, 1, 2] + 5 * [1]
@@ -147,7 +148,7 @@ def random_states(seed: int, layers: int = 1) -> Callable[[list[int]], Tensor]:
 
 @exercise
 def first_collision(answer: Any) -> Right:
-    """Check the first length at which a floating-point format cannot tell f(n) from f(n + 1)."""
+    """Check a function for the first length at which a format cannot tell f(n) from f(n + 1)."""
     learners, row = (
         _learners(answer, constructions.first_collision),
         checks.tables(globals())["first_collision"],
@@ -194,7 +195,10 @@ def _collision(
 
 @exercise
 def stays_nearest(answer: Any) -> Right:
-    """Check how often a prompt with an error stays nearest to itself, on a line of prompts."""
+    """Check a function for how often a prompt with an error stays nearest to itself.
+
+    The prompts are on a straight line.
+    """
     return compare(
         "stays_nearest",
         answer,
@@ -209,7 +213,10 @@ def _stays_nearest(length: float, share: float) -> float:
 
 @exercise
 def kernel(answer: Any) -> Right:
-    """Check bounded logits by distance with which a head keeps changing by at least 1."""
+    """Check a function for bounded logits, by distance, with which a head never settles.
+
+    One more token must always change the head's output by at least 1.
+    """
     call = "kernel(torch.arange(10_001).double())"
     logits = tensor(call, run(call, answer, torch.arange(10_001, dtype=torch.float64)))
     refuse("kernel", logits=logits)
@@ -228,7 +235,7 @@ def kernel(answer: Any) -> Right:
 
 @exercise
 def adaptive_temperature(answer: Any) -> Right:
-    """Check the adaptive temperature as Veličković et al. (2024) define it."""
+    """Check a function for the adaptive temperature, as Veličković et al. (2024) define it."""
     learners = _learners(answer, normalizers.adaptive_temperature)
     return compare(
         "adaptive_temperature",
@@ -278,9 +285,9 @@ def _seq_vcr(
 
 @exercise
 def enough_tokens(answer: Any) -> Right:
-    """Check a length after which the total variation stays below epsilon, computed from n0 and B.
+    """Check a function for a length after which the total variation stays below epsilon.
 
-    It must be within a factor of 8 of the smallest such length.
+    It gets n0 and B, and its length must be within a factor of 8 of the smallest such length.
     """
     for n0, bound, epsilon in ((5, 0.5, 0.1), (20, 1.0, 0.05), (1, 6.0, 0.001), (300, 1.0, 0.1)):
         call = f"enough_tokens({n0}, {bound}, {epsilon})"

@@ -391,9 +391,10 @@ def passes(tokens: int, model: LanguageModel | None = None) -> dict[str, Float[T
 
 
 def rounding(type: str, errors: str, seed: int) -> dict[str, float]:
-    """Return `readings` of `READ` ones in the embedded model as one row of the committed table.
+    """Measure how several readouts decode rounded hidden states, as a row of the committed table.
 
-    The errors `EXACT` are the control without any.
+    The prompts are `READ` ones in the embedded model, and the errors `EXACT` are a control without
+    any error (see `readings`).
     """
     start, stop = READ
     states = passes(stop)
@@ -616,9 +617,10 @@ def right_both_ways(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
 
 @cache
 def telling_apart(model: LanguageModel) -> pd.DataFrame:
-    """Measure the table that `write` commits for the embedded model, but for another model.
+    """Measure how well formats tell n from n + 1 in another model than the embedded one.
 
-    The prompts are ones up to 2,048 tokens, or up to the model's context.
+    The table is like the committed one. The prompts are ones up to 2,048 tokens, or up to the
+    model's context.
     """
     return tabled(
         passes(min(2048, model.model.config.get_text_config().max_position_embeddings - 1), model)
@@ -636,7 +638,10 @@ def tabled(states: dict[str, Tensor]) -> pd.DataFrame:
 
 
 def write(out: Path) -> None:
-    """Measure `tabled` for the embedded model and write it to a file, with its command."""
+    """Measure how well formats tell n from n + 1 in the embedded model, and write the table.
+
+    The file begins with the command that makes it again.
+    """
     start, found = time.monotonic(), tabled(passes(2048))
     lines = (
         (
@@ -681,9 +686,10 @@ def copied(prompt: str) -> dict[str, float]:
 
 
 def other_prompts(model: LanguageModel) -> dict[str, dict[tuple[str, str], tuple[Tensor, Tensor]]]:
-    """Return `collapse.copying_margins` with each of `PROMPTS`.
+    """Measure whether a model copies a digit with other prompts than the lab's, such as a hint.
 
-    For the embedded model they come from the committed table.
+    The prompts are `PROMPTS`, and the margins are those of `collapse.copying_margins`. For the
+    embedded model they come from the committed table.
     """
     if model.name != models.DEFAULT:
         asked = compute.progress(PROMPTS, "copying prompts")

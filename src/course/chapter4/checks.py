@@ -86,13 +86,13 @@ def two_strings(first: Any, second: Any) -> Right:
 
 @exercise
 def mass(answer: Any) -> Right:
-    """Check the softmax weight of all ones together, when each of them leads each zero."""
+    """Check a function for the softmax weight of all ones together, when each leads each zero."""
     return compare("mass", answer, counting.mass_on_ones)
 
 
 @exercise
 def baseline(answer: Any) -> Right:
-    """Check the number with the smallest mean absolute error, and this error."""
+    """Check a function for the one number with the smallest mean absolute error, and the error."""
 
     def picture() -> HTML:
         guess, _ = answer(list(range(10, 200, 10)))
@@ -126,7 +126,7 @@ def _guessed(
 
 @exercise
 def averages(answer: Any) -> Right:
-    """Check the last token after some layers of uniform causal attention."""
+    """Check a function for the last token after some layers of uniform causal attention."""
     compare("averages", answer, lambda x, k: _averaged(x, k)[-1])
     strings = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])
     ends = [
@@ -163,7 +163,7 @@ TEXTS = {  # texts that an answer may have, each with the rule that it tests
 
 @exercise
 def parse(answer: Any) -> Right:
-    """Check the integer on the answer line, or None."""
+    """Check a function that reads the integer on the answer line, or returns None."""
     for text, rule in TEXTS.items():
         call, wanted = f"parse({text!r})", counting.parse_answer(text)
         got = run(call, answer, text, nothing=True)
@@ -179,7 +179,7 @@ def parse(answer: Any) -> Right:
 
 @exercise
 def letters(answer: Any) -> Right:
-    """Check how many letters each token contains after byte-pair merges."""
+    """Check a function that says how many letters each token has after byte-pair merges."""
     found = compare("letters", answer, _lengths)
     merges = checks.given(globals(), "letters")[3].arguments[1]
     same = [
@@ -209,7 +209,10 @@ Z = 1.959963984540054  # 5 per cent of a normal distribution is beyond this on b
 
 @exercise
 def interval(answer: Any, strings: Any) -> Right:
-    """Check Wilson's interval of a proportion, and the strings that keep two intervals apart."""
+    """Check a function for Wilson's interval of a proportion, and a number of strings.
+
+    With so many strings, the intervals of two given proportions must be separate.
+    """
 
     def ends(right: int, asked: int) -> tuple[float, ...]:
         return tuple(map(float, run(f"interval({right}, {asked})", answer, right, asked)))
@@ -272,7 +275,7 @@ def rounded(x: float | Float[Tensor, "..."], bits: int) -> Float[Tensor, "..."]:
 
 @exercise
 def reach(answer: Any) -> Right:
-    """Check how far the first token's weight tells the count if it is stored in so many bits."""
+    """Check a function for the largest count that the first token's weight tells in few bits."""
     compare("reach", answer, _reach)
     got = [int(run(f"reach({bits})", answer, bits)) for bits in (8, 9, 11)]
     return Right(
@@ -300,7 +303,7 @@ def _reach(bits: int, wide: float = 0.5) -> int:
 
 @exercise
 def codes(answer: Any) -> Right:
-    """Check d + 1 unit vectors in d dimensions, as nearly orthogonal as Welch's bound allows."""
+    """Check a function for d + 1 unit vectors in d dimensions, as orthogonal as Welch allows."""
     for width in (1, 2, 3, 8, 63):
         call = f"codes({width})"
         vectors = tensor(call, run(call, answer, width))

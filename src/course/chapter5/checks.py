@@ -28,7 +28,7 @@ compare, reason, refuse = (
 
 @exercise
 def rotate_pair(answer: Any) -> Right:
-    """Check a pair after a rotation by position times frequency."""
+    """Check a function that rotates a pair by its position times its frequency."""
     return compare("rotate_pair", answer, lambda p, m, t: _turn(p, m * t))
 
 
@@ -64,7 +64,7 @@ def _rotated(x: Tensor, positions: Tensor, base: float) -> Tensor:
 
 @exercise
 def apart(answer: Any) -> Right:
-    """Check the layout of the pairs, found from what a rotation leaves unchanged.
+    """Check a function that finds the layout of the pairs from what a rotation leaves unchanged.
 
     It is tested on random queries and on those of the embedded model.
     """
@@ -105,9 +105,9 @@ def queries_of_the_model() -> tuple[Tensor, Tensor]:
 
 @exercise
 def favourite_key(answer: Any) -> Right:
-    """Check a key whose largest score is at a given distance.
+    """Check a function for a key whose largest score is at a given distance.
 
-    The check also shows how much random scores vary near and far.
+    The verdict also says how much random scores vary near and far.
     """
     m = torch.arange(2000, dtype=torch.float64)
     for text, (query, distance, theta) in checks.given(globals(), "favourite_key"):
@@ -134,7 +134,7 @@ def favourite_key(answer: Any) -> Right:
 
 @exercise
 def partial(answer: Any) -> Right:
-    """Check frequencies of which the fastest fraction is kept and the others are set to 0.
+    """Check a function that keeps the fastest fraction of the frequencies and sets the others to 0.
 
     The result is then tried in the embedded model.
     """
@@ -168,7 +168,7 @@ def _share(theta: Tensor, fraction: float) -> Tensor:
 
 @exercise
 def lead(answer: Any) -> Right:
-    """Check the mean lead of a similar token, which is 2 sigma^2 times the sum of cosines."""
+    """Check a function for the mean lead of a similar token, 2 sigma^2 times the sum of cosines."""
 
     def picture() -> HTML:
         grid, distances = torch.logspace(0, 4, 200).tolist(), [1, 10, 100, 1000, 4096, 8000]
@@ -196,7 +196,7 @@ def lead(answer: Any) -> Right:
 
 @exercise
 def first_negative(answer: Any) -> Right:
-    """Check the first distance below the limit with a negative sum of cosines, or the limit."""
+    """Check a function for the first distance with a negative sum of cosines, or the limit."""
     try:
         return compare(
             "first_negative", answer, lambda d, b, limit: rope.first_negative(d, b, limit) or limit
@@ -216,7 +216,7 @@ def _sums(d: int, b: float, limit: int) -> Tensor:
 
 @exercise
 def ntk_base(answer: Any) -> Right:
-    """Check the base at which the slowest pair is divided by the factor."""
+    """Check a function for the base at which the slowest pair is divided by the factor."""
 
     def picture() -> HTML:
         theta = rope.frequencies(128, 1e4)
@@ -243,9 +243,9 @@ def ntk_base(answer: Any) -> Right:
 
 @exercise
 def smallest_scale(answer: Any) -> Right:
-    """Check the smallest scale for a weight at a diagonal head of one frequency.
+    """Check a function for the smallest scale that gives a diagonal head a weight.
 
-    The check also shows how much one more token costs.
+    The head has one frequency. The verdict also says how much one more token costs.
     """
     near = checks.tables(globals())["smallest_scale"]["tolerance"]
     for text, (theta, n, weight) in checks.given(globals(), "smallest_scale"):

@@ -305,7 +305,10 @@ def logits_by_distance(
 
 @cache
 def falling_logits(model: LanguageModel) -> dict[str, Float[Tensor, "layers heads stretches"]]:
-    """Return `logits_by_distance` for the text and for each control in `SOURCES`."""
+    """Measure how logits fall with the distance in the text and in each control.
+
+    The controls are `SOURCES`, and the values are those of `logits_by_distance`.
+    """
     text = prose(model)
     return {
         "prose": logits_by_distance(model, text),
@@ -494,7 +497,10 @@ def least_base(context: int) -> float:
 
 
 def base_row(context: int) -> dict[str, float]:
-    """Return `least_base` and its smallest sum of cosines, as one row of the table."""
+    """Find the smallest base for a context, as one row of the committed table.
+
+    The row also has the smallest sum of cosines at this base and its distance (see `least_base`).
+    """
     base = least_base(context)
     sums = rope.cosine_sum(torch.arange(context), 128, base)
     return {
@@ -548,7 +554,10 @@ def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "
 
 
 def silenced(start: int, threshold: float, where: str) -> dict[str, float]:
-    """Return `silenced_in` the embedded model as one row of the committed table."""
+    """Measure what ablating quarters of the pairs costs, as one row of the committed table.
+
+    The model is the embedded one (see `silenced_in`).
+    """
     return silenced_in(models.default(), heads_on_text(models.default()), start, threshold, where)
 
 

@@ -41,7 +41,10 @@ compare, reason, refuse = (
 
 @exercise
 def subtract(answer: Any, largest: Any) -> Right:
-    """Check the difference of two attention rows, and the largest lambda with no weight below 0."""
+    """Check two functions, for the difference of two attention rows and for its largest lambda.
+
+    At the largest lambda, no weight of the difference is below 0.
+    """
     compare("difference", answer, differential.difference)
     compare("largest", largest, _of_maps(lambda a, b: (a / b).min()))
 
@@ -79,9 +82,9 @@ def _of_maps(f: Callable) -> Callable:
 
 @exercise
 def shared(answer: Any) -> Right:
-    """Check the cosine of two attention rows without one key.
+    """Check a function for the cosine of two attention rows without one key.
 
-    It is then measured over all pairs of heads of the embedded model.
+    The verdict then gives the cosine over all pairs of heads of the embedded model.
     """
     compare("shared", answer, _shared)
     (one, other, found), name = _of_all_heads()
@@ -133,7 +136,7 @@ def _of_all_heads() -> tuple[tuple[Tensor, Tensor, Tensor], str]:
 
 @exercise
 def noise_left(answer: Any) -> Right:
-    """Check the size of the difference of two noise patterns."""
+    """Check a function for the size of the difference of two noise patterns."""
     compare("noise_left", answer, lambda c, lam: math.sqrt(1 + lam**2 - 2 * lam * c))
 
     def picture() -> HTML:
@@ -197,7 +200,10 @@ def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
 
 @exercise
 def smallest_scale(answer: Any) -> Right:
-    """Check the smallest s with which scalable softmax gives the leading key a weight."""
+    """Check a function for the smallest s with which scalable softmax reaches a weight.
+
+    It is the weight of the leading key.
+    """
 
     def scale(gap: float, n: int, weight: float) -> float:
         return (math.log(n - 1) + _odds(weight)) / (gap * math.log(n))
@@ -231,7 +237,10 @@ def _odds(weight: float) -> float:
 
 @exercise
 def counted(answer: Any) -> Right:
-    """Check lambda and the parts of answer and noise, in the row's sum and in the sum of sizes."""
+    """Check a function that finds lambda and the parts of answer and noise in a row.
+
+    The parts are fractions of the row's sum, and of the sum of absolute values.
+    """
     compare("counted", answer, _of_row(_five))
 
     def picture() -> HTML:
@@ -278,7 +287,7 @@ def _five(row: Tensor, a: Tensor, noise: Tensor, lam: Tensor | None = None) -> t
 
 @exercise
 def entmax(answer: Any) -> Right:
-    """Check weights that a threshold makes sum to 1, with one function for sparsemax and entmax."""
+    """Check a function whose threshold makes weights sum to 1, as in sparsemax and entmax."""
     return compare("entmax", answer, _entmax, picture=lambda: _maps(
         {"softmax": lambda x: x.softmax(-1), "α = 1.5": lambda x: answer(x, 1.5), "α = 2": lambda x:
         answer(x, 2.0)}, "one answer", 64
@@ -306,7 +315,7 @@ def _entmax(x: Tensor, alpha: float) -> Tensor:
 
 @exercise
 def head(answer: Any) -> Right:
-    """Check a differential head, with its causal difference, values, norm and fixed scale."""
+    """Check a function for a differential head, with its norm and its fixed scale."""
     compare("head", answer, _head)
 
     def size(head: Callable, n: int, lam: float) -> float:
@@ -356,7 +365,7 @@ def _seeing_all(q1, k1, q2, k2, lam, later=0.0) -> Tensor:
 
 @exercise
 def p_values(answer: Any) -> Right:
-    """Check paired t tests over seeds with Holm's correction."""
+    """Check a function for p values of paired t tests over seeds, with Holm's correction."""
     right = compare("p_values", answer, lambda x, y: _corrected(_single(x, y)))
     compare("unchanged_p_values", answer, lambda x, y: _corrected(_single(x, y)))
     sentence, picture = _race_tested(answer)

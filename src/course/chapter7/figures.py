@@ -92,9 +92,9 @@ def standing(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> pd.DataFram
 
 
 def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
-    """Draw `standing` as a table that is sorted by a click on a heading.
+    """Draw the standing of all entries as a table that is sorted by a click on a heading.
 
-    Accuracies are dots on one scale from 0 to 1.
+    Accuracies are dots on one scale from 0 to 1. The numbers are those of `standing`.
     """
     table = standing(rows, own)
     tasks = {NAMES[task]: colour for task, colour in DOT.items() if NAMES[task] in table}

@@ -51,7 +51,7 @@ class Turn(NamedTuple):
     function: Callable[[], Numbers]
 
     def outcome(self, numbers: Numbers) -> str:
-        """Return "survived", "turned" or "undecided", as the conditions decide."""
+        """Return "survived", "turned" or "undecided", as both conditions on the numbers say."""
         for verdict, (_, condition) in ((TURNED, self.turned), (SURVIVED, self.survives)):
             if condition(
                 **{name: numbers[name] for name in inspect.signature(condition).parameters}

@@ -539,6 +539,6 @@ def all_positions_seen(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _named(name: str) -> str:
-    """Return an entry's name, followed by what else it changes."""
+    """Return an entry's name, followed by the second thing that it changes, if there is one."""
     two = ENTRIES[name].two
     return f"{name} (also {two})" if two else name

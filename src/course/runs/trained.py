@@ -510,7 +510,7 @@ def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Settin
 
 
 def nudged_run(encoding: str, seed: int, nudge: float, steps: int) -> sweep.Setting:
-    """Train one counter after adding `nudge` to one weight, to see what that changes."""
+    """Train one counter after adding `nudge` to one weight, to see how much chance matters."""
     model = decoder("counting", COUNTING, encoding, 1e4, 0, seed)
     with torch.no_grad():
         model.head.weight[0, 0] += nudge
@@ -677,7 +677,7 @@ def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside
 
 
 def comma_gaps(table: pd.DataFrame) -> dict[str, Gap]:
-    """Compute `commas` for both encodings and both budgets."""
+    """Return how much commas raise the accuracy, for both encodings and both budgets."""
     pairs = itertools.product(("RoPE", "NoPE"), ("equal steps", "equal tokens"))
     return {", ".join(pair): commas(table, *pair) for pair in pairs}
 
