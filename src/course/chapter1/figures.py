@@ -145,7 +145,10 @@ def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str
 
 
 def same_word(nodes: int = 64) -> tuple[Axes, str]:
-    """Draw the first input's weight in the last output, for averaging on a path and attention."""
+    """Draw the first input's weight in the last output, for averaging on a path and attention.
+
+    It compares how fast the two forget their first input.
+    """
     layers = [1, 2, 4, 8, 16, 32, 64, 128, 256]
     rows = [measures.averages(count, nodes) for count in layers]
     shares = pd.DataFrame(rows, pd.Index(layers, name="layers"), ["causal attention", "path"])

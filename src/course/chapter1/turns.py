@@ -119,7 +119,10 @@ def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
     ),
 )
 def other_width_and_rate() -> Numbers:
-    """Measure when runs at two hops (star) and three (relay, tree) fit at another width or rate."""
+    """Measure when runs at two hops (star) and three (relay, tree) fit at another width or rate.
+
+    If the order of the hops stays the same, it does not depend on these settings.
+    """
     near, far, every = {}, {}, {}
     for name, width, rate in (("width 64", 64, 0.001), ("rate 0.003", 32, 0.003)):
         table = data.table("stars_varied")
@@ -390,7 +393,10 @@ def wider_widths() -> Numbers:
     ),
 )
 def other_fields() -> Numbers:
-    """Measure the smallest growth per layer of the nodes and walks that reach a node, by graph."""
+    """Measure the smallest growth per layer of receptive fields and walks, on other graphs.
+
+    If it stays above 1, they grow exponentially.
+    """
     made = {
         "grid": nx.convert_node_labels_to_integers(nx.grid_2d_graph(25, 25)),
         "ring of cliques": nx.ring_of_cliques(100, 5),
@@ -481,19 +487,28 @@ _FALLS_BEHIND = ("it is behind in a case", lambda behind: behind > 0)
 
 @turn("gtr_beats_random_edges", survives=_LEADS, turned=_FALLS_BEHIND, **_AGAINST_RANDOM)
 def gtr_elsewhere() -> Numbers:
-    """Compare GTR's edges with random edges on other graphs and with more edges."""
+    """Compare GTR's edges with random edges on other graphs and with more edges.
+
+    The claim holds elsewhere if GTR is ahead there as well.
+    """
     return _elsewhere("GTR")
 
 
 @turn("fosr_beats_random_edges", survives=_LEADS, turned=_FALLS_BEHIND, **_AGAINST_RANDOM)
 def fosr_elsewhere() -> Numbers:
-    """Compare FoSR's edges with random edges on other graphs and with more edges."""
+    """Compare FoSR's edges with random edges on other graphs and with more edges.
+
+    The claim holds elsewhere if FoSR is ahead there as well.
+    """
     return _elsewhere("FoSR")
 
 
 @turn("sdrf_beats_random_edges", survives=_FALLS_BEHIND, turned=_LEADS, **_AGAINST_RANDOM)
 def sdrf_elsewhere() -> Numbers:
-    """Compare SDRF's edges with random edges on other graphs and with more edges."""
+    """Compare SDRF's edges with random edges on other graphs and with more edges.
+
+    The claim holds elsewhere if SDRF is ahead there as well.
+    """
     return _elsewhere("SDRF")
 
 

@@ -399,7 +399,11 @@ def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
     ),
 )
 def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
-    """Count the texts in which rollout is no better than the mask, by the fraction kept."""
+    """Count the texts in which rollout is no better than the mask, by the fraction kept.
+
+    Both are compared with the true sensitivities. If rollout is no better than uniform attention
+    under the mask, the attention weights do not help it.
+    """
     rows = []
     for kept in measures.KEPT:
         table = measures.proxies(model or models.default(), kept)

@@ -121,7 +121,10 @@ def relative_changes() -> Numbers:
     measured="640 tokens: {share[0]:.0%} of the heads on prose, {share[1]:.0%} on random tokens",
 )
 def long_text() -> Numbers:
-    """Measure the fraction of heads with a sink score above 0.3 on 640 tokens."""
+    """Measure the fraction of heads with a sink score above 0.3 on 640 tokens.
+
+    The texts are prose and random tokens.
+    """
     model = models.default()
     prose = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:640]
     drawn = measures.sequence(model, "random", 640)
@@ -226,7 +229,10 @@ def other_shares() -> Numbers:
     measured="at most {max(fixed):.2f} of the bound",
 )
 def deeper_with_attention_fixed() -> Numbers:
-    """Measure the largest fraction of the bound in twelve deeper decoders, with attention fixed."""
+    """Measure the largest fraction of the bound in twelve deeper decoders, with attention fixed.
+
+    A value above 1 would break the bound.
+    """
     return {"fixed": _deeper("attention fixed")}
 
 

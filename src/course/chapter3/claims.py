@@ -460,7 +460,7 @@ PLACES = [
 
 @cache
 def _varied(model: LanguageModel | None) -> torch.Tensor:
-    """Measure distances at `PLACES` for random digits, with one row per seed."""
+    """Measure how far the last state moves for random digits at the lengths `PLACES`, by seed."""
     digits = [measures.random_digits(502, PLACES, seed) for seed in range(4)]
     return torch.tensor([_distance(model, PLACES, sequence=each) for each in digits])
 
@@ -512,7 +512,10 @@ ERRORS = Threshold(2)  # standard errors
     null="with random weights each step falls",
 )
 def varied_digits_still_fall(model: LanguageModel | None = None) -> Numbers:
-    """Measure the trend from n = 22 on, because the sequence is only starting before."""
+    """Measure whether the distance still falls with the length when the digits vary.
+
+    The trend begins at n = 22, because the sequence is only starting before.
+    """
     runs = _varied(model)
     steps = runs[:, 1:].log().diff(dim=1)
     return {

@@ -312,7 +312,10 @@ def nearest_by_error(
 def figure5(
     name: str, curves: Mapping[str, Mapping[str, Tensor]], grid: Sequence[int], sequence: str
 ) -> tuple[Axes, str]:
-    """Draw the distance between a sequence and the same with tokens repeated."""
+    """Draw how far repeated tokens move the last state, as in Figure 5 of Barbero et al. (2024).
+
+    `sequence` is drawn together with the sequences that it should be compared with.
+    """
     found, middle = curves[sequence], len(grid) // 2
     changes = ", ".join(
         f"{text} {float(curve[-1] / curve[middle]):.0%}" for text, curve in found.items()

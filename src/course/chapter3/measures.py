@@ -236,7 +236,10 @@ class Resolution(NamedTuple):
 
 
 def resolution(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> Resolution:
-    """Compare the exact representations of all prefixes with the same ones with errors."""
+    """Compare the exact representations of all prefixes with the same ones with errors.
+
+    The result says for each length whether the errors make neighbouring prefixes indistinguishable.
+    """
     exact, rounded = exact.cpu().double(), rounded.cpu().double()
     true, seen, error = exact.diff(dim=0), rounded.diff(dim=0), (rounded - exact)[:-1]
     other = true[torch.randperm(len(true), generator=torch.Generator().manual_seed(0))]
@@ -512,7 +515,7 @@ def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
 
 
 def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
-    """Summarise a resolution from one length on, under names that a reader understands."""
+    """Summarise how well prefixes are told apart from one length on, under names for readers."""
     part = Resolution(*(field[start:].double() for field in found))
     return {
         "error of one prompt": float(part.floor.median()),
@@ -628,7 +631,7 @@ def telling_apart(model: LanguageModel) -> pd.DataFrame:
 
 
 def tabled(states: dict[str, Tensor]) -> pd.DataFrame:
-    """Tabulate resolutions by format, kind of error and band of lengths, from the last states."""
+    """Tabulate how well prefixes are told apart, by format, kind of error and band of lengths."""
     tables = [
         in_bands(found).assign(type=kind, errors=errors)
         for kind in ("bf16", "fp16")
@@ -726,9 +729,10 @@ SEPARATED = (13, 25, 49, 97, 193, 385)
 
 @cache
 def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict[str, Tensor]:
-    """Compute the distances of Figures 8 and 10 at `LAYER_LENGTHS` for each position encoding.
+    """Measure how far one repeated token moves a random layer's output, by position encoding.
 
-    The result is the mean over seeds.
+    These are the distances of Figures 8 and 10 of Barbero et al. (2024), at `LAYER_LENGTHS` and as
+    means over seeds.
     """
     setting, means = {"lengths": LAYER_LENGTHS, "residual": residual, "deviation": deviation}, {}
     for name, choice in (READING | VARIANTS).items():

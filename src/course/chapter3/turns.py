@@ -132,7 +132,10 @@ def fixed_penalties() -> Numbers:
     ),
 )
 def gaussian_logits() -> Numbers:
-    """Measure the largest weight of the last token in rows of Gaussian logits, by length."""
+    """Measure the largest weight of the last token in rows of Gaussian logits, by length.
+
+    If it falls with the length, the claim does not need bounded logits.
+    """
     generator = torch.Generator().manual_seed(0)
     rows = [
         2 * torch.randn(200, n, generator=generator, dtype=torch.float64)
@@ -169,7 +172,10 @@ DECAYS = {  # how a logit falls with the distance r, faster and slower than in t
     ),
 )
 def other_decays() -> Numbers:
-    """Measure the distance between the last states at n = 10 and n = 10,000, for other decays."""
+    """Measure how far one more token moves the output at n = 10 and 10,000, for other decays.
+
+    The logits fall faster or more slowly with the distance than in the claim.
+    """
     distance = {}
     for name, decay in DECAYS.items():
         distance[name] = [
@@ -292,7 +298,11 @@ _LEFT = (
     measured=_LEFT,
 )
 def other_widths() -> Numbers:
-    """Measure what each encoding leaves of the distance, for other head widths."""
+    """Measure how much of the distance between last states each encoding leaves, for other widths.
+
+    The distance is for one repeated token, at n = 10,000 over n = 10, and the widths are those of
+    the head.
+    """
     return {"left": _other_widths()}
 
 
@@ -307,7 +317,7 @@ def other_widths() -> Numbers:
     measured=_LEFT + "; apart by a factor of {', '.join(f'{x:,.0f}' for x in times)}",
 )
 def apart_at_other_widths() -> Numbers:
-    """Measure by which factor the encodings differ in what they leave of the distance, by width."""
+    """Measure by which factor the encodings differ in the distance that they leave, by width."""
     left = _other_widths()
     return {"left": left, "times": [max(e.values()) / min(e.values()) for e in left.values()]}
 
@@ -378,7 +388,11 @@ def seen_in_bf16() -> Numbers:
     ),
 )
 def other_windows() -> Numbers:
-    """Measure what equal tokens keep of the distance from n = 5 to 400 with other windows."""
+    """Measure how much of the distance between last states equal tokens keep, for other windows.
+
+    The value is the distance at n = 400 over that at n = 5. If it stays near 1, the window stops
+    collapse.
+    """
     kept = {}
     for layers, window in itertools.product((3, 6), (4, 16, 32)):
         near, far = measures.window_distance(
@@ -409,7 +423,10 @@ def other_windows() -> Numbers:
     ),
 )
 def deeper_windows() -> Numbers:
-    """Measure what the nearest tokens gain by a window, and the least that a far one keeps."""
+    """Measure how a window changes the influence of near and far tokens in deeper decoders.
+
+    The values are the factor for the nearest tokens, and the smallest factor for a far one.
+    """
     near, far = {}, {}
     for layers in (9, 12, 16):
         free, held = (measures.influence(window, layers=layers) for window in (None, 8))
@@ -504,7 +521,10 @@ def more_draws() -> Numbers:
     ),
 )
 def other_commas() -> Numbers:
-    """Measure what is left of the distance of one more period, for other digits and spacings."""
+    """Measure how much of the distance is left when commas separate other digits in other spacings.
+
+    The sequence grows by one period of digits and comma.
+    """
     left = {}
     for digit, spacing in itertools.product("17", (1, 2, 5, 10)):
         period = spacing + 1

@@ -20,7 +20,8 @@ def ridge(
 ) -> Float[Tensor, " k"]:
     """Fit a linear probe of y with one penalty, and apply it to `asked`.
 
-    The penalty is in units of the mean eigenvalue. `measures.read_out` chooses it instead.
+    The penalty is in units of the mean eigenvalue. `measures.read_out` is the same probe, but it
+    chooses the penalty from the data.
     """
     x, y, asked = x.double(), y.double(), asked.double()
     rows = x - x.mean(0)

@@ -541,7 +541,7 @@ def counting_is_hard_to_learn() -> Numbers:
 
 
 LEARNED = Threshold(trained.LEARNED)
-THREE = Threshold(3)  # seeds: a length with fewer is told and judges nothing
+THREE = Threshold(3)  # seeds, because a length with fewer is reported but decides nothing
 
 
 @rule(
@@ -564,8 +564,11 @@ THREE = Threshold(3)  # seeds: a length with fewer is told and judges nothing
     ),
 )
 def counting_holds_within_training() -> Numbers:
-    """By encoding, the least ends of the intervals at 3 N/4 ("low", "high") and the least low end
-    at N letters ("last_low"), over the lengths N that judge.
+    """Measure whether counting holds at all lengths of training, by position encoding.
+
+    The decoders were trained on up to N letters. `ends` has the smallest ends of the accuracy's
+    intervals at 3 N/4 letters ("low", "high") and the smallest low end at N letters ("last_low").
+    Lengths N with too few seeds are left out.
     """
     table = run_selection.chosen(data.table("counting_inside"))
     cells = table.groupby(["encoding", "longest"], sort=False)
@@ -610,8 +613,9 @@ WORSE, GAP = Threshold(0), Threshold(0.1)
     ),
 )
 def vocabulary_against_width() -> Numbers:
-    """Mean share right of the seeds, by symbols and width; what more symbols change, seed by
-    seed.
+    """Measure accuracy by number of symbols and width, to see whether there is a step at the width.
+
+    `changes` says what more symbols change, seed by seed.
     """
     table = data.table("counting_symbols").set_index(["seed", "symbols", "width"]).right
     means = table.groupby(["symbols", "width"])

@@ -130,7 +130,7 @@ def base_intervals(trials: int) -> pd.DataFrame:
 
 
 def plain_interval(trials: int) -> tuple[float, float]:
-    """Return the same interval for the accuracy without separators."""
+    """Return the talk's accuracy without separators as an interval, if it had `trials` strings."""
     return _interval(PLAIN_ACCURACY, trials)
 
 
@@ -140,7 +140,7 @@ def _interval(percent: float, trials: int) -> tuple[float, float]:
 
 
 def separated(trials: int) -> int:
-    """Count the bases whose interval is entirely above the interval of the plain strings."""
+    """Count the bases whose interval is entirely above the interval without separators."""
     return int((base_intervals(trials).low > plain_interval(trials)[1]).sum())
 
 

@@ -229,7 +229,10 @@ def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str
 
 
 def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
-    """Draw the mean norm of each rotary pair by layer, relative to the layer's mean."""
+    """Draw how strongly queries or keys use each rotary pair, by layer.
+
+    It is the mean norm of each pair, relative to the layer's mean.
+    """
     norms = (found.queries if what == "queries" else found.keys).mean(1)
     share = norms / norms.mean(-1, keepdim=True)
     quarter = share.shape[1] // 4
@@ -291,9 +294,9 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
 def ablation(
     runs: Mapping[str, float], plain: float, blank: Sequence[float] = ()
 ) -> tuple[Axes, str]:
-    """Draw the loss that is added when each quarter of the pairs is ablated, and random pairs.
+    """Draw how much the loss rises when each quarter of the pairs is ablated.
 
-    `blank` has the same for random weights.
+    As many random pairs are ablated as a control. `blank` has the same for random weights.
     """
     added = {name: value - plain for name, value in runs.items()}
     control = [value for name, value in added.items() if name.startswith("random")]

@@ -404,7 +404,7 @@ def gaussian_scores(
 ) -> Float[Tensor, "count m"]:
     """Return the scores over sqrt(d) of Gaussian queries and keys of width 128 at each distance.
 
-    The same vectors are used for all distances.
+    The same vectors are used for all distances, so only the rotation changes with the distance.
     """
     width, generator = 128, torch.Generator().manual_seed(0)
     q, k = (

@@ -44,7 +44,10 @@ _BY_A_NAT = {  # when trained heads decide about decay
     ),
 )
 def trained_keys() -> Numbers:
-    """Measure whether logits of trained queries and keys fall with the distance."""
+    """Measure whether logits of trained queries and keys fall with the distance.
+
+    Gaussian queries and keys show no decay, so this tests whether trained ones do.
+    """
     return claims.trained_heads_decay()
 
 
@@ -74,7 +77,10 @@ def trained_heads() -> Numbers:
     ),
 )
 def another_text() -> Numbers:
-    """Measure how far the mean logits fall on another text, the next 256 tokens of the prose."""
+    """Measure how far the mean logits fall on another text, the next 256 tokens of the prose.
+
+    So we see whether the result depends on the text.
+    """
     model = models.default()
     falls = measures.fall(measures.logits_by_distance(model, measures.prose(model, start=255)))
     return {"share": float((falls > 1).double().mean()), "median": float(falls.median())}
@@ -578,7 +584,10 @@ def ranks_on_other_texts() -> Numbers:
     ),
 )
 def each_seed_by_itself() -> Numbers:
-    """Count the seeds in which an encoding is ahead of none by 0.1 at the last copy, by length."""
+    """Count the seeds in which an encoding is ahead of none by 0.1 at the last copy, by length.
+
+    The claim is about means, so this looks at each seed separately.
+    """
     race = data.table("race").query("task == 'last'").set_index(["entry", "seed"])
     ahead = {}
     for n in (32, 64, 128):

@@ -186,7 +186,10 @@ def negative_attention_reaches_further() -> Numbers:
     null="a weight that is the same at both lengths is kept, by definition",
 )
 def scalable_softmax_keeps_the_peak() -> Numbers:
-    """Measure the weight of one key in a short row and in a long one, by its lead."""
+    """Measure the weight of one key in a short row and in a long one, by its lead.
+
+    With a large enough lead, scalable softmax should keep this weight.
+    """
     short, long = (torch.eye(1, n, dtype=torch.float64)[0] for n in (100, 100_000))
     peaks = {
         lead: [float(normalizers.scalable_softmax(lead * x)[0]) for x in (short, long)]

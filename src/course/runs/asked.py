@@ -147,7 +147,10 @@ def long(table: pd.DataFrame) -> pd.DataFrame:
 def questions(
     model: LanguageModel, task: str, line: str, lengths: tuple[int, ...] = LENGTHS
 ) -> pd.DataFrame:
-    """Ask a model one task without worked examples, once, in the columns of `long`."""
+    """Ask a model one task without worked examples, once per length.
+
+    The answers have the columns of `long`.
+    """
     answered = ask(model, task, "no CoT", line, lengths).drop(columns="text")
     answered = answered.assign(task=task, strategy="no CoT", line=line, seed=0)
     return answered.assign(error=(answered.answer - answered["count"]).abs())

@@ -95,7 +95,10 @@ def verdict(gap: Sequence[float], p: float, room: float = math.inf) -> str:
 
 
 def able(rows: pd.DataFrame) -> pd.Series:
-    """Return for each task and entry whether it has learned, in a fraction `CELL` of its seeds."""
+    """Return for each task and entry whether it has learned, in a fraction `CELL` of its seeds.
+
+    An entry that has not learned is not compared at any length.
+    """
     learned = rows.groupby(["task", "entry"]).learned
     return learned.sum() >= CELL * learned.size()
 

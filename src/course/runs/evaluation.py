@@ -230,7 +230,11 @@ def largest_logit(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
 
 
 def tests_of(entry: Entry, task: str, seed: int) -> dict[int, Batch]:
-    """Draw the rows to test on, by length."""
+    """Draw the rows on which an entry is tested, by length.
+
+    The generator depends on the seed and the length, so every entry with this seed gets the same
+    questions.
+    """
     return {
         n: batch(entry, task, torch.Generator().manual_seed(10**6 + 1000 * seed + n), n)
         for n in LENGTHS

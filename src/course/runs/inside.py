@@ -139,7 +139,10 @@ BEFORE = (0, 1, 2, 4, 8, 16)  # letters before the longest string, at which the 
 
 
 def edge_run(encoding: str, longest: int, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder as `run` does, with any number of steps, and test its last positions."""
+    """Train one decoder as `run` does, and test it at the last positions that training has seen.
+
+    The number of steps is free, so that we can see whether more training removes the edge.
+    """
     drawn = task(longest)
     torch.manual_seed(seed)
     model = Decoder(len(drawn.vocabulary), 64, 4, 2, encoding=encoding)

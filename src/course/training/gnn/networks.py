@@ -156,7 +156,10 @@ class Network(nn.Module):
     def _last_layer(
         self, states: list[State | None], forest: _Forest
     ) -> Float[Tensor, "examples width"]:
-        """Return the root after the last layer, and update other nodes only if it mixes all."""
+        """Return the root after the last layer, with no work for nodes that are not needed.
+
+        Other nodes are only updated if the layer mixes all of them, as batch normalisation does.
+        """
         layer, root = self.layers[-1], self.depth
         others = range(root if self._over_all(layer) else 0)
         if self.fully_adjacent:
@@ -218,7 +221,11 @@ class Network(nn.Module):
         return others.index_select(-2, forest.row)
 
     def _finish(self, number: int, new: State, old: State) -> State:
-        """Apply what the released code puts around a layer, such as the residual."""
+        """Apply what the released code puts around a layer.
+
+        This is an activation, a residual connection and layer normalisation, where the layer has
+        them.
+        """
         layer = self.layers[number - 1]
         new = F.relu(new) if layer.activation else new
         new = old + new if layer.residual else new
@@ -341,7 +348,10 @@ def on_a_star(task: TreeNeighborsMatch, relays: int = 0) -> tuple[Tensor, Tensor
 
 
 class Star(WholeGraph):
-    """Apply a GCN to the graph of `on_a_star`, with the same `Batch` as input as `Network`."""
+    """Apply a GCN to the tree's leaves under one hub, to separate distance from shape.
+
+    The graph is that of `on_a_star`, and the input is a `Batch`, as for `Network`.
+    """
 
     def __init__(self, depth: int, width: int, relays: int = 0, layers: int = 3):
         super().__init__(
