@@ -99,7 +99,7 @@ def test_a_lesson_is_marked_where_the_evenings_leave_it():
 @pytest.mark.parametrize("name", ["lesson", "lab"])
 def test_a_card_has_the_computed_minutes_of_its_page(name):
     for path in chapters.listed(ROOT):
-        card, page = cards.Chapters.card(None, path, ""), path.with_stem(name)
+        card, page = cards.Chapters.card(None, path, ROOT, ""), path.with_stem(name)
         if page.exists():
             link = re.escape(f'href="{page.parent.name}/{name}.html">')
             found = re.search(rf"<small>.*{link}[^<]+</a> (\d+) min", card)
@@ -108,7 +108,8 @@ def test_a_card_has_the_computed_minutes_of_its_page(name):
 
 @pytest.mark.parametrize(
     ("text", "minutes"),
-    [("word " * 180, 2), ("$x$ $y$ $$z$$", 0.7), ("| a | b |\n|---|---|\n", 0.75),
+    [("word " * 2 * reading.WORDS, 2), ("$x$ $y$", 2 * reading.SYMBOL),
+     ("$$z$$", reading.FORMULA), ("| a | b |\n|---|---|\n", reading.OUTPUT),
      ("<details><summary>Hint</summary>" + "word " * 900 + "</details>", 0),
      ("<!-- cue: 2 min\n" + "word " * 900 + "-->", 0)],
 )  # fmt: skip
@@ -118,7 +119,7 @@ def test_the_time_of_a_text_is_that_of_what_stands_open(text, minutes):
 
 def test_folded_code_takes_no_time():
     cell = {"cell_type": "code", "source": ["x = 1\n"] * 60, "metadata": {}}
-    assert reading.minutes_of_cell(cell) == pytest.approx(12)
+    assert reading.minutes_of_cell(cell) == pytest.approx(60 * reading.LINE)
     assert reading.minutes_of_cell(cell | {"metadata": {"tags": ["hide-input"]}}) == 0
 
 
