@@ -188,7 +188,7 @@ SUBMISSIONS = {
     "right": (HEAD + "# checks stay\n    import math as checks\n    " + RIGHT, 3.0, ""),
     "half": (HEAD + "return logits.exp() / (1 + logits.exp().sum(-1, keepdim=True))", 1.8, "Subtract the largest logit first"),
     "loop": (HEAD + "while True: pass", 0.0, "longer than 2 s"),
-    "reads": (HEAD + "return open('{root}/chapters/6-differential-transformer/exercises.ipynb').read()", 0.0, "is not for a submission"),
+    "reads": (HEAD + "return open('{root}/chapters/6-differential-transformer/exercises.ipynb').read()", 0.0, "must not read the file"),
     "asks": ("from course.chapter6 import checks\noff_by_one = checks.off_by_one", 0.0, "is not defined"),
     "prints": (HEAD + "print('points: 10')", 0.0, "returned nothing"),
     "leaves": ("import os\nos._exit(0)\n" + HEAD + RIGHT, 0.0, "nothing came back"),

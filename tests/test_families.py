@@ -25,7 +25,7 @@ FAMILIES = {
     "cohere": ({INTERLEAVED}, {}),
     "cohere2": (
         {INTERLEAVED, UNTURNED},
-        {"frequencies": "turn no queries", "silenced": "turn no queries"},
+        {"frequencies": "do not rotate queries", "silenced": "turn no queries"},
     ),
     **dict.fromkeys(
         ("mistral", "qwen2", "qwen3", "olmo2", "granite", "starcoder2", "gemma2"), ({HALF}, {})
@@ -45,7 +45,7 @@ FAMILIES = {
         {("a convolution", None, 0.0), HALF},
         {
             "hiding": "2 of its 4 layers mix tokens by a convolution",
-            "frequencies": "turn no queries",
+            "frequencies": "do not rotate queries",
         },
     ),
     "gptj": (

@@ -571,7 +571,7 @@ def test_a_sum_over_the_context_is_that_of_the_chapter():
 
 
 def test_a_report_that_is_none_is_named(tmp_path):
-    for text, words in (("{", "is no JSON"), ("{}", "fit the schema"), ("[]", "fit the schema")):
+    for text, words in (("{", "is not JSON"), ("{}", "fit the schema"), ("[]", "fit the schema")):
         (tmp_path / "x.json").write_text(text)
         with pytest.raises(ValueError, match=words):
             report.read(tmp_path / "x.json")

@@ -51,10 +51,10 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     """
     free = first_free(root)
     if number != free:
-        raise ValueError(f"NUMBER must be {free}, the first that no chapter has, not {number!r}")
+        raise ValueError(f"NUMBER must be {free}, the first free number, not {number!r}")
     if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name):
         raise ValueError(
-            f"NAME must be words in small letters with hyphens between, as first-token, not "
+            f"NAME must be words in small letters joined by hyphens, such as first-token, not "
             f"{name!r}"
         )
     if not title.strip() or '"' in title:

@@ -123,7 +123,9 @@ def install(python: str, backend: str, *packages: str) -> None:
         [python, "-m", "pip", "install", "-qq", *extra, *packages], cwd=ROOT, check=False
     )
     if done.returncode:
-        raise SystemExit("The environment cannot be installed: pip says why above.")
+        raise SystemExit(
+            "The environment could not be installed. The output of pip above says why."
+        )
 
 
 def book(backend: str) -> None:
@@ -177,7 +179,7 @@ def lock() -> None:
     if subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False
     ).returncode:
-        raise SystemExit("The requirements cannot be resolved: uv says why above.")
+        raise SystemExit("The requirements could not be resolved. The output of uv above says why.")
     pins = (ROOT / "constraints.txt").read_text().splitlines()
     (ROOT / "constraints.txt").write_text(
         HEAD + "".join(f"{pin}\n" for pin in pins if not TORCH.match(pin))

@@ -106,7 +106,7 @@ def read_arguments(number: str, name: str, title: str, root: Path) -> tuple[str,
         ValueError: if an exercise cannot have this number, name or title.
     """
     if not re.fullmatch(r"\d+\.\d+", number):
-        raise ValueError(f"NUMBER must be as 2.11, chapter and exercise, not {number!r}")
+        raise ValueError(f"NUMBER must be a chapter and an exercise, such as 2.11, not {number!r}")
     chapter = number.split(".")[0]
     notebook = next(root.glob(f"chapters/{chapter}-*/exercises.ipynb"), None)
     if notebook is None:
@@ -117,7 +117,7 @@ def read_arguments(number: str, name: str, title: str, root: Path) -> tuple[str,
     free = first_free(chapter, notebook)
     if number != free:
         raise ValueError(
-            f"NUMBER must be {free}, the first that chapter {chapter} has not, not {number!r}"
+            f"NUMBER must be {free}, the first free number of chapter {chapter}, not {number!r}"
         )
     check = root / f"src/course/chapter{chapter}/checks.py"
     if (

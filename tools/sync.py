@@ -50,7 +50,7 @@ def address(remote: str) -> str:
     match = REMOTE.fullmatch(remote.strip())
     if not match or match[2] in (".", ".."):
         raise ValueError(
-            f"the repository must be one of github.com, as https://github.com/owner/name, not "
+            f"the repository must be on github.com, such as https://github.com/owner/name, not "
             f"{without_token(remote)!r}"
         )
     return f"https://github.com/{match[1]}/{match[2]}"

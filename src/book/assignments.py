@@ -649,7 +649,7 @@ def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROO
         )
     submissions = sorted(folder.glob("*.ipynb"))
     if not submissions:
-        raise ValueError(f"folder must have notebooks, and {folder} has none")
+        raise ValueError(f"folder must contain notebooks, but {folder} has none")
     keys = [Key(root, task, seed) for task in entries(root, number, seed)]
     assert not [
         key.number for key in keys for case in key.given if key.compare(key.solution, [case])

@@ -42,7 +42,7 @@ def plain(value: object, depth: int = 0) -> object:
         return float(value.real)
     if isinstance(value, list | tuple) and depth < 8:
         return [plain(entry, depth + 1) for entry in value]
-    raise TypeError(f"a {type(value).__name__} is no number, tensor or list")
+    raise TypeError(f"a {type(value).__name__} is not a number, a tensor or a list")
 
 
 def told(value: object) -> str:
@@ -104,9 +104,7 @@ def shut(room: str) -> None:
         if event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR):
             written += 1
             if written > WRITES:
-                raise PermissionError(
-                    f"a submission may open {WRITES} files for writing, and no more"
-                )
+                raise PermissionError(f"a submission may open at most {WRITES} files for writing")
         if event.startswith(listing):
             for argument in arguments[:2]:
                 if isinstance(argument, str | bytes | os.PathLike):
@@ -114,7 +112,7 @@ def shut(room: str) -> None:
                     if event == "open" and argument in ("r", "w", "rb", "wb", "a", "x"):
                         continue
                     if not any(path == root or path.startswith(root + os.sep) for root in allowed):
-                        raise PermissionError(f"the file {path} is not for a submission")
+                        raise PermissionError(f"a submission must not read the file {path}")
 
     for name in ("_fork_exec", "_posixsubprocess"):  # what starts a process past the events
         if name in vars(sys.modules.get("subprocess", object)):

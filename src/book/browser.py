@@ -41,7 +41,7 @@ def find() -> str | None:
     if named := os.environ.get("CHROMIUM"):
         if path := shutil.which(named):
             return path
-        raise SystemExit(f"CHROMIUM must be the path of a browser, and {named} is none.")
+        raise SystemExit(f"CHROMIUM must be the path of a browser, but {named} is not one.")
     for name in NAMES:
         if path := shutil.which(name):
             return path
@@ -74,7 +74,7 @@ def install() -> str:
         subprocess.run(way, check=False, env=environment, timeout=600, stdout=subprocess.DEVNULL)
         if path := find():
             return path
-    raise SystemExit("The tests need Chromium or Chrome: install one, or set CHROMIUM to its path.")
+    raise SystemExit("The tests need Chromium or Chrome. Install one, or set CHROMIUM to its path.")
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -237,7 +237,7 @@ def reword(page: Path, phrases: list[str] = ()) -> list[str]:
     moved = [e for e in entries if e.fuzzy and not e.obsolete]
     for phrase in phrases:
         if not any(phrase in e.text for e in moved):
-            raise ValueError(f"phrase = {phrase!r} stands in no unit of {page.name} that moved")
+            raise ValueError(f"phrase = {phrase!r} occurs in no changed unit of {page.name}")
     chosen = [e for e in moved if not phrases or any(phrase in e.text for phrase in phrases)]
     for entry in chosen:
         if differing := units.differing(entry.text, entry.other):

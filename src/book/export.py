@@ -118,12 +118,12 @@ def language_model(source: str | Path) -> "onnx.ModelProto":
 
     >>> language_model("nowhere.gguf")
     Traceback (most recent call last):
-    ValueError: source must be the path of a GGUF file; there is none at 'nowhere.gguf'
+    ValueError: source must be the path of a GGUF file, but there is none at 'nowhere.gguf'
     """
     path = Path(require.instance("source", source, str | Path, "the path of a GGUF file"))
     if not path.is_file():
         raise ValueError(
-            f"source must be the path of a GGUF file; there is none at {str(source)!r}"
+            f"source must be the path of a GGUF file, but there is none at {str(source)!r}"
         )
     try:
         reader = gguf.GGUFReader(path)

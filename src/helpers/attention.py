@@ -59,7 +59,8 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     count = allowed.sum(1, keepdim=True)
     if (count == 0).any():
         raise ValueError(
-            f"mask must let every token see one at least, but row {int(count[:, 0].argmin())} is "
+            "mask must let every token see at least one token, but row "
+            f"{int(count[:, 0].argmin())} is "
             f"empty"
         )
     return allowed / count
@@ -164,7 +165,7 @@ def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tens
             isinstance(matrix, Tensor) for matrix in attentions
         ):
             raise ValueError(
-                f"attentions must be a list of tensors, one a layer, not "
+                f"attentions must be a list of tensors, one per layer, not "
                 f"{require.brief(attentions)}"
             )
         if len({matrix.shape for matrix in attentions}) > 1:
@@ -172,7 +173,7 @@ def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tens
             raise ValueError(f"attentions must all have the same shape, not {shapes}")
         if any(matrix.ndim != 2 for matrix in attentions):
             raise ValueError(
-                "attentions must be one matrix per layer, not of shape "
+                "attentions must be one matrix per layer, not a tensor of shape "
                 f"{tuple(attentions[0].shape)}"
             )
         matrices = torch.stack(list(attentions)) if len(attentions) else torch.empty(0, 0, 0)
@@ -191,14 +192,15 @@ def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
         raise ValueError(f"{name} must hold finite numbers")
     if (matrices < 0).any():
         raise ValueError(
-            f"{name} must be row-stochastic: no weight below 0, but there is "
+            f"{name} must be row-stochastic, so no weight may be below 0, but there is "
             f"{float(matrices.min()):.4g}"
         )
     sums = matrices.sum(-1)
     if ((sums - 1).abs() > _TOLERANCE).any():
         worst = sums.flatten()[(sums - 1).abs().flatten().argmax()]
         raise ValueError(
-            f"{name} must be row-stochastic: rows that sum to 1, but one sums to {float(worst):.4g}"
+            f"{name} must be row-stochastic, so each row must sum to 1, but one "
+            f"sums to {float(worst):.4g}"
         )
     if causal and (matrices.triu(1) != 0).any():
         row, column = (
@@ -208,7 +210,7 @@ def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
             .tolist()
         )
         raise ValueError(
-            f"{name} must be causal: no token looks at a later one, but token {row} looks at "
+            f"{name} must be causal, so no token may look at a later one, but token {row} looks at "
             f"{column}"
         )
     return matrices

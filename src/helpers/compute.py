@@ -45,7 +45,7 @@ def device(name: str | torch.device | None = None) -> torch.device:
             return probe.device
         except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
             raise ValueError(
-                f"device {name!r} is not available here: give another name, or none to get "
+                f"device {name!r} is not available here. Give another name, or none to get "
                 f"{device()}"
             ) from None
     if torch.cuda.is_available():

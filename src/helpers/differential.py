@@ -232,7 +232,7 @@ def _lambda(lam: float | Tensor, rows: Tensor) -> Tensor:
         fits = False
     if not fits:
         raise ValueError(
-            f"lam must be one number or fit the shape {tuple(rows.shape[:-1])}, not "
+            f"lam must be one number or broadcast to the shape {tuple(rows.shape[:-1])}, not "
             f"{tuple(lam.shape)}"
         )
     return lam.to(rows)

@@ -178,7 +178,7 @@ def _propagate(
             or new.dtype != matrix.dtype
         ):
             raise ValueError(
-                f"activation must return a tensor of the shape and type it is given, not "
+                f"activation must return a tensor of the shape and dtype of its input, not "
                 f"{require.brief(new)}"
             )
         x = x + new if skip else new

@@ -150,7 +150,7 @@ def read(
     change = _Change(mask, heads, require.number("temperature", temperature, 1e-6))
     if why := probe.mixed_otherwise(model):
         raise ValueError(
-            f"an intervention on attention does not reach all that mixes tokens: {why}"
+            f"an intervention on attention does not reach everything that mixes tokens: {why}"
         )
     with _rotated(model, rope, n), _changed(model, change):
         out = model.model(ids[None].to(device), use_cache=False, output_hidden_states=True)
@@ -185,7 +185,8 @@ def _attend(
     """
     if s_aux is not None:
         raise ValueError(
-            "the model has learned sinks beside its tokens, which no intervention here covers"
+            "the model has learned sinks in addition to its tokens, and no "
+            "intervention here covers them"
         )
     change = _changes[-1]
     heads, n, width = query.shape[1:]

@@ -203,7 +203,7 @@ def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
     tokens = {way: ids for way, ids in front.ways.items() if ids}
     if not tokens:
         raise ValueError(
-            "the tokenizer has neither a BOS nor an end-of-text token: pass the head of the "
+            "the tokenizer has neither a BOS nor an end-of-text token. Pass the head of the "
             "sequence"
         )
     return torch.tensor(tokens[min(tokens, key=lambda way: front.losses.get(way, 0.0))])
@@ -253,7 +253,8 @@ def mixed_otherwise(model: models.LanguageModel) -> str | None:
     others = [each.mixes for each in described if each.mixes != mixing._ATTENTION]
     if any(each.sinks for each in described):
         return (
-            "the model has learned sinks beside its tokens, so the weights of a row do not sum to 1"
+            "the model has learned sinks in addition to its tokens, so the weights of a row do not "
+            "sum to 1"
         )
     if not others:
         return None
@@ -333,7 +334,7 @@ def _after(
         ) from None
     if not continuations:
         raise ValueError(
-            "continuations must be one pair or more of a length and the tokens that follow"
+            "continuations must be at least one pair of a length and the tokens that follow"
         )
     for n, tail in continuations:
         require.integer("the length in continuations", n, 1, len(ids))
@@ -393,7 +394,7 @@ def attention_rows(
     ids = _tokens(model, ids)
     check(model, 2, ids=ids)
     if why := mixed_otherwise(model):
-        raise ValueError(f"attention rows do not say what influences a token: {why}")
+        raise ValueError(f"attention rows do not show everything that influences a token: {why}")
     cache = compute.shrink(lambda chunk: _read(model, ids[:-1], None, chunk), _CHUNK)
     with mixing._attending(model.model, "eager"):
         out = _forward(model, ids[-1:], cache, attentions=True)
@@ -418,7 +419,8 @@ def _margin(
             raise ValueError(f"{name} must be one token; {text!r} is {len(ids)}")
         if ids[0] >= logits.shape[-1]:
             raise ValueError(
-                f"logits must have one for each token of the model, not shape {tuple(logits.shape)}"
+                "logits must have one number for each token of the model, not shape "
+                f"{tuple(logits.shape)}"
             )
         tokens.append(int(ids[0]))
     return (logits[..., tokens[0]] - logits[..., tokens[1]]).float()
@@ -624,11 +626,13 @@ def attention_maps(
     check(model, tokens=tokens)
     if len(tokens) > MOST:
         raise ValueError(
-            f"tokens must be at most {MOST}, not {len(tokens)}: use head_scores, which holds no "
+            f"tokens must be at most {MOST}, not {len(tokens)}: use head_scores, which stores no "
             f"maps"
         )
     if why := mixed_otherwise(model):
-        raise ValueError(f"attention maps do not say what influences a token: {why}")
+        raise ValueError(
+            f"attention matrices do not show everything that influences a token: {why}"
+        )
     with mixing._attending(model.model, "eager"):
         out = model.model(
             tokens[None].to(model.model.device),
@@ -655,7 +659,8 @@ def _stream(
     """
     if s_aux is not None:
         raise ValueError(
-            "the model has learned sinks beside its tokens, which these scores do not cover"
+            "the model has learned sinks in addition to its tokens, and these "
+            "scores do not cover them"
         )
     task, scaling = _streamed[-1], query.shape[-1] ** -0.5 if scaling is None else scaling
     if task.hide is not None and task.hide >= key.shape[2]:
@@ -797,7 +802,7 @@ def attention_knockout(
         raise ValueError(_unread(model))
     if place is not None and _recurs(model):
         raise ValueError(
-            f"a token hidden from attention is not hidden from all: {mixed_otherwise(model)}"
+            f"a token that is hidden from attention still has influence: {mixed_otherwise(model)}"
         )
     with _streaming(model, hide=place, since=since):
         yield
@@ -913,7 +918,8 @@ def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
     if len(turned) < len(described):
         still = f"{len(described) - len(turned)} of its {len(described)} layers"
         raise ValueError(
-            f"{still} turn no queries and keys, and this measure takes rotary positions in all of "
+            f"{still} do not rotate queries and keys, but this measure needs rotary "
+            "positions in all of "
             f"them"
         )
     return turned[0].theta.clone()

@@ -133,7 +133,7 @@ def integers(
     [1, 2, 3]
     >>> integers("lengths", [4, 0], least=1)
     Traceback (most recent call last):
-    ValueError: lengths must hold integers of at least 1, one or more, not [4, 0]
+    ValueError: lengths must hold integers of at least 1, at least one of them, not [4, 0]
     """
     try:
         numbers = (
@@ -145,7 +145,8 @@ def integers(
         numbers = []
     if not numbers:
         raise ValueError(
-            f"{name} must hold integers{_range(least, most)}, one or more, not {brief(values)}"
+            f"{name} must hold integers{_range(least, most)}, at least one of them, "
+            f"not {brief(values)}"
         )
     return numbers
 
@@ -372,10 +373,10 @@ def finite(name: str, result: _Result) -> _Result:
 
     >>> finite("layers", torch.tensor(2.0) ** 2000)
     Traceback (most recent call last):
-    ValueError: layers must be less extreme: the result is not a finite number
+    ValueError: layers must be less extreme, because the result is not a finite number
     """
     if readable(torch.as_tensor(result)) and not bool(
         torch.isfinite(torch.as_tensor(result)).all()
     ):
-        raise ValueError(f"{name} must be less extreme: the result is not a finite number")
+        raise ValueError(f"{name} must be less extreme, because the result is not a finite number")
     return result

@@ -73,7 +73,7 @@ def rotate(
     """
     if 2 * len(frequencies) != x.shape[-1]:
         raise ValueError(
-            f"frequencies must be half as many as the width {x.shape[-1]} of the shape of x"
+            f"frequencies must have half as many entries as the width of x, which is {x.shape[-1]}"
         )
     return require.finite("positions, or frequencies,", turn(x, positions, frequencies, layout))
 
@@ -262,7 +262,7 @@ def _exact(distance: int, width: int, base: float) -> float:
 
 def _width(width: int) -> None:
     if require.integer("width", width, 2) % 2:
-        raise ValueError(f"width must be an even whole number from 2 on, not {width}")
+        raise ValueError(f"width must be an even integer of at least 2, not {width}")
 
 
 def _base(base: float, name: str = "base") -> None:

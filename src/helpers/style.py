@@ -237,7 +237,9 @@ def ticks(
         else [require.text("names", name) for name in names]
     )
     if len(names) != len(places):
-        raise ValueError(f"names must be as many as places, {len(places)}, not {len(names)}")
+        raise ValueError(
+            f"names must have as many entries as there are places, {len(places)}, not {len(names)}"
+        )
     (ax.xaxis if x else ax.yaxis).set_ticks(places, names)
     ax.minorticks_off()
 
@@ -396,7 +398,7 @@ def _drawn(
         and all(map(is_color_like, colours))
     ):
         raise ValueError(
-            f"colours must be a list of one a column, {frame.shape[1]}, not "
+            f"colours must be a list with one per column, {frame.shape[1]}, not "
             f"{require.brief(colours)}"
         )
     return axes("", f"{frame.index.name or ''}" if x is None else x, y, log, height)
@@ -428,7 +430,7 @@ def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str)
         or {*map(len, rows)} != {4}
     ):
         raise ValueError(
-            f"rows must be a list of tuples (reader, asked, number, fate), one or more, not "
+            f"rows must be a list of tuples (reader, asked, number, fate), at least one, not "
             f"{require.brief(rows)}"
         )
     table = {"asked": [], "measured": [], "what was asked is": []}

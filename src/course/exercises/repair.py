@@ -405,7 +405,7 @@ def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
     kind = ast.Lambda if answer.__name__ == "<lambda>" else ast.FunctionDef
     functions = [node for node in ast.walk(tree) if isinstance(node, kind)]
     if kind is ast.Lambda and len(functions) != 1:
-        raise TypeError("which of the functions in this line it is cannot be told")
+        raise TypeError("this line has several functions, so the right one cannot be found")
     return source, tree, functions[0]
 
 

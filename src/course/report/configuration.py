@@ -107,7 +107,7 @@ def parsed(text: str) -> dict:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _of_text(config: dict) -> dict:

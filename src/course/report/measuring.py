@@ -272,12 +272,12 @@ def _rotating(subject: Subject) -> Tensor:
     theta, kinds = probe.rotary_frequencies(subject.model), probe.layers(subject.model)
     if any(layer.latent for layer in kinds):
         raise ValueError(
-            "its queries and keys come of a latent state, and this measure takes those of "
+            "its queries and keys come from a latent state, but this measure needs those of "
             "single heads"
         )
     if any(layer.mixes != "attention" for layer in kinds):
         raise ValueError(
-            f"{probe.mixed_otherwise(subject.model)}, and this measure takes attention"
+            f"{probe.mixed_otherwise(subject.model)}, but this measure needs attention"
         )
     share, turned = kinds[0].share, 2 * len(theta)
     if not share:

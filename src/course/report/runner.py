@@ -89,7 +89,7 @@ def run(
     chosen = PLANS[-1] if plan is None else plans[require.choice("plan", plan, list(plans))]
     where = folder(out)
     if tokens is not None and not configuration.takes(name):
-        raise ValueError("tokens is the length for a config.json alone: leave out --tokens")
+        raise ValueError("tokens applies only to a config.json. Leave out --tokens")
     if configuration.takes(name):
         return Files(*configured.run(name, where, say, tokens))
     own.alone([name], device or dtype != "fp32" or plan or sections)
@@ -189,7 +189,7 @@ def folder(out: str | Path) -> Path:
     require.instance("out", out, str | Path, "a path")
     path = Path(out).expanduser()
     if path.exists() and not path.is_dir():
-        raise ValueError(f"out must be a folder, and {str(out)!r} is a file")
+        raise ValueError(f"out must be a folder, but {str(out)!r} is a file")
     try:
         doing = "made"
         path.mkdir(parents=True, exist_ok=True)
@@ -304,7 +304,7 @@ def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
         )
     if need.longest > subject.context:
         return (
-            f"this takes a text of {need.longest:,} tokens, and the context is {subject.context:,}"
+            f"this needs a text of {need.longest:,} tokens, but the context is {subject.context:,}"
         )
     if CLAIMS[name].chapter == 5 and (why := subject.hides):
         return why
@@ -318,7 +318,7 @@ def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
         device = subject.model.model.device if need.exact else torch.device("cpu")
         if needed > free_memory(device):
             return (
-                f"this takes another copy of the model, {needed / 1e9:.1f} GB of memory, and "
+                f"this needs another copy of the model, {needed / 1e9:.1f} GB of memory, but "
                 "there is less"
             )
     return None

@@ -44,11 +44,13 @@ def read(path: str | Path) -> dict:
     """
     path = Path(require.instance("path", path, str | Path, "a path"))
     if not path.is_file():
-        raise ValueError(f"path must be the JSON of a report; there is no file {str(path)!r}")
+        raise ValueError(f"path must be the JSON of a report, but there is no file {str(path)!r}")
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
-        raise ValueError(f"path must be the JSON of a report; {path.name} is no JSON") from None
+        raise ValueError(
+            f"path must be the JSON of a report, but {path.name} is not JSON"
+        ) from None
     try:
         return check(report)
     except ValueError as error:
@@ -126,5 +128,5 @@ def place(folder: Path, report: dict) -> tuple[Path, dict | None]:
         return first, None
     path = first.with_name(f"{first.stem}-{slug(' '.join(apart(report, [read(first)])))}.json")
     if path.exists():
-        raise ValueError(f"{path.name} is another report: choose another --out")
+        raise ValueError(f"{path.name} is another report. Choose another --out")
     return path, None

@@ -194,7 +194,7 @@ class Subject:
         for name, weight in self.model.model.named_parameters():
             if not weight.is_meta and not bool(torch.isfinite(weight).all()):
                 raise ValueError(
-                    f"the weights of {self.short} are not finite ({name}): choose another model"
+                    f"the weights of {self.short} are not finite ({name}). Choose another model"
                 )
         ids = torch.arange(min(8, self.context, self.config.vocab_size))[None].to(
             self.model.model.device
@@ -203,7 +203,7 @@ class Subject:
             logits = self.model.model(ids, use_cache=False).logits
         if not bool(torch.isfinite(logits).all()):
             raise ValueError(
-                f"the logits of {self.short} in {self.dtype} are not finite: choose another dtype"
+                f"the logits of {self.short} in {self.dtype} are not finite. Choose another dtype"
             )
         try:
             whole, by_head = logits[0].float().cpu(), intervention.read(self.model, ids[0]).logits
@@ -220,7 +220,7 @@ class Subject:
         """Refuse a text of so many tokens if the model cannot read it."""
         if tokens > self.readable:
             raise ValueError(
-                f"this takes a text of {tokens:,} tokens, and the context is {self.context:,}"
+                f"this needs a text of {tokens:,} tokens, but the context is {self.context:,}"
             )
 
     def within(self, lengths: tuple[int, ...], around: int = 0) -> list[int]:
@@ -242,7 +242,7 @@ class Subject:
         )
         if needed > free:
             raise ValueError(
-                f"a copy in {dtype} takes {needed / 1e9:.1f} GB of memory, and "
+                f"a copy in {dtype} takes {needed / 1e9:.1f} GB of memory, but only "
                 f"{free / 1e9:.1f} are free"
             )
         converted = self._load(dtype)
@@ -397,7 +397,7 @@ def prose(model: LanguageModel, tokens: int) -> torch.Tensor:
     """
     ids = measures.prose(model, tokens)
     if len(ids) < tokens:
-        raise ValueError(f"the course's prose has {len(ids)} tokens here, and {tokens} are needed")
+        raise ValueError(f"the course's prose has {len(ids)} tokens here, but {tokens} are needed")
     return ids
 
 

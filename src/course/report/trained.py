@@ -61,7 +61,7 @@ class Tokens:
         for piece in pieces:
             if piece[2] is not None:
                 raise ValueError(
-                    f"this takes a text with {piece[2]!r}, which is none of the {len(self)} "
+                    f"this needs a text with {piece[2]!r}, which is not one of the {len(self)} "
                     f"tokens of {self.name}"
                 )
         return {"input_ids": [self.vocabulary.index(piece[0]) for piece in pieces]}

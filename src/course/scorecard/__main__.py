@@ -21,7 +21,7 @@ chosen = parser.parse_args().names
 
 for name in chosen or sorted(CLAIMS):
     if name not in CLAIMS:
-        parser.error(f"no claim {name!r}; without a name all are listed")
+        parser.error(f"there is no claim {name!r}. Without a name, the command lists all claims")
     if not chosen:
         print(name, "-", CLAIMS[name].statement)
     for part in (CLAIMS[name].parts or [name]) if chosen else ():

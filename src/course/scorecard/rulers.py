@@ -48,7 +48,7 @@ def known(
 
     def add(function: Callable[[], float]) -> Callable[[], float]:
         if (ruler, case) in KNOWN:
-            raise ValueError(f"case must be new for {ruler}, and {case!r} is not")
+            raise ValueError(f"case must be new for {ruler}, but {case!r} exists already")
         KNOWN[ruler, case] = truth, function
         return function
 

@@ -117,7 +117,9 @@ def load(
         return _in_memory(name, tokenizer)
     require.instance("name", name, str | Path, "a hub id, a folder or a decoder of transformers")
     if tokenizer is not None:
-        raise ValueError("tokenizer goes with a model in memory; a hub id or a folder has its own")
+        raise ValueError(
+            "tokenizer is only for a model in memory, because a hub id or a folder has its own"
+        )
     # a load takes a second; its bar would stay in a page as a dead widget
     transformers.utils.logging.disable_progress_bar()
     number, place = compute.dtype(dtype), None if device == _SHARDED else compute.device(device)
@@ -155,12 +157,12 @@ def load(
     if report["missing_keys"]:
         first = sorted(report["missing_keys"])[0]
         raise ValueError(
-            f"{name} lacks weights ({first}) and is no complete decoder: choose another model"
+            f"{name} lacks weights ({first}), so it is not a complete decoder. Choose another model"
         )
     if spare := sorted(key for key in report["unexpected_keys"] if not _SPARE.search(key)):
         why = f"holds {len(spare)} weights that its config.json has no place for ({spare[0]})"
         raise ValueError(
-            f"{name} {why}, and would be another model without them: fetch or save both again"
+            f"{name} {why}, and without them it would be another model. Fetch or save both again"
         )
     config = model.config
     _check_decoder(str(name), config)
@@ -181,7 +183,7 @@ def _in_memory(network: "transformers.PreTrainedModel", tokenizer: object) -> La
         )
     if network.get_output_embeddings() is None:
         raise ValueError(
-            f"{type(network).__name__} has no head for tokens: load it with AutoModelForCausalLM"
+            f"{type(network).__name__} has no head for tokens. Load it with AutoModelForCausalLM"
         )
     _check_decoder(type(network).__name__, network.config)
     network.config._name_or_path = network.config._name_or_path or type(network).__name__
@@ -197,7 +199,7 @@ def _check_decoder(name: str, config: "transformers.PreTrainedConfig") -> None:
     encoders = transformers.models.auto.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     if config.model_type in encoders and not getattr(config, "is_decoder", False):
         raise ValueError(
-            f"{name} is a {config.model_type} encoder; this course needs a decoder (causal "
+            f"{name} is a {config.model_type} encoder, but this course needs a decoder (causal "
             f"language model)"
         )
 
@@ -222,7 +224,7 @@ def _source(name: str | Path) -> str | Path:
             )
         return name
     if not (folder / "config.json").is_file():
-        raise ValueError(f"{name} holds no config.json: write the folder with save_pretrained")
+        raise ValueError(f"{name} contains no config.json. Write the folder with save_pretrained")
     if not any(folder.glob("*.safetensors")):
         raise ValueError(
             f"{name} holds no .safetensors weights, and pickled ones (.bin, .pt), which can run "

@@ -71,8 +71,8 @@ def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
     for key, value in vars(model).items():
         if isinstance(value, list) and any(isinstance(part, nn.Module) for part in value):
             raise Wrong(
-                f"{name} keeps modules in a list, `{key}`, where PyTorch finds no weights: "
-                "`nn.ModuleList`."
+                f"{name} keeps modules in a list, `{key}`, where PyTorch finds no weights. "
+                "Use `nn.ModuleList`."
             )
     mine, theirs = (
         {key: tuple(x.shape) for key, x in module.state_dict().items()} for module in (model, like)

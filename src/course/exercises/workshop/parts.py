@@ -169,7 +169,9 @@ class Decoder(nn.Module):
 
     def embed(self, ids: Tensor) -> Tensor:
         if ids.ndim != 2:
-            raise ValueError(f"ids must be (rows, n), and one row (1, n), not {tuple(ids.shape)}")
+            raise ValueError(
+                f"ids must have the shape (rows, n), so (1, n) for one row, not {tuple(ids.shape)}"
+            )
         return self.embedding(ids) + (self.where(ids.shape[1]) if self.where else 0)
 
     def states(self, x: Tensor) -> Tensor:
@@ -354,7 +356,7 @@ def mine(path: Path | str | None = None) -> Decoder:
         path is not None
         and not Path(require.instance("path", path, str | Path, "a path")).is_file()
     ):
-        raise ValueError(f"path must be a file that is there, not {str(path)!r}")
+        raise ValueError(f"path must be an existing file, not {str(path)!r}")
     path = Path(path or shelf() / FILE)
     is_own = path.is_file() and not compute.building()
     model = read(path if is_own else COURSE)
