@@ -25,7 +25,7 @@ FAMILIES = {
     "cohere": ({INTERLEAVED}, {}),
     "cohere2": (
         {INTERLEAVED, UNTURNED},
-        {"frequencies": "do not rotate queries", "silenced": "turn no queries"},
+        {"frequencies": "do not rotate queries", "silenced": "do not rotate queries"},
     ),
     **dict.fromkeys(
         ("mistral", "qwen2", "qwen3", "olmo2", "granite", "starcoder2", "gemma2"), ({HALF}, {})

@@ -166,7 +166,7 @@ def test_a_slip_that_no_row_names_is_repaired_and_an_error_tells_the_learners_li
     space = runpy.run_path(tmp_path / "attend.py")
     found = workshop.attend(space["softmax"], space["attend"]).sentence
     assert (
-        "Look at `k`: another variable belongs there. It stands in your line “logits = k @ k.mT"
+        "Look at `k`, because another variable belongs there. It is in your line “logits = k @ k.mT"
         in found
     )
     (tmp_path / "right.py").write_text(

@@ -500,7 +500,7 @@ def _told(source: str, function: Any, edits: list[Edit]) -> str:
         sentence = WORDS["either"].format(*named) if which else sentence
     line = source.splitlines()[at.lineno - 1].strip()
     where = (
-        f" It stands in your line “{line[:80]}{'…' * (len(line) > 80)}”."
+        f" It is in your line “{line[:80]}{'…' * (len(line) > 80)}”."
         if len(text) < 8 and len(line) > len(text)
         else ""
     )
