@@ -16,6 +16,7 @@ TERMS = {
     "2-causal-attention/lesson": [
         "causal mask", "hidden state", "attention weight", "attention pattern", "residual",
     ],
+    "2-causal-attention/sinks": ["attention sink", "sink score", "softmax"],
     "2-causal-attention/lab": ["attention sink", "knockout", "hidden state", "probe"],
     "3-representational-collapse/lesson": [
         "representational collapse", "bf16", "sliding window", "ALiBi", "readout",
