@@ -124,9 +124,10 @@ def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, li
 
 
 def falls_behind(kept: float, n: int = 31) -> int:
-    """Return the number of layers from which on causal attention serves its weakest token worse.
+    """Return from how many layers on causal attention is worse than the tree for its weakest token.
 
-    We compare it with the weakest node of the tree, by `worst_heard`.
+    We compare the influence of the weakest token with that of the tree's weakest node
+    (`worst_heard`).
     """
     found = worst_heard(range(2, 2 + math.ceil(10 / (1 - kept))), kept, n)
     pairs = zip(found["tree"], found["causal attention"], strict=True)

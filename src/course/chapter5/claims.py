@@ -278,9 +278,9 @@ def base_for_a_context() -> Numbers:
     nothing=("bases in no order", lambda tenfold: {"tenfold": tenfold[::-1]}),
 )
 def larger_base_reaches_further() -> Numbers:
-    """Measure the first distance with a negative sum, for powers of ten and two close bases.
+    """Measure the first distance with a negative sum of cosines, for larger and larger bases.
 
-    A larger base should reach farther, but the two close bases show that this is not always so.
+    A larger base should reach farther. It does for powers of ten, but not for two close bases.
     """
     bases = {"tenfold": [1e2, 1e3, 1e4, 1e5, 1e6], "close": [4300.0, 4350.0]}
     return {

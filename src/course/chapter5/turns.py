@@ -214,7 +214,7 @@ BASES, WIDTHS = (100.0, 200.0, 500.0), (32, 64, 256)
     ),
 )
 def other_heads() -> Numbers:
-    """Measure the first distance with a negative sum for other head widths and bases.
+    """Measure the first distance with a negative sum of cosines, for other widths and bases.
 
     Each has four bases, which grow tenfold.
     """
@@ -442,9 +442,9 @@ def trained_first_layer() -> Numbers:
     ),
 )
 def random_frequencies() -> Numbers:
-    """Measure when the first negative score comes latest among 720 angles, for random frequencies.
+    """Measure how late a query first scores a key negatively, for random frequencies.
 
-    The values are divided by half a rotation plus one step.
+    The value is the latest of 720 angles between the two, divided by half a rotation plus one step.
     """
     generator = torch.Generator().manual_seed(0)
     thetas = 10 ** (-4 * torch.rand(40, generator=generator, dtype=torch.float64))
