@@ -1,9 +1,11 @@
 """The book as a PDF: what stands in it, and what a reader finds at its end."""
 
+import io
 import re
 
 import pdf
 import pytest
+from pypdf import PdfReader
 
 
 def text(sheets):
@@ -34,9 +36,9 @@ def test_solutions_and_answers_of_guesses_come_at_the_end(part):
             assert words in text(end.sheets.pages)
 
 
-def test_the_contents_name_the_sheet_on_which_a_page_begins(chromium, part):
+def test_the_contents_name_the_sheet_on_which_a_page_begins(chromium, site, part):
     bodies, ends = [body for body, _ in part], [end for _, end in part]
-    writer = pdf.bound(chromium, bodies, ends, "en")
+    writer = pdf.bound(chromium, site, bodies, ends, "en")
     sheets = [sheet.extract_text() for sheet in writer.pages]
     assert [sheet.split()[-1] for sheet in sheets] == [f"{k + 1}" for k in range(len(sheets))]
     rows = re.findall(r"^([^\d\n]+) (\d+)$", sheets[0], re.M)
@@ -44,6 +46,18 @@ def test_the_contents_name_the_sheet_on_which_a_page_begins(chromium, part):
     for title, number in rows:
         if title != pdf.WORDS["en"][2]:
             assert title in " ".join(sheets[int(number) - 1].split())
+
+
+def test_chinese_contents_bring_their_type(chromium, site):
+    """Where a machine has no type for Chinese, each character would else be an empty box."""
+    title, heading, later = pdf.WORDS["zh"]
+    found = pdf.contents(chromium, site, title, heading, [(later, 0, 2)])
+    page = PdfReader(io.BytesIO(found)).pages[0]
+    fonts = [
+        str(each.get_object().get("/BaseFont")) for each in page["/Resources"]["/Font"].values()
+    ]
+    assert heading in page.extract_text()
+    assert any("NotoSansSC" in font for font in fonts), fonts
 
 
 def test_the_machine_is_one_sheet_of_stills(part):

@@ -32,6 +32,12 @@ WORDS = {
     "en": ("Connection Bottlenecks in Attention", "Contents", "Hints, answers and solutions"),
     "zh": ("注意力中的连接瓶颈", "目录", "提示、答案与解答"),
 }
+# the contents' type: the site's own, and for Chinese what its search has for all titles
+FACES = (
+    ("Book", "200 900", "_static/fonts/source-sans-3-latin-wght-normal.woff2"),
+    ("Chinese", "100 500", "fonts/search-400.woff"),
+    ("Chinese", "501 900", "fonts/search-700.woff"),
+)
 MARGIN = dict.fromkeys(("top", "bottom", "left", "right"), "16mm")
 SCALE = 0.8
 # what readers find alone first goes to the end of the book, below the heading of its task
@@ -75,7 +81,8 @@ APART = """() => {
   }
   main.querySelector(".machine-page")?.before(sheet);
   const look = document.createElement("style");
-  look.textContent = `.drawing-controls, .yours-share { display: none !important; }
+  look.textContent = `@page { @bottom-center { content: none; } }
+    .drawing-controls, .yours-share { display: none !important; }
     .all-stills { display: grid; grid-template-columns: repeat(3, 1fr); gap: 10px 18px; }
     .all-stills > div { break-inside: avoid; }
     .all-stills h2 { font-size: 1rem; margin: 0; }
@@ -136,20 +143,30 @@ def printed(started: Browser, address: str, depth: int) -> tuple[Part, Part | No
     return body, end
 
 
-def contents(started: Browser, title: str, heading: str, rows: list[tuple[str, int, int]]) -> bytes:
-    """Print the title and the contents, with a row for each (title, depth, page number)."""
+def contents(
+    started: Browser, site: str, title: str, heading: str, rows: list[tuple[str, int, int]]
+) -> bytes:
+    """Print the title and the contents, with a row for each (title, depth, page number), in the
+    site's own type, because a machine may have none for Chinese.
+    """
     listed = "".join(
         f'<p style="margin:.25em 0 .25em {1.5 * depth}em;display:flex;gap:1em'
         f'{";font-weight:600" * (not depth)}"><span style="flex:1">{html.escape(name)}</span>'
         f"<span>{number}</span></p>"
         for name, depth, number in rows
     )
+    faces = "".join(
+        f"@font-face{{font-family:{name};font-weight:{weight};src:url({site}/{file})}}"
+        for name, weight, file in FACES
+    )
     page = started.new_page()
+    page.goto(f"{site}/llms.txt")  # fonts come from the origin of a page alone
     page.set_content(
-        "<body style=\"font:16px/1.35 'Source Sans 3',sans-serif\">"
+        f'<style>{faces}</style><body style="font:16px/1.35 Book,Chinese,sans-serif">'
         f'<h1 style="font-size:2.4em;margin:4em 0 1em">{html.escape(title)}</h1>'
         f"<h2>{html.escape(heading)}</h2>{listed}</body>"
     )
+    page.evaluate("() => document.fonts.ready")
     found = page.pdf(format="A4", margin=MARGIN)
     page.close()
     return found
@@ -169,7 +186,9 @@ def numbers(started: Browser, count: int) -> PdfReader:
     return found
 
 
-def bound(started: Browser, parts: list[Part], ends: list[Part], language: str) -> PdfWriter:
+def bound(
+    started: Browser, site: str, parts: list[Part], ends: list[Part], language: str
+) -> PdfWriter:
     """Join the contents, the pages and the parts at the end, and number the sheets."""
     title, heading, later = WORDS[language]
     whole = [*parts, *ends]
@@ -181,7 +200,7 @@ def bound(started: Browser, parts: list[Part], ends: list[Part], language: str) 
                 rows.append((later, 0, start + 1))
             rows.append((part.title, part.depth, start + 1))
             start += len(part.sheets.pages)
-        cover = PdfReader(io.BytesIO(contents(started, title, heading, rows)))
+        cover = PdfReader(io.BytesIO(contents(started, site, title, heading, rows)))
         if len(cover.pages) == front:
             break
         front = len(cover.pages)
@@ -206,7 +225,8 @@ def make(started: Browser, site: str, language: str, only: str) -> None:
     if not chosen:
         return
     both = [printed(started, f"{site}/{name}.html", depth) for name, depth in chosen]
-    writer = bound(started, [body for body, _ in both], [end for _, end in both if end], language)
+    ends = [end for _, end in both if end]
+    writer = bound(started, site, [body for body, _ in both], ends, language)
     writer.compress_identical_objects()
     stem = f"book{'-part' * bool(only)}{'.zh' * (language == 'zh')}"
     target = BUILT / f"{stem}.pdf"
