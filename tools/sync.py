@@ -150,7 +150,7 @@ html:
         "CITATION.cff": {"address": f"repository-code: {url}\n" if url else ""},
         "README.md": {
             "address": f"**[Read it]({site(url)})**; nothing needs installing.\n" if url else "",
-            "chapters": f"Chapters: {'; '.join(titles())}.\n",
+            "chapters": "The course has these chapters:\n\n" + "\n".join(titles()) + "\n",
         },
         "chapters/making.md": {"times": times()},
         "chapters/about.md": {"address": f"```bash\n{clone}make lab\n```\n"},
