@@ -1019,6 +1019,10 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
         > 0.7
         > cells.score_2048[entries.MIXED, 0.002]
     )
+    sharper = cells.loc[entries.MIXED_SCALED]
+    assert sharper.score_2048.eq(1).all()
+    assert sharper.first_2048.gt(protocol.KEPT).all()
+    assert (sharper.index.tolist(), sharper.runs.sum()) == ([0.001, 0.002, 0.005], 11)
     assert rates.best().rate["retrieval", entries.MIXED] == 0.002
     recall = rates.by_rate().loc["recall", "NoPE, stick-breaking", 0.002]
     assert (recall.learned, recall.runs) == (5, 5)
