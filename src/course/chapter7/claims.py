@@ -207,7 +207,7 @@ def race_recall_takes_both() -> Numbers:
     }
     return {
         "won": won,
-        "late": late,
+        "rates": rates.by_rate().loc["recall"],
         "mixed": entries.MIXED in kept,
         "alone": bool(kept & plain),
         "both": plain <= able,
@@ -362,7 +362,6 @@ def race_nothing_keeps_the_count() -> Numbers:
     )
     return {
         "learned": pd.concat([won[able], more]).sort_values("right"),
-        "late": late,
         "rates": rates.by_rate().loc["counting"],
         "missed": every.loc[won.entry[~able & ~won.entry.isin(larger)]],
         "outside": every[every.index.isin(entries.OUTSIDE)],

@@ -364,10 +364,7 @@ def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
         height=min(1.4 + 0.35 * len(shown), 4.9),  # flat enough for a slide
     )
     least, most = float(price.min().min()), float(price.max().max())
-    style.ticks(
-        ax,
-        [steps for steps in (100, 150, 200, 300, 500, 1000, 2000, 3000) if least <= steps <= most],
-    )
+    style.ticks(ax, [steps for steps in (100, 200, 500, 1000, 2000) if least <= steps <= most])
     said = "; ".join(
         f"{name} "
         + ", ".join(
