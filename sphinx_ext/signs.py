@@ -56,6 +56,7 @@ def cut(font: Path, signs: set[int], to: Path) -> None:
     """Write the wanted signs of a font as WOFF."""
     whole = TTFont(font, recalcTimestamp=False)
     options = subset.Options(layout_features=[], hinting=False, notdef_outline=True)
+    options.drop_tables += ["FFTM"]  # when the font was made, which the cutter cannot keep
     cutter = subset.Subsetter(options)
     shown = {alike for sign, alike in ALIKE.items() if sign in signs}
     cutter.populate(unicodes={0x20} | shown | signs & set(whole.getBestCmap()))
