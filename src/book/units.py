@@ -275,11 +275,12 @@ def keeps(sources: Iterable[str]) -> Callable[[str], bool]:
                 sides = [
                     side for operand in (node.left, *node.comparators) for side in ast.walk(operand)
                 ]
-                within |= {
+                looks_within = any(isinstance(op, ast.In | ast.NotIn) for op in node.ops)
+                (within if looks_within else exact).update(
                     side.value
                     for side in sides
                     if isinstance(side, ast.Constant) and isinstance(side.value, str)
-                }
+                )
         for name in re.findall(r'\bdata\.table\("([\w/]+)"', source):
             rows = csv.reader(
                 line for line in (DATA / f"{name}.csv").open() if not line.startswith("#")

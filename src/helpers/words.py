@@ -20,6 +20,7 @@ _HOLE = re.compile(r"\{(\w*)\}")
 _missing: list[str] = []  # what was to be said and no entry had
 _faces = [*_FACE]  # those in use: after the course's own, an edition's
 _entries: list[tuple[re.Pattern, str]] = []
+_frames: list[re.Pattern] = []  # translations with names, for code that says them itself
 
 
 def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> None:
@@ -48,6 +49,11 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
             )
         new.append((_pattern(english), translation))
     _entries[:] = new
+    _frames[:] = [
+        _pattern(translation)
+        for english, translation in (table or {}).items()
+        if re.search(r"\{[a-z]\}", translation) and _written(translation) != _written(english)
+    ]
     _missing.clear()
     for path in fonts:
         fontManager.addfont(path)
@@ -62,8 +68,15 @@ def translated(text: str) -> str:
     """Return the text in the words of the table. Without a table it stays as it is, and a text
     without an entry is recorded in `_missing`.
 
+    A text that is a translation already, with English words put into it, gets these words
+    translated.
+
     >>> translated("as it is")
     'as it is'
+    >>> use({"the {a} wins": "{a}胜", "last": "最后一个"})
+    >>> translated("the last wins"), translated("last胜")
+    ('最后一个胜', '最后一个胜')
+    >>> use(None)
     """
     require.text("text", text)
     if not _entries or not re.search(r"[A-Za-z]{2}", re.sub(r"\$[^$]*\$", "", text)):
@@ -91,8 +104,21 @@ def translated(text: str) -> str:
                 ),
                 translation,
             )
+    for frame in _frames:
+        if match := frame.fullmatch(text):
+            known = len(_missing)
+            for name in reversed(frame.groupindex):
+                start, end = match.span(name)
+                text = text[:start] + translated(text[start:end]) + text[end:]
+            del _missing[known:]  # a name as RoPE stays
+            return text
     _missing.append(text)
     return text
+
+
+def _written(text: str) -> str:
+    """Return what is written around the holes of an entry, without signs and spaces."""
+    return re.sub(r"\W|\d", "", _HOLE.sub("", text))
 
 
 def _pattern(english: str, also: str = "(?!)") -> re.Pattern:
