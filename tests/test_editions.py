@@ -826,6 +826,24 @@ def test_words_keep_numbers_and_look_up_names():
         words.use({"{} tokens": "token"})
 
 
+def test_words_that_a_translated_sentence_puts_in_are_translated():
+    """Code of an edition says its sentence in Chinese, and its values may still be English."""
+    said = {"It took {a} epochs.": "用了 {a} 轮。", "{} and more than {}": "{} 和超过 {}"}
+    with in_words(said):
+        assert words.translated("It took 3 and more than 8 epochs.") == "用了 3 和超过 8 轮。"
+        assert words.translated("用了 3 and more than 8 轮。") == "用了 3 和超过 8 轮。"
+        assert words.translated("用了 RoPE 轮。") == "用了 RoPE 轮。"
+        assert words._missing == []
+
+
+def test_a_string_stays_if_code_compares_it_as_a_whole_or_looks_for_it_in_others():
+    stays = units.keeps(["kind == 'no mask'", "'of ones' in name"])
+    assert stays("no mask")
+    assert not stays("no mask, one seed")
+    assert stays("of ones")
+    assert stays("a row of ones, fp32")
+
+
 def test_a_key_of_one_word_stays_in_an_edition_as_it_is_in_the_code():
     """The table says "answer" for a row that is shown; `row['answer']` still has to find it."""
     said = {"answer": "答案", "the answer {a}": "答案 {a}", "yes": "是"}

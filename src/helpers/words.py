@@ -49,11 +49,13 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
             )
         new.append((_pattern(english), translation))
     _entries[:] = new
-    _frames[:] = [
-        _pattern(translation)
+    named = [
+        translation
         for english, translation in (table or {}).items()
         if re.search(r"\{[a-z]\}", translation) and _written(translation) != _written(english)
     ]
+    longest_first = sorted(named, key=lambda translation: -len(_written(translation)))
+    _frames[:] = map(_pattern, longest_first)
     _missing.clear()
     for path in fonts:
         fontManager.addfont(path)
