@@ -1030,6 +1030,31 @@ def test_the_front_page_is_short_and_asks_before_it_answers(visit):
         )
 
 
+SAYS = "words => document.querySelector('.machine-stays .drawing-says').textContent.includes(words)"
+
+
+def test_a_state_of_the_film_and_the_guess_are_in_the_address_that_is_shared(visit):
+    page = visit("chapters/welcome.html")
+    page.fill(".guess input", "280")
+    page.keyboard.press("Tab")
+    page.locator(".machine-stays .drawing-steps button").nth(4).click()
+    said = page.locator(".machine-stays .drawing-says")
+    page.wait_for_function(SAYS, arg="314 from 315")
+    page.wait_for_timeout(1500)  # the page has scrolled there
+    page.locator(".machine-stays input[type=range]:visible").first.press("ArrowLeft")
+    page.wait_for_function(SAYS, arg="313 from 314")
+    page.click(".machine-share")
+    assert "guess=280" in page.url
+    again = visit(page.url[page.url.index("chapters/") :])
+    again.wait_for_function(SAYS, arg="313 from 314")
+    again.wait_for_timeout(3000)  # nor does the place of the text take it back
+    shown = again.locator(".machine-stays .drawing-says").text_content()
+    assert shown == said.text_content().partition(" You said")[0]
+    assert again.evaluate("scrollY") > 1000
+    assert "guessed 280" in again.locator(".guess").inner_text()
+    assert page.errors == again.errors == []
+
+
 def test_welcome_lets_the_reader_guess_before_it_tells(visit):
     page = visit("chapters/welcome.html")
     assert len(page.locator(".guess .ones").first.inner_text()) == 314

@@ -1,4 +1,4 @@
-import { box, circle, clamp, line, many, mount, path, place, said, say, scale, tell, text } from "./kit.js";
+import { box, circle, clamp, fromLink, line, many, mount, path, place, said, say, scale, tell, text, toLink } from "./kit.js";
 import {
   adaptiveEntmax,
   averaged,
@@ -861,6 +861,7 @@ const measured = (data, stop) => {
 const named = (page) => (page.endsWith("lab") ? `Lab ${page[0]}` : "The race");
 const into = (stop) => `Into the drawing of chapter ${stop} →`;
 const BACK = "← Back to the machine";
+const [SHARE, COPIED, ABOVE] = ["Share this state", "The address is copied", "The address bar has it"];
 const [WHOLE, START] = [
   "One small decoder reads a first token and n ones; each chapter looks at a place where it loses something.",
   "All eight stops, from the guess on",
@@ -1090,6 +1091,10 @@ export const render = mount({
       BACK,
       WHOLE,
       START,
+      SHARE,
+      COPIED,
+      ABOVE,
+      "Whoever sent you this guessed 200.",
     ]),
   live: (hand, figure, on, home) => {
     const stops = [...document.querySelectorAll(".machine-stops > section")];
@@ -1297,7 +1302,38 @@ export const render = mount({
         hand.set({ at: stop });
         requestAnimationFrame(() => requestAnimationFrame(() => go(stop, "auto")));
       }
-      on(document.querySelector(".guess input") ?? figure, "change", () => hand.set({}));
+      const guessed = /** @type {HTMLInputElement | null} */ (document.querySelector(".guess input"));
+      on(guessed ?? figure, "change", () => hand.set({}));
+      // what the machine shows, and the guess, go into an address that can be sent
+      fold.insertAdjacentHTML("beforebegin", `<button type="button" class="machine-share">${said(SHARE)}</button>`);
+      const share = panel.querySelector(".machine-share");
+      on(share, "click", async () => {
+        const guess = guessed?.value ? `&guess=${Math.round(Number(guessed.value))}` : "";
+        history.replaceState(null, "", `${toLink("machine", hand.state)}${guess}`);
+        try {
+          await navigator.clipboard.writeText(location.href);
+          share.textContent = said(COPIED);
+        } catch {
+          share.textContent = said(ABOVE); // where the browser allows no copy
+        }
+        setTimeout(() => { share.textContent = said(SHARE); }, 4000);
+      });
+      // who opens that address finds the stop in sight and its state, which stays until the text scrolls on
+      const sent = fromLink("machine", hand.state, location.hash);
+      if (sent) {
+        const stop = clamp(Math.round(Number(sent.at)), 0, told.length - 1);
+        const guess = Number(new URLSearchParams(location.hash.slice(1)).get("guess"));
+        if (guess > 0 && guess < 1000)
+          guessed
+            ?.closest("p")
+            .insertAdjacentHTML("afterend", `<p>${said(`Whoever sent you this guessed ${Math.round(guess)}.`)}</p>`);
+        chosen = performance.now() + 1500;
+        requestAnimationFrame(() => requestAnimationFrame(() => {
+          go(stop, "auto");
+          played = `${stop}.${reading(stop)}`;
+          hand.set(sent);
+        }));
+      }
       hand.set({}); // the row says no number before the field below it is filled
     } else if (linked()) hand.set({ at: Number(linked()[1]) });
     // on a slide the clicker shows one scene after the other, and takes them back
