@@ -36,9 +36,9 @@ from helpers.widget import _vector
 _MOST_ROWS = 15
 _DPI = 120
 # What slides draw, in inches: 1,184 pixels wide, and as high as the room of a figure below a
-# heading and a line or two, or of one that stands below more text (`slides/lecture/lecture.css`
+# heading and a line or two, or of one that has more text above it (`slides/lecture/lecture.css`
 # takes the one that fits). Its numbers are then 20 pixels at least.
-_WIDE, _SLIDES = 10.28, {"roomy": 4.2, "flat": 3.6}
+_WIDE, _SLIDES = 10.28, {"roomy": 4.2, "flat": 3.5, "low": 2.9}
 _HEAVY = 120_000  # characters of a drawing, above which a picture is better
 STYLE = (Path(__file__).parent / "picture.css").read_text().split("*/\n")[1]
 
