@@ -180,7 +180,9 @@ def chapter_data(number: int, path: Path, of: str, kept: Path) -> str:
 
 
 def write(out: Path, kept: Path) -> None:
-    """Write the folder `answers` of a site."""
+    """Write the folder `answers` of a site, which has everything that a page needs to judge
+    exercises.
+    """
     folder = out / "answers"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "frontend/answers", folder)

@@ -171,7 +171,9 @@ def description(text: str) -> str:
 
 
 def tutor(chapter: int, path: Path) -> str:
-    """Return the tutor's file of a chapter."""
+    """Return the tutor's file of a chapter, with statements, hints, mistakes and, last, the
+    solutions.
+    """
     cells = json.loads(path.read_text())["cells"]
     rows = tomllib.loads((ROOT / f"src/course/exercises/chapter{chapter}.toml").read_text())
     mistakes = {

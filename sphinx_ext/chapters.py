@@ -1,6 +1,7 @@
 """Show on pages what the notebooks say about their chapters.
 
-`{chapters}`: a card for each chapter. Links to the previous and the next page name its question.
+The directive `{chapters}` draws a card for each chapter. Links to the previous and the next page
+name the question of that page.
 """
 
 import html
@@ -64,7 +65,7 @@ class Chapters(Directive):
 
 
 def name_questions(app, pagename, templatename, context, doctree):
-    """Let the links to the previous and the next page say what these pages ask."""
+    """Write the question of the previous and the next page into the links that lead there."""
     pages = {app.builder.get_relative_uri(pagename, name): name for name in app.env.found_docs}
     for side in ("prev", "next"):
         if (link := context.get(side)) and (name := pages.get(link["link"])):

@@ -1,9 +1,10 @@
-"""Translate what is around a Chinese page: names of parts, buttons and their hints,
-contents, search, marks on links.
+"""Translate the frame around a Chinese page: the names of its parts, buttons and their tooltips,
+contents, search, and marks on links.
 
-They stand in `chapters/zh/frame.po` and come from several packages, some from lists made in Python;
-so the page that is written is searched for them: a text or an attribute that is one of these as a
-whole. The article has its own words, by its table: in it only whole phrases are looked for.
+The translations are in `chapters/zh/frame.po`. The English comes from several packages, and some of
+it from lists in Python, so we search the finished page for it. We replace a text or an attribute
+only if it is one of these phrases as a whole. The article has its own table of words, so in it we
+look only for whole phrases.
 """
 
 import posixpath

@@ -1,10 +1,10 @@
-"""The `{lectures}` directive: a table of the decks, from the notebooks' own metadata; and pages in
-two languages.
+"""List the decks by the directive `{lectures}`, from the notebooks' own metadata, and connect the
+pages of two languages.
 
-A notebook is a lecture when its metadata says `"lecture": {"minutes": …}`. Of one that says
-`"spoken": true` the page has the words of its cues under each picture. A page of `chapters/zh` is
-written from the PO file beside its English page (`book.editions`); what directives say there is
-looked up in it. Each page leads to the other language in its head.
+A notebook is a lecture if its metadata has `"lecture": {"minutes": …}`. If the metadata also has
+`"spoken": true`, its page shows the words of its cues under each picture. A page of `chapters/zh`
+is written from the PO file beside its English page (`book.editions`), which also has the
+translations for directives. The head of each page has a link to the other language.
 """
 
 import json
@@ -29,7 +29,7 @@ CHINESE = "unicode-range:U+2E80-9FFF,U+F900-FFEF"
 
 
 class Lectures(Directive):
-    """The decks, the hour first; those in Chinese in a table of their own."""
+    """List the decks, with the talk of an hour first and the Chinese decks in a separate table."""
 
     def run(self):
         self.state.document.settings.env.note_reread()
@@ -50,7 +50,7 @@ def hour(root: Path) -> dict:
 
 
 def table(items: list[dict]) -> str:
-    """List decks of one language as a table of HTML."""
+    """Write the decks of one language as an HTML table."""
     rows = "".join(
         f'<tr><td>{item["name"]}</td><td><a href="../slides/{item["deck"]}" '
         f'lang="{item["language"]}">{item["title"]}</a></td><td>{item["slides"]}</td>'
@@ -63,8 +63,8 @@ def table(items: list[dict]) -> str:
 
 
 class Editions(Directive):
-    """The pages that are there in Chinese, and how far each of them follows the English of
-    today.
+    """List the pages that exist in Chinese, and how far each of them follows the current
+    English.
     """
 
     def run(self):
@@ -97,8 +97,8 @@ COPY_BUTTON = "复制到剪贴板成功失败！"  # what the theme's button say
 
 
 def everywhere(app):
-    """Collect the characters that any page may show: names of the Chinese pages, and what leads to
-    them; a search shows all of theirs.
+    """Collect the characters that any page may show: the names of the Chinese pages and of the
+    links to them. A search result can show any of these.
     """
     home = Path(app.srcdir) / "chapters"
     if app.builder.format == "html" and (home / "zh").exists():
@@ -123,7 +123,9 @@ def everywhere(app):
 
 
 def in_two_languages(app, name, source):
-    """Write a page of `chapters/zh`, and put what is said on the page of a spoken lecture."""
+    """Write a page of `chapters/zh` from its translation, and add the spoken words to the page of a
+    spoken lecture.
+    """
     words.use(None)
     if name.startswith(HERE):
         table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
@@ -141,8 +143,8 @@ def in_two_languages(app, name, source):
 
 
 def editions_of(app, names):
-    """Return the notebooks of the editions that are read now, which are executed with the others,
-    several at once.
+    """Return the notebooks of the editions that are being read. They are executed together with the
+    others, several at once.
     """
     tables = [
         editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
@@ -155,7 +157,7 @@ def editions_of(app, names):
 
 
 def with_editions(app, config):
-    """Make room for the link to its edition in the head of a page."""
+    """Add a place to the head of a page for the link to its edition."""
     config.html_theme_options["article_header_end"] = [
         "edition.html",
         "article-header-buttons.html",
@@ -188,8 +190,8 @@ def anchored(app, doctree):
 
 
 def all_said(app, doctree):
-    """Tell what a Chinese page says in English because its table has no words for it: an edition
-    may lag.
+    """Log the sentences that a Chinese page says in English because its table has no translation.
+    It raises no error, because an edition may lag behind.
     """
     for text in words._missing:
         logging.getLogger(__name__).info("%s has no words for %r", app.env.docname, text)
@@ -197,8 +199,8 @@ def all_said(app, doctree):
 
 
 def language(app, name, template, context, doctree):
-    """Mark a Chinese page as one, and lead each page to its edition, or to the other front page, in
-    its head.
+    """Mark a Chinese page with its language, and link each page to its edition in its head. A page
+    without one links to the other front page.
     """
     is_chinese = name.startswith(HERE)
     counterpart = (
@@ -239,8 +241,8 @@ def language(app, name, template, context, doctree):
 
 
 def download(app, name, template, context, doctree):
-    """Let the button of a Chinese page give its notebook, which runs as the English one does, or
-    its text.
+    """Let the download button of a Chinese page offer its notebook, which runs as the English one
+    does, or its text.
     """
     if not name.startswith(HERE) or name not in app.env.found_docs:
         return
@@ -258,8 +260,8 @@ def download(app, name, template, context, doctree):
 
 
 def handout(app, name, template, context, doctree):
-    """Let the button of a page of steps give the copy to write in first, and the notebook with its
-    solutions second.
+    """Let the download button of a page of steps offer the copy to write in first, and the notebook
+    with solutions second.
     """
     english = name.replace(HERE, "chapters/", 1)
     handed_out = {f"chapters/{page}": file for file, page in assignments.WORKSHOP.items()}.get(
@@ -288,8 +290,8 @@ def handout(app, name, template, context, doctree):
 
 
 def outdated(app, env, added, changed, removed):
-    """Find the pages of `chapters/zh` whose English, table, outputs or frame is another one: Sphinx
-    watches none of these.
+    """Return the pages of `chapters/zh` whose English, table, outputs or frame has changed, because
+    Sphinx watches none of these.
     """
     before, env.edition_keys = getattr(env, "edition_keys", {}), {}
     chinese = sorted(name for name in env.found_docs if name.startswith(HERE))
@@ -308,8 +310,8 @@ def outdated(app, env, added, changed, removed):
 
 
 def decks(app, exception):
-    """Make the decks, too, in copies of this process: it has imported and read most of what they
-    need.
+    """Make the decks in copies of this process, which has already imported and read most of what
+    they need.
     """
     if exception is None and app.builder.format == "html" and lectures(Path(app.srcdir)):
         from book import slides  # it imports the scorecard, which takes seconds

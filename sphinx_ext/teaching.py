@@ -1,11 +1,11 @@
-"""Pages for those who teach: plans, and what students get wrong, both read from the decks, the
-exercises and their checks.
+"""Write the pages for teachers: plans, and common mistakes of students. Both are read from the
+decks, the exercises and their checks.
 
-`{plan} hour`: the rows of `chapters/plans/hour.yml` with the minutes that the decks say.
-`{shorter}`: by deck, which slides to leave out first, from `chapters/plans/shorter.yml`. `{terms}`:
-terms of twelve, ten and eight weeks, and their marks. `{mistakes} 3`: what the cues of chapter 3
-say that listeners get wrong, and the sentences of its checks. `{athand} 3`: its minutes, and what
-runs live.
+`{plan} hour` shows the rows of `chapters/plans/hour.yml` with the minutes from the decks.
+`{shorter}` lists for each deck which slides to leave out first, from `chapters/plans/shorter.yml`.
+`{terms}` shows terms of twelve, ten and eight weeks, and their marks. `{mistakes} 3` lists the
+mistakes in the cues of chapter 3 and the sentences of its checks. `{athand} 3` shows its minutes
+and what can be done live.
 """
 
 import ast
@@ -26,8 +26,8 @@ from book.plans import PARTS, deck, decks, exercises, part, plan, shorter, slide
 
 
 def by_term(root: Path) -> str:
-    """Write the table of terms: what is left out, who is asked when, what moves, and what each part
-    of the mark weighs.
+    """Write the table of terms: which parts are left out, who is asked when, which parts move, and
+    how much each part of the mark counts.
     """
     all_terms = [*terms(root).values()]
 
@@ -69,8 +69,8 @@ def out(root: Path, name: str) -> str:
 
 
 def by_deck(root: Path) -> str:
-    """Write the table of all decks: how long each takes, what to leave out first, how long it takes
-    then.
+    """Write the table of all decks: the length of each, what to leave out first, and the length
+    that remains.
     """
     rows = []
     for name in decks(root):
@@ -89,8 +89,8 @@ def linked(links: list[tuple[str, str]]) -> str:
 
 
 def shown(sitting: dict) -> str:
-    """Write the table of a plan for one sitting: when, how long, what, what they can do after it,
-    what to leave out first.
+    """Write the table of a plan for one sitting: when, how long, the topic, what the audience can
+    do afterwards, and what to leave out first.
     """
     at, rows = 0.0, []
     for row in sitting["rows"]:
@@ -167,8 +167,8 @@ def value(node: ast.expr):
 
 
 def known(table: str) -> dict[str, tuple[str, list[str]]]:
-    """Read the title of each exercise of a chapter's table, and the mistakes that it names: of
-    calls, and of predictions.
+    """Read the title of each exercise in a chapter's table, and the mistakes that it names, for
+    calls and for predictions.
     """
     exercises = {}
     for row in tomllib.loads(table).values():
@@ -188,8 +188,8 @@ def known(table: str) -> dict[str, tuple[str, list[str]]]:
 
 
 def mistakes(root: Path, chapter: str) -> str:
-    """List what listeners get wrong by the cues of a chapter's decks, and what its checks know,
-    folded.
+    """List the mistakes that the cues of a chapter's decks expect from listeners, and those that
+    its checks know, folded.
     """
     items = [
         (
@@ -247,7 +247,7 @@ def sizes(root: Path, chapter: str) -> str:
 
 
 def stage(root: Path, chapter: str) -> str:
-    """List what can be done live: the drawing of a chapter's lesson, and its lab's link with
+    """List what can be done live in a chapter: the drawing of its lesson, and its lab's link with
     everything set.
     """
     sources = {

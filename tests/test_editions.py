@@ -1079,9 +1079,12 @@ def test_what_holds_between_results_and_where_the_slip_is_are_said_in_the_langua
         f"On every case it is what is expected plus {each.format('the length of `x`')}."
         for each in held["sizes"]
     ]
-    said += [f"Only {each} is wrong; all else is right, on every case." for each in held["regions"]]
     said += [
-        f"Wrong only where {each.format('`x`', '`y`')}, right wherever not."
+        f"Only {each} is wrong on every case, and everything else is right."
+        for each in held["regions"]
+    ]
+    said += [
+        f"It is wrong only where {each.format('`x`', '`y`')}, and right everywhere else."
         for each in held["one"] + held["two"]
     ]
     said += (

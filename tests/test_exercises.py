@@ -465,7 +465,7 @@ def test_two_slips_are_told_one_after_the_other():
     rows = "2 * x + y :: Is it doubled?\nx - y :: Is y taken away?"
     with pytest.raises(
         Wrong,
-        match=r"Is it doubled\? \(This alone explains 2 of 4 wrong cases: there is a second slip",
+        match=r"Is it doubled\? \(This alone explains 2 of 4 wrong cases, so there is a second slip",
     ):
         compare({}, "f(x, y)", lambda x, y: 2 * x + 7 * y, lambda x, y: x + y, given, rows)
 
@@ -547,7 +547,7 @@ def test_a_loop_that_does_not_end_is_stopped_with_a_sentence(monkeypatch):
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN, "as it was"
     finally:
         signal.signal(signal.SIGINT, ours)
-    assert "was stopped: does a loop in it never end" in found.sentence
+    assert "was stopped. Does a loop in it never end" in found.sentence
 
 
 def test_a_changed_argument_is_noticed_and_later_cases_are_whole():
@@ -647,7 +647,9 @@ def test_what_follows_a_right_verdict_is_guarded(monkeypatch):
 def test_a_call_with_too_few_answers_says_how_to_call(number):
     found = copy.copy(EXERCISES[number])()
     assert not found
-    assert re.search(r"the check is checks\.\w+\(.+\): it takes \d answers?, not 0", found.sentence)
+    assert re.search(
+        r"the check is checks\.\w+\(.+\), which takes \d answers?, not 0", found.sentence
+    )
 
 
 MATRIX = torch.tensor([[0.2, 0.8, 0.0], [0.5, 0.1, 0.4], [0.3, 0.3, 0.4]], dtype=torch.float64)
@@ -676,7 +678,7 @@ def test_the_relation_between_what_is_given_and_expected_is_found(row):
 
 def test_an_argument_that_is_left_out_is_named():
     given = exercises.cases({}, "1, 2", "3, 7", "5, 6", "7, 1")
-    with pytest.raises(Wrong, match="does not change with `b`, and it has to"):
+    with pytest.raises(Wrong, match="does not change with `b`, but it should"):
         compare({}, "f(a, b)", lambda a, b: a * a + a, lambda a, b: a * a + b, given)
 
 
@@ -803,12 +805,12 @@ def test_whoever_waits_for_a_busy_processor_is_not_in_an_endless_loop(monkeypatc
         (
             lambda x: torch.ones(int(x)),
             lambda x: torch.rand(int(x)),
-            "All that comes out, on every case, is 1:",
+            "On every case the result contains only 1.",
         ),
         (
             lambda x: torch.arange(int(x)) % 2,
             lambda x: torch.rand(int(x)),
-            "All that comes out, on every case, is 0 and 1:",
+            "On every case the result contains only 0 and 1.",
         ),
         (
             lambda x: torch.eye(int(x)).flip(0)[1:],
@@ -875,9 +877,9 @@ def test_the_line_in_which_nan_arises_is_told():
 
 def test_what_the_wrong_cases_have_in_common_is_told():
     given = exercises.cases({}, "0, 2", "1, 2", "-3, 4", "0, 7")
-    with pytest.raises(Wrong, match="Wrong only where `a` is 0, right wherever not"):
+    with pytest.raises(Wrong, match="It is wrong only where `a` is 0, and right everywhere else"):
         compare({}, "f(a, b)", lambda a, b: (a or 5.5) * b, lambda a, b: a * b, given)
-    with pytest.raises(Wrong, match="Right only where `a` is 0, wrong wherever not"):
+    with pytest.raises(Wrong, match="It is right only where `a` is 0, and wrong everywhere else"):
         compare({}, "f(a, b)", lambda a, b: a and b + a**b, lambda a, b: a * b, given)
 
 

@@ -231,7 +231,7 @@ export class Python {
         resolve({
           kind: "wrong",
           sentence:
-            known || `your code ran for ${seconds} seconds and was stopped: does a loop in it never end?`,
+            known || `your code ran for ${seconds} seconds and was stopped. Does a loop in it never end?`,
           printed: "",
           stopped: !known,
         });

@@ -129,7 +129,7 @@ def shut(room: str) -> None:
 
 
 class Late(BaseException):
-    """Tell that time is up. No `except Exception` of a submission catches it."""
+    """Stop a submission whose time is up. No `except Exception` of the submission catches it."""
 
 
 def stop(*_: object) -> None:

@@ -264,8 +264,8 @@ def _linear(g: _Graph, x: str, parts: Sequence[tuple[gguf.ReaderTensor, np.ndarr
 
 
 def _bytes(g: _Graph, tensor: gguf.ReaderTensor) -> tuple[str, str, int]:
-    """Read the embedding's Q8_0 blocks as bytes q + 128 (v, blocks, 32), and their scales (v,
-    blocks).
+    """Return the embedding's Q8_0 blocks as bytes q + 128 of shape (v, blocks, 32), and their
+    scales of shape (v, blocks).
     """
     raw = _raw(tensor, "Q8_0", 34)
     scale = raw[..., :2].copy().view(np.float16)[..., 0]

@@ -61,7 +61,9 @@ OWN = ("__main__", "course", "helpers")  # all else is installed, and in each ke
 
 
 class Unkept(Exception):
-    """Tell that the content of an argument cannot be determined."""
+    """Stop the search for a stored result, because the content of an argument cannot be
+    determined.
+    """
 
 
 class Content(pickle.Pickler):

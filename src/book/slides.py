@@ -392,7 +392,7 @@ def filmed(scenes: list[float], minutes: float) -> list[nbformat.NotebookNode]:
 
 
 def chinese() -> dict:
-    """Return `FRAME` in Chinese."""
+    """Return the texts around a deck (`FRAME`) in Chinese."""
     words = chinese_frame("deck")
     kinds = {chinese_word: kind for kind, chinese_word in chinese_frame("kind").items()}
     plain = {name: words[text] for name, text in FRAME.items() if isinstance(text, str)}

@@ -348,8 +348,8 @@ def nested(node: ast.expr) -> list[ast.Constant]:
 
 
 def template(node: ast.expr) -> tuple[str, list[str]]:
-    """Split a string into its text, with a sign for each inserted value, and the source code of
-    these values.
+    """Split a string into its text, with a placeholder character for each inserted value, and the
+    source code of these values.
     """
     values: list[str] = []
 

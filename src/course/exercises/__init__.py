@@ -97,7 +97,7 @@ LONG = 1.0  # seconds: a case that may take longer is not waited for once anothe
 # of them are left for what is said where no reason was found: on how many cases it is right
 LAST = 0.2
 ENDLESS = (
-    "your code ran for {:.0f} seconds and was stopped: does a loop in it never end? "
+    "your code ran for {:.0f} seconds and was stopped. Does a loop in it never end? "
     "Look at the condition that should end it, and at what changes in each round."
 )
 # of a picture
@@ -112,7 +112,7 @@ class Wrong(Exception):
 
 
 class Empty(Wrong):
-    """Say that an answer was not filled in."""
+    """Stop a check because an answer was not filled in."""
 
 
 class Right(NamedTuple):
@@ -273,7 +273,7 @@ class Exercise:
         if len(answers) != len(names):
             call = f"checks.{self.check.__name__}({', '.join(names)})"
             raise Wrong(
-                f"the check is {call}: it takes {_many(len(names), 'answer', 'answers')}, "
+                f"the check is {call}, which takes {_many(len(names), 'answer', 'answers')}, "
                 f"not {len(answers)}."
             )
         if not self.guesses:
@@ -413,8 +413,8 @@ def model() -> models.LanguageModel:
         return models.default()
     except Exception as error:
         raise Wrong(
-            f"{models.DEFAULT} cannot be had ({error}). This is not your answer's fault: "
-            "run the check again."
+            f"{models.DEFAULT} could not be loaded ({error}). This is not your answer's fault, "
+            "so run the check again."
         ) from None
 
 
@@ -673,8 +673,8 @@ def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
         raise Wrong(f"{call} returned nothing. Is there a return statement?")
     if not all(map(_unchanged, arguments, mine)):
         raise Wrong(
-            f"{call} changes its argument: work on a copy, so that whoever called it can go "
-            "on with theirs."
+            f"{call} changes its argument. Work on a copy, because the caller may still "
+            "need the original."
         )
     return result
 
@@ -954,8 +954,8 @@ def _partly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
         return ""
     ((sentence, many),) = explained.items()
     return (
-        f"{sentence} (This alone explains {many} of {len(off)} wrong cases: "
-        "there is a second slip.)"
+        f"{sentence} (This alone explains {many} of {len(off)} wrong cases, "
+        "so there is a second slip.)"
     )
 
 
@@ -1008,7 +1008,7 @@ def _nan(answer: Callable, tried: Sequence[Tried]) -> str:
     line = lines[0][:80] if lines else ""
     return (
         (
-            f"NaN first arises in your line “{line}”: is it 0 / 0, 0 times infinity, or infinity "
+            f"NaN first arises in your line “{line}”. Is it 0 / 0, 0 times infinity, or infinity "
             "minus infinity?"
         )
         if line
@@ -1042,7 +1042,7 @@ def _relation(
     same = all(_equal(outcome.value, ran[0].value, 1e-9) for outcome in ran)
     if len(ran) > 2 and same and not ran[0].value.isnan().any():
         named = " or ".join(f"`{name}`" for name in parameters if _is_named(name))
-        return f"It is the same on every case: your result does not change with {named}."
+        return f"Your result is the same on every case, so it does not change with {named}."
     off = [outcome for outcome in ran if not outcome.right]
     sentence = (
         (_transformed(ran) or _scaled(ran, parameters) or _region(off) or _inverted(ran))
@@ -1055,8 +1055,8 @@ def _relation(
     )
     if not sentence and len(few) < min(3, len(expected) - 2):
         sentence = (
-            f"All that comes out, on every case, is {' and '.join(map(shown, few))}: "
-            "is it cut off there, or compared?"
+            f"On every case the result contains only {' and '.join(map(shown, few))}. "
+            "Is it cut off there, or compared?"
         )
     return sentence or _unused(tried, parameters, answer, solution)
 
@@ -1069,9 +1069,9 @@ def _common(tried: Sequence[Tried], parameters: list[str]) -> str:
         [outcome.case.arguments for outcome in tried if outcome.right is so] for so in (False, True)
     )
     if condition := _apart(wrong, right, parameters):
-        return f"Wrong only where {condition}, right wherever not."
+        return f"It is wrong only where {condition}, and right everywhere else."
     condition = _apart(right, wrong, parameters)
-    return f"Right only where {condition}, wrong wherever not." if condition else ""
+    return f"It is right only where {condition}, and wrong everywhere else." if condition else ""
 
 
 def _is_named(parameter: str) -> bool:
@@ -1298,7 +1298,7 @@ def _region(off: Sequence[Tried]) -> str:
         for region, ordinal in _relations("regions", "i, j, n, m"):
             inside = [region(*indices) for indices in axes]
             if all(not (x & ~y).any() and not y.all() for x, y in zip(wrong, inside, strict=True)):
-                return f"Only {ordinal} is wrong; all else is right, on every case."
+                return f"Only {ordinal} is wrong on every case, and everything else is right."
     if all(x.ndim == 1 and not x.all() for x in wrong):
         places, last = [x.nonzero().flatten().tolist() for x in wrong], [len(x) - 1 for x in wrong]
         if places[0] and all(p == places[0] for p in places) and len(set(last)) == 1:
@@ -1340,7 +1340,7 @@ def _unused(
             ):
                 stayed.append(_equal(value, outcome.value, 1e-9))
         if len(stayed) > 2 and all(stayed):
-            return f"Your result does not change with `{name}`, and it has to."
+            return f"Your result does not change with `{name}`, but it should."
     return ""
 
 

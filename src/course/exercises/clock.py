@@ -32,7 +32,7 @@ class Limit:
         self.start()
 
     def start(self) -> None:
-        """Start to count, or start again."""
+        """Start to count, or start again from zero."""
         self.began, self.ends = time.thread_time(), time.monotonic() + self.patience * self.seconds
 
     def left(self) -> float:
@@ -46,7 +46,9 @@ class Limit:
 
 
 class Late(BaseException):
-    """Tell that a limit ran out. A learner's `except Exception` does not catch it."""
+    """Stop a learner's code whose limit ran out. An `except Exception` in that code does not catch
+    it.
+    """
 
     def __init__(self, limit: Limit):
         super().__init__()
@@ -65,7 +67,7 @@ class Clocks:
         self.watcher: threading.Thread | None = None
 
     def push(self, limit: Limit) -> None:
-        """Start a limit inside those that run already."""
+        """Start a limit inside those that are already running."""
         self.changing = True
         if not self.limits:
             self.before = signal.signal(signal.SIGINT, self.handle)

@@ -137,7 +137,7 @@ def table(
 
 
 class Enough(Exception):
-    """Tell that all comparisons of a check are recorded."""
+    """Stop a check once all its comparisons are recorded."""
 
 
 class Recorder:

@@ -53,7 +53,7 @@ class Layer(NamedTuple):
 
 
 class Refused(ValueError):
-    """Tell that a configuration cannot be read. `key` names the sentence in `WORDS`, and `slots`
+    """Refuse a configuration that cannot be read. `key` names the sentence in `WORDS`, and `slots`
     fill it.
     """
 

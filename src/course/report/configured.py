@@ -81,7 +81,7 @@ class Writer:
         )
 
     def rows(self) -> list[Row]:
-        """Return all rows."""
+        """Return the consequences of a configuration as rows, in the order of the page."""
         self._length()
         self._reach()
         self._base()

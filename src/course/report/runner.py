@@ -293,7 +293,7 @@ def refusal(error: ValueError) -> str:
 
 
 def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
-    """Return why a claim is not measured on this model, or None."""
+    """Return why a claim is not measured on this model, or None if it is."""
     free = subject.committed and need.committed
     if not free and need.tokens > plan.claims:
         return "left out by this plan"

@@ -188,8 +188,8 @@ class Subject:
         )
 
     def _finite(self) -> None:
-        """Refuse weights and logits that are not finite, and note whether attention that is read
-        separately gives other logits.
+        """Refuse weights and logits that are not finite. If the attention that we read ourselves
+        leads to other logits than the model's, note it.
         """
         for name, weight in self.model.model.named_parameters():
             if not weight.is_meta and not bool(torch.isfinite(weight).all()):

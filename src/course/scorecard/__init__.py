@@ -86,7 +86,9 @@ class Badge(NamedTuple):
 
 
 def claims(chapter: int | None = None) -> list[Claim]:
-    """Return the measured claims of a chapter, or of all: rows without parts, and parts of rows."""
+    """Return the claims of a chapter, or of all chapters, that are measured by themselves. A row
+    that has parts is left out, because its parts are measured.
+    """
     chosen = [
         claim for claim in CLAIMS.values() if not claim.parts and chapter in (None, claim.chapter)
     ]

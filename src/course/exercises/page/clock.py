@@ -31,7 +31,7 @@ class Limit:
 
 
 class Late(BaseException):
-    """Tell that a time limit ran out. An `except Exception` in a learner's code does not
+    """Stop a learner's code whose time limit ran out. An `except Exception` in that code does not
     catch it.
     """
 
@@ -45,7 +45,7 @@ limits: list[Limit] = []  # those that run, the outermost first
 
 @contextlib.contextmanager
 def limited(seconds: float, patience: float = 1) -> Iterator[Limit]:
-    """Stop the block with `Late` when it takes longer."""
+    """Stop the block with `Late` if it takes too long."""
     limit = Limit(seconds)
     if not limits:
         watch()

@@ -47,7 +47,7 @@ HOMES = {
 
 
 class NotHere(BaseException):
-    """Tell that the page does not have something. No `except Exception` of a check or a learner
+    """Raise this if the page does not have something. No `except Exception` of a check or a learner
     catches it.
     """
 

@@ -79,12 +79,12 @@ def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
     )
     unexpected, missing = sorted(set(mine) - set(theirs)), sorted(set(theirs) - set(mine))
     complaints = (
-        [(f"{name} has weights that are not asked for: {', '.join(unexpected)}.")]
+        [(f"{name} has weights that the step does not ask for: {', '.join(unexpected)}.")]
         if unexpected
         else []
     )
     complaints += (
-        [f"{name} has no {', '.join(missing)}: the check loads weights by these names."]
+        [f"{name} has no {', '.join(missing)}, but the check loads weights by these names."]
         if missing
         else []
     )
@@ -92,7 +92,7 @@ def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
         raise Wrong(" ".join(complaints))
     for key, shape in theirs.items():
         if mine[key] != shape:
-            raise Wrong(f"{name} has {key} of shape {mine[key]}, and {shape} is asked for.")
+            raise Wrong(f"{name} has {key} of shape {mine[key]}, but expected {shape}.")
     model.load_state_dict(like.state_dict())
     return model.eval()
 
@@ -564,7 +564,7 @@ def _learned(name: str, model: Any) -> float:
     accuracy = share_right(model, 16)
     if accuracy < 0.9:
         raise Wrong(
-            f"{name} is right at 16 in {accuracy:.2f}, and 0.9 is asked for. "
+            f"{name} answers {accuracy:.2f} of the questions at 16 correctly, but it needs 0.9. "
             "Do all checks above say right? Then train it "
             "longer, `steps=800`, or with another seed before it, `torch.manual_seed(1)`."
         )

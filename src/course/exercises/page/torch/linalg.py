@@ -12,7 +12,7 @@ ROUNDS = 60  # sweeps of Jacobi's rotations: ten are enough
 
 
 class LinAlgError(RuntimeError):
-    """Tell that a matrix cannot be inverted."""
+    """Raise this if a matrix cannot be inverted."""
 
 
 class Eigen(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 
 class NotInThisPage(AttributeError):
-    """Tell that the stand-in does not have this part of torch."""
+    """Raise this if the stand-in does not have a part of torch."""
 
     def __init__(self, name: str):
         super().__init__(f"the small stand-in for PyTorch that runs in this page has no {name}")
