@@ -210,8 +210,8 @@ def write(out: Path, kept: Path) -> None:
 
 
 def returning(words: Mapping[str, str]) -> list[dict]:
-    """Return the questions of the lessons that are asked again later, as the pages show them,
-    translated if there are translations.
+    """Return the questions that lessons ask and repeat later, in the words of the page's language
+    if they are translated.
     """
     return [
         {

@@ -67,7 +67,9 @@ def rows() -> pd.DataFrame:
 
 
 def answering(row) -> str:
-    """Return the page and section that answer a row, which are its own or those of its claim."""
+    """Return the page and section that answer a row. A row without its own takes those of its
+    claim.
+    """
     from course.evidence.claims import CLAIMS
 
     return row.where or (CLAIMS[row.claim].shown if row.claim in CLAIMS else "")

@@ -1,7 +1,7 @@
-"""Compute the numbers of the drawing `waves` on chapter 6's race: scores of some entries, from
-`data/race.csv`.
+"""Compute the numbers of the drawing `waves`, which are the scores of some entries in chapter 6's
+race, from `data/race.csv`.
 
-`python tools/waves.py` writes `numbers/waves.json`, and a test compares the two.
+`python tools/waves.py` writes `numbers/waves.json`, and a test checks that the file is up to date.
 """
 
 import json

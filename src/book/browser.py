@@ -1,5 +1,5 @@
-"""Find a Chromium or install one (an existing one, then Playwright's own, then the system's
-packages), and serve the book to it.
+"""Find a Chromium, or install one, and serve the book to it. We look for an installed browser, then
+for Playwright's own, and then for the system's package.
 """
 
 import contextlib

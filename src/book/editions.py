@@ -149,8 +149,8 @@ def code(page: Path) -> dict[str, str]:
 
 
 def wanted(page: Path, entries: list[Entry]) -> list[Entry]:
-    """Collect the units of a page: those of its text and its code, and those that were spoken when
-    it was run or by its directives.
+    """Collect the units of a page. They come from its text and its code, and from the sentences
+    that it or its directives spoke when it was run.
     """
     twice = {
         (e.text, e.context) for e in entries if e.context not in (None, units.SAID, units.CODE)

@@ -151,7 +151,9 @@ _begun: list[subprocess.Popen] = []
 
 
 def begin(env: dict[str, str], root: Path) -> None:
-    """Start the process that `copies` will use, so that it imports while this one goes on."""
+    """Start the process that `copies` will use. It imports its packages while the caller
+    continues.
+    """
     if (
         not _begun and sys.platform == "linux"
     ):  # elsewhere a copy of a process may not use the screen

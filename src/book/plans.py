@@ -75,8 +75,8 @@ def exercises(path: Path) -> dict[str, tuple[str, int]]:
 
 
 def row(root: Path, planned: dict) -> dict:
-    """Add minutes and links to a row of a plan: those of whole `decks`, of `slides`, of
-    `exercises`, and its own `minutes`.
+    """Add minutes and links to a row of a plan. The row may name whole `decks`, `slides` and
+    `exercises`, and add `minutes` of its own.
 
     Raises:
         ValueError: if a slide, a deck or an exercise does not exist.

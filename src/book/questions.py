@@ -58,7 +58,7 @@ def tex(value: Fraction) -> str:
 
 
 def reduced(a: int, b: int) -> str:
-    r"""Write a/b, and also its lowest terms if they differ.
+    r"""Write a fraction a/b, and if it is not in lowest terms, write these as well.
 
     >>> reduced(6, 2), reduced(5, 3)
     ('6/2 = 3', '5/3')

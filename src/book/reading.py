@@ -85,8 +85,8 @@ def sections(path: Path) -> dict[str, float]:
 
 
 def minutes(path: Path, first: int = 0) -> int:
-    """Return the minutes of a page, rounded up to the next five, or those of its title and its
-    first so many sections, rounded up to the next one.
+    """Return the minutes of a page, rounded up to the next five. With `first`, return those of its
+    title and first sections, rounded up to the next minute.
     """
     every = [*sections(path).values()]
     return round(sum(every[: first + 1])) if first else max(5 * round(sum(every) / 5), 5)

@@ -390,8 +390,8 @@ def holes(text: str, values: list[str] = ()) -> str:
 def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
     """Return the entry for a string of code, and the string in the other language.
 
-    An entry whose translation has holes that its English lacks is skipped, because it follows an
-    older English.
+    We skip an entry whose translation has other placeholders than its English, because it follows
+    an older English.
 
     >>> matched("7 tokens", {"{} tokens": "{} 个 token"})
     ('{} tokens', '7 个 token')

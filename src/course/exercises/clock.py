@@ -87,8 +87,8 @@ class Clocks:
         self.changing = False
 
     def ring(self, after: float | None = None) -> None:
-        """Set the alarm to so many seconds, by default to the time when the first limit may have
-        run out.
+        """Set the alarm to this many seconds. By default it rings when the first limit may have run
+        out.
         """
         if after is None:
             after = min(

@@ -186,8 +186,8 @@ def _called(node: ast.AST) -> str:
 
 
 def _counted(function: ast.AST) -> set[int]:
-    """Collect the expressions that are positions or numbers of rounds, because these are easily off
-    by one: ends, indices, results.
+    """Collect the expressions that are positions or numbers of rounds (ends, indices, results),
+    because these are easily off by one.
     """
     counted = []
     for node in ast.walk(function):

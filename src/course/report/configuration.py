@@ -496,8 +496,8 @@ def arrivals(config: Mapping[str, Any], tokens: int) -> list[int]:
 
 
 def layers_to_reach(config: Mapping[str, Any], tokens: int) -> int | None:
-    """Return the first layer after which the first of so many tokens can have reached the last one,
-    or None.
+    """Return the first layer after which the first token's message can have reached the last of n
+    tokens, or None if it never does.
     """
     for count, place in enumerate(arrivals(config, tokens), 1):
         if place >= tokens - 1:
@@ -516,7 +516,7 @@ def cache_width(config: Mapping[str, Any], kind: str = "") -> int:
 
 
 def cache_bytes(config: Mapping[str, Any], tokens: int, size: int = 2) -> int:
-    """Return the bytes of keys and values for so many tokens, at `size` bytes per number."""
+    """Return the bytes that keys and values of n tokens need, at `size` bytes per number."""
     keeping = layers(config)[: _keeping(config)]
     return size * sum(
         cache_width(config, layer.kind) * min(tokens, layer.window or tokens)
@@ -546,8 +546,8 @@ def number_type(config: Mapping[str, Any]) -> tuple[int, str, int | None, bool]:
 
 
 def facts(config: Mapping[str, Any], tokens: int | None = None) -> dict:
-    """Return all numbers that follow from a configuration for a text of so many tokens, or of its
-    whole context.
+    """Return all numbers that follow from a configuration for a text of n tokens. Without `tokens`,
+    n is the model's context.
 
     Raises:
         ValueError: if `tokens` is not from 2 to `TOKENS`, or a required field is missing.

@@ -219,8 +219,8 @@ KNOWN_KINDS = ("full_attention", "sliding_attention", "chunked_attention", "atte
 
 
 def rows(config: Mapping, tokens: int | None = None, language: str = "en") -> list[Row]:
-    """Return the consequences of a configuration for a text of so many tokens, or of its whole
-    context.
+    """Return the consequences of a configuration for a text of n tokens. Without `tokens`, n is the
+    model's context.
 
     >>> table = rows(configuration.known("llama-2-7b"), 100_000)
     >>> [row.key for row in table if row.state == "breaks"]

@@ -123,7 +123,9 @@ def body(reports: Sequence[dict], book: str) -> str:
 
 
 def told_apart(reports: Sequence[dict]) -> list[dict]:
-    """Give the reports distinct names. Reports with the same name say what distinguishes them."""
+    """Give the reports distinct names. If several have the same name, each name says what
+    distinguishes its report.
+    """
     renamed = []
     for report in reports:
         model = report["model"]
@@ -135,8 +137,8 @@ def told_apart(reports: Sequence[dict]) -> list[dict]:
 
 
 def _course(reports: Sequence[dict]) -> Markup | str:
-    """Draw the headline numbers over the checkpoints of one configuration, or nothing if these are
-    not such.
+    """Draw the headline numbers over the checkpoints of one configuration. If the models are not
+    such checkpoints, draw nothing.
     """
     first, rows = reports[0], []
     if len({report["model"]["configuration_sha256"] for report in reports}) > 1:

@@ -63,8 +63,8 @@ class Section(NamedTuple):
 
 
 def plain(value: Any, digits: int = 6) -> Any:
-    """Convert to values that JSON can hold: tensors become lists of numbers with so many digits,
-    and NaN and infinity become None.
+    """Convert to values that JSON can hold. Tensors become lists of rounded numbers, and NaN and
+    infinity become None.
 
     >>> plain({"x": [1 / 3, math.nan]})
     {'x': [0.333333, None]}
@@ -82,8 +82,8 @@ def plain(value: Any, digits: int = 6) -> Any:
 
 
 class Words(string.Formatter):
-    """Format the words of the table. A number is written as the course prints it, or with so many
-    digits, and "−" before a format asks for a true minus.
+    """Format the words of the table. A number is written as the course prints it, or with a given
+    number of digits, and "−" before a format asks for a true minus.
     """
 
     def format_field(self, value: Any, spec: str) -> str:

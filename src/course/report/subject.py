@@ -217,14 +217,14 @@ class Subject:
             )
 
     def needs(self, tokens: int) -> None:
-        """Refuse a text of so many tokens if the model cannot read it."""
+        """Refuse a text of this many tokens if the model cannot read it."""
         if tokens > self.readable:
             raise ValueError(
                 f"this needs a text of {tokens:,} tokens, but the context is {self.context:,}"
             )
 
     def within(self, lengths: tuple[int, ...], around: int = 0) -> list[int]:
-        """Return the lengths that fit the context together with so many tokens around them."""
+        """Return the lengths that leave room in the context for this many tokens around them."""
         fit = [n for n in lengths if n + around <= self.readable]
         if not fit:
             self.needs(lengths[0] + around)
@@ -390,10 +390,11 @@ def versions() -> dict[str, str]:
 
 
 def prose(model: LanguageModel, tokens: int) -> torch.Tensor:
-    """Return so many tokens of the course's prose, including the model's opening tokens.
+    """Return the given number of tokens of the course's prose. The model's opening tokens come
+    first and count.
 
     Raises:
-        ValueError: if the tokenizer makes too few tokens of it.
+        ValueError: if the tokenizer makes too few tokens of the prose.
     """
     ids = measures.prose(model, tokens)
     if len(ids) < tokens:

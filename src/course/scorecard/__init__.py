@@ -390,7 +390,7 @@ def evidence(claim: Claim) -> str:
 
 
 def controls(claim: Claim) -> dict[str, str]:
-    """Return for each of `CONTROLS` what was run, why it is not needed, or "not run"."""
+    """Return what was run for each of `CONTROLS`, or why it is not needed, or "not run"."""
     if claim.parts:
         of_parts = [controls(CLAIMS[part]) for part in claim.parts]
         return {
@@ -491,7 +491,8 @@ MOST_WORDS = 32  # of a measurement that an opened row shows at once
 
 
 def brief(text: str, most: int = MOST_WORDS) -> str:
-    """Return the first clauses of a measurement, at least one, up to so many words.
+    """Return the first clauses of a measurement, at least one, as long as they fit a limit of
+    words.
 
     >>> brief("two of three fit; the third stands at 0.9; chance is 0.5", 8)
     'two of three fit'
@@ -570,7 +571,7 @@ def miscalibrated(claim: Claim) -> bool:
 
 
 def _held(verdicts: Mapping[str, str]) -> str:
-    """Count how many models have which verdict.
+    """Count how many models reached each verdict, and write the counts as a phrase.
 
     >>> _held({"a": HOLDS, "b": HOLDS, "c": FAILS})
     'of 3 models: holds in 2, does not hold here in 1'

@@ -395,7 +395,7 @@ class Watched(nn.Module):
 def _trained(
     train: Callable, steps: int, seed: int = 0, world: int = 0
 ) -> tuple[Watched, Any, Tensor, Tensor]:
-    """Train a watched model for so many steps, and return it, the result of `train`, and its table
+    """Train a watched model for a few steps, and return it, the result of `train`, and its table
     before and after.
 
     Args:
@@ -518,8 +518,8 @@ def _close(one: Tensor, other: Tensor) -> bool:
 
 
 def _share(share: Callable) -> None:
-    """Run `right` on models of known accuracy, which answer the first so many questions correctly
-    and no others.
+    """Run the learner's `right` on models of known accuracy. They answer the first few questions
+    correctly and no others.
     """
 
     class Knows(nn.Module):

@@ -1,4 +1,4 @@
-"""Transform functions, as `torch.func` does."""
+"""Provide the transformations of functions of `torch.func` that the tasks need."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Provide special functions, as `torch.special` does."""
+"""Provide the special functions of `torch.special` that the tasks need."""
 
 from typing import Any
 
