@@ -52,7 +52,7 @@ FAMILIES = {
         {UNTURNED},
         {
             "sinks": "does not let its attention be replaced",
-            "frequencies": "cannot be seen where they are turned",
+            "frequencies": "cannot be read at the point where they are rotated",
         },
     ),
     "mamba": (

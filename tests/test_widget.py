@@ -142,7 +142,7 @@ def test_a_table_is_a_frame_too():
             lambda: explore(lambda a, b, c, d: None, caption="x", a=[1], b=[1], c=[1], d=[1]),
             "not 4",
         ),
-        (lambda: widget(n=[]), "n has no values"),
+        (lambda: widget(n=[]), "n must have at least one value"),
         (lambda: widget(n=range(100)), "400 states"),
         (lambda: widget(n=5), "n must be a list"),
         (lambda: widget(kind="ab"), "kind must be a list"),
@@ -339,7 +339,7 @@ def test_show_needs_alt_text_and_closes_the_figure(tmp_path):
     assert 'alt="A &quot;line&quot; &lt;b&gt;"' in page
     assert "<figcaption>Caption</figcaption>" in page
     assert len(plt.get_fignums()) == before - 1
-    with pytest.raises(ValueError, match="alt must say"):
+    with pytest.raises(ValueError, match="alt must not be empty"):
         show(figure, alt=" ")
 
 

@@ -384,7 +384,7 @@ def test_a_decoder_that_these_pages_cannot_read_is_one_sentence(tmp_path):
     """Another size, another window: told, and not measured as if it were theirs."""
     wide = parts.Decoder(parts.Block(), tokens=7)
     with pytest.raises(
-        ValueError, match=r"shape \(7, 32\), and these pages ask one of 45 tokens and width 32"
+        ValueError, match=r"shape \(7, 32\), and these pages need 45 tokens and width 32"
     ):
         parts.mine(parts.keep(wide, tmp_path / "wide.safetensors", right="{}"))
     course = parts.mine(parts.COURSE)
@@ -392,7 +392,7 @@ def test_a_decoder_that_these_pages_cannot_read_is_one_sentence(tmp_path):
         block.settings = {"window": 2}
     with pytest.raises(
         ValueError,
-        match=r"right in 0\.\d\d at 16 pairs, and read with the parts of these pages it is in 1\.00",
+        match=r"right in 0\.\d\d at 16 pairs, but with the parts of these pages it is right in 1\.00",
     ):
         parts.mine(parts.keep(course, tmp_path / "near.safetensors"))
 

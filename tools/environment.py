@@ -205,7 +205,9 @@ def colab(backend: str) -> None:
         except subprocess.CalledProcessError:  # a Python without the module that makes environments
             print(f"{name} cannot make an environment", flush=True)
     else:
-        raise SystemExit("No Python here can make an environment for the Colab tests.")
+        raise SystemExit(
+            "No Python here can make the environment for the Colab tests. Install another one."
+        )
     pins = ("-c", "tests/colab-constraints.txt")
     install(python, "cpu" if backend else "", *pins, "torch")
     install(python, "", *pins, "nbclient", "ipykernel", "notebook", ".")

@@ -103,8 +103,8 @@ def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, fram
 
 
 def acts(notebook: nbformat.NotebookNode, language: str) -> None:
-    """Put a small picture of the machine next to the heading of each act's first slide, at the
-    act's stop, and at its last stop on the talk's last slide.
+    """Put a small picture of the machine next to the heading of each act's first slide, where it
+    shows the act's stop. On the talk's last slide it shows the last stop.
     """
     slides = [cell for cell in notebook.cells if kind(cell) == "slide"]
     places = [

@@ -550,7 +550,9 @@ def literal(text: str, values: list[str], node: ast.expr, quote: str = '"') -> s
 
 
 def shape(source: str) -> str:
-    """Return code without the words of its strings, which is the same in every language."""
+    """Return code with all words removed from its strings. The result is the same in every
+    language, so it shows whether a translation changed the code.
+    """
     tree = parsed(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):

@@ -113,7 +113,7 @@ def _range(least: float | None, most: float | None) -> str:
 
 
 def flag(name: str, value: object) -> bool:
-    """Return True or False, and refuse everything else.
+    """Return the flag, which must be True or False. NumPy's booleans are accepted, too.
 
     >>> flag("loops", "no")
     Traceback (most recent call last):

@@ -194,7 +194,7 @@ class Decoder(nn.Module):
         try:
             blocks = [block(*parts, layer=number) for number in range(1, layers + 1)]
         except TypeError as error:
-            raise ValueError(f"block must take what Block takes, but: {error}") from error
+            raise ValueError(f"block must take the arguments of Block, but: {error}") from error
         for each in blocks:
             require.instance("what block returns", each, Block, "a Block")
         self.blocks = nn.ModuleList(blocks)

@@ -281,7 +281,7 @@ def _rotating(subject: Subject) -> Tensor:
         )
     share, turned = kinds[0].share, 2 * len(theta)
     if not share:
-        raise ValueError("its queries and keys cannot be seen where they are turned")
+        raise ValueError("its queries and keys cannot be read at the point where they are rotated")
     if share < 1:
         width = round(turned / share)
         raise ValueError(

@@ -47,8 +47,8 @@ def alone(names: Sequence[str], options: object) -> None:
     """
     if options and any(map(takes, names)):
         raise ValueError(
-            f"{WHAT} is measured in one way, in fp32 on the CPU, beside the course's own: "
-            "leave out --device, --dtype, --plan, --only "
+            f"{WHAT} is always measured in fp32 on the CPU, next to the course's own. "
+            "Leave out --device, --dtype, --plan, --only "
             "and --compare"
         )
 

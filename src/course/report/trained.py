@@ -83,8 +83,8 @@ def language_model(
     turns = {"RoPE": card.get("turning", 1.0), "NoPE": 0.0}.get(card.get("encoding", "NoPE"))
     if turns not in (0.0, 1.0) or card.get("window") is not None or not card.get("norm", True):
         raise ValueError(
-            f"{name} must have RoPE or no positions, no window, and norms: "
-            "a report reads no other checkpoint"
+            f"{name} must have RoPE or no positions, no window, and norms, "
+            "because a report can read no other checkpoint"
         )
     ours, blocks = trained.model, list(trained.model.blocks)
     width, heads = ours.head.in_features, blocks[0].heads

@@ -405,8 +405,8 @@ def controls(claim: Claim) -> dict[str, str]:
 
 
 def correction(measured: Found) -> str:
-    """Return the correction with which a claim holds, as its rule states it, or "" for other
-    claims.
+    """Return the correction that a claim needs in order to hold, as its rule states it. Other
+    claims need none, so the result is "".
     """
     return measured.words if measured.verdict == CORRECTED else ""
 

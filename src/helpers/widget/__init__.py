@@ -46,11 +46,11 @@ class _Frame(NamedTuple):
 
 
 def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
-    """Show a figure with an optional caption and with alt text, which tells readers who cannot see
-    the figure what they must know.
+    """Show a figure with alt text and an optional caption.
 
-    On a built page the output also carries the figure's content in words and numbers (as `drawn`),
-    which the records in `tests/drawn` are compared with.
+    The alt text tells readers who cannot see the figure what they must know. On a built page the
+    output also carries the figure's content in words and numbers (as `drawn`), so that
+    `tests/drawn` shows when a figure changes.
 
     Raises:
         ValueError: if `figure` is not a Matplotlib figure (or a part of one), or `alt` is empty.
@@ -60,7 +60,7 @@ def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
     '<figure class="still"'
     """
     if not alt.strip():
-        raise ValueError("alt must say what the figure shows, not be empty")
+        raise ValueError("alt must not be empty, because it says what the figure shows")
     caption = (
         f"<figcaption>{html.escape(words.translated(caption))}</figcaption>" if caption else ""
     )
@@ -137,7 +137,7 @@ def explore(
     count = math.prod(len(c.values) for c in made.values())
     if count > _MOST_FRAMES:
         raise ValueError(
-            f"the controls have {count} states together; at most {_MOST_FRAMES} are allowed"
+            f"the controls have {count} states together, but at most {_MOST_FRAMES} are allowed"
         )
     return _Explorer(draw, made, words.translated(caption))
 

@@ -31,11 +31,11 @@ def control(
         else (None, list(values))
     )
     if not values:
-        raise ValueError(f"{name} has no values")
+        raise ValueError(f"{name} must have at least one value")
     kind = "choice"
     if all(isinstance(value, bool) for value in values):
         if values != [False, True]:
-            raise ValueError(f"an on/off switch is [False, True]; {name} is {values}")
+            raise ValueError(f"{name} must be [False, True] for an on/off switch, not {values}")
         kind, names = "switch", ["off", "on"]
     elif names is None and all(isinstance(value, numbers.Real) for value in values):
         kind, names = "range", [_number(value) for value in values]

@@ -99,7 +99,7 @@ def ask(key: str, question: str, options: Sequence[str] = (), unit: str = "") ->
         raise ValueError(f"key and question must not be empty: {key!r}, {question!r}")
     if len(set(options)) != len(options) or len(options) == 1:
         raise ValueError(
-            f"options must be none, or two or more different ones, not {list(options)!r}"
+            f"options must be empty, or at least two different ones, not {list(options)!r}"
         )
     _asked[key] = Asked(question, tuple(options), unit)
     return Question(key, _asked[key])

@@ -407,8 +407,8 @@ def read(path: Path) -> Decoder:
         )
         if shape not in ((45, 32), (46, 32)):
             raise ValueError(
-                f"its embedding.weight has shape {shape}, and these pages ask one of 45 "
-                "tokens and width 32; a checkpoint of the "
+                f"its embedding.weight has shape {shape}, but these pages need 45 "
+                "tokens and width 32. A checkpoint of the "
                 f"course is read with its card, {path.stem}.json"
             )
         blocks = {name.split(".")[1] for name in weights if name.startswith("blocks.")}
@@ -420,15 +420,15 @@ def read(path: Path) -> Decoder:
                 raise ValueError(f"its {name} is missing")
             require.tensor(f"its {name}", weights[name].float(), " ".join(map(str, tensor.shape)))
         if more := weights.keys() - model.state_dict():
-            raise ValueError(f"its {min(more)} is no part of such a decoder")
+            raise ValueError(f"its {min(more)} is not a part of such a decoder")
         model.load_state_dict(weights)
         require.tensor("what it answers", model(rows(16)[0]).detach(), "rows n tokens")
         accuracy = right(model, 16)
         then = require.number('"16" in its "right"', measured.get("16", accuracy), 0, 1)
         if abs(accuracy - then) > 0.15:
             raise ValueError(
-                f"it was right in {then:.2f} at 16 pairs, and read with the parts of these "
-                f"pages it is in {accuracy:.2f}: it has "
+                f"it was right in {then:.2f} at 16 pairs, but with the parts of these "
+                f"pages it is right in {accuracy:.2f}, so it has "
                 "another number of heads, a window, or other positions"
             )
     except (SafetensorError, ValueError) as error:
@@ -436,7 +436,7 @@ def read(path: Path) -> Decoder:
             error if isinstance(error, ValueError) else "it is no safetensors file, or is not whole"
         )
         raise ValueError(
-            f"path must be a decoder of “Build it”, and {path.name} is none: {why}"
+            f"path must be a decoder of “Build it”, but {path.name} is not: {why}"
         ) from None
     return model.requires_grad_(False)
 

@@ -50,8 +50,8 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tens
 
 
 def from_numpy(array: Any) -> Tensor:
-    """Return nested lists as float64, because the page has no NumPy and functions that would return
-    an array return lists.
+    """Return nested lists as float64. The page has no NumPy, so functions that return an array
+    elsewhere return lists here.
     """
     return tensor(array, float64)
 
