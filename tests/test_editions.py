@@ -1067,16 +1067,16 @@ def test_what_holds_between_results_and_where_the_slip_is_are_said_in_the_langua
         (torch.ones(1), torch.ones(2)),
     ]
     said = [
-        f"On every case it is what is expected, {each}."
+        f"On every case it is the expected result, {each}."
         for each in held["results"] + held["rounded"]
     ]
     said += [
-        f"On every case your result, {each.rstrip('?')}, is what is expected."
+        f"On every case your result, {each.rstrip('?')}, is the expected result."
         for each in held["results"]
     ]
-    said += [f"On every case it is {each} what is expected." for each in held["factors"]]
+    said += [f"On every case it is {each} the expected result." for each in held["factors"]]
     said += [
-        f"On every case it is what is expected plus {each.format('the length of `x`')}."
+        f"On every case it is the expected result plus {each.format('the length of `x`')}."
         for each in held["sizes"]
     ]
     said += [

@@ -368,7 +368,7 @@ def test_an_exercise_begun_by_the_command_is_whole_and_right(begun):
     [
         (("2.4", "one_more", "One more"), f"NUMBER must be {FREE}"),
         (("99.1", "one_more", "One more"), "a chapter that has an exercises page"),
-        (("2", "one_more", "One more"), "NUMBER must be as 2.11"),
+        (("2", "one_more", "One more"), "NUMBER must be a chapter and an exercise, such as 2.11"),
         ((FREE, "mask", "One more"), "NAME must be"),
         ((FREE, "one more", "One more"), "NAME must be"),
         ((FREE, "One_more", "One more"), "small letters"),
@@ -397,7 +397,7 @@ def test_twice_is_said_only_where_it_is_true_on_every_case():
     with pytest.raises(Wrong) as wrong:
         add(answer=double)  # twice 1 is 1 + 1; on the others it is not
     assert "twice" not in str(wrong.value)
-    with pytest.raises(Wrong, match="On every case it is twice what is expected"):
+    with pytest.raises(Wrong, match="On every case it is twice the expected result"):
         add(answer=lambda x: 2 * (x + 1))
     with pytest.raises(Wrong, match=r"add\(1\) is 0; expected 2\. You subtracted\."):
         add(answer=lambda x: x - 1, mistakes="x - 1 :: You subtracted.")
@@ -815,18 +815,18 @@ def test_whoever_waits_for_a_busy_processor_is_not_in_an_endless_loop(monkeypatc
         (
             lambda x: torch.eye(int(x)).flip(0)[1:],
             lambda x: torch.eye(int(x))[1:],
-            "On every case it is what is expected, reversed",
+            "On every case it is the expected result, reversed",
         ),
         (lambda x: torch.eye(int(x)).roll(2, 0), lambda x: torch.eye(int(x)), None),
         (
             lambda x: int((-1) ** int(x) * x),
             lambda x: (-1) ** int(x) * x,
-            "without what is behind the point",
+            "without its decimals",
         ),
     ],
 )
 def test_what_is_true_of_0_and_1_is_no_reason(answer, solution, words):
-    """Whatever is cut to them is "whole, next to what is expected", "rounded", and "in another order"."""
+    """Whatever is cut to them is "whole, next to the expected result", "rounded", and "in another order"."""
     with pytest.raises(Wrong) as wrong:
         compare({}, "f(x)", answer, solution, exercises.cases({}, "3.1", "4.6", "5.4", "6.3"))
     assert words in str(wrong.value) if words else "order" not in str(wrong.value), wrong.value
@@ -840,7 +840,7 @@ def test_after_a_first_difference_a_long_case_is_not_waited_for():
         sum(range(n))
         return n
 
-    with pytest.raises(Wrong, match="1 less than what is expected"):
+    with pytest.raises(Wrong, match="1 less than the expected result"):
         compare(
             {},
             "f(n)",
@@ -941,7 +941,7 @@ def test_one_slip_is_told_by_its_place_and_kind():
         "one slip in `x - 1 / part`: the brackets, or something that is missing?" in told
     )  # x / part is right, too
     assert "(x - 1) / part" not in told, "never the edit"
-    assert "Look at `total = x`: it forgets what was there before" in slipped(
+    assert "Look at `total = x`, because it forgets the earlier value" in slipped(
         endless, summed, ["4.5", "6.0"]
     )
 
@@ -952,7 +952,7 @@ def test_one_slip_is_told_by_its_place_and_kind():
         ("lambda x: torch.tensor([x, 2.0]).sum().square()", "lambda x: x * x + 4", "the order in"),
         ("lambda x: torch.tensor([x, 3.0]).sum() ** 2", "lambda x: x * x + 9", "the brackets in"),
         ("lambda x: math.sqrt((x + 3.5) * (x + 1))", "lambda x: (x + 3.5) * math.sqrt(x + 1)", "the brackets, or"),
-        ("lambda x: math.exp(x) + x", "lambda x: math.exp(x) + x * x", "Something has to be done with `x`"),
+        ("lambda x: math.exp(x) + x", "lambda x: math.exp(x) + x * x", "Something must be done with `x`"),
         ("lambda x: (torch.arange(5) * torch.nn.functional.pad(torch.tensor([x, 1]), (2, 1))).square().sum()",
          "lambda x: x * x + 4", "the order in `(2, 1)`"),
     ],
@@ -981,7 +981,7 @@ def test_exchanged_names_and_a_loop_that_overwrites_what_it_needs_are_found():
 
     assert "Two names are swapped in `large / small" in slipped(answer, solution, ["0.5", "4.0"])
     told = slipped(overwritten, lambda x: x + 3 * x * (1 + 2 * x), ["0.5"])
-    assert "Look at `range(1, 3)`: in which direction does the loop go?" in told
+    assert "Look at `range(1, 3)`. In which direction does the loop go?" in told
 
 
 def test_a_second_slip_on_one_case_does_not_hide_the_first():

@@ -1155,7 +1155,7 @@ def _transformed(ran: Sequence[Tried]) -> str:
                 for outcome, x in pairs
             ) and (len(_values(results)) >= fewest):
                 return (
-                    "On every case it is what is expected, "
+                    "On every case it is the expected result, "
                     f"{words}{'' if words.endswith('?') else '.'}"
                 )
     return ""
@@ -1176,7 +1176,7 @@ def _inverted(ran: Sequence[Tried]) -> str:
             _equal(x, outcome.target, outcome.allowed)
             for outcome, x in zip(ran, results, strict=True)
         ) and (len(_values(outcome.target for outcome in ran)) > 1):
-            return f"On every case your result, {words.rstrip('?')}, is what is expected."
+            return f"On every case your result, {words.rstrip('?')}, is the expected result."
     return ""
 
 
@@ -1241,14 +1241,14 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
             if kind == "gap":
                 return (
                     f"On every case it is {abs(value):.6g} {'more' if value > 0 else 'less'} than "
-                    "what is expected."
+                    "the expected result."
                 )
             factors = ((constant(), label) for constant, label in _relations("factors", ""))
             label = next(
                 (label for x, label in factors if math.isclose(x, value, rel_tol=1e-5)),
                 f"{value:.6g} times",
             )
-            return f"On every case it is {label} what is expected."
+            return f"On every case it is {label} the expected result."
         for text, (word, apply) in itertools.product(
             pairs[0][1] if len(known) > 2 else (), words.items()
         ):
@@ -1257,7 +1257,7 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
                 math.isclose(x, apply(v), rel_tol=1e-5, abs_tol=1e-9)
                 for x, v in zip(known, values, strict=True)
             ):
-                return f"On every case it is what is expected {word} {text}."
+                return f"On every case it is the expected result {word} {text}."
     return ""
 
 
