@@ -592,7 +592,7 @@ def own_code(folder):
 
 FAULTS = {
     "no folder": Path.rmdir,
-    "holds no config.json": lambda folder: saved(folder, "config.json"),
+    "contains no config.json": lambda folder: saved(folder, "config.json"),
     "tokenizer": lambda folder: saved(folder, "tokenizer.json", "tokenizer_config.json"),
     "pickled": pickled,
     "damaged": shortened,

@@ -124,7 +124,7 @@ def test_an_address_is_read_from_what_git_calls_a_remote(remote):
      "https://github.com.example.org/a/b", "git@github.com:../x", "https://github.com/a/.."],
 )  # fmt: skip
 def test_any_other_remote_is_refused_with_a_sentence(remote):
-    with pytest.raises(ValueError, match=r"must be one of github\.com"):
+    with pytest.raises(ValueError, match=r"must be on github\.com"):
         sync.address(remote)
 
 

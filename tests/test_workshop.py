@@ -249,7 +249,7 @@ def test_a_decoder_goes_out_to_a_file_and_comes_back(tmp_path, monkeypatch, caps
     (tmp_path / "my-decoder.safetensors").write_bytes(b"no weights")
     with pytest.raises(ValueError, match="path must be a decoder of “Build it”"):
         parts.mine()
-    with pytest.raises(ValueError, match="file that is there"):
+    with pytest.raises(ValueError, match="existing file"):
         parts.mine("no")
     assert not capsys.readouterr().out
     with pytest.raises(ValueError, match=r"path must end in \.safetensors"):
