@@ -1027,6 +1027,9 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
     recall = rates.by_rate().loc["recall", "NoPE, stick-breaking", 0.002]
     assert (recall.learned, recall.runs) == (5, 5)
     assert recall.first_128 < protocol.KEPT < 0.98 < recall.score_128
+    forgetting = rates.by_rate().loc["recall", "NoPE, forgetting"]
+    assert forgetting.learned.tolist() == forgetting.runs.tolist() == [3, 3]
+    assert forgetting.score_128[[0.005, 0.002]].round(2).tolist() == [0.99, 0.95]
     assert rates.order("retrieval", entries.MIXED, "RoPE") == "stands at every rate"
     stick = cells.loc["NoPE, stick-breaking"]
     assert stick.score_128.ge(protocol.KEPT).all()
