@@ -40,7 +40,9 @@ def letters(css: str) -> dict[str, int]:
 
 
 def named(css: str) -> set[int]:
-    """Find the letters of the icon font that a style sets itself, before or after an element."""
+    """Return the letters of the icon font that a style sheet writes itself, by `content` before or
+    after an element.
+    """
     return {ord(sign) for sign in css if 0xE000 <= ord(sign) < 0xF900} | {
         int(letter, 16)
         for letter in re.findall(r'content:"\\(f[0-9a-f]{3})"', re.sub(r"\.fa-[^}]*\}", "", css))

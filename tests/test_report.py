@@ -477,7 +477,7 @@ def test_a_name_or_folder_that_is_no_model_is_one_sentence(tmp_path, said, monke
     (tmp_path / "empty").mkdir()
     wrong = {
         "no-such/model-at-all": "the hub cannot be reached",
-        str(tmp_path / "empty"): "holds no config.json",
+        str(tmp_path / "empty"): "contains no config.json",
     }
     for name, words in (wrong | {str(tmp_path / "not there"): "no folder"}).items():
         assert words in said(name, "--out", out)

@@ -467,8 +467,8 @@ def repaired(
 
 
 def _told(source: str, function: Any, edits: list[Edit]) -> str:
-    """Write the sentence for edits that share one name or are in one short expression, or "" if
-    they do not.
+    """Return the sentence that tells a learner where these edits are and of which kind. If they are
+    too far apart to name one place, return "".
     """
     edits = [edit for edit in edits if not any(_says_the_same(rival, edit) for rival in edits)]
     if not edits:

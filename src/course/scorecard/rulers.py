@@ -519,8 +519,8 @@ TWINS = [
 
 @functools.cache
 def _twin(scale: str) -> models.LanguageModel:
-    """Return the embedded model's random-weights baseline. Its measurements are kept from one row
-    to the next.
+    """Return the embedded model with random weights. Its measurements are kept from one row to the
+    next.
     """
     return (
         causal.untrained()
@@ -530,8 +530,8 @@ def _twin(scale: str) -> models.LanguageModel:
 
 
 def twin(claim: str, scale: str) -> dict[str, str]:
-    """Return what a claim's rule gives for the embedded model's random-weights baseline, and what
-    was measured there.
+    """Apply a claim's rule to the embedded model with random weights, and return its verdict and
+    the measurement. A rule that already holds there proves nothing about training.
 
     Args:
         claim: the name of a claim about language models.

@@ -54,8 +54,8 @@ class _Layer(NamedTuple):
 
 
 class _Heard:
-    """Hold what `_listen` and `_mask` record while a network runs: each layer's attention, and the
-    masks.
+    """Hold what `_listen` and `_mask` record while a network runs: the arguments of each layer's
+    attention, and the masks.
     """
 
     def __init__(self):

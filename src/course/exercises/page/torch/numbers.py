@@ -141,8 +141,8 @@ def power(a: float, b: float) -> float:
 
 
 def guarded(function: Callable, over: float = math.nan, wrong: float = math.nan) -> Callable:
-    """Wrap a function of a float so that it returns `over` if the result is too large, and `wrong`
-    if Python's function has no value.
+    """Wrap a function of a float so that it never raises an error, as in torch. It returns `over`
+    if the result is too large, and `wrong` if there is none.
     """
 
     def safe(x: float) -> float:
