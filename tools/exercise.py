@@ -88,7 +88,7 @@ lambda n: sum((n, 1))
 lambda n: len(range(n + 1))
 '''
 wrong = '''
-lambda n: n + 3 :: 2 more than what is expected
+lambda n: n + 3 :: 2 more than the expected result
 lambda n: -n - 1 :: wrong sign
 '''
 
