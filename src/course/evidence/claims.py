@@ -118,15 +118,17 @@ class Found(NamedTuple):
     """Hold the result of measuring a claim.
 
     Attributes:
-        measured: one or two sentences or a list of numbers, with the size of the set-up.
-        verdict: one of `VERDICTS`, from the claim's rule.
-        numbers: if the source gives numbers, a name for each, with the reported value (None if it
-            gives none for this) and the measured one.
-        words: what must be added to the verdict, which is the correction or what is missing. It is
-            "" for a claim that holds.
-        compared: which condition compared which values with which threshold, as condition, side
-            that agrees, threshold and values.
-        nulls: the verdict of the rule on each null control, by its description.
+        measured: the measured numbers in one or two sentences or as a list, with the size of the
+            set-up.
+        verdict: one of `VERDICTS`, as the claim's rule decides.
+        numbers: for each number that the source gives, its name with a pair (reported value,
+            measured value). The reported value is `None` if the source does not give this number.
+        words: the correction, or what is missing for a verdict. It is "" for a claim that holds.
+        compared: for each threshold, a tuple of the name of the condition, the side of the
+            threshold that agrees with the claim, the threshold, and the values that were compared
+            with it.
+        nulls: the verdict of the rule on each null control, keyed by the description of the
+            control.
     """
 
     measured: str
@@ -138,35 +140,45 @@ class Found(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """Describe a row of the scorecard, or a part of one.
+    """Describe one claim, which is a row of the scorecard or a part of a row.
 
-    It says what a source claims and where, and which function measures it.
+    Attributes:
+        name: the name of the claim in its chapter's table.
+        statement: what the source says, one statement per claim.
+        shown: the page and the heading where the course shows the result, as in
+            "3-representational-collapse/lesson#The theorem".
+        source: the source that makes the claim.
+        where: the place in the source, as in "Theorem B.3".
+        reported: the value in the source, or "" if the source gives none.
+        varied: what was varied and what was not, as in "lengths and five seeds; not the width".
+        assumes: what must also be true, although nobody has measured it.
+        would_change_if: other evidence, not measured for this claim, that would change the verdict.
+        ruler: the rows of data/rulers.csv that show what the metric gives when the answer is known.
+        theorem: whether the claim is a theorem or a definition, which a run can check with numbers
+            but cannot refute.
+        reading: whether somebody might read the claim into the sources although nobody made it.
+        measured: the result in words, an f-string over the function's numbers and the names of its
+            module.
+        parts: for a row of several claims that one set-up measures, the names of these claims.
+            Their verdicts make the verdict of the row.
+        function: the function that measures the numbers, or `None` for a row of parts.
     """
 
     name: str
-    statement: str  # as the source says it, one statement per claim
-    shown: str  # page and heading, as in "3-representational-collapse/lesson#The theorem"
+    statement: str
+    shown: str
     source: Source = COURSE
-    where: str = ""  # where in the source, as in "Theorem B.3"
-    reported: str = ""  # the value in the source, or "" if it gives none
-    # what was varied and what was not, as in "lengths and five seeds; not the width"
+    where: str = ""
+    reported: str = ""
     varied: str = ""
-    assumes: str = ""  # what must also be true, although nobody measured it
-    would_change_if: str = ""  # other evidence, not run here, that would change the verdict
-    # the rows of data/rulers.csv that show what the metric gives when the answer is known
+    assumes: str = ""
+    would_change_if: str = ""
     ruler: str = ""
-    theorem: bool = (
-        False  # a theorem or a definition, which a run can check with numbers but not refute
-    )
-    reading: bool = False  # what somebody might read into the sources, although nobody said it
-    # the result in words, an f-string over the function's numbers and the names of its module
+    theorem: bool = False
+    reading: bool = False
     measured: str = ""
-    parts: tuple[
-        str, ...
-    ] = ()  # the claims that are measured in one set-up, whose verdicts make the verdict of the row
-    function: Callable[..., Numbers] | None = (
-        None  # the function that measures the numbers, or None for a row of parts
-    )
+    parts: tuple[str, ...] = ()
+    function: Callable[..., Numbers] | None = None
 
     @property
     def chapter(self) -> int:
@@ -176,13 +188,16 @@ class Claim(NamedTuple):
     def own(self) -> bool:
         """Return whether the claim is a finding of this course.
 
-        These claims are counted separately from the claims of the sources.
+        The course's own findings are counted separately from the claims of the sources.
         """
         return self.source is COURSE
 
     @property
     def rule(self) -> Rule:
-        """Return the rule that decides when the claim holds, which a row of parts does not have."""
+        """Return the rule that decides when the claim holds.
+
+        A row of parts has no rule of its own.
+        """
         return RULES[self.name]
 
     @property
@@ -198,7 +213,9 @@ class Claim(NamedTuple):
     def measure(self, *model: Any) -> Found:
         """Measure the claim and return what was found.
 
-        If the claim is about a language model, give the model, or nothing for the embedded one.
+        Args:
+            *model: for a claim about a language model, the model to measure. If it is left out, the
+                embedded model is measured.
         """
         numbers = self.function(*model)
         sentence = worded(
@@ -225,14 +242,17 @@ EMBEDDED = "SmolLM2-135M"  # the name of the embedded model in claims
 
 
 def called(model: Any = None) -> str:
-    """Return the name of the model in a claim's sentence, where None is the embedded model."""
+    """Return the name of the model, or of the embedded model if `model` is `None`."""
     return EMBEDDED if model is None or model.short.startswith(EMBEDDED) else model.short
 
 
 def read(table: Path, module: ModuleType) -> dict[str, Claim]:
-    """Read the claims of a chapter's table, whose rules are in the chapter's module.
+    """Read the claims of a chapter from its table.
 
-    An entry `given` in the table has arguments of the function.
+    Args:
+        table: the TOML file with the words of the claims. Its entry `given` has arguments of the
+            function that measures the claim.
+        module: the module of the chapter that registers the rules of the claims.
 
     Raises:
         ValueError: `shown` is not a page and a heading, a part is not a claim of the table, a row
@@ -271,11 +291,11 @@ def read(table: Path, module: ModuleType) -> dict[str, Claim]:
 
 
 def together(verdicts: Iterable[str]) -> str:
-    """Combine the verdicts of the parts of a row.
+    """Combine the verdicts of the parts of a row into the verdict of the row.
 
-    The row holds if all parts hold. It holds with a correction if most parts hold, perhaps with a
-    correction, and none fails. A part that fails makes the row fail. If most parts are undecided
-    and none fails, the row is undecided as well.
+    The row holds if all parts hold. It holds with a correction if no part fails and most parts
+    hold, with or without a correction of their own. The row fails if one part fails. If no part
+    fails and most parts are undecided, the row is undecided as well.
 
     >>> together(["holds", "holds with a correction"]), together(["holds", "does not hold here"])
     ('holds with a correction', 'does not hold here')

@@ -30,10 +30,10 @@ Change = Callable[[list], list]
 
 
 def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
-    """Return the verdict of the rule on each null control, by its description.
+    """Return the verdict of the rule on each null control, keyed by the control's description.
 
-    If no order of the evidence changes the verdict, then order plays no role. In this case the
-    flat, shuffled and reversed controls are left out, because they say nothing.
+    The flat, shuffled and reversed controls are left out if the verdict does not depend on the
+    order of the evidence, because these controls then say nothing.
     """
     usual, compared = rule.decide(numbers).verdict, _asked(rule, numbers)
     outcomes = {}
@@ -77,11 +77,15 @@ def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
 
 
 def wrong(found: Mapping[str, str], verdict: str = HOLDS) -> list[str]:
-    """Return the null controls that the rule wrongly accepts.
+    """Return the names of the null controls that the rule wrongly accepts.
 
-    A control must not hold, and it must not reach the row's own verdict "with a correction" either.
-    Otherwise the rule cannot tell the evidence from nothing. Removing one case takes no evidence
-    away, so it is left out here.
+    The rule accepts a control if the control holds, or if the claim itself only holds "with a
+    correction" and the control reaches this verdict too. The control with one case fewer is not
+    counted, because removing one case does not take the evidence away.
+
+    Args:
+        found: the verdict of each control by its name, as `verdicts` returns them.
+        verdict: the verdict of the claim itself.
 
     >>> wrong({"a coin": "holds", SHORTER: "holds", REVERSED: "does not hold here"})
     ['a coin']
@@ -104,11 +108,11 @@ def untrained(model: LanguageModel, seed: int, scale: str = "own") -> LanguageMo
 
     Args:
         seed: the seed of the random weights.
-        scale: one of `SCALES`. "own" draws the weights as the model's configuration says
-            (`initializer_range`). "0.02" draws them as transformers does when a configuration says
-            nothing, which is about half of SmolLM2's value. "unit" draws the embeddings from N(0,
-            1) and everything else as "own". A statement about the attention graph itself should
-            hold at all three scales.
+        scale: one of `SCALES`. "own" draws the weights at the scale of the model's configuration
+            (`initializer_range`). "0.02" draws them at the scale that transformers uses if a
+            configuration names none, which is about half of SmolLM2's value. "unit" draws the
+            embeddings from N(0, 1) and all other weights as "own" does. A statement about the
+            attention graph itself should hold at all three scales.
 
     Raises:
         ValueError: the scale is unknown.
@@ -134,9 +138,10 @@ def untrained(model: LanguageModel, seed: int, scale: str = "own") -> LanguageMo
 
 
 def baseline_name(model: LanguageModel, seed: int = 0, scale: str = "own") -> str:
-    """Return the name of a random-weights baseline, which keeps it apart from the model itself.
+    """Return the name of a random-weights baseline.
 
-    Committed tables of the model do not apply to its baseline.
+    The name differs from the model's own name, so the committed tables of the model are not used
+    for its baseline.
 
     >>> from helpers import models
     >>> baseline_name(models.default())
@@ -156,7 +161,10 @@ def _asked(rule: Rule, numbers: Numbers) -> dict[str, Any]:
 
 
 def _said(rule: Rule, numbers: Numbers, changed: Numbers) -> str | None:
-    """Return the verdict, or None if the change leaves nothing that the rule can decide."""
+    """Return the rule's verdict on the changed numbers.
+
+    The result is `None` if the rule cannot be applied to the changed numbers.
+    """
     try:
         return rule.decide({**numbers, **changed}).verdict
     except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
@@ -176,9 +184,13 @@ def _number(value: Any) -> bool:
 
 
 def _walk(value: Any, change: Change, whole: bool = False) -> Any:
-    """Return the value with every array of numbers in it changed.
+    """Return a copy of a nested value in which every array of numbers is changed.
 
-    With `whole`, arrays of any content are changed, the outermost first.
+    Args:
+        value: numbers, lists, tuples, dictionaries and pandas objects, nested in any way.
+        change: the function that changes one array.
+        whole: change arrays of any content and not only arrays of numbers. Of nested arrays only
+            the outermost is changed.
     """
     if isinstance(value, pd.DataFrame):
         if whole:
@@ -209,7 +221,10 @@ def _walk(value: Any, change: Change, whole: bool = False) -> Any:
 
 
 def _form(value: Any) -> Any:
-    """Return what two values must have in common to be swapped, which is their kind and length."""
+    """Return the form of a value, which is its type and length.
+
+    Two values may be swapped only if their forms are equal.
+    """
     if _number(value):
         return "number"
     return (
@@ -220,10 +235,17 @@ def _form(value: Any) -> Any:
 
 
 def _exchanged(asked: Numbers, inside: bool) -> Numbers | None:
-    """Swap the names of arrays of one form, and `inside` a table also its groups.
+    """Return the numbers with the values of equal form swapped between their names.
 
-    The names are taken in reverse order. The result is None if there is nothing to swap. `agree`
-    and `against` are never swapped, because the rule would then say the opposite.
+    The values are assigned to the names in reverse order. The names `agree` and `against` are never
+    swapped, because the rule would then say the opposite.
+
+    Args:
+        asked: the numbers that the rule asks for, by name.
+        inside: also swap the groups inside each dictionary.
+
+    Returns:
+        The swapped numbers by name, or `None` if there is nothing to swap.
     """
     forms: dict[str, list[str]] = {}
     for name, value in asked.items():

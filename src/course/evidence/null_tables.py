@@ -22,10 +22,12 @@ DEALS = 5
 
 
 def of_tables(rule: Rule, function: Callable[[], Numbers]) -> dict[str, str]:
-    """Return the most frequent verdict of a claim after its labels were shuffled.
+    """Return the most frequent verdict on a claim after the labels of its table were shuffled.
 
-    The result is {} if `dealt` names no labels. A shuffle that leaves no case to measure is left
-    out.
+    Returns:
+        A dictionary with one entry, from the name of this control to the verdict. It is empty if
+            the rule's `dealt` names no labels, or if no shuffle leaves a case that the rule can
+            decide.
     """
     if not rule.dealt:
         return {}
@@ -49,8 +51,8 @@ def dealt(
         tables: for each table, the column to shuffle, followed by the columns whose values make the
             groups.
         seed: the seed of the shuffle.
-        function: the function that reads the tables. Meanwhile the caches of its module and of the
-            chapter's measures are not used.
+        function: the function that reads the tables. While the block runs, the caches of this
+            function's module and of the chapter's measures are not used.
 
     >>> with dealt({"clamped_smollm2": ("change", "text")}, 0):
     ...     mixed = data.table("clamped_smollm2")

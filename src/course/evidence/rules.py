@@ -43,10 +43,10 @@ _compared: ContextVar[list | None] = ContextVar("compared", default=None)
 
 
 class Threshold(float):
-    """Remember what was compared with a threshold while a rule is applied.
+    """Hold a number, and record the values that are compared with it while a rule is applied.
 
-    A threshold that is multiplied or shifted by measured numbers stays a threshold. For example, `x
-    > HALF * y` compares x / y with HALF.
+    If a threshold is multiplied or shifted by measured numbers, the result is a threshold too. For
+    example, `x > HALF * y` compares x / y with HALF.
 
     >>> HALF = Threshold(0.5)
     >>> with compared() as seen:
@@ -118,8 +118,11 @@ class Threshold(float):
 class Compared(NamedTuple):
     """Hold the values that were compared with one threshold.
 
-    `condition` names the condition of the rule, and `asked` is the side of the threshold that
-    agrees.
+    Attributes:
+        condition: the name of the rule's condition in which they were compared.
+        asked: the side of the threshold that agrees with the claim, "above" or "below".
+        mark: the threshold.
+        values: the values that were compared with the threshold.
     """
 
     condition: str
@@ -140,30 +143,48 @@ def compared() -> Iterator[list[Compared]]:
 
 
 class Decision(NamedTuple):
-    """Hold the verdict of a rule on some numbers, its words, and the comparisons behind it."""
+    """Hold the verdict of a rule on some numbers.
+
+    Attributes:
+        verdict: one of `VERDICTS`.
+        words: the correction, or what is missing for a verdict. It is "" for a claim that holds.
+        compared: the comparisons with thresholds that led to the verdict.
+    """
 
     verdict: str
-    words: str  # the correction, or what is missing for a verdict, or "" for a claim that holds
+    words: str
     compared: list[Compared]
 
 
 class Rule(NamedTuple):
-    """Decide when a claim holds, from conditions that are a sentence and a predicate each.
+    """Decide when a claim holds.
 
-    There are two forms. The first has `holds` and possibly `part`, with one predicate each. The
-    second has `each`, whose predicate gives one answer per case (graph, text or depth). It holds if
-    all cases agree. It holds with a correction if more cases agree than a coin would give and no
-    case goes the other way. `against` says for each case whether it goes the other way, and without
-    `against` every case that does not agree does. If too few cases agree and none goes the other
-    way, there is too little evidence. Before either form, `enough`, `fit`, `able` and `decided` say
-    what the evidence must be like, and the first of them that is not met decides.
+    Each condition is a pair of a sentence and a predicate. A rule has one of two forms. In the
+    first form, the claim holds if `holds` is met, and holds with a correction if only `part` is
+    met. In the second form, `each` is a condition on separate cases, such as graphs, texts or
+    depths, and `weigh` combines the cases into a verdict. Before either form, `enough`, `fit`,
+    `able` and `decided` are tested in this order. The first of these four conditions that is not
+    met decides the verdict.
 
-    `nothing` is a null control, with a description and its numbers (those that differ from the
-    measured ones, or a function of them). `null` says why there is none, or why a control may hold.
-    `least` is the number of cases that a verdict by case needs. It is 1 for rules whose cases are
-    tests over seeds. `dealt` is a control on committed tables. For each table it names the column
-    whose labels are shuffled among the runs, followed by the columns that define the groups for the
-    shuffle.
+    Attributes:
+        function: the function that measures the numbers.
+        holds: the condition under which the claim holds.
+        part: the weaker condition under which the claim holds with a correction.
+        each: the condition on each case. Its predicate returns one truth value per case.
+        against: the condition under which a case goes the other way, again with one truth value per
+            case. Without it, each case that does not agree goes the other way.
+        enough: whether there is enough evidence.
+        fit: whether the set-up can decide the claim.
+        able: whether the model does the task at some length.
+        decided: whether the runs went far enough.
+        nothing: a null control, as its description and its numbers. The numbers are those that
+            differ from the measured ones, or a function that returns them.
+        null: why there is no null control, or why a null control may hold.
+        least: the smallest number of cases for a verdict of the second form. It is 1 for rules
+            whose cases are tests over seeds.
+        dealt: a null control for claims on committed tables. For each table, it has the column
+            whose labels are shuffled among the runs, followed by the columns that define the groups
+            for the shuffle.
     """
 
     function: Callable[..., Numbers]
@@ -213,7 +234,11 @@ class Rule(NamedTuple):
         return "; ".join(parts)
 
     def ask(self, condition: str, numbers: Numbers) -> Any:
-        """Apply a condition's predicate to the numbers that it names."""
+        """Return what a condition's predicate says about the numbers.
+
+        Raises:
+            ValueError: the predicate has an argument that `numbers` does not have.
+        """
         predicate = self.conditions[condition][1]
         missing = set(inspect.signature(predicate).parameters) - set(numbers)
         if missing:
@@ -226,9 +251,9 @@ class Rule(NamedTuple):
         )
 
     def decide(self, numbers: Numbers) -> Decision:
-        """Return the verdict that follows from these numbers.
+        """Return the verdict that follows from the numbers.
 
-        The conditions about weak evidence come first.
+        The conditions `enough`, `fit`, `able` and `decided` are tested first.
         """
         comparisons: list[Compared] = []
 
@@ -270,7 +295,10 @@ class Rule(NamedTuple):
 
 
 def joined(seen: Iterable[Compared]) -> list[Compared]:
-    """Join the comparisons of a condition with one threshold, without infinite values or NaN."""
+    """Join all comparisons that one condition makes with one threshold.
+
+    Infinite values and NaN are left out.
+    """
     found: dict[tuple, list[float]] = {}
     for one in seen:
         found.setdefault(one[:3], []).extend(x for x in one.values if math.isfinite(x))
@@ -280,20 +308,20 @@ def joined(seen: Iterable[Compared]) -> list[Compared]:
 def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CASES) -> str:
     """Combine the answers of several cases (graphs, depths, encodings, texts) into a verdict.
 
-    With fewer than `least` cases, there is too little evidence whichever way they go. Otherwise one
-    case that goes the other way makes the claim fail, and the claim holds if every case agrees.
-    Undecided cases are no evidence against a claim. So if some cases are undecided and none goes
-    the other way, the claim holds with a correction if more cases agree than a coin would give
-    (`more_than_a_coin`). If fewer agree, there is too little evidence.
+    If there are fewer than `least` cases, there is too little evidence, whatever the cases say.
+    Otherwise the claim fails if one case goes the other way, and holds if every case agrees. A case
+    that does neither is undecided, and is no evidence against the claim. If some cases are
+    undecided and none goes the other way, the claim holds with a correction if more cases agree
+    than a coin would give (`more_than_a_coin`). If fewer cases agree, there is too little evidence.
 
     Args:
         agree: for each case, whether it agrees with the claim.
-        against: for each case, whether it goes the other way, beyond its error.
-        least: the number of cases below which there is too little evidence.
+        against: for each case, whether it goes the other way by more than its error.
+        least: the smallest number of cases for a verdict.
 
     Raises:
-        ValueError: a case both agrees and goes the other way, or the two do not have the same
-            cases.
+        ValueError: a case both agrees and goes the other way, or `agree` and `against` have
+            different lengths.
 
     >>> weigh([True] * 7 + [False], [False] * 8), weigh([True, False], [False, True])
     ('holds with a correction', 'does not hold here')
@@ -327,17 +355,17 @@ def more_than_a_coin(agreeing: int, cases: int, level: float = 0.05) -> bool:
 
 
 def beyond(errors: Iterable[float], freedom: float = math.inf, level: float = 0.05) -> list[bool]:
-    """Return for each case whether its value is above 0 beyond its error.
+    """Return for each case whether its value is significantly above 0.
 
-    All cases are tested together. If there is no effect anywhere, the probability that one case or
-    more is called significant stays below `level`, however many cases there are. The tests are
+    All cases are tested together. If there is no effect in any case, the probability that at least
+    one case is called significant stays below `level`, however many cases there are. The tests are
     one-sided and corrected by Holm's method (1979).
 
     Args:
-        errors: for each case, by how many standard errors the value is above 0. Use -values to test
-            the other side.
-        freedom: degrees of freedom of the standard errors, for example 3 if each comes from four
-            seeds.
+        errors: for each case, its value divided by its standard error. To test whether values are
+            below 0, give the negative values.
+        freedom: the degrees of freedom of the standard errors, for example 3 if each comes from
+            four seeds.
 
     >>> beyond([2.0]), beyond([2.0], freedom=3), beyond([2.0] + [0.0] * 62)[0]
     ([True], [False], False)
@@ -352,13 +380,12 @@ RULES: dict[str, Rule] = {}  # by the name of the claim
 def rule(
     *names: str, **conditions: Any
 ) -> Callable[[Callable[..., Numbers]], Callable[..., Numbers]]:
-    """Register the conditions under which the claims that a function measures hold.
-
-    The conditions have the names of the fields of `Rule`.
+    """Register the rule of each claim that the decorated function measures.
 
     Args:
-        names: the names of the claims. Without one, it is the function's own name. If one function
-            measures several claims with different rules, use several `@rule` decorators.
+        *names: the names of the claims. Without a name, the claim has the function's name. If one
+            function measures several claims with different rules, use several `@rule` decorators.
+        **conditions: the fields of `Rule`, except `function`.
 
     Raises:
         ValueError: a name already has a rule, or the conditions have both forms or neither.

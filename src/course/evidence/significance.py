@@ -31,9 +31,10 @@ def _numbers(name: str, values: object, least: int = 1) -> np.ndarray:
 
 
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
-    """Return the mean, and the two ends of Student's interval for it.
+    """Return the mean of the values with Student's interval.
 
-    The ends are nan if there is only one value.
+    Returns:
+        The mean, the low end and the high end. The two ends are NaN if there is only one value.
 
     >>> [round(x, 3) for x in interval([1.0, 2.0, 3.0])]
     [2.0, -0.484, 4.484]
@@ -49,7 +50,7 @@ def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float
 
 
 def standard_error(values: Sequence[float]) -> float:
-    """Return the standard error of the mean, or nan if there is only one value.
+    """Return the standard error of the mean, or NaN if there is only one value.
 
     >>> round(standard_error([1.0, 2.0, 3.0]), 4)
     0.5774
@@ -59,7 +60,7 @@ def standard_error(values: Sequence[float]) -> float:
 
 
 def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's interval for a proportion, after `successes` out of `trials`.
+    """Return Wilson's interval for a proportion of `successes` among `trials`.
 
     >>> low, high = share_interval(0, 13)
     >>> round(low, 3), round(high, 3)
@@ -109,9 +110,10 @@ def sign_test(better: int, worse: int) -> float:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Apply Holm's correction (1979) to p values.
+    """Return p values after Holm's correction (1979).
 
-    The probability of one false alarm or more among all comparisons then stays below the level.
+    If the corrected p values are compared with a level, the probability of one or more false alarms
+    stays below this level.
 
     >>> [round(x, 3) for x in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
@@ -127,10 +129,11 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
-    """Return Spearman's rank correlation and its p value, or (0, 1) if one side has only one value.
+    """Return Spearman's rank correlation and its p value.
 
-    Values that agree in nine significant digits count as equal, so rounding errors make ties. The p
-    value assumes independent pairs.
+    The result is (0, 1) if all values of x, or all values of y, are equal. Values that agree in
+    nine significant digits count as equal, so that rounding errors make ties. The p value assumes
+    that the pairs are independent.
 
     >>> rank_correlation([1, 2, 3, 4], [1, 8, 27, 64])[0], rank_correlation([1, 2, 3], [5, 5, 5])
     (1.0, (0.0, 1.0))

@@ -4,7 +4,12 @@ from typing import NamedTuple
 
 
 class Source(NamedTuple):
-    """Hold the name of a source as pages print it, and its address from `references.bib`."""
+    """Hold a source of the course.
+
+    Attributes:
+        name: the name as pages print it.
+        url: the address, as in `references.bib`.
+    """
 
     name: str
     url: str

@@ -31,14 +31,15 @@ SIGNS = {SURVIVED: "●", TURNED: "↻", UNDECIDED: "◐", NOT_RUN: "–"}
 
 
 class Turn(NamedTuple):
-    """Describe an experiment that might refute a claim, and say when it does.
+    """Describe an experiment that might refute a claim (the claim's turn).
 
     Attributes:
         claim: the name of the claim.
         asked: the experiment in words.
-        survives: a sentence and a condition on the numbers under which the claim survives.
-        turned: a sentence and a condition under which it does not. If neither condition is met, the
-            experiment decides nothing.
+        survives: a sentence and a predicate on the numbers. If the predicate is true, the claim
+            survives.
+        turned: a sentence and a predicate on the numbers. If the predicate is true, the claim does
+            not survive. If neither predicate is true, the experiment decides nothing.
         measured: the result in words, an f-string over the numbers.
         function: the function that measures the numbers.
     """
@@ -51,7 +52,7 @@ class Turn(NamedTuple):
     function: Callable[[], Numbers]
 
     def outcome(self, numbers: Numbers) -> str:
-        """Return "survived", "turned" or "undecided", as both conditions on the numbers say."""
+        """Return "survived", "turned" or "undecided" for the measured numbers."""
         for verdict, (_, condition) in ((TURNED, self.turned), (SURVIVED, self.survives)):
             if condition(
                 **{name: numbers[name] for name in inspect.signature(condition).parameters}
@@ -61,9 +62,12 @@ class Turn(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Hold how the experiment of a claim ended, what it was and what it measured.
+    """Hold the outcome of the experiment that might refute a claim.
 
-    `outcome` is one of the keys of `SIGNS`.
+    Attributes:
+        outcome: how the experiment ended, one of the keys of `SIGNS`.
+        asked: the experiment in words.
+        measured: the result in words.
     """
 
     outcome: str
@@ -79,10 +83,14 @@ TURNS: dict[str, Turn] = {}  # by the name of the claim
 
 
 def turn(claim: str, **parts: Any) -> Callable[[Callable[[], Numbers]], Callable[[], Numbers]]:
-    """Register the function that is decorated as the turn of a claim.
+    """Register the decorated function as the experiment that might refute a claim.
+
+    Args:
+        claim: the name of the claim.
+        **parts: the other fields of `Turn`, except `function`.
 
     Raises:
-        ValueError: the claim already has a turn.
+        ValueError: the claim already has such an experiment.
     """
 
     def register(function: Callable[[], Numbers]) -> Callable[[], Numbers]:
@@ -95,7 +103,10 @@ def turn(claim: str, **parts: Any) -> Callable[[Callable[[], Numbers]], Callable
 
 
 def row(claim: str) -> dict[str, str]:
-    """Return one row of data/turns.csv, with the outcome of a claim's turn and its measurement."""
+    """Run the experiment that might refute a claim, and return its row of data/turns.csv.
+
+    The row has the outcome of the experiment and its result in words.
+    """
     chosen = TURNS[claim]
     numbers = chosen.function()
     names = vars(sys.modules[chosen.function.__module__])
@@ -111,7 +122,9 @@ def _table() -> dict[str, tuple[str, str]]:
 
 
 def of(claim: str) -> Outcome:
-    """Return how the turn of a claim ended, or "not run" if it has none.
+    """Return the recorded outcome of the experiment that might refute a claim (its turn).
+
+    If the claim has no such experiment, or if it was not run, the outcome is "not run".
 
     >>> of("no such claim").outcome
     'not run'

@@ -24,7 +24,7 @@ TABLES = tomllib.loads((Path(__file__).parent / "tables.toml").read_text(encodin
 def table(name: str) -> dict:
     """Read an entry of `tables.toml`.
 
-    If the entry is `like` another one, it takes from there whatever it does not say itself.
+    If the entry is `like` another one, it takes all values from there that it does not set itself.
 
     >>> table("race_counting")["together"]
     'seed'
@@ -34,16 +34,16 @@ def table(name: str) -> dict:
 
 
 def named(place: str) -> object:
-    """Import the object at a place such as `course.runs.race:run`."""
+    """Import an object by its place, such as `course.runs.race:run`."""
     module, name = place.split(":")
     return getattr(importlib.import_module(module), name)
 
 
 def grids(entry: Mapping) -> list[dict[str, list[sweep.Value]]]:
-    """Return the grids of settings of a table, each with a list of values for every setting.
+    """Return the grids of a table, each as a dictionary from settings to lists of values.
 
-    The runs of the table are all combinations within each grid. A table that is written by one
-    function has no grid.
+    The table has one run for each combination of values within a grid. A table that is written by
+    one function has no grid.
     """
     settings, changes = entry.get("settings", {}), entry.get("changes", [{}])
     if "from" in settings:
@@ -59,9 +59,12 @@ def _values(value: sweep.Value | list | dict) -> list[sweep.Value]:
 
 
 def products(own: Sequence[Mapping], first: str | None = None) -> list[sweep.Setting]:
-    """Combine all settings of some grids, each combination only once.
+    """Return all combinations of settings of some grids, each combination once.
 
-    Combinations with the same value of `first` come together.
+    Args:
+        own: the grids, as `grids` returns them.
+        first: the name of a setting. Combinations with the same value of this setting come one
+            after another.
     """
     cells = list(
         {tuple(cell.items()): cell for grid in own for cell in sweep.grid(**grid)}.values()
@@ -71,9 +74,13 @@ def products(own: Sequence[Mapping], first: str | None = None) -> list[sweep.Set
 
 
 def asked(entry: Mapping, chosen: Mapping[str, list[sweep.Value]]) -> list[sweep.Setting]:
-    """Select the settings of a table that have the chosen values.
+    """Return the settings of a table that have the chosen values.
 
-    If the table has no run with all these values, they replace its own values.
+    If no run of the table has all the chosen values, the chosen values replace those of the table.
+
+    Args:
+        entry: the entry of the table in `tables.toml`.
+        chosen: for each setting that was given on the command line, its values.
     """
     choices, first = grids(entry), entry.get("first")
     cells = [

@@ -49,7 +49,7 @@ TASK = "retrieval"
 
 
 def run(row: str, seed: Sequence[int], budget: int) -> list[dict[str, float | None]]:
-    """Measure one row of the table on the retrieval task, with `runs.measure`.
+    """Train one row of the table on the retrieval task, and measure it with `runs.measure`.
 
     Raises:
         ValueError: the row is unknown, or a seed or the number of steps is out of range.
@@ -68,9 +68,10 @@ def table() -> pd.DataFrame:
 
 
 def judged(rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Compare each row with its own reference, as `comparison.compare` does for the race.
+    """Compare each row with the row that it should be compared with (`AGAINST`).
 
-    The table also has the median number of steps to the criterion.
+    The result is that of `comparison.compare`, together with the median number of steps to the
+    criterion.
     """
     rows = table() if rows is None else rows
     verdicts = comparison.compare(rows, against=AGAINST).set_index("entry")

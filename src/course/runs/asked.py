@@ -33,11 +33,16 @@ GUESS = 100  # the baseline of a model that always says 100
 def write(
     model: LanguageModel, prompts: Sequence[str], new: int, begun: str = "", together: int = 3
 ) -> list[str]:
-    """Generate the model's answer to each prompt, greedily, in at most `new` tokens.
+    """Return the model's answer to each prompt, generated greedily.
 
-    The prompts run in batches with a key-value cache and are padded on the left. A model with a
-    chat template gets them as a user's message. `begun` is put at the beginning of each answer. An
-    answer that was cut off gets "…" at its end, because half a number does not count.
+    The prompts run in batches with a key-value cache, and are padded on the left. A model with a
+    chat template receives each prompt as a user's message. An answer that was cut off gets "…" at
+    its end, because half a number does not count.
+
+    Args:
+        new: the largest number of tokens in an answer.
+        begun: text that we put at the beginning of each answer.
+        together: the number of prompts in a batch.
     """
     tokenizer, network = model.tokenizer, model.model
     chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
@@ -82,11 +87,16 @@ def ask(
     lengths: Sequence[int] = LENGTHS,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Ask one question for each length, and return the right count, the parsed answer and the text.
+    """Ask one question for each length, and return a table with the model's answers.
 
-    The answer is missing if the text has none, and `cut` is true if the text was cut off before an
-    answer. If `line` is "begun", we begin the answer line for the model, so that it only has to
-    write the number.
+    Args:
+        line: "own" lets the model write the line with its answer. "begun" begins this line for the
+            model, so that the model only has to write the number.
+
+    Returns:
+        One row per length, with the right count, the text and the answer that was read from the
+            text. The answer is missing if the text has none. `cut` is true if the text was cut off
+            before an answer.
     """
     begun, new = ("", NEW[strategy]) if line == "own" else (BEGUN, NEW_BEGUN)
     samples = [counting.make(task, n, seed) for n in lengths]
@@ -101,9 +111,9 @@ def ask(
 
 
 def run(model: str, task: str, strategy: str, line: str, seed: int) -> sweep.Setting:
-    """Return one row of the table, with a model's answer at each of `LENGTHS`.
+    """Ask a model one question at each of `LENGTHS`, and return one row of the table.
 
-    The row also says which answers were cut off.
+    The row has the answer for each length, and says which answers were cut off.
     """
     answered = ask(_loaded(model), task, strategy, line, seed=seed)
     answers = [None if pd.isna(answer) else int(answer) for answer in answered.answer]
@@ -123,10 +133,10 @@ def _loaded(name: str) -> LanguageModel:
 
 
 def long(table: pd.DataFrame) -> pd.DataFrame:
-    """Turn the table into one row per answer.
+    """Return the table with one row per answer.
 
-    The columns are the task, strategy, answer line, seed, length, right count, answer, its error,
-    and whether it was cut off.
+    The columns are the task, strategy, answer line, seed, length, right count, answer, error of the
+    answer, and whether the answer was cut off.
     """
     rows = []
     for row in table.to_dict("records"):
@@ -159,9 +169,9 @@ def questions(
 def asked_of(model: LanguageModel | None = None) -> pd.DataFrame:
     """Return the answers of a model in the columns of `long`.
 
-    For the embedded model, which is also meant by None, they come from the committed table. Another
-    model gets each task without worked examples, once with its own answer line and once with a line
-    that we begin for it.
+    For the embedded model, which `None` stands for as well, the answers come from the committed
+    table. Any other model answers each task without worked examples, once with its own answer line
+    and once with a line that we begin.
     """
     if model is None or model.name == models.DEFAULT:
         return long(data.table("counting_smollm2"))
@@ -172,9 +182,11 @@ def asked_of(model: LanguageModel | None = None) -> pd.DataFrame:
 
 
 def from_examples(answers: pd.DataFrame) -> tuple[int, int]:
-    """Count the answers after worked examples that just repeat the answer of an example.
+    """Count the answers after worked examples that repeat an answer of these examples.
 
-    The second number is that of all such answers.
+    Returns:
+        The number of answers that repeat an example's answer, and the number of all answers after
+            worked examples.
     """
     numbers = answers[answers.strategy == "CoT few-shot"].dropna(subset="answer")
     shown = {
@@ -185,9 +197,11 @@ def from_examples(answers: pd.DataFrame) -> tuple[int, int]:
 
 
 def without_examples(answers: pd.DataFrame) -> tuple[int, int, int]:
-    """Count answers without worked examples that write back the string, or end in zero.
+    """Count the answers without worked examples that copy the string or end in zero.
 
-    The third number is that of all such answers.
+    Returns:
+        Three numbers: the answers that are the string itself, the answers that end in zero, and all
+            answers without worked examples.
     """
     numbers = answers[answers.strategy != "CoT few-shot"].dropna(subset="answer")
     strings = [

@@ -32,14 +32,14 @@ from helpers import data, require, style
 
 
 def table() -> pd.DataFrame:
-    """Read the runs of `data/race.csv`, with mean score and mean log odds at the longer lengths."""
+    """Read the runs of `data/race.csv`, with the columns that `with_longer` adds."""
     return with_longer(data.table("race"))
 
 
 def own_entries(folder: str | Path = ".") -> pd.DataFrame | None:
-    """Read your own rows of `race.enter` from the files `my-*.json` of a folder, for the figures.
+    """Read the rows of your own entries (`race.enter`) from the files `my-*.json` of a folder.
 
-    The result is None if there are none.
+    The result is `None` if there are no such files.
     """
     tables = [
         pd.read_json(path)
@@ -65,7 +65,7 @@ def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def ceiling(task: str) -> float:
-    """Return the log odds of an entry that makes no mistake, the largest value that is possible.
+    """Return the largest possible log odds, those of an entry that makes no mistake.
 
     >>> round(ceiling("retrieval"), 2)
     6.24
@@ -77,8 +77,10 @@ def verdict(gap: Sequence[float], p: float, room: float = math.inf) -> str:
     """Decide what paired gaps with a corrected p value show, by the rules of the protocol.
 
     Args:
-        room: how far the reference is from an entry that makes no mistake. If there is no room for
-            an improvement, the verdict says so.
+        gap: for each seed, the value of the entry minus the value of its reference.
+        p: the corrected p value of the comparison.
+        room: how far the reference is from an entry that makes no mistake. If this leaves no room
+            for an improvement, the verdict is "no room".
 
     >>> runs = [2.0, 2.1, 1.9], [0.1, 0.0, 0.1], [3.0, -2.0, 1.0]
     >>> tuple(map(verdict, runs, (0.01, 0.5, 0.9)))
@@ -95,7 +97,7 @@ def verdict(gap: Sequence[float], p: float, room: float = math.inf) -> str:
 
 
 def able(rows: pd.DataFrame) -> pd.Series:
-    """Return for each task and entry whether it has learned, in a fraction `CELL` of its seeds.
+    """Return for each task and entry whether at least a fraction `CELL` of its seeds learned.
 
     An entry that has not learned is not compared at any length.
     """
@@ -106,21 +108,22 @@ def able(rows: pd.DataFrame) -> pd.Series:
 def compare(
     rows: pd.DataFrame, column: str = "odds", against: str | Mapping[str, str] | None = BASELINE
 ) -> pd.DataFrame:
-    """Compare every entry with its reference, task by task, over the seeds that learned with both.
+    """Compare every entry with its reference on each task, over the seeds that learned with both.
 
-    The comparison is paired, and Holm's correction covers the entries of a task.
+    The comparison is paired by seed, and Holm's correction covers the entries of a task.
 
     Args:
         rows: the runs, as `table` returns them.
         column: the column to compare.
-        against: an entry, a mapping from each entry to its own reference, or None for the reference
-            that each entry names.
+        against: an entry, a mapping from each entry to its own reference, or `None` for the
+            reference that each entry names.
 
     Returns:
-        One row for each entry and task. It has the number of seeds that learned and of all seeds.
-            For the seeds that learned, it has the mean accuracy with a 95% interval (low, high),
-            the gap in the column with its 90% interval, which the rule for "equal" uses, and the
-            corrected p. The verdict is one of `VERDICTS`, or "baseline", "control" or "outside".
+        One row for each entry and task. It has the number of seeds that learned and the number of
+            all seeds. Over the seeds that learned, it has the mean accuracy with its 95% interval
+            (low, high), and the gap in `column` with its 90% interval, which the rule for "equal"
+            uses. It also has the corrected p value, and the verdict, which is one of `VERDICTS`,
+            "baseline", "control" or "outside".
 
     Raises:
         ValueError: `against` or `column` is not in the table.
@@ -205,21 +208,25 @@ def _interval(names: str, values: Sequence[float], confidence: float = 0.95) -> 
 
 
 def successes(rows: pd.DataFrame) -> pd.DataFrame:
-    """Answer two questions for each remedy and task, because a gain alone is not a success.
+    """Return which remedies solve which tasks, and which improve on their reference.
 
-    Does the remedy solve the task beyond the trained length, and is it better than the decoder
-    without its one ingredient?
+    A gain alone is not a success. So we ask whether the remedy solves the task beyond the trained
+    length, and whether it is better than its reference, the decoder without the remedy's one
+    ingredient. The results are cached, because pages use them many times.
 
     Returns:
-        One row for each entry and task that was run. `rope` is the verdict against RoPE, and
-            `verdict` is the one against the decoder without the ingredient. `right`, `low` and
-            `high` are the accuracy at the longest length with its 95% interval, and the best head's
-            attention weight comes with them. `kept` says whether the entry learned and is right in
-            a fraction `KEPT` there. `success` also asks that attention is on the answer, which is
-            only known for the tasks in `LOOKED`. `to` is the longest length that is solved
-            (`reach`). `opens` means a success that is better than the decoder without the
-            ingredient, or that solves the task at a longer length. Results are cached, because
-            pages use them many times.
+        One row for each entry and task that was run, with these columns.
+        `verdict`: the verdict against the reference.
+        `rope`: the verdict against RoPE.
+        `right`, `low`, `high`: the accuracy at the longest length with its 95% interval.
+        `best`: the attention weight of the best head on the answer at the longest length.
+        `kept`: whether the entry learned, and at least a fraction `KEPT` of its answers at the
+            longest length is right.
+        `success`: whether `kept` is true and `best` is above `SHARP`. This is known
+            only for the tasks in `LOOKED`.
+        `to`: the longest length that is solved (`reach`).
+        `opens`: whether `success` is true and the entry is better than its reference or solves the
+            task at a longer length.
     """
     key = (*rows.columns, hashlib.sha256(pd.util.hash_pandas_object(rows).to_numpy()).digest())
     if key not in _ANSWERED:
@@ -262,10 +269,10 @@ def _further() -> pd.DataFrame:
 def reach(rows: pd.DataFrame, entry: str, task: str) -> int:
     """Return the longest tested length at which the runs that learned still solve the task.
 
-    A length counts if they are right in a fraction `KEPT` of the answers on average, and all
-    shorter lengths count too. Lengths beyond the longest of `LENGTHS` come from
-    `data/race_far.csv`, for the entries that it has. 0 means that an entry is not right even at the
-    trained length.
+    A length is solved if at least a fraction `KEPT` of the answers is right on average at this
+    length and at all shorter ones. Lengths beyond the longest of `LENGTHS` come from
+    `data/race_far.csv`, for the entries in this table. The result is 0 if an entry does not solve
+    even the trained length.
     """
     reached = 0
     for table, lengths in ((rows, LENGTHS), (_further(), FAR)):
@@ -278,10 +285,10 @@ def reach(rows: pd.DataFrame, entry: str, task: str) -> int:
 
 
 def stays(values: Sequence[float]) -> str:
-    """Say whether runs stay right, by the rules of the protocol.
+    """Say whether accuracies of several runs stay above the protocol's bound.
 
-    They do if both the mean and the low end of its 95% interval are above the bound. If only the
-    mean is, the answer is "at the bound".
+    The answer is "stays right" if both the mean and the low end of its 95% interval are above the
+    bound, "at the bound" if only the mean is, and otherwise "falls".
 
     >>> stays([0.99, 1.0, 0.98]), stays([0.8, 1.0, 0.95]), stays([0.5, 0.9])
     ('stays right', 'at the bound', 'falls')
@@ -293,20 +300,25 @@ def stays(values: Sequence[float]) -> str:
 
 
 def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
-    """Average the runs of `data/race_plateau.csv` when they first learn, and after all steps.
+    """Average the runs of `data/race_plateau.csv` at the criterion and after all steps.
 
-    The table has these runs at one learning rate. Both moments describe the same runs, those that
-    reached the criterion. A run that never learned tells us nothing about how far a design
-    generalises, and it would make accuracy seem to fall where it only rises.
+    Only the runs that met the criterion are averaged, so both moments describe the same runs. A run
+    that never learned tells us nothing about how far a design generalises.
+
+    Args:
+        rate: the learning rate of the runs to average.
 
     Returns:
-        One row per task and entry. `runs` and `learned` count the runs and those that reached the
-            criterion, and `steps` is the mean number of steps to it. `price` is the same, with the
-            whole budget for a run that has not learned. `state` is "plateau", "still rising" or
-            "not told", from the last two thirds of the steps, at the trained length and at the
-            longest of `LENGTHS`. `stays` is the result of `stays` after all steps, at the longest
-            length that was tested. The means first_n and score_n are over the runs that learned,
-            and are missing if not all of these were tested.
+        One row per task and entry, with these columns.
+        `runs`, `learned`: the number of runs, and the number of those that met the criterion.
+        `steps`: the mean number of steps to the criterion.
+        `price`: the mean number of steps when a run that has not learned counts with its whole
+            budget.
+        `state`: "plateau", "still rising" or "not told", from the accuracies at the trained length
+            and at the longest of `LENGTHS` over the last two thirds of the steps.
+        `stays`: the result of the function `stays` after all steps, at the longest tested length.
+        `first_n`, `score_n`: the mean accuracy on n tokens at the criterion and after all steps, or
+            missing if some of the runs were not tested on n tokens.
 
     >>> plateaus().loc[("recall", "NoPE, stick-breaking"), ["runs", "learned"]].tolist()
     [8, 5]
@@ -335,7 +347,7 @@ def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
 def _state(runs: pd.DataFrame) -> str:
     """Say whether accuracy still rises over the last two thirds of the steps.
 
-    It may rise at the trained length or beyond it.
+    Both the accuracy at the trained length and the accuracy at the longest length are tested.
     """
     moves = [
         (runs[f"{at}_5"] + runs[f"{at}_6"] - runs[f"{at}_3"] - runs[f"{at}_4"]) / 2
@@ -358,14 +370,17 @@ def all_kept(rows: pd.DataFrame, tasks: Sequence[str] = LOOKED) -> list[str]:
 def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
     """Compare the noise of the two attention matrices of the differential entries, at retrieval.
 
-    This is layer 1, whose first matrix attends to the answer most in all of these entries.
+    We look at layer 1, because in all of these entries its first matrix attends to the answer most.
 
     Returns:
-        One row per entry that learned, as means over seeds. The row has the layer, the cosine of
-            the two noises, the cosine that a subtraction needs, and the fraction of heads and
-            questions that have it. It also has the factors by which the subtraction changes the
-            noise (left), the answer, and the signal-to-noise ratio (gain), the last with its 95%
-            interval over seeds (low, high).
+        One row per entry that learned, with means over the seeds.
+        `layer`: the layer.
+        `cosine`, `needed`: the cosine of the two noises, and the cosine above which a subtraction
+            helps.
+        `agree`: the fraction of heads and questions whose cosine is above the needed one.
+        `left`, `answer`, `gain`: the factors by which the subtraction changes the noise, the answer
+            and the signal-to-noise ratio.
+        `low`, `high`: the 95% interval of `gain` over the seeds.
     """
     rows = table() if rows is None else rows
     by_entry = {}
@@ -384,14 +399,18 @@ def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
 def rank_correlation(
     rows: pd.DataFrame, task: str = "retrieval", share: str = "answer", without: Sequence[str] = ()
 ) -> tuple[float, float]:
-    """Correlate attention with accuracy at the longest length, over the remedies, by rank.
+    """Correlate attention with accuracy at the longest length, over the remedies.
 
-    `share` is the attention weight on the "answer" or on "noise". The function returns Spearman's
-    correlation and its p value. This p value is too small, because it assumes independent entries,
-    and most of them are changes of one baseline.
+    Args:
+        share: the attention weight to correlate, on the "answer" or on "noise".
+        without: the remedies to leave out.
+
+    Returns:
+        Spearman's rank correlation and its p value. The p value is too small, because it assumes
+            independent entries, while most entries are changes of one baseline.
 
     Raises:
-        ValueError: share is neither of the two.
+        ValueError: `share` is neither "answer" nor "noise".
     """
     require.choice("share", share, ["answer", "noise"])
     names = [name for name in REMEDIES if name not in without]
@@ -403,7 +422,7 @@ def rank_correlation(
 
 
 def _looked_at(rows: pd.DataFrame, task: str, share: str) -> pd.DataFrame:
-    """Return the runs of remedies that learned a task, with attention and accuracy.
+    """Return the runs of remedies that learned a task, with their attention and accuracy.
 
     Both are measured at the longest length.
     """
@@ -416,10 +435,13 @@ def _looked_at(rows: pd.DataFrame, task: str, share: str) -> pd.DataFrame:
 def shuffled_correlations(
     rows: pd.DataFrame, task: str = "retrieval", share: str = "answer", draws: int = 200
 ) -> tuple[float, float]:
-    """Return the median and the 95% quantile of `rank_correlation` after runs are shuffled.
+    """Return quantiles of `rank_correlation` after the runs were shuffled, as a control.
 
-    Shuffling puts the runs into random groups instead of remedies, so no group differs from
-    another. The correlation that remains is one between runs and not between remedies.
+    Shuffling replaces the remedies by random groups of runs, so no group differs from another. A
+    correlation that remains is one between runs and not between remedies.
+
+    Returns:
+        The median and the 95% quantile over `draws` shuffles.
     """
     runs, generator, coefficients = _looked_at(rows, task, share), np.random.default_rng(0), []
     for _ in range(draws):
@@ -435,9 +457,12 @@ def shuffled_correlations(
 def correlation_of_runs(
     rows: pd.DataFrame, task: str = "retrieval", share: str = "answer"
 ) -> tuple[float, float, float]:
-    """Return the rank correlation over the seeds of one remedy, averaged over the remedies.
+    """Return the rank correlation over the seeds of one remedy, as a mean over the remedies.
 
-    The 95% interval is over the remedies.
+    Remedies with fewer than five runs are left out.
+
+    Returns:
+        The mean, and the low and the high end of its 95% interval over the remedies.
     """
     runs = _looked_at(rows, task, share).groupby("entry").filter(lambda part: len(part) >= 5)
     by_remedy = [
@@ -448,17 +473,17 @@ def correlation_of_runs(
 
 
 def learned(rows: pd.DataFrame, task: str) -> pd.DataFrame:
-    """Return the runs that learned a task, of the entries that did and are not controls."""
+    """Return the runs that learned a task, without controls and entries that have not learned."""
     able_entries = able(rows)[task]
     names = set(able_entries.index[able_entries]) - set(CONTROLS)
     return rows[(rows.task == task) & (rows.learned == 1) & rows.entry.isin(names)]
 
 
 def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
-    """Describe how attention correlates with accuracy at the longest length, for the lab's text.
+    """Describe in a sentence how attention correlates with accuracy at the longest length.
 
-    The sentence covers attention on the answer, the same without the two best entries, and
-    attention on noise.
+    The sentence is for the lab's text. It covers attention on the answer, attention on the answer
+    without the two best entries, and attention on noise.
     """
     best = learned(rows, task).groupby("entry")[f"score_{LENGTHS[-1]}"]
     two = best.mean().nlargest(2).index
@@ -473,9 +498,10 @@ def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
 
 
 def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
-    """Return a verdict for each hypothesis and task.
+    """Return a verdict for each hypothesis, task by task.
 
-    It is "holds" with the entries that open the task, "does not hold here", or "not decided".
+    A verdict is "holds" with the names of the entries that open the task, "does not hold here", or
+    "not decided".
     """
     won = successes(rows).set_index(["task", "entry"])
     tasks = [task for task in LOOKED if task in set(rows.task)]
@@ -506,14 +532,15 @@ def _held(won: pd.DataFrame, task: str, names: list[str]) -> str:
 
 
 def all_positions_seen(rows: pd.DataFrame) -> pd.DataFrame:
-    """Compare the retrieval of decoders that were trained on 16 pairs and on 128.
+    """Compare the retrieval of decoders that were trained on 16 pairs and on 128 pairs.
 
-    Decoders trained on 128 pairs have seen all positions of the test. So the mistakes that remain
-    do not come from unseen positions.
+    A decoder trained on 128 pairs has seen all positions of the test, so unseen positions cannot be
+    the reason for the mistakes that remain.
 
     Returns:
-        For each entry, the accuracy at 128 pairs and the best head's attention weight there, after
-            training on 16 and on 128.
+        One row per entry, with the accuracy at 128 pairs and the best head's attention weight on
+            the answer there, after training on 16 and on 128 pairs. The last column says how many
+            of the runs on 128 pairs learned.
     """
     table = data.table("race_seen")
     names = [

@@ -41,20 +41,20 @@ class Entry:
 
     Attributes:
         settings: arguments of `Decoder`.
-        block: the function that makes a layer, see `Decoder`.
-        weigh: the normalizer that replaces softmax, see `Block`, or a class of such modules, which
+        block: the function that makes a layer (see `Decoder`).
+        weigh: the normalizer that replaces softmax (see `Block`), or a class of such modules, which
             is made with the number of heads.
         at_test: a normalizer that replaces softmax only after training.
-        separators: put an extra token after every `EVERY` tokens.
+        separators: whether an extra token is put after every `EVERY` tokens.
         reference: the decoder without the one ingredient that the entry is about.
         two: what else differs from the reference, if the entry changes two things.
-        model: a whole model that replaces the decoder, made with the number of tokens. It runs
-            outside the ranking.
+        model: a whole model that replaces the decoder, made with the number of tokens. Such an
+            entry is not ranked.
         seen: the length that the entry is trained on, where it must meet the criterion.
-        dropped: remove RoPE when the criterion is met, and train until it is met again. This is
-            DroPE, Gelberg et al. (2025).
-        control: whether this is a control instead of a remedy. `fails` names the tasks that it must
-            fail.
+        dropped: whether RoPE is removed when the criterion is met, and the model is trained until
+            it meets the criterion again. This is DroPE (Gelberg et al., 2025).
+        fails: the tasks that the entry must fail, if it is a control instead of a remedy.
+        control: whether the entry is a control.
     """
 
     settings: dict = field(default_factory=dict)
@@ -75,9 +75,9 @@ class Entry:
 
 
 def local(*parts, layer: int, **more) -> Block:
-    """Build a layer with a window of `LOCAL` tokens if it is odd, and without if it is even.
+    """Build a layer, with a window of `LOCAL` tokens if the layer's number is odd.
 
-    Gemma 2 alternates its layers like this.
+    Even layers have no window. Gemma 2 alternates its layers in this way.
     """
     width, heads, encoding, _, *rest = parts
     return Block(width, heads, encoding, LOCAL if layer % 2 else None, *rest, layer=layer, **more)
@@ -86,10 +86,14 @@ def local(*parts, layer: int, **more) -> Block:
 def layered(
     *parts, layer: int, window: int | None = LOCAL, attention: Callable | None = None, **more
 ) -> Block:
-    """Build a layer with RoPE in a window if it is odd, and without positions if it is even.
+    """Build a layer with RoPE in a window if its number is odd, and without positions if even.
 
-    Even layers see all tokens. This is RNoPE-SWA (Yang et al., 2025), or the same without a window
-    if `window` is None. `attention` only replaces the even layers' normalizer.
+    Even layers see all tokens. This is RNoPE-SWA (Yang et al., 2025).
+
+    Args:
+        window: the number of tokens that an odd layer sees. If `None`, odd layers see all tokens
+            too.
+        attention: a normalizer that replaces softmax in the even layers only.
     """
     width, heads, _, _, *rest = parts
     if layer % 2:
@@ -104,8 +108,8 @@ class RandomPositions(Block):
     """Apply RoPE at random increasing positions, the same in all layers (Ruoss et al., 2023).
 
     Positions are drawn from 0 to `RANGE` - 1, so training sees large positions although its
-    sequences are short. They are drawn at test too, but there they depend only on the length. The
-    range covers the test, as in the paper.
+    sequences are short. In the test, positions are drawn as well, but they depend only on the
+    length. As in the paper, the range is large enough for the test.
     """
 
     drawn: Int[Tensor, " n"]
@@ -198,9 +202,9 @@ class Delta(Memory):
 
 
 def mixed(*parts, layer: int, **more) -> Block:
-    """Build a gated delta rule if the layer is odd, and full attention without positions if even.
+    """Build a gated delta rule if the layer's number is odd, and full attention if it is even.
 
-    Kimi Linear combines the two in this way.
+    The full attention has no positions. Kimi Linear combines the two in this way.
     """
     return Delta(*parts, layer=layer, **more) if layer % 2 else Block(*parts, layer=layer, **more)
 
@@ -221,10 +225,10 @@ class Recurrent(nn.Module):
 
 
 class ScalableSoftmax(nn.Module):
-    """Apply softmax(s ln(n) logits) over n visible keys, where each head learns its s.
+    """Apply softmax(s ln(n) logits) over n visible keys, where each head learns its own s.
 
-    This follows Nakanishi (2025). It starts with s = 1 / ln(TRAINED), so it equals softmax at the
-    trained length.
+    This follows Nakanishi (2025). Each s starts at 1 / ln(TRAINED), so that the function equals
+    softmax at the trained length.
     """
 
     def __init__(self, heads: int):
@@ -240,8 +244,8 @@ class ScalableSoftmax(nn.Module):
 class AdaptiveEntmax(nn.Module):
     """Apply `normalizers.adaptive_entmax` with beta and gamma learned per head, and delta 1.
 
-    This follows Vasylenko et al. (2026). beta stays above 0. It starts near entmax 1.5, with beta
-    0.1 and gamma 1.
+    This follows Vasylenko et al. (2026). beta stays above 0. The initial values are beta 0.1 and
+    gamma 1, which is near entmax 1.5.
     """
 
     def __init__(self, heads: int):
@@ -256,14 +260,16 @@ class AdaptiveEntmax(nn.Module):
 
 
 def sharpened(logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
-    """Apply chapter 3's adaptive temperature to logits with masked keys."""
+    """Return attention weights by chapter 3's adaptive temperature, for logits with masked keys."""
     return normalizers.adaptive_temperature(logits.clamp(min=-1e9))
 
 
 def matched(width: int, more: int) -> int:
-    """Return the MLP width that makes up for `more` weights in the attention of a layer.
+    """Return the MLP width with which an entry has about as many parameters as the others.
 
-    With this width, the entry has about as many parameters as the other entries.
+    Args:
+        width: the width of the decoder.
+        more: how many more weights the attention of each layer has than that of the other entries.
     """
     return 4 * width - round(more / (2 * width + 1))
 
@@ -283,8 +289,9 @@ class Gated(Block):
 class Forgetting(Block):
     """Apply softmax without positions, with logits that fall by the gates between query and key.
 
-    This is FoX (Lin et al., 2025). The bias is the sum of ln(gate) over the tokens after the key.
-    Each token and head has a gate sigmoid(w x + b), which starts at 0.95.
+    This is FoX (Lin et al., 2025). The bias of a logit is the sum of ln(gate) over the tokens after
+    the key, up to the query. Each token and head has a gate sigmoid(w x + b), which is 0.95 at the
+    start of training.
     """
 
     def __init__(self, width: int, heads: int, *rest, **more):
@@ -549,12 +556,16 @@ def separated(x: Int[Tensor, "b n"], token: int) -> Int[Tensor, "b m"]:
 
 
 def longest(make: Callable, n: int) -> Callable:
-    """Return the task of a training step with lengths up to n instead of `TRAINED`."""
+    """Return a function that draws training batches with lengths up to n instead of `TRAINED`."""
     return replace(make, lengths=(make.lengths[0], n)) if n != TRAINED else make
 
 
 def batch(entry: Entry, task: str, generator: torch.Generator, n: int | None = None) -> Batch:
-    """Draw tokens and targets for an entry, for training, or for a test if a length n is given."""
+    """Draw tokens and targets for an entry.
+
+    Args:
+        n: the length of a test batch. If `None`, the batch is for training.
+    """
     rows = TESTED[task] if n else BUDGET["rows"]
     if entry.separators and not n:
         rows = round(rows * EVERY / (EVERY + 1))  # so that a step has as many tokens
@@ -568,9 +579,9 @@ def batch(entry: Entry, task: str, generator: torch.Generator, n: int | None = N
 
 
 def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
-    """Build the untrained model of an entry, usually a `Decoder`.
+    """Return the untrained model of an entry.
 
-    An entry with a `model` of its own gets that model.
+    This is the entry's own `model` if it has one, and otherwise a `Decoder`.
     """
     torch.manual_seed(seed)
     if entry.model:
@@ -587,7 +598,8 @@ def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
 def kept(path: str | Path) -> tuple[Decoder, str, dict[str, str]]:
     """Load a decoder that you trained and saved on the page "Train it here".
 
-    The function returns the model, the task, and the facts in its file.
+    Returns:
+        The model, the name of the task, and the facts that were saved with the model.
 
     Raises:
         ValueError: the file does not exist, or it is not an entry of the race.

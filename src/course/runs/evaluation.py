@@ -27,10 +27,11 @@ def score(model: Decoder, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) 
 def _shares(
     model: Decoder, task: str, ids: Tensor, targets: Tensor
 ) -> Iterator[Float[Tensor, "2 questions h"]]:
-    """Yield the attention on the answer and on noise for each layer, as fractions of the row.
+    """Yield for each layer the fractions of attention on the answer and on noise.
 
-    A fraction is |weight| over the row's sum of |weights|. We must divide because weights can be
-    negative. This hides how much weight is missing from a row that sums to less than 1.
+    A fraction is the sum of |weight| on these tokens over the sum of |weight| in the row. We divide
+    by this sum because weights can be negative. So the fraction does not show how much weight is
+    missing from a row that sums to less than 1.
     """
     roles_of, is_asked = torch.stack(roles(task, ids, targets)), targets != UNASKED
     maps = model.attention(ids).abs()
@@ -46,7 +47,8 @@ def masses(
 ) -> tuple[float, float]:
     """Return the attention on the answer and on noise, averaged over questions and heads.
 
-    They are from the layer that attends to the answer most.
+    Both are from the layer that attends to the answer most, and are fractions of the row's sum of
+    |weights|.
     """
     return tuple(max(layer.mean((1, 2)).tolist() for layer in _shares(model, task, ids, targets)))
 
@@ -57,13 +59,14 @@ def best_heads(
 ) -> tuple[float, ...]:
     """Measure how well the best head of each question attends to the answer.
 
-    Heads may specialise on different questions, so we take the best head question by question. The
-    attention is measured as in `masses`.
+    Heads may specialise on different questions, so we take the best head for each question.
+    Attention is measured as in `masses`.
 
     Returns:
-        The mean over questions, the fraction of questions with a head above `SHARP`, and the
-            largest mean of a single head over all questions, in the layer where the first of these
-            is largest.
+        Three numbers, all from the layer in which the first one is largest.
+        The attention of the best head, as a mean over questions.
+        The fraction of questions for which a head is above `SHARP`.
+        The mean attention over all questions of the single head for which this mean is largest.
     """
     by_layer = []
     for shares, _ in _shares(model, task, ids, targets):
@@ -78,17 +81,21 @@ def best_heads(
 def two_noises(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> dict[str, float]:
-    """Test whether the noises a and b of a differential layer agree, and whether subtracting helps.
+    """Test whether the noises a and b of a differential layer agree, and whether subtraction helps.
 
-    The result covers all heads of a layer. For noises of any sizes, |a - lambda b| is below |a| if
-    their cosine is above (|b| / |a|) lambda / 2.
+    The subtraction makes the noise smaller, |a - lambda b| < |a|, if the cosine of a and b is above
+    (|b| / |a|) lambda / 2.
 
     Returns:
-        For each layer, the mean cosine, the cosine that is needed (`needed`), the fraction of heads
-            and questions that have it (`agree`), and the mean of |a - lambda b| over the mean of
-            |a| (`left`). `gain` is the factor by which the signal-to-noise ratio changes, where the
-            signal is the mean weight on the answer, and `signal` is that weight in the first
-            matrix.
+        The following numbers for each layer, over all heads and questions. The name of each ends
+            with the number of the layer, as in `cosine_1`.
+        `cosine`: the mean cosine of the two noises.
+        `needed`: the mean of the cosine above which the subtraction helps.
+        `agree`: the fraction of heads and questions whose cosine is above the needed one.
+        `left`: the mean of |a - lambda b| over the mean of |a|.
+        `gain`: the factor by which the signal-to-noise ratio changes. The signal is the mean weight
+            on the answer.
+        `signal`: the mean weight on the answer in the first matrix.
     """
     answer, keys = roles(task, ids, targets)
     noise = keys.any(-1)  # the questions that have noise
@@ -184,7 +191,7 @@ def noise_readers(
 
 @torch.no_grad()
 def quantisation_error(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
-    """Return how much the logits change, relatively, when linear layers read `BITS` bits."""
+    """Return the relative change of the logits when all linear layers read `BITS` bits."""
     exact = model(ids)
     with few_bits((module for module in model.modules() if isinstance(module, nn.Linear)), BITS):
         rough = model(ids)
@@ -204,10 +211,10 @@ def effective_rank(states: Float[Tensor, "b n d"]) -> float:
 
 @torch.no_grad()
 def last_token_distance(model: Decoder, entry: Entry, task: str, n: int, seed: int) -> float:
-    """Return how far the last state moves when the last token is repeated, over 32 strings.
+    """Return how far the last state moves when the last token is repeated.
 
-    It is the mean L1 distance between the last states of n and of n + 1 tokens. A small distance is
-    a sign of collapse.
+    This is the L1 distance between the last states of n and of n + 1 tokens, averaged over 32
+    strings. A small distance is a sign of collapse.
     """
     ids, _ = TASKS[task](n, 32)(torch.Generator().manual_seed(seed))
     ids = ids[:, :n] if task == "retrieval" else ids[:, : n + 1]  # without the question
@@ -220,7 +227,7 @@ def last_token_distance(model: Decoder, entry: Entry, task: str, n: int, seed: i
 
 @torch.no_grad()
 def largest_logit(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
-    """Return the `outlier` of the attention logits, in the layer where it is largest."""
+    """Return the largest `outlier` of the attention logits over all layers."""
     x, outliers = model.embed(ids), []
     for block in model.blocks:
         logits = block.logits(x)
@@ -230,9 +237,9 @@ def largest_logit(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
 
 
 def tests_of(entry: Entry, task: str, seed: int) -> dict[int, Batch]:
-    """Draw the rows on which an entry is tested, by length.
+    """Draw the test sequences of an entry, by length.
 
-    The generator depends on the seed and the length, so every entry with this seed gets the same
+    They depend on the seed and the length, so every entry with the same seed gets the same
     questions.
     """
     return {
@@ -242,9 +249,10 @@ def tests_of(entry: Entry, task: str, seed: int) -> dict[int, Batch]:
 
 
 def look(model: Decoder, entry: Entry, task: str, seed: int) -> dict[str, float | None]:
-    """Measure one row of the table for a trained model.
+    """Return the measurements of a trained model for one row of the table.
 
-    The row has the scores, and for tasks in which we look at attention also all other measures.
+    The row has the scores. For the tasks in which we look at attention, it has all other measures
+    too.
     """
     tests = tests_of(entry, task, seed)
     row: dict[str, float | None] = {"parameters": sum(p.numel() for p in model.parameters())}

@@ -33,10 +33,13 @@ def task(
 def read(
     model: Decoder, drawn: RunningCount, seed: int = 10**6
 ) -> tuple[Bool[Tensor, "b n"], Float[Tensor, "b n"]]:
-    """Test new strings at every position, and return which answers are right and by what margin.
+    """Test new strings at every position.
 
-    The margin is the logit of the right answer minus the largest other logit. Positions without a
-    question count as right and have the margin NaN.
+    Returns:
+        Two tensors with one entry per string and position. The first says whether the answer is
+            right. The second is the margin in logits, the logit of the right answer minus the
+            largest other logit. Positions without a question count as right and have the margin
+            NaN.
     """
     right, margins = [], []
     for part in range(0, drawn.size, 128):
@@ -55,14 +58,16 @@ def read(
 def separation(
     known: Float[Tensor, "m d"], rounded: Float[Tensor, "m d"], labels: Int[Tensor, " m"]
 ) -> dict[str, float]:
-    """Measure how far apart the states of neighbouring counts are, relative to a state's size.
+    """Measure how far apart the states of neighbouring counts are.
 
     Only the upper half of the counts is used.
 
     Returns:
-        "gap": the distance between the mean states of c and c + 1
-        "spread": the standard deviation of the states along this direction, over the gap
-        "rounding": the same for the change by bf16. All three are medians over c.
+        Three medians over these counts c.
+        `gap`: the distance between the mean states of c and c + 1, over the mean norm of a state.
+        `spread`: the standard deviation of the states along this direction, over the same distance.
+        `rounding`: the root mean square of the change by bf16 along this direction, over the same
+            distance.
     """
     size, rows = float(known.norm(dim=1).mean()), []
     for c in range(int(labels.max()) // 2, int(labels.max())):
@@ -139,9 +144,10 @@ BEFORE = (0, 1, 2, 4, 8, 16)  # letters before the longest string, at which the 
 
 
 def edge_run(encoding: str, longest: int, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder as `run` does, and test it at the last positions that training has seen.
+    """Train one decoder as `run` does, and test it at the last positions seen in training.
 
-    The number of steps is free, so that we can see whether more training removes the edge.
+    The number of steps can be chosen, so that we can see whether more training helps at these
+    positions.
     """
     drawn = task(longest)
     torch.manual_seed(seed)
@@ -157,9 +163,9 @@ ASKED = ("every letter", "the end")
 
 
 def asked_run(encoding: str, asked: str, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder on strings of 1 to `LONGEST` letters, with two kinds of supervision.
+    """Train one decoder on strings of 1 to `LONGEST` letters, with one of two kinds of supervision.
 
-    It must give the count after every letter, or only at the end.
+    Either the decoder must give the count after every letter, or only at the end.
     """
     ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
     model = trained.decoder("counting", trained.COUNTING, encoding, 1e4, 0, seed)
@@ -178,7 +184,7 @@ WRITES = "every letter, and reads its answers"
 def written(ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> Batch:
     """Insert the right count after each letter of a `RunningCount` batch, except the last one.
 
-    A row becomes `<s> y 1 x 1 y`, with the questions at the letters.
+    A sequence becomes `<s> y 1 x 1 y`. The questions are at the letters.
     """
     read = torch.stack([ids[:, 1:], targets[:, 1:]], 2).flatten(1)[:, :-1]
     answers = torch.stack(
@@ -189,7 +195,7 @@ def written(ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> Batch:
 
 @torch.no_grad()
 def writes(model: Decoder, ids: Int[Tensor, "b n"]) -> Int[Tensor, " b"]:
-    """Return the answer at the last letter of a decoder that reads its own earlier answers.
+    """Return the answer at the last letter when a decoder reads its own earlier answers.
 
     The decoder is given the letters one by one.
     """
@@ -202,10 +208,10 @@ def writes(model: Decoder, ids: Int[Tensor, "b n"]) -> Int[Tensor, " b"]:
 
 
 def written_run(encoding: str, window: int, asked: str, steps: int, seed: int) -> sweep.Setting:
-    """Train one counter and test it far beyond the trained lengths.
+    """Train one counter, and test it far beyond the trained lengths.
 
-    It gives the count at the end or after every letter, or it writes its running count into the
-    text.
+    The counter gives the count at the end, or gives it after every letter, or writes its running
+    count into the text.
     """
     ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
     ways = {
@@ -253,10 +259,10 @@ LETTERS, MOST = (
 def histograms(symbols: int, size: int = trained.BATCH) -> Callable[[torch.Generator], Batch]:
     """Build the task of counting how often the present symbol has occurred so far.
 
-    There is a question at each of `LETTERS` symbols, up to a count of `MOST`. The symbols of a
-    string have unequal probabilities, in proportion to exp(2 z) with z normal, so that large counts
-    occur with every vocabulary. Token 0 begins the string, tokens 1 to `symbols` are the symbols,
-    and then come the counts 1 to `MOST`.
+    There is a question at each of `LETTERS` symbols, as long as the count is at most `MOST`. The
+    symbols of a string have unequal probabilities, in proportion to exp(2 z) with z normal, so that
+    large counts occur with a vocabulary of any size. Token 0 begins the string, tokens 1 to
+    `symbols` are the symbols, and the tokens after them are the counts 1 to `MOST`.
     """
 
     def drawn(generator: torch.Generator) -> Batch:

@@ -11,23 +11,23 @@ from torch import Tensor, nn
 
 
 def outlier(x: Tensor) -> float:
-    """Return the largest absolute value over the median, to say how extreme outliers are."""
+    """Return the largest absolute value over the median absolute value."""
     sizes = x.float().abs().flatten()
     return float(sizes.max() / sizes.median().clamp(min=1e-12))
 
 
 def rounded(x: Tensor, bits: int) -> Tensor:
-    """Round a tensor to so many bits, with one scale that its largest absolute value sets."""
+    """Round a tensor to `bits` bits, with one scale that its largest absolute value sets."""
     step = x.abs().max() / (2 ** (bits - 1) - 1)
     return (x / step).round() * step if step > 0 else x
 
 
 @contextmanager
 def few_bits(layers: Iterable[nn.Module], bits: int, spare_first: bool = False) -> Iterator[None]:
-    """Let the inputs of these layers be `rounded` while the block runs.
+    """Round the inputs of these layers to `bits` bits while the block runs (see `rounded`).
 
-    With `spare_first`, the first token of each sequence stays exact and does not influence the
-    scale.
+    Args:
+        spare_first: leave the first token of each sequence exact, and set the scale without it.
     """
 
     def change(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor]:

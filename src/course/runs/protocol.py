@@ -16,11 +16,11 @@ from helpers import require
 
 
 def counted(task: tasks.RunningCount, at_the_end: bool) -> Callable[[torch.Generator], Batch]:
-    """Return the counting task with questions after every letter or only at the end.
+    """Return the counting task with questions after every letter, or only at the end.
 
-    Training has questions after every letter, and the test only at the end. When training had them
-    only at the end, none of six decoders of this size learned to count in 1,000 steps (0.81 to 0.90
-    right). The decoders of chapter 4 do in 2,560 steps (`data/counting_asked.csv`).
+    Training has questions after every letter, and the test only at the end. With questions only at
+    the end, none of six decoders of this size learned to count in 1,000 steps (0.81 to 0.90 right).
+    The decoders of chapter 4 learn it in 2,560 steps (`data/counting_asked.csv`).
     """
     return (lambda generator: task.encode(task.strings(generator))) if at_the_end else task
 
@@ -221,7 +221,7 @@ def roles(
     """Say for each question and token whether the token is the answer, and whether it is noise.
 
     Noise consists of the tokens that could have been the answer, such as other pairs or other
-    digits. In counting, it is the letter x, while y is counted.
+    digits. In counting, each y belongs to the answer, and each x is noise.
     """
     words = vocabulary(task)
     number = {word: k for k, word in enumerate(words)}

@@ -40,11 +40,11 @@ def run(
     what: str = "table",
     rate: float | None = None,
 ) -> list[dict[str, float | None]]:
-    """Compute the rows of one entry at one task, with one row per seed.
+    """Train one entry on one task, and return one row per seed.
 
     Args:
         what: the table to which the rows belong.
-        rate: the learning rate, only for `plateau` and `fixed`. If None, it is the one of the size.
+        rate: the learning rate, only for `plateau` and `fixed`. If `None`, it is that of the size.
 
     Raises:
         ValueError: the entry, task or size is unknown, or a seed or the number of steps is out of
@@ -76,12 +76,11 @@ def enter(
     Args:
         name: a name for the figure that no other entry has.
         weigh: a function that takes logits (b, h, n, n), with minus infinity at masked tokens, and
-            returns weights of the same shape. It can also be a class, either your own `Block` or a
-            whole model, which is made with the number of tokens and runs outside the ranking.
+            returns weights of the same shape. You may also give a class. This is either your own
+            `Block`, or a whole model, which is made with the number of tokens and is not ranked.
         chosen: the tasks. A run that learns takes a few seconds.
         seeds: how many seeds to use. They are 0, 1, … as in the table, so that runs can be paired.
-        steps: the most steps that a run may take to the criterion. If None, it is the race's
-            number.
+        steps: the largest number of steps to the criterion. If `None`, it is that of the race.
 
     Raises:
         ValueError: the name is taken, a task is unknown, or the function returns another shape,
@@ -131,7 +130,7 @@ def _own(change: Callable | type[nn.Module]) -> Entry:
 
 
 def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
-    """Check a function from logits to weights before any training, so that mistakes show early.
+    """Check a function from logits to weights before the training, so that mistakes show early.
 
     Raises:
         ValueError: the function fails, or it does not return finite weights of the logits' shape

@@ -17,7 +17,7 @@ LONGEST = f"score_{LENGTHS[-1]}"
 
 
 def by_rate() -> pd.DataFrame:
-    """Summarise `data/race_plateau.csv` by task, entry and rate.
+    """Return the runs of `data/race_plateau.csv` summarised by task, entry and learning rate.
 
     The columns are those of `comparison.plateaus`.
     """
@@ -27,15 +27,19 @@ def by_rate() -> pd.DataFrame:
 
 
 def best(cells: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return the results of each task and entry at its best rate, and how many rates were run.
+    """Return the results of each entry at its best learning rate, by task.
 
-    At the best rate, the largest fraction of runs learned. In a tie, it is the one with the fewest
-    steps until they did, where a run that has not learned counts all of its steps. Entries with
-    fewer than `ENOUGH_RATES` rates of `ENOUGH_SEEDS` seeds are left out, because their results only
-    hold at one learning rate.
+    The best rate is the one at which the largest fraction of runs learned. In a tie, it is the rate
+    with the fewest steps to the criterion, and a run that has not learned counts with all of its
+    steps. Only entries with at least `ENOUGH_RATES` rates of `ENOUGH_SEEDS` seeds are returned,
+    because the results of the others hold at one learning rate only.
 
     Args:
         cells: the results by rate, as `by_rate` returns them.
+
+    Returns:
+        One row per task and entry, with the columns of `cells`, the best rate, and the number of
+            rates that were run (`rates`).
     """
     cells = by_rate() if cells is None else cells
     cells = cells[cells.runs >= ENOUGH_SEEDS].reset_index()
@@ -65,11 +69,11 @@ def learns(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
 def order(task: str, entry: str, other: str, cells: pd.DataFrame | None = None) -> str:
     """Say whether the order of two entries at the longest length depends on the learning rate.
 
-    We compare their accuracies at each rate that both ran.
+    We compare the accuracies of the two entries at each rate that was run for both.
 
     Returns:
-        "stands at every rate", "hangs on the rate" or "not told apart", by the protocol. It is "not
-            run" with fewer than two rates.
+        "stands at every rate", "hangs on the rate" or "not told apart", by the rules of the
+            protocol, or "not run" if fewer than two rates were run for both.
     """
     cells = by_rate() if cells is None else cells
     right = cells[LONGEST].sort_index()
@@ -85,8 +89,11 @@ def order(task: str, entry: str, other: str, cells: pd.DataFrame | None = None) 
 def goes_far(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
     """Say whether an entry still solves a task at the longest length, at its best rate.
 
-    It does if a fraction `KEPT` of its answers is right. The result is "yes", "no", or the moment
-    at which it does, which is when it first met the criterion, or at the end.
+    The task is solved if at least a fraction `KEPT` of the answers is right.
+
+    Returns:
+        "yes" or "no" if the answer is the same when the runs first meet the criterion and at the
+            end of the training, and otherwise "at the first touch only" or "at the end only".
     """
     cell = best(cells).loc[(task, entry)]
     touch, end = (bool(cell[f"{when}_{LENGTHS[-1]}"] >= KEPT) for when in ("first", "score"))
@@ -96,13 +103,16 @@ def goes_far(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
 
 
 def price() -> pd.DataFrame:
-    """Return how many steps it takes to learn retrieval with so many pairs, by learning rate.
+    """Return how many steps it takes to learn retrieval, by number of pairs and learning rate.
 
     Returns:
-        One row per entry and trained length, with 128 pairs from `data/race_seen.csv` as well. For
-            each rate, "steps at" is the mean over the runs that learned (missing if none did), and
-            "learned at" is for example "2 of 3". `rate` is the better rate by the rule of `best`,
-            and missing if only one was run. `used` is the rate to which steps and learned belong.
+        One row per entry and trained number of pairs. The rows for 128 pairs also use
+            `data/race_seen.csv`.
+        "steps at" with a rate: the mean number of steps over the runs that learned, or missing if
+            none did.
+        "learned at" with a rate: how many runs learned, for example "2 of 3".
+        `rate`: the better rate by the rule of `best`, or missing if only one rate was run.
+        `used`: the rate to which the columns `steps` and `learned` belong.
     """
     long = data.table("race_seen").assign(trained=LENGTHS[-1], rate=BUDGET["rate"])
     long["entry"] = long.entry.str.removesuffix(f", trained to {LENGTHS[-1]}")

@@ -34,7 +34,7 @@ from helpers.transformer import Decoder
 
 @cache
 def criterion(task: str, separators: bool, n: int = TRAINED) -> Batch:
-    """Return the rows at length n that decide whether a model has learned.
+    """Return the sequences of length n that decide whether a model has learned.
 
     They are used neither for training nor for testing.
     """
@@ -46,14 +46,14 @@ def criterion(task: str, separators: bool, n: int = TRAINED) -> Batch:
 
 
 def inside(model: Decoder, entry: Entry, task: str) -> float:
-    """Return the accuracy on the rows of `criterion`."""
+    """Return the accuracy on the sequences of `criterion`."""
     place = next(model.parameters()).device
     rows = criterion(task, entry.separators, entry.seen)
     return score(model.eval(), *(part.to(place) for part in rows))
 
 
 def has_learned(model: Decoder, entry: Entry, task: str) -> bool:
-    """Return whether the accuracy on the rows of `criterion` is at least `LEARNED`."""
+    """Return whether the accuracy on the sequences of `criterion` is at least `LEARNED`."""
     return inside(model, entry, task) >= LEARNED
 
 
@@ -65,12 +65,13 @@ def train(
     size: str = "small",
     rate: float | None = None,
 ) -> list[tuple[Decoder, int, bool]]:
-    """Train an entry's models together, and stop each when it meets the criterion.
-
-    The function returns the models, their steps, and whether they have learned.
+    """Train an entry's models together, and stop each model when it meets the criterion.
 
     Args:
-        rate: the learning rate. If None, it is the one of the size (`SIZES`).
+        rate: the learning rate. If `None`, it is that of the size (`SIZES`).
+
+    Returns:
+        For each seed, the model, the number of steps that it took, and whether it has learned.
     """
     place = compute.device() if size != "small" else torch.device("cpu")
     models = [decoder(entry, task, seed, size).to(place) for seed in seeds]
@@ -96,7 +97,7 @@ def train(
 def _to_the_criterion(
     entry: Entry, task: str, models: list[Decoder], seeds: Sequence[int], steps: int, rate: float
 ) -> list[int]:
-    """Train to the criterion and count the steps that each model took.
+    """Train each model to the criterion, and return the number of steps that each took.
 
     Recurrent networks are trained one after another, because `torch.vmap` cannot run them.
     """
@@ -127,7 +128,7 @@ def _to_the_criterion(
 def measure(
     entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
 ) -> list[dict[str, float | None]]:
-    """Train one entry at one task and measure all columns of the table, with one row per seed."""
+    """Train one entry on one task, and return all columns of the table, with one row per seed."""
     start = time.process_time()
     trained = train(entry, task, seeds, steps, size)
     spent = 1000 * (time.process_time() - start) / sum(taken for _, taken, _ in trained)
@@ -147,11 +148,15 @@ def _first_touch(
     every: int,
     look_at: Callable[[Decoder, int], dict] = lambda model, k: {},
 ) -> tuple[Callable[[Decoder], bool], dict[int, tuple[int, dict]]]:
-    """Return a function that watches `training.fit_together`, and the dictionary that it fills.
+    """Return a function that records when each model first meets the criterion, and its record.
 
-    The dictionary has an entry for each model that met the criterion, by its index. The entry has
-    the steps until then, rounded up to `every` steps, and the result of `look_at` for the model and
-    its index.
+    `training.fit_together` calls the function as its `until`.
+
+    Returns:
+        The function, and the dictionary that it fills. For each model that met the criterion, the
+            dictionary has the model's index as a key. The value is a pair of the number of steps
+            until then, rounded up to a multiple of `every`, and the result of `look_at` for the
+            model and its index.
     """
     number, count, first = {id(model): k for k, model in enumerate(models)}, [0] * len(models), {}
 
@@ -178,7 +183,7 @@ def fixed(
     The budget is the same for all entries, and the criterion is checked every 10 steps.
 
     Args:
-        rate: the learning rate. If None, it is the one of the size (`SIZES`).
+        rate: the learning rate. If `None`, it is that of the size (`SIZES`).
     """
     rate = SIZES[size]["rate"] if rate is None else rate
     models = [decoder(entry, task, seed, size) for seed in seeds]
@@ -204,7 +209,7 @@ def fixed(
 def far(
     entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
 ) -> list[dict[str, float]]:
-    """Train as for the main table, and test on more tokens than it has.
+    """Train as for the main table, and test on longer sequences than those of the main table.
 
     In the recall task, a pair takes two tokens.
     """
@@ -223,7 +228,7 @@ def far(
 
 
 def further(model: Decoder, entry: Entry, task: str, seed: int, tokens: int) -> float:
-    """Return the accuracy on `FAR_ROWS` rows of so many tokens, computed one after another."""
+    """Return the accuracy on `FAR_ROWS` sequences of `tokens` tokens, tested one by one."""
     n = tokens // 2 if task == "recall" else tokens
     ids, targets = batch(
         entry, task, torch.Generator().manual_seed(2 * 10**6 + 10_000 * seed + n), n
@@ -242,16 +247,17 @@ def plateau(
     size: str = "small",
     rate: float | None = None,
 ) -> list[dict[str, float | None]]:
-    """Train for a fixed budget, and judge each run when it meets the criterion and after all steps.
+    """Train for a fixed budget, and measure each run at the criterion and after all steps.
 
     Args:
-        rate: the learning rate. If None, it is the one of the size (`SIZES`).
+        rate: the learning rate. If `None`, it is that of the size (`SIZES`).
 
     Returns:
-        learned, steps: whether and when the run met the criterion
-        first_n, score_n: the accuracy on n tokens at that time and at the end
-        inside_k, out_k: the accuracy on the criterion's rows and on those of `LENGTHS[-1]`, after k
-            of `PARTS` parts of the steps
+        One row per seed, with these columns.
+        `learned`, `steps`: whether the run met the criterion, and after how many steps.
+        `first_n`, `score_n`: the accuracy on n tokens at that time, and after all steps.
+        `inside_k`, `out_k`: after k of `PARTS` equal parts of the steps, the accuracy on the
+            sequences of `criterion`, and on those of length `LENGTHS[-1]`.
 
     Raises:
         ValueError: the steps are not a multiple of 5 x `PARTS`, or the entry is trained twice.
@@ -350,14 +356,13 @@ def pairs(
 ) -> list[dict[str, float | None]]:
     """Train one entry on retrieval, and measure its noise when it has learned and at the end.
 
-    Every run has a fixed budget, so the two times can be compared. An entry with one attention
-    matrix has no such noise, and only its accuracy is measured.
+    All runs have the same fixed budget, so that the two times can be compared.
 
     Returns:
-        For each seed, whether and when it learned. At that time ("first_") and after all steps
-            ("end_"), the row has the accuracy at each of `LENGTHS`, and `evaluation.noise_readers`
-            of layer 1 at the longest length, which is missing for entries with one attention
-            matrix.
+        One row per seed, which says whether and when the run learned. At that time ("first_") and
+            after all steps ("end_"), the row has the accuracy at each of `LENGTHS`, and the results
+            of `evaluation.noise_readers` for layer 1 at the longest length. These results are
+            missing for entries with one attention matrix, which have no second noise to compare.
 
     Raises:
         ValueError: the entry is unknown, or a number is out of range.
@@ -401,9 +406,16 @@ def pairs(
 def price(
     entry: str, trained: int, rate: float, seed: Sequence[int], budget: int
 ) -> list[dict[str, float]]:
-    """Train on retrieval with so many pairs, and return the steps to the criterion at that length.
+    """Train on retrieval with a given number of pairs, and return the steps to the criterion.
 
-    The row also has the accuracy at 16 pairs and at the trained length.
+    The criterion is tested at the trained number of pairs.
+
+    Args:
+        trained: the number of pairs, one of `LENGTHS`.
+
+    Returns:
+        One row per seed, with whether the run learned, its steps, and the accuracy at 16 pairs and
+            at the trained number of pairs.
 
     Raises:
         ValueError: the entry is unknown, or a number is out of range.
@@ -434,7 +446,7 @@ def _short(found: dict[str, float | None]) -> dict[str, float | None]:
 
 
 def _number(value: float | None) -> float | None:
-    """Round a number for a table, and drop it if the model has diverged."""
+    """Round a number for a table, or return `None` if the model has diverged."""
     if isinstance(value, float):
         return round(value, 5) if math.isfinite(value) else None
     return value

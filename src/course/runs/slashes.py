@@ -32,14 +32,21 @@ SHORT_BASE = 100.0
 
 
 def band(number: int, pairs: int) -> list[int]:
-    """Return the rotary pairs of one of the `BANDS` equal bands, where band 0 is the fastest."""
+    """Return the rotary pairs of band `number` among `BANDS` equal bands.
+
+    Band 0 has the fastest pairs.
+    """
     return list(range(number * pairs // BANDS, (number + 1) * pairs // BANDS))
 
 
 def concentration(x: Float[Tensor, "n d"]) -> tuple[float, int]:
-    """Measure how far a matrix is from rank 1, by its squared singular values.
+    """Measure how near a matrix is to rank 1, by its squared singular values.
 
-    The results are the largest as a fraction of all, and how many have 95% of the sum.
+    The first row is left out.
+
+    Returns:
+        The largest squared singular value as a fraction of their sum, and the smallest number of
+            squared singular values that have 95% of their sum.
     """
     squares = torch.linalg.svdvals(x[1:]) ** 2
     share = squares / squares.sum()
@@ -54,11 +61,12 @@ def copying(
     length: int = TASK["length"],
     batch: int = TASK["batch"],
 ) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
-    """Draw tokens, with the token `offset` positions back as the target of each.
+    """Draw tokens, and for each token the target, which is the token `offset` positions back.
 
-    "skewed" tokens are drawn with weights 1/rank from the half of the vocabulary that training
-    sees, "uniform" tokens with equal weights from the same half, and "unseen" tokens from the other
-    half.
+    Args:
+        kind: "skewed" draws tokens with weights 1/rank from the half of the vocabulary that
+            training sees. "uniform" draws from the same half with equal weights. "unseen" draws
+            from the other half.
     """
     trained_on = TASK["seen"]
     if kind == "skewed":
@@ -77,7 +85,7 @@ def copying(
 def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) -> Decoder:
     """Build a decoder of one layer and two heads, with one of the `SPECTRA` of rotary frequencies.
 
-    `shared_vector` is added to all embeddings.
+    The vector `shared_vector(seed, shared)` is added to all embeddings.
     """
     require.choice("spectrum", spectrum, SPECTRA)
     torch.manual_seed(seed)
@@ -97,10 +105,10 @@ def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) ->
 
 
 def shared_vector(seed: int, strength: float) -> Float[Tensor, " d"]:
-    """Return `strength` times a Gaussian vector.
+    """Return a Gaussian vector times `strength`.
 
-    At strength 1, it is as long as the part of the embeddings that tells the tokens of `shallow`
-    apart.
+    At strength 1, this vector is as long as the part of the embeddings that tells the tokens of
+    `shallow` apart.
     """
     return strength * torch.randn(64, generator=torch.Generator().manual_seed(1000 + seed))
 
@@ -130,9 +138,9 @@ def projected(decoder: Decoder, head: int, kind: str) -> dict[str, Float[Tensor,
 
 
 def in_common(x: Float[Tensor, "n d"]) -> float:
-    """Return the fraction of the squared lengths that comes from the mean vector.
+    """Return the fraction of the vectors' squared lengths that comes from their mean.
 
-    It is 1 if all vectors are equal, and 0 if they cancel.
+    The fraction is 1 if all vectors are equal, and 0 if their mean is zero.
 
     >>> in_common(torch.tensor([[1.0, 1.0], [1.0, -1.0]]))
     0.5
@@ -143,7 +151,12 @@ def in_common(x: Float[Tensor, "n d"]) -> float:
 def emergence(
     spectrum: str, offset: int, seed: int, steps: int, shared: float, base: float
 ) -> dict[str, float]:
-    """Train one shallow decoder to copy from `offset` positions back, and measure its attention."""
+    """Train one shallow decoder to copy from `offset` positions back, and measure its attention.
+
+    Returns:
+        One row of the table, with the loss, accuracies, slash scores, and the concentration of
+            queries and keys.
+    """
     decoder, untrained = (shallow(spectrum, seed, shared, base) for _ in range(2))
     losses = training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
     right = {
@@ -180,8 +193,13 @@ def common(
 ) -> dict[str, float]:
     """Train one shallow decoder with an added vector, and measure its attention on unseen tokens.
 
-    The vector has some strength and is added in one of the `PARTS`. "without" is the same after the
-    vector is removed again, from the embeddings of these tokens or from the layer norm.
+    Args:
+        part: where the vector is added, one of `PARTS`.
+        strength: the strength of the vector (see `shared_vector`).
+
+    Returns:
+        One row of the table. Its column `slash_unseen_without` is the slash score after the vector
+            was removed again, from the embeddings of the unseen tokens or from the layer norm.
     """
     require.choice("part", part, PARTS)
     decoder, vector = (

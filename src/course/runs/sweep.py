@@ -45,14 +45,27 @@ Setting = dict[str, Value]
 
 
 class Table(NamedTuple):
-    """Hold a table on disk, with the lines of its head without `# `, and its rows as text."""
+    """Hold a table as it is stored on disk.
+
+    Attributes:
+        head: the lines at the top of the file, without their "# ".
+        rows: the rows, each as a dictionary from columns to text.
+    """
 
     head: list[str]
     rows: list[dict[str, str]]
 
 
 class _Run(NamedTuple):
-    """Hold one finished run, with its setting and either its result or its error."""
+    """Hold one finished run.
+
+    Attributes:
+        setting: the setting of the run, as text.
+        result: what the function returned, or `None` if it raised an error.
+        seconds: how many seconds the run took.
+        machine: the machine on which it ran.
+        error: the error, or `None` if there was none.
+    """
 
     setting: dict[str, str]
     result: Setting | None
@@ -65,7 +78,7 @@ _Call = Callable[[list[Setting]], list[_Run]]
 
 
 def grid(**values: Iterable[Value]) -> list[Setting]:
-    """Combine the values of each name in all ways, where the last name changes fastest.
+    """Return all combinations of the values, as settings. The last name changes fastest.
 
     >>> grid(depth=[2, 3], seed=[0, 1])[:3]
     [{'depth': 2, 'seed': 0}, {'depth': 2, 'seed': 1}, {'depth': 3, 'seed': 0}]
@@ -87,26 +100,27 @@ def run(
     threads: int = 1,
     together: str | None = None,
 ) -> pd.DataFrame:
-    """Call `function(**setting)` for each setting without a row in `out`, and return the table.
+    """Call `function(**setting)` for each setting that has no row in `out`, and return the table.
 
-    A row has the setting, the results of the function and the seconds it took. The rows are in the
-    order of the settings, even if the runs end in another order. If a run fails, the others go on,
-    and its error is raised after them. Several commands may fill one table, one after another or at
-    the same time.
+    A row has the setting, the results of the function and the seconds that it took. The rows are in
+    the order of the settings, even if the runs end in another order. If a run fails, the other runs
+    go on, and the error is raised after them. Several commands may fill one table, one after
+    another or at the same time.
 
     Args:
         settings: names and values of the function's arguments. All settings must have the same
             names.
-        command: the command that repeats this run, for the head. If None, it is the present command
-            line.
+        command: the command that repeats this run, for the head of the table. If `None`, it is the
+            present command line.
         notes: lines for the top of the head.
         jobs: the number of processes on this machine.
-        dask: the address of a Dask scheduler ("tcp://host:8786") whose workers run the rows
-            instead. A worker runs one row at a time, so give each worker one thread.
+        dask: the address of a Dask scheduler ("tcp://host:8786"), whose workers run the rows
+            instead of this machine. A worker runs one row at a time, so give each worker one
+            thread.
         threads: the number of CPU threads of torch for each run.
-        together: the name of an argument. Settings that differ only in it become one call, which
-            gets a list of its values and returns as many rows. The seconds are divided evenly among
-            them.
+        together: the name of an argument. Settings that differ only in this argument become one
+            call. The call gets a list of the argument's values, and returns one row for each value.
+            Its seconds are divided evenly among the rows.
 
     Raises:
         ValueError: there are no settings, they are unequal or repeated, a value is neither text nor
@@ -162,7 +176,7 @@ def run(
 
 
 def read(out: str | Path) -> Table:
-    """Read the table as it is on disk, with every value as text.
+    """Read a table from disk, with every value as text.
 
     If there is no file, the table is empty.
 
@@ -197,7 +211,7 @@ ANSWERS = 10  # seconds within which a scheduler must answer
 
 
 def _check(function: Callable, settings: list[Setting]) -> None:
-    """Check that the function accepts each of the settings."""
+    """Raise an error if the function does not accept one of the settings."""
     if not settings or not all(isinstance(setting, dict) and setting for setting in settings):
         raise ValueError("settings must hold at least one row, each a dictionary of arguments")
     names = list(settings[0])
@@ -225,10 +239,10 @@ def _place(out: str | Path) -> Path:
 
 
 def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None:
-    """Check that the rows of a table fit the settings.
+    """Raise an error if the rows of a table do not fit the settings.
 
-    Each setting may occur only once, because it would count twice in every mean. Numbers must be
-    decimal.
+    Each setting may occur only once, because a second row would count twice in every mean. Numbers
+    must be decimal.
     """
     if rows and list(rows[0])[: len(names)] != names:
         raise ValueError(
@@ -283,7 +297,11 @@ _ONE_AT_A_TIME = (
 
 
 def _grouped(settings: list[Setting], together: str | None) -> list[list[Setting]]:
-    """Group the settings into calls, either one each or all that differ only in `together`."""
+    """Group the settings into calls.
+
+    Without `together`, each setting is one call. Otherwise all settings that differ only in
+    `together` are one call.
+    """
     if together is None:
         return [[setting] for setting in settings]
     if settings:
@@ -299,7 +317,10 @@ def _grouped(settings: list[Setting], together: str | None) -> list[list[Setting
 def _call(
     function: Callable, threads: int, together: str | None, group: list[Setting]
 ) -> list[_Run]:
-    """Run one call in this process, and return its error as a value instead of raising it."""
+    """Run one call in this process, and return the finished runs.
+
+    An error is stored in the run and not raised.
+    """
     with _ONE_AT_A_TIME, training.threads(threads):
         start = time.perf_counter()
         try:
@@ -327,7 +348,7 @@ def _call(
 
 
 def _portable(error: Exception) -> Exception:
-    """Make an error portable between processes, by turning its traceback into text."""
+    """Return an error that can be sent between processes, with its traceback as text."""
     error.add_note("".join(traceback.format_tb(error.__traceback__)))
     try:
         pickle.loads(pickle.dumps(error))
@@ -347,9 +368,10 @@ def _machine() -> str:
 
 @contextlib.contextmanager
 def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, type[Exception]]]:
-    """Start processes on this machine or connect to a Dask cluster, and yield them.
+    """Start processes on this machine or connect to a Dask cluster.
 
-    The second result is the type of error that says that the processes were killed.
+    Yields:
+        The executor, and the type of error that it raises if its processes were killed.
     """
     try:
         if not dask:
@@ -376,9 +398,10 @@ def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, type[Excep
 def _at_once(
     call: _Call, groups: list[list[Setting]], jobs: int, dask: str | None
 ) -> Iterator[list[_Run]]:
-    """Yield the runs of each call as they end.
+    """Yield the finished runs of each call, in the order in which the calls end.
 
-    If a process is killed, the missing runs start again, unless no run ended in between.
+    If a process is killed, the missing runs start again, unless no run has ended since the last
+    start.
     """
     while groups:
         before, futures = len(groups), {}
@@ -402,7 +425,10 @@ def _at_once(
 def _append(
     out: Path, done: _Run, keys: list[dict[str, str]], command: str, notes: Sequence[str]
 ) -> None:
-    """Add a row to the table or replace the old one, by one rename so that none is cut."""
+    """Add a row to the table, or replace the old row of the same setting.
+
+    The new file replaces the old one in one step, so no row is ever cut off.
+    """
     row = done.setting | _as_text(done.result | {"seconds": round(done.seconds, 1)})
     name = f"sweep-{zlib.crc32(os.fsencode(out.resolve())):08x}.lock"
     with filelock.FileLock(Path(tempfile.gettempdir()) / name):
@@ -422,9 +448,9 @@ def _append(
 def _with_command(
     head: list[str], command: str, machine: str, keys: list[dict], present: int
 ) -> list[str]:
-    """Add this command to the head, with the machine below it if it is new.
+    """Return the head with this command, and with the machine below the command if it is new.
 
-    While rows are missing, the head also says how many are there.
+    While rows are missing, the head also says how many rows are there.
     """
     start = head.index(command) if command in head else len(head)
     end = next((k for k in range(start + 1, len(head)) if not head[k].startswith("  ")), len(head))

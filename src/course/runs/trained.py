@@ -77,7 +77,9 @@ def decoder(
 ) -> Decoder:
     """Build an untrained decoder for a task.
 
-    "0.5-RoPE" rotates only the faster half of the pairs, and window 0 means no window.
+    Args:
+        encoding: the position encoding. "0.5-RoPE" rotates only the faster half of the pairs.
+        window: the number of tokens that each layer sees, or 0 for all tokens.
     """
     share, _, name = encoding.rpartition("-")
     torch.manual_seed(seed)
@@ -110,7 +112,10 @@ def linear_probe(
     penalty: float = 1e-3,
     iterations: int = 100,
 ) -> Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]:
-    """Fit a linear probe by multinomial regression, as a function from states to labels."""
+    """Fit a linear probe by multinomial regression, and return it as a function.
+
+    The function takes states and returns their labels.
+    """
     middle, spread = known.mean(0), known.std(0).clamp(min=1e-6)
     layer = nn.Linear(known.shape[1], int(labels.max()) + 1)
     nn.init.zeros_(layer.weight)
@@ -136,12 +141,15 @@ def linear_probe(
 def share(
     probe: Callable[[Tensor], Tensor], new: Float[Tensor, "k d"], right: Int[Tensor, " k"]
 ) -> float:
-    """Return how often a probe names the right label."""
+    """Return the fraction of states for which a probe names the right label."""
     return float((probe(new) == right).double().mean())
 
 
 def shuffled(labels: Int[Tensor, " m"], seed: int) -> Int[Tensor, " m"]:
-    """Shuffle the labels as a control, because a probe that is fitted to them must fail."""
+    """Return the labels in random order.
+
+    This is a control, because a probe that is fitted to shuffled labels must fail.
+    """
     return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
 
 
@@ -155,7 +163,10 @@ def train(
     seed: int,
     weights: Float[Tensor, " v"] | None = None,
 ) -> list[float]:
-    """Train a counter with equal weight for every answer, and a rate that falls along a cosine."""
+    """Train a counter with equal weight for every answer, and return the loss of every step.
+
+    The learning rate falls along half a cosine.
+    """
     weights = task.weights if weights is None else weights
     return training.fit(
         model, task, steps=steps, rate=RATE, warmup=WARMUP, cosine=True, weights=weights, seed=seed
@@ -172,23 +183,24 @@ def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tenso
 
 
 def errors(model: Decoder, task: Counting, n: int, count: int = 128) -> Int[Tensor, " count"]:
-    """Return |answer - number of y| for strings of n letters.
+    """Return |answer - number of y| for `count` strings of n letters.
 
-    Every count up to `task.most` occurs equally often. An answer that is not a number counts as 0.
+    Every number of y up to `task.most` occurs equally often. An answer that is not a number counts
+    as 0.
     """
     drawn, right = _questions(task, n, count, 1_000)
     return (answers(model, task, drawn).clamp(min=0) - right).abs()
 
 
 def share_right(model: Decoder, task: Counting, n: int, count: int = 256) -> float:
-    """Return the fraction of right counts on strings of n letters."""
+    """Return the fraction of right answers on `count` strings of n letters."""
     return float((errors(model, task, n, count) == 0).double().mean())
 
 
 def one_number(n: int, most: int = LONGEST) -> float:
     """Return the accuracy of always naming one number, if every count up to n is equally likely.
 
-    Counts are at most `most`. A decoder that counts must do better.
+    Counts are at most `most`. A decoder that counts must be more accurate than this.
     """
     return 1 / (min(n, most) + 1)
 
@@ -203,7 +215,11 @@ def _questions(
 def noticed(model: Decoder, task: Counting, n: int, place: int) -> float:
     """Return how often the answer rises by exactly one when one letter changes from x to y.
 
-    `place` is the position of this letter. A decoder that ignores the position scores low.
+    A decoder that ignores the changed letter has a low result.
+
+    Args:
+        n: the number of letters.
+        place: the position of the letter that changes.
     """
     strings, counts = _questions(task, n, 128, 2_000)
     drawn = [
@@ -216,7 +232,13 @@ def noticed(model: Decoder, task: Counting, n: int, place: int) -> float:
 
 
 class Seen(NamedTuple):
-    """Hold the last states of strings of several lengths, with their counts and lengths."""
+    """Hold the last hidden states of strings of several lengths.
+
+    Attributes:
+        states: the last state of each string.
+        counts: the number of y in each string.
+        lengths: the number of letters of each string.
+    """
 
     states: Float[Tensor, "m d"]
     counts: Int[Tensor, " m"]
@@ -240,9 +262,11 @@ def least_squares(
 ) -> tuple[Float[Tensor, " d"], Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]]:
     """Fit a linear probe of a count by least squares in fp64.
 
-    The function returns the weights, and a function that names a state's count, rounded to an
-    integer. It minimises the mean squared error plus `penalty` times the squares of the weights,
-    after each coordinate was scaled to mean 0 and standard deviation 1.
+    The fit minimises the mean squared error plus `penalty` times the squares of the weights, after
+    each coordinate was scaled to mean 0 and standard deviation 1.
+
+    Returns:
+        The weights, and a function that returns the count of each state, rounded to an integer.
     """
     known, middle, spread = (
         known.double(),
@@ -270,11 +294,13 @@ ASKED_BEYOND = (20, 24)  # lengths beyond training at which the probes are compa
 def from_training_lengths(
     model: Decoder, task: RunningCount, penalties: Sequence[float], known: int, new: int
 ) -> list[dict[str, float]]:
-    """Fit a linear probe only on the trained lengths, 1 to `LONGEST`, and test it beyond them.
+    """Fit a linear probe on the trained lengths only, 1 to `LONGEST`, and test it beyond them.
 
     Returns:
-        For each penalty, "within" is the accuracy on other strings of these lengths, by which the
-            penalty is chosen. "from_16_n" is the accuracy on strings of n letters.
+        One row for each penalty.
+        `within`: the accuracy on other strings of the trained lengths, by which the penalty is
+            chosen.
+        `from_16_n`: the accuracy on strings of n letters.
     """
     lengths = range(1, LONGEST + 1)
     old, held_out = seen(model, task, lengths, known, 3_000), seen(model, task, lengths, new, 5_000)
@@ -310,17 +336,28 @@ def readers_run(
     known: int = 400,
     new: int = 256,
 ) -> list[dict[str, float | None]]:
-    """Return how often linear probes name the count of 20 letters, with one row per penalty.
+    """Measure how often linear probes name the count of 20 letters, with one row per penalty.
 
-    There are two kinds of probes, which are fitted on strings of different lengths. The first is
-    fitted on `known` strings of each length of `BEYOND` except 20. Its columns are "trained" and
-    "untrained" (the last states of the decoder after and before training), "_bf16" (the same states
-    rounded), "ratio" (only the fraction of y), "shuffled" (wrong counts for the trained states) and
-    "shuffled_untrained". "multinomial" runs 2,000 iterations. For least squares on the trained
-    states, the row also has `used`.
+    There are two kinds of probes, which are fitted on strings of different lengths. The first kind
+    is fitted on `known` strings of each length of `BEYOND` except 20. With "least squares", there
+    is also a second kind, which is fitted on strings of the trained lengths, 1 to `LONGEST`
+    letters.
 
-    The second kind gets no more than the decoder did, counts of 1 to `LONGEST` letters (see
-    `from_training_lengths`). "own_n" is how often the decoder itself names the count of n letters.
+    Args:
+        reader: "least squares", or "multinomial", which fits in 2,000 iterations.
+        penalty: the penalties of the probes.
+
+    Returns:
+        One row per penalty. "multinomial" has only the first two columns.
+        `trained`, `untrained`: the accuracy on the last states of the decoder after and before
+            training.
+        `trained_bf16`, `untrained_bf16`: the accuracy on the same states rounded to bf16.
+        `trained_shuffled`, `untrained_shuffled`: the accuracy after a fit to shuffled counts.
+        `ratio`: the accuracy of a probe that only gets the fraction of y.
+        `trained_within`, `untrained_from_16_n` and so on: the results of the second kind of probe
+            (see `from_training_lengths`).
+        `own_n`: how often the trained decoder itself names the count of n letters.
+        The other columns are the results of the function `used` for the trained decoder.
 
     Raises:
         ValueError: the reader is unknown.
@@ -373,18 +410,21 @@ def used(
     old: Seen,
     tested: Seen,
 ) -> dict[str, float]:
-    """Test whether the decoder uses what a probe reads, and whether the probe sees what it uses.
+    """Test whether the decoder uses what a probe reads, and whether the probe reads what it uses.
 
-    The answer depends only on the space that the unembedding rows of the numbers span (around their
-    mean). `in_head` is the fraction of the probe's squared length in this space, and
-    `random_in_head` is the 95% quantile of the same for 1,000 random directions.
+    The decoder's answer depends only on the space that the unembedding rows of the numbers span
+    (around their mean).
 
-    The next results say how often the answer rises by exactly one when the last state moves.
-    `up_readout` takes the shortest step that adds one to the probe, `up_random` a random step of
-    the same length, `up_along` the difference between neighbouring counts' mean states, and
-    `up_without` the same without the part that the probe sees. `read_own` is how often the probe
-    rises by exactly one when the state moves as far as in `up_along`, but along the unembedding
-    rows of the answer and the next number.
+    Returns:
+        `in_head`: the fraction of the probe's squared length that lies in this space.
+        `random_in_head`: the 95% quantile of the same fraction for 1,000 random directions.
+        `up_readout`: how often the answer rises by exactly one when the last state takes the
+            shortest step that adds one to the probe.
+        `up_random`: the same for a random step of the same length.
+        `up_along`: the same for a step from the mean state of one count to that of the next.
+        `up_without`: the same for this step without the part that the probe sees.
+        `read_own`: how often the probe rises by exactly one when the state moves as far as in
+            `up_along`, but along the unembedding rows of the answer and the next number.
     """
     first, generator = task.vocabulary.index("0"), torch.Generator().manual_seed(0)
     rows = model.head.weight[first : first + task.most + 1].detach().double()
@@ -426,12 +466,19 @@ def used(
 
 @torch.no_grad()
 def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) -> dict[str, float]:
-    """Return how often the answer rises by exactly one when the state moves to that of one more y.
+    """Return how often the answer rises by exactly one when the last state is moved.
 
-    "along" moves the last state by the difference between the mean states of its count and the
-    next. The means are taken from other strings, of lengths in `BEYOND`, or of 9 to 16 letters if
-    the test is within training. "against" moves it the opposite way, "random" as far in a random
-    direction, and "own" as far along the unembedding rows of its answer and the next number.
+    Each move is as long as the difference between the mean states of the string's count and of the
+    next count. The means are taken from other strings, with the lengths in `BEYOND`, or with 9 to
+    16 letters if the test is within the trained lengths.
+
+    Returns:
+        The following fractions for each tested length n.
+        `along_n`: the state moves along this difference.
+        `against_n`: the state moves in the opposite direction.
+        `random_n`: the state moves in a random direction.
+        `own_n`: the state moves along the difference between the unembedding rows of the next
+            number and of its answer.
     """
     first, generator = task.vocabulary.index("0"), torch.Generator().manual_seed(0)
 
@@ -489,7 +536,7 @@ def count_run(
 
 
 def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
-    """Train one decoder to count, and test whether its answer follows its state.
+    """Train one decoder to count, and test whether its answer follows its state (see `moved`).
 
     The row also has the accuracy beyond the trained lengths.
     """
@@ -499,7 +546,7 @@ def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
 
 
 def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder to count with or without commas, and test it inside and beyond training."""
+    """Train one decoder to count with or without commas, and test it within and beyond training."""
     task = replace(COUNTING, tokens=tokens)
     model = decoder("counting", task, encoding, 1e4, 0, seed)
     train(model, task, steps, seed)
@@ -510,7 +557,7 @@ def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Settin
 
 
 def nudged_run(encoding: str, seed: int, nudge: float, steps: int) -> sweep.Setting:
-    """Train one counter after adding `nudge` to one weight, to see how much chance matters."""
+    """Train one counter after adding `nudge` to one initial weight, to see the role of chance."""
     model = decoder("counting", COUNTING, encoding, 1e4, 0, seed)
     with torch.no_grad():
         model.head.weight[0, 0] += nudge
@@ -540,11 +587,15 @@ def turn(lengths: Sequence[int], margin: Float[Tensor, " lengths"]) -> int:
 
 
 def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sweep.Setting:
-    """Train a copier and probe its states on random strings for the digit that it should copy.
+    """Train a copier, and probe its states on random strings for the digit that it should copy.
 
-    Besides the decoder's own answers, the row has these accuracies. "probe" is the better of a
-    multinomial and a least-squares probe, "untrained" is the same before training, "shuffled" is a
-    probe fitted to shuffled digits, and "majority" always names the more frequent digit.
+    Returns:
+        One row with the following accuracies for each position in the string and each length.
+        `right`: the decoder itself.
+        `probe`: the better one of a multinomial and a least-squares probe.
+        `untrained`: the same for the states before training.
+        `shuffled`: the same for probes that are fitted to shuffled digits.
+        `majority`: always naming the more frequent digit.
     """
     models = {
         name: decoder("copying", COPYING, encoding, 1e4, 0, seed) for name in ("untrained", "probe")
@@ -578,7 +629,7 @@ def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sw
 
 
 def _either(known: Tensor, labels: Tensor, new: Tensor, right: Tensor) -> float:
-    """Return how often the better of two linear probes names the right digit."""
+    """Return how often the better one of two linear probes names the right digit."""
     fitted, (_, line) = linear_probe(known, labels, 1e-4, 300), least_squares(known, labels)
     return max(
         share(fitted, new, right), share(lambda unseen: line(unseen).clamp(0, 1), new, right)
@@ -586,9 +637,17 @@ def _either(known: Tensor, labels: Tensor, new: Tensor, right: Tensor) -> float:
 
 
 def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> sweep.Setting:
-    """Train one decoder to copy, and find the lengths at which its answers turn wrong.
+    """Train one decoder to copy, and find the lengths at which its answers become wrong.
 
-    The row also has the distances between its hidden states at these lengths.
+    Returns:
+        One row with the loss and the accuracies, and the following columns for each position and
+            digit.
+        `turn`: the first length with a wrong answer.
+        `short`: whether all answers up to `LONGEST` digits are right.
+        `control`: the first length with a wrong answer to the control string.
+        `distance`: the distance between hidden states at the first wrong answer, or at the longest
+            length if there is none, over the distance at `LONGEST` digits.
+        `effect`: the same ratio for the digit's effect on the logits.
     """
     model = decoder("copying", COPYING, encoding, base, window, seed)
     losses = training.fit(model, COPYING, steps=steps, seed=seed)
@@ -630,9 +689,10 @@ GROUPS = {
 
 
 def chosen_runs(table: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
-    """Return the runs for each member of one of `GROUPS`, with all other settings plain.
+    """Return the runs to compare within one of `GROUPS`, keyed by the member of the group.
 
-    The plain decoder has RoPE with base 10,000 and reads characters.
+    All settings except the compared one are those of the plain decoder, which has RoPE with base
+    10,000 and reads characters.
     """
     column, members = GROUPS[group]
     by_member = {}
@@ -648,7 +708,13 @@ def chosen_runs(table: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
 
 
 class Gap(NamedTuple):
-    """Hold the gain in accuracy from commas over seeds, as a mean with its 95% interval."""
+    """Hold the gain in accuracy from commas.
+
+    Attributes:
+        mean: the mean gain over the seeds.
+        low, high: the ends of its 95% interval.
+        seeds: the number of seeds.
+    """
 
     mean: float
     low: float
@@ -657,12 +723,15 @@ class Gap(NamedTuple):
 
 
 def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside") -> Gap:
-    """Return how much commas raise the accuracy, at "equal steps" or "equal tokens".
+    """Return how much commas raise the accuracy, paired by seed.
 
-    `where` is a column of the table. The gain is paired by seed.
+    Args:
+        budget: "equal steps" or "equal tokens", which is what the decoders with and without commas
+            have in common.
+        where: the column of the table with the accuracy.
 
     Raises:
-        ValueError: the table has fewer than two seeds with both.
+        ValueError: the table has fewer than two seeds with and without commas.
     """
     rows = table[table.encoding == encoding].set_index("seed")
     plain = rows[rows.tokens == "characters"][where]
@@ -677,7 +746,7 @@ def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside
 
 
 def comma_gaps(table: pd.DataFrame) -> dict[str, Gap]:
-    """Return how much commas raise the accuracy, for both encodings and both budgets."""
+    """Return how much commas raise the accuracy, keyed by encoding and budget."""
     pairs = itertools.product(("RoPE", "NoPE"), ("equal steps", "equal tokens"))
     return {", ".join(pair): commas(table, *pair) for pair in pairs}
 
@@ -692,7 +761,10 @@ CHECKPOINTS = {
 
 
 def make_checkpoints(folder: Path, seed: int = 0) -> None:
-    """Train the decoders of `CHECKPOINTS` again, to the same weights on the same machine."""
+    """Train the decoders of `CHECKPOINTS` again, and write them to a folder.
+
+    On the same machine, the weights are the same as before.
+    """
     for name, (kind, task, chosen, steps) in CHECKPOINTS.items():
         arguments = SIZES[kind] | {"window": None, "base": 1e4, "turning": 1.0} | chosen
         model = decoder(kind, task, chosen["encoding"], 1e4, 0, seed)
