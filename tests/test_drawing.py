@@ -143,14 +143,14 @@ def test_the_machine_says_what_the_package_gives(n):
         state = {"at": 2, "kept": kept, "sink": weight}
         expected[kept] = (
             state | {"quiet": False},
-            f"holds {two(100 * row[0])}% of the first token",
+            f"holds, {two(100 * row[0])}% comes from the first",
         )
         # a sink that says nothing leaves a state as it is
         quiet = (1 - weight / 2) * attention.uniform(
             attention.causal_mask(n + 1)
         ) + weight / 2 * torch.eye(n + 1)
         row = attention.influence([quiet.double()] * 2, kept)[-1]
-        expected["quiet", kept] = (state, f"and {two(100 * row[-1])}% of itself")
+        expected["quiet", kept] = (state, f"and {two(100 * row[-1])}% from itself")
     limit = counting.first_token_limit("bf16")
     expected["limit"] = ({"at": 4}, f"first fails at {limit + 1}")
     said = [
@@ -871,7 +871,7 @@ def agree(page):
 
 DONE = [
     ("clocks", [lambda page: page.locator("input[type=range]").first.press("PageUp"), press("Tune the peak")], "No other distance up to 128 scores higher"),
-    ("machine", [stop(2)], "an equal share is 0.32%"),
+    ("machine", [stop(2)], "tokens is 0.32%"),
     ("machine", [stop(3)], told_of_collapse(314, "bf16")),
     ("machine", [stop(4), tick("a first token", False)], "the last vector is the same for 1, 314 or any number"),
     ("machine", [stop(5)], told_of_positions(314, 189)),
@@ -880,7 +880,7 @@ DONE = [
     ("squash", [choose("look at", "current"), press("The edge that lowers the total resistance most")], "lowers the total resistance of all pairs: 368 → 272 ohms"),
     ("squash", [choose("graph", "path"), slide("Home", "hops"), slide("ArrowRight", "hops")], "50% of the reader's state is colour: all of it one of the 8"),
     ("squash", [choose("look at", "current"), cut_an_edge], "No current can flow"),
-    ("river", [paint_the_mask], "tokens spoke"),
+    ("river", [paint_the_mask], "were heard equally"),
     ("needle", [tick("one odd token", False)], "the same needle, 0.5: softmax hears the ratio"),
     ("waves", [agree], "of the noise goes"),
     ("waves", [lambda page: page.evaluate("location.hash = 'drawing=waves&view=race'"), choose("your bet", "NoPE"), slide("End", "length")], "(mean of"),

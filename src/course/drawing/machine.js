@@ -1033,7 +1033,7 @@ export const render = mount({
     }
     if (stop === 2) {
       const heard = uniformInfluence(all, LAYERS, keeps(s), brings(s));
-      return `The last token holds ${say(100 * heard[0], 2)}% of the first token, ${say(100 * heard[p], 2)}% of the orange one and ${say(100 * heard[all - 1], 2)}% of itself; an equal share is ${say(100 / all, 2)}%.`;
+      return `Of what the last token holds, ${say(100 * heard[0], 2)}% comes from the first, ${say(100 * heard[p], 2)}% from the orange one and ${say(100 * heard[all - 1], 2)}% from itself. An equal share of ${all} tokens is ${say(100 / all, 2)}%.`;
     }
     if (stop === 3) {
       const { same } = pair(s);

@@ -247,7 +247,7 @@ export const render = mount({
     const equal = last.filter((share) => Math.abs(share - last[most - 1]) < 1e-9).length;
     const loudest = equal === 1 ? `token ${most} most, with ${say(100 * last[most - 1], 2)}%`
       : `${equal === N ? "all" : `${equal} of them`} alike, with ${say(100 * last[most - 1], 2)}% each`;
-    return `After ${many(s.layers, "layer")} ${say(100 * last[s.token - 1], 2)}% of what the last token holds is token ${s.token}'s. It hears as if ${say(heard(last), 2)} of ${N} tokens spoke, ${loudest}.`;
+    return `After ${many(s.layers, "layer")} ${say(100 * last[s.token - 1], 2)}% of what the last token holds is token ${s.token}'s. It is as if ${say(heard(last), 2)} of ${N} tokens were heard equally (the exponential of the entropy), ${loudest}.`;
   },
 });
 export default { render };
