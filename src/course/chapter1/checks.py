@@ -32,7 +32,7 @@ def _places(graph: nx.Graph, *nodes: Any) -> tuple[int, ...]:
 
 @exercise
 def walks(answer: Any) -> Right:
-    """Check a function that counts the walks of exactly so many steps from u to v."""
+    """Check a function that counts the walks of exactly `length` steps from u to v."""
     return compare("walks", answer, _walks)
 
 
@@ -58,8 +58,8 @@ def least_width(answer: Any) -> Right:
 def tree_entry(answer: Any) -> Right:
     """Check an entry of a power of a tree's adjacency matrix, from the root to an inner node.
 
-    The inner node is at this depth of a binary tree. The matrix is normalised symmetrically and has
-    no loops.
+    The tree is binary, and the exercise gives the depth of the inner node. The matrix is normalised
+    symmetrically and has no loops.
     """
 
     def entry(depth: int) -> Tensor:
@@ -147,7 +147,7 @@ def slower(answer: Any) -> Right:
 
 @exercise
 def sensitivity(answer: Any) -> Right:
-    """Check a function for the spectral norm of a node's Jacobian by another node's input."""
+    """Check a function for the spectral norm of a node's Jacobian with respect to another input."""
     return compare("sensitivity", answer, _sensitivity)
 
 
@@ -215,7 +215,8 @@ def _with_squares(
 def rewiring(prediction: Any, edges: Any) -> Right:
     """Check three new edges for the tree of 15 nodes.
 
-    They must lower the total resistance much, and still make the Jacobian of a far pair smaller.
+    The edges must lower the total resistance by a large amount, and still make the Jacobian of a
+    far pair smaller.
     """
     tree = graphs.family("tree", 15)
     checks.filled(

@@ -48,7 +48,8 @@ SEVERAL = Threshold(1)  # more widths than this
 def width_explains_failures() -> Numbers:
     """Measure whether width explains failures.
 
-    An easier question also needs only a simpler function, so only runs at several widths can tell.
+    A question that is easier also needs a simpler function. So only runs at several widths can tell
+    the two explanations apart.
     """
     reported = measures.reported()
     return compared(key="everywhere") | {
@@ -81,9 +82,10 @@ FAR = 5  # the depth r from which on the source gives its number
     nothing=("pairs that a coin decides", {"pairs": {"r": [5, 5], "better": [True, False]}}),
 )
 def compared(**other: bool | str) -> Numbers:
-    """Compare networks with changed ones, at depths where the unchanged ones may fail.
+    """Compare every network with a changed version of itself (see `measures.compare`).
 
-    At r = 3 the unchanged networks fit too, so no change can help there.
+    Only depths from 3 on are compared. Where the unchanged network makes no error either, a change
+    cannot raise its accuracy.
     """
     return {"pairs": measures.compare(**other)}
 
@@ -109,10 +111,14 @@ APART = Threshold(0.05)  # of accuracy
     ),
 )
 def figure_3_comes_again() -> Numbers:
-    """Compare our best accuracies with Figure 3 of the paper, by network and depth.
+    """Compare our best accuracies with Figure 3 of the paper, for each network and depth.
 
-    A gap is NaN if we did not run that case. `cut` lists the runs that might still come nearer,
-    because they were stopped below the paper's value.
+    Returns:
+        `gaps`: our accuracy minus the paper's, or NaN for a case that we did not run.
+        `cut`: the cases that we did not run or stopped below the paper's value, so that the gap
+            might still become smaller.
+        `best`: our best accuracies by network.
+        `numbers`: the paper's accuracy and ours, or `None` for a case that we did not run.
     """
     gaps, cut, numbers, best = {}, [], {}, {}
     for kind, reported in measures.reported().T.items():
@@ -165,10 +171,10 @@ def gat_and_ggnn_alleviate() -> Numbers:
 
 
 def _steps() -> pd.DataFrame:
-    """Return the fewest, most and mean steps with few examples.
+    """Return the smallest, largest and mean number of steps of the runs on few examples.
 
-    They are grouped by control, by whether labels are random, and by r, which is the hops of a
-    chain and otherwise the depth.
+    There is one row per control, kind of labels (random or not) and r. For a chain, r is the number
+    of hops, and for the other graphs it is the depth.
     """
     runs = measures.few_examples()
     r = runs[["depth", "distance"]].max(axis=1)
@@ -176,9 +182,9 @@ def _steps() -> pd.DataFrame:
 
 
 def _longer_at_random(control: str) -> list[float]:
-    """Measure how many times as long random labels take, by r.
+    """Return by which factor random labels lengthen the training, for each r.
 
-    If a leaf has to be read, it should be twice or more.
+    If the network has to read a leaf for its answer, this factor should be 2 or more.
     """
     mean = _steps()["mean"][control]
     return (mean[True] / mean[False]).dropna().tolist()
@@ -231,8 +237,8 @@ UNSEEN = Threshold(0.9)  # of unseen examples right
 def two_hops_are_faster_where_leaves_are_read() -> Numbers:
     """Measure the epochs until no error for leaves that are two and three hops away.
 
-    A run that its budget stopped counts as infinity. The networks differ in hops, layers and in how
-    their leaves are merged, so we can see which of the three matters.
+    A run that used up its budget counts as infinity. The networks differ in their hops, in their
+    layers and in how their leaves are merged, so we can see which of the three matters.
     """
     runs = measures.stars()
     fitted = runs["ended"] == "fitted"
@@ -354,10 +360,10 @@ OVER_ALL = Threshold(0.5)  # a rank correlation
     nothing=("no correlation", {"z": [0.0] * 8, "by_depth": [0.0] * 4}),
 )
 def squashed_at_high_commute_time() -> Numbers:
-    """Measure how commute time ranks the sensitivities, over all pairs and within equal hops.
+    """Correlate commute time with sensitivity, over all pairs and over pairs of equal distance.
 
-    Over all pairs, distance alone would do as well. Only at equal hops can we see whether it is the
-    commute time.
+    Over all pairs, the number of hops would explain the correlation as well. Pairs of equal
+    distance show whether the commute time explains more.
     """
     ranks = measures.ranks_by_depth()
     within, over = ranks["within hops"].dropna(), ranks["resistance"]
@@ -427,9 +433,10 @@ MORE, LESS = Threshold(1.1), Threshold(0.9)
     nothing=("graphs that are all alike", {"far": [1.0] * 7, "alike": 1.0, "by_width": 1.0}),
 )
 def wider() -> Numbers:
-    """Measure what a width of 32 changes in the sensitivity to the far end and to the node itself.
+    """Measure by which factor width 32 changes sensitivities in comparison with width 4.
 
-    The networks have 16 layers, and the ratios are to a width of 4.
+    The sensitivities are those of one end of the longest path to the other end ("far") and to
+    itself ("own"), in networks with 16 layers.
     """
     narrow, wide = (measures.ends(width, 16) for width in (4, 32))
     groups = wide["far"].groupby(
@@ -473,8 +480,10 @@ def depth_does_not_help() -> Numbers:
 def growth(sizes: list[int]) -> float:
     """Return the smallest factor by which one more layer multiplies a size.
 
-    `sizes` are the sizes after 0, 1, 2, … layers, for example of a receptive field. Growth is
-    exponential if this factor stays above 1.
+    If this factor stays above 1, the growth is exponential.
+
+    Args:
+        sizes: the sizes after 0, 1, 2, … layers, for example of a receptive field.
     """
     return min(after / before for before, after in itertools.pairwise(sizes[1:]))
 
@@ -530,7 +539,7 @@ def field_grows_exponentially() -> Numbers:
     null="gains that are all at their mean, above one, open as well",
 )
 def four_edges_of_each() -> Numbers:
-    """Measure how much four new edges by each rewiring method raise the Jacobian of far pairs."""
+    """Measure by which factor four new edges raise the Jacobian of far pairs, for each method."""
     rows = _gains()
     return {"rows": rows, "gain": rows["gain"], "error": rows["gain s.e."]}
 
@@ -552,10 +561,14 @@ def _gains() -> pd.DataFrame:
     nothing=("random edges themselves", {"z": [0.0] * 21}),
 )
 def four_edges(method: str) -> Numbers:
-    """Measure how far a method's four edges are ahead of random edges, in standard errors.
+    """Compare a method's four new edges with four random edges.
 
     Args:
         method: "SDRF", "FoSR" or "GTR".
+
+    Returns:
+        The gains, the lead over random edges in standard errors (`z`), and the numbers of cases in
+            which the method is significantly ahead and behind.
     """
     rows = _gains().xs(method, level="method")
     z = rows["ahead"] / rows["s.e."]

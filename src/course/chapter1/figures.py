@@ -14,9 +14,9 @@ from helpers import style
 
 
 def layout(graph: nx.Graph) -> dict:
-    """Return the positions of the nodes in a drawing, from the root down for a tree.
+    """Return the positions of the nodes in a drawing.
 
-    Other graphs are laid out as if their edges were springs.
+    A tree is drawn from the root down, and any other graph as if its edges were springs.
     """
     if nx.is_tree(graph):
         return nx.bfs_layout(graph, 0, align="horizontal", scale=-1)
@@ -54,9 +54,9 @@ def wired(graph: nx.Graph, rewired: nx.Graph, pair: tuple) -> tuple[Axes, str]:
 
 
 def field(name: str, layers: int) -> tuple[Axes, str]:
-    """Draw which nodes can influence one node after so many layers.
+    """Draw which nodes can influence one node after a given number of layers.
 
-    A second panel shows how its receptive field and its computation tree grow.
+    A second panel shows how the receptive field and the computation tree of this node grow.
     """
     graph = measures.examples()[name]
     red, blue, white = style.COLOURS["vermillion"], style.COLOURS["blue"], "#ffffff"
@@ -145,9 +145,9 @@ def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str
 
 
 def same_word(nodes: int = 64) -> tuple[Axes, str]:
-    """Draw the first input's weight in the last output, for averaging on a path and attention.
+    """Draw the first input's weight in the last output, for a path and for causal attention.
 
-    It compares how fast the two forget their first input.
+    The figure compares how fast repeated averaging forgets the first input in both graphs.
     """
     layers = [1, 2, 4, 8, 16, 32, 64, 128, 256]
     rows = [measures.averages(count, nodes) for count in layers]

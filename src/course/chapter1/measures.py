@@ -45,10 +45,13 @@ def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:
 def all_jacobians(
     graph: nx.Graph, layers: int, width: int = 16, seed: int = 0, skip: bool = False
 ) -> Float[Tensor, "n n"]:
-    """Compute how much each node depends on each other node, by norms of the Jacobian.
+    """Return the norm of each node's Jacobian with respect to each node's input.
 
-    Each row is a target, as in `graphs.jacobian_norms`, but one call of autograd computes all rows.
-    With `skip`, the network has skip connections as in `ends`.
+    Rows are targets, as in `graphs.jacobian_norms`, but all rows are computed in one call of
+    autograd.
+
+    Args:
+        skip: use the network with skip connections of `ends`.
     """
     matrix, weights = (
         graphs.adjacency(graph, "symmetric"),
@@ -67,16 +70,26 @@ def all_jacobians(
 def predictors(
     graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool = False
 ) -> dict[str, float]:
-    """Compare how well hops, resistance and a bound predict the Jacobian, by rank correlation.
+    """Correlate hops, resistance and a bound with the Jacobian, by rank over all pairs of nodes.
 
-    The correlation is Spearman's, over all pairs of nodes, and the result is the mean over the
-    seeds of the weights. There are `times` as many layers as the diameter. More hops, and more
-    resistance, should mean less influence, so both count negatively. Values are rounded to nine
-    decimals of the largest first, so that values that are equal up to rounding tie.
+    More hops and more resistance should mean less influence, so both count negatively. Values are
+    divided by the largest one and rounded to nine decimals, so that values that differ only by
+    rounding errors tie.
 
-    "R - hops" is how much better resistance ranks than hops, and "within hops" is how well
-    resistance ranks pairs of equal distance (`correlation_within`). Both have a standard error over
-    the seeds. With `skip`, the network is the residual one of `ends`.
+    Args:
+        times: the number of layers in diameters of the graph.
+        seeds: the number of draws of the weights.
+        skip: use the network with skip connections of `ends`.
+
+    Returns:
+        The following numbers, as means over the seeds.
+        `walks`, `hops`, `resistance`: Spearman's correlation of each with the norms of the
+            Jacobian.
+        `R - hops`: the correlation of the resistance minus that of the hops.
+        `within hops`: the correlation of the resistance over pairs of equal distance
+            (`correlation_within`).
+        `bound / measured`: the median ratio of the bound and the measured norms.
+        `s.e. of ...`: the standard errors of `R - hops` and `within hops` over the seeds.
     """
     layers, pairs = times * nx.diameter(graph), ~torch.eye(len(graph), dtype=torch.bool)
     walks = torch.stack([graphs.walk_bound(graph, node, layers) for node in graph])
@@ -113,8 +126,8 @@ def predictors(
 def correlation_within(table: pd.DataFrame, group: str) -> float:
     """Return the rank correlation of "resistance" and "heard" with ranks taken inside each group.
 
-    The result shows what resistance adds to the hops, if the groups are pairs of equal distance. It
-    is NaN if all values of a group are equal.
+    If a group has the pairs of one distance, the result shows what resistance adds to the hops. The
+    result is NaN if all values of a group are equal.
     """
     columns = ["resistance", "heard"]
     ranks = table.groupby(group)[columns].rank()
@@ -135,10 +148,15 @@ def resistance_can_differ(graph: nx.Graph) -> bool:
 def ends(width: int = 16, layers: int = 0, times: int = 1, skip: bool = False) -> pd.DataFrame:
     """Measure how much one end of the longest path depends on the other end and on itself.
 
-    The columns are "far" and "own", and there is one row per example graph. The values are
-    `graphs.jacobian_norms`, averaged over `SEEDS` draws of the weights, after `layers` layers or
-    `times` the diameter. A layer is relu(H W_own + A H W_heard) with A symmetric. With `skip` it is
-    H + relu(A H W_heard).
+    The values are `graphs.jacobian_norms`, averaged over `SEEDS` draws of the weights. A layer is
+    relu(H W_own + A H W_heard) with A symmetric.
+
+    Args:
+        layers: the number of layers. If 0, there are `times` as many layers as the diameter.
+        skip: use layers H + relu(A H W_heard) instead.
+
+    Returns:
+        One row per example graph, with the columns "far" (the other end) and "own" (the same end).
     """
     layer, rows = {"self_weight": 0.0, "skip": True} if skip else {}, {}
     for name, graph in examples().items():
@@ -158,9 +176,12 @@ def rewiring_gains(
 ) -> pd.DataFrame:
     """Return by which factor a method's new edges multiply the mean Jacobian of all far pairs.
 
-    There is one row per seed of the weights. A pair is far if it is more than half the diameter
-    apart before rewiring, and there are `times` as many layers as this diameter. "random" is the
-    control, the mean over several draws of random edges, with new ones for every seed.
+    A pair is far if it is more than half the diameter apart before rewiring. The network has
+    `times` as many layers as this diameter.
+
+    Returns:
+        One row per seed of the weights and one column per method. "random" is the control, the mean
+            over `draws` draws of random edges, which are new for every seed.
     """
     layers, far = times * nx.diameter(graph), hops(graph) > nx.diameter(graph) / 2
     wired = {name: rewiring.rewire(graph, method, edges) for name, method in METHODS.items()}
@@ -182,9 +203,12 @@ def rewiring_gains(
 def against_random(gains: pd.DataFrame) -> pd.DataFrame:
     """Compare each rewiring method with random edges.
 
-    For each method, the table has the mean gain with its standard error, and the lead over random
-    edges with its standard error. The comparison is paired, because every row of `gains` is one
-    draw of the weights, which the method and its control share.
+    The comparison is paired, because every row of `gains` is one draw of the weights, which the
+    method and its control share.
+
+    Returns:
+        For each method, the mean gain and the mean lead over random edges, each with its standard
+            error.
     """
     ahead = gains[[*METHODS]].sub(gains["random"], axis=0)
     error = ahead.apply(significance.standard_error)
@@ -213,10 +237,10 @@ def gains(graph: str, times: int, edges: int, seeds: int, draws: int) -> dict[st
 
 @cache
 def ranks_by_depth(skip: bool = False) -> pd.DataFrame:
-    """Return how well hops, resistance and bounds predict the Jacobian, for every example graph.
+    """Return the committed results of `predictors` for every example graph.
 
-    These are the committed results of `predictors`, by graph and number of diameters. The networks
-    have a self-weight, or a skip connection with `skip`.
+    There is one row per graph and number of diameters. The networks have a self-weight, or a skip
+    connection with `skip`.
     """
     table = data.table("ranks_by_depth")
     return table[table["skip"] == skip].set_index(["graph", "times"])
@@ -224,9 +248,9 @@ def ranks_by_depth(skip: bool = False) -> pd.DataFrame:
 
 @cache
 def gains_by_depth() -> pd.DataFrame:
-    """Return how far each rewiring method is ahead of random edges, for every example graph.
+    """Return the committed results of `against_random` for every example graph.
 
-    These are the committed results of `against_random`, by graph, number of diameters and method.
+    There is one row per graph, number of diameters and method.
     """
     table = data.table("gains_by_depth").set_index(["graph", "times"])
     parts = {
@@ -242,10 +266,14 @@ def gains_by_depth() -> pd.DataFrame:
 
 @cache
 def bits_a_number() -> pd.DataFrame:
-    """Divide what must be stored by the smallest width in Figure 4 of Alon & Yahav (2021), in bits.
+    """Return how many bits each number of the smallest width in Figure 4 has to store.
 
-    There is one row per depth r. "orders" is log2 (2^r)!, and "Eq. 5" is log2 of `gnn.orderings`.
-    "leaves" is 2^r, a control that counts no orders.
+    The figure is that of Alon & Yahav (2021). There is one row per depth r.
+
+    Returns:
+        `orders`: log2 (2^r)! over the width.
+        `Eq. 5`: log2 of `gnn.orderings` over the width.
+        `leaves`: 2^r over the width, a control that counts no orders.
     """
     table = data.table("reported/tree_neighbors_match_width").set_index("r")
     bits = {
@@ -257,9 +285,9 @@ def bits_a_number() -> pd.DataFrame:
 
 
 def averages(layers: int, nodes: int = 64) -> dict[str, float]:
-    """Return the weight of the first of `nodes` inputs in the last output after plain averaging.
+    """Return the first input's weight in the last of `nodes` outputs after plain averaging.
 
-    We compare a path with self-loops with causal attention that weights all earlier tokens alike.
+    We compare a path with self-loops, and causal attention that weights all earlier tokens equally.
     """
     causal = attention.uniform(attention.causal_mask(nodes))
     path = graphs.adjacency(nx.path_graph(nodes), "row", loops=True)
@@ -275,7 +303,8 @@ def train_tree(
 ) -> pd.DataFrame:
     """Train a network on Tree-NeighborsMatch, and return one row per epoch.
 
-    If there is a `change`, it is applied to the network before the training.
+    Args:
+        change: a function that changes the network before the training.
     """
     compute.seed(0)
     task, network = gnn.TreeNeighborsMatch(depth), gnn.build(kind, depth)
@@ -285,7 +314,7 @@ def train_tree(
 
 
 def without_choice(attention: gnn.Attention) -> None:
-    """Fix the query at zero as a control, so that attention gives all leaves the same weight."""
+    """Fix the query at zero, so that attention gives all leaves the same weight (a control)."""
     attention.query.data.zero_()
     attention.query.requires_grad_(False)
 
@@ -384,9 +413,9 @@ def reported() -> pd.DataFrame:
 
 
 def independent() -> pd.DataFrame:
-    """Read the accuracies that a user of the released code got with its scripts.
+    """Read the accuracies that a user of the released code measured with its scripts.
 
-    They are the values where each run ended. Rows and columns are as in `reported`.
+    They are the accuracies at the end of each run. Rows and columns are as in `reported`.
     """
     table = (
         data.table("reported/tree_neighbors_match_independent")
@@ -424,7 +453,10 @@ def runs() -> pd.DataFrame:
 
 
 def grid_runs(kind: str, fully_adjacent: bool = False, key: str = "root") -> pd.DataFrame:
-    """Return the best run of a network at each depth, preferably one with a curve."""
+    """Return the best run of a network at each depth.
+
+    A run with a learning curve is preferred to a run without one.
+    """
     table = (
         runs()
         .sort_values("best_train_accuracy", kind="stable")
@@ -446,10 +478,10 @@ def learning_curve(run: pd.Series) -> pd.Series:
 
 
 def reached(run: pd.Series, epochs: int) -> float:
-    """Return the mean training accuracy of the ten epochs up to this one or before.
+    """Return the mean training accuracy of the last ten epochs that ended by epoch `epochs`.
 
-    The result is 1 once an epoch was without an error. A run without a curve counts with its best
-    epoch, which flatters it.
+    The result is 1 if the run had an epoch without an error by then. A run without a curve counts
+    with its best epoch, which flatters this run.
     """
     if run["ended"] == "fitted" and run["epochs"] <= epochs:
         return 1.0
@@ -461,13 +493,20 @@ def reached(run: pd.Series, epochs: int) -> float:
 def compare(**other: bool | str) -> pd.DataFrame:
     """Compare every network with a changed version of itself, at equal epochs.
 
-    The change is `fully_adjacent=True` or `key="everywhere"`. Only trees of depth 3 and more count,
-    because at depth 2 every network fits. We compare after the fewer of both runs' epochs, and a
-    fitted run stays at its value. A run without a curve that is a tenth longer or more is left out.
+    The change is `fully_adjacent=True` or `key="everywhere"`. Only trees of depth 3 and more are
+    compared, because at depth 2 every network makes no error. We compare the accuracies at the end
+    of the shorter run. If one of the two runs reached zero errors, it keeps its accuracy after its
+    end, and we compare at the end of the other run. A pair is left out if one run has no curve and
+    is more than a tenth longer.
 
-    "plain_fits" and "changed_fits" are the epochs after which each was fitted, or None. "better"
-    says whether the changed network is fitted in fewer epochs, or has a higher accuracy at equal
-    epochs.
+    Returns:
+        One row per network and depth r.
+        `epochs`: the number of epochs after which we compare.
+        `plain`, `changed`: the accuracies of the network and of its changed version.
+        `plain_fits`, `changed_fits`: the epochs until no error, or `None` if the run did not get
+            there.
+        `better`: whether the changed network needs fewer epochs until no error. If one of the two
+            did not get there, whether the changed one has the higher accuracy.
     """
     rows = []
     for kind in NETWORKS:
@@ -494,9 +533,10 @@ def compare(**other: bool | str) -> pd.DataFrame:
 
 
 def chains() -> pd.DataFrame:
-    """Return the chain control by distance, with the number of runs and how they ended.
+    """Return the results on chains, with one row per distance.
 
-    The columns are the number of runs, how many were fitted, and the mean best accuracy.
+    The columns are the number of runs, the number of runs that reached no error, and the mean of
+    the runs' best accuracy.
     """
     best = data.table("chains_measured").set_index("distance")["best_train_accuracy"]
     fitted = (best == 1).groupby("distance").sum()
@@ -506,11 +546,13 @@ def chains() -> pd.DataFrame:
 
 @cache
 def few_examples() -> pd.DataFrame:
-    """Return runs on few examples, with the steps until no error and the accuracy on new examples.
+    """Return the runs on few examples, one per row.
 
-    There is one row per run. "control" is "chain" (all questions about 24 orders), "tree" or "star"
-    (questions at random), or "tree, all questions" or "star, all questions" (about as few orders as
-    that takes). If "permuted" is true, each example had the label of another one.
+    The columns have the steps until no error and the accuracy on new examples.
+
+    `control` is "chain" (all questions about 24 orders of the leaves), "tree" or "star" (questions
+    at random), or "tree, all questions" or "star, all questions" (all questions about as few orders
+    as possible). If `permuted` is true, each example had the label of another example.
     """
     table = data.table("few_examples")
     whole = table["whole_orders"].map({False: "", True: ", all questions"})

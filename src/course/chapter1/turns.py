@@ -44,9 +44,10 @@ KINDS = ("gcn", "ggnn")
     ),
 )
 def other_seeds() -> Numbers:
-    """Measure the epochs that each seed needs when every node knows the question, by network.
+    """Measure the epochs that each seed needs when every node knows the question.
 
-    For comparison, we take the fewest epochs of any run in which only the root knows it.
+    For each network, we compare with the smallest number of epochs of any run in which only the
+    root knows the question.
     """
     table = pd.concat([measures.runs().query("ended != 'a minute'"), data.table("stars")])
     table = table.query("depth == @DEPTH and not fully_adjacent")
@@ -77,10 +78,13 @@ def other_seeds() -> Numbers:
     ),
 )
 def orders_in_the_training_sets() -> Numbers:
-    """Measure the largest number of orders in a released training set, in bits.
+    """Count the orders of the leaves in the largest released training set.
 
-    `whole` has the widths that a count of all orders would give, without dividing by the symmetries
-    of the tree.
+    Returns:
+        `most`: the number of orders.
+        `bits`: how many bits it takes to tell these orders apart.
+        `whole`: for r = 5 to 8, the smallest width (in numbers of 32 bits) if all (2^r)! orders of
+            the leaves must be told apart, without dividing by the symmetries of the tree.
     """
     most = max(len(gnn.TreeNeighborsMatch(r).orders) for r in range(2, 9))
     whole = [-(-math.factorial(2**r).bit_length() // 32) for r in range(5, 9)]
@@ -88,9 +92,10 @@ def orders_in_the_training_sets() -> Numbers:
 
 
 def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
-    """Return for each run when it fits and what accuracy is missing at the end, as a pair.
+    """Return a pair for each run, of its epochs until no error and its missing accuracy.
 
-    The epoch is infinity if the run does not fit. Sorting the pairs puts better runs first.
+    The number of epochs is infinity if the run did not reach zero errors. The missing accuracy is
+    that at the end of the run. If the pairs are sorted, better runs come first.
     """
     fitted = table["ended"] == "fitted"
     epochs = table["epochs"].where(fitted, math.inf)
@@ -119,9 +124,10 @@ def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
     ),
 )
 def other_width_and_rate() -> Numbers:
-    """Measure when runs at two hops (star) and three (relay, tree) fit at another width or rate.
+    """Measure the epochs until no error at another width and at another learning rate.
 
-    If the order of the hops stays the same, it does not depend on these settings.
+    The leaves are two hops away (star) or three (relay, tree). If two hops stay faster, the claim
+    does not depend on width and learning rate.
     """
     near, far, every = {}, {}, {}
     for name, width, rate in (("width 64", 64, 0.001), ("rate 0.003", 32, 0.003)):
@@ -137,7 +143,7 @@ def other_width_and_rate() -> Numbers:
 
 
 def _outcomes(runs: list[tuple[float, float]]) -> str:
-    """Say for each run after how many epochs it fitted, or which accuracy it reached."""
+    """Say for each run after how many epochs it made no error, or which accuracy it reached."""
     said = [f"{epochs:.0f}" if epochs < math.inf else f"{1 - left:.0%}" for epochs, left in runs]
     return "/".join(said)
 
@@ -153,7 +159,10 @@ def _outcomes(runs: list[tuple[float, float]]) -> str:
     ),
 )
 def more_seeds() -> Numbers:
-    """Measure which of six attention layers fit at r = 5, and the others' accuracy."""
+    """Measure which of six attention layers reach no error at r = 5.
+
+    For the other layers, the best training accuracy is returned.
+    """
     table = data.table("stars_varied").query("kind == 'attention'")
     fitted = table["ended"] == "fitted"
     return {
@@ -176,9 +185,9 @@ def more_seeds() -> Numbers:
     ),
 )
 def other_activations() -> Numbers:
-    """Measure the largest Jacobian over its bound on random graphs, for other activations.
+    """Measure the largest ratio of a Jacobian and its bound, for each of four other activations.
 
-    The networks have three layers of width 6.
+    The maximum is over random graphs, in networks with three layers of width 6.
     """
     activations = {
         "tanh": torch.tanh,
@@ -229,7 +238,9 @@ def other_activations() -> Numbers:
 def other_distances() -> Numbers:
     """Compare a far node's weight in the root with the closed form, at distances 2 to 5.
 
-    The ratios are by normalisation and by kind of far node.
+    Returns:
+        The ratios of weight and closed form, keyed by the normalisation of the matrix and the kind
+            of far node (inner node or leaf).
     """
     ratio = {}
     for leaf, kind, loops in itertools.product((False, True), ("row", "symmetric"), (False, True)):
@@ -267,9 +278,12 @@ def other_distances() -> Numbers:
     ),
 )
 def other_graphs() -> Numbers:
-    """Measure how far resistance is ahead of hops on other graphs, in standard errors.
+    """Measure how much better resistance ranks the pairs than hops do, on other graphs.
 
-    The errors are over four draws of the weights.
+    Returns:
+        `z`: the difference of the two rank correlations in standard errors, which are over four
+            draws of the weights.
+        `lead`: the difference itself, by number of diameters and graph.
     """
     table = data.table("ranks_elsewhere")
     lead = {
@@ -303,9 +317,9 @@ def other_graphs() -> Numbers:
     ),
 )
 def gaussian_weights() -> Numbers:
-    """Measure how Gaussian weights of larger width change the far and the own Jacobian, by graph.
+    """Measure by which factor larger widths change the far and the own Jacobian, on each graph.
 
-    The values are ratios to width 4.
+    The weights are Gaussian, and the factors are in comparison with width 4.
     """
     seeds, layers = 8, 16
     found = {width: variations.ends_gaussian(width, layers, seeds) for width in (4, 32, 64)}
@@ -331,10 +345,10 @@ def gaussian_weights() -> Numbers:
     ),
 )
 def with_norms() -> Numbers:
-    """Measure how four times as many layers change the Jacobians in networks with norms.
+    """Measure by which factor four times as many layers change the Jacobians, with norms.
 
-    The values are ratios of 4 D layers to D layers, by graph, for a node's own and the far
-    Jacobian.
+    The networks have D and 4 D layers, where D is the diameter of the graph. The factors are for a
+    node's own Jacobian and for the far one, by graph.
     """
     times = variations.ends_with_norms(4) / variations.ends_with_norms(1)
     return {"own": times["own"].tolist(), "far": times["far"].tolist()}
@@ -359,7 +373,7 @@ def with_norms() -> Numbers:
 def wider_widths() -> Numbers:
     """Measure by which factor the far Jacobian differs between graphs and between widths.
 
-    Graphs of one diameter are also compared with each other.
+    Graphs with the same diameter are also compared with each other.
     """
     far = pd.DataFrame({width: measures.ends(width, 16)["far"] for width in (4, 16, 64, 128)})
     diameters = {name: nx.diameter(graph) for name, graph in measures.examples().items()}
@@ -393,9 +407,9 @@ def wider_widths() -> Numbers:
     ),
 )
 def other_fields() -> Numbers:
-    """Measure the smallest growth per layer of receptive fields and walks, on other graphs.
+    """Measure by which factor one more layer multiplies receptive fields and walks at least.
 
-    If it stays above 1, they grow exponentially.
+    The graphs are others than in the claim. If the factor stays above 1, the growth is exponential.
     """
     made = {
         "grid": nx.convert_node_labels_to_integers(nx.grid_2d_graph(25, 25)),
@@ -435,9 +449,13 @@ def other_fields() -> Numbers:
     ),
 )
 def more_edges() -> Numbers:
-    """Measure by how many standard errors each gain is above 1, over twelve draws of the weights.
+    """Measure whether more new edges, and edges on other graphs, raise the Jacobian of far pairs.
 
-    The cases are methods, graphs and depths.
+    Returns:
+        `z`: for each method, graph and depth, the gain minus 1 in standard errors, over twelve
+            draws of the weights. A gain of 1 means that the new edges change nothing.
+        `falls`: the cases in which the gain is significantly below 1.
+        `least`: the smallest gain with its case.
     """
     rows = variations.gains_long()
     z = ((rows["gain"] - 1) / rows["gain s.e."]).tolist()
@@ -489,7 +507,7 @@ _FALLS_BEHIND = ("it is behind in a case", lambda behind: behind > 0)
 def gtr_elsewhere() -> Numbers:
     """Compare GTR's edges with random edges on other graphs and with more edges.
 
-    The claim holds elsewhere if GTR is ahead there as well.
+    If GTR is significantly ahead in these cases too, the claim survives.
     """
     return _elsewhere("GTR")
 
@@ -498,7 +516,7 @@ def gtr_elsewhere() -> Numbers:
 def fosr_elsewhere() -> Numbers:
     """Compare FoSR's edges with random edges on other graphs and with more edges.
 
-    The claim holds elsewhere if FoSR is ahead there as well.
+    If FoSR is significantly ahead in these cases too, the claim survives.
     """
     return _elsewhere("FoSR")
 
@@ -507,7 +525,8 @@ def fosr_elsewhere() -> Numbers:
 def sdrf_elsewhere() -> Numbers:
     """Compare SDRF's edges with random edges on other graphs and with more edges.
 
-    The claim holds elsewhere if SDRF is ahead there as well.
+    If SDRF is significantly ahead in these cases, contrary to those of the chapter, the claim does
+    not survive.
     """
     return _elsewhere("SDRF")
 
@@ -537,9 +556,9 @@ def sdrf_elsewhere() -> Numbers:
     ),
 )
 def trained_networks() -> Numbers:
-    """Measure how commute time ranks the sensitivities between a trained network's nodes.
+    """Correlate commute time with the sensitivities between the nodes of trained networks.
 
-    The values are means over three seeds, by graph.
+    The results are means over three seeds, by graph (see `variations.trained_ranks`).
     """
     rows = {
         name: pd.DataFrame([variations.trained_ranks(graph, seed) for seed in range(3)]).mean()

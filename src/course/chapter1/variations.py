@@ -30,12 +30,12 @@ def fit_varied(
 
     Args:
         depth, kind, key, width: as in `gnn.build`.
-        rate: the rate of Adam, which is 1e-3 in the released code.
+        rate: the learning rate of Adam, which is 1e-3 in the released code.
 
     Returns:
-        One row of data/stars_varied.csv, with the epochs until one without an error (all epochs if
-            there was none), how the run ended, the best training accuracy, and the mean of every
-            ten epochs as `curve`.
+        One row of data/stars_varied.csv, with the epochs until no error (or all epochs if the run
+            did not get there), how the run ended, the best training accuracy, and as `curve` the
+            mean training accuracy of every ten epochs.
     """
     compute.seed(seed)
     task = gnn.TreeNeighborsMatch(depth)
@@ -66,7 +66,7 @@ def geometric(nodes: int, radius: float, seed: int = 0) -> nx.Graph:
 
 
 def _crowds(seed: int) -> nx.Graph:
-    """Build two random 3-regular graphs of 16 nodes and connect them by a bridge."""
+    """Build two random 3-regular graphs of 16 nodes each, connected by one edge."""
     halves = [nx.random_regular_graph(3, 16, seed=seed + k) for k in range(2)]
     graph = nx.disjoint_union(*halves)
     graph.add_edge(0, 16)
@@ -131,7 +131,7 @@ def gains_long() -> pd.DataFrame:
 def sensitivities(
     network: Callable[[Tensor], Tensor], features: Float[Tensor, "n width"], target: int
 ) -> Float[Tensor, " n"]:
-    """Return the norms of d network(features)[target] / d features[s] for all nodes s.
+    """Return the norm of d network(features)[target] / d features[s] for each node s.
 
     The norm is the largest singular value.
     """
@@ -159,9 +159,9 @@ def _ends(make: Callable[[nx.Graph, int], Callable], width: int, seeds: int) -> 
 
 
 def ends_gaussian(width: int, layers: int, seeds: int) -> pd.DataFrame:
-    """Measure how Gaussian weights change the sensitivity to the far end and to the node itself.
+    """Measure the sensitivity to the far end and to the node itself with Gaussian weights.
 
-    This is `measures.ends` with weights of variance 1 / width instead of orthogonal ones.
+    This is `measures.ends` with weights of variance 1 / width instead of orthogonal weights.
     """
 
     def make(graph: nx.Graph, seed: int) -> Callable[[Tensor], Tensor]:
@@ -175,10 +175,10 @@ def ends_gaussian(width: int, layers: int, seeds: int) -> pd.DataFrame:
 
 
 def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) -> pd.DataFrame:
-    """Measure how norms change the sensitivity to the far end and to the node itself.
+    """Measure the sensitivity to the far end and to the node itself in networks with norms.
 
-    This is `measures.ends` in a network with a norm before each layer, H + relu(A norm(H) W), which
-    has `times` as many layers as the diameter D.
+    This is `measures.ends` with layers H + relu(A norm(H) W). There are `times` as many layers as
+    the diameter.
     """
 
     def make(graph: nx.Graph, seed: int) -> Callable[[Tensor], Tensor]:
@@ -198,17 +198,16 @@ def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) ->
 def trained_ranks(
     graph: nx.Graph, seed: int, times: int = 2, width: int = 16, steps: int = 100
 ) -> dict[str, float]:
-    """Train a GCN to give each node the mean of all inputs, and measure what it depends on.
+    """Train a GCN to give each node the mean of all inputs, and correlate its Jacobian.
 
-    The results are rank correlations, which say how nodes depend on each other. The task needs all
-    other nodes equally, however far they are. The network has `times` D layers H + relu(A H W) with
-    skip connections, and a linear map before and after them. Adam makes `steps` steps on 32 draws
-    of the inputs.
+    The task needs all other nodes equally, however far away they are. The network has `times` D
+    layers H + relu(A H W), where D is the diameter, and a linear map before and after the layers.
+    Adam makes `steps` steps on 32 draws of the inputs.
 
     Returns:
         error: the squared error at the end, over that of always answering zero
-        over, within: the rank correlation of the Jacobian with minus the commute time, over all
-            pairs and within equal hops (NaN if all are equal)
+        over: the rank correlation of the Jacobian with minus the commute time, over all pairs
+        within: the same over pairs of equal distance (NaN if all values are equal)
     """
     compute.seed(seed)
     matrix, nodes = graphs.adjacency(graph, "symmetric").float(), len(graph)

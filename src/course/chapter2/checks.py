@@ -50,7 +50,7 @@ def share(answer: Any) -> Right:
 def half(answer: Any) -> Right:
     """Check a function for the number of layers until the first token has half of the weight.
 
-    The verdict compares the results with a window and without.
+    The verdict compares the results with a window and without a window.
     """
     compare("half", answer, _half)
     full, narrow = (int(run(f"half(32, {w})", answer, 32, w)) for w in (32, 4))
@@ -146,7 +146,10 @@ def peak(answer: Any) -> Right:
 
 
 def _peak(t: int, rate: float) -> int:
-    """Find the distance by trying. Except for ties and rounding, it is the formula's floor."""
+    """Find the distance by trying all distances.
+
+    The result equals the floor of the formula, except for ties and rounding errors.
+    """
     return next(x for x in itertools.count() if (t + x + 1) / (x + 1) * math.exp(-rate) <= 1)
 
 
@@ -165,9 +168,9 @@ def _norms(back: Callable, rows: Tensor) -> Tensor:
 
 
 def backward(seed: int, width: int) -> Callable[[Tensor], Tensor]:
-    """Return the backward pass of a linear network of 4 tokens.
+    """Return the backward pass of a linear network of 4 tokens, as a function.
 
-    It takes a direction (d,) to gradients (4, 3).
+    The function takes a direction (d,) and returns gradients (4, 3).
     """
     jacobian = normal(4, 3, width, seed=seed)
     return lambda direction: jacobian @ torch.as_tensor(direction).double()
@@ -180,9 +183,9 @@ def directions(count: int, width: int, seed: int) -> Tensor:
 
 @exercise
 def masks(answer: Any) -> Right:
-    """Check masks of at most two tokens per row that let the last token reach all equally.
+    """Check one mask per layer, so that the last token is influenced by all tokens equally.
 
-    There is one mask per layer.
+    A mask may have at most two tokens per row.
     """
     for layers in (1, 2, 3, 5):
         n, call = 2**layers, f"masks({layers})"

@@ -60,8 +60,8 @@ FELT = Threshold(0.1)  # of an equal weight, above which the page says that an i
 def causal_attention_is_no_bottleneck() -> Numbers:
     """Measure the influence of the weakest of 31 nodes under causal attention and in a tree.
 
-    We use the measured fractions that the layers keep, one by one, both as an average and with
-    their squares.
+    Each layer keeps the fraction of a state that was measured for this layer. We compute the
+    influence as an average and with squares (see `measures.averaged`).
     """
     shares, ways = measures.kept_shares(), measures.connections(31)
 
@@ -129,7 +129,8 @@ def two_kinds_of_squashing() -> Numbers:
 def shares_of_the_bound() -> Numbers:
     """Measure how near the Jacobians of random decoders come to the theorem's bound.
 
-    The values are the largest fractions of the bound, one per decoder.
+    Returns:
+        For each kind of decoder, the largest ratio of Jacobian and bound in each decoder.
     """
 
     def shares(column: str, scaled: bool = False) -> list[float]:
@@ -153,10 +154,10 @@ def shares_of_the_bound() -> Numbers:
     null="a bound that is passed by some tokens and not by others is passed either way round",
 )
 def printed_constant_bounds() -> Numbers:
-    """Compare the printed bound with an exact Jacobian.
+    """Compare the printed bound and the proved bound with an exact Jacobian.
 
-    If the MLP is the identity and all norms and slopes are 1, the theorem's decoder is v' = 2 (A v
-    + v).
+    The MLP is the identity, and all norms and slopes are 1. In this case the theorem's decoder is
+    v' = 2 (A v + v), and its Jacobian has a closed form.
     """
     matrix = uniform(causal_mask(5))
     jacobian = torch.linalg.matrix_power(2 * (matrix + torch.eye(5)), 3)[-1]
@@ -180,9 +181,9 @@ SCALES = {
 
 
 def _at_scales(model: LanguageModel | None = None) -> dict[str, list[Tensor]]:
-    """Return the sensitivity profiles of the random-weights baseline, by scale of its weights.
+    """Return the sensitivities to each token with random weights, keyed by scale.
 
-    There are three scales for the embedded model, and one for another model.
+    There are three scales of the weights for the embedded model, and one for another model.
     """
     embedded = model is None or model.name == models.DEFAULT
     names = SCALES if embedded else {"random weights": "own"}
@@ -220,9 +221,12 @@ THREE = Threshold(3)  # the smallest number of texts for a verdict
     null="random weights of a small scale in the place of trained ones hold",
 )
 def early_tokens_have_more_influence(model: LanguageModel | None = None) -> Numbers:
-    """Measure the rank correlation of sensitivity and position, by text.
+    """Measure the rank correlation of sensitivity and position in each text.
 
-    "after" is the trained network, and "before" are random weights at each scale.
+    Returns:
+        `falls`: whether the path sum of the theorem falls with the position.
+        `before`: the correlations with random weights, keyed by the scale of the weights.
+        `after`: the correlations in the trained network.
     """
     row, position = (
         influence([uniform(causal_mask(48))] * 6)[-1],
@@ -245,15 +249,15 @@ EQUAL = Threshold(1)  # an equal share
 
 
 def _untrained(found: dict) -> list[float]:
-    """Return the values at every scale of random weights, in one list."""
+    """Return the values of all scales of random weights in one list."""
     return [x for name, values in found.items() if name != "trained" for x in values]
 
 
 def _recency(middle: dict, late: dict) -> bool:
-    """Return whether recency is learned.
+    """Return whether training makes the model more sensitive to the last tokens.
 
-    It is if the last tokens are below an equal share with random weights of every scale, and ahead
-    after training.
+    This is so if the sensitivity to the last tokens is below the mean over all tokens with random
+    weights of every scale, and above the mean and above the middle tokens after training.
     """
     return (
         max(_untrained(late)) < EQUAL
@@ -288,9 +292,12 @@ def _recency(middle: dict, late: dict) -> bool:
     ),
 )
 def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -> Numbers:
-    """Measure the sensitivity to tokens 1, 9 to 32, 33 to 40 and 41 to 47, over an equal share.
+    """Measure the sensitivity to the first, middle and last tokens, over the mean of all tokens.
 
-    The values are by network and text.
+    The tokens are 1, 9 to 32, 33 to 40 and 41 to 47.
+
+    Returns:
+        For each of these ranges and each network, one value per text.
     """
     rows = _at_scales(model) | {"trained": _profiles("trained", model)}
     places = {
@@ -309,10 +316,12 @@ def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -
 
 
 def _u(profiles: list[Tensor]) -> Numbers:
-    """Measure how pronounced the U of each profile is.
+    """Measure how pronounced the U of each row of sensitivities is.
 
-    "lead" is the smaller end over the smallest value between the ends, and "least" is the token
-    with this smallest value.
+    Returns:
+        `lead`: for each row, the smaller one of its two ends over the smallest value between the
+            ends.
+        `least`: for each row, the token with this smallest value, counted from 1.
     """
     return {
         "lead": [float(min(row[0], row[-1]) / row[1:-1].min()) for row in profiles],
@@ -345,9 +354,9 @@ VALLEY = Threshold(40)
     null="lead and place of the least are asked alike, so that exchanged they say the same",
 )
 def untrained_network_has_a_u() -> Numbers:
-    """Measure the U of seven texts at three scales of random weights.
+    """Measure the U of the sensitivities in seven texts, at three scales of random weights.
 
-    Two more seeds are measured on one text.
+    On one text, two more seeds are measured.
     """
     seeds = [row for k in (1, 2) for row in _profiles(f"seed {k}", texts=["harbour"])]
     by_scale = _at_scales()
@@ -373,9 +382,14 @@ def untrained_network_has_a_u() -> Numbers:
     null="random weights, asked as if they were trained, keep their U: nothing has moved it",
 )
 def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
-    """Measure the U and its valley before and after training, to see which of them remains.
+    """Measure the U of the sensitivities and its smallest value, before and after training.
 
-    In a U, both ends are at least twice the smallest value. The valley is next to the last token.
+    The sensitivities have a U if both ends are at least twice the smallest value. Its valley is the
+    token with the smallest value.
+
+    Returns:
+        `lead`, `least`: the lead of the ends and the valley after training (see `_u`).
+        `before`: the valley before training.
     """
     return _u(_profiles("trained", model)) | {"before": _u(_profiles("seed 0", model))["least"]}
 
@@ -399,10 +413,16 @@ def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
     ),
 )
 def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
-    """Count the texts in which rollout is no better than the mask, by the fraction kept.
+    """Count the texts in which rollout predicts the Jacobian no better than the mask does.
 
-    Both are compared with the true sensitivities. If rollout is no better than uniform attention
-    under the mask, the attention weights do not help it.
+    The mask alone is uniform attention. If rollout is no better than the mask, the attention
+    weights do not help the prediction.
+
+    Returns:
+        `rows`: for each fraction that a state keeps, a tuple of the fraction, the mean rank
+            correlation of rollout, that of the mask, and the number of these texts.
+        `texts`: the number of all texts.
+        `norm_based`: the mean rank correlation of the norm-based rollout.
     """
     rows = []
     for kept in measures.KEPT:
@@ -422,11 +442,16 @@ def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
 def _limit(
     maps: Iterable[Tensor], mask: Tensor, rate: Callable[[Tensor, float], Tensor], prefix: int = 1
 ) -> Numbers:
-    """Measure where many layers with one attention matrix end, and how fast, over several matrices.
+    """Measure where many layers with the same attention matrix end, and how fast.
 
-    "together" and "each" are the smallest weight that the first `prefix` tokens, or one of them,
-    have in a state after `FOREVER` layers. "slower" compares the largest weight of a later token in
-    the last state with the claimed rate, from layer 60 to 120.
+    Returns:
+        Three numbers over all matrices.
+        `together`: the smallest weight that the first `prefix` tokens have together in a state
+            after `FOREVER` layers.
+        `each`: the smallest weight that one of these tokens has in such a state.
+        `slower`: the largest factor by which, from layer 60 to 120, a later token's weight in the
+            last state grows in comparison with the claimed rate. If it is at most 1, no weight
+            decays more slowly than claimed.
     """
     later, layers = (
         torch.arange(prefix, len(mask), dtype=torch.float64),
@@ -562,9 +587,12 @@ SMALL_TIMES, SMALL_TAKES = Threshold(10), Threshold(0.1)
     nothing=("no token moves", lambda late: {"early": late}),
 )
 def hiding(model: LanguageModel | None = None) -> dict[str, pd.DataFrame]:
-    """Measure the loss of each text in four cases, with and without attention knockout.
+    """Return losses and states of each text with and without attention knockout.
 
-    Knocked out is no token, the first token from the start or late, or another token late.
+    Returns:
+        Four tables with one row per text. In "plain" no token is knocked out. In "early" the first
+            token is knocked out from the start, and in "late" only for later tokens. In "control"
+            another token is knocked out for later tokens.
     """
     table = measures.hiding_table(model or models.default())
     cases = {
@@ -597,9 +625,13 @@ CLAMPED = Threshold(0.5)  # of the sink score as trained
     dealt={"clamped_smollm2": ("change", "text")},
 )
 def massive_activations_draw_the_attention() -> Numbers:
-    """Measure how much of the mean sink score is left when activations are clamped, by text.
+    """Measure what fraction of the mean sink score remains when activations are clamped.
 
-    The layers are 13 to 30.
+    The sink score is the mean over layers 13 to 30.
+
+    Returns:
+        For each way of clamping, the fraction that remains in each text. `plain` is the mean score
+            without clamping, and `loss` is the mean loss above that without clamping, in nats.
     """
     table = data.table("clamped_smollm2").set_index(["change", "text"])
     ratio = table["sink"].div(table.loc["nothing", "sink"], level="text")
@@ -612,7 +644,7 @@ def massive_activations_draw_the_attention() -> Numbers:
 
 
 def _second(found: dict[str, pd.DataFrame]) -> Numbers:
-    """Count the texts in which token 2 becomes the largest state.
+    """Count the texts in which token 2 has the largest state after a knockout of token 1.
 
     The attention to the first token is knocked out from the start.
     """
@@ -638,7 +670,7 @@ def sink_values_are_small(model: LanguageModel | None = None) -> Numbers:
 
 
 def _ahead(ours: list[float], theirs: list[float]) -> bool:
-    """Return whether our values are larger in more texts than a coin would give."""
+    """Return whether ours is larger than theirs in more texts than a coin would give."""
     return more_than_a_coin(sum(m > h for m, h in zip(ours, theirs, strict=True)), len(ours))
 
 
@@ -683,9 +715,15 @@ def _further(late: list, early: list, control: list, mass: list, value: list) ->
 def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
     """Measure how much farther a change spreads when the attention to a token is knocked out.
 
-    The values are by text. For the embedded model, parts of the sink are also removed. "heads"
-    ablates random heads until the loss is that of the knocked-out sink. It is NaN in a text in
-    which ablating half of the heads costs less.
+    How far a change spreads is the relative change of the hidden states after a replaced token,
+    averaged over later tokens.
+
+    Returns:
+        For each kind of knockout, the ratio to the text without a knockout, text by text. For the
+            embedded model, parts of the sink are also removed: "mass" is the attention to the first
+            token, "value" its value, and "heads" are random heads, as many as make the loss equal
+            to that of "mass". A text is left out of these three lists if ablating half of the heads
+            costs less than "mass".
     """
     found, kept = hiding(model), measures.mean_share()
     spread = {
@@ -732,7 +770,7 @@ FIVE = Threshold(5)  # times the control
 def hiding_the_sink_breaks_the_model(model: LanguageModel | None = None) -> Numbers:
     """Measure how much the loss rises when the attention to the first token is knocked out.
 
-    The control knocks out the attention to another token.
+    As a control, the attention to another token is knocked out.
     """
     found = hiding(model)
     loss = {name: each["loss"] - found["plain"]["loss"] for name, each in found.items()}

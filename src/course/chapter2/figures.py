@@ -19,10 +19,13 @@ BLUE, RED, GREEN, GREY = (style.COLOURS[name] for name in ("blue", "vermillion",
 
 
 def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -> tuple[Axes, str]:
-    """Draw attention as a matrix and as arcs, and show which tokens reach the last one.
+    """Draw attention as a matrix and as arcs, and show which tokens influence the last token.
 
-    The matrix is for so many layers, and the arcs are for one layer. The arcs of the last token are
-    orange, or those that lead to `heard_token`, where 1 is the first token.
+    Args:
+        matrix: the attention matrix of one layer.
+        layers: the matrix is drawn for this many layers. The arcs are always those of one layer.
+        heard_token: the token, counted from 1, whose arcs are orange. If 0, the arcs of the last
+            token are orange.
     """
     heard = attention.influence([matrix] * layers)
     n, words = len(matrix), f"{layers} layer{'s' * (layers > 1)}"
@@ -81,13 +84,14 @@ def _arcs(
 
 
 def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
-    """Draw the influence of the weakest node against L (1 - kept), in five graphs.
+    """Draw the influence of the weakest node in five graphs, against L (1 - kept).
 
-    It is the influence on the node that is read.
+    L is the number of layers. The influence is that on the node that is read (see
+    `measures.connections`).
 
     Args:
-        kept: the fraction of its state that a token keeps in a layer. None means the measured one,
-            `measures.mean_share`.
+        kept: the fraction of its state that a token keeps in a layer. If `None`, it is the measured
+            fraction `measures.mean_share`.
     """
     kept = measures.mean_share() if kept is None else kept
     layers = [2**k for k in range(11) if 2**k * (1 - kept) <= 33]
@@ -189,7 +193,10 @@ def brake(kept: float | None = None) -> tuple[Axes, str]:
 
 
 def sinks_by_layer(scores: dict[str, Float[Tensor, "layers heads"]]) -> tuple[Axes, str]:
-    """Draw the mean sink score of the heads in each layer, by text, where the first layer is 1."""
+    """Draw the mean sink score of the heads in each layer, with one line per text.
+
+    The first layer is 1.
+    """
     ax, means = style.axes("", "layer", "mean sink score", height=4.2), {}
     for name, score in scores.items():
         look = {"color": style.COLOURS["grey"]} if name == "random weights" else {}
@@ -207,9 +214,9 @@ def sinks_by_layer(scores: dict[str, Float[Tensor, "layers heads"]]) -> tuple[Ax
 def sensitivities(
     norms: Tensor, errors: Tensor, words: Sequence[str], exact: Tensor | None = None
 ) -> tuple[Axes, str]:
-    """Draw estimated Jacobian norms with twice their standard errors, and name the largest words.
+    """Draw estimated Jacobian norms with twice their standard errors.
 
-    Exact norms are drawn too, if there are any.
+    The words with the largest norms are named. Exact norms are drawn too, if they are given.
     """
     truth = norms if exact is None else exact
     n = len(norms)
@@ -259,9 +266,9 @@ def sensitivities(
 
 
 def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Draw each token's part of the sensitivity, times the length, before and after training.
+    """Draw each token's fraction of the sensitivity, times the length, before and after training.
 
-    The lines are means over texts, and the bands are ranges.
+    The lines are means over the texts, and the bands are ranges over the texts.
     """
     ax = style.axes("", "token", "share of the sensitivity × n", log="y", height=4.4)
     means = {}
@@ -293,10 +300,10 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
 
 
 def hidden_since(table: pd.DataFrame, untrained: pd.DataFrame | None = None) -> tuple[Axes, str]:
-    """Draw how much the later loss rises when attention to the first token is knocked out.
+    """Draw how much the later loss rises when the attention to the first token is knocked out.
 
-    The x axis is the position from which on it is knocked out, with one line per text and the mean
-    of `untrained`.
+    The x axis is the first position whose attention is knocked out. There is one line per text, and
+    a line for the mean of `untrained`.
     """
     plain = measures.hidden_from(table, 0)["loss"]
     rows = (

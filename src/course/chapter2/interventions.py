@@ -20,19 +20,20 @@ from helpers.models import LanguageModel
 def with_hidden(
     model: LanguageModel, tokens: Int[Tensor, " n"], hide: int | None = None, since: int = 0
 ) -> tuple[Float[Tensor, "layers n d"], Float[Tensor, " t"]]:
-    """Run a model while later tokens cannot attend to one token, and return its states and losses.
+    """Return a model's states and losses while later tokens cannot attend to one token.
 
-    The knockout holds in every layer and head, but the token itself still attends to itself. If the
-    first token is knocked out for all later tokens, it is as good as absent, and the second token
-    becomes the first.
+    The attention is knocked out in every layer and head, but the token still attends to itself. If
+    the first token is knocked out for all later tokens, it has no influence on them, and the second
+    token becomes the first.
 
     Args:
-        hide: the position of the token. None knocks out none.
+        hide: the position of the token that is knocked out, or `None` for none.
         since: tokens before this position can still attend to it.
 
     Returns:
-        The hidden states (layers + 1, n, d) after the embedding and each layer, the last of them
-            after the final norm, and the n - 1 losses of each next token in nats.
+        The hidden states (layers + 1, n, d) after the embedding and after each layer, where the
+            last ones are those after the final norm. Then the n - 1 losses of the next tokens in
+            nats.
 
     Raises:
         ValueError: there are fewer than two tokens or more than `probe.MOST`, a position is not in
@@ -55,7 +56,13 @@ def with_hidden(
 
 
 class Contributions(NamedTuple):
-    """Hold the size of each token's contributions to others, in fp32 on the CPU."""
+    """Hold the size of each token's contributions to others, in fp32 on the CPU.
+
+    Attributes:
+        values: for each layer, head and token, the norm of what the token contributes in this head.
+        shares: for each layer, the fraction of token j (column) in the contributions that token i
+            (row) receives.
+    """
 
     values: Float[Tensor, "layers heads n"]
     shares: Float[Tensor, "layers n n"]
@@ -65,11 +72,11 @@ class Contributions(NamedTuple):
 def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributions:
     """Measure how much each token contributes to the states of others, by the norms of its values.
 
-    In head h, token j contributes f_h(j), which is its value after the output matrix. `values` are
-    the norms of these. Token i receives c_ij = sum_h A_h,ij f_h(j) from token j, in addition to its
-    own state. `shares` are the norms of the c_ij, divided by their sum over j. This is norm-based
-    analysis with the residual (Kobayashi et al., 2021). The decoder normalises before attention, so
-    the norm is a part of f.
+    In head h, token j contributes f_h(j), which is its value after the output matrix. From token j,
+    token i receives c_ij = sum_h A_h,ij f_h(j), and token i also keeps its own state. The result
+    has the norms of the f_h(j) as `values`, and the norms of the c_ij, divided by their sum over j,
+    as `shares`. This is norm-based analysis with the residual (Kobayashi et al., 2021). The decoder
+    normalises before attention, so f includes the norm.
 
     Args:
         tokens: at most `probe.MOST` tokens.
@@ -114,9 +121,12 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
 
 @contextlib.contextmanager
 def scaled(model: LanguageModel, heads: Float[Tensor, "layers heads"]) -> Iterator[None]:
-    """Multiply each head's output by a number while the block runs.
+    """Multiply the output of each head by a number while the block runs.
 
-    The number 0 ablates the head, and its attention weights stay as they are.
+    The number 0 ablates a head. The attention weights of the head stay as they are.
+
+    Args:
+        heads: one number for each head.
 
     Raises:
         ValueError: the model has no `self_attn.o_proj` or `dense`, or `heads` does not have one

@@ -73,11 +73,14 @@ MORE_OFF = (
 
 
 def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
-    """Return the row-stochastic matrices of five graphs of n nodes, and which node is read.
+    """Return five graphs of n nodes, keyed by name.
 
     Tree and cycle come from chapter 1. Each of their nodes also has a loop, and the tree is read at
-    its root. Chain, window and causal attention have a direction, so they are read at the last
-    token.
+    its root. In chain, window and causal attention the edges have a direction, so these are read at
+    the last token.
+
+    Returns:
+        For each graph, its row-stochastic matrix and the number of the node that is read.
     """
     found = {
         name: (graphs.adjacency(graphs.family(name, n), "row", loops=True), 0)
@@ -93,9 +96,12 @@ def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
 def compare_connections(layers: int, kept: float, n: int = 31) -> pd.DataFrame:
     """Compare five graphs by chapter 1's measures, each at the node for which it is worst.
 
-    Directed edges count as directed where the measure allows it. The columns are the hops, the
-    effective resistance of the undirected graph, the smallest influence of a node when each layer
-    keeps the fraction `kept` of a state, and the effective number of nodes (see `heard`).
+    Directed edges count as directed if the measure allows it.
+
+    Returns:
+        One row per graph, with the hops, the effective resistance of the undirected graph, the
+            smallest influence of a node when each layer keeps the fraction `kept` of a state, and
+            the effective number of nodes (see `heard`).
     """
     rows = {}
     for name, (matrix, read) in connections(n).items():
@@ -113,9 +119,9 @@ def compare_connections(layers: int, kept: float, n: int = 31) -> pd.DataFrame:
 
 
 def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, list[float]]:
-    """Return the influence of the weakest node on the node that is read, by number of layers.
+    """Return the influence of the weakest node on the node that is read, for each graph.
 
-    There is one list for each of the five graphs of `connections`.
+    The graphs are those of `connections`. For each graph there is one value per entry of `layers`.
     """
     return {
         name: [float(attention.influence([matrix] * k, kept)[read].min()) for k in layers]
@@ -124,7 +130,7 @@ def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, li
 
 
 def falls_behind(kept: float, n: int = 31) -> int:
-    """Return from how many layers on causal attention is worse than the tree for its weakest token.
+    """Return the number of layers from which on causal attention is worse than the tree.
 
     We compare the influence of the weakest token with that of the tree's weakest node
     (`worst_heard`).
@@ -138,9 +144,12 @@ def falls_behind(kept: float, n: int = 31) -> int:
 def share_kept(profile: Float[Tensor, " n"], layers: int) -> tuple[float, float]:
     """Fit the fraction of a state that each layer of uniform causal attention would keep.
 
-    The fit chooses the fraction from 0.3 to 0.995, in steps of 0.005, whose profile comes nearest
-    to a positive `profile`, by least squares of the logarithms. The second result is the root mean
-    square error of the natural logarithm, which says how good the fit is.
+    The fit tries the fractions from 0.3 to 0.995, in steps of 0.005, and chooses the one whose
+    influences come nearest to a positive `profile`, by least squares of the logarithms.
+
+    Returns:
+        The fraction, and the root mean square error of the natural logarithm, which says how good
+            the fit is.
 
     >>> layers = [attention.uniform(attention.causal_mask(8))] * 6
     >>> share_kept(attention.influence(layers, 0.9)[-1], 6)[0]
@@ -181,10 +190,14 @@ def averaged(
 ) -> Float[Tensor, "n n"]:
     """Return the influence of all tokens on all states after layers with one attention matrix.
 
-    Row j says which tokens make up token j, when the layers keep the fractions `shares`. By default
-    this is an average. With `squared`, it is the Jacobian's size in a network with such layers,
-    whose values are independent and have mean zero. Then E |J|² = d Σ c_k (A^k)² with c =
-    `steps(shares, squared=True)`, and each row is scaled to a sum of one.
+    Row j has the influence of each token on the state of token j, when the layers keep the
+    fractions `shares`.
+
+    Args:
+        squared: by default, the influence is the weight in an average. With `squared`, it is the
+            size of the Jacobian in a network with such layers whose values are independent and have
+            mean zero. Then E |J|² = d Σ c_k (A^k)² with c = `steps(shares, squared=True)`, and each
+            row is scaled to a sum of one.
     """
     power, found = (
         torch.eye(len(matrix), dtype=torch.float64),
@@ -205,12 +218,17 @@ def of_known_share(
     width: int = 64,
     seed: int = 0,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " layers"]]:
-    """Build a network whose layers keep a known fraction of the state, to calibrate the metrics.
+    """Measure a network whose layers keep a known fraction of the state, to calibrate the metrics.
 
-    A layer is x ← ρ x + (1 - ρ) A x W with A uniform. W is a random rotation, a new one in each
-    layer, or the identity without `mixed`. The function returns the norms of the last token's
-    Jacobian through all layers, and the kept fractions as `kept_by_layer` measures them, from the
-    norms of each layer's own Jacobian.
+    A layer is x ← ρ x + (1 - ρ) A x W with A uniform.
+
+    Args:
+        kept: the fraction ρ.
+        mixed: let W be a random rotation, a new one in each layer. Otherwise W is the identity.
+
+    Returns:
+        The norms of the last token's Jacobian through all layers, and the kept fraction of each
+            layer as `kept_by_layer` measures it, from the norms of the layer's own Jacobian.
     """
     generator, own = torch.Generator().manual_seed(seed), torch.eye(width, dtype=torch.float64)
     matrix = attention.uniform(attention.causal_mask(n))
@@ -234,9 +252,10 @@ def of_known_share(
 
 
 def heard(weights: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
-    """Return the effective number of tokens in a row of weights, the exponential of its entropy.
+    """Return the effective number of tokens in each row of weights.
 
-    If a row attends equally to k tokens, the result is k.
+    This number is the exponential of the entropy of the row. If a row attends equally to k tokens,
+    it is k.
     """
     return torch.special.entr(weights).sum(-1).exp()
 
@@ -249,10 +268,16 @@ def bound_and_truth(
 ) -> pd.DataFrame:
     """Compare Theorem B.5's bound with the norm of the last token's Jacobian in a random decoder.
 
-    One column holds attention fixed and another does not. The decoder is the one of the theorem,
-    with random weights of width 16. It has z_j = sum_i A_ji v_i / norm1 + v_j with A =
-    softmax(sharpness v_j W v_i), v' = slope relu(z / norm2 U) + z with U orthogonal, and y = v /
-    norm3. Norms and slopes are 1, or drawn between 1/2 and 2 if `scaled`.
+    The decoder is that of the theorem, with random weights of width 16: z_j = sum_i A_ji v_i /
+    norm1 + v_j with A = softmax(sharpness v_j W v_i), v' = slope relu(z / norm2 U) + z with U
+    orthogonal, and y = v / norm3.
+
+    Args:
+        scaled: draw norms and slopes between 1/2 and 2. Otherwise they are 1.
+
+    Returns:
+        One row per token, with the bound, the Jacobian with attention held fixed, and the true
+            Jacobian.
     """
     generator, width = torch.Generator().manual_seed(seed), 16
     mixing = torch.randn(layers, width, width, generator=generator, dtype=torch.float64) / width
@@ -296,8 +321,8 @@ def printed_path_sum(attentions: Float[Tensor, "layers n n"]) -> Float[Tensor, "
 
     The constant is left out. The printed sum runs over one index too many, i <= k_1 <= ... <= k_L.
     The product only links k_1 to k_(L-1), because the last factor is tied to the last token and not
-    to k_(L-1). So the sum counts paths that do not exist. It is never below the product of the A +
-    I, which the proof uses and which `bounds.influence_bound` with `slope=0` computes.
+    to k_(L-1). So the sum counts paths that do not exist. The sum is never below the product of the
+    A + I, which the proof uses and which `bounds.influence_bound` with `slope=0` computes.
     """
     weights = attentions + torch.eye(attentions.shape[-1], dtype=torch.float64)
     product = weights[0]
@@ -315,8 +340,9 @@ def sequence(
 ) -> Int[Tensor, " n"]:
     """Return n tokens of natural text, random tokens, or one token repeated.
 
-    If `first`, the text opens as the model's texts do (see `probe.opening`). For a model whose
-    texts need no opening token, a repeated token still gets a first token in front.
+    Args:
+        first: begin with the model's opening token (see `probe.opening`). If the model's texts need
+            no opening token, a repeated token still gets another first token in front.
     """
     require.choice("kind", kind, TEXTS)
     front = torch.empty(0, dtype=torch.long)
@@ -360,12 +386,15 @@ def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
 def sink_table(
     model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20, 40)
 ) -> pd.DataFrame:
-    """Measure how many heads attend to the first token, to themselves or one token back.
+    """Return how many heads attend to the first token, to their own token or one token back.
 
-    The table holds fractions of all heads. A head counts if its score is above
-    `HEAD_SCORE_THRESHOLD`. There is one row per text, with and without a first token, and uniform
-    attention's scores. "sink heads" is the metric of Gu et al. "diagonal" and "previous" count
-    heads that look at themselves or one back.
+    A head counts if its score is above `HEAD_SCORE_THRESHOLD`.
+
+    Returns:
+        One row per text, with and without a first token, and a row with the scores of uniform
+            attention. The columns are fractions of all heads. "sink heads" is the metric of Gu et
+            al. "diagonal" and "previous" count the heads that attend to their own token and to the
+            token before.
     """
     rows = []
     for kind in TEXTS:
@@ -391,9 +420,9 @@ def sink_table(
 
 
 def reader(model: LanguageModel) -> Callable[[str], Reading]:
-    """Return a function that runs a prompt for the head atlas and returns its attention maps.
+    """Return a function that takes a prompt and returns its attention maps, for the head atlas.
 
-    The model's opening token comes in front of the prompt.
+    The function puts the model's opening token in front of the prompt.
     """
 
     def read(prompt: str) -> Reading:
@@ -408,29 +437,41 @@ def reader(model: LanguageModel) -> Callable[[str], Reading]:
 
 
 class Hidden(NamedTuple):
-    """Hold what changes in a text when later tokens cannot attend to one token."""
+    """Hold what changes in a text when later tokens cannot attend to one token.
 
-    loss: float  # nats, the mean over the tokens after the replaced one, which is token `AFTER` + 1
-    spread: Float[
-        Tensor, " layers"
-    ]  # relative change of the hidden states after a replaced token, by layer
-    norms: Float[Tensor, "layers n"]  # norms of all hidden states, by layer
-    # the token, from 1, with the largest state at half depth, apart from the one knocked out
+    Attributes:
+        loss: the mean loss in nats over the tokens after token `AFTER` + 1, which is the replaced
+            one.
+        spread: for each layer, the relative change of the hidden states after the replaced token.
+        norms: the norms of all hidden states, layer by layer.
+        heir: the token, counted from 1, with the largest state at half depth, apart from the
+            knocked-out token.
+        times: the norm of the heir's state over the median norm.
+        attention: the mean attention that the heir receives from later tokens, over all heads.
+    """
+
+    loss: float
+    spread: Float[Tensor, " layers"]
+    norms: Float[Tensor, "layers n"]
     heir: int
-    times: float  # its norm over the median
-    attention: float  # the mean attention that it gets from later tokens, over all heads
+    times: float
+    attention: float
 
 
 def hiding(
     model: LanguageModel, tokens: Int[Tensor, " n"], token: int | None = None, since: int = 1
 ) -> Hidden:
-    """Knock out the attention to one token and measure how losses and hidden states change.
+    """Knock out the attention to one token, and measure how losses and hidden states change.
 
-    `token` counts from 1, and all later tokens from the token `since` on can no longer attend to
-    it. None knocks out nothing. For the spread, the token after `AFTER` is replaced as well.
+    To measure how far a change spreads, the token after token `AFTER` is replaced.
+
+    Args:
+        token: the token, counted from 1, that later tokens can no longer attend to. `None` knocks
+            out no token.
+        since: the first token that can no longer attend to it, counted from 1.
 
     Raises:
-        ValueError: the text has fewer tokens than `AFTER` and two, or it does not have this token.
+        ValueError: the text has fewer than `AFTER` + 2 tokens, or does not have the token.
     """
     require.integer("the length of tokens", len(tokens), AFTER + 2)
     hide = None if token is None else require.integer("token", token, 1, len(tokens)) - 1
@@ -454,15 +495,23 @@ def hiding(
 def influences(
     model: LanguageModel, tokens: Int[Tensor, " n"], kept: float = 0.5
 ) -> dict[str, Float[Tensor, " n"]]:
-    """Return the cheap measures that people use in place of a Jacobian, for the last token.
+    """Return cheap measures that people use in place of a Jacobian, for the last token.
 
-    All of them come from one forward pass, and each is row n of a matrix. "rollout" multiplies the
-    layers' mean attention matrices, where each state keeps the fraction `kept`. With 1/2 it is the
-    rollout of Abnar & Zuidema, and it ranks tokens as Theorem B.5's bound with norms of one does.
-    "norm-based rollout" multiplies `interventions.contributions`, if the model allows us to read
-    them. "last row" is the last token's own attention, averaged over layers and heads. Two controls
-    follow. "mask alone" is uniform attention, and "shuffled heads" moves each head's matrix into
-    another layer.
+    All measures come from one forward pass, and each has one number per token.
+
+    Args:
+        kept: the fraction of its state that a token keeps in a layer.
+
+    Returns:
+        "rollout": the product of the layers' mean attention matrices, where each state keeps the
+            fraction `kept`. With 1/2 it is the rollout of Abnar & Zuidema, and ranks the tokens as
+            Theorem B.5's bound with norms of one does.
+        "norm-based rollout": the product of `interventions.contributions`, if the model allows us
+            to read them.
+        "last row": the last token's own attention, averaged over layers and heads.
+        "mask alone": the rollout of uniform attention, as a control.
+        "shuffled heads": the rollout after each head's matrix was moved to another layer, as a
+            control.
     """
     mean, shuffled, norm_based = _passes(model, tuple(tokens.tolist()))
     flat = [attention.uniform(attention.causal_mask(len(tokens)))] * len(mean)
@@ -478,10 +527,11 @@ def influences(
 
 @functools.lru_cache(maxsize=8)
 def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Compute the parts of `influences` that do not depend on `kept`, once per text.
+    """Return the parts of `influences` that do not depend on `kept`, computed once per text.
 
-    They are the attention matrices averaged over heads, the same with heads shuffled between
-    layers, and the norm-based rollout.
+    Returns:
+        The attention matrices averaged over heads, the same with heads shuffled between layers, and
+            the norm-based rollout, or `None` if the model does not allow it.
     """
     ids = torch.tensor(tokens)
     maps = probe.attention_maps(model, ids).double()
@@ -498,7 +548,7 @@ def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tens
 
 
 def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads"]:
-    """Return the norm of the first token's value in each head over the mean norm of the others.
+    """Return the norm of the first token's value over the mean norm of the others, for each head.
 
     A sink with a small value hardly changes the hidden states of the tokens that attend to it.
     """
@@ -507,10 +557,13 @@ def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tenso
 
 
 def proxies(model: LanguageModel, kept: float = 0.5) -> pd.DataFrame:
-    """Compare each cheap measure with the true sensitivities, by rank correlation.
+    """Return how well each cheap measure ranks the tokens, by correlation with the Jacobian.
 
-    There is one column per text. `kept` is as in `influences`. "untrained" is the sensitivity of
-    the same network with random weights.
+    There is one row per measure of `influences` and one column per text. The row "untrained" has
+    the Jacobian of the same network with random weights.
+
+    Args:
+        kept: the fraction of its state that a token keeps in a layer, as in `influences`.
     """
     found = profiles(model)
     columns = {}
@@ -530,13 +583,18 @@ def brake(
 ) -> tuple[float, float]:
     """Return the loss and the spread of a replaced token when one part of the sink is removed.
 
-    The change acts from token `LATE` on. "nothing" is the baseline. "mass" knocks out the attention
-    to the first token. "value" keeps the attention to the first token but sets its value to zero.
-    "heads" leaves the sink as it is and zero-ablates a random fraction `OFF` of all heads, and
-    `MORE_OFF` ablates larger fractions. The loss is after token `AFTER` + 1.
+    The spread is the relative change of the hidden states after the replaced token. The loss is the
+    mean after token `AFTER` + 1, in nats.
+
+    Args:
+        change: what is removed from token `LATE` on. "nothing" is the baseline. "mass" knocks out
+            the attention to the first token. "value" keeps this attention but sets the first
+            token's value to zero. "heads" leaves the sink as it is and ablates a random fraction
+            `OFF` of all heads, and `MORE_OFF` ablates larger fractions.
+        draw: the seed of the random heads.
 
     Raises:
-        ValueError: the change is unknown, the text has fewer tokens than `AFTER` and two, or the
+        ValueError: the change is unknown, the text has fewer than `AFTER` + 2 tokens, or the
             model's output matrices cannot be read.
     """
     require.choice("change", change, ("nothing", "mass", "value", "heads", *MORE_OFF))
@@ -590,12 +648,12 @@ def clamping(
 ) -> Iterator[None]:
     """Change the first token's state after each layer from `since` on, while the block runs.
 
-    Use it to test which part of the giant state makes the first token a sink.
+    This tests which part of the very large state makes the first token a sink.
 
     Args:
-        change: one of `CLAMPS`. "3 largest" and "20 largest" choose so many coordinates, those of
-            largest size after layer `since`, and set them to the median of the other tokens. "3
-            largest anew" chooses three again after each layer. "6 drawn" sets six random
+        change: one of `CLAMPS`. "3 largest" and "20 largest" choose the coordinates that are
+            largest after layer `since`, and set them to the median of the other tokens. "3 largest
+            anew" chooses three coordinates again after each layer. "6 drawn" chooses six random
             coordinates. "whole state" shrinks the state to the median norm and keeps its direction.
         since: a layer, counted from 1.
         seed: the seed of the random coordinates.
@@ -665,7 +723,9 @@ def network_name(scale: str = "own", seed: int = 0) -> str:
 def network_of(model: LanguageModel, network: str) -> LanguageModel:
     """Return the model itself for "trained", and a random-weights baseline for "seed 0".
 
-    The name may have a scale, as in "seed 0, 0.02".
+    Args:
+        network: "trained", or the name of a baseline (see `network_name`), which may include the
+            scale of the weights, as in "seed 0, 0.02".
 
     >>> network_of(models.default(), "trained") is models.default()
     True
@@ -681,7 +741,10 @@ def sensitivity(
 ) -> dict[str, float]:
     """Measure how much the last state depends on each token, by norms of its Jacobian.
 
-    The text is one of the `texts`. The network is the trained one or a random-weights baseline.
+    Args:
+        text: one of the `texts`.
+        network: the trained network or a random-weights baseline (see `network_of`).
+        directions: the number of random directions that the norms are estimated from.
     """
     model = model or models.default()
     tokens = texts(model, TOKENS)[text]
@@ -694,10 +757,11 @@ def sensitivity(
 def kept_by_layer(
     model: LanguageModel, tokens: Int[Tensor, " n"], directions: int = 32, seed: int = 0
 ) -> Float[Tensor, " layers"]:
-    """Measure which fraction of the last token's state each layer keeps.
+    """Measure what fraction of the last token's state each layer keeps.
 
-    We take the Frobenius norms of d h_n^(l + 1) / d h_i^(l), one layer l at a time, and divide the
-    norm for i = n by their sum. The Jacobian is estimated from so many orthogonal directions.
+    For each layer, we take the Frobenius norms of d h_n^(l + 1) / d h_i^(l) for all tokens i, and
+    divide the norm for i = n by their sum. The Jacobian is estimated from `directions` orthogonal
+    directions.
 
     Raises:
         ValueError: the network has no list of layers.
@@ -734,7 +798,7 @@ def kept_by_layer(
 
 
 def kept_row(text: str, network: str) -> dict[str, float]:
-    """Measure which fraction of a state each layer keeps, as a row of the committed table.
+    """Measure what fraction of a state each layer keeps, as a row of the committed table.
 
     The text is one of the `texts`, and the network is the embedded model or its random-weights
     baseline (see `kept_by_layer`).
@@ -775,7 +839,7 @@ def untrained() -> LanguageModel:
 
 
 def brake_row(text: str, change: str, draw: int) -> dict[str, float]:
-    """Measure what removing one part of the sink costs, as a row of the committed table.
+    """Measure what removing one part of the sink changes, as a row of the committed table.
 
     The model is the embedded one, and the text is one of the `texts` (see `brake`).
     """
@@ -801,11 +865,11 @@ HIDDEN_UNTRAINED = [
 
 @functools.cache
 def profiles(model: LanguageModel) -> pd.DataFrame:
-    """Return the sensitivities of every token, by text and network.
+    """Return the sensitivity to every token, with one row per text and network.
 
-    For the embedded model, they come from the committed table. Its random-weights baseline can be
-    analysed as if it were the trained model. Then both networks of the table are this one baseline.
-    Any other model is measured here.
+    For the embedded model, the sensitivities come from the committed table. Any other model is
+    measured here. If the model is the random-weights baseline of the embedded model, it stands for
+    both networks of the table, the trained one and the untrained one.
     """
     if model.name == models.DEFAULT:
         return data.table("sensitivity_smollm2")
@@ -820,10 +884,10 @@ def profiles(model: LanguageModel) -> pd.DataFrame:
 
 @functools.cache
 def hiding_table(model: LanguageModel) -> pd.DataFrame:
-    """Return the effect of knocking out the attention to a token, by text.
+    """Return the effect of knocking out the attention to a token, text by text.
 
-    For the embedded model and its baseline, it comes from a committed table. Any other model is
-    measured here.
+    For the embedded model and its baseline, the results come from a committed table. Any other
+    model is measured here.
     """
     if model.name == models.DEFAULT:
         return data.table("hiding_smollm2")
@@ -834,12 +898,15 @@ def hiding_table(model: LanguageModel) -> pd.DataFrame:
 
 @functools.cache
 def brake_table() -> pd.DataFrame:
-    """Return the cost of each change to the sink, and how much farther a replaced token spreads.
+    """Return what each change to the sink costs, and how much farther a replaced token spreads.
 
-    There is one row per change and text. "loss" is in nats above no change, and "spread" is a ratio
-    to no change. The rows of "heads" and `MORE_OFF` are means over their random draws. "at equal
-    loss" is the spread when enough random heads are ablated to cost what knocking out the sink
-    costs, interpolated between the fractions that were tried.
+    There is one row per change and text. The rows of "heads" and `MORE_OFF` are means over their
+    random draws. The rows "at equal loss" have the spread when random heads are ablated until the
+    loss is that of "mass", interpolated between the fractions that were tried.
+
+    Returns:
+        `loss`: the loss above that of no change, in nats.
+        `spread`: the spread (see `brake`) over that of no change.
     """
     table = data.table("brake_smollm2").groupby(["change", "text"])[["loss", "spread"]].mean()
     plain = table.loc["nothing"]
@@ -852,9 +919,10 @@ def brake_table() -> pd.DataFrame:
 
 
 def _at_equal_loss(found: pd.DataFrame) -> pd.DataFrame:
-    """Return the spread of ablated heads at the loss of "mass", for each text.
+    """Return for each text the spread when ablated heads cost as much loss as "mass".
 
-    It is interpolated linearly between the fractions of heads that were tried, and NaN beyond them.
+    The spread is interpolated linearly between the fractions of heads that were tried. It is NaN if
+    none of these fractions costs as much.
     """
     tried, rows = found.loc[["nothing", "heads", *MORE_OFF]], {}
     for text, loss in found.loc["mass", "loss"].items():
@@ -875,27 +943,29 @@ def kept_shares(text: str = "harbour", network: str = "seed 0") -> Float[Tensor,
 def mean_share() -> float:
     """Return the mean fraction of its state that a layer of the untrained network keeps.
 
-    The mean of `kept_shares` runs over layers and texts.
+    The mean is over the layers and texts of `kept_shares`.
     """
     return round(float(torch.stack([kept_shares(text) for text in NAMES]).mean()), 2)
 
 
 @functools.cache
 def fitted_share() -> float:
-    """Return the fraction ρ whose average looks most like the untrained Jacobian's norms.
+    """Return the kept fraction ρ that fits the norms of the untrained Jacobian best.
 
-    It is the median of `share_kept` over the texts. It is not the fraction that a layer really
-    keeps, because values that differ from layer to layer add in quadrature, and the fit assumes
-    that they add directly.
+    The result is the median of `share_kept` over the texts. It is not the fraction that a layer
+    really keeps. Contributions that differ from layer to layer add in quadrature, and the fit
+    assumes that they add directly.
     """
     rows = [profile_of(data.table("sensitivity_smollm2"), text, "seed 0") for text in NAMES]
     return statistics.median(share_kept(row, LAYERS_READ)[0] for row in rows)
 
 
 def hidden_from(table: pd.DataFrame, token: int, since: int = 1) -> pd.DataFrame:
-    """Return the rows of `hiding_table` for one token that is knocked out from `since` on, by text.
+    """Return the rows of `hiding_table` in which one token is knocked out, indexed by text.
 
-    Token 0 means that none is knocked out.
+    Args:
+        token: the token, counted from 1, or 0 for the rows without a knockout.
+        since: the first token that can no longer attend to it.
     """
     return table[(table["token"] == token) & (table["since"] == since)].set_index("text")
 

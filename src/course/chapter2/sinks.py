@@ -56,9 +56,9 @@ def changed_mask(n: int, change: str) -> Bool[Tensor, "n n"]:
 def passes(
     model: LanguageModel, tokens: Int[Tensor, " n"], mask: Bool[Tensor, "n n"]
 ) -> tuple[Float[Tensor, "layers heads n n"], Float[Tensor, "layers n"]]:
-    """Return all attention matrices under a mask, and the norms of the tokens' states by layer.
+    """Return all attention matrices under a mask, and the norms of the tokens' states.
 
-    The last layer has no norms.
+    The norms are those after each layer except the last one.
     """
     hidden = torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)
     before = model.model.config._attn_implementation
@@ -135,12 +135,13 @@ def sequences(shared: float, width: int, length: int, seed: int) -> Float[Tensor
 def cost(pattern: str, shared: float, width: int, length: int, seed: int) -> dict[str, float]:
     """Find the smallest norm of a query-key matrix M with which a head shows a pattern.
 
-    The logit is x_i M x_j / √d. We minimise the mean negative log weight of the wanted token (the
-    first, or the token itself) plus a price times |M|², which is convex. We try several prices, and
-    read the norm where the mean weight of the wanted token, over rows after the first, is `WEIGHT`.
+    The logit is x_i M x_j / √d. For several values of a penalty, we minimise the mean negative log
+    weight of the wanted token (the first token, or the token itself) plus the penalty times |M|²,
+    which is convex. The norm is read where the mean weight of the wanted token, over all rows but
+    the first, is `WEIGHT`.
 
     Returns:
-        norm: the Frobenius norm of M, or None if no price reaches the weight
+        norm: the Frobenius norm of M, or `None` if no penalty reaches the weight
         rank: |M|² over the largest squared singular value
         reached: the largest mean weight
     """

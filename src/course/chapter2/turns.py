@@ -46,9 +46,10 @@ from helpers.style import number  # noqa: F401  the words of a turn call it
     ),
 )
 def other_scales() -> Numbers:
-    """Measure the fraction kept, and the weakest of 31 nodes, at other scales of random weights.
+    """Measure the kept fraction and the weakest influence at other scales of random weights.
 
-    The weakest node's influence is computed as an average and with squares.
+    The weakest of 31 nodes is measured in two ways, by an average and with squares (see
+    `measures.averaged`).
     """
     ways, rows = measures.connections(31), {}
     for scale, name in (
@@ -96,10 +97,14 @@ def other_scales() -> Numbers:
     ),
 )
 def relative_changes() -> Numbers:
-    """Measure sensitivities to relative changes of a token, over an equal share, by text.
+    """Measure the sensitivity to relative changes of a token, over the mean of all tokens.
 
-    Each norm is multiplied by the norm of the token's embedding. The tokens are 41 to 47 and the
-    first one.
+    The sensitivity to a token is multiplied by the norm of the token's embedding.
+
+    Returns:
+        `trained`, `fresh`: the sensitivity to tokens 41 to 47 in each text, after training and with
+            random weights.
+        `first`: the sensitivity to the first token in each text, after training.
     """
     model, fresh = models.default(), measures.untrained()
     table, late, first = measures.profiles(model), {"trained": [], "seed 0": []}, []
@@ -121,7 +126,7 @@ def relative_changes() -> Numbers:
     measured="640 tokens: {share[0]:.0%} of the heads on prose, {share[1]:.0%} on random tokens",
 )
 def long_text() -> Numbers:
-    """Measure the fraction of heads with a sink score above 0.3 on 640 tokens.
+    """Measure the fraction of heads with a sink score above 0.3 on texts of 640 tokens.
 
     The texts are prose and random tokens.
     """
@@ -157,7 +162,10 @@ def long_text() -> Numbers:
     ),
 )
 def clamped() -> Numbers:
-    """Measure the sink score that is left when activations are clamped, by text."""
+    """Measure what fraction of the sink score remains when activations are clamped.
+
+    The results are those of `claims.massive_activations_draw_the_attention`.
+    """
     return claims.massive_activations_draw_the_attention()
 
 
@@ -175,8 +183,10 @@ def clamped() -> Numbers:
 def u_at_three_scales() -> Numbers:
     """Measure the U of the sensitivities at three scales of random weights.
 
-    The values are the smaller end over the smallest sensitivity, and the range of tokens that have
-    it.
+    Returns:
+        `lead`: for each scale, the smaller end over the smallest value between the ends, in the
+            text with the smallest lead.
+        `place`: for each scale, the first and the last token that has the smallest value in a text.
     """
     found = claims.untrained_network_has_a_u()["by_scale"]
     return {
@@ -209,7 +219,7 @@ def u_at_three_scales() -> Numbers:
     ),
 )
 def other_shares() -> Numbers:
-    """Measure the weakest influence in the tree and under the causal mask for more and more layers.
+    """Measure the weakest influence in the tree and under the causal mask as layers are added.
 
     The set-ups differ in the number of nodes and in the fraction that a state keeps.
     """
@@ -229,9 +239,9 @@ def other_shares() -> Numbers:
     measured="at most {max(fixed):.2f} of the bound",
 )
 def deeper_with_attention_fixed() -> Numbers:
-    """Measure the largest fraction of the bound in twelve deeper decoders, with attention fixed.
+    """Measure the largest ratio of Jacobian and bound in each of twelve deeper decoders.
 
-    A value above 1 would break the bound.
+    The attention is held fixed. A ratio above 1 would refute the bound.
     """
     return {"fixed": _deeper("attention fixed")}
 
@@ -247,9 +257,9 @@ def deeper_with_attention_fixed() -> Numbers:
     ),
 )
 def deeper_with_attention_free() -> Numbers:
-    """Measure the largest fraction of the path sum that deeper decoders' Jacobians reach.
+    """Measure the largest ratio of Jacobian and path sum in each of twelve deeper decoders.
 
-    There are twelve decoders.
+    The attention is not held fixed.
     """
     return {"true": _deeper("true")}
 
@@ -281,9 +291,11 @@ def _deeper(column: str) -> list[float]:
     ),
 )
 def other_sizes() -> Numbers:
-    """Measure the largest Jacobian over the printed bound, by set-up.
+    """Measure the largest ratio of the Jacobian and the printed bound in each set-up.
 
-    The second value is the largest over the bound of the proof, in all set-ups.
+    Returns:
+        `over`: this ratio, keyed by set-up.
+        `proved`: the largest ratio of the Jacobian and the bound of the proof, over all set-ups.
     """
     over, proved = {}, []
     for n, layers, kind in itertools.product((3, 8, 20), (2, 4, 6), ("uniform", "random")):
@@ -352,12 +364,15 @@ def longer_texts() -> Numbers:
     ),
 )
 def valley_of_longer_texts() -> Numbers:
-    """Measure the U of texts of 256 tokens, by its lead and the position of its smallest value."""
+    """Measure the U of the sensitivities in texts of 256 tokens (see `claims._u`)."""
     return claims._u(_long_profiles())
 
 
 def _replaced(model: LanguageModel, tokens: Tensor, draws: int = 1) -> Tensor:
-    """Measure how far the last state moves when each token of a text is replaced."""
+    """Return how far the last state moves when each token of a text is replaced, one at a time.
+
+    The result is the mean over the draws of the replacing tokens.
+    """
     others = probe.encode(model, data.prose()).unique()
     generator = torch.Generator().manual_seed(0)
     moved = []
@@ -398,7 +413,11 @@ def _replaced(model: LanguageModel, tokens: Tensor, draws: int = 1) -> Tensor:
 def replaced_tokens() -> Numbers:
     """Measure how well rollout, the mask and the Jacobian predict the effect of replacing a token.
 
-    The values are rank correlations, by the fraction that a state keeps.
+    Returns:
+        `above`: for each fraction that a state keeps, the number of texts in which rollout predicts
+            the effect better than the mask.
+        `rollout`, `mask`: for each of these fractions, the mean rank correlation with the effect.
+        `jacobian`: the mean rank correlation of the Jacobian with the effect.
     """
     model, found, order = models.default(), measures.profiles(models.default()), {}
     for text, tokens in measures.texts(model, measures.TOKENS).items():
@@ -451,7 +470,10 @@ def replaced_tokens() -> Numbers:
 def a_new_matrix_each_layer() -> Numbers:
     """Measure the first token's weight in the last state, with a new matrix in each layer.
 
-    The second value is the largest weight over what the claimed factors allow.
+    Returns:
+        `first`: for each run, the first token's weight after all layers.
+        `over`: for each run and layer, the largest ratio of a later token's weight and the product
+            of the factors that the claim allows.
     """
     first, over = [], []
     for n, seed in itertools.product((12, 40), range(5)):
@@ -477,7 +499,10 @@ def a_new_matrix_each_layer() -> Numbers:
     ),
 )
 def other_repeated_tokens() -> Numbers:
-    """Measure the fraction of heads with a sink on a row of equal tokens, by token and length."""
+    """Measure the fraction of heads with a sink in sequences of one repeated token.
+
+    There is one value for each token and number of copies.
+    """
     model = models.default()
     tokens = probe.encode(model, data.prose()).unique()[::25][:14]
     rows = [token.repeat(copies) for token in tokens for copies in (64, 256)]
@@ -505,10 +530,11 @@ def other_repeated_tokens() -> Numbers:
     ),
 )
 def sink_heads_only() -> Numbers:
-    """Measure how small the first token's value is in the sink heads only, by text.
+    """Measure how small the first token's value is in the sink heads of each text.
 
-    The values are the median ratio to the other values' norms, and the fraction of ratios below one
-    half.
+    Returns:
+        `middle`: the median ratio of the norm of this value and the mean norm of the other values.
+        `small`: the fraction of ratios below one half.
     """
     model, middle, small = models.default(), [], []
     for tokens in measures.texts(model, measures.TOKENS).values():
@@ -532,7 +558,7 @@ def sink_heads_only() -> Numbers:
 def four_hidden() -> Numbers:
     """Measure by how much the loss after token 64 changes when the first four tokens are removed.
 
-    The other tokens move to earlier positions, which does not matter because RoPE only depends on
+    The other tokens then have earlier positions, which does not matter because RoPE depends only on
     distances.
     """
     model = models.default()
