@@ -266,11 +266,12 @@ def gains_by_depth() -> pd.DataFrame:
 
 @cache
 def bits_a_number() -> pd.DataFrame:
-    """Return how many bits each number of the smallest width in Figure 4 has to store.
+    """Return how many bits each number of a state must store at the smallest width of Figure 4.
 
     The figure is that of Alon & Yahav (2021). There is one row per depth r.
 
     Returns:
+        `width`: the smallest width.
         `orders`: log2 (2^r)! over the width.
         `Eq. 5`: log2 of `gnn.orderings` over the width.
         `leaves`: 2^r over the width, a control that counts no orders.

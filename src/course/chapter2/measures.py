@@ -611,7 +611,11 @@ def brake(
 def _braked(
     model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the final states and losses from token `LATE` on, with earlier tokens as trained."""
+    """Return the final states and losses from token `LATE` on, after one part was removed.
+
+    The part of the sink is removed from token `LATE` on. Earlier tokens are computed without the
+    change.
+    """
     from transformers import DynamicCache
 
     ids, first = ids.to(model.model.device)[None], LATE - 1

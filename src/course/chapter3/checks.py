@@ -37,7 +37,7 @@ def probabilities(*shape: int, seed: int) -> Tensor:
 
 
 def _learners(answer: Any, book: Callable) -> Any:
-    """Return the answer, and refuse it if it is the book's own function."""
+    """Return the answer, or refuse it if it is the book's own function."""
     if answer is book:
         raise Wrong(
             f"{book.__name__} is the book's own function, and it is right. "
@@ -85,9 +85,9 @@ def first_zero(answer: Any) -> Right:
 
 
 def _first_zero(windows: Sequence[int]) -> int:
-    """Find the length by walking back from the last token.
+    """Return the length at which the first token no longer influences the last one.
 
-    At this many ones, the last one is one step too far from the first token to be influenced by it.
+    The function walks back from the last token through the windows of all layers.
     """
     back = {0}
     for window in windows:
@@ -99,7 +99,7 @@ def _first_zero(windows: Sequence[int]) -> int:
 def moved(answer: Any) -> Right:
     """Check a function for how far the last state moves when the last k tokens are repeated.
 
-    The verdict gives the L1 distance for two sequences, in a random decoder and in the embedded
+    The verdict gives the L1 distance for two sequences in a random decoder and in the embedded
     model.
     """
     compare("moved", answer, _moved)
@@ -162,7 +162,8 @@ def first_collision(answer: Any) -> Right:
 def _guarded(function: Callable) -> Callable:
     """Return the function with checks on the lengths that it is called with.
 
-    It says so if a loop goes past the answer, or if a length has a coarse floating-point format.
+    A call raises `Wrong` if a loop goes past the answer, or if the length has a coarse
+    floating-point format.
     """
 
     def guarded(n):
@@ -213,7 +214,7 @@ def _stays_nearest(length: float, share: float) -> float:
 
 @exercise
 def kernel(answer: Any) -> Right:
-    """Check a function for bounded logits, by distance, with which a head never settles.
+    """Check a function for bounded logits by distance, with which a head's output never settles.
 
     One more token must always change the head's output by at least 1.
     """
@@ -260,7 +261,7 @@ def _adaptive(
 
 @exercise
 def seq_vcr_loss(answer: Any) -> Right:
-    """Check the loss of Seq-VCR against its definition."""
+    """Check a function for the regulariser Seq-VCR against its definition."""
     return compare("seq_vcr_loss", _learners(answer, training.seq_vcr_loss), training.seq_vcr_loss)
 
 

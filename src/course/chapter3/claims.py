@@ -34,9 +34,12 @@ VANISHED = Threshold(0.01)  # of the weight, or of a distance
     nothing=("a weight that no length wears down", lambda largest: {"largest": largest[:1] * 4}),
 )
 def last_weights() -> Numbers:
-    """Measure whether the last token's weight falls when a token is inserted, in random rows.
+    """Measure the last token's weight in rows of random bounded logits.
 
-    The second value is the largest weight of the last token, by length.
+    Returns:
+        `falls`: whether this weight falls in every row when a token is inserted before the last
+            one.
+        `largest`: the largest weight of a last token, for 10, 100, 1,000 and 10,000 tokens.
     """
     generator = torch.Generator().manual_seed(0)
     falls, largest = True, []
@@ -179,9 +182,10 @@ TENFOLD = Threshold(10)
     null="that they are alike is what is claimed",
 )
 def encodings() -> Numbers:
-    """Measure the distance that is left at n = 10,000, by position encoding.
+    """Measure what fraction of the distance remains at n = 10,000, for each position encoding.
 
-    The row also has what ALiBi alone keeps at n = 1,000 and 10,000.
+    The distance is how far one repeated token moves a layer's output. For ALiBi with equal content,
+    the result also has the distance itself at n = 1,000 and 10,000.
     """
     means = measures.layer_means(True)
     left = {name: _left(means[name]) for name in measures.READING}
@@ -253,10 +257,19 @@ OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # of all
     ),
 )
 def telling_apart(model: LanguageModel | None = None) -> Numbers:
-    """Measure how often a prompt with rounding errors is still nearest to itself.
+    """Measure how often a prompt with rounding errors is still nearest to its own exact state.
 
-    For two neighbours, the values are by band of lengths and format. For all prompts, they are for
-    the last band, by kind of error.
+    Returns:
+        `bf16`, `fp16`: the fraction of prompts that are nearer to their own state than to that of
+            the next prompt, for each band of lengths.
+        `nearest`: the fraction of prompts whose own state is the nearest of all, in the longest
+            band in bf16, keyed by the kind of error. `nearest_fp16` is the same for the errors of
+            fp16.
+        `share`: the fraction of the error's squared length along the difference to the next prompt,
+            in the same band and keyed in the same way.
+        `low`, `high`, `sure`: the first and the last length of the longest band, and the last
+            length of the second band.
+        `inside`: whether all states are finite in fp16.
     """
     embedded = model is None or model.name == models.DEFAULT
     table = data.table("telling_apart") if embedded else measures.telling_apart(model)
@@ -416,7 +429,12 @@ def separators_do_not_follow() -> Numbers:
 def _distance(
     model: LanguageModel | None, lengths: Sequence[int], prompt: str = "", **setting
 ) -> list[float]:
-    """Measure how far a repeated last digit moves the last state, perhaps in a copying prompt."""
+    """Measure how far the last state moves when the last digit is repeated.
+
+    Args:
+        lengths: the numbers of digits.
+        prompt: text that comes before the digits, such as a copying prompt.
+    """
     model = model or models.default()
     head, tail = (
         collapse.copying_prompt(model, prompt, "last", hint=False) if prompt else (None, "")
@@ -460,7 +478,10 @@ PLACES = [
 
 @cache
 def _varied(model: LanguageModel | None) -> torch.Tensor:
-    """Measure how far the last state moves for random digits at the lengths `PLACES`, by seed."""
+    """Measure how far the last state moves for random digits.
+
+    The result has one row per seed and one column for each length of `PLACES`.
+    """
     digits = [measures.random_digits(502, PLACES, seed) for seed in range(4)]
     return torch.tensor([_distance(model, PLACES, sequence=each) for each in digits])
 
@@ -512,9 +533,15 @@ ERRORS = Threshold(2)  # standard errors
     null="with random weights each step falls",
 )
 def varied_digits_still_fall(model: LanguageModel | None = None) -> Numbers:
-    """Measure whether the distance still falls with the length when the digits vary.
+    """Measure whether the distance falls with the length when the digits vary.
 
-    The trend begins at n = 22, because the sequence is only starting before.
+    The trend is measured from n = 22 on, because shorter sequences have only just begun.
+
+    Returns:
+        `means`: the mean distance, keyed by length.
+        `steps`: for each step from one length to the next, the mean change of the log distance in
+            standard errors.
+        `seeds`: the number of seeds.
     """
     runs = _varied(model)
     steps = runs[:, 1:].log().diff(dim=1)
@@ -594,10 +621,15 @@ def merging_alleviates_collapse(model: LanguageModel | None = None) -> Numbers:
 
 @cache
 def _copying(model: LanguageModel | None, **setting) -> Numbers:
-    """Measure whether a model copies the digit at a position, at 5 and 300 digits.
+    """Measure whether a model copies a digit, in sequences of 5 and of 300 digits.
 
-    At 300 digits, the effect of a digit is also measured, by its position and by the position that
-    the question asks for.
+    Returns:
+        `right`: for each position that the question asks for, whether the model is right at each
+            length.
+        `able`: whether the model is right at 5 digits for all positions.
+        `effect`: the effect of a digit on the logits at 300 digits, keyed by the position of the
+            digit and the position that the question asks for.
+        `margin`: the logit margin at 300 digits if the last digit is a 0 and is asked for.
     """
     margins = collapse.copying_margins(model or models.default(), [5, 300], **setting)
     right = {place: measures.right_both_ways(margins, place).tolist() for place in collapse.PLACES}
@@ -675,7 +707,7 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
     ),
 )
 def copying(model: LanguageModel | None = None, **prompts: dict) -> Numbers:
-    """Measure copying under one setting, or under each setting of a dictionary."""
+    """Measure copying under one setting, or under each setting of `prompts`."""
 
     def read(setting: dict) -> Numbers:
         if any(isinstance(one, dict) for one in setting.values()):

@@ -25,7 +25,8 @@ def _spaced(digits: str) -> str:
 def copied_row(place: str, length: int, seed: int) -> dict[str, float]:
     """Return how often the embedded model ranks the right digit first among the ten digits.
 
-    Chance is a tenth. Two solved examples of the same length come before each sequence.
+    Guessing is right in a tenth of the cases. Two solved examples of the same length come before
+    each sequence.
 
     Args:
         place: "first" or "last".
@@ -53,7 +54,7 @@ def copied_row(place: str, length: int, seed: int) -> dict[str, float]:
 def asked(
     digits: str, place: str, wording: str
 ) -> tuple[Int[Tensor, " n"], Int[Tensor, " digits"]]:
-    """Return the tokens of a prompt about a digit of a sequence, and the digits' positions."""
+    """Return the tokens of a prompt about one digit, and the positions of its digits."""
     require.choice("wording", wording, WORDINGS)
     model, question = models.default(), f"The {place} digit of the sequence"
     before = f"{question} is wanted. Sequence:" if wording == "question before" else "Sequence:"
@@ -65,7 +66,7 @@ def asked(
 
 
 def attended_row(place: str, wording: str, length: int, seed: int) -> dict[str, float]:
-    """Measure the last token's attention on the right digit, over the mean over all digits.
+    """Measure the last token's attention on the right digit, over the mean for all digits.
 
     The attention is averaged over layers and heads.
     """

@@ -17,19 +17,19 @@ TOKENS = 128
 
 
 def lead(distractors: int, spread: float, seed: int) -> dict[str, float]:
-    """Find the lead with which one token has half of the attention in nine of ten draws.
+    """Find the smallest lead that gives one token half of the attention in nine of ten draws.
 
-    The lead is over the distractors' mean logit.
+    The lead is the token's logit minus the distractors' mean logit.
 
     Args:
-        distractors: N.
+        distractors: the number N of distractors.
         spread: the standard deviation of their Gaussian logits.
 
     Returns:
         softmax: the lead that softmax needs
-        largest: the lead that beats the largest distractor, which a hard maximum needs
+        largest: the lead over the largest distractor, which a hard maximum needs
         root: spread √(2 log N)
-        log: log N + spread²/2, the logarithm of the mean of the sum
+        log: log N + spread²/2, the logarithm of the expected sum of exponentials
     """
     require.integer("distractors", distractors, 1)
     require.number("spread", spread, above=0)
@@ -52,11 +52,14 @@ def lead(distractors: int, spread: float, seed: int) -> dict[str, float]:
 
 
 def model_spread(start: int) -> dict[str, float]:
-    """Measure how much the logits of a row differ in the embedded model.
+    """Measure how much the logits in a row of attention differ in the embedded model.
 
-    The results are quartiles over the heads. A head's spread is the standard deviation over the
-    keys of a row, without the first token's key. We average it over the rows from token 33 on. The
-    text has 128 tokens, which are the opening token and the course's prose from token `start` on.
+    For each head, we take the standard deviation over the keys of a row, without the first token's
+    key, and average it over the rows from token 33 on. The text has 128 tokens, which are the
+    opening token and the course's prose from token `start` on.
+
+    Returns:
+        Quartiles of this average over the heads.
     """
     model = models.default()
     front = probe.opening(model).tokens

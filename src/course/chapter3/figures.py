@@ -18,7 +18,10 @@ from helpers.models import LanguageModel
 
 
 def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
-    """Draw how far one repeated token moves a bounded head that rotates, against length."""
+    """Draw how far one repeated token moves a head that rotates, against the length.
+
+    The logits of the head are bounded and do not decay.
+    """
     grid = sorted({round(10 ** (k / 15)) for k in range(7, 61)} | {n})
     change, variation = zip(
         *(constructions.rotating_counterexample(k, frequency, values=values) for k in grid),
@@ -42,7 +45,7 @@ def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
 
 
 def sharpening(temperature: Callable = normalizers.adaptive_temperature) -> tuple[Axes, str]:
-    """Draw the weight of a token that leads by 3 logits against length.
+    """Draw the weight of a token that leads by 3 logits, against the length.
 
     One curve has adaptive temperature, and the other has plain softmax.
     """
@@ -113,8 +116,12 @@ def falling(
 ) -> tuple[Axes, str]:
     """Draw the distance between n and n + 1 ones, with the rounding error of one prompt.
 
-    The error is that of a floating-point format. A `twin`, the same network with random weights, is
-    drawn in grey for its first m lengths.
+    Args:
+        signal: the distance for each length.
+        floor: the rounding error for each length.
+        kind: the floating-point format of the error.
+        twin: the distance in the same network with random weights, for its first m lengths. It is
+            drawn in grey.
     """
     n = range(1, len(signal) + 1)
     first = min(400, len(signal) * 4 // 5)
@@ -177,13 +184,15 @@ def told_apart(
     kind: str,
     what: str,
 ) -> tuple[Axes, str]:
-    """Draw how often a format's rounding errors leave a prompt nearest to itself.
+    """Plot how often a prompt with rounding errors remains nearest to its own exact state.
 
-    Other errors of the same size are drawn for comparison. Filled markers are measured here, and
-    open markers come from the table of longer sequences, for the embedded model.
+    Other errors of the same size are drawn for comparison. Filled markers are measured here. For
+    the embedded model, open markers come from the table of longer sequences.
 
     Args:
-        found: the resolutions by format and kind of error, as `measures.controlled` returns them.
+        found: the resolutions, keyed by format and kind of error, as `measures.controlled` returns
+            them.
+        kind: the floating-point format.
         what: one of `WHAT`.
     """
     column, axis, words = WHAT[what]
@@ -246,14 +255,14 @@ def told_apart(
 def nearest_by_error(
     right: Callable[[float, float], float] = measures.right_of_two, column: str = "pair"
 ) -> tuple[Axes, str]:
-    """Draw how often a prompt stays the nearest, by the length of its error.
+    """Plot how often a prompt with an error remains nearest to its own state, by size of error.
 
-    A closed form is drawn with the measured bands.
+    The curve of a closed form is drawn with the measured bands of lengths.
 
     Args:
-        right: a function from the length of the error over the distance, and the fraction of its
-            square along it, to a probability.
-        column: "pair", the right one of n and n + 1, or "nearest", the right one of all prompts.
+        right: the closed form. It takes the length of the error over the distance, and the fraction
+            of the error's squared length along the distance, and returns a probability.
+        column: "pair" if only n and n + 1 are compared, or "nearest" for all prompts.
     """
     table = data.table("telling_apart")
     own, shuffled = (
@@ -314,7 +323,7 @@ def figure5(
 ) -> tuple[Axes, str]:
     """Draw how far repeated tokens move the last state, as in Figure 5 of Barbero et al. (2024).
 
-    `sequence` is drawn together with the sequences that it should be compared with.
+    The curve of `sequence` is drawn together with those that it should be compared with.
     """
     found, middle = curves[sequence], len(grid) // 2
     changes = ", ".join(
@@ -343,9 +352,9 @@ def figure5(
 def copying(
     name: str, margins: Mapping[str, dict], digits: Sequence[int], setting: str
 ) -> tuple[Axes, str]:
-    """Draw how a 0 moves the logits, by its position and by the position in the question.
+    """Draw how a digit 0 changes the logits, by its position and by the position that is asked for.
 
-    For a model that copies, the effect is on the diagonal.
+    In a model that copies, the effect is on the diagonal.
     """
     found = margins[setting]
     effects = {places: zero - one for places, (zero, one) in found.items()}

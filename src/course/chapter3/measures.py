@@ -34,10 +34,11 @@ SEQUENCES = ("varied tokens", "first token, then equal ones")
 def random_distance(
     tokens: Sequence[int], lengths: Sequence[int], step: int = 1, seeds: int = 5
 ) -> Float[Tensor, " lengths"]:
-    """Return the L1 distance between the last states of a prefix and one longer by `step`.
+    """Return how far `step` more tokens move the last state, in random decoders.
 
-    The prefixes are tokens[: n + 1] and tokens[: n + 1 + step], in random decoders with 3 layers
-    and without positions. The result is the mean over seeds.
+    The L1 distance is that between the last states of tokens[: n + 1] and tokens[: n + 1 + step],
+    for each length n. The decoders have 3 layers and no positions, and the result is the mean over
+    the seeds.
     """
     runs = []
     for seed in range(seeds):
@@ -54,12 +55,13 @@ def window_distance(
 ) -> Float[Tensor, " lengths"]:
     """Measure how far the last state moves in random decoders when the last token is repeated.
 
-    The lengths count tokens before the repetition. The distance is L1, and the mean over seeds.
+    The distance is L1, and the result is the mean over the seeds.
 
     Args:
-        sequence: one of `SEQUENCES`, which has either nine random tokens or one token n times, both
-            after a separate first token.
-        window: the number of tokens that each layer sees. None lets it see all.
+        sequence: one of `SEQUENCES`, either nine random tokens or one token n times, after a
+            separate first token.
+        window: the number of tokens that each layer sees, or `None` for all tokens.
+        lengths: the numbers of tokens before the repetition.
     """
     require.choice("sequence", sequence, SEQUENCES)
     runs = []
@@ -84,9 +86,10 @@ def window_distance(
 def influence(
     window: int | None, n: int = 64, layers: int = 4, seeds: int = 5
 ) -> Float[Tensor, " n"]:
-    """Return the last state's gradient norm for each embedding, by distance from the last token.
+    """Return the norm of the last state's gradient for each token's embedding.
 
-    The decoders are random, and the result is the mean over seeds.
+    Entry k belongs to the token k positions before the last one. The decoders are random, and the
+    result is the mean over the seeds.
     """
     runs = []
     for seed in range(seeds):
@@ -110,9 +113,10 @@ def influence(
 def read_outs(
     x: Float[Tensor, "m d"], y: Float[Tensor, "m e"], asked: Float[Tensor, "k d"]
 ) -> Float[Tensor, "k e"]:
-    """Fit linear probes of several numbers, as `read_out` fits one, and apply them to `asked`.
+    """Fit linear probes of several numbers, and apply them to `asked`.
 
-    The penalty of the ridge regression is fixed at 1/1000 of the mean eigenvalue.
+    Each probe is fitted as in `read_out`, but the penalty of the ridge regression is 1/1000 of the
+    mean eigenvalue.
     """
     x, y, asked = x.double(), y.double(), asked.double()
     rows = x - x.mean(0)
@@ -128,16 +132,17 @@ def read_outs(
 def matched(
     start: int, tokens: int
 ) -> tuple[Float[Tensor, "layers n c"], Bool[Tensor, "n c"], Float[Tensor, "layers n"]]:
-    """Compare the states that each candidate token would give with the state that was seen.
+    """Compare the states that candidate tokens would give with the state of the right token.
 
-    The prompt is a piece of the prose after the model's first token, and the candidates are all
-    different tokens of the prose. When a candidate is tried, the right tokens come before it.
+    The prompt is a piece of the prose after the model's first token. The candidates are all
+    different tokens of the prose. A candidate is tried at one position at a time, after the right
+    earlier tokens.
 
     Returns:
-        Three tensors. The first has the distance of each candidate's state, as a fraction of the
-            length of the state that was seen, after each layer. The second says which candidate is
-            the right one. The third says whether a linear probe of the state, fitted on the other
-            tokens, names the right token.
+        Three tensors. The first has the distance between each candidate's state and the state of
+            the prompt, as a fraction of the length of the latter, after each layer. The second says
+            which candidate is the right one. The third says whether a linear probe of the state,
+            fitted on the other tokens, names the right token.
     """
     model, prose = models.default(), probe.encode(models.default(), data.prose())
     first, prompt, candidates = (
@@ -183,16 +188,17 @@ def matched(
 def recovered(layer: int, start: int, tokens: int = 20) -> dict[str, float]:
     """Recover a prompt from the embedded model's hidden states after one layer, token by token.
 
-    This follows Nikolaou et al. (2025). All tokens before the present one are known. A token is
-    recovered if it gives the state that was seen, within `SAME`, and no other candidate does. We
-    try every candidate, while the authors search the whole vocabulary, led by gradients.
+    This follows Nikolaou et al. (2025). All earlier tokens are known when a token is recovered. A
+    token is recovered if its candidate gives the state of the prompt, within `SAME`, and no other
+    candidate does. We try every candidate, while the authors search the whole vocabulary, led by
+    gradients.
 
     Returns:
         tokens: the length of the prompt
-        recovered: how many of the tokens are recovered
-        named: how many of them a linear probe of the state names
-        own: the largest distance of a right token's state from the state that was seen
-        other: the smallest distance of another candidate's state
+        recovered: the number of recovered tokens
+        named: the number of tokens that a linear probe of the state names correctly
+        own: the largest distance between a right token's state and the state of the prompt
+        other: the smallest distance between another candidate's state and the state of the prompt
         candidates: the number of candidates
     """
     distances, right, named = matched(start, tokens)
@@ -213,32 +219,42 @@ def recovered(layer: int, start: int, tokens: int = 20) -> dict[str, float]:
 class Resolution(NamedTuple):
     """Describe how well representations with errors tell neighbouring prefixes apart.
 
-    Row n compares the prefixes of n and n + 1 tokens after the first one. Let e be the error of
-    prefix n, and D the exact difference to prefix n + 1. The prefix comes nearer to n + 1 than to
-    itself if e goes more than half the way along D. This means <e, D> > |D|^2 / 2, or `along` above
-    one half.
+    Entry n is about the prefixes of n and n + 1 tokens after the first one. Let e be the error of
+    prefix n, and D the exact difference to prefix n + 1. With its error, the prefix is nearer to n
+    + 1 than to n if e goes more than half of the way along D. This means <e, D> > |D|^2 / 2, or
+    `along` above one half.
+
+    Attributes:
+        signal: the L1 length of D.
+        floor: the L1 length of e.
+        error: the L1 length of the error of the difference.
+        cosine: the cosine between the difference with errors and D.
+        control: the cosine between the difference with errors and D at another length, which must
+            be about 0.
+        length: |e| / |D| (L2).
+        share: the fraction of e's squared length along D, on average 1 / d for an isotropic error.
+        along: <e, D> / |D|^2.
+        pair: whether prefix n with its error is nearer to n than to n + 1 (L2).
+        nearest: whether prefix n with its error is nearer to n than to any other prefix (L2).
     """
 
-    signal: Float[Tensor, " n"]  # L1 length of the exact difference
-    floor: Float[Tensor, " n"]  # L1 length of the error of one prefix
-    error: Float[Tensor, " n"]  # L1 length of the error of the difference
-    cosine: Float[Tensor, " n"]  # cosine between the difference with errors and the exact one
-    control: Float[
-        Tensor, " n"
-    ]  # cosine with the exact difference at another length, which must be about 0
-    length: Float[Tensor, " n"]  # |e| / |D| (L2)
-    share: Float[
-        Tensor, " n"
-    ]  # the fraction of e's squared length along D, on average 1 / d for an isotropic error
-    along: Float[Tensor, " n"]  # <e, D> / |D|^2
-    pair: Bool[Tensor, " n"]  # of n and n + 1, the right one is nearer (L2)
-    nearest: Bool[Tensor, " n"]  # of all prefixes, the right one is the nearest (L2)
+    signal: Float[Tensor, " n"]
+    floor: Float[Tensor, " n"]
+    error: Float[Tensor, " n"]
+    cosine: Float[Tensor, " n"]
+    control: Float[Tensor, " n"]
+    length: Float[Tensor, " n"]
+    share: Float[Tensor, " n"]
+    along: Float[Tensor, " n"]
+    pair: Bool[Tensor, " n"]
+    nearest: Bool[Tensor, " n"]
 
 
 def resolution(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> Resolution:
-    """Compare the exact representations of all prefixes with the same ones with errors.
+    """Compare representations of all prefixes with errors to the exact representations.
 
-    The result says for each length whether the errors make neighbouring prefixes indistinguishable.
+    The result says for each length how well neighbouring prefixes can be told apart in spite of the
+    errors.
     """
     exact, rounded = exact.cpu().double(), rounded.cpu().double()
     true, seen, error = exact.diff(dim=0), rounded.diff(dim=0), (rounded - exact)[:-1]
@@ -271,16 +287,18 @@ def replaced(
 ) -> Float[Tensor, "n d"]:
     """Return the exact representations with other errors of the same L2 lengths.
 
-    These are controls. If they lose as many prompts as rounding does, then only the size of the
-    error matters.
+    This is a control. If the other errors lose as many prompts as rounding does, only the size of
+    the error matters.
 
     Args:
-        errors: "its own" keeps the errors. "of another prompt" takes those of a prompt a sixteenth
-            of all prompts further on. "with shuffled coordinates" applies one permutation to all
-            prompts, so sizes, the error of the difference and what neighbours share stay the same.
-            "isotropic" takes a random direction for each prompt. "with signs flipped" flips half of
-            the coordinates, the same ones for all prompts. "its constant part" is only the mean
-            error over all prompts, so it is shorter, and "without its constant part" is the rest.
+        errors: "its own" keeps the errors. "of another prompt" takes the errors of the prompt that
+            is a sixteenth of all prompts further on. "with shuffled coordinates" applies one
+            permutation to the errors of all prompts, so that their sizes, the error of the
+            difference and what neighbours share stay the same. "isotropic" takes a random direction
+            for each prompt. "with signs flipped" flips half of the coordinates, the same ones for
+            all prompts. "its constant part" is only the mean error over all prompts, so this error
+            is shorter, and "without its constant part" is the rest.
+        seed: the seed of the random choices.
     """
     require.choice("errors", errors, ERRORS + PARTS)
     exact = exact.cpu().double()
@@ -335,20 +353,22 @@ def readings(
     start: int,
     unembedding: Float[Tensor, "v d"],
 ) -> dict[str, float]:
-    """Read rounded hidden states of `start` ones and more by several readouts.
+    """Read rounded hidden states of `start` and more ones by several readouts.
 
-    Row n is the state after n ones. We ask whether n is lost, and to which readout.
+    Row n is the state after n ones. We ask whether a readout can still tell n.
 
     Returns:
-        nearest: the fraction of prompts whose own exact state is the nearest of all exact ones
-        apart, least: the fraction of rounded states that equal no other, and the smallest L2
-            distance between two of them
-        neighbour: the fraction whose nearest other rounded state is that of n - 1 or n + 1
+        nearest: the fraction of prompts whose own exact state is the nearest of all exact states
+        apart: the fraction of rounded states that equal no other rounded state
+        least: the smallest L2 distance between two rounded states
+        neighbour: the fraction of prompts whose nearest other rounded state is that of n - 1 or n +
+            1
         off, read: for a linear probe of n (`read_out`), fitted on even n and tested on odd n, the
             median error and the fraction of answers that round to n
-        token, variation, step: the fraction of prompts with the same most likely next token, the
-            mean total variation (half of the L1 distance) between the exact prediction and this
-            one, and the same between the exact predictions of n and n + 1
+        token: the fraction of prompts whose most likely next token stays the same after rounding
+        variation: the mean total variation (half of the L1 distance) between the exact prediction
+            and that from the rounded state
+        step: the mean total variation between the exact predictions of n and n + 1
     """
     exact, rounded = exact.cpu().double(), rounded.cpu().double()
     n, seen = torch.arange(start, len(exact)), rounded[start:]
@@ -377,9 +397,10 @@ def readings(
 
 @cache
 def passes(tokens: int, model: LanguageModel | None = None) -> dict[str, Float[Tensor, "n d"]]:
-    """Return the last states of 1, 2, …, `tokens` ones, computed in fp32, bf16 and fp16.
+    """Return the last states of 1, 2, …, `tokens` ones, keyed by the format (fp32, bf16, fp16).
 
-    If no model is given, it is the embedded one.
+    Args:
+        model: the model, or `None` for the embedded model.
     """
     exact = model or models.load(dtype="fp32")
 
@@ -396,8 +417,8 @@ def passes(tokens: int, model: LanguageModel | None = None) -> dict[str, Float[T
 def rounding(type: str, errors: str, seed: int) -> dict[str, float]:
     """Measure how several readouts decode rounded hidden states, as a row of the committed table.
 
-    The prompts are `READ` ones in the embedded model, and the errors `EXACT` are a control without
-    any error (see `readings`).
+    The prompts are `READ` ones in the embedded model. The errors `EXACT` are a control without any
+    error (see `readings`).
     """
     start, stop = READ
     states = passes(stop)
@@ -422,19 +443,21 @@ REPEATED = 513  # copies of each token
 def repeated_row(token: int) -> dict[str, float]:
     """Measure what happens in the embedded model when one token is repeated, in fp32 and in bf16.
 
-    `token` is the index of one of `FOURTEEN` tokens.
+    Args:
+        token: the index of one of `FOURTEEN` tokens.
 
     Returns:
         name: the token, with a line break written as its code
         near, far: the median L1 distance between the last states of n and n + 1 copies, for n from
             8 to 16 and from 400 to 511
         fall: far over near
-        copies: the largest state of a copy at half depth, over the median state of the course's
-            prose there
+        copies: the largest norm of a copy's state at half depth, over the median norm for the
+            course's prose there
         first: the same for the first token
         nearest, shuffled, isotropic: the fraction of prompts of 200 to 511 copies whose own exact
-            state is nearest to the one with a bf16 error, which is its own, shuffled, or isotropic
-        apart: the fraction of rounded states that equal no other
+            state is the nearest one to the state with an error. The error is that of bf16, the same
+            error with shuffled coordinates, or an isotropic one.
+        apart: the fraction of rounded states that equal no other rounded state
     """
     exact, rounded = models.default(), _in_bf16()
     name = FOURTEEN[token]
@@ -498,9 +521,10 @@ def right_of_two(length: float, share: float) -> float:
 
 
 def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
-    """Average a resolution over bands of lengths, in ones after the first token.
+    """Average a resolution over bands of lengths.
 
-    The result has the medians, the mean of `share`, and the fractions of right answers.
+    The lengths are in ones after the first token. The result has one row per band, with medians,
+    the mean of `share`, and the fractions of prompts that are nearest to their own state.
     """
     rows = []
     for low, high in itertools.pairwise(band for band in bands if band <= len(found.signal)):
@@ -515,7 +539,10 @@ def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
 
 
 def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
-    """Summarise how well prefixes are told apart from one length on, under names for readers."""
+    """Return a summary of how well prefixes are told apart from one length on.
+
+    The keys are names for readers.
+    """
     part = Resolution(*(field[start:].double() for field in found))
     return {
         "error of one prompt": float(part.floor.median()),
@@ -560,7 +587,8 @@ def ones_at_the_end(
 ) -> Float[Tensor, " runs"]:
     """Return how far the last state moves when the last 1 of n digits is repeated (L1).
 
-    `runs` says how many of the last digits are ones. The other digits are random.
+    Args:
+        runs: how many of the last digits are ones. The other digits are random.
     """
     found = [
         [
@@ -579,9 +607,12 @@ def merging(
 ) -> pd.DataFrame:
     """Measure how far one more letter moves the last state when the tokenizer merges letters (L1).
 
-    There is one row per letter and length. We compare three ways to make the text longer. One adds
-    a letter and cuts the text into tokens again, one adds a whole token, and one adds a letter
-    where each letter is a separate token, which the tokenizer itself would never write.
+    We compare three ways to make the text longer. The first adds a letter and tokenizes the text
+    again. The second adds a whole token. The third adds a letter to a text in which each letter is
+    a separate token, which the tokenizer itself would never write.
+
+    Returns:
+        One row per letter and length, with one column for each way.
     """
     first, rows = probe.first_token(model), []
 
@@ -612,7 +643,7 @@ def merging(
 def right_both_ways(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
     """Return for which lengths a model gives both right answers at one position.
 
-    It must say 0 if a 0 is at the position that the question asks for, and 1 if a 1 is there.
+    The model must answer 0 if the digit at this position is a 0, and 1 if it is a 1.
     """
     zero, one = margins[place, place]
     return (zero > 0) & (one < 0)
@@ -622,8 +653,8 @@ def right_both_ways(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
 def telling_apart(model: LanguageModel) -> pd.DataFrame:
     """Measure how well formats tell n from n + 1 in another model than the embedded one.
 
-    The table is like the committed one. The prompts are ones up to 2,048 tokens, or up to the
-    model's context.
+    The table has the form of the committed one. The prompts are ones, up to 2,048 tokens or up to
+    the model's context.
     """
     return tabled(
         passes(min(2048, model.model.config.get_text_config().max_position_embeddings - 1), model)
@@ -631,7 +662,7 @@ def telling_apart(model: LanguageModel) -> pd.DataFrame:
 
 
 def tabled(states: dict[str, Tensor]) -> pd.DataFrame:
-    """Tabulate how well prefixes are told apart, by format, kind of error and band of lengths."""
+    """Return how well prefixes are told apart, with a row per format, error and band of lengths."""
     tables = [
         in_bands(found).assign(type=kind, errors=errors)
         for kind in ("bf16", "fp16")
@@ -643,7 +674,7 @@ def tabled(states: dict[str, Tensor]) -> pd.DataFrame:
 def write(out: Path) -> None:
     """Measure how well formats tell n from n + 1 in the embedded model, and write the table.
 
-    The file begins with the command that makes it again.
+    The file begins with the command that produces it.
     """
     start, found = time.monotonic(), tabled(passes(2048))
     lines = (
@@ -676,8 +707,8 @@ DIGITS = (5, 300)
 def copied(prompt: str) -> dict[str, float]:
     """Return copying margins of the embedded model as one row of the committed table.
 
-    A column's name has the digit's position, the position that the question asks for, 0 or 1, and
-    the length.
+    The name of a column has the position of the digit, the position that the question asks for, the
+    digit (0 or 1), and the length.
     """
     found = collapse.copying_margins(models.default(), DIGITS, **PROMPTS[prompt])
     return {
@@ -729,10 +760,10 @@ SEPARATED = (13, 25, 49, 97, 193, 385)
 
 @cache
 def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict[str, Tensor]:
-    """Measure how far one repeated token moves a random layer's output, by position encoding.
+    """Measure how far one repeated token moves a random layer's output, for each position encoding.
 
-    These are the distances of Figures 8 and 10 of Barbero et al. (2024), at `LAYER_LENGTHS` and as
-    means over seeds.
+    These are the distances of Figures 8 and 10 of Barbero et al. (2024) at `LAYER_LENGTHS`, as
+    means over the seeds.
     """
     setting, means = {"lengths": LAYER_LENGTHS, "residual": residual, "deviation": deviation}, {}
     for name, choice in (READING | VARIANTS).items():

@@ -36,10 +36,10 @@ from helpers import data, models
     ),
 )
 def other_tokens() -> Numbers:
-    """Measure how much the distance falls when other tokens are repeated.
+    """Return by which factor the distance falls with the length for other repeated tokens.
 
-    It is the distance between n and n + 1 copies at n = 400 to 511, divided by the distance at n =
-    8 to 16.
+    The factor is the distance between n and n + 1 copies at n = 400 to 511 over that at n = 8 to
+    16, keyed by the token.
     """
     return {"fall": data.table("fourteen_tokens").set_index("name")["fall"].to_dict()}
 
@@ -68,9 +68,9 @@ def other_tokens() -> Numbers:
     ),
 )
 def other_tokens_rounded() -> Numbers:
-    """Measure how often the nearest exact state is the right one for other repeated tokens.
+    """Measure how often the nearest exact state is that of the prompt, for other repeated tokens.
 
-    The values are by token and kind of error.
+    The result has one list per kind of error, with one fraction per token.
     """
     table = data.table("fourteen_tokens")
     return {
@@ -107,7 +107,7 @@ def other_tokens_rounded() -> Numbers:
 def fixed_penalties() -> Numbers:
     """Measure the median error of a linear probe of n at fixed penalties.
 
-    The states have bf16's own errors or isotropic ones.
+    The states have bf16's own errors, or isotropic errors of the same length.
     """
     return variations.fixed_penalties((1e-6, 1e-4, 1e-2, 1.0))
 
@@ -132,9 +132,9 @@ def fixed_penalties() -> Numbers:
     ),
 )
 def gaussian_logits() -> Numbers:
-    """Measure the largest weight of the last token in rows of Gaussian logits, by length.
+    """Measure the largest weight of the last token in rows of Gaussian logits, for each length.
 
-    If it falls with the length, the claim does not need bounded logits.
+    If this weight falls with the length, the claim does not need bounded logits.
     """
     generator = torch.Generator().manual_seed(0)
     rows = [
@@ -204,10 +204,10 @@ def other_decays() -> Numbers:
     ),
 )
 def other_rows() -> Numbers:
-    """Measure how far two rows of logits differ in their last entry, for other decays.
+    """Measure the difference of two rows of logits in their last entry, for other decays.
 
-    The rows are those before and after one more token, at n = 10 and 10,000. A proof takes this
-    difference to vanish.
+    The rows are those before and after one more token, at n = 10 and 10,000. A proof assumes that
+    this difference vanishes.
     """
     last = {}
     for name, decay in DECAYS.items():
@@ -242,9 +242,12 @@ def other_rows() -> Numbers:
     ),
 )
 def other_noise() -> Numbers:
-    """Measure n times the distance over its limit at 100,000 tokens, for other sizes of the noise.
+    """Measure the total variation for noise of other sizes.
 
-    The second value is the distance at 50 tokens over that at the peak.
+    Returns:
+        `ratio`: n times the total variation over its limit, at 100,000 tokens, keyed by the size of
+            the noise.
+        `first`: the total variation at 50 tokens over the largest one at a longer length.
     """
     lengths, ratio, first = [50, 100, 200, 350, 500, 1000, 10_000, 100_000], {}, {}
     for noise in (0.01, 1.0, 3.0):
@@ -257,9 +260,9 @@ def other_noise() -> Numbers:
 
 @cache
 def _other_widths() -> dict[int, dict[str, float]]:
-    """Measure what each encoding leaves of the distance from n = 10 to 10,000, for other widths.
+    """Measure what fraction of the distance remains from n = 10 to 10,000, for other widths.
 
-    The values are means over ten seeds.
+    The fractions are keyed by width and position encoding, and are means over ten seeds.
     """
 
     def left(choice: dict, width: int) -> float:
@@ -298,10 +301,10 @@ _LEFT = (
     measured=_LEFT,
 )
 def other_widths() -> Numbers:
-    """Measure how much of the distance between last states each encoding leaves, for other widths.
+    """Measure what fraction of the distance between last states remains, for other head widths.
 
-    The distance is for one repeated token, at n = 10,000 over n = 10, and the widths are those of
-    the head.
+    The fraction is the distance for one repeated token at n = 10,000 over that at n = 10, keyed by
+    width and position encoding.
     """
     return {"left": _other_widths()}
 
@@ -317,7 +320,7 @@ def other_widths() -> Numbers:
     measured=_LEFT + "; apart by a factor of {', '.join(f'{x:,.0f}' for x in times)}",
 )
 def apart_at_other_widths() -> Numbers:
-    """Measure by which factor the encodings differ in the distance that they leave, by width."""
+    """Measure by which factor the encodings differ in the remaining distance, for each width."""
     left = _other_widths()
     return {"left": left, "times": [max(e.values()) / min(e.values()) for e in left.values()]}
 
@@ -342,9 +345,9 @@ def apart_at_other_widths() -> Numbers:
     ),
 )
 def other_tokens_in_fp16() -> Numbers:
-    """Measure how often the right one of n and n + 1 copies is the nearer, for other tokens.
+    """Measure how often n copies of a token are nearer to n than to n + 1, after rounding.
 
-    The values are by token, in bf16 and in fp16.
+    The result has one dictionary for bf16 and one for fp16, keyed by the token.
     """
     return variations.right_of_two(("0", " the", "x", ",", "a", " dog"), 100, 300)
 
@@ -369,7 +372,7 @@ def other_tokens_in_fp16() -> Numbers:
 def seen_in_bf16() -> Numbers:
     """Count the tokens that are not recovered from states in bf16, for each layer.
 
-    Of 20 tokens, these are the ones whose nearest candidate is a wrong one.
+    A token is not recovered if its nearest candidate is a wrong one. The prompt has 20 tokens.
     """
     return variations.recovered_from_bf16()
 
@@ -388,10 +391,10 @@ def seen_in_bf16() -> Numbers:
     ),
 )
 def other_windows() -> Numbers:
-    """Measure how much of the distance between last states equal tokens keep, for other windows.
+    """Measure what fraction of the distance between last states remains, for other windows.
 
-    The value is the distance at n = 400 over that at n = 5. If it stays near 1, the window stops
-    collapse.
+    The tokens are equal. The fraction is the distance at n = 400 over that at n = 5, keyed by the
+    numbers of layers and of tokens in the window. If it stays near 1, the window stops collapse.
     """
     kept = {}
     for layers, window in itertools.product((3, 6), (4, 16, 32)):
@@ -425,7 +428,10 @@ def other_windows() -> Numbers:
 def deeper_windows() -> Numbers:
     """Measure how a window changes the influence of near and far tokens in deeper decoders.
 
-    The values are the factor for the nearest tokens, and the smallest factor for a far one.
+    Returns:
+        `near`: for each number of layers, the factor by which the window changes the mean influence
+            of the nearest tokens.
+        `far`: for each number of layers, the smallest factor for a far token.
     """
     near, far = {}, {}
     for layers in (9, 12, 16):
@@ -453,9 +459,10 @@ def deeper_windows() -> Numbers:
     ),
 )
 def other_spacings() -> Numbers:
-    """Measure how many times the distance falls for other spacings of the commas.
+    """Measure by which factor the distance falls with the length, for other spacings of the commas.
 
-    The distance is for one more token and for one more period.
+    The result has two factors for each spacing, for one more token and for one more period of
+    digits and comma.
     """
     falls = {}
     for spacing in (3, 5, 10):
@@ -488,7 +495,7 @@ def other_spacings() -> Numbers:
 def more_draws() -> Numbers:
     """Measure the distance of 202 digits over that of as many ones, for more random draws.
 
-    The digits are random, or random with 50 ones at the end.
+    The digits are random ("varied"), or random with 50 ones at the end ("ends").
     """
     ones = torch.tensor(claims._distance(None, range(192, 213, 5))).median()
     varied = [
@@ -521,7 +528,7 @@ def more_draws() -> Numbers:
     ),
 )
 def other_commas() -> Numbers:
-    """Measure how much of the distance is left when commas separate other digits in other spacings.
+    """Measure what fraction of the distance remains for other digits and spacings of the commas.
 
     The sequence grows by one period of digits and comma.
     """
@@ -552,7 +559,15 @@ def other_commas() -> Numbers:
     ),
 )
 def other_letters() -> Numbers:
-    """Count the runs of other letters in which merging makes one more letter change more."""
+    """Count how often one more letter changes the last state more with merging than without.
+
+    The letters are others than in the claim.
+
+    Returns:
+        `runs`: the number of runs.
+        `letter`, `token`: in how many runs one more letter, or one more token, changes the state
+            more than one more letter without merging does.
+    """
     table = measures.merging(models.default(), "eos=-")
     more = table[["one letter more", "one token more"]].gt(
         table["one letter more, unmerged"], axis=0

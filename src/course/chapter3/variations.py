@@ -34,13 +34,13 @@ def ridge(
 def fixed_penalties(penalties: Sequence[float]) -> dict[str, dict[float, float] | list | str]:
     """Fit linear probes of n to the states of `measures.READ` ones in bf16, with fixed penalties.
 
-    They are fitted on even n and tested on odd n.
+    The probes are fitted on even n and tested on odd n.
 
     Returns:
-        own, isotropic: the median error by penalty, with bf16's own errors and with isotropic ones
-            of the same length
+        own, isotropic: the median error of each penalty, with bf16's own errors and with isotropic
+            errors of the same length
         left_out: both errors with the penalty that `measures.read_out` chooses
-        chosen: how this penalty is named
+        chosen: a name for this penalty
     """
     start, stop = measures.READ
     states = measures.passes(stop)
@@ -61,7 +61,10 @@ def fixed_penalties(penalties: Sequence[float]) -> dict[str, dict[float, float] 
 
 
 def right_of_two(names: Sequence[str], low: int, high: int) -> dict[str, dict[str, float]]:
-    """Return how often the right one of n and n + 1 copies is nearer, by precision and token."""
+    """Return how often n copies are nearer to n than to n + 1 after rounding.
+
+    The result is keyed by format and token.
+    """
 
     def states(model: LanguageModel, name: str) -> Tensor:
         unit = probe.encode(model, name)[-1:]
@@ -86,9 +89,9 @@ def recovered_from_bf16(
     """Recover a prompt as `measures.matched` does, but from hidden states in bf16.
 
     Returns:
-        missed: by layer, how many tokens have a wrong candidate as the nearest in fp32
-        own, other: the largest distance of a right candidate and the smallest of a wrong one, as
-            fractions of the length of the state
+        missed: for each layer, how many tokens have a wrong candidate as the nearest one in fp32
+        own: the largest distance of a right candidate, as a fraction of the length of the state
+        other: the smallest distance of a wrong candidate, as the same fraction
         candidates: the number of candidates
     """
     model, rounded = models.default(), models.load(dtype="bf16", device="cpu")

@@ -37,7 +37,10 @@ normal, binomtest = checks.normal, stats.binomtest  # for the cases in the table
 
 
 def _string(name: str, answer: Any) -> str:
-    """Return a string of zeros and ones, from a string or from digits in any container."""
+    """Return the answer as a string of zeros and ones.
+
+    The answer may be a string, or digits in any container.
+    """
     checks.filled(name, answer)
     try:
         text = (
@@ -92,7 +95,7 @@ def mass(answer: Any) -> Right:
 
 @exercise
 def baseline(answer: Any) -> Right:
-    """Check a function for the one number with the smallest mean absolute error, and the error."""
+    """Check a function for the constant with the smallest mean absolute error, and this error."""
 
     def picture() -> HTML:
         guess, _ = answer(list(range(10, 200, 10)))
@@ -116,9 +119,11 @@ def baseline(answer: Any) -> Right:
 def _guessed(
     counts: list[int], guess: float | None = None, score: Callable[[list], float] = statistics.mean
 ) -> tuple[float, float]:
-    """Return a guess and the mean of its absolute errors, or another score of them.
+    """Return a guess with the mean of its absolute errors.
 
-    If no guess is given, it is the median.
+    Args:
+        guess: the guess, or `None` for the median.
+        score: a function of the absolute errors to return instead of their mean.
     """
     guess = statistics.median(counts) if guess is None else guess
     return guess, score([abs(guess - count) for count in counts])
@@ -145,7 +150,11 @@ def averages(answer: Any) -> Right:
 def _averaged(
     values: Tensor, layers: int, seen: Callable = lambda n: torch.arange(1, n + 1)
 ) -> Tensor:
-    """Return all tokens after some layers, where `seen` says by how many each sum is divided."""
+    """Return all tokens after some layers of averaging.
+
+    Args:
+        seen: the divisors of the sums, as a function of the number of tokens.
+    """
     for _ in range(layers):
         values = values.cumsum(0) / seen(len(values))
     return values
@@ -163,7 +172,7 @@ TEXTS = {  # texts that an answer may have, each with the rule that it tests
 
 @exercise
 def parse(answer: Any) -> Right:
-    """Check a function that reads the integer on the answer line, or returns None."""
+    """Check a function that reads the integer on the answer line, or returns `None`."""
     for text, rule in TEXTS.items():
         call, wanted = f"parse({text!r})", counting.parse_answer(text)
         got = run(call, answer, text, nothing=True)
@@ -193,9 +202,11 @@ def letters(answer: Any) -> Right:
 
 
 def _merged(row: str, pair: tuple[str, str], most: int = 0) -> str:
-    """Return a row of tokens, separated by spaces, after merges of a pair from left to right.
+    """Return tokens, separated by spaces, after merges of a pair from left to right.
 
-    With `most`, only the first few merges are made.
+    Args:
+        row: the tokens before the merges, separated by spaces.
+        most: the largest number of merges, or 0 for all merges.
     """
     return re.sub(rf"\b{pair[0]} {pair[1]}\b", "".join(pair), row, count=most)
 
@@ -211,7 +222,8 @@ Z = 1.959963984540054  # 5 per cent of a normal distribution is beyond this on b
 def interval(answer: Any, strings: Any) -> Right:
     """Check a function for Wilson's interval of a proportion, and a number of strings.
 
-    With so many strings, the intervals of two given proportions must be separate.
+    If each proportion is measured on this number of strings, the intervals of two given proportions
+    must not overlap.
     """
 
     def ends(right: int, asked: int) -> tuple[float, ...]:
@@ -237,7 +249,7 @@ def interval(answer: Any, strings: Any) -> Right:
 
 
 def _ends(n: float) -> tuple[float, float]:
-    """Return the lower end of the interval for 0.6 and the upper end for 0.5, for n strings."""
+    """Return the lower end of the interval for 0.6 and the upper end for 0.5, with n strings."""
     (_, high), (low, _) = (
         significance.share_interval(round(share * n), int(n)) for share in (0.5, 0.6)
     )
@@ -262,7 +274,7 @@ _plain = functools.partial(_wilson, four=math.inf, moved=False, divided=False)
 
 
 def rounded(x: float | Float[Tensor, "..."], bits: int) -> Float[Tensor, "..."]:
-    """Return the nearest number with so many significant bits.
+    """Return the nearest number with `bits` significant bits.
 
     The formats bf16, fp16 and fp32 have 8, 11 and 24.
 
@@ -289,9 +301,10 @@ def reach(answer: Any) -> Right:
 
 
 def _first(bits: int, wrong: Callable[[Tensor, Tensor], Tensor]) -> int:
-    """Return the first count for which `wrong` is true of the count and the number that is read.
+    """Return the smallest count for which `wrong` is true.
 
-    The counts go far beyond the reach, and the number is not rounded.
+    `wrong` takes the count and the number that is read from the first token's weight. The counts go
+    far beyond the reach, and the number is not rounded.
     """
     n = torch.arange(2 ** (bits + 2), dtype=torch.float64)
     return int(wrong(n, 1 / rounded(1 / (1 + n), bits) - 1).nonzero()[0])

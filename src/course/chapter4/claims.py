@@ -237,10 +237,13 @@ def _ordered(error: dict[str, float]) -> bool:
     nothing=("one error for all four", {"read": 4, "error": dict.fromkeys(counting.TASKS, 1.0)}),
 )
 def read_off(column: str) -> Numbers:
-    """Return the mean errors that were read off the source's figures, by "task" or by "strategy".
+    """Return the mean errors that were read off the source's figures.
 
-    They are NaN where nothing could be read. The result also has the errors of always saying 100,
-    by task and length.
+    Errors that could not be read are NaN. The result also has the errors of a model that always
+    says 100, keyed by task and length.
+
+    Args:
+        column: "task" or "strategy", by which the errors are grouped.
     """
     given = data.table("reported/counting_figures").dropna(subset=["task", "strategy"])
     mean = given.groupby(column).value.mean()
@@ -261,9 +264,9 @@ def alike(a: float, b: float) -> bool:
 
 
 def _short(runs: dict[str, pd.DataFrame]) -> float:
-    """Return the accuracy at four or eight letters, as a mean over seeds.
+    """Return the smallest mean accuracy at four or eight letters over all kinds of decoders.
 
-    It is the smallest one over these lengths and over the kinds of decoders.
+    The means are over the seeds.
     """
     return min(float(rows[["right_4", "right_8"]].mean().min()) for rows in runs.values())
 
@@ -499,7 +502,7 @@ def copying_fails_at_collapse() -> Numbers:
 
 
 def span(values: Iterable[float], form: str = "") -> str:
-    """Write the smallest and the largest value, or the single one, for a sentence."""
+    """Return the smallest and the largest value as text, or a single value if they are equal."""
     low, high = (format(end, form) for end in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 
@@ -564,11 +567,13 @@ THREE = Threshold(3)  # seeds, because a length with fewer is reported but decid
     ),
 )
 def counting_holds_within_training() -> Numbers:
-    """Measure whether counting holds at all lengths of training, by position encoding.
+    """Measure whether counting holds at all lengths of training, for each position encoding.
 
-    The decoders were trained on up to N letters. `ends` has the smallest ends of the accuracy's
-    intervals at 3 N/4 letters ("low", "high") and the smallest low end at N letters ("last_low").
-    Lengths N with too few seeds are left out.
+    The decoders were trained on up to N letters. Lengths N with too few seeds are left out.
+
+    Returns:
+        `ends` has, for each position encoding, the smallest ends of the accuracy's intervals at 3
+            N/4 letters ("low", "high") and the smallest low end at N letters ("last_low").
     """
     table = run_selection.chosen(data.table("counting_inside"))
     cells = table.groupby(["encoding", "longest"], sort=False)
@@ -613,9 +618,9 @@ WORSE, GAP = Threshold(0), Threshold(0.1)
     ),
 )
 def vocabulary_against_width() -> Numbers:
-    """Measure accuracy by number of symbols and width, to see whether there is a step at the width.
+    """Measure accuracy against the number of symbols, to see whether it has a step at the width.
 
-    `changes` says what more symbols change, seed by seed.
+    `changes` in the result says what more symbols change, seed by seed.
     """
     table = data.table("counting_symbols").set_index(["seed", "symbols", "width"]).right
     means = table.groupby(["symbols", "width"])
@@ -660,10 +665,10 @@ SHUFFLED, RATIO = Threshold(0.3), Threshold(0.5)
     ),
 )
 def the_count_is_there() -> Numbers:
-    """Measure which readouts name the count of 20 letters, by position encoding.
+    """Measure how often three readouts name the count of 20 letters, for each position encoding.
 
-    They are the best linear probe, a probe that is fitted on the decoder's own data, and the
-    decoder itself.
+    The readouts are the best linear probe, a linear probe that is fitted on the decoder's own
+    training lengths, and the decoder itself.
     """
     table, moved = data.table("counting_readers"), data.table("counting_moved")
     answers = moved.groupby("encoding").mean(numeric_only=True)

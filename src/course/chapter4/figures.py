@@ -23,7 +23,7 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
 def copies() -> tuple[Axes, str]:
-    """Draw how far the last state moves when one more "10" is written, with fp32's rounding error.
+    """Draw how far one more copy of "10" moves the last state, with fp32's rounding error.
 
     The decoder is a random Transformer with a causal mask.
     """
@@ -311,11 +311,14 @@ def counting_by_length(
     group: str,
     interval: Callable[[int, int], tuple[float, float]] | None = None,
 ) -> tuple[Axes, str]:
-    """Draw accuracy by length, within and beyond the trained lengths.
+    """Draw accuracy against length, within and beyond the trained lengths.
 
-    Lines are means and bands are ranges over the seeds. `interval` adds a bar to each point. It
-    gets the number of right answers over all strings, and the number of strings, and returns the
-    two ends.
+    Lines are means over the seeds, and bands are ranges.
+
+    Args:
+        group: one of the groups of decoders to compare.
+        interval: a function that adds a bar to each point. It takes the number of right answers
+            over all strings and the number of strings, and returns the two ends of the bar.
     """
     runs, lengths = trained.chosen_runs(table, group), list(trained.LENGTHS)
     ax = style.axes("", "letters in the string", "share of right counts", log="x", height=4.0)
@@ -366,9 +369,9 @@ def counting_by_length(
 
 
 def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Figure, str]:
-    """Draw how the distance between last states and the effect on the answer fall with length.
+    """Draw how the distance between last states, and its effect on the answer, fall with length.
 
-    The length at which the answer turns wrong is marked.
+    The first length with a wrong answer is marked.
     """
     lengths = [*range(2, 81), *range(88, 257, 8)]
     seen = checkpoints.copying(model, lengths, place, digit)
@@ -445,7 +448,10 @@ def copying_ends(table: pd.DataFrame) -> tuple[Axes, str]:
 
 
 def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
-    """Draw one row of points per name, at the first length with a wrong answer or at "never"."""
+    """Draw one line of points for each name.
+
+    A point is at the first length with a wrong answer, or at "never".
+    """
     end = trained.TURNS[-1] * 2.1
     ax = style.axes("", "first length with a wrong answer", "", log="x", height=height)
     for row, (name, turns) in enumerate(points.items()):
@@ -536,10 +542,10 @@ READOUTS = {  # what the figure draws of `run_selection.fates`, as name: (column
 
 
 def three_readouts(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Draw how often three readouts name the count of 20 letters, by position encoding.
+    """Draw how often three readouts name the count of 20 letters, for each position encoding.
 
-    They are the best linear probe, a probe that is fitted on the decoder's own data, and the
-    decoder itself.
+    The readouts are the best linear probe, a linear probe that is fitted on the decoder's own
+    training lengths, and the decoder itself.
     """
     found = run_selection.fates(table)
     ax = style.axes("", "counts of 20 letters that are named", "", height=4.6)
@@ -591,10 +597,10 @@ INSIDE = {  # what is drawn against what, as name: (x, y, label of x, label of y
 
 
 def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
-    """Draw a result of decoders that were trained on strings of up to N letters and tested at N.
+    """Draw a result of decoders that were trained on up to N letters and tested at N.
 
-    There is one point per seed, and a line through the means. If the result is the accuracy, an
-    open point is the same decoder in bf16.
+    There is one point per seed, and a line through the means. For the accuracy, an open point shows
+    the same decoder in bf16.
     """
     across, up, x, y = INSIDE[what]
     rows = run_selection.chosen(table, across)

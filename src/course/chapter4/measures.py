@@ -21,11 +21,11 @@ from helpers.models import LanguageModel
 
 @cache
 def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
-    """Find the first n for which rounding moves the last state of n ones nearer to another count's.
+    """Find the first n at which rounding moves the last state of n ones nearer to another count's.
 
-    The state is computed in the given floating-point format, by a random Transformer with a first
-    token and a causal mask. It counts as misread if the exact state of n - 1 or n + 1 ones is
-    nearer than its own. The result is None if no n up to `most` is misread.
+    The state is computed in the given floating-point format by a random Transformer with a first
+    token and a causal mask. It is misread if the exact state of n - 1 or n + 1 ones is nearer than
+    the exact state of n ones. The result is `None` if no n up to `most` is misread.
     """
     setting = {"first": True, "causal": True, "seed": seed}
     exact = {n: counting.last_state("1" * n, **setting) for n in range(1, 4)}
@@ -38,9 +38,9 @@ def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
 
 
 def counts_to(dtype: str, seeds: int = 4, most: int = 200) -> str:
-    """Say up to which n random networks tell the count, from the worst network to the best.
+    """Return as text up to which n random networks tell the count, from the worst to the best.
 
-    It is the last n before `first_misread`, searched up to `most`.
+    A network tells the count up to the last n before `first_misread`, or up to `most`.
     """
     last = sorted((first_misread(dtype, most, seed) or most + 1) - 1 for seed in range(seeds))
     low, high = (f"{most} or more" if n == most else str(n) for n in (last[0], last[-1]))
@@ -55,8 +55,11 @@ def read_right(
 ) -> float:
     """Return the fraction of symbols whose count is read correctly from the sum of the codes.
 
-    The sequences are random. `readout` is "product", the product with the symbol's code, or
-    "solved", which solves for all counts together when n is known.
+    The sequences are random.
+
+    Args:
+        readout: "product", which is the product of the sum with the symbol's code, or "solved",
+            which solves for all counts together when the length n is known.
     """
     read, right = {"product": counting.histogram, "solved": counting.solved_histogram}[readout], 0
     for trial in range(trials):
@@ -82,10 +85,12 @@ _LETTERS = str.maketrans("10", "yx")
 
 
 def hidden_letters(length: int = 19, strings: int = 200) -> tuple[float, float]:
-    """Return the fraction of letters that share a token, without and with commas.
+    """Return the fraction of letters that share a token with another letter.
 
-    The strings are like Case II of the talk (y with probability 0.7). With commas they are like
-    Case I.
+    The letters are those of Case II of the talk (y with probability 0.7).
+
+    Returns:
+        The fraction without commas, and the fraction with commas, which is Case I.
     """
     plain = [
         counting.make("zeros and ones", length, seed).sequence.translate(_LETTERS)
@@ -121,8 +126,8 @@ PLAIN_ACCURACY = 0.16  # per cent, for Case II without separators in one base
 def base_intervals(trials: int) -> pd.DataFrame:
     """Return the talk's accuracies by base, with intervals for `trials` strings per base.
 
-    These are the intervals that the accuracies would have if each had been measured on so many
-    strings. Values are in per cent.
+    An interval is the one that the accuracy would have if it had been measured on `trials` strings.
+    Values are in per cent.
     """
     table = data.table("reported/counting_separator_base")
     bounds = [_interval(percent, trials) for percent in table.accuracy_percent]
@@ -130,7 +135,7 @@ def base_intervals(trials: int) -> pd.DataFrame:
 
 
 def plain_interval(trials: int) -> tuple[float, float]:
-    """Return the talk's accuracy without separators as an interval, if it had `trials` strings."""
+    """Return the interval of the talk's accuracy without separators, for `trials` strings."""
     return _interval(PLAIN_ACCURACY, trials)
 
 
@@ -151,9 +156,10 @@ def base_trend() -> tuple[float, float]:
 
 
 def best_constant(length: int = 19, share: float = counting.SHARE) -> float:
-    """Return the accuracy of always naming one number, the best constant guess.
+    """Return the best accuracy of a model that always names one number.
 
-    Each of `length` letters counts with probability `share`. A model that counts must do better.
+    Each of `length` letters counts with probability `share`. A model that counts must be more
+    accurate than this.
     """
     return float(scipy.stats.binom.pmf(range(length + 1), length, share).max())
 

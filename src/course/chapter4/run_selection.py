@@ -11,10 +11,12 @@ from helpers import require
 
 
 def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
-    """Return the decoders to compare across one column, with all others at width 64 and 64 letters.
+    """Return the decoders to compare across one column of the table.
 
-    "longest" takes every trained length. "width" and any other column take every width. If widths
-    are compared, encodings that were run at only one width are left out.
+    Args:
+        across: the column. For "longest", only decoders of width 64 are returned. For any other
+            column, only decoders that were trained on up to 64 letters are returned. For "width",
+            encodings that were run at only one width are left out as well.
 
     Raises:
         ValueError: the table has no such column.
@@ -29,10 +31,14 @@ def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
 
 
 def turns(table: pd.DataFrame, name: str) -> dict[str, list[int]]:
-    """Return the first lengths at which an encoding's decoders without a window answer wrongly.
+    """Return the first lengths at which an encoding's decoders answer wrongly.
 
-    There is one list for each position, and it may contain `NEVER`. Only pairs of decoder and digit
-    count that are right up to `LONGEST` digits at both positions.
+    Only decoders without a window count, and only pairs of decoder and digit that are right up to
+    `LONGEST` digits at both positions.
+
+    Returns:
+        For each position in the string, a list with one length per pair, or `NEVER` if no answer is
+            wrong.
     """
     chosen = table[(table.encoding.replace({"0.5-RoPE": "RoPE"}) == name) & (table.window == 0)]
     found = {place: [] for place in trained.PLACES}
@@ -46,8 +52,10 @@ def turns(table: pd.DataFrame, name: str) -> dict[str, list[int]]:
 def first_against_last(table: pd.DataFrame) -> pd.DataFrame:
     """Count how often the first digit is lost before the last one, and how often after it.
 
-    There is one row per position encoding. A pair of decoder and digit counts if it is right up to
-    `LONGEST` digits at both positions. "p" is from a two-sided sign test.
+    A pair of decoder and digit is counted if it is right up to `LONGEST` digits at both positions.
+
+    Returns:
+        One row per position encoding. `p` is the p value of a two-sided sign test.
     """
     rows = []
     for name in ("RoPE", "NoPE", "ALiBi", "APE"):
@@ -79,7 +87,7 @@ COPIERS += [f"RoPE, base {base:,}" for base in (10, 100, 1_000_000)]
 
 
 def copiers(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the runs of each kind of copying decoder, by its name."""
+    """Return the runs of each kind of copying decoder, keyed by the name of the kind."""
     names = table.encoding.where(table.window == 0, table.encoding + ", window 8")
     other = (table.base != 10_000) & (table.window == 0)
     names = names.where(~other, table.encoding + table.base.map(", base {:,}".format))
@@ -87,10 +95,12 @@ def copiers(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def best_read(table: pd.DataFrame) -> pd.DataFrame:
-    """Return how often the best linear probe names the count of 20 letters, by position encoding.
+    """Return how often the best linear probe names the count of 20 letters.
 
-    The values are means over the seeds. The columns are the trained and the untrained decoder, with
-    states as they are and rounded to bf16, and a probe of only the fraction of y.
+    Returns:
+        One row per position encoding, with means over the seeds. The columns are the trained and
+            the untrained decoder, with exact states and with states rounded to bf16, and a probe
+            that only gets the fraction of y.
     """
     columns = ["trained", "untrained", "trained_bf16", "untrained_bf16", "ratio"]
     return (
@@ -102,16 +112,17 @@ def best_read(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def fates(table: pd.DataFrame, n: int = 20) -> pd.DataFrame:
-    """Return whether the count of n letters is there, findable and used, by position encoding.
+    """Return whether the count of n letters is there, findable and used.
 
     The three are accuracies of three readouts, as means over the seeds. *there* is the best linear
-    probe, fitted on counts of 17 to 32 letters except 20. *findable* is a linear probe that gets no
-    more than the decoder did, counts of 1 to 16 letters, with its penalty chosen on other strings
-    of these lengths. *used* is the decoder itself.
+    probe, fitted on counts of 17 to 32 letters except 20. *findable* is a linear probe that is
+    fitted on the same lengths as the decoder, 1 to 16 letters. Its penalty is chosen on other
+    strings of these lengths. *used* is the decoder itself.
 
     Returns:
-        there (at 20 letters only), findable and used of the trained decoder, and there_before and
-            findable_before of the same decoder before training.
+        One row per position encoding, with `there` (at 20 letters only), `findable` and `used` of
+            the trained decoder, and `there_before` and `findable_before` of the same decoder before
+            training.
     """
     rows = {}
     for cell, here in table.groupby(["encoding", "seed"], sort=False):
