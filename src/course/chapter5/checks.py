@@ -41,7 +41,7 @@ def _turn(pair: Tensor, angle: float) -> Tensor:
 
 @exercise
 def rotated(line: Any, answer: Any) -> Right:
-    """Check which line of a RoPE rotation has the mistake, and the function without it."""
+    """Check which line of a RoPE rotation has a mistake, and the function without this mistake."""
     named = number("line", line)
     refuse("rotated", line=named)
     if why := reason("rotated", "read", line=named):
@@ -136,7 +136,7 @@ def favourite_key(answer: Any) -> Right:
 def partial(answer: Any) -> Right:
     """Check a function that keeps the fastest fraction of the frequencies and sets the others to 0.
 
-    The result is then tried in the embedded model.
+    The frequencies that the function returns are then tried in the embedded model.
     """
     compare("partial", answer, _share)
     theta = probe.rotary_frequencies(checks.model()).double()
@@ -196,7 +196,7 @@ def lead(answer: Any) -> Right:
 
 @exercise
 def first_negative(answer: Any) -> Right:
-    """Check a function for the first distance with a negative sum of cosines, or the limit."""
+    """Check a function for the first distance with a negative sum of cosines, or a limit."""
     try:
         return compare(
             "first_negative", answer, lambda d, b, limit: rope.first_negative(d, b, limit) or limit
@@ -216,7 +216,7 @@ def _sums(d: int, b: float, limit: int) -> Tensor:
 
 @exercise
 def ntk_base(answer: Any) -> Right:
-    """Check a function for the base at which the slowest pair is divided by the factor."""
+    """Check a function for the base at which the slowest frequency is divided by a factor."""
 
     def picture() -> HTML:
         theta = rope.frequencies(128, 1e4)
@@ -243,9 +243,9 @@ def ntk_base(answer: Any) -> Right:
 
 @exercise
 def smallest_scale(answer: Any) -> Right:
-    """Check a function for the smallest scale that gives a diagonal head a weight.
+    """Check a function for the smallest scale that gives a diagonal head a wanted weight.
 
-    The head has one frequency. The verdict also says how much one more token costs.
+    The head has one frequency. The verdict also says by how much one more token raises the scale.
     """
     near = checks.tables(globals())["smallest_scale"]["tolerance"]
     for text, (theta, n, weight) in checks.given(globals(), "smallest_scale"):
@@ -279,9 +279,9 @@ REASONS = checks.tables(globals())["worse_base"]["reasons"]
 
 @exercise
 def worse_base(smaller: Any, larger: Any, context: Any, why: Any) -> Right:
-    """Check two bases for width 128 and a context, of which only the smaller is large enough.
+    """Check two bases for width 128 and a context, where only the smaller base is large enough.
 
-    The bases must be far apart, and the reason is checked too.
+    The two bases must differ by a large factor, and the reason is checked too.
     """
     low, high, length = (
         number(n, x) for n, x in (("smaller", smaller), ("larger", larger), ("context", context))

@@ -48,7 +48,7 @@ FIFTH = Threshold(0.2)
 def bound_decays() -> Numbers:
     """Measure RoFormer's bound at distance 0 and at the distances `FAR`.
 
-    The result also has the number of rises among the first 250 steps.
+    The result also says in how many of the first 250 steps the bound rises.
     """
     steps = rope_scaling.decay_bound(torch.arange(251), 128, 1e4).diff()
     return {
@@ -72,10 +72,12 @@ ERRORS, LOW, HIGH = Threshold(4), Threshold(0.9), Threshold(1.1)
     nothing=("scores that decay, by a tenth each tenfold", {"spread": [0.9**k for k in range(6)]}),
 )
 def gaussian_scores() -> Numbers:
-    """Measure how random scores vary with the distance, by their standard deviation over √d.
+    """Measure how the scores of random queries and keys vary, at the distances `FAR`.
 
-    The distances are `FAR`. The result also has the largest mean, and how many standard errors it
-    is.
+    Returns:
+        `spread`: the standard deviation of the scores over √d, for each distance.
+        `mean`: the largest absolute mean of the scores.
+        `errors`: this mean in standard errors.
     """
     scores = measures.gaussian_scores(FAR, 20_000)
     means, spread = scores.mean(0).abs(), scores.std(0)
@@ -114,10 +116,14 @@ MOST_HEADS, FEW_HEADS = Threshold(0.5), Threshold(0.05)  # of the heads
     ),
 )
 def trained_heads_decay(model: LanguageModel | None = None) -> Numbers:
-    """Measure how much a head's mean logit falls over 250 tokens, by source.
+    """Measure by how many nats a head's mean logit falls over 250 tokens.
 
-    The values are the median in nats, and the fraction of heads in which it falls by more than
-    `NAT`.
+    Returns:
+        `median`: the median over the heads, for the prose and for each control.
+        `share`: the fraction of heads whose mean logit falls by more than `NAT`, for the prose and
+            each control except random weights.
+        `blank`: the same fraction for random weights.
+        `heads`: the number of heads.
     """
     falls = {
         name: measures.fall(each)
@@ -157,10 +163,12 @@ EXACT = 1e-9  # rounding
     ),
 )
 def no_positions_no_diagonal() -> Numbers:
-    """Measure the largest weight of a token on itself without positions, in two layers.
+    """Measure the weight of a token on itself without positions, in the first and second layer.
 
-    In the first layer, it is also measured with RoPE. In the second layer, it is the smallest
-    weight of a head.
+    Returns:
+        `plain`, `turned`: the largest weight in a first layer, over `heads` random heads without
+            positions and with RoPE.
+        `second`: the smallest weight in a second layer, for the head that the lesson constructs.
     """
     plain, turned = (measures.weights_without_positions(turn=turn) for turn in (False, True))
     second = measures.second_layer_without_positions(64, 8 * 64**2).diagonal()
@@ -183,9 +191,13 @@ WHOLE = Threshold(0.99)  # of the weight
     nothing=("uniform attention over 1,024 tokens", {"reached": [1 / 1024] * 2}),
 )
 def rope_makes_places() -> Numbers:
-    """Measure the scale that a diagonal and a previous-token head need.
+    """Measure the scale that a diagonal head and a previous-token head need.
 
-    The result also has the smallest weight that this scale gives to their positions.
+    Returns:
+        `scales`: the two scales, for a context of 4,096 tokens.
+        `reached`: the smallest weight that each scale gives to the head's position, over 1,024
+            tokens.
+        `one`: the scale of a diagonal head with a single frequency.
     """
     theta = rope.frequencies(128, 1e4)
     scales = [rope_scaling.slash_scale(theta, 4096, offset=offset) for offset in (0, 1)]
@@ -212,8 +224,9 @@ def rope_makes_places() -> Numbers:
 def one_frequency_loses_content() -> Numbers:
     """Return the first distance at which a query scores a key negatively, for keys of 64 angles.
 
-    The values are by frequency, and infinity if there is no such distance. From there on, a token
-    with a score of 0 is ahead, whatever the angle between query and key.
+    From this distance on, a token with a score of 0 may be ahead of the key, whatever the angle
+    between query and key. The result is keyed by frequency, and a distance is infinite if the score
+    is never negative.
     """
     around = torch.arange(64, dtype=torch.float64) * 2 * math.pi / 64
     keys, query = (
@@ -242,10 +255,12 @@ def one_frequency_loses_content() -> Numbers:
     nothing=("a base of ten times the context", lambda same: {"same": dict.fromkeys(same, False)}),
 )
 def base_for_a_context() -> Numbers:
-    """Compare the published bases with the smallest ones that are large enough, by context.
+    """Compare the published bases with the smallest bases that are large enough, by context.
 
-    The result says whether they agree to two digits, and whether the published base itself fails.
-    Both bases are returned.
+    Returns:
+        `same`: whether the two bases agree to two digits.
+        `fails`: whether the published base itself is too small.
+        `numbers`: the published base and the smallest base.
     """
     published, found = (
         data.table("reported/rope_base_bound").set_index("context").published,
@@ -280,7 +295,8 @@ def base_for_a_context() -> Numbers:
 def larger_base_reaches_further() -> Numbers:
     """Measure the first distance with a negative sum of cosines, for larger and larger bases.
 
-    A larger base should reach farther. It does for powers of ten, but not for two close bases.
+    With a larger base this distance should be larger. This is so for powers of ten, but not for two
+    bases that are close to each other.
     """
     bases = {"tenfold": [1e2, 1e3, 1e4, 1e5, 1e6], "close": [4300.0, 4350.0]}
     return {
@@ -297,7 +313,7 @@ def _rises(values: list[int]) -> bool:
 
 
 def _heads(model: LanguageModel | None, seed: int | None = None, text: int = 0) -> measures.Heads:
-    """Measure every head of the model on a piece of the prose, or on random tokens of a seed."""
+    """Measure every head of the model on the prose, or on random tokens if a seed is given."""
     return measures.heads_on_text(model or models.default(), seed, text)
 
 
@@ -326,9 +342,10 @@ SMALL = Threshold(0.9)  # of the layer's mean
     nothing=("pairs of one size", {"first": 1.0, "between": 1.0, "last": 1.0}),
 )
 def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> Numbers:
-    """Measure the norms of the fastest quarter of the pairs over the layer's mean.
+    """Measure the mean norm of the fastest quarter of the pairs, over the layer's mean.
 
-    The values are for the first and the last layer, and the mean over the layers between them.
+    The result has one value for the first layer, one for the last layer, and the mean over the
+    layers between them.
     """
     found = _heads(model)
     norms = torch.stack([found.queries.mean(1), found.keys.mean(1)])
@@ -354,10 +371,18 @@ def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> 
 def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> Numbers:
     """Measure in which layers previous-token heads and diagonal heads are strongest.
 
-    For the first third of the layers, the lean is the best previous-token score minus the best
-    diagonal score, and for the last third the opposite, as means over three texts. "errors" says by
-    how many standard errors over the layers of a third each lean is above 0. The texts are no
-    replicates, because what varies is the layer.
+    A layer's lean is its best previous-token score minus its best diagonal score, as a mean over
+    three texts.
+
+    Returns:
+        `lean`: the mean lean of the first third of the layers, and minus the mean lean of the last
+            third.
+        `errors`: these two numbers in standard errors over the layers of the third. The texts are
+            not used as replicates, because what varies is the layer.
+        `ends`: for each text, the mean best scores of the first third and of the last third.
+        `strongest`: the layers with the best previous-token and the best diagonal head, on the
+            prose.
+        `layers`, `third`: the number of layers, and the number in a third.
     """
     ends, strongest, best = {}, {}, []
     for text, found in {
@@ -388,7 +413,7 @@ ALIKE = Threshold(0.1)  # in nats, between two quarters that cost the same
 
 
 def _least(quarters: pd.DataFrame) -> bool:
-    """Return whether the fastest quarter costs less than every other one, by over the margin."""
+    """Return whether ablating the fastest quarter raises the loss least, beyond the margin."""
     others = quarters.drop(columns="fastest").min(axis=1)
     return all(others - quarters.fastest > ALIKE)
 
@@ -415,10 +440,13 @@ def _least(quarters: pd.DataFrame) -> bool:
     ),
 )
 def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) -> Numbers:
-    """Measure the added loss when each quarter of the pairs is ablated between the ends.
+    """Measure how much the loss rises when a quarter of the pairs is ablated between the ends.
 
-    "Between the ends" means in the layers without the first and last ones. The least and most that
-    random pairs cost are returned too.
+    "Between the ends" means in all layers but the first and last ones.
+
+    Returns:
+        `quarters`: the added loss for each quarter, in nats.
+        `least`, `most`: the smallest and the largest added loss for as many random pairs.
     """
     rows = measures.between_the_ends(model).groupby("heads", sort=False).mean(numeric_only=True)
     random = rows.filter(like="random")
@@ -443,10 +471,12 @@ def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) ->
 def silenced_quarters(
     model: LanguageModel | None = None, where: Sequence[str] = ("outside",)
 ) -> Numbers:
-    """Measure the added loss when each quarter of the pairs is ablated, by kind of heads.
+    """Measure how much the loss rises when a quarter of the pairs is ablated in some heads.
 
-    The values are means over the texts, by threshold. `least` and `most` are over all quarters
-    except the fastest.
+    Returns:
+        For each kind of heads in `where`, a table with one row per threshold. Its columns are the
+            added loss for each quarter in nats, as a mean over the texts, and its smallest and
+            largest value over all quarters except the fastest (`least`, `most`).
     """
     table, found = measures.silenced_table(model), {}
     for place in where:
@@ -499,7 +529,10 @@ STAY, OVER_HALF = Threshold(0.9), Threshold(0.5)  # of the heads
 def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Numbers:
     """Measure which slash heads remain slash heads on another text and on random tokens.
 
-    The result also has the fraction of both kinds that do.
+    Returns:
+        `stay`: for each text and kind of head (previous-token or diagonal), whether each head
+            remains one.
+        `share`: for each text, the fraction of all these heads that do.
     """
     natural, stay = _heads(model), {}
     for text, other in {
@@ -551,7 +584,7 @@ APART_BY = Threshold(1)  # twice the error, over the distance from the threshold
 def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
     """Measure the concentration of queries and keys in slash heads, other heads and random weights.
 
-    It is the largest squared singular value as a fraction of all.
+    The concentration is the largest squared singular value as a fraction of the sum of all.
     """
     found = _heads(model)
     table = measures.rank_table(found)
@@ -597,7 +630,7 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
 def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Numbers:
     """Measure the mean slash score of the previous-token heads without one quarter of the pairs.
 
-    The score with all pairs is returned too.
+    The result also has the mean slash score with all pairs.
     """
     read, heads = model or models.default(), measures.slash_heads(_heads(model), 1)
     if not heads:
@@ -623,7 +656,10 @@ def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Numbers:
 
 
 def _rows(spectrum: str, shared: float = 0.0) -> pd.DataFrame:
-    """Return the decoders of one spectrum and one strength of the shared vector, at base 10,000."""
+    """Return the decoders with one spectrum and one strength of the shared vector.
+
+    Their base is 10,000.
+    """
     rows = data.table("slash_emergence")
     return rows[(rows.spectrum == spectrum) & (rows.shared == shared) & (rows.base == 1e4)]
 
@@ -641,9 +677,14 @@ LEARNED, NOT_LEARNED = Threshold(0.8), Threshold(0.2)  # slash scores
     dealt={"slash_emergence": ("spectrum", "offset", "shared", "base")},
 )
 def learned_slashes(offsets: Sequence[int] = (1, 4)) -> Numbers:
-    """Measure the slash score that training gives at some offsets, by spectrum.
+    """Measure the mean slash score after training, for each spectrum of rotary frequencies.
 
-    The values are with base 10,000 and with the short base.
+    Args:
+        offsets: the offsets to average over.
+
+    Returns:
+        `means`: the scores with base 10,000.
+        `short`: the scores with the short base.
     """
     rows = data.table("slash_emergence").query("shared == 0")
     means = rows[rows.offset.isin(offsets)].groupby(["base", "spectrum"]).slash.mean()
@@ -662,9 +703,11 @@ QUARTER_TURN = Threshold(math.pi / 2)
     nothing=("a quarter that changes nothing", {"turn": 4.0, "gain": 0.0}),
 )
 def partial_rotation_helps() -> Numbers:
-    """Measure how far the quarter that 0.75-RoPE does not rotate would turn.
+    """Measure how much 0.75-RoPE gains over RoPE, and what the pairs that it does not rotate do.
 
-    The result also has its gain in the slash score over RoPE.
+    Returns:
+        `turn`: the largest angle by which RoPE rotates these pairs, in radians.
+        `gain`: the gain of 0.75-RoPE in the slash score.
     """
     means = learned_slashes()["means"]
     return {
@@ -690,7 +733,11 @@ TENTH = Threshold(0.1)  # accuracy
 def positions_alleviate() -> Numbers:
     """Measure how far position encodings are ahead of none, by task and length.
 
-    The better and the worse encoding are compared, and all accuracies are returned.
+    Returns:
+        `right`: the accuracies with RoPE, with ALiBi and without positions.
+        `better`, `worse`: how far the better and the worse one of the two encodings are ahead.
+        `chance`: the accuracy of guessing.
+        `seeds`: the number of seeds.
     """
     race, columns = data.table("race"), {f"score_{n}": n for n in (16, 128)}
     right = (
@@ -733,8 +780,12 @@ def positions_alleviate() -> Numbers:
 def trained_slashes_generalise() -> Numbers:
     """Measure slash scores on tokens that training has not seen, with and without a shared vector.
 
-    The vector is also three times as strong, or removed after training, and one case has no
-    positions.
+    Returns:
+        `unseen`: the score of each decoder with the shared vector.
+        `strong`: the score of each decoder with a vector three times as strong.
+        `without`: the mean score after the vector was removed from the trained decoder.
+        `plain`: the mean score of decoders that were trained without the vector.
+        `none`: the mean score of decoders with the vector but without positions.
     """
     rows = _rows("RoPE", 1.0)
     return {
@@ -766,10 +817,16 @@ LITTLE_SHARED, MUCH_SHARED = 0.6, 0.8  # of queries and keys, the part that is o
     dealt={"slash_common": ("slash_unseen",)},
 )
 def the_condition_is_needed() -> Numbers:
-    """Measure how the common part of queries and keys orders the slash scores on unseen tokens.
+    """Correlate the common part of queries and keys with the slash score on unseen tokens.
 
-    The result also has the scores where this part is small, large, and removed. The decoders have a
-    vector in the embeddings, in the layer norm, or none, and were trained for equally long.
+    The decoders have a vector in the embeddings, a vector in the layer norm, or none, and were
+    trained for the same number of steps.
+
+    Returns:
+        `order`: the rank correlation over the `runs` decoders.
+        `low`: the largest score of a decoder whose common part is small.
+        `high`: the smallest score of a decoder whose common part is large.
+        `taken`: the largest score after the vector was removed.
     """
     rows = data.table("slash_common")
     rows = rows[(rows.spectrum == "RoPE") & (rows.steps == rows.steps.min())]

@@ -86,9 +86,13 @@ def second_layer(n: int = 64) -> tuple[Axes, str]:
 
 
 def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
-    """Draw the scale that a diagonal head needs by context length, with a few of the 64 pairs.
+    """Draw the scale that a diagonal head needs against the context length.
 
-    The pairs are the fastest ones, and the head may be shifted by `offset`.
+    There is one curve for each of several numbers of pairs, which are the fastest ones of 64 pairs.
+
+    Args:
+        fastest: the number of pairs whose curve is highlighted.
+        offset: the distance at which the head looks.
     """
     theta, lengths = rope.frequencies(128, 1e4), [2**k for k in range(5, 13)]
     ax = style.axes("", "n (tokens)", "scale for a weight of 0.99", log="xy", height=4.1)
@@ -205,7 +209,7 @@ def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
 def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str]:
     """Draw the attention matrices of two heads of a model on prose.
 
-    One attends most to the token before, and the other to the first token.
+    One head attends most to the token before, and the other one to the first token.
     """
     ids = measures.prose(model, tokens)
     found, theta = measures.heads(model, ids, rank=False), probe.rotary_frequencies(model)
@@ -229,9 +233,9 @@ def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str
 
 
 def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
-    """Draw how strongly queries or keys use each rotary pair, by layer.
+    """Draw how strongly queries or keys use each rotary pair, layer by layer.
 
-    It is the mean norm of each pair, relative to the layer's mean.
+    The value is the mean norm of the pair over the layer's mean.
     """
     norms = (found.queries if what == "queries" else found.keys).mean(1)
     share = norms / norms.mean(-1, keepdim=True)
@@ -296,7 +300,12 @@ def ablation(
 ) -> tuple[Axes, str]:
     """Draw how much the loss rises when each quarter of the pairs is ablated.
 
-    As many random pairs are ablated as a control. `blank` has the same for random weights.
+    As a control, as many random pairs are ablated.
+
+    Args:
+        runs: the loss, keyed by the ablated pairs.
+        plain: the loss without ablation.
+        blank: the added losses for random weights.
     """
     added = {name: value - plain for name, value in runs.items()}
     control = [value for name, value in added.items() if name.startswith("random")]
@@ -350,10 +359,13 @@ def ablation(
 def dissociation(
     rows: pd.DataFrame, threshold: float, blank: Sequence[float] = ()
 ) -> tuple[Axes, str]:
-    """Draw the loss that is added when each quarter is ablated, in three sets of heads.
+    """Draw how much the loss rises when each quarter is ablated, in three sets of heads.
 
-    They are the heads that look at a position, all others, and as many random others. `blank` has
-    the same for random weights.
+    The sets are the heads that look at a position, all other heads, and as many random ones of the
+    other heads.
+
+    Args:
+        blank: the added losses for random weights.
     """
     rows = rows[rows.threshold == threshold]
     heads = rows.groupby("where").heads.first()

@@ -51,14 +51,16 @@ class Heads(NamedTuple):
     Scores that were not requested are empty tensors.
 
     Attributes:
-        queries, keys: the mean norm of each rotary pair, without the first token, (layers, heads,
-            pairs).
-        slashes: the mean attention weight at each distance from 0 to OFFSETS - 1, (layers, heads,
-            OFFSETS).
-        sinks: the mean attention weight on the first token, without its own row, (layers, heads).
+        queries, keys: the mean norm of each rotary pair over all tokens but the first, with shape
+            (layers, heads, pairs).
+        slashes: the mean attention weight at each distance from 0 to OFFSETS - 1, with shape
+            (layers, heads, OFFSETS).
+        sinks: the mean attention weight on the first token, without the first token's own row, with
+            shape (layers, heads).
         concentration: the largest squared singular value of queries and of keys, as a fraction of
-            all, (layers, heads, 2).
-        rank: how many singular values have 95% of the squares, (layers, heads, 2).
+            the sum of all, with shape (layers, heads, 2).
+        rank: the smallest number of squared singular values that have 95% of the sum, with shape
+            (layers, heads, 2).
     """
 
     queries: Tensor = torch.empty(0)
@@ -72,7 +74,9 @@ class Heads(NamedTuple):
 def readable(model: LanguageModel) -> tuple[LanguageModel, str]:
     """Return the model if its rotary pairs can be read, and otherwise the embedded model.
 
-    The second result is a sentence that gives the reason, or "" if the model itself is returned.
+    Returns:
+        The model, and a sentence that gives the reason for taking the embedded model, or "" if the
+            given model is returned.
     """
     why = ""
     try:
@@ -162,7 +166,9 @@ def frequencies(model: LanguageModel) -> list[Float[Tensor, " half"]]:
 def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> Heads:
     """Measure the frequencies, slash scores and ranks of every head on one sequence.
 
-    Without `rank`, the last two fields stay empty, which saves time.
+    Args:
+        rank: compute `concentration` and `rank` too. Otherwise these two fields stay empty, which
+            saves time.
     """
     found = ([], [], [], [], [], [])
     for (q, k), theta in zip(probe.queries_and_keys(model, ids), frequencies(model), strict=True):
@@ -188,7 +194,10 @@ def silence(
 ) -> Callable[[int, str, Tensor], Tensor]:
     """Return a patch for `probe.patch_queries_and_keys` that sets these pairs of every query to 0.
 
-    It acts on the heads of `where`, or on all heads.
+    Args:
+        pairs: the rotary pairs.
+        half: the number of rotary pairs in a head.
+        where: which heads to patch, or `None` for all heads.
     """
     keep = torch.ones(2 * half)
     keep[list(pairs)] = 0
@@ -204,9 +213,10 @@ def silence(
 
 
 def quarters_of_pairs(half: int, controls: int = 3) -> dict[str, list[int]]:
-    """Return the pairs of each quarter of the frequencies, and random sets of as many as a control.
+    """Return the pairs of each quarter of the frequencies, keyed by name.
 
-    There are `controls` random sets, named "random 1", "random 2" and so on.
+    As a control, the result also has `controls` random sets of as many pairs, named "random 1",
+    "random 2" and so on.
     """
     chosen = {name: band(number, half) for number, name in enumerate(BAND_NAMES)}
     for seed in range(controls):
@@ -218,7 +228,7 @@ def quarters_of_pairs(half: int, controls: int = 3) -> dict[str, list[int]]:
 def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -> dict[str, float]:
     """Return the loss when each quarter of the pairs is ablated in all heads.
 
-    `controls` random sets of as many pairs are ablated as well, for comparison.
+    For comparison, `controls` random sets of as many pairs are ablated too.
     """
     half, losses = len(probe.rotary_frequencies(model)), {}
     for name, pairs in compute.progress(quarters_of_pairs(half, controls).items(), "ablations"):
@@ -230,8 +240,8 @@ def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -
 def rank_table(found: Heads) -> pd.DataFrame:
     """Compare the rank of queries and keys in slash heads with that in other heads.
 
-    The columns have the largest squared singular value as a fraction of all, and how many singular
-    values have 95% of the squares.
+    The columns have the number of heads, the largest squared singular value as a fraction of the
+    sum, and the number of squared singular values that have 95% of the sum.
     """
     chosen = found.slashes.max(-1).values > HEAD_SCORE_THRESHOLD
     rows = {}
@@ -252,7 +262,7 @@ def rank_table(found: Heads) -> pd.DataFrame:
 
 @cache
 def heads_on_text(model: LanguageModel, seed: int | None = None, text: int = 0) -> Heads:
-    """Measure every head of a model on a piece of the prose, or on random tokens of a seed.
+    """Measure every head of a model on the prose, or on random tokens if a seed is given.
 
     Raises:
         ValueError: the heads cannot be read (see `heads`), or the model rotates only a part of each
@@ -305,9 +315,9 @@ def logits_by_distance(
 
 @cache
 def falling_logits(model: LanguageModel) -> dict[str, Float[Tensor, "layers heads stretches"]]:
-    """Measure how logits fall with the distance in the text and in each control.
+    """Measure the mean logits by distance in the text and in each control.
 
-    The controls are `SOURCES`, and the values are those of `logits_by_distance`.
+    The keys are `SOURCES`, and the values are those of `logits_by_distance`.
     """
     text = prose(model)
     return {
@@ -319,7 +329,7 @@ def falling_logits(model: LanguageModel) -> dict[str, Float[Tensor, "layers head
 
 
 def fall(logits: Float[Tensor, "layers heads stretches"]) -> Float[Tensor, " heads"]:
-    """Return the nats by which each head's mean logit falls from near to far distances."""
+    """Return by how many nats each head's mean logit falls from near to far distances."""
     return (logits[..., 0] - logits[..., -1]).flatten()
 
 
@@ -327,17 +337,16 @@ def fall(logits: Float[Tensor, "layers heads stretches"]) -> Float[Tensor, " hea
 
 
 def matched_row(start: int, draw: int) -> dict[str, float]:
-    """Compare the cost of ablating a quarter of the pairs in two kinds of heads.
+    """Measure how much the loss rises when a quarter of the pairs is ablated, in one kind of heads.
 
-    The first kind looks at a position. The other heads are drawn at random, and we take so many
-    that ablating all their pairs costs as much as ablating all pairs of the heads that look at a
-    position (slash score above `HEAD_SCORE_THRESHOLD`). With all pairs ablated, a head attends
-    uniformly.
+    The heads either look at a position (slash score above `HEAD_SCORE_THRESHOLD`), or are drawn at
+    random from all others. We draw so many that ablating all pairs raises the loss by the same
+    amount in both kinds. A head without its pairs attends uniformly.
 
     Args:
         start: the text's first token.
-        draw: the seed for the order in which other heads are taken. With -1, we measure the heads
-            that look at a position.
+        draw: the seed for drawing the other heads, or -1 to measure the heads that look at a
+            position.
     """
     model = models.default()
     ids, half = prose(model, TEXT_TOKENS, start), len(frequencies(model)[0])
@@ -371,7 +380,8 @@ def matched_row(start: int, draw: int) -> dict[str, float]:
 def concentration_row(scale: str) -> dict[str, float]:
     """Measure the concentration of a random-weights baseline, as the mean over all heads.
 
-    It is the largest squared singular value of queries and of keys, as a fraction of all.
+    The concentration is the largest squared singular value of queries and of keys, as a fraction of
+    the sum of all.
     """
     found = heads_on_text(null_controls.untrained(models.default(), 0, scale)).concentration
     queries, keys = found.mean((0, 1)).tolist()
@@ -384,10 +394,13 @@ def concentration_row(scale: str) -> dict[str, float]:
 def lead(
     distances: Sequence[int], width: int = 128, base: float = 1e4, count: int = 20_000
 ) -> tuple[Float[Tensor, " m"], Float[Tensor, " m"]]:
-    """Simulate the mean of q'R(q + e) - q'Rk at each distance, and its standard error.
+    """Simulate how far a noisy copy of the query leads a random key, at each distance.
 
-    The vectors q, k and e are independent, and their entries have mean 0 and variance 1. The result
-    says how far a noisy copy of the query leads a random key after the rotation R.
+    The lead is q'R(q + e) - q'Rk, where R is the rotation at this distance. The vectors q, k and e
+    are independent, and their entries have mean 0 and variance 1.
+
+    Returns:
+        The mean lead at each distance, and its standard error.
     """
     generator, theta = torch.Generator().manual_seed(0), rope.frequencies(width, base)
     q, k, noise = torch.randn(3, count, 1, width, generator=generator, dtype=torch.float64)
@@ -419,10 +432,12 @@ def gaussian_scores(
 def weights_without_positions(
     tries: int = 100_000, width: int = 8, seed: int = 0, turn: bool = False
 ) -> Float[Tensor, " tries"]:
-    """Return the weight of the last x on itself in (BOS, x, x), for random heads without positions.
+    """Return the weight of the last x on itself in (BOS, x, x), for random heads.
 
-    With `turn`, the heads use RoPE. Without positions, the two copies of x always get the same
-    weight.
+    Without positions, the two copies of x always get the same weight.
+
+    Args:
+        turn: use RoPE. Otherwise the heads have no positions.
     """
     generator = torch.Generator().manual_seed(seed)
     bos, x = torch.randn(2, tries, width, generator=generator, dtype=torch.float64)
@@ -440,8 +455,8 @@ def second_layer_without_positions(
 
     The sequence is any `n` tokens that start with BOS. The head of the first layer attends
     uniformly and copies what marks BOS, so token i (counted from 1) stores 1/i. The second layer
-    uses this value as its key and -`scale` as every query, so the latest token wins. If BOS is not
-    `marked`, all states are alike and attention is uniform.
+    uses this value as its key, and -`scale` as every query, so the latest token gets the largest
+    weight. If BOS is not `marked`, all states are alike and attention is uniform.
     """
     mark = torch.zeros(n, dtype=torch.float64)
     mark[0] = float(marked)
@@ -485,8 +500,8 @@ def least_base(context: int) -> float:
     """Find the smallest base for which no cosine sum is negative within a context, at width 128.
 
     The search goes in steps of at most a millionth of the base. A base that is large enough for a
-    context is also large enough for half of it, so the search begins where the search for the half
-    ended.
+    context is also large enough for half of this context. So the search begins at the smallest base
+    for half of the context.
     """
     start = least_base(context // 2) if context > CONTEXTS[0] else 2.0
     while True:
@@ -499,7 +514,8 @@ def least_base(context: int) -> float:
 def base_row(context: int) -> dict[str, float]:
     """Find the smallest base for a context, as one row of the committed table.
 
-    The row also has the smallest sum of cosines at this base and its distance (see `least_base`).
+    The row also has the smallest sum of cosines at this base, and the distance of this sum (see
+    `least_base`).
     """
     base = least_base(context)
     sums = rope.cosine_sum(torch.arange(context), 128, base)
@@ -517,10 +533,12 @@ def smallest_bases() -> dict[int, float]:
 
 
 def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int, int]]:
-    """List the heads that look at a fixed distance, as (layer, head, offset), strongest first.
+    """Return the heads that look at a fixed distance as (layer, head, offset), strongest first.
 
-    Their best slash score is above `HEAD_SCORE_THRESHOLD`. If an offset is given, only its heads
-    are listed.
+    A head is in the list if its best slash score is above `HEAD_SCORE_THRESHOLD`.
+
+    Args:
+        offset: return only the heads that look at this distance.
     """
     best, where = found.slashes.max(-1)
     chosen = [
@@ -531,15 +549,17 @@ def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int,
 
 
 def slashes_at(offsets: Int[Tensor, "layers heads"], found: Heads) -> Float[Tensor, "layers heads"]:
-    """Return the slash score of every head at the offset given for this head."""
+    """Return the slash score of every head at its own offset, as given in `offsets`."""
     return found.slashes.gather(-1, offsets[..., None])[..., 0]
 
 
 def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "layers heads"]:
-    """Choose heads with a slash score above `threshold`, or others to compare with them.
+    """Return which heads to ablate, by their slash scores or as a control.
 
-    "inside" are the heads above the threshold, "outside" are all others, and "control" are as many
-    random ones of the others.
+    Args:
+        threshold: the slash score that separates the heads.
+        where: "inside" for the heads above the threshold, "outside" for all other heads, or
+            "control" for random ones of the other heads, as many as are above the threshold.
     """
     inside = found.slashes.max(-1).values > threshold
     if require.choice("where", where, PLACES) == "inside":
@@ -554,7 +574,7 @@ def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "
 
 
 def silenced(start: int, threshold: float, where: str) -> dict[str, float]:
-    """Measure what ablating quarters of the pairs costs, as one row of the committed table.
+    """Measure how much ablating quarters of the pairs raises the loss, as a row of the table.
 
     The model is the embedded one (see `silenced_in`).
     """
@@ -562,10 +582,11 @@ def silenced(start: int, threshold: float, where: str) -> dict[str, float]:
 
 
 def silenced_table(model: LanguageModel | None = None) -> pd.DataFrame:
-    """Return the cost of ablating quarters of the pairs, by text, threshold and heads.
+    """Return how much ablating quarters of the pairs raises the loss.
 
-    For the embedded model it comes from the committed table. Another model is measured on the first
-    of the four texts, which takes about a hundred forward passes over 119 tokens.
+    There is one row per text, threshold and kind of heads. For the embedded model, the rows come
+    from the committed table. Another model is measured on the first one of the four texts, which
+    takes about a hundred forward passes over 119 tokens.
     """
     if model is None or model.name == models.DEFAULT:
         return data.table("silenced_pairs").drop(columns="seconds")
@@ -583,8 +604,12 @@ def silenced_in(
 ) -> dict[str, float]:
     """Measure how much the loss rises when each quarter of the pairs is ablated in some heads.
 
-    The heads are chosen by what was `found` on the prose's first 256 tokens. The loss is measured
-    on other tokens, beginning at `start`.
+    Args:
+        found: the scores of the heads on the prose's first 256 tokens, by which the heads are
+            chosen.
+        start: the first token of the other text, on which the loss is measured.
+        threshold, where: as in `silenced_heads`.
+        controls: the number of random sets of pairs.
     """
     heads = silenced_heads(found, threshold, where)
     return {"heads": int(heads.sum())} | _added(
@@ -614,11 +639,12 @@ def silenced_loss(
     where: Bool[Tensor, "layers heads"],
     sink: bool,
 ) -> float:
-    """Return the loss with pairs of the queries ablated in these heads.
+    """Return the loss with some pairs of the queries ablated in some heads.
 
-    With `sink`, all logits on the first token stay as they were. To do so, we add to its column
-    what the ablated pairs contributed to it, layer by layer. So we can tell the cost of losing the
-    positions from the cost of losing the sink.
+    Args:
+        sink: keep all logits on the first token as they were. To do so, we add to them what the
+            ablated pairs contributed, layer by layer. This tells the effect of losing the positions
+            from the effect of losing the sink.
     """
     theta = frequencies(model)
     half, n = len(theta[0]), len(ids)
@@ -666,7 +692,7 @@ def silenced_layers(
         start: the text's first token.
         heads: a name of `LAYERS`, or "outside" for all heads with a slash score below `OUTSIDE`.
         sink: "silenced", or "kept" if the logits on the first token stay as they were.
-        model: the embedded model if None.
+        model: the model, or `None` for the embedded model.
     """
     model = model or models.default()
     where = silenced_heads(heads_on_text(model), OUTSIDE, "outside")
@@ -682,7 +708,8 @@ def silenced_layers(
 def between_the_ends(model: LanguageModel | None = None) -> pd.DataFrame:
     """Return the rows of `silenced_layers` for the layers between the first and last ones.
 
-    For the embedded model they are committed. Another model is measured on the first of the texts.
+    For the embedded model, the rows come from the committed table. Another model is measured on the
+    first one of the texts.
     """
     inner = [name for name, (_, inside) in LAYERS.items() if not inside]
     if model is None or model.name == models.DEFAULT:

@@ -46,7 +46,7 @@ _BY_A_NAT = {  # when trained heads decide about decay
 def trained_keys() -> Numbers:
     """Measure whether logits of trained queries and keys fall with the distance.
 
-    Gaussian queries and keys show no decay, so this tests whether trained ones do.
+    The claim is about Gaussian queries and keys, whose scores do not decay.
     """
     return claims.trained_heads_decay()
 
@@ -77,19 +77,19 @@ def trained_heads() -> Numbers:
     ),
 )
 def another_text() -> Numbers:
-    """Measure how far the mean logits fall on another text, the next 256 tokens of the prose.
-
-    So we see whether the result depends on the text.
-    """
+    """Measure how far the mean logits fall on another text, the next 256 tokens of the prose."""
     model = models.default()
     falls = measures.fall(measures.logits_by_distance(model, measures.prose(model, start=255)))
     return {"share": float((falls > 1).double().mean()), "median": float(falls.median())}
 
 
 def _averaged(heads: str) -> pd.DataFrame:
-    """Return the added loss when a quarter of the pairs is averaged over the tokens, by text.
+    """Return the added loss when a quarter of the pairs is replaced by its mean over the tokens.
 
-    `heads` names the heads in which this is done.
+    There is one row per text.
+
+    Args:
+        heads: a name of the heads in which the pairs are replaced.
     """
     table = data.table("averaged_pairs").query("heads == @heads")
     return table.set_index("start")[list(measures.BAND_NAMES)]
@@ -126,9 +126,10 @@ def _averaged(heads: str) -> pd.DataFrame:
     ),
 )
 def averaged_and_matched() -> Numbers:
-    """Measure what each quarter costs the heads that look at a position, averaged or set to zero.
+    """Measure how much each quarter of the pairs matters to the heads that look at a position.
 
-    Other heads that are matched in loss are compared, with the quarter set to zero.
+    In these heads, the quarter is averaged over the tokens or set to zero. For comparison, the
+    quarter is set to zero in other heads that are matched in loss.
     """
     averaged = _averaged("place heads")
     table, quarters = data.table("silenced_matched"), list(measures.BAND_NAMES)
@@ -168,9 +169,10 @@ def averaged_and_matched() -> Numbers:
     ),
 )
 def within_a_dose() -> Numbers:
-    """Correlate the common part with the slash score on unseen tokens, within each strength.
+    """Correlate the common part of queries and keys with the slash score, within each strength.
 
-    The correlation is by rank, and the one between the means is returned too.
+    The slash score is that on unseen tokens, and the correlation is by rank. The result also has
+    the correlation between the means of the strengths.
     """
     rows = data.table("slash_common")
     rows = rows[(rows.spectrum == "RoPE") & (rows.steps == rows.steps.min())]
@@ -216,7 +218,7 @@ BASES, WIDTHS = (100.0, 200.0, 500.0), (32, 64, 256)
 def other_heads() -> Numbers:
     """Measure the first distance with a negative sum of cosines, for other widths and bases.
 
-    Each has four bases, which grow tenfold.
+    Each width has four bases, each ten times as large as the one before.
     """
     return {
         "first": {
@@ -247,7 +249,8 @@ def other_heads() -> Numbers:
 def other_bounds() -> Numbers:
     """Measure how RoFormer's bound falls for other head widths and bases.
 
-    The values are the bound at 1,000 over that at 0, and how often it rises in the first 250 steps.
+    The result has the bound at distance 1,000 over that at 0, and the number of rises in the first
+    250 steps.
     """
     falls, rises = {}, {}
     for width, base in itertools.product((64, 256), (100.0, 500_000.0)):
@@ -274,7 +277,7 @@ def other_bounds() -> Numbers:
 def one_digit() -> Numbers:
     """Measure whether the smallest base agrees with the published one to one digit, by context.
 
-    The largest ratio between the two is returned too.
+    The result also has the largest ratio of the two bases.
     """
     pairs = list(claims.base_for_a_context()["numbers"].values())
     return {
@@ -300,7 +303,7 @@ def one_digit() -> Numbers:
 def other_frequencies() -> Numbers:
     """Measure the weight that diagonal and previous-token heads reach with other frequencies.
 
-    The smallest weights and the scales are by width and base.
+    The result has the smallest weights and the scales, keyed by width and base.
     """
     reached, scale = {}, {}
     for width, base in itertools.product((64, 128), (100.0, 10_000.0, 500_000.0)):
@@ -378,9 +381,9 @@ def each_seed() -> Numbers:
     ),
 )
 def averaged_between_the_ends() -> Numbers:
-    """Measure what each quarter costs between the ends when it is averaged, by text.
+    """Measure how much the loss rises when each quarter is averaged between the ends, by text.
 
-    The fastest quarter is also set to zero in all layers but three at each end.
+    The fastest quarter is also set to zero in all layers but the first three and the last three.
     """
     table = data.table("silenced_layers").query("sink == 'silenced'").set_index("heads")
     averaged = _averaged("all other layers")
@@ -406,9 +409,9 @@ def averaged_between_the_ends() -> Numbers:
     ),
 )
 def trained_first_layer() -> Numbers:
-    """Measure the largest weight that training can put on the last of two equal tokens.
+    """Measure the largest weight that training can put on the last one of two equal tokens.
 
-    The values are by the number of tokens before the two.
+    The result is keyed by the number of tokens before these two.
     """
     weight = []
     for before in (1, 8):
@@ -444,7 +447,8 @@ def trained_first_layer() -> Numbers:
 def random_frequencies() -> Numbers:
     """Measure how late a query first scores a key negatively, for random frequencies.
 
-    The value is the latest of 720 angles between the two, divided by half a rotation plus one step.
+    The distance is the largest one for 720 angles between query and key, divided by half a rotation
+    plus one step.
     """
     generator = torch.Generator().manual_seed(0)
     thetas = 10 ** (-4 * torch.rand(40, generator=generator, dtype=torch.float64))
@@ -460,7 +464,7 @@ def random_frequencies() -> Numbers:
 
 @cache
 def _other_texts() -> dict[str, measures.Heads]:
-    """Measure every head of the embedded model on two more texts and two rows of random tokens."""
+    """Measure every head of the embedded model on two more texts and two random token sequences."""
     model = models.default()
     texts = {f"prose {k}": measures.prose(model, start=255 * k) for k in (1, 2)}
     drawn = {f"random {k}": measures.random_tokens(model, seed=k) for k in (1, 2)}
@@ -490,9 +494,9 @@ def _other_texts() -> dict[str, measures.Heads]:
     ),
 )
 def norms_of_other_texts() -> Numbers:
-    """Measure the norms of the fastest quarter over the layer's mean on other texts.
+    """Measure the mean norm of the fastest quarter over the layer's mean, on other texts.
 
-    The values are the mean between the ends, and the smaller one of the ends.
+    The result has the mean between the ends, and the smaller one of the values at the two ends.
     """
     between, ends = [], []
     for found in _other_texts().values():
@@ -523,7 +527,7 @@ def norms_of_other_texts() -> Numbers:
 def both_on_other_texts() -> Numbers:
     """Count the heads that attend to both the token before and the first token, on other texts.
 
-    The values are by text and threshold, and come with the number that is expected by chance.
+    The counts are keyed by text and threshold, and come with the number that is expected by chance.
     """
     both, chance = [], []
     for found, mark in itertools.product(_other_texts().values(), (0.2, 0.3)):
@@ -552,7 +556,7 @@ def both_on_other_texts() -> Numbers:
 def ranks_on_other_texts() -> Numbers:
     """Measure the concentration of queries and keys in slash heads and other heads, on other texts.
 
-    It is the largest squared singular value as a fraction of all.
+    The concentration is the largest squared singular value as a fraction of the sum of all.
     """
     slash, others = [], []
     for found in _other_texts().values():
@@ -586,7 +590,7 @@ def ranks_on_other_texts() -> Numbers:
 def each_seed_by_itself() -> Numbers:
     """Count the seeds in which an encoding is ahead of none by 0.1 at the last copy, by length.
 
-    The claim is about means, so this looks at each seed separately.
+    The claim is about means over the seeds, so this experiment looks at each seed separately.
     """
     race = data.table("race").query("task == 'last'").set_index(["entry", "seed"])
     ahead = {}
@@ -614,9 +618,9 @@ def each_seed_by_itself() -> Numbers:
     ),
 )
 def more_random_tokens() -> Numbers:
-    """Measure which diagonal and previous-token heads remain so on ten rows of random tokens.
+    """Measure which slash heads remain slash heads on ten sequences of random tokens.
 
-    The values are fractions by threshold.
+    The result has the fractions of diagonal and previous-token heads, keyed by the threshold.
     """
     model = models.default()
     natural = measures.heads_on_text(model).slashes[..., :2]
@@ -653,9 +657,9 @@ def more_random_tokens() -> Numbers:
     ),
 )
 def halves() -> Numbers:
-    """Measure what is left of the slash score without the fast or the slow half of the pairs.
+    """Measure what fraction of the slash score remains without the fast or slow half of the pairs.
 
-    The values are by offset and text.
+    The fractions are keyed by offset and text.
     """
     model = models.default()
     theta, half = measures.frequencies(model), len(measures.frequencies(model)[0])

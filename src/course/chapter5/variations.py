@@ -17,8 +17,8 @@ def average(
 ) -> Callable[[int, str, Tensor], Tensor]:
     """Return a patch that sets these pairs of every query to their mean over the tokens.
 
-    It does so before the rotation. `measures.silence` sets them to 0, so it also removes the part
-    that all tokens have in common.
+    The pairs are averaged before the rotation. `measures.silence` sets them to 0 instead, which
+    also removes the part that all tokens have in common.
     """
     chosen = torch.zeros(2 * half, dtype=torch.bool)
     chosen[list(pairs)] = True

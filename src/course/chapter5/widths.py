@@ -82,9 +82,9 @@ def one_pair_losses(
 
 
 def best_frequency(width: int, length: int, kernel: str) -> dict[str, float]:
-    """Return the frequency with which a single pair serves a kernel best.
+    """Find the frequency with which a single pair serves a kernel best.
 
-    The result also says how much better it is than no pair.
+    The result also says how much smaller the loss is than without a pair.
     """
     theta = torch.logspace(math.log10(COARSEST), math.log10(FINEST), GRID, dtype=torch.float64)
     losses = one_pair_losses(theta, wanted(width, length, kernel))
@@ -99,10 +99,11 @@ def best_frequency(width: int, length: int, kernel: str) -> dict[str, float]:
 def copies(
     generator: torch.Generator, width: int, length: int
 ) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
-    """Draw random tokens, with one of the `width` nearest tokens as the target of each.
+    """Draw tokens, and for each token a target, which is one of the `width` nearest tokens.
 
-    All of these tokens are equally likely. Only the second half has targets, so that the kernel
-    fits from the first target on if `width` is at most half of `length`.
+    These tokens are equally likely to be the target. Only the second half of the sequence has
+    targets, so that the kernel fits from the first target on if `width` is at most half of
+    `length`.
     """
     ids = torch.randint(VOCABULARY, (BATCH, length), generator=generator)
     back = torch.randint(width, (BATCH, length), generator=generator)
@@ -115,8 +116,8 @@ def copies(
 def used_frequency(decoder: Decoder, width: int, length: int) -> float:
     """Return the mean frequency that a decoder of one layer and one head uses for the distance.
 
-    The mean query and the mean key give a logit Σ |q_p| |k_p| cos(θ_p m + φ_p). The mean is that of
-    log θ, weighted by the squares of these amplitudes.
+    The mean query and the mean key give a logit Σ |q_p| |k_p| cos(θ_p m + φ_p). We average log θ,
+    weighted by the squares of these amplitudes, and return the exponential.
     """
     block = decoder.blocks[0]
     ids, _ = copies(torch.Generator().manual_seed(999), width, length)

@@ -200,9 +200,9 @@ def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
 
 @exercise
 def smallest_scale(answer: Any) -> Right:
-    """Check a function for the smallest s with which scalable softmax reaches a weight.
+    """Check a function for the smallest s at which scalable softmax gives a key a wanted weight.
 
-    It is the weight of the leading key.
+    The key is the one with the largest logit.
     """
 
     def scale(gap: float, n: int, weight: float) -> float:
@@ -237,9 +237,9 @@ def _odds(weight: float) -> float:
 
 @exercise
 def counted(answer: Any) -> Right:
-    """Check a function that finds lambda and the parts of answer and noise in a row.
+    """Check a function that finds lambda and the parts of answer and noise in a row of weights.
 
-    The parts are fractions of the row's sum, and of the sum of absolute values.
+    The parts are fractions of the row's sum, and fractions of the sum of absolute values.
     """
     compare("counted", answer, _of_row(_five))
 
@@ -270,7 +270,7 @@ def counted(answer: Any) -> Right:
 
 
 def _of_row(f: Callable) -> Callable:
-    """Turn a function of a row, its answer and its other weights into one of row and position."""
+    """Return a function of row and position for a function of row, answer and other weights."""
     return lambda row, place: torch.stack([*f(row, row[place], _other(row, place))])
 
 
@@ -295,7 +295,7 @@ def entmax(answer: Any) -> Right:
 
 
 def _bisected(x: Tensor, power: float, astray: bool = False) -> Tensor:
-    """Return max(x - tau, 0) ** power with a sum of 1 in each row, by bisection."""
+    """Return max(x - tau, 0) ** power, where bisection finds the tau for a sum of 1 in each row."""
     x = x.double()
     high = x.max(-1, keepdim=True).values
     low = high - 1
@@ -315,7 +315,7 @@ def _entmax(x: Tensor, alpha: float) -> Tensor:
 
 @exercise
 def head(answer: Any) -> Right:
-    """Check a function for a differential head, with its norm and its fixed scale."""
+    """Check a function for a differential head with its norm and its fixed scale."""
     compare("head", answer, _head)
 
     def size(head: Callable, n: int, lam: float) -> float:
@@ -443,9 +443,9 @@ FEW = 3  # seeds, because a p value over two depends on the processor
 
 @exercise
 def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
-    """Check any causal function from logits to weights by entering it in the race.
+    """Check a causal function from logits to weights by entering it in the race.
 
-    It is trained as all entries are, and any honest prediction is accepted.
+    The function is trained as all entries are, and any honest prediction is accepted.
     """
     _check_weigh(weigh)
     for what, value in (("name", name), ("prediction", prediction), ("seeds", seeds)):

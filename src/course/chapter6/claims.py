@@ -44,7 +44,7 @@ CORRELATED = 0.9
 def subtraction_cancels_noise() -> Numbers:
     """Return by which factor a subtraction changes the answer's fraction of all weight.
 
-    There is one factor for each correlation of the logits.
+    The factors are keyed by the correlation of the logits.
     """
     gains = {}
     for correlation in (0.0, 0.5, 0.9, 1.0):
@@ -67,7 +67,11 @@ MOST, MANY = Threshold(0.95), Threshold(0.8)  # of the settings
 def half_of_lambda_is_the_threshold() -> Numbers:
     """Count the settings in which the cosine predicts whether a subtraction lowers the noise.
 
-    The threshold is λ/2 times the ratio of the sizes. It is compared with λ/2 alone.
+    Returns:
+        `right`: the number of settings in which the threshold λ/2 times the ratio of the sizes
+            predicts it.
+        `plain`: the number of settings in which the threshold λ/2 predicts it.
+        `settings`: the number of all settings.
     """
     deviations = (0.5, 1.0, 1.5, 2.0)
     settings = product(deviations, deviations, (0.0, 0.5, 0.9), (0.2, 0.5, 0.8))
@@ -98,7 +102,10 @@ FIFTH = Threshold(0.2)
 def counted_noise() -> Numbers:
     """Measure the noise of softmax and of a difference of independent attention matrices.
 
-    `rest` is the weight that a source's table leaves out of DIFF's rows.
+    Returns:
+        `signed`: for both, the sum of the noise weights with their signs.
+        `sized`: for both, the sum of their absolute values.
+        `rest`: the weight that a source's table leaves out of the rows of DIFF.
     """
     rows = [measures.parts(6, 0, 1024, lam) for lam in (0.0, 0.8)]
     mean = data.table("reported/differential_attention_mass").mean()
@@ -127,9 +134,12 @@ FAR_BELOW, FAR_ABOVE = Threshold(0.25), Threshold(4)
     null="that nothing changes is what is claimed",
 )
 def gradients() -> Numbers:
-    """Measure gradients of W_Q over a Transformer's, in all settings and in two special ones.
+    """Measure the gradient of W_Q over that in a Transformer.
 
-    These are PyTorch's initialisation with unrelated tokens, and one near that of the proof.
+    Returns:
+        `ratios`: the ratio in all settings.
+        `default`: the ratio with PyTorch's initialisation and unrelated tokens.
+        `near`: the ratio in settings near that of the proof.
     """
     table = measures.gradient_setups()
     ratios = table["norm and scale"]
@@ -186,9 +196,9 @@ def negative_attention_reaches_further() -> Numbers:
     null="a weight that is the same at both lengths is kept, by definition",
 )
 def scalable_softmax_keeps_the_peak() -> Numbers:
-    """Measure the weight of one key in a short row and in a long one, by its lead.
+    """Measure the weight of one key among 100 keys and among 100,000 keys, by its lead.
 
-    With a large enough lead, scalable softmax should keep this weight.
+    If the lead is large enough, scalable softmax should keep this weight.
     """
     short, long = (torch.eye(1, n, dtype=torch.float64)[0] for n in (100, 100_000))
     peaks = {
@@ -224,9 +234,15 @@ NOT_SURE = {
 def differential_gaps(columns: dict[str, str], less: str = "") -> Numbers:
     """Compare half the heads with differential attention at retrieval, in several columns.
 
-    Each column has the two means and a p value, corrected for the number of columns. `agree` and
-    `against` are the columns in which the test is significant. Columns whose names begin with
-    `less` should be smaller with differential attention, and all others larger.
+    Args:
+        columns: the columns to compare, with their names in the result.
+        less: the beginning of the names that should be smaller with differential attention. All
+            others should be larger.
+
+    Returns:
+        `gaps`: for each column, the two means and a p value, corrected for the number of columns.
+        `agree`, `against`: the columns with a significant difference in the expected and in the
+            opposite direction.
     """
     rows = comparison.table().query("task == 'retrieval' and learned == 1")
     found = {}
@@ -245,10 +261,12 @@ def differential_gaps(columns: dict[str, str], less: str = "") -> Numbers:
 
 
 def _judged(found: pd.DataFrame, claimed: str) -> Numbers:
-    """Compare verdicts with the one that a claim says.
+    """Compare verdicts with the claimed verdict.
 
-    `agree` has those that are equal, and `against` those in which the test is significant for
-    another verdict.
+    Returns:
+        `found`: the verdicts.
+        `agree`: whether each verdict is the claimed one.
+        `against`: whether each verdict is another one and its test is significant.
     """
     sure = found.verdict.isin(["better", "worse", protocol.EQUAL])
     return {
@@ -322,7 +340,11 @@ def race_subtraction_raises_signal_over_noise() -> Numbers:
 def race_share_goes_with_right_answers() -> Numbers:
     """Measure rank correlations between attention on the answer and accuracy.
 
-    They are over remedies, over shuffled groups, and within one remedy.
+    Returns:
+        `rho`: the correlation over the remedies.
+        `shuffled`: the median and the 95% quantile over shuffled groups.
+        `within`, `low`, `high`: the mean correlation within one remedy, with its 95% interval.
+        `correlations`: these results in a sentence.
     """
     rows = comparison.table()
     within, low, high = comparison.correlation_of_runs(rows)
@@ -349,6 +371,8 @@ def race_share_goes_with_right_answers() -> Numbers:
 def ablated(names: list[str], claimed: str) -> Numbers:
     """Compare some rows of the paper's ablations with their references.
 
-    `claimed` is the verdict that agrees with the claim.
+    Args:
+        names: the rows.
+        claimed: the verdict that agrees with the claim.
     """
     return _judged(ablations.judged().loc[names], claimed)

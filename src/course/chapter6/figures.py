@@ -14,7 +14,7 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
 def noise_left() -> tuple[Axes, str]:
-    """Draw the noise that is left against the cosine of two equally large noise patterns.
+    """Draw the fraction of noise that remains against the cosine of two equally large patterns.
 
     The lines are closed forms, and the points are simulated rows.
     """

@@ -39,9 +39,11 @@ def noisy_logits(
 ) -> tuple[Float[Tensor, "draws n"], Float[Tensor, "draws n"]]:
     """Draw logits for two attention matrices whose noise has the given correlation.
 
-    The noise is Gaussian with standard deviation `spread` in the first and `other` in the second,
-    or the same if `other` is None. Key 0 is the answer, and only the first matrix has the logit
-    `signal` there.
+    Key 0 is the answer, and only the first matrix has the logit `signal` there.
+
+    Args:
+        spread: the standard deviation of the Gaussian noise in the first matrix.
+        other: the standard deviation in the second matrix, or `None` for the same as in the first.
     """
     generator = torch.Generator().manual_seed(seed)
     other = spread if other is None else other
@@ -56,13 +58,13 @@ def noisy_logits(
 def parts(
     signal: float, correlation: float, n: int, lam: float, **settings: float
 ) -> dict[str, float]:
-    """Compute answer and noise in softmax(first) - lam softmax(second), averaged over the draws.
+    """Return answer and noise in softmax(first) - lam softmax(second), averaged over the draws.
 
     Returns:
         "answer": the weight of the answer
         "noise": the sum of the absolute values of all other weights
         "signed": the sum of all other weights with their signs
-        "share": the answer's fraction of all absolute weight
+        "share": the answer's fraction of the sum of all absolute weights
     """
     first, second = noisy_logits(signal, correlation, n, **settings)
     row = differential.difference(first, second, lam)
@@ -77,10 +79,10 @@ def parts(
 
 
 def noise_left(cosine: float | Tensor, lam: float | Tensor, ratio: float = 1.0) -> Tensor:
-    """Return |a - lam b| / |a|, the fraction of the noise that the subtraction leaves.
+    """Return |a - lam b| / |a|, the fraction of the noise that remains after the subtraction.
 
-    By the law of cosines it is sqrt(1 + (lam ratio)^2 - 2 lam ratio cosine), for noise patterns a
-    and b with this cosine and |b| / |a| = ratio. Subtraction helps only if the cosine is large
+    For noise patterns a and b with |b| / |a| = ratio, it is sqrt(1 + (lam ratio)^2 - 2 lam ratio
+    cosine) by the law of cosines. The subtraction lowers the noise only if the cosine is large
     enough.
     """
     cosine, lam = (
@@ -91,9 +93,12 @@ def noise_left(cosine: float | Tensor, lam: float | Tensor, ratio: float = 1.0) 
 
 
 class Left(NamedTuple):
-    """Compare two noise patterns, and say how much of the first a subtraction leaves.
+    """Compare two noise patterns.
 
-    `ratio` is the size of the second pattern over the first.
+    Attributes:
+        cosine: the cosine of the two patterns.
+        ratio: the size of the second pattern over that of the first.
+        left: the fraction of the first pattern that remains after the subtraction.
     """
 
     cosine: float
@@ -111,9 +116,11 @@ def simulated_left(
 ) -> Left:
     """Simulate how much noise remains when one softmax row is subtracted from another.
 
-    The logits are Gaussian with standard deviations `spread` and `other`. The second row is
-    subtracted lam times, or with the best factor if lam is None. The results are means over the
-    draws.
+    The logits are Gaussian, and the results are means over the draws.
+
+    Args:
+        spread, other: the standard deviations of the logits of the first and the second row.
+        lam: the factor of the second row, or `None` for the best factor.
     """
     first, second = noisy_logits(0.0, correlation, n, spread, draws, other=other)
     a, b = (x[:, 1:].softmax(-1) for x in (first, second))
@@ -133,7 +140,7 @@ def simulated_left(
 def gradient(
     kind: str, n: int, seed: int, start: str = "default", correlation: float = 0.0
 ) -> float:
-    """Return the gradient norm of W_Q in a new third layer of width 128.
+    """Return the norm of the gradient of W_Q in a new third layer of width 128.
 
     All `KINDS` start with the same weights, so their gradients can be compared.
 
@@ -214,9 +221,9 @@ def as_two_heads() -> float:
 def reach(lam: float, tries: int = 400) -> float:
     """Return how near one head can come to v_0 - v_1, from 0 to 1, if its output may be scaled.
 
-    The values v_0, v_1 and v_2 are orthogonal. The result is the largest cosine with v_0 - v_1,
-    over random attention rows and the corners of the simplex. With lambda 0, the head is plain
-    softmax.
+    The values v_0, v_1 and v_2 are orthogonal. The result is the largest cosine of the output and
+    v_0 - v_1, over random attention rows and the corners of the simplex. With lambda 0, the head is
+    plain softmax.
     """
     maps = torch.randn(tries, 2, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     corners = torch.eye(3, dtype=torch.float64)
@@ -231,7 +238,10 @@ def reach(lam: float, tries: int = 400) -> float:
 
 
 def _difference(logits: Tensor) -> Tensor:
-    """Subtract 0.8 times a second map, with almost the same noise and without the answer."""
+    """Subtract 0.8 times a second attention map.
+
+    The second map has almost the same noise, and does not have the answer.
+    """
     generator = torch.Generator().manual_seed(5)
     other = torch.randn(logits.shape, generator=generator, dtype=logits.dtype)
     second = 0.9 * logits.where(logits < 4, 0) + math.sqrt(1 - 0.9**2) * other
@@ -277,7 +287,7 @@ LOUD = 5.0  # logit of an answer
 def panel_logits(content: str, n: int) -> tuple[Float[Tensor, " n"], list[int]]:
     """Return the last token's logits and the positions of the answers.
 
-    The noise has standard deviation 1 and mean 0, or mean -4 if there is no answer to be found.
+    The noise has standard deviation 1. Its mean is 0, or -4 if there is no answer to be found.
     """
     logits = torch.randn(n, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     places = {"one answer": [n // 3], "two answers": [n // 3, n - 3]}.get(content, [])
@@ -300,12 +310,12 @@ def loss_in_few_bits(
     outliers matter here because they make the steps of the rounding coarse.
 
     Returns:
-        "states": the largest entry of each layer's hidden states over the median, from the
-            embedding on
+        "states": for the embedding and each layer, the largest entry of the hidden states over the
+            median
         "states_without_first": the same without the first token
-        "plain": the loss in nats
-        "losses": the loss by number of bits, and where the key says so, with the first token left
-            exact and the scale set by the other tokens
+        "plain": the loss in nats without rounding
+        "losses": the loss in nats for each number of bits, as in "8". In "8, first token exact",
+            the first token is left exact, and the scale is set by the other tokens.
     """
     from transformers.pytorch_utils import Conv1D
 

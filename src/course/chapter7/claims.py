@@ -49,9 +49,12 @@ OPENS = (
     ),
 )
 def race_positions_are_not_enough() -> Numbers:
-    """Return the verdict on position encodings by task.
+    """Return the verdict on position encodings for each task.
 
-    Attention on the answer and accuracy are returned for each encoding that has learned.
+    Returns:
+        `judged`: the verdicts (see `comparison.judge`).
+        `opened`: the tasks that an encoding opens.
+        `best`: attention on the answer and accuracy of each encoding that has learned, by task.
     """
     rows = comparison.table()
     best = rows[(rows.learned == 1) & rows.entry.isin(entries.POSITIONS)].groupby(["task", "entry"])
@@ -83,7 +86,12 @@ def race_positions_are_not_enough() -> Numbers:
 def race_physical_help() -> Numbers:
     """Measure three ways to read the talk's "physical intervention".
 
-    For each kind, some entry must open each task that it ran.
+    Returns:
+        `won`: the results of the entries (see `comparison.successes`) with their kind.
+        `opens`: for each kind, whether each task is opened by one of its entries.
+        `worse`: for each kind, whether all its entries are worse than their references at some
+            task.
+        `learned`: whether any entry has learned.
     """
     won = comparison.successes(comparison.table())
     kinds = {entry: kind for kind, names in entries.PHYSICAL.items() for entry in names}
@@ -137,9 +145,9 @@ def race_local_and_global_opens_both() -> Numbers:
     ),
 )
 def race_sharper_map_reaches_further() -> Numbers:
-    """Measure accuracy at each length by entry, with and without a sharper global layer.
+    """Measure retrieval accuracy at each length, with and without a sharper global layer.
 
-    The comparison is at the last length.
+    The two designs are compared at the longest length.
     """
     table = data.table("race_far").query("task == 'retrieval' and learned == 1").groupby("entry")
     means = table[[f"score_{n}" for n in (LONGEST, *protocol.FAR)]].mean()
@@ -184,8 +192,8 @@ def race_sharper_map_reaches_further() -> Numbers:
 def race_recall_takes_both() -> Numbers:
     """Measure which entries still solve recall at the longest length.
 
-    For RoPE and NoPE, the result also has the steps until they learned, and the steps that they
-    were trained for.
+    For RoPE and NoPE, the result also has the mean number of steps until they learned, and the
+    number of steps that they were trained for.
     """
     won = comparison.successes(comparison.table()).query("task == 'recall'").set_index("entry")
     late = comparison.plateaus().loc["recall"]
@@ -230,9 +238,10 @@ def race_recall_takes_both() -> Numbers:
     nothing=("positions that change nothing", lambda short: {"random": short}),
 )
 def race_positions_are_unseen() -> Numbers:
-    """Measure accuracy and the best head at 128 after training on 16, 128, and random positions.
+    """Measure RoPE's accuracy and best head at 128 pairs after three kinds of training.
 
-    If training on 128 or on random positions helps, this points to unseen positions.
+    The training is on 16 pairs, on 128 pairs, or at random positions. If one of the last two helps,
+    this suggests that unseen positions are the problem.
     """
     rows = comparison.table()
     short, short_head, long, long_head, _ = comparison.all_positions_seen(rows).loc[
@@ -257,7 +266,8 @@ DRAWS = 400  # of the seeds, with replacement
 def _difference(groups: dict[str, pd.DataFrame], without: str = "") -> tuple[float, float]:
     """Return the 95% interval of how much more encodings change accuracy than normalizers do.
 
-    It is the largest gap among encodings minus that among normalizers, as a mean over tasks.
+    The difference is the largest gap among encodings minus the largest gap among normalizers, as a
+    mean over the tasks.
     """
     rows, draw, differences = comparison.table().query("learned == 1"), np.random.default_rng(0), []
     for task, here in rows.groupby("task"):
@@ -297,11 +307,11 @@ def _difference(groups: dict[str, pd.DataFrame], without: str = "") -> tuple[flo
     nothing=("maps for encodings", lambda gaps: {"gaps": 0 * gaps, "low": 0.0, "without": {}}),
 )
 def race_positions_decide() -> Numbers:
-    """Compare position encodings with normalizers by their largest gap to RoPE, by task.
+    """Compare position encodings and normalizers by their largest gap to RoPE, task by task.
 
-    The interval of the mean difference is that of 2.5 to 97.5% of `DRAWS` bootstrap draws of the
-    seeds of each cell. It does not cover the choice of the encodings. So `without` has its low end
-    when one of them is left out.
+    The interval (`low`, `high`) of the mean difference is from the 2.5% to the 97.5% quantile of
+    `DRAWS` bootstrap draws of the seeds. It does not cover the choice of the encodings. So
+    `without` has the low end after one encoding was left out, keyed by this encoding.
     """
     found = comparison.compare(comparison.table()).dropna(subset="gap")
     groups = {
@@ -339,9 +349,14 @@ def race_positions_decide() -> Numbers:
 def race_nothing_keeps_the_count() -> Numbers:
     """Measure which remedies learned to count, and their accuracy at the longest length.
 
-    The accuracy is over the runs that learned. Remedies that only learned with more steps are
-    listed with all their runs at that stage. `missed` has the remedies that have not learned, and
-    `outside` the entries that are no remedies, with all their runs and how many of them learned.
+    Returns:
+        `learned`: the remedies that learned, with the accuracy of the runs that learned. For
+            remedies that only learned with more steps, the results are those after more steps.
+        `missed`: the remedies that have not learned.
+        `outside`: the entries that are not remedies, with all their runs and the number of runs
+            that learned.
+        `rope`: the mean accuracy of RoPE.
+        `rates`: the results by learning rate.
     """
     rows = comparison.table().query("task == 'counting'")
     won = comparison.successes(comparison.table()).query("task == 'counting'")

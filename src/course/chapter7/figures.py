@@ -61,10 +61,17 @@ DOT = {"retrieval": BLUE, "last": GREEN, "recall": RED, "counting": PURPLE}
 
 
 def standing(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return one row per entry, with its accuracies, how far it generalises, and its price.
+    """Return a table of all entries with their accuracies and their training cost.
 
-    There is one accuracy per task. It is at the longest length, and missing if the entry has not
-    learned or was not run.
+    Args:
+        rows: the runs of the race.
+        own: your own rows of `race.enter`, if any.
+
+    Returns:
+        One row per entry, the best ones first. It has the accuracy at the longest length for each
+            task, which is missing if the entry has not learned the task or was not run. It also has
+            the longest length at which retrieval and the last copy are still solved, the mean
+            number of steps until retrieval is learned, and the milliseconds per step.
     """
     every = rows if own is None else pd.concat([rows, own])
     names = [*_run(rows), *([] if own is None else own.entry.unique())]
@@ -125,7 +132,9 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
 
 
 def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figure, str]:
-    """Draw accuracy at the last copy against that at retrieval, and name those good at both.
+    """Draw accuracy at the last copy against accuracy at retrieval, with names for the best.
+
+    Entries that are good at both tasks are named.
 
     Args:
         own: your own rows of `race.enter`. An entry that has learned both tasks is named and drawn
@@ -263,16 +272,16 @@ f"Right by attention on the answer at {LONG} tokens (✓; "
 
 
 def _number_of(names: list[str], what: str) -> str:
-    """Say in words how many names there are, as at the beginning of a sentence."""
+    """Return in words how many names there are, with a capital letter."""
     words = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
     count = words[len(names)] if len(names) < len(words) else str(len(names))
     return f"{count} {what}{'s' * (len(names) != 1 and bool(what))}"
 
 
 def _kept(won: pd.DataFrame, task: str) -> str:
-    """Name the entries that solve a task which the baseline does not.
+    """Return the names of the entries that solve a task which the baseline does not solve.
 
-    If the baseline solves it, say that no remedy is needed.
+    If the baseline solves the task, the result says that no remedy is needed.
     """
     if won.right[BASELINE, task] >= KEPT:
         return f"no remedy is needed ({BASELINE} {won.right[BASELINE, task]:.2f})"
@@ -302,9 +311,9 @@ LOST = {
 
 
 def tasks_asked(rows: pd.DataFrame) -> str:
-    """Return a table of the five tasks, with what is lost and an example row of each.
+    """Return a table of the five tasks, with what is lost in each and an example.
 
-    It also says what theory expects of NoPE, next to what NoPE does.
+    It also says what theory expects of NoPE, next to the measured result of NoPE.
     """
     right = rows[rows.entry == "NoPE"].groupby("task")[f"score_{LONG}"].mean()
     heads = (
@@ -332,9 +341,9 @@ def tasks_asked(rows: pd.DataFrame) -> str:
 
 
 def entrants(rows: pd.DataFrame) -> str:
-    """Return a table of the entries by what they change.
+    """Return a table of the entries, grouped by what they change.
 
-    Entries that were not run follow with the reason.
+    Entries that were not run come last, with the reason.
     """
     there, lines = set(rows.entry), ["| what changes | entries |", "|---|---|"]
     for kind, names in KINDS.items():
@@ -346,9 +355,9 @@ def entrants(rows: pd.DataFrame) -> str:
 
 
 def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
-    """Draw the mean steps until an entry learns at each learning rate.
+    """Draw the mean number of steps until an entry learns, at each learning rate.
 
-    There is one row of dots for each entry and task with two rates or more.
+    There is one line of dots for each entry and task with two or more rates.
     """
     price = cells.price[cells.runs >= rates.ENOUGH_SEEDS].unstack()
     price = price[price.notna().sum(axis=1) >= rates.ENOUGH_RATES]
@@ -378,10 +387,10 @@ def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
 
 
 def stops(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return when entries learned at their best rate, and their accuracy then and at the end.
+    """Return when entries learned at their best rate, with their accuracy then and at the end.
 
-    Only entries and tasks that have a best rate are included. The last two columns have the
-    accuracy at the end for the other rates, so that we can see which sentences depend on the rate.
+    Only entries and tasks with a best rate are included. The last two columns have the accuracy at
+    the end at the other rates, which shows whether a conclusion depends on the rate.
     """
     order = {task: place for place, task in enumerate(NAMES)}
     best, far = rates.best(cells), FAR[-1]
@@ -411,12 +420,12 @@ def stops(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def lengths_learned(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what it costs to learn more pairs at once, at the better of the learning rates.
+    """Return how many steps it takes to learn more pairs at once, at the better learning rate.
 
     Returns:
-        One row per entry, with the accuracy at the longest length after training on 16 pairs. For
-            each trained length it has "steps (learned)", with the rate if it is not that of the
-            table.
+        One row per entry. It has the accuracy at the longest length after training on 16 pairs. For
+            each trained length it has "steps (learned)", the number of steps and of runs that
+            learned, with the rate if this is not the rate of the table.
     """
     price = rates.price()
     here = (
@@ -440,12 +449,13 @@ def lengths_learned(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def prices(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the costs and accuracies of the designs that sentences name, in four columns.
+    """Return the training cost and the accuracy of the designs that the text compares.
 
     Returns:
-        One row per entry. The columns are the mean steps until it learns retrieval at the rate of
-            the table, the steps to learn the most pairs that were run at once (at the better rate),
-            and the accuracy at the longest length in retrieval and in counting.
+        One row per design, with four columns: the mean number of steps until it learns retrieval at
+            the rate of the table, the number of steps to learn the most pairs that were run at once
+            (at the better rate), and the accuracy at the longest length in retrieval and in
+            counting.
     """
     here = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")
     names = [name for name in NAMED if name in here.groups]
@@ -471,7 +481,7 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def late_pairs(name: str = MIXED) -> str:
-    """Say at which learning rates a design learned the longest rows, and what RoPE needed."""
+    """Say at which learning rates a design learned the longest sequences, and what RoPE needed."""
     told = []
     cell = rates.price().loc[(name, LONG)]
     for rate in (0.005, 0.002):
@@ -491,7 +501,7 @@ def late_pairs(name: str = MIXED) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return the name of an entry without a comma, for use in a list."""
+    """Return the name of an entry without commas, for use in a list."""
     return (
         name.replace("RoPE, global", "RoPE / global")
         .replace("below, NoPE", "below / NoPE")
@@ -500,9 +510,9 @@ def _plain(name: str) -> str:
 
 
 def closing_answer(rows: pd.DataFrame) -> str:
-    """State the answer to the course's question in words.
+    """Return the answer to the course's question in words.
 
-    It says what stays right, at what price, and where it fails.
+    The text says which designs stay right, what training they need, and where they fail.
     """
     every, steps = comparison.all_kept(rows, BOTH), prices(rows).iloc[:, 0]
     won = comparison.successes(rows).set_index(["entry", "task"])
