@@ -32,7 +32,7 @@ REPAIR = "course.exercises.repair"
 def tables(source: Path = SOURCE) -> Path:
     """Return the `data` folder that belongs to the packages.
 
-    It is beside `src` in the source tree, or inside the installed `helpers`.
+    The folder is beside `src` in the source tree, or inside the installed `helpers`.
     """
     inside = source / "helpers/_data"
     return inside if inside.is_dir() else source.parent / "data"
@@ -47,9 +47,9 @@ def pins(root: Path) -> str:
 
 
 def machine() -> str:
-    """List everything else that decides a number's last digits.
+    """Return everything else that decides the last digits of a computed number.
 
-    It is the version of Python, torch with its build, and the kernels that torch uses on this
+    This is the version of Python, torch with its build, and the kernels that torch uses on this
     processor.
     """
     cpu = Path("/proc/cpuinfo")
@@ -147,7 +147,7 @@ def key(code: str, *more: str, source: Path = SOURCE) -> str:
 def meaning(code: str) -> str:
     """Return Python source in a form that ignores comments, docstrings and layout.
 
-    Two sources with equal forms do the same. Text that is not Python is returned as it is.
+    Two programs with equal forms do the same. Text that is not Python is returned unchanged.
 
     >>> meaning("x = 1  # one") == meaning("x = (1)") != meaning("x = 2")
     True
@@ -182,7 +182,7 @@ def _content(path: Path) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _toml(code: str) -> set[str]:
-    """Return the names of TOML tables in the code, with a star for the parts that are computed."""
+    """Return the names of TOML tables in the code, with a star for each part that is computed."""
     names, inner = set(), set()
     for node, parent in _parents("\n".join(code.splitlines())).items():
         if isinstance(node, ast.JoinedStr):
@@ -198,7 +198,7 @@ def _toml(code: str) -> set[str]:
 
 
 def _path(name: str, source: Path) -> Path | None:
-    """Return the file of the module `name`, or None if the packages have no such module."""
+    """Return the file of the module `name`, or `None` if the packages have no such module."""
     if name.split(".")[0] not in PACKAGES:
         return None
     folder = source.joinpath(*name.split("."))
@@ -297,7 +297,7 @@ def _tables_read(
 ) -> set[Path]:
     """Return the files of the data folder that the code names.
 
-    If the code computes a name, all files may be meant, so all are returned.
+    If the code computes a name, any file may be meant, so all files are returned.
     """
     home, read = tables(source), set()
     module = "helpers.data"

@@ -9,9 +9,9 @@ from helpers import compute, require
 
 
 def writable(path: str | Path) -> Path:
-    """Return the place where a file that is written to this path really goes.
+    """Return the path of the file that is changed if this path is written to.
 
-    A link is followed, so that it remains a link.
+    If the path is a link, this is the file behind the link, so that the link remains.
 
     Raises:
         ValueError: the path exists and is not a regular file. As root, a rename would replace even
@@ -47,12 +47,12 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
     """Write a file completely or not at all.
 
     Args:
-        kept: the results that a repeated command does not have to compute again, for the error
-            message about a full disk.
+        kept: what a repeated command does not have to compute again. The error message about a full
+            disk names this.
 
     Raises:
         ValueError: the path cannot be written (see `writable`), or `text` or `kept` is not text.
-        OSError: writing fails. The old file stays as it was.
+        OSError: writing fails. The old file stays unchanged.
 
     >>> write("note.txt", "one line")
     >>> Path("note.txt").read_text()
@@ -78,7 +78,7 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
 
 
 def stored(path: str | Path) -> dict:
-    """Return the object in a JSON file, or an empty one if there is none.
+    """Return the object in a JSON file, or an empty dictionary if there is no such object.
 
     Raises:
         ValueError: the path is not a path.

@@ -11,7 +11,12 @@ import jinja2
 
 
 def template(path: Path, filters: Mapping[str, Callable] = {}, **names: Any) -> jinja2.Template:
-    """Return the template of a file, in which all macros know the given `names`."""
+    """Return the template of a file.
+
+    Args:
+        filters: the filters of the template, by name.
+        **names: values that all macros of the template can use.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(path.parent),
         autoescape=True,

@@ -35,9 +35,13 @@ LINK = "Link to what you see, alone on a page"
 
 
 class Facts(NamedTuple):
-    """Hold the texts about a drawing, which are its title, description, caption (HTML) and page.
+    """Hold the texts about a drawing.
 
-    The caption says how to use the drawing, and the page explains it.
+    Attributes:
+        title: the title.
+        alt: the description, for readers who do not see the drawing.
+        caption: how to use the drawing, as HTML.
+        page: the page that explains the drawing.
     """
 
     title: str
@@ -53,7 +57,7 @@ DRAWINGS = {
 
 
 class Drawing:
-    """Hold a drawing that displays as HTML, or as its description where HTML is not available."""
+    """Hold a drawing, which displays as HTML, or as its description if HTML is not available."""
 
     def __init__(self, name: str, body: str):
         self.name, self.body = name, body
@@ -71,9 +75,9 @@ def show(name: str, language: str = "en", **data: Any) -> Drawing:
     Args:
         name: one of `DRAWINGS`.
         language: "en", or a language with a table in `words/`.
-        **data: values for the drawing that JSON can represent. `state` sets its initial state, with
-            the keys that its links have. The machine takes `at`, which is a stop, or for example
-            2.3 for the third sentence of stop 2.
+        **data: values for the drawing that JSON can represent. `state` sets the initial state, with
+            the keys that the links to the drawing have. For the machine, `at` is a stop, or a
+            sentence of a stop (2.3 is the third sentence of stop 2).
 
     Raises:
         ValueError: the name is unknown, the language has no table, or JSON cannot represent the
@@ -109,9 +113,9 @@ FILM = tomllib.loads((HERE / "film.toml").read_text())
 
 
 def film(stop: int) -> list[dict[str, Any]]:
-    """Return the states of the machine's film at a stop, one per sentence of its text.
+    """Return the states of the machine's film at a stop, one for each sentence of the film's text.
 
-    The text is on the front page. Each state includes the settings of the sentences before it.
+    The text is on the front page. Each state includes the settings of all earlier sentences.
 
     >>> film(1)[:4:3]
     [{'edges': 'path'}, {'edges': 'all'}]
@@ -120,7 +124,9 @@ def film(stop: int) -> list[dict[str, Any]]:
 
 
 def states_of(text: str) -> list[dict[str, Any]]:
-    """Read the states of a film from its text, in which "|" separates sentences.
+    """Return the states of a film that are written in a text.
+
+    The text separates sentences by "|".
 
     Raises:
         ValueError: a setting has no "=".
@@ -141,7 +147,7 @@ def states_of(text: str) -> list[dict[str, Any]]:
 
 
 def _value(text: str) -> float | bool | str:
-    """Return the text as a number or truth value if it is one, and otherwise as it is."""
+    """Return the value that the text represents in JSON, or the text itself if it is not JSON."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -167,7 +173,7 @@ def scene_of(at: float) -> dict[str, Any]:
 def scene(name: str, stop: float, language: str = "en") -> str:
     """Return the name of a drawing's still picture.
 
-    The machine has one for each stop of its camera, and for each language.
+    The machine has one picture for each stop of its camera and each language.
 
     >>> scene("clocks", 0), scene("machine", 3), scene("machine", 3, "zh")
     ('clocks', 'machine-3', 'machine-3.zh')
@@ -179,7 +185,7 @@ def scene(name: str, stop: float, language: str = "en") -> str:
 def words_of(name: str, language: str) -> dict[str, str]:
     """Return the words of a drawing in another language, or {} for English.
 
-    They are in the form that `helpers.words` takes.
+    The words are in the form that `helpers.words` takes.
 
     >>> words_of("machine", "zh")["collapse"]
     '坍缩'
@@ -193,10 +199,11 @@ def words_of(name: str, language: str) -> dict[str, str]:
 
 
 def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") -> str:
-    """Return a drawing's still picture as HTML, usually without its words.
+    """Return a drawing's still picture as HTML.
 
-    With `said`, it has its words and the sentence below it. Use this on a page that also has the
-    drawing.
+    Args:
+        said: show the words in the picture and the sentence below it. Use this on a page that also
+            has the drawing.
 
     >>> "<svg" in picture("machine", 3)
     True
@@ -242,7 +249,7 @@ def stop_of(folder: str) -> int:
 def numbers(name: str) -> dict[str, Any]:
     """Return the numbers from a real model that a drawing shows, or {} if it needs none.
 
-    They were computed by a script that the file names.
+    The file with the numbers names the script that computed them.
 
     >>> numbers("clocks")
     {}
@@ -276,7 +283,7 @@ def module(name: str) -> str:
 
 
 def script(name: str) -> str:
-    """Return the drawing as a classic script, which makes the figures of this name interactive.
+    """Return the drawing as a classic script that makes all figures of this name interactive.
 
     >>> script("clocks").startswith("(() => {")
     True
@@ -286,9 +293,9 @@ def script(name: str) -> str:
 
 
 def page(name: str, **data: Any) -> str:
-    """Return a whole page that contains only the drawing, to be put into a frame elsewhere.
+    """Return an HTML page that contains only the drawing, to be put into a frame elsewhere.
 
-    It supports light and dark mode.
+    The page supports light and dark mode.
 
     >>> page("clocks").startswith("<!DOCTYPE html>")
     True

@@ -14,7 +14,7 @@ from helpers import attention, graphs, require
 def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
     """Count how many nodes are within 0, 1, ..., `layers` hops of a node.
 
-    Only the inputs of these nodes can reach it through that many layers.
+    Through this number of layers, only the inputs of these nodes can influence the node.
 
     >>> receptive_field(nx.balanced_tree(2, 3), 0, 3)
     [1, 3, 7, 15]
@@ -30,7 +30,8 @@ def computation_tree(
 ) -> list[int]:
     """Count the walks of 0, 1, ..., `layers` steps that start at the node.
 
-    They are the levels of its computation tree, which says how many messages one vector must hold.
+    These counts are the sizes of the levels of the node's computation tree. They say how many
+    messages one vector must hold.
 
     Args:
         loops: let a node receive its own message too, as with self-loops or a self-weight.
@@ -75,14 +76,11 @@ def influence_bound(
 ) -> Float[Tensor, "n n"]:
     """Bound the Jacobian of token j's output by token i's input, with attention held fixed.
 
-    Entry (j, i) is the bound of Theorem B.5 of Barbero et al. (2024), in the form that its proof
-    supports. It is C times the product over the layers of A / norm1 + I, with C = prod(slope /
-    norm2 + 1) / norm3. It holds for z = sum_i A_ji v_i / norm1 + v_j, v' = psi(z / norm2) + z and y
-    = v / norm3. The derivative of the softmax itself is not included, so the true Jacobian may be
-    larger.
-
-    >>> influence_bound([attention.uniform(attention.causal_mask(2))], slope=0.0).tolist()
-    [[2.0, 0.0], [0.5, 1.5]]
+    Entry (j, i) is the bound of Theorem B.5 of Barbero et al. (2024), in the form that the
+    theorem's proof supports. The bound is C times the product over the layers of A / norm1 + I,
+    with C = prod(slope / norm2 + 1) / norm3. It holds for z = sum_i A_ji v_i / norm1 + v_j, v' =
+    psi(z / norm2) + z and y = v / norm3. The derivative of the softmax is not included, so the true
+    Jacobian may be larger.
 
     Args:
         attentions: one causal, row-stochastic matrix per layer.
@@ -93,7 +91,11 @@ def influence_bound(
 
     Raises:
         ValueError: there are no layers, a matrix is not row-stochastic or not causal, a norm is not
-            above 0, a slope is negative, or their number differs from the number of layers.
+            above 0, a slope is negative, or the number of norms or slopes differs from the number
+            of layers.
+
+    >>> influence_bound([attention.uniform(attention.causal_mask(2))], slope=0.0).tolist()
+    [[2.0, 0.0], [0.5, 1.5]]
     """
     attention.influence(attentions)  # this call refuses matrices that are not attention weights
     matrices = torch.stack(list(attentions)).double()
@@ -118,7 +120,7 @@ def influence_bound(
 def _each(
     name: str, value: float | Sequence[float], count: int, positive: bool = True
 ) -> list[float]:
-    """Return one value for each layer, by repeating a single number."""
+    """Return one value for each layer, and repeat a single number for all layers."""
     many = isinstance(value, Sequence) or (isinstance(value, Tensor) and value.ndim == 1)
     values = list(value) if many else [value] * count
     if len(values) != count:

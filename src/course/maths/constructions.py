@@ -23,10 +23,14 @@ VALUES = ("rotation", "random", "constant")
 def perturbed_total_variation(
     lengths: Sequence[int], seeds: int = 5, disturbed: int = 200, noise: float = 0.1
 ) -> Float[Tensor, "seeds lengths"]:
-    """Compute Figure 9 of Barbero et al. (2024), softmax(x) against softmax(x + noise).
+    """Return the total variation of Figure 9 of Barbero et al. (2024).
 
-    x is uniform on [0, 1], and only the first `disturbed` entries get noise, uniform on [0,
-    `noise`]. The result is the total variation between the two, which falls with the length.
+    The figure compares softmax(x) with softmax(x + noise), where x is uniform on [0, 1]. The first
+    `disturbed` entries have noise that is uniform on [0, `noise`]. The total variation falls with
+    the length.
+
+    Returns:
+        One row per seed, and one column per length.
 
     >>> perturbed_total_variation([1000, 2000], seeds=3).shape
     torch.Size([3, 2])
@@ -147,8 +151,8 @@ def rotating_counterexample(
 def alibi_change(n: int, slope: float) -> float:
     """Return |z_n - z*_{n+1}| under ALiBi with equal content, which tends to 2 e^-m (1 - e^-m).
 
-    The values are -1, except +1 on the last token, and m is the slope. Because the limit is not
-    zero, one more token keeps changing the output however long the sequence is.
+    The values are -1, except for a +1 on the last token, and m is the slope. Because the limit is
+    not zero, one more token changes the output however long the sequence is.
 
     >>> round(alibi_change(1000, slope=0.5), 6)
     0.477302
@@ -180,17 +184,18 @@ def one_layer_distance(
 ) -> Float[Tensor, " lengths"]:
     """Measure how far a random head's last output moves when the last of n tokens is repeated.
 
-    The head is causal, and the distance is L1, between n and n + 1 tokens. The settings are those
-    of Barbero et al. (2024), appendices C.3 (Figure 8, with `deviation` 1/sqrt(width) and APE) and
-    C.4 (Figure 10). Queries, keys and values are Gaussian with standard deviation `deviation`. With
-    `residual`, the token's value is added and the sum is layer-normalised. Only the last row of the
-    attention matrix is computed, which takes n d operations.
+    The head is causal. The distance is the L1 distance between the outputs for n and for n + 1
+    tokens. The settings are those of Barbero et al. (2024), appendices C.3 (Figure 8, with
+    `deviation` 1/sqrt(width) and APE) and C.4 (Figure 10). Only the last row of the attention
+    matrix is computed, which takes n d operations.
 
     Args:
         encoding: one of `ENCODINGS`. "APE on q, k" adds the sinusoid after the projections of
-            queries and keys. "APE on q, k, v" also adds it to the values, as when it is added to
-            the embedding.
-        window: the number of tokens that the query sees. None lets it see all.
+            queries and keys. "APE on q, k, v" also adds the sinusoid to the values, as if it were
+            added to the embedding.
+        deviation: the standard deviation of the Gaussian queries, keys and values.
+        residual: add the token's value to the output, and layer-normalise the sum.
+        window: the number of tokens that the query sees, or `None` for all tokens.
 
     >>> near, far = one_layer_distance("NoPE", [64, 5000]).tolist()
     >>> far < near
@@ -237,9 +242,9 @@ def one_layer_distance(
 
 
 def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Float[Tensor, "..."]:
-    """Return the total variation without the usual 1/2, the sum of |p - q| over the last axis.
+    """Return the total variation without the usual factor 1/2, sum |p - q| over the last axis.
 
-    It is computed in float64, and Barbero et al. (2024) define it so. Rows may sum to less than
+    This is the definition of Barbero et al. (2024), computed in float64. Rows may sum to less than
     one, because Theorem B.3 compares the first n entries of a longer row.
 
     Raises:
@@ -263,10 +268,10 @@ def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Flo
 
 
 def prefix_mask(n: int, prefix: int) -> Bool[Tensor, "n n"]:
-    """Let the first `prefix` tokens see one another, and the others only earlier ones.
+    """Return the prefix mask of Wu et al. (2025), Theorem 4.3.
 
-    The other tokens also see themselves. This is the prefix mask of Wu et al. (2025), Theorem 4.3.
-    It is not causal.
+    The first `prefix` tokens see one another. Every other token sees its own and all earlier
+    tokens. The mask is not causal.
 
     >>> prefix_mask(3, 2).int().tolist()
     [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
@@ -280,7 +285,9 @@ def prefix_mask(n: int, prefix: int) -> Bool[Tensor, "n n"]:
 
 
 def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
-    """Build uniform causal attention that first gives `weight` to token 0, as a sink does.
+    """Build causal attention with a sink.
+
+    Every token gives `weight` to token 0, and the rest uniformly to its own and all earlier tokens.
 
     >>> sink(2, 0.5).tolist()
     [[1.0, 0.0], [0.75, 0.25]]

@@ -25,7 +25,12 @@ _OTHER_WORDS = ("dog", "tree", "house", "river", "bread", "stone")
 
 
 class Sample(NamedTuple):
-    """Hold a sequence as text, and the number that a task asks for."""
+    """Hold one question of a counting task.
+
+    Attributes:
+        sequence: the sequence as text.
+        count: the number that the task asks for.
+    """
 
     sequence: str
     count: int
@@ -36,8 +41,8 @@ def make(task: str, length: int, seed: int) -> Sample:
 
     "sum" and "ones" consist of `length` ones. In "zeros and ones", each of `length` digits is a one
     with probability 0.7. In "word", each of `length` words is "car" with probability 0.7. The paper
-    gives no sentence for this task, so this choice is ours. With the same length and seed, its
-    answer equals that of "zeros and ones".
+    gives no sentence for "word", so its sentence is ours. With the same length and seed, the
+    answers of "word" and of "zeros and ones" are equal.
 
     >>> make("sum", 3, seed=0)
     Sample(sequence='1 + 1 + 1', count=3)
@@ -131,12 +136,12 @@ The answer is then 2
 
 
 def prompt(task: str, strategy: str, sequence: str) -> str:
-    """Write the question for a model, word for word as Barbero et al. (2024) print it (C.1).
+    """Return the question for a model, word for word as Barbero et al. (2024) print it (C.1).
 
     "no CoT" is only the question. With chain of thought, the paper's sentence "Let's think step by
-    step, showing me your reasoning." comes before it, and for "CoT few-shot" two examples as well.
-    The paper does not say where it puts them. Its examples are for the sum, and those of the other
-    tasks follow the same form.
+    step, showing me your reasoning." comes before the question. For "CoT few-shot", two examples
+    come before it as well. The paper does not say where it puts the sentence and the examples. The
+    paper's examples are for the sum, and ours for the other tasks have the same form.
 
     >>> prompt("ones", "no CoT", "111")[:65]
     'Please count the number of ones in the following sequence:111. Pl'
@@ -162,11 +167,11 @@ _DIGITS = 4300  # the longest number that Python reads
 
 
 def parse_answer(text: str) -> int | None:
-    """Read the number on the answer line, "The final answer to your maths question is: …".
+    """Return the number on the answer line, "The final answer to your maths question is: …".
 
-    The result is None if this line is missing, or if it has no integer or more than one (after the
-    last "=" if it has one). If there are several such lines, the last one counts. Letter case and
-    Markdown do not matter, and thousands may have commas.
+    If there are several such lines, the last one counts. If the line has a "=", only the text after
+    the last "=" is read. Letter case and Markdown do not matter, and thousands may have commas. The
+    result is `None` if there is no such line, or if the line has no integer or more than one.
 
     >>> line = "The final answer to your maths question is: "
     >>> [parse_answer(line + said) for said in ("1,204", "**37**.", "2 * 5 + 2 = 12")]
@@ -313,9 +318,9 @@ def last_state(
 def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 2**26) -> int:
     """Find the largest n up to which the rounded weight of the first token still tells the count.
 
-    A first token that leads n others by `lead` gets alpha = 1 / (1 + n exp(-lead)). We round alpha
-    to the format, and read the count as (1/alpha - 1) exp(lead), rounded to the nearest integer.
-    This gives every n from 0 to the result.
+    A first token that leads n others by `lead` gets the weight alpha = 1 / (1 + n exp(-lead)). We
+    round alpha to the format, and read the count as (1/alpha - 1) exp(lead), rounded to the nearest
+    integer. Up to the result, this reading is right for every n.
 
     >>> first_token_limit("bf16"), first_token_limit("fp16")
     (188, 1463)
@@ -344,9 +349,9 @@ def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 
 def welch_bound(vectors: int, width: int) -> float:
     """Return the smallest possible coherence of m unit vectors of width d.
 
-    Some two of them have a product of at least sqrt((m - d) / (d (m - 1))), where m is `vectors`
-    and d is `width`. The bound is 0 if they can be orthogonal (Welch, 1974). The same number bounds
-    the root mean square of all products from below.
+    At least one pair of vectors has a product of sqrt((m - d) / (d (m - 1))) or more, where m is
+    `vectors` and d is `width`. The bound is 0 if the vectors can be orthogonal (Welch, 1974). The
+    same number is a lower bound for the root mean square of all products.
 
     >>> round(welch_bound(64, 32), 6), welch_bound(32, 64)
     (0.125988, 0.0)
@@ -364,9 +369,11 @@ def codes(
 ) -> Float[Tensor, "{vocabulary} {width}"]:
     """Draw a unit vector for each symbol of a vocabulary.
 
-    "tight" codes are orthogonal if they fit (width >= vocabulary). Otherwise their mean squared
-    product is as small as possible. They consist of sines and cosines of distinct frequencies, and
-    `seed` draws the frequencies and the sign of each code. "random" codes are Gaussian directions.
+    Args:
+        kind: "tight" codes are orthogonal if they fit (width >= vocabulary). Otherwise their mean
+            squared product is as small as possible. They consist of sines and cosines of distinct
+            frequencies. "random" codes are Gaussian directions.
+        seed: the seed of the frequencies and signs of "tight" codes, or of the random directions.
 
     >>> vectors = codes(64, 32)
     >>> off = (vectors @ vectors.T)[~torch.eye(64, dtype=torch.bool)]
@@ -395,7 +402,8 @@ def codes(
 def coherence(vectors: Float[Tensor, "m d"]) -> float:
     """Return the largest absolute cosine between two different rows.
 
-    It says how much the count of one symbol can disturb the count of another.
+    If the rows are codes of symbols, this says how much the count of one symbol can disturb that of
+    another.
 
     Raises:
         ValueError: there are fewer than two rows, or a row of zeros.
@@ -414,9 +422,9 @@ def coherence(vectors: Float[Tensor, "m d"]) -> float:
 def histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[Tensor, " m"]:
     """Estimate each symbol's count by the product of its code with the sum of the tokens' codes.
 
-    Uniform attention gives this sum over n (Yehudai et al., 2024). The estimate is exact if the
-    codes are orthonormal. Otherwise other symbols are added, weighted by the products of their
-    codes.
+    Uniform attention gives this sum divided by n (Yehudai et al., 2024). The estimate is exact if
+    the codes are orthonormal. Otherwise the counts of other symbols are added, weighted by the
+    products of their codes with the symbol's code.
 
     >>> histogram(torch.tensor([0, 2, 2]), torch.eye(3)).tolist()
     [1.0, 0.0, 2.0]
@@ -448,10 +456,10 @@ def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> 
 
 
 def longest_counted(coherence: float) -> int | None:
-    """Find the longest sequence in which rounding `histogram` is right whatever the tokens are.
+    """Return the longest length at which rounding `histogram` is right for any tokens.
 
-    With n - c tokens of another symbol, the estimate of c is off by up to (n - c) times the
-    coherence. This error must stay below one half. The result is None if there is no limit.
+    If n - c tokens are another symbol, the estimate of c is off by up to (n - c) times the
+    coherence. This error must stay below one half. The result is `None` if there is no limit.
 
     >>> longest_counted(welch_bound(64, 32)), longest_counted(0)
     (3, None)

@@ -16,9 +16,9 @@ from helpers import require
 def softmax_off_by_one(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     """Return exp(x_i) / (1 + sum_j exp(x_j)), a softmax whose weights may sum to less than 1.
 
-    It adds one more logit, a 0 that takes weight and contributes nothing (Miller, 2023, and
-    SoftMax1 of Xiao et al., 2024). So a head can attend to nothing. A row sums to nearly 0 if all
-    logits are low, and to 0 if all keys are masked.
+    This is a softmax with one more logit, a 0 that takes weight and contributes nothing (Miller,
+    2023, and SoftMax1 of Xiao et al., 2024). So a head can attend to nothing. A row sums to nearly
+    0 if all logits are low, and to 0 if all keys are masked.
 
     >>> softmax_off_by_one(torch.zeros(4)).tolist()
     [0.20000000298023224, 0.20000000298023224, 0.20000000298023224, 0.20000000298023224]
@@ -62,8 +62,8 @@ def sparsemax(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     """Return max(x_i / 2 - tau, 0)^2 with a sum of 1, which is entmax with alpha = 1.5.
 
-    It is between softmax and sparsemax. We use the exact algorithm of Peters et al. (2019), which
-    sorts once and takes the largest support that is consistent.
+    The weights are between those of softmax and those of sparsemax. We use the exact algorithm of
+    Peters et al. (2019), which sorts once and takes the largest support that is consistent.
 
     >>> [round(w, 4) for w in entmax15(torch.tensor([2.0, 1.0, 0.0, -1.0])).tolist()]
     [0.8307, 0.1693, 0.0, 0.0]
@@ -81,10 +81,10 @@ def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 
 
 def scalable_softmax(logits: Float[Tensor, "... n"], scale: float = 1.0) -> Float[Tensor, "... n"]:
-    """Return softmax(scale ln(n) x) over the n keys that a row sees, as Nakanishi (2025) proposes.
+    """Return softmax(scale ln(n) x) over the n keys that a query sees, after Nakanishi (2025).
 
-    In the paper each head learns its `scale`. If scale x gap is above 1, the largest logit keeps
-    its weight however long the context gets.
+    In the paper each head learns its own `scale`. If the scale times the gap between the largest
+    logit and the others is above 1, the largest logit keeps its weight however long the context is.
 
     >>> [round(w, 4) for w in scalable_softmax(torch.tensor([1.0, 0.0, 0.0, 0.0])).tolist()]
     [0.5714, 0.1429, 0.1429, 0.1429]
@@ -103,10 +103,10 @@ def adaptive_entmax(
     gamma: float | Tensor = 1.0,
     delta: float = 1.0,
 ) -> Float[Tensor, "... n"]:
-    """Return entmax15((delta + beta ln(n)^gamma) x) over the n keys that a row sees.
+    """Return entmax15((delta + beta ln(n)^gamma) x) over the n keys that a query sees.
 
     This follows Vasylenko et al. (2026). Their method computes beta and gamma from the token in
-    each head. Here they are numbers, or tensors that broadcast.
+    each head. Here beta and gamma are numbers, or tensors that broadcast.
 
     >>> logits = torch.tensor([2.0, 1.0, 0.0, -1.0])
     >>> [round(w, 4) for w in adaptive_entmax(logits, beta=0.0).tolist()]
@@ -155,10 +155,10 @@ def top_k(logits: Float[Tensor, "... n"], k: int = 8) -> Float[Tensor, "... n"]:
 def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]:
     """Return sigmoid(x_ij) times the product of 1 - sigmoid(x_ik) over the keys k between j and i.
 
-    This is stick-breaking attention (Tan et al., 2025). Each token starts at its nearest earlier
-    key. This key takes from a stick what its logit says, and the next key further back takes from
-    what is left. So the nearest match wins, and no position encoding is needed. A token does not
-    attend to itself, so the first row is 0, and a row may sum to less than 1.
+    This is stick-breaking attention (Tan et al., 2025). Imagine a stick of length 1 for each token.
+    The nearest earlier key takes the fraction sigmoid(x) of the stick, and each key further back
+    takes its fraction of what is left. So the nearest match gets most, and no position encoding is
+    needed. A token does not attend to itself, so the first row is 0. A row may sum to less than 1.
 
     >>> stick_breaking(torch.zeros(3, 3)).tolist()
     [[0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [0.25, 0.5, 0.0]]
@@ -174,9 +174,9 @@ def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]
 def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
     """Return softmax(x_ij - sum of relu(s_kj) over k < i), where s are the first head's logits.
 
-    This is selective attention (Leviathan et al., 2025). When a token of the first head attends to
-    another token, it marks this token as no longer needed, for all later tokens and all heads. A
-    token does not mark itself, and the first token is never marked.
+    This is selective attention (Leviathan et al., 2025). If a token attends to an earlier token in
+    the first head, the earlier token is marked as no longer needed, for all later tokens and all
+    heads. A token does not mark itself, and the first token is never marked.
 
     >>> seen = torch.ones(3, 3).tril() > 0
     >>> logits = torch.tensor([[[0.0, 0, 0], [0, 0, 0], [0, 1, 0]]]).masked_fill(~seen, -math.inf)
@@ -218,7 +218,7 @@ def sigmoid_weights(
 
 
 def squared_relu(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Return max(x_i, 0)^2, a weight that no other key can make smaller.
+    """Return max(x_i, 0)^2, a weight that does not depend on the other keys.
 
     Masked keys get 0. Wortsman et al. (2023) divide by the number of keys, but we do not.
 
@@ -324,10 +324,11 @@ def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
 def _support(
     logits: Tensor, threshold: Callable[[Tensor, Tensor, Tensor], Tensor], half: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the logits minus their largest, and a mask of those that get weight.
+    """Return the logits minus their largest, and a mask of the logits that get weight.
 
-    The support is the largest one that its own threshold agrees with. A logit that is 1 or more
-    below the largest never gets weight. The gradient only goes through the logits of the support.
+    The support is the largest one that is consistent with its own threshold. A logit that is 1 or
+    more below the largest never gets weight. The gradient only goes through the logits of the
+    support.
     """
     _check_logits(logits)
     x = logits - logits.detach().max(-1, keepdim=True).values
@@ -343,7 +344,10 @@ def _support(
 
 
 def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
-    """Return a matrix of True in the size of square logits, which may mask all keys of a row."""
+    """Return a square matrix of `True` of the size of the logits, which must be square.
+
+    The rows of these logits may mask all keys.
+    """
     _check_logits(logits, all_hidden=True)
     if logits.ndim < 2 or logits.shape[-1] != logits.shape[-2]:
         raise ValueError(
@@ -354,9 +358,12 @@ def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
 
 
 def _check_logits(logits: Tensor, all_hidden: bool = False) -> None:
-    """Require real logits, with -inf for masked keys and at least one visible key in every row.
+    """Raise an error if logits are not real, or if a row has no visible key.
 
-    If `all_hidden`, a row may mask all keys.
+    Masked keys have the logit -inf.
+
+    Args:
+        all_hidden: allow rows that mask all keys.
     """
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         raise ValueError(
@@ -375,7 +382,7 @@ def _check_logits(logits: Tensor, all_hidden: bool = False) -> None:
 
 
 def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Apply a softmax that is sharpened if its entropy H (in nats) is above 0.5.
+    """Return a softmax that is sharpened if its entropy H (in nats) is above 0.5.
 
     The logits are multiplied by max(1, polynomial(H)), with the fitted coefficients of Figure 6 in
     Veličković et al. (2024), "softmax is not enough".

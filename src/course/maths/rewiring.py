@@ -83,11 +83,11 @@ def _forman(neighbours: dict[Hashable, set], i: Hashable, j: Hashable) -> Fracti
 
 
 def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
-    """Compute a WRONG balanced Forman curvature, the one in the most copied public code.
+    """Return a WRONG balanced Forman curvature, the one in the most copied public code.
 
-    It is for display only. The code takes for 4-cycles all k with A_kj (A^2 - A)_ik > 0 or A_ik
-    (A^2 - A)_kj > 0. So it also takes i, j and nodes that close a triangle, and counts too many
-    cycles through each of them. The pentagon gets 1 instead of 0.
+    This function is only for display. For 4-cycles, the code takes all k with A_kj (A^2 - A)_ik > 0
+    or A_ik (A^2 - A)_kj > 0. So it also takes i, j and nodes that close a triangle, and counts too
+    many cycles through each of these nodes. The pentagon gets 1 instead of 0.
 
     >>> balanced_forman_as_copied(nx.cycle_graph(5))[0, 1], balanced_forman(nx.cycle_graph(5))[0, 1]
     (1.0, 0.0)
@@ -107,15 +107,16 @@ def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
 def rewire(graph: nx.Graph, method: str, edges: int, seed: int = 0) -> nx.Graph:
     """Return a copy of the graph with `edges` new edges, which are marked `added=method`.
 
-    The edges are added one after another, and each is chosen in the graph that the last one made.
+    The edges are added one after another. Each edge is chosen in the graph that has all earlier
+    ones.
 
     Args:
-        method: "sdrf" goes to the edge of smallest balanced Forman curvature, and adds the edge
-            around it that raises it most (Topping et al., 2022, with tau infinite and nothing
-            removed). "fosr" adds the pair with the smallest product of entries of x / sqrt(d + 1),
-            where x is the second eigenvector of D^-1/2 A D^-1/2, computed exactly and not by power
-            iteration (Karhadkar et al., 2023). "gtr" adds the pair that lowers the total resistance
-            most (Black et al., 2023). "random" adds any pair, as a control.
+        method: "sdrf" finds the edge of smallest balanced Forman curvature, and adds the new edge
+            around it that raises this curvature most (Topping et al., 2022, with tau infinite and
+            nothing removed). "fosr" adds the pair with the smallest product of entries of x /
+            sqrt(d + 1), where x is the second eigenvector of D^-1/2 A D^-1/2, computed exactly and
+            not by power iteration (Karhadkar et al., 2023). "gtr" adds the pair that lowers the
+            total resistance most (Black et al., 2023). "random" adds any pair, as a control.
         seed: the seed of "random".
 
     >>> list(rewire(nx.path_graph(5), "gtr", 1).edges(data="added"))
@@ -136,7 +137,7 @@ def rewire(graph: nx.Graph, method: str, edges: int, seed: int = 0) -> nx.Graph:
 
 
 def _least(graph: nx.Graph, score: Tensor) -> tuple:
-    """Return the pair without an edge that has the smallest score, and the first one in a tie."""
+    """Return the pair without an edge that has the smallest score, or the first one in a tie."""
     free = torch.triu(adjacency(graph) == 0, diagonal=1).nonzero()
     values = score[free[:, 0], free[:, 1]]
     first = (values <= values.min() + 1e-9 * score.abs().max()).nonzero()[0, 0]
@@ -145,7 +146,7 @@ def _least(graph: nx.Graph, score: Tensor) -> tuple:
 
 
 def _gtr(graph: nx.Graph, generator: np.random.Generator) -> tuple:
-    """Choose the edge that lowers the total resistance most.
+    """Return the new edge that lowers the total resistance most.
 
     By the formula of Sherman & Morrison, a new edge uv lowers R_tot by n |L^+ (e_u - e_v)|^2 / (1 +
     R_uv).

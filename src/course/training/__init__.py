@@ -44,19 +44,20 @@ def fit(
     was never stopped.
 
     Args:
-        model: takes tokens (b, n) and gives logits (b, n, v). It is trained in place.
+        model: takes tokens (b, n) and returns logits (b, n, v). It is trained in place.
         batches: takes a generator and returns tokens and targets. Targets equal to `UNASKED` do not
             count.
-        steps: the total number of steps, including those that the checkpoint already has.
+        steps: the total number of steps, including the steps that the checkpoint already has.
         rate: the learning rate. It rises linearly over `warmup` steps and then stays constant.
         cosine: let the rate fall to 0 at the last step, along half a cosine.
-        weights: the weight of each token as a target in the loss. If None, all tokens count the
-            same.
-        seed: the seed of the batches only. The initial weights are up to the caller, who sets
-            `torch.manual_seed` before making the model.
+        weights: the weight of each token as a target in the loss. If `None`, all tokens have the
+            same weight.
+        seed: the seed of the batches only. The caller is responsible for the initial weights, and
+            calls `torch.manual_seed` before making the model.
         watch: a function that is called with the step and the model at step 0, every `every` steps,
             and at the end.
-        every: the number of steps between two calls of `watch` and two writes of the checkpoint.
+        every: the number of steps between two calls of `watch` and between two writes of the
+            checkpoint.
         checkpoint: a safetensors file for the weights, the optimiser's state and the losses.
 
     Raises:
@@ -142,23 +143,23 @@ def fit_together(
 
     Small models spend most of their time on starting operations. So we stack their weights, and
     `torch.vmap` runs all models in one call. The results agree with those of `fit` up to rounding.
-    Each model gets the batches that `fit` would draw with its seed. Shorter batches are padded on
-    the right with tokens 0 that do not count, which is why the models must be causal.
+    Each model gets the batches that `fit` would draw with the model's seed. Shorter batches are
+    padded on the right with tokens 0 that do not count, which is why the models must be causal.
 
     Args:
         models: one or more models of one architecture. They are trained in place.
         batches, steps, rate, warmup: as for `fit`.
-        seeds: the seeds of the batches, one per model. If None, they are 0, 1, …
-        until: a function that is called with each model after every `every` steps. A model for
-            which it returns True stops and leaves the stack.
+        seeds: the seeds of the batches, one per model. If `None`, they are 0, 1, …
+        until: a function that is called with each model after every `every` steps. If it returns
+            `True`, the model is not trained any further.
         every: the number of steps between two calls of `until`.
 
     Returns:
-        The losses of each model, one per step that the model took.
+        For each model, a list with the loss of every step that the model took.
 
     Raises:
-        ValueError: there are no models, their shapes differ, the seeds are not one per model, or
-            `fit` would raise.
+        ValueError: there are no models, their shapes differ, there is not one seed per model, or
+            `fit` would raise the error.
 
     >>> models = []
     >>> for seed in (0, 1):
@@ -264,9 +265,11 @@ def accuracy(
     count: int = 4,
     seed: int = 10**6,
 ) -> float:
-    """Measure the fraction of targets that a model predicts, on batches that `fit` never draws.
+    """Return the fraction of targets that a model predicts, on batches that `fit` never draws.
 
-    `count` batches are drawn, from generators that `fit` does not use for any seed and step.
+    Args:
+        count: the number of batches. They come from generators that `fit` does not use for any seed
+            and step.
 
     >>> always_0 = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     >>> guess = nn.Embedding.from_pretrained(always_0)
@@ -327,9 +330,10 @@ def _narrowed(
     optimiser: torch.optim.Optimizer,
     kept: list[int],
 ) -> tuple[dict[str, Tensor], dict[str, Tensor], torch.optim.Optimizer]:
-    """Return the stack with only the models `kept`, and an optimiser that keeps their moments.
+    """Return the stacked weights and the optimiser's state of the models `kept` only.
 
-    This runs when some models have finished, so that no more work is done for them.
+    This is called when some models have finished, so that no more work is done for the finished
+    ones.
     """
     fewer = {name: value.detach()[kept].requires_grad_() for name, value in weights.items()}
     again = torch.optim.AdamW(
@@ -424,7 +428,9 @@ def seq_vcr_loss(
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Run a block of code with `count` CPU threads, because one is faster than two for tiny models.
+    """Run a block of code with `count` CPU threads.
+
+    For tiny models, one thread is faster than two.
 
     >>> with threads(1):
     ...     torch.get_num_threads()

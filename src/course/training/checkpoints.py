@@ -29,7 +29,13 @@ TASKS = {"Counting": tasks.Counting, "RunningCount": tasks.RunningCount, "Copyin
 
 
 class Trained(NamedTuple):
-    """Hold a trained decoder, the task that it was trained for, and its model card."""
+    """Hold a trained decoder with its task and its model card.
+
+    Attributes:
+        model: the decoder.
+        task: the task that the decoder was trained for.
+        card: the content of the model card, which is a JSON file.
+    """
 
     model: Decoder
     task: Any
@@ -148,21 +154,22 @@ def load(name: str | Path) -> Trained:
 def copying(
     trained: Trained, lengths: Sequence[int], place: str, digit: str
 ) -> dict[str, Float[Tensor, " lengths"]]:
-    """Measure how well a copying decoder still tells apart strings of n digits as n grows.
+    """Measure how well a copying decoder tells strings of n digits apart as n grows.
 
     In each string, all digits are the same except `digit`, which is at the position that the
     question asks for ("first" or "last").
 
     Returns:
-        Five measures for each length. "margin" is the logit of `digit` minus the logit of the other
-            digit, so a right answer is positive.
-        "control" is the same difference for a string whose digits are all the other one, where a
-            right answer is negative.
-        "distance" is the L1 distance between the two hidden states that give these logits.
-        "repeated" is the L1 distance between the hidden states for the string and for the same
-            string with its last digit repeated, as in Theorem B.3 of Barbero et al. (2024).
-        "swapped" is how much `digit` moves the logits when the question asks for the other
-            position. It should be zero.
+        Five measures, each with one value per length.
+        "margin": the logit of `digit` minus the logit of the other digit, which is positive if the
+            answer is right.
+        "control": the same difference for a string whose digits are all the other digit. It is
+            negative if the answer is right.
+        "distance": the L1 distance between the hidden states that give these two differences.
+        "repeated": the L1 distance between the hidden states for the string and for the same string
+            with its last digit repeated, as in Theorem B.3 of Barbero et al. (2024).
+        "swapped": how much `digit` changes the logits if the question asks for the other position.
+            It should be zero.
 
     Raises:
         ValueError: `trained` is not a checkpoint of a copying decoder, a length is below 2, or the
@@ -233,7 +240,7 @@ def _decoder(arguments: object, task: Any, name: str) -> Decoder:
 
 
 def _misfit(model: Decoder, weights: dict[str, torch.Tensor]) -> str:
-    """Describe in words the first weight that does not fit the card, or return an empty string."""
+    """Return in words the first weight that does not fit the card, or "" if all weights fit."""
     ours = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     theirs = {name: tuple(value.shape) for name, value in weights.items()}
     for name in sorted({*ours, *theirs}):

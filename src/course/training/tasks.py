@@ -157,11 +157,11 @@ class Counting:
 class RunningCount(Counting):
     """Count the y so far after every letter, so that `<s> x y y` has the answers 0, 1 and 2.
 
-    All strings of a batch have the largest length. The fraction of y in each is drawn evenly from 0
-    to 1, so after n letters every count from 0 to n is equally likely. Over all positions small
-    counts are more frequent, and `weights` makes up for that. With "separated" tokens only the
-    letters have an answer, and with "chunks of k" only the ends of the chunks. Counts above `most`
-    have none.
+    All strings of a batch have the largest length. The fraction of y in each string is drawn evenly
+    from 0 to 1, so after n letters every count from 0 to n is equally likely. Over all positions
+    small counts are more frequent, and `weights` makes up for that. With "separated" tokens only
+    the letters have an answer, and with "chunks of k" only the ends of the chunks. Counts above
+    `most` have no answer.
 
     Args:
         lengths, tokens, most, size: as for `Counting`.
@@ -282,11 +282,11 @@ class Retrieval:
     answer and which pairs are noise.
 
     Args:
-        lengths: the least and the largest number of pairs. One number is drawn per batch.
-        keys, values: how many different keys and values there are.
-        asked: the number of questions per row, fewer than the keys and at most the least number of
-            pairs.
-        size: the number of rows in a batch.
+        lengths: the smallest and the largest number of pairs. One number is drawn per batch.
+        keys, values: the number of different keys, and of different values.
+        asked: the number of questions per sequence. It must be smaller than the number of keys, and
+            at most the smallest number of pairs.
+        size: the number of sequences in a batch.
 
     Raises:
         ValueError: an argument is out of range.
@@ -332,7 +332,10 @@ class Retrieval:
         return _text(self.vocabulary, tokens)
 
     def answers(self, tokens: Int[Tensor, "b n"]) -> Int[Tensor, "b n"]:
-        """Find the position of the pair that answers each question, and -1 elsewhere."""
+        """Return the position of the pair that answers each question.
+
+        The result is -1 at tokens that are not a question.
+        """
         question, pair = 1 + self.values, 1 + self.values + self.keys
         asked = torch.where((tokens >= question) & (tokens < pair), tokens - question, -1)
         key = torch.where(tokens >= pair, (tokens - pair) // self.values, -2)
@@ -444,7 +447,10 @@ class Recall(Retrieval):
         return (PAD, *values, *(f"?{key}" for key in names), *names)
 
     def answers(self, tokens: Int[Tensor, "b n"]) -> Int[Tensor, "b n"]:
-        """Find the position of the value that answers each question, and -1 elsewhere."""
+        """Return the position of the value that answers each question.
+
+        The result is -1 at tokens that are not a question.
+        """
         question, first = 1 + self.values, 1 + self.values + self.keys
         asked = torch.where((tokens >= question) & (tokens < first), tokens - question, -1)
         key = torch.where(tokens >= first, tokens - first, -2)
@@ -470,11 +476,11 @@ class Language:
     """Predict each next character of the course's own prose, in `data/prose.txt`.
 
     The first four fifths of the text are for training, and the last fifth is held out. The text has
-    only 3,228 characters. So it is not a language model but a control, which shows whether a change
-    breaks ordinary language.
+    only 3,228 characters, so a decoder cannot become a language model from it. The task is a
+    control, which shows whether a change to the decoder breaks ordinary language.
 
     Args:
-        lengths: the least and the largest number of characters. One number is drawn per batch.
+        lengths: the smallest and the largest number of characters. One number is drawn per batch.
         part: "training" or "held out".
         size: the number of pieces in a batch, taken at random positions.
 
@@ -536,7 +542,10 @@ def _numbers(text: str) -> Int[Tensor, " n"]:
 
 
 def _at_the_end(tokens: Int[Tensor, "b n"], answers: Int[Tensor, "b k"]) -> Int[Tensor, "b n"]:
-    """Return targets with the answers at the last tokens, so that no other position counts."""
+    """Return targets with the answers at the last tokens.
+
+    No other position counts.
+    """
     targets = torch.full_like(tokens, UNASKED)
     targets[:, tokens.shape[1] - answers.shape[1] :] = answers
     return targets
@@ -552,7 +561,7 @@ def _check(lengths: object, size: object) -> None:
 
 
 def _listed(name: str, values: object) -> list:
-    """Require a list that is not empty, and refuse a string although it can be iterated over."""
+    """Return the values as a list, and raise an error if they are empty or a string."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
         raise ValueError(f"{name} must be a list, one or more, not {require.brief(values)}")
     return list(values)
@@ -584,7 +593,7 @@ def _string_of(n: int, most: int, letters: str, generator: torch.Generator) -> s
 
 
 def _ends(n: int, k: int) -> list[int]:
-    """Return how many letters there are up to the end of each chunk of k letters."""
+    """Return the number of letters up to the end of each chunk of k letters."""
     return [min(start + k, n) for start in range(0, n, k)]
 
 

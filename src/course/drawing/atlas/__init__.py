@@ -29,7 +29,12 @@ SORTS = {"sink score": 0, "previous-token score": 1, "diagonal score": 2}
 
 
 class Reading(NamedTuple):
-    """Hold the tokens of a prompt as text, and the attention matrix of every head."""
+    """Hold what a model makes of a prompt.
+
+    Attributes:
+        words: the text of each token.
+        maps: the attention matrix of every head.
+    """
 
     words: list[str]
     maps: Float[Tensor, "layers heads n n"]
@@ -93,7 +98,7 @@ class Atlas:
         return "data:image/png;base64," + base64.b64encode(packed.getvalue()).decode()
 
     def finding(self, head: int, token: int) -> str:
-        """Describe in a sentence where a token attends in a head."""
+        """Return a sentence that says where a token attends in a head."""
         row = self.maps.flatten(0, 1)[head, token, : token + 1]
         most = row.topk(min(3, len(row)))
         looks = ", ".join(

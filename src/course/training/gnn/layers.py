@@ -51,11 +51,11 @@ class GCN(nn.Module):
 class GIN(nn.Module):
     """Compute x_i' = MLP(x_i + x_i + sum_j x_j), where the second x_i is the loop.
 
-    This is the layer of Xu et al. (2019). The MLP is the one of the released code, twice a linear
-    layer, batch normalisation and ReLU. Its statistics cover every node of every tree. So in
-    training we need all states, and not only those that reach the root. At depth 5 and batch 1024
-    these are 110 000 rows per step, compared with 41 000 for the other kinds and 387 000 for all
-    nodes. This is what batch normalisation costs on a tree.
+    This is the layer of Xu et al. (2019). The MLP is that of the released code, with two linear
+    layers, each followed by batch normalisation and ReLU. The batch statistics cover every node of
+    every tree. So in training we need all states, and not only those that reach the root. At depth
+    5 and batch 1024 these are 110 000 rows per step, compared with 41 000 for the other layers, and
+    with 387 000 if every node had its own row.
     """
 
     additive, activation, residual, layer_norm, over_all = True, False, True, True, True
@@ -74,7 +74,10 @@ class GIN(nn.Module):
     def mix(self, states: list[State], counts: list[Float[Tensor, " _"]] | None) -> list[State]:
         """Apply the MLP to all states at once, so that its batch statistics cover every node.
 
-        In training, row k of a state stands for `count[k]` nodes of the batch.
+        Args:
+            states: the states of each height.
+            counts: for each height, how many nodes of the batch each row of the states stands for.
+                Only needed in training.
         """
         if not self.training:
             return [self._evaluate(x) for x in states]
@@ -104,9 +107,10 @@ class GIN(nn.Module):
 class _NormalisedLinear(torch.autograd.Function):
     """Apply a linear layer, batch normalisation and ReLU to rows that stand for several nodes each.
 
-    Row k makes up a fraction `share[k]` of the batch. The function also returns the mean and the
-    variance. It is one function because it can then work in place, since memory traffic is what
-    these layers cost. The mean cancels the bias, so the bias gets no gradient.
+    Row k stands for a fraction `share[k]` of the nodes of the batch. The mean and the variance are
+    returned too. All steps are in one function, so that they can work in place, because memory
+    traffic takes most of the time. The normalisation subtracts the mean, so the bias has no effect
+    and gets no gradient.
     """
 
     @staticmethod
@@ -174,9 +178,9 @@ class GAT(nn.Module):
 class _Attend(torch.autograd.Function):
     """Compute b + sum_j a_j v_j, a = softmax_j LeakyReLU(s_j + t_0), for messages (v_j, s_j, t_j).
 
-    The message j = 0 is the node's own. In the backward pass, with the gradient g, a_j gets g . v_j
-    and v_j gets a_j g. It is one function because it can then work in place, and keep one a_j per
-    head instead of a copy for every channel.
+    The message j = 0 is the node's own. In the backward pass with the gradient g, a_j gets g . v_j,
+    and v_j gets a_j g. All steps are in one function, so that they can work in place, and store one
+    a_j per head instead of one for every channel.
     """
 
     @staticmethod

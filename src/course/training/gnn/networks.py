@@ -19,8 +19,12 @@ KINDS = (*LAYERS, "attention", *STARS)
 class _Forest(NamedTuple):
     """Hold the trees of a batch, with shared leaves stored once and one root for each example.
 
-    `place` says where the leaves of the trees are in a table of all possible leaves. It is None if
-    the trees have separate leaves.
+    Attributes:
+        key: the key that each example asks for.
+        row: for each example, the number of its order of the leaves.
+        orders: the number of orders of the leaves.
+        place: for each leaf of each tree, its row in a table of all possible leaves, or `None` if
+            the leaves are stored tree by tree.
     """
 
     key: Int[Tensor, " examples"]
@@ -78,7 +82,7 @@ class Network(nn.Module):
     def forward(self, batch: Batch) -> Float[Tensor, "examples labels"]:
         """Return the logits (examples, labels) of the labels 0 to 2^depth.
 
-        Label 0 never occurs, but the released code has it too.
+        Label 0 never occurs. It is there because the released code has it too.
         """
         forest, states, trunk = (
             self._embed_everywhere(batch) if self.everywhere else self._embed(batch)
@@ -90,8 +94,8 @@ class Network(nn.Module):
     def _embed(self, batch: Batch) -> tuple[_Forest, list[State], Float[Tensor, "keys width"]]:
         """Return the forest, its leaves and the trunk before the first layer.
 
-        The leaves have shape (leaves, orders, width), or they are a table (leaves, values, width)
-        of all possible leaves where that is smaller.
+        The leaves have shape (leaves, orders, width). If it is smaller, a table (leaves, values,
+        width) of all possible leaves is returned instead.
         """
         keys, values = self.keys.weight, self.values.weight
         leaf_keys, held = keys[1 + self.leaves, None], batch.values.T.index_select(0, self.leaves)
@@ -130,10 +134,10 @@ class Network(nn.Module):
         trunk: Float[Tensor, "keys width"],
         forest: _Forest,
     ) -> tuple[list[State | None], Float[Tensor, "keys width"] | None]:
-        """Return the states by height and the trunk after layer `number` <= depth.
+        """Return the states of each height and the trunk after layer `number` <= depth.
 
-        States that are not read any more are None. At this layer the first information from the
-        leaves reaches the nodes of height `number`, so these nodes leave the trunk.
+        States that are not read any more are `None`. At this layer, information from the leaves
+        reaches the nodes of height `number` for the first time, so these nodes leave the trunk.
         """
         layer, below_root = self.layers[number - 1], number < self.depth
         states = [*states, self._leave(trunk, number, forest)]
@@ -156,9 +160,9 @@ class Network(nn.Module):
     def _last_layer(
         self, states: list[State | None], forest: _Forest
     ) -> Float[Tensor, "examples width"]:
-        """Return the root after the last layer, with no work for nodes that are not needed.
+        """Return the root's states after the last layer.
 
-        Other nodes are only updated if the layer mixes all of them, as batch normalisation does.
+        The other nodes are only updated if the layer mixes all nodes, as batch normalisation does.
         """
         layer, root = self.layers[-1], self.depth
         others = range(root if self._over_all(layer) else 0)
@@ -198,9 +202,10 @@ class Network(nn.Module):
         height: int,
         forest: _Forest,
     ) -> State:
-        """Compute the new states of this height from the messages of the children.
+        """Return the new states of this height, computed from the messages of the children.
 
-        The layer gets the sum of the two messages, or both of them if the layer does not add.
+        The layer gets the sum of the two children's messages, or both messages if it does not add
+        them.
         """
         if height == 0:
             return layer.receive(states[0], messages[0], None, 1)
@@ -213,17 +218,17 @@ class Network(nn.Module):
     def _all(self, layer: nn.Module, messages: list[Tensor], forest: _Forest) -> Tensor:
         """Return what the root receives from all other nodes in a fully adjacent layer.
 
-        The result is their sum if the layer adds, and otherwise a tensor (nodes - 1, examples,
-        channels).
+        The result is the sum of the messages if the layer adds them, and otherwise a tensor (nodes
+        - 1, examples, channels).
         """
         others = torch.cat([forest.leaves(messages[0]), *messages[1 : self.depth]])
         others = others.sum(0) if layer.additive else others
         return others.index_select(-2, forest.row)
 
     def _finish(self, number: int, new: State, old: State) -> State:
-        """Apply what the released code puts around a layer.
+        """Return the new states after the steps that the released code puts around a layer.
 
-        This is an activation, a residual connection and layer normalisation, where the layer has
+        The steps are an activation, a residual connection and layer normalisation, if the layer has
         them.
         """
         layer = self.layers[number - 1]
@@ -376,7 +381,7 @@ class Attention(nn.Module):
     """Apply one dot-product attention from root to leaves, root + softmax(q K^T / sqrt(width)) V.
 
     Keys and values are linear in the embeddings. So a score is the sum of one term for the leaf's
-    number and one for its value, and the state of a leaf is never needed.
+    number and one term for the leaf's value, and the state of a leaf is never needed.
     """
 
     def __init__(self, depth: int, width: int):
@@ -402,17 +407,18 @@ def build(
 ) -> Network | Attention | Star:
     """Build an untrained network for trees of this depth.
 
-    Calling `network(batch)` gives logits with shape (examples, 2^depth + 1).
+    Calling `network(batch)` returns logits with shape (examples, 2^depth + 1).
 
     Args:
-        kind: "gcn", "gin", "gat" or "ggnn" have depth + 1 layers, as released. "attention" is one
-            layer from the root to the leaves. "star" is a GCN of three layers with all leaves under
-            one hub, two hops from the root. "star, a layer more" has a fourth layer, and "star, a
-            relay" also puts the hub one hop farther from the root.
+        kind: "gcn", "gin", "gat" or "ggnn" have depth + 1 layers, as in the released code.
+            "attention" is one layer from the root to the leaves. "star" is a GCN of three layers
+            with all leaves under one hub, two hops from the root. "star, a layer more" has a fourth
+            layer, and "star, a relay" also puts the hub one hop farther from the root.
         fully_adjacent: let the last layer receive messages from all nodes instead of the children.
             Not for "attention" and the stars.
-        key: which nodes know the question. It is the "root", as released, or "everywhere", so that
-            only the answer must travel. Not for "attention" and the stars.
+        key: which nodes know the question. With "root", only the root does, as in the released
+            code. With "everywhere", all nodes do, so that only the answer must travel. Not for
+            "attention" and the stars.
 
     Raises:
         ValueError: the kind or key is unknown, the depth is outside 2 to 8, the width is not

@@ -60,6 +60,12 @@ class Batch(NamedTuple):
     """Hold examples, with leaves that several examples share stored once.
 
     Example b asks for the key `key[b]` among the leaves `values[row[b]]`.
+
+    Attributes:
+        key: the key that each example asks for.
+        values: the values of the leaves, for each order of the leaves in the batch.
+        row: for each example, the number of its order in `values`.
+        label: the right answer of each example.
     """
 
     key: Int[Tensor, " examples"]
@@ -125,7 +131,7 @@ class TreeNeighborsMatch:
         )
 
     def batch(self, examples: Int[Tensor, " examples"]) -> Batch:
-        """Return the examples with these numbers, each order of the leaves stored once."""
+        """Return the examples with these numbers, with each order of the leaves stored once."""
         key, order = examples % self.leaves + 1, examples // self.leaves
         used, row = order.unique(return_inverse=True)
         return Batch(key, self.orders[used], row, self.orders[order, key - 1])

@@ -21,8 +21,11 @@ BLOCK = 10
 class Epoch(NamedTuple):
     """Record one pass over the training set.
 
-    Loss and training accuracy are averaged during the epoch, as in the released code. The test
-    accuracy is measured after it.
+    Attributes:
+        epoch: the number of the epoch.
+        seconds: the time since the start of the training.
+        loss, train_accuracy: averages over the steps of the epoch, as in the released code.
+        test_accuracy: the accuracy on the test set after the epoch.
     """
 
     epoch: int
@@ -65,11 +68,12 @@ def train(
     For a table, write `pandas.DataFrame(train(network, task, seconds=60))`.
 
     The optimiser is Adam at `rate` (1e-3 in the released code), with batches of `BATCH[depth]`.
-    Every 100 epochs (1000 at depth 2) we look at the mean training accuracy since the last look. If
-    it has not improved 10 times in a row, the rate is halved, and after 20 times the training ends.
-    Training also ends after an epoch without an error, and at the first epoch past `seconds` or
-    `epochs`. The released scripts accumulate gradients over parts of a batch of 2048, while we take
-    the batch whole. The only difference is in GIN's batch statistics.
+    Every 100 epochs (1000 at depth 2) we compare the mean training accuracy since the last
+    comparison with the best one so far. If it has not improved 10 times in a row, the rate is
+    halved, and after 20 times the training ends. Training also ends after an epoch without an
+    error, and at the first epoch past `seconds` or `epochs`. The released scripts accumulate
+    gradients over parts of a batch of 2048, while we use the batch as a whole. The two differ only
+    in GIN's batch statistics.
     """
     _check_network(network, task)
     if not (isinstance(seconds, float) and seconds == math.inf):
@@ -139,9 +143,13 @@ def fit(
 
     Training ends when the network makes no error for an epoch, or after `epochs_allowed` epochs.
 
-    In the row, `curve` is the mean training accuracy of every ten epochs (the last block may be
-    shorter), so that two runs can be compared at equal epochs. `ended` is "fitted", "epochs" or, by
-    the released rule, "stalled". If `device` is None, the accelerator is used if there is one.
+    Args:
+        device: the device, or `None` for the accelerator if there is one.
+
+    Returns:
+        One row, in which `curve` is the mean training accuracy of every ten epochs (the last block
+            may be shorter), so that two runs can be compared at equal epochs. `ended` is "fitted",
+            "epochs" or, by the released rule, "stalled".
 
     Raises:
         ValueError: as for `build` and `train`, or the device does not exist.
