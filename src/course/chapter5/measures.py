@@ -467,13 +467,13 @@ def second_layer_without_positions(
 def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 200) -> dict:
     """Return the sum of cos(distance * theta) over a model's own frequencies, below `limit` tokens.
 
-    Where this sum is negative, a query prefers a random key to its noisy copy (Men et al., 2024,
-    Theorem 1).
+    If this sum is negative at a distance, a query prefers a random key to its noisy copy there (Men
+    et al., 2024, Theorem 1).
 
     Returns:
-        "first_negative": the first distance with a negative sum, or None
+        "first_negative": the first distance with a negative sum, or `None`
         "negative": the fraction of distances with a negative sum
-        "distances": where about `points` intervals begin, even on a log scale
+        "distances": the beginnings of about `points` intervals of distances, even on a log scale
         "least" and "largest": the extremes of the sum in each interval, over the number of pairs
         "limit": the limit that was used
     """

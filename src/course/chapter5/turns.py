@@ -381,9 +381,10 @@ def each_seed() -> Numbers:
     ),
 )
 def averaged_between_the_ends() -> Numbers:
-    """Measure how much the loss rises when each quarter is averaged between the ends, by text.
+    """Measure how much the loss rises when each quarter is averaged between the ends.
 
-    The fastest quarter is also set to zero in all layers but the first three and the last three.
+    The result has one value per text. The fastest quarter is also set to zero in all layers but the
+    first three and the last three.
     """
     table = data.table("silenced_layers").query("sink == 'silenced'").set_index("heads")
     averaged = _averaged("all other layers")

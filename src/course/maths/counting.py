@@ -244,11 +244,10 @@ def last_state(
 
     Each layer is pre-norm attention with two heads and a two-layer MLP, each with a residual
     connection. By Proposition B.9 of Barbero et al. (2024), without a causal mask, positions and a
-    first token, the result depends only on the ratio of zeros to ones, and on which of them comes
-    last.
+    first token, the result depends only on the ratio of zeros to ones, and on the last digit.
 
     Args:
-        causal: let each token see itself and those before it. Otherwise all tokens see all.
+        causal: let each token see its own and all earlier tokens. Otherwise all tokens see all.
         encoding: "NoPE", "RoPE" (base 10,000) or "APE" (sinusoidal, added to the embedding).
         first: put a special first token (BOS) before the sequence.
         dtype: the floating-point format of all computations.

@@ -58,7 +58,7 @@ def balanced_forman(graph: nx.Graph) -> dict[tuple, float]:
     An edge with a very negative curvature is a bottleneck. Ric(i, j) = 2/d_i + 2/d_j - 2 + 2 t /
     max(d_i, d_j) + t / min(d_i, d_j) + (s_i + s_j) / (g max(d_i, d_j)), or 0 if one degree is 1.
     Here t counts common neighbours, s_i counts the neighbours of i that start a 4-cycle i-k-w-j
-    without diagonals, and g is the largest number of such 4-cycles through one of them.
+    without diagonals, and g is the largest number of such 4-cycles through one neighbour.
 
     >>> round(balanced_forman(nx.barbell_graph(5, 0))[4, 5], 6)
     -1.2

@@ -44,7 +44,7 @@ def scaled_frequencies(
         width, base: as in `frequencies`.
         factor: how many times longer the context gets, at least 1.
         length: the original context, for all methods except "linear" and "ntk".
-        turns: the numbers of rotations where the interpolation starts and stops. If None, the
+        turns: the numbers of rotations where the interpolation starts and stops. If `None`, the
             published values are used.
 
     Example:

@@ -313,7 +313,7 @@ class Forgetting(Block):
 class Differential(Block):
     """Apply `differential.DifferentialAttention` as a layer.
 
-    Version 1 has half the number of heads, and version 2 has all of them.
+    Version 1 has half the number of heads, and version 2 has the full number.
 
     Args:
         inner: more arguments of `DifferentialAttention`.

@@ -372,11 +372,11 @@ class Rivals(Retrieval):
 
     In `Retrieval`, the distractors come from a few keys at any length. Here every pair has a new
     key, so the number of competing keys grows with the length. This is multi-query associative
-    recall (MQAR, Arora et al., 2024). The keys of a row are drawn from all keys, so training sees
-    each of them.
+    recall (MQAR, Arora et al., 2024). The keys of a sequence are drawn from all keys, so training
+    sees every key.
 
     Args:
-        keys: how many different keys there are, at least as many as pairs.
+        keys: the number of different keys, at least the largest number of pairs.
         lengths, values, asked, size: as for `Retrieval`.
 
     >>> task = Rivals(lengths=(3, 3), keys=5, asked=1, size=1)
