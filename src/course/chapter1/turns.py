@@ -94,8 +94,8 @@ def orders_in_the_training_sets() -> Numbers:
 def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
     """Return a pair for each run, of its epochs until no error and its missing accuracy.
 
-    The number of epochs is infinity if the run did not reach zero errors. The missing accuracy is
-    that at the end of the run. If the pairs are sorted, better runs come first.
+    The number of epochs is infinity if the run did not reach zero errors. The missing accuracy is 1
+    minus the best training accuracy. If the pairs are sorted, better runs come first.
     """
     fitted = table["ended"] == "fitted"
     epochs = table["epochs"].where(fitted, math.inf)

@@ -169,10 +169,15 @@ def averaged_and_matched() -> Numbers:
     ),
 )
 def within_a_dose() -> Numbers:
-    """Correlate the common part of queries and keys with the slash score, within each strength.
+    """Correlate the common part of queries and keys with the slash score on unseen tokens.
 
-    The slash score is that on unseen tokens, and the correlation is by rank. The result also has
-    the correlation between the means of the strengths.
+    All correlations are by rank. A group of decoders has the same vector, which is added in the
+    same place and with the same strength.
+
+    Returns:
+        `within`: the correlation in each of the `doses` groups.
+        `between`: the correlation of the means of the groups.
+        `least`, `most`: the smallest and the largest number of decoders in a group.
     """
     rows = data.table("slash_common")
     rows = rows[(rows.spectrum == "RoPE") & (rows.steps == rows.steps.min())]
@@ -412,7 +417,7 @@ def averaged_between_the_ends() -> Numbers:
 def trained_first_layer() -> Numbers:
     """Measure the largest weight that training can put on the last one of two equal tokens.
 
-    The result is keyed by the number of tokens before these two.
+    The result has one value with 1 token and one value with 8 tokens before these two.
     """
     weight = []
     for before in (1, 8):
@@ -448,8 +453,8 @@ def trained_first_layer() -> Numbers:
 def random_frequencies() -> Numbers:
     """Measure how late a query first scores a key negatively, for random frequencies.
 
-    The distance is the largest one for 720 angles between query and key, divided by half a rotation
-    plus one step.
+    For each frequency, the result has the largest distance over 720 angles between query and key,
+    divided by half a rotation plus one step.
     """
     generator = torch.Generator().manual_seed(0)
     thetas = 10 ** (-4 * torch.rand(40, generator=generator, dtype=torch.float64))
@@ -528,7 +533,9 @@ def norms_of_other_texts() -> Numbers:
 def both_on_other_texts() -> Numbers:
     """Count the heads that attend to both the token before and the first token, on other texts.
 
-    The counts are keyed by text and threshold, and come with the number that is expected by chance.
+    Returns:
+        `both`: the number of these heads, for each text and threshold.
+        `chance`: the number that is expected by chance.
     """
     both, chance = [], []
     for found, mark in itertools.product(_other_texts().values(), (0.2, 0.3)):
@@ -621,7 +628,9 @@ def each_seed_by_itself() -> Numbers:
 def more_random_tokens() -> Numbers:
     """Measure which slash heads remain slash heads on ten sequences of random tokens.
 
-    The result has the fractions of diagonal and previous-token heads, keyed by the threshold.
+    Returns:
+        `stay`: for each threshold, the fraction of diagonal and previous-token heads that remain.
+        `count`: for each threshold, the number of these heads on the prose.
     """
     model = models.default()
     natural = measures.heads_on_text(model).slashes[..., :2]
@@ -660,7 +669,8 @@ def more_random_tokens() -> Numbers:
 def halves() -> Numbers:
     """Measure what fraction of the slash score remains without the fast or slow half of the pairs.
 
-    The fractions are keyed by offset and text.
+    Returns:
+        `fast`, `slow`: the fraction that remains without this half, for each text and offset.
     """
     model = models.default()
     theta, half = measures.frequencies(model), len(measures.frequencies(model)[0])

@@ -1,8 +1,9 @@
 """Define the claims of the sources and of this course, and measure them.
 
-A claim has a rule in Python, next to the function that measures it, and a row of text. The rule
-says when the claim holds, and the row says it in words. They are written in two places, and each
-fact is in only one of them. The numbers and the rule are in `course.chapterN.claims`:
+A claim has a rule in Python, next to the function that measures its numbers, and a row of text. The
+rule says when the claim holds, and the row has the words of the claim. Rule and row are in two
+files, and each fact is in only one of the two. The function and the rule are in
+`course.chapterN.claims`:
 
     CHANCE = Threshold(0.55)  # the sentence and the predicate both use this name
 

@@ -1,7 +1,8 @@
 """Run the experiment that would most likely refute a claim, and record how it ended.
 
-A claim says in `would_change_if` which other evidence could change its verdict. A turn is that
-experiment, or the nearest one that this course can run:
+A claim says in `would_change_if` which other evidence could change its verdict. The *turn* of a
+claim is the experiment that would give this evidence, or the nearest experiment that this course
+can run:
 
     @turn(
         "fast_pairs_serve_places", asked="other heads, so many that losing all their pairs costs as
@@ -12,8 +13,8 @@ experiment, or the nearest one that this course can run:
     def matched_in_loss() -> Numbers: …
 
 `python -m course.runs turns` runs the experiments and writes data/turns.csv. The card of a claim
-shows the outcome as a second sign. We write the conditions before we know the numbers, as we do for
-a rule.
+shows the outcome as a second sign. We write the conditions of a turn before we know the numbers, as
+we do for a rule.
 """
 
 import functools

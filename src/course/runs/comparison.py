@@ -500,8 +500,10 @@ def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
 def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
     """Return a verdict for each hypothesis, task by task.
 
-    A verdict is "holds" with the names of the entries that open the task, "does not hold here", or
-    "not decided".
+    A verdict is "holds" or "right" with the names of the entries, "does not hold here", "not
+    decided" or "not run". A hypothesis holds on a task if one of its entries opens the task (see
+    `successes`). It is only "right" if an entry solves the task, and the entry's reference does too
+    or was not run.
     """
     won = successes(rows).set_index(["task", "entry"])
     tasks = [task for task in LOOKED if task in set(rows.task)]

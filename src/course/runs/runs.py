@@ -253,11 +253,11 @@ def plateau(
         rate: the learning rate. If `None`, it is that of the size (`SIZES`).
 
     Returns:
-        One row per seed, with these columns.
+        One row per seed, with these columns. Numbers k count `PARTS` equal parts of the steps.
         `learned`, `steps`: whether the run met the criterion, and after how many steps.
         `first_n`, `score_n`: the accuracy on n tokens at that time, and after all steps.
-        `inside_k`, `out_k`: after k of `PARTS` equal parts of the steps, the accuracy on the
-            sequences of `criterion`, and on those of length `LENGTHS[-1]`.
+        `inside_k`: the mean accuracy on the sequences of `criterion` during part k.
+        `out_k`: the accuracy at length `LENGTHS[-1]` at the end of part k.
 
     Raises:
         ValueError: the steps are not a multiple of 5 x `PARTS`, or the entry is trained twice.
