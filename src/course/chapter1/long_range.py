@@ -17,9 +17,10 @@ SHAPES = ("tree", "star", "relay")
 
 
 def distances(leaves: int, shape: str) -> list[int]:
-    """Return how many hops each leaf is from the root.
+    """Return how many hops each leaf is away from the root.
 
-    It is log2 of their number in a tree, 2 on a star, and 3 with a relay.
+    The distance is log2 of the number of leaves in a tree, 2 on a star, and 3 on a star with a
+    relay.
     """
     require.choice("shape", shape, SHAPES)
     return [{"tree": int(math.log2(leaves)), "star": 2, "relay": 3}[shape]] * leaves
@@ -30,12 +31,12 @@ def known_from(
 ) -> dict[str, float]:
     """Return the accuracy of the best predictor that sees the question and the nearest leaves.
 
-    It sees the leaves up to `radius` hops away. The answer is the value of the leaf whose key the
-    root asks for. The leaves have all values, in any order.
+    The predictor sees the leaves up to `radius` hops away. The answer is the value of the leaf
+    whose key the root asks for. Every order of the values on the leaves is equally likely.
 
     Args:
-        seen: how many different orders of the values the examples have, drawn with `seed`. 0 means
-            all orders.
+        seen: the number of different orders of the values in the examples, drawn with `seed`, or 0
+            for all orders.
 
     Returns:
         accuracy: the accuracy of the best predictor

@@ -344,7 +344,7 @@ def fit_few(
     seed: int = 0,
     most: int = 6000,
 ) -> dict[str, float]:
-    """Train a GCN on a few examples until it makes no error, and test it on examples it never saw.
+    """Train a GCN on a few examples until it makes no error, and test it on new examples.
 
     All training examples are in one batch.
 
@@ -353,8 +353,8 @@ def fit_few(
             "chain" of `length` edges.
         whole_orders: take all questions about as few orders of the leaves as possible, instead of
             examples at random.
-        permuted: give each example the label of another one, so that no leaf has to be read. This
-            control says whether the network memorises its examples.
+        permuted: give each example the label of another example, so that no leaf has to be read.
+            This control shows whether the network memorises its examples.
 
     >>> fit_few("tree", 2, 4)["best_train_accuracy"]
     1.0
@@ -472,7 +472,10 @@ def grid_runs(kind: str, fully_adjacent: bool = False, key: str = "root") -> pd.
 
 
 def learning_curve(run: pd.Series) -> pd.Series:
-    """Return the mean training accuracy of every ten epochs, by the last of these epochs."""
+    """Return the mean training accuracy of every ten epochs.
+
+    The index has the last one of each ten epochs.
+    """
     values = [float(value) for value in run["curve"].split()]
     ends = [min(BLOCK * (place + 1), run["epochs"]) for place in range(len(values))]
     return pd.Series(values, ends, name=run["kind"], dtype=float)
@@ -578,10 +581,10 @@ def listed(words: Sequence[str]) -> str:
 
 
 def sentence(pairs: pd.DataFrame, changed: str) -> str:
-    """Describe `compare` in words, for the text of the lab.
+    """Describe the result of `compare` in words, for the text of the lab.
 
-    It gives the epochs until fitted if both networks are, and otherwise the accuracies at equal
-    epochs.
+    If both networks reached no error, the text has the epochs that they needed. Otherwise it has
+    their accuracies at equal epochs.
     """
     said = []
     for row in pairs.itertuples():
@@ -599,7 +602,10 @@ def sentence(pairs: pd.DataFrame, changed: str) -> str:
 
 
 def everywhere_seeds() -> str:
-    """Say after how many epochs each seed was fitted with the key at every node, by network."""
+    """Say for each network how many epochs each seed needed with the key at every node.
+
+    The epochs are those until no error.
+    """
     found = runs().query("key == 'everywhere' and ended == 'fitted'")
     said = [
         f"{kind.upper()}, r = {r}: {', '.join(f'{n:.0f}' for n in part['epochs'])}"

@@ -288,7 +288,8 @@ def _seq_vcr(
 def enough_tokens(answer: Any) -> Right:
     """Check a function for a length after which the total variation stays below epsilon.
 
-    It gets n0 and B, and its length must be within a factor of 8 of the smallest such length.
+    The function takes n0, B and epsilon. The length must be within a factor of 8 of the smallest
+    such length.
     """
     for n0, bound, epsilon in ((5, 0.5, 0.1), (20, 1.0, 0.05), (1, 6.0, 0.001), (300, 1.0, 0.1)):
         call = f"enough_tokens({n0}, {bound}, {epsilon})"

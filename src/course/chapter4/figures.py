@@ -100,9 +100,10 @@ def readout() -> tuple[Figure, str]:
 
 
 def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
-    """Draw the largest count that the first token's weight can tell, by the bits that store it.
+    """Draw the largest count that the first token's weight can tell against the number of bits.
 
-    `reach` gives this count for a number of bits.
+    Args:
+        reach: a function that returns this count for the number of bits that store the weight.
     """
     bits = range(3, 13)
     limits = [reach(b) for b in bits]
@@ -181,9 +182,9 @@ def reported(guess: int) -> tuple[Axes, str]:
 
 
 def always_one_number(guess: int) -> tuple[Axes, str]:
-    """Draw the error of a model that always names one number, by length.
+    """Draw the error of a model that always names one number, against the length.
 
-    In one task all items are ones, and in the other one seven tenths are.
+    In one task all items are ones, and in the other task seven tenths of the items are ones.
     """
     lengths = measures.PAPER_LENGTHS
     lines = {task: measures.always(guess, lengths, task) for task in ("ones", "zeros and ones")}

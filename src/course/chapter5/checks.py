@@ -66,7 +66,7 @@ def _rotated(x: Tensor, positions: Tensor, base: float) -> Tensor:
 def apart(answer: Any) -> Right:
     """Check a function that finds the layout of the pairs from what a rotation leaves unchanged.
 
-    It is tested on random queries and on those of the embedded model.
+    The function is tested on random queries and on queries of the embedded model.
     """
     compare("apart", answer, _apart)
     before, after = queries_of_the_model()

@@ -345,9 +345,9 @@ def other_frequencies() -> Numbers:
     ),
 )
 def each_seed() -> Numbers:
-    """Return the slash score of each decoder that was trained on offset 1 or 4, by spectrum.
+    """Return the slash score of each decoder that was trained on offset 1 or 4.
 
-    The base is 10,000.
+    The scores are grouped by spectrum, and the base is 10,000.
     """
     rows = data.table("slash_emergence").query("shared == 0 and base == 10_000")
     names = ("RoPE", "NoPE", "slowest quarter")

@@ -42,7 +42,8 @@ def noise_left() -> tuple[Axes, str]:
 def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
     """Draw the weights of six normalizers for the same logits, on the same axes.
 
-    They are the normalizers of one kind in `measures.MAPS`.
+    Args:
+        kind: the kind of normalizers, a key of `measures.MAPS`.
     """
     logits, places = measures.panel_logits(content, n)
     figure = Figure(figsize=(11.5, 3.5))

@@ -71,11 +71,14 @@ def perturbation_limit(disturbed: int = 200, noise: float = 0.1) -> float:
 def repeat_last(
     kernel: Callable[[Tensor], Tensor], values: Float[Tensor, " n"]
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Measure what one more copy of the last token changes when logits depend only on the distance.
+    """Measure how one more copy of the last token changes a head's output and its weights.
+
+    The logits depend only on the distance.
 
     Args:
         kernel: the logit as a function of the distance (0, 1, 2, …) between query and key.
-        values: one number per token, of which the last one is repeated.
+        values: one number per token. The last one belongs to the token that is repeated.
+
     Returns:
         |z_n - z*_{n+1}|, and the total variation of the first n attention weights. These are the
             two quantities of Theorem B.3.

@@ -276,8 +276,9 @@ def _degrees(heights: int) -> list[int]:
 class WholeGraph(nn.Module):
     """Apply the GCN of `Network` to all nodes of any graph, and read node 0.
 
-    It computes every node, as a general library would. We use it as the baseline for speed, and for
-    chains, which `Network` does not cover. It accepts the `state_dict()` of a GCN's `Network`.
+    Every node is computed, as in a general library. This class is the baseline for speed, and is
+    also used for chains, which `Network` does not cover. It accepts the `state_dict()` of a GCN's
+    `Network`.
 
     Args:
         edges: source and target of each edge, (2, edges), with one loop per node.
