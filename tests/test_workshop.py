@@ -384,7 +384,7 @@ def test_a_decoder_that_these_pages_cannot_read_is_one_sentence(tmp_path):
     """Another size, another window: told, and not measured as if it were theirs."""
     wide = parts.Decoder(parts.Block(), tokens=7)
     with pytest.raises(
-        ValueError, match=r"shape \(7, 32\), and these pages need 45 tokens and width 32"
+        ValueError, match=r"shape \(7, 32\), but these pages need 45 tokens and width 32"
     ):
         parts.mine(parts.keep(wide, tmp_path / "wide.safetensors", right="{}"))
     course = parts.mine(parts.COURSE)
