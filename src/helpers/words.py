@@ -75,9 +75,9 @@ def translated(text: str) -> str:
 
     >>> translated("as it is")
     'as it is'
-    >>> use({"the {a} wins": "{a}胜", "last": "最后一个"})
-    >>> translated("the last wins"), translated("last胜")
-    ('最后一个胜', '最后一个胜')
+    >>> use({"the {a} fails": "{a}失败", "last": "最后一个"})
+    >>> translated("the last fails"), translated("last失败")
+    ('最后一个失败', '最后一个失败')
     >>> use(None)
     """
     require.text("text", text)
