@@ -996,9 +996,9 @@ def test_the_built_decks_say_the_same_in_two_languages():
     assert chips[0] == chips[1] == [(name, rows.get(name)) for name, _ in chips[0]], (
         "the scorecard says otherwise"
     )
-    label = re.compile(r'<(?:img[^>]* alt="([^"]*)"|svg aria-label="([^"]*)" class="chart wide")')
-    alts = {
-        language: [found[1] or found[2] for found in label.finditer(text)]
+    label = re.compile(r'<(?:img[^>]* alt="([^"]*)"|svg aria-label="([^"]*)" class="chart wide)')
+    alts = {  # each once: a figure is drawn several times for slides, with one description
+        language: [*dict.fromkeys(found[1] or found[2] for found in label.finditer(text))]
         for language, text in decks.items()
     }
     for here, there in zip(alts["English"], alts["Chinese"], strict=True):

@@ -74,7 +74,8 @@ def test_stop_2_draws_bars_as_tall_as_the_shares():
         *({"at": 2} | place | kind for place in places for kind in kinds)
     ):
         first, orange, own = (
-            number(x) for x in re.findall(rf"{NUMBER}% of (?:the first|the orange|itself)", told)
+            number(x)
+            for x in re.findall(rf"{NUMBER}% (?:comes )?from (?:the first|the orange|itself)", told)
         )
         blue, followed = bars(picture, "fblue"), bars(picture, "forange")
         assert len(followed) == 1
@@ -93,7 +94,7 @@ def test_a_sink_that_says_nothing_lets_the_last_vector_keep_itself():
         for quiet in (True, False)
     ]
     for state, _, told in shown(*states):
-        found = re.findall(rf"{NUMBER}% of (?:the first|the orange|itself)", told)
+        found = re.findall(rf"{NUMBER}% (?:comes )?from (?:the first|the orange|itself)", told)
         shares[state["quiet"], state["sink"]] = [number(x) for x in found]
     assert shares[True, 0] == shares[False, 0]
     assert shares[True, 0.9][0] < 3 < 60 < shares[False, 0.9][0]

@@ -1002,12 +1002,13 @@ def test_pages_decks_and_figures_have_one_face():
 
 
 @pytest.mark.parametrize("name", ["2-causal-attention/lesson", "7-the-race/lesson"])
-def test_a_line_has_sixty_to_seventy_two_characters(opened, name):
+def test_a_line_has_sixty_to_seventy_five_characters(opened, name):
+    """Readers lose the next line beyond 75, and short words put a few more into the same width."""
     page = opened(f"chapters/{name}.html")
     settle(page)
     lines = page.evaluate(SCRIPTS["lines"])
     assert lines
-    assert 60 <= sum(lines) / len(lines) <= 72
+    assert 60 <= sum(lines) / len(lines) <= 75
     assert page.evaluate(
         "document.querySelector('.bd-article p').matches('p') && document.fonts.check('18px \"Source Sans 3\"')"
     )
