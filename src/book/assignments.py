@@ -203,8 +203,10 @@ ABOUT_COPIES = re.compile(
 
 
 def stripped(text: str, folder: str) -> str:
-    """Remove the reader's lines from a page of steps. Each step keeps the names that its check
-    needs, still empty, and links lead to handouts first.
+    """Remove from a page the code that readers write themselves, which is the code of its steps.
+
+    What is left of a step sets the names that its check needs to `...`. A link to a page leads to
+    the handout of this page, if there is one.
     """
     book, beside = json.loads(text), {f"{page}.ipynb": name for name, page in WORKSHOP.items()}
 
@@ -340,8 +342,10 @@ def _steps(cells: list[dict], numbers: list[int] | None) -> list[dict]:
 
 
 def handouts(root: Path = ROOT) -> dict[str, str]:
-    """Collect all handouts by file name: assignments, pages of steps without their lines, and the
-    notebooks of the five evenings.
+    """Return the texts of all handouts, keyed by file name.
+
+    They are the assignments, the pages that readers program step by step (without the code of the
+    steps), and the notebooks of the five evenings.
     """
     steps = {
         name: stripped((root / f"chapters/{folder}.ipynb").read_text(), folder)
@@ -487,7 +491,12 @@ def run(
 
 
 def returned(path: Path, jobs: list[dict]) -> dict[str, list]:
-    """Read the returned lines that fit a case. All other cases have no result."""
+    """Read the results that a submission wrote to a file, one JSON list on each line.
+
+    The dictionary that is returned contains, for each job, one pair (problem, value) for each of
+    its cases. A line that fits no case is skipped. A case without a line gets the problem "nothing
+    came back".
+    """
     answers = {job["name"]: [("nothing came back", None)] * len(job["cases"]) for job in jobs}
     for line in path.read_text(errors="replace").splitlines():
         try:

@@ -433,10 +433,10 @@ MORE, LESS = Threshold(1.1), Threshold(0.9)
     nothing=("graphs that are all alike", {"far": [1.0] * 7, "alike": 1.0, "by_width": 1.0}),
 )
 def wider() -> Numbers:
-    """Measure by which factor width 32 changes sensitivities in comparison with width 4.
+    """Measure by which factor sensitivities change when the width grows from 4 to 32.
 
-    The sensitivities are those of one end of the longest path to the other end ("far") and to
-    itself ("own"), in networks with 16 layers.
+    We measure how sensitive one end of the longest path is to the other end ("far") and to itself
+    ("own"), in networks with 16 layers.
     """
     narrow, wide = (measures.ends(width, 16) for width in (4, 32))
     groups = wide["far"].groupby(

@@ -523,8 +523,9 @@ def right_of_two(length: float, share: float) -> float:
 def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
     """Average a resolution over bands of lengths.
 
-    The lengths are in ones after the first token. The result has one row per band, with medians,
-    the mean of `share`, and the fractions of prompts that are nearest to their own state.
+    A length is the number of ones after the first token. The result has one row for each band. The
+    row gives the mean of `share`. For `pair` and `nearest` it gives the fraction of prompts for
+    which they are true. For every other field of `Resolution` it gives the median.
     """
     rows = []
     for low, high in itertools.pairwise(band for band in bands if band <= len(found.signal)):

@@ -303,8 +303,8 @@ _LEFT = (
 def other_widths() -> Numbers:
     """Measure what fraction of the distance between last states remains, for other head widths.
 
-    The fraction is the distance for one repeated token at n = 10,000 over that at n = 10, keyed by
-    width and position encoding.
+    The result is keyed by "left", then by width, then by position encoding. Each value is the
+    distance for one repeated token at n = 10,000 divided by the distance at n = 10.
     """
     return {"left": _other_widths()}
 

@@ -703,11 +703,12 @@ QUARTER_TURN = Threshold(math.pi / 2)
     nothing=("a quarter that changes nothing", {"turn": 4.0, "gain": 0.0}),
 )
 def partial_rotation_helps() -> Numbers:
-    """Measure how much 0.75-RoPE gains over RoPE, and what the pairs that it does not rotate do.
+    """Measure how much higher the slash score of 0.75-RoPE is than that of RoPE, and how far RoPE
+    rotates the pairs that 0.75-RoPE leaves alone.
 
     Returns:
         `turn`: the largest angle by which RoPE rotates these pairs, in radians.
-        `gain`: the gain of 0.75-RoPE in the slash score.
+        `gain`: the mean slash score of 0.75-RoPE minus that of RoPE.
     """
     means = learned_slashes()["means"]
     return {

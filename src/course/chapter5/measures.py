@@ -240,8 +240,9 @@ def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -
 def rank_table(found: Heads) -> pd.DataFrame:
     """Compare the rank of queries and keys in slash heads with that in other heads.
 
-    The columns have the number of heads, the largest squared singular value as a fraction of the
-    sum, and the number of squared singular values that have 95% of the sum.
+    The columns give the number of heads, the largest squared singular value as a fraction of the
+    sum, and the number of squared singular values that make up 95% of the sum. The last two are
+    given for queries and for keys.
     """
     chosen = found.slashes.max(-1).values > HEAD_SCORE_THRESHOLD
     rows = {}

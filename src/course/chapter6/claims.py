@@ -196,9 +196,10 @@ def negative_attention_reaches_further() -> Numbers:
     null="a weight that is the same at both lengths is kept, by definition",
 )
 def scalable_softmax_keeps_the_peak() -> Numbers:
-    """Measure the weight of one key among 100 keys and among 100,000 keys, by its lead.
+    """Measure the weight of one key among 100 keys and among 100,000 keys, for each of two leads.
 
-    If the lead is large enough, scalable softmax should keep this weight.
+    The lead says by how much the logit of this key is larger than the others. If the lead is large
+    enough, scalable softmax should keep the weight.
     """
     short, long = (torch.eye(1, n, dtype=torch.float64)[0] for n in (100, 100_000))
     peaks = {

@@ -155,7 +155,11 @@ def _value(text: str) -> float | bool | str:
 
 
 def scene_of(at: float) -> dict[str, Any]:
-    """Return the machine's state at a stop, or at a sentence of its film if `at` has a decimal.
+    """Return the state that the drawing "machine" shows at one of the stops of its camera.
+
+    At each stop the drawing moves while a text is read (its film), and each sentence of the text
+    has a state. If `at` has a decimal, the result is the state at this sentence. For example, 1.4
+    is the fourth sentence at stop 1.
 
     Raises:
         ValueError: there is no such stop or sentence.

@@ -122,8 +122,8 @@ class Found(NamedTuple):
         measured: the measured numbers in one or two sentences or as a list, with the size of the
             set-up.
         verdict: one of `VERDICTS`, as the claim's rule decides.
-        numbers: for each number that the source gives, its name with a pair (reported value,
-            measured value). The reported value is `None` if the source does not give this number.
+        numbers: a pair (reported value, measured value) for each number, keyed by the name of the
+            number. The reported value is `None` if the source does not give this number.
         words: the correction, or what is missing for a verdict. It is "" for a claim that holds.
         compared: for each threshold, a tuple of the name of the condition, the side of the
             threshold that agrees with the claim, the threshold, and the values that were compared

@@ -437,12 +437,14 @@ def histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[T
 
 
 def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[Tensor, " m"]:
-    """Solve linear equations for the counts, given the sum of the tokens' codes and the length n.
+    """Solve linear equations for the counts of the tokens.
+
+    The equations give the sum of the tokens' codes and the length n.
 
     Because n is known, the counts are on a hyperplane, so m - 1 dimensions in general position are
     enough. For a simplex, unit vectors whose products are all -1/d with d = m - 1, the solution is
     the affine readout (<sum, code> + n/d) / (1 + 1/d). If the equations do not determine the
-    counts, the result is the smallest solution.
+    counts, the result is the solution with the smallest norm.
 
     >>> triangle = torch.tensor([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]]).double()
     >>> solved_histogram(torch.tensor([0, 2, 2]), triangle).round().abs().tolist()

@@ -344,9 +344,9 @@ def _support(
 
 
 def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
-    """Return a square matrix of `True` of the size of the logits, which must be square.
+    """Return a matrix of `True` with as many rows and columns as the logits, which must be square.
 
-    The rows of these logits may mask all keys.
+    A row of the logits may mask all keys.
     """
     _check_logits(logits, all_hidden=True)
     if logits.ndim < 2 or logits.shape[-1] != logits.shape[-2]:

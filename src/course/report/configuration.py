@@ -53,8 +53,10 @@ class Layer(NamedTuple):
 
 
 class Refused(ValueError):
-    """Refuse a configuration that cannot be read. `key` names the sentence in `WORDS`, and `slots`
-    fill it.
+    """Report that a configuration cannot be read.
+
+    The message is the sentence `WORDS["refused"][key]`. It contains names in braces, and `slots`
+    gives the value that replaces each of them.
     """
 
     def __init__(self, key: str, **slots: object) -> None:
@@ -259,8 +261,10 @@ def _nested(settings: object) -> bool:
 
 
 def _legacy(config: Mapping[str, Any], by_kind: dict[str, dict]) -> dict[str, dict]:
-    """Translate older fields to a family's settings by kind: local base, global base, and the
-    scaling of the global one.
+    """Add older fields of a configuration to the settings in `by_kind`, keyed by kind of layer.
+
+    These fields are the base for local layers, the base for global layers, and the scaling for
+    global layers.
     """
     local, base = config.get("rope_local_base_freq"), config.get("rope_theta")
     for kind, theta in (("sliding_attention", local), ("full_attention", base)):

@@ -219,7 +219,10 @@ def _facts(reports: Sequence[dict]) -> list[tuple[str, list[str]]]:
 
 
 def _opened(model: Mapping) -> str:
-    """Say which tokens open each text, why, and the losses that decided it."""
+    """Return a text that says which tokens open each text and why.
+
+    It also gives the losses on prose that decided this choice, one for each way to open a text.
+    """
     first = model["first_token"] if model["first_token"] is not None else "none"
     opening = model.get("opening", {"how": "", "losses": {}})
     losses = ", ".join(f"{loss:.2f} ({way})" for way, loss in opening["losses"].items())

@@ -86,9 +86,10 @@ def local(*parts, layer: int, **more) -> Block:
 def layered(
     *parts, layer: int, window: int | None = LOCAL, attention: Callable | None = None, **more
 ) -> Block:
-    """Build a layer with RoPE in a window if its number is odd, and without positions if even.
+    """Build one layer of RNoPE-SWA (Yang et al., 2025).
 
-    Even layers see all tokens. This is RNoPE-SWA (Yang et al., 2025).
+    A layer with an odd number has RoPE and a window. A layer with an even number has no positions
+    and sees all tokens.
 
     Args:
         window: the number of tokens that an odd layer sees. If `None`, odd layers see all tokens

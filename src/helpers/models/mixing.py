@@ -400,8 +400,10 @@ def _instead(
 def _turned(
     query: Tensor, sets: list[Tensor], tolerance: float
 ) -> tuple[Tensor | None, str | None, float]:
-    """Return the frequencies, the layout and the fraction of dimensions by which queries (heads, n,
-    d) rotate from one position to the next.
+    """Find the rotation that takes queries (heads, n, d) from one position to the next.
+
+    Return its frequencies, its layout, and the fraction of the d dimensions that it rotates. The
+    result is (None, None, 0.0) if the queries do not rotate or if no candidate from `sets` fits.
     """
     first, width = query[:, :1].expand_as(query), query.shape[-1]
     scale = float(query.abs().max()) or 1.0
@@ -450,8 +452,11 @@ def _window(sees: Callable | None, mask: Tensor | None, context: int) -> int | N
 
 
 def _widest(row: Callable[[int], Tensor], n: int) -> int | None:
-    """Return how many tokens the last token sees, or an earlier one if that one sees more, because
-    the last chunk of a chunked mask may be cut short.
+    """Return how many tokens the last token sees, or how many an earlier token sees if these are
+    more.
+
+    We look at an earlier token because the last chunk of a chunked mask may be cut short. The
+    result is `None` if the last token sees all tokens.
     """
     last = n - 1
     first = int(row(last).int().argmax())

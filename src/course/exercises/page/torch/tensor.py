@@ -900,7 +900,11 @@ def lines(x: Tensor, dims: Sequence[int]) -> tuple[list[list], list[int]]:
 def reduced(
     x: Tensor, dim: Any, keepdim: bool, function: Callable, to: dtype | None = None
 ) -> Tensor:
-    """Return one number for each list of entries along these axes."""
+    """Apply a function to each list of entries along the axes `dim`.
+
+    The function returns one number for each list. The result is a tensor of these numbers, without
+    the axes `dim`, or with length 1 along them if `keepdim` is true.
+    """
     x = x if isinstance(x, Tensor) else tensor(x)
     dims = dims_of(x, dim)
     rows, shape = lines(x, dims)
