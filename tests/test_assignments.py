@@ -195,7 +195,7 @@ SUBMISSIONS = {
     "huge": (HEAD + "return 10**400", 0.0, "must return"),
     "text": (HEAD + "raise ValueError('\\ud800')", 0.0, "ValueError"),
     "talks": ("for step in range(40_000):\n    print('step', step, 'of forty thousand')\n" + HEAD + RIGHT, 3.0, ""),
-    "writes": ("for k in range(300):\n    open(f'{k}.bin', 'wb').write(bytes(1_000_000))\n" + HEAD + RIGHT, 0.0, "may open 64 files"),
+    "writes": ("for k in range(300):\n    open(f'{k}.bin', 'wb').write(bytes(1_000_000))\n" + HEAD + RIGHT, 0.0, "may open at most 64 files"),
     "forks": ("import sys\n" + HEAD + "return sys.modules['subprocess']._fork_exec()", 0.0, "PermissionError"),
     "starts": ("import subprocess\n" + HEAD + "return subprocess.run(['ls'])", 0.0, "not allowed"),
     "cheats": (CHEATS, 0.0, "nothing found"),

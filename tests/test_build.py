@@ -72,6 +72,7 @@ def clone(tmp_path):
         "course/drawing.py": "DRAWINGS = ()\ndef stop_of(room): pass\n",
         "helpers/style.py": "READERS = FATES = ()\n",
         "helpers/words.py": "_missing = []\ndef use(table): pass\n",
+        "helpers/widget.py": "SLIDES = 'drawings for slides'\n",
         "helpers/tool.py": "x = 1\n",
         "helpers/base.py": "x = 2\n",
         "helpers/data.py": "def table(name): return name\n",
