@@ -11,7 +11,7 @@ displayed formula 40, a picture, table or printed output 60, and a control or a 
 We set the rates twice. The first ones (90 words a minute, 12 seconds a line, 6, 30, 45 and 60) came
 from two reviews, which had counted 289 minutes for lessons 1 to 6. They gave 45 to 50 minutes for
 most lessons, but readers with fresh eyes took 50 to 90. So everything takes about a third longer
-now, and the lessons have 50 to 70 minutes. No group of students was timed. Folded parts do not
+now, and the lessons have 50 to 75 minutes. No group of students was timed. Folded parts do not
 count, because most readers leave them closed.
 """
 
