@@ -675,7 +675,7 @@ def test_a_checkpoint_has_a_report_with_what_its_tokens_allow(tmp_path, unpictur
         "copying",
         "base",
     }
-    assert "none of the 6 tokens of copying" in parts["heads"]["why"]
+    assert "not one of the 6 tokens of copying" in parts["heads"]["why"]
     assert "trained for another task, Copying" in parts["counting"]["why"]
     assert all(
         "about language models" in claim["why"]
