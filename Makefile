@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 LEFT_OUT := $(shell sed -n '/^exclude_patterns/s/.*\[\(.*\)\]/\1/p' _config.yml | tr -d '",')
-SOURCES := $(shell find chapters src sphinx_ext data -type f -not -name '*.pyc' $(LEFT_OUT:%=-not -path '%/*')) \
+SOURCES := $(shell find chapters src sphinx_ext data -type f -not -path '*/__pycache__/*' $(LEFT_OUT:%=-not -path '%/*')) \
   _config.yml _toc.yml references.bib $(wildcard _static/*)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # each notebook is a process of its own: compiling what it imports takes ten seconds, once and not each time

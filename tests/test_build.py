@@ -181,6 +181,15 @@ def test_only_what_depends_on_a_change_is_executed_again(clone, noted):
     )
 
 
+def test_the_key_ignores_what_python_compiles_meanwhile(clone):
+    path = clone / "chapters/alpha.ipynb"
+    before = key(path, clone)
+    compiled = clone / "src/helpers/__pycache__"
+    compiled.mkdir()
+    (compiled / "tool.cpython-311.pyc.1234").symlink_to(compiled / "renamed-since-it-was-listed")
+    assert key(path, clone) == before
+
+
 def test_a_change_of_HELPERS_STILL_or_of_a_tag_that_allows_errors_counts(clone, monkeypatch):
     path = clone / "chapters/alpha.ipynb"
     monkeypatch.delenv("HELPERS_STILL", raising=False)

@@ -84,8 +84,8 @@ def _touched(path: Path, root: Path) -> str:
     every = [
         os.path.join(folder, name)
         for folder, _, names in walked
+        if os.path.basename(folder) != "__pycache__"  # other processes write there all the time
         for name in names
-        if not name.endswith(".pyc")
     ]
     every += [__file__, path, *(root / name for name in ("requirements.txt", "constraints.txt"))]
     stats = ((p, os.stat(p)) for p in every)

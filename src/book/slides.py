@@ -425,7 +425,11 @@ def around() -> str:
         ROOT / "chapters/zh/frame.po",
         *(path for name in folders for path in (ROOT / name).rglob("*")),
     ]
-    read = [path.read_bytes() for path in sorted(files) if path.is_file() and path.suffix != ".pyc"]
+    read = [
+        path.read_bytes()
+        for path in sorted(files)
+        if "__pycache__" not in path.parts and path.is_file()
+    ]
     drawn = dependencies.key("from course import drawing", dependencies.pins(ROOT))
     return hashlib.sha256(b"\0".join([*read, drawn.encode()])).hexdigest()
 
