@@ -31,12 +31,17 @@ BETA = (
 )
 
 
+def copy(source, target):
+    """Copy a folder without what Python compiles there meanwhile."""
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+
+
 @pytest.fixture
 def clone(tmp_path):
     """A book of two notebooks, alpha and beta, with the real configuration and extensions."""
     for name in "sphinx_ext tools src/book _static _config.yml references.bib requirements.txt constraints.txt".split():
         source, target = ROOT / name, tmp_path / name
-        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+        copy(source, target) if source.is_dir() else shutil.copy(source, target)
     for folder in (
         "src/course/chapter1",
         "src/course/build",
@@ -53,9 +58,9 @@ def clone(tmp_path):
         re.sub(r"^IMPORTED = \(.*?\)", "IMPORTED = ()", kernels.read_text(), flags=re.M | re.S)
     )
     (tmp_path / "src/helpers").mkdir()
-    shutil.copytree(ROOT / "src/helpers/fonts", tmp_path / "src/helpers/fonts")
+    copy(ROOT / "src/helpers/fonts", tmp_path / "src/helpers/fonts")
     shutil.copy(ROOT / "src/course/build/dependencies.py", tmp_path / "src/course/build")
-    shutil.copytree(ROOT / "src/course/editions", tmp_path / "src/course/editions")
+    copy(ROOT / "src/course/editions", tmp_path / "src/course/editions")
     sources = {
         **dict.fromkeys(
             (

@@ -16,9 +16,11 @@ from conftest import ROOT
 def clone(tmp_path):
     for name in ("Makefile", "requirements.txt", "constraints.txt", "pyproject.toml", "tools"):
         source = ROOT / name
-        shutil.copytree(source, tmp_path / name) if source.is_dir() else shutil.copy(
-            source, tmp_path / name
-        )
+        if source.is_dir():
+            compiled = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, tmp_path / name, ignore=compiled)
+        else:
+            shutil.copy(source, tmp_path / name)
     for name in ("chapters", "src", "data"):
         (tmp_path / name).mkdir(parents=True)
     return tmp_path
