@@ -1,9 +1,11 @@
-"""Study causal attention as a weighted, directed graph: build masks, follow the influence of one
-token on another through the layers, and score heads.
+"""Study causal attention as a weighted, directed graph.
+
+With these functions we build masks, follow the influence of one token on another through the
+layers, and score heads.
 
 A mask is True where token j (the row) may look at token i (the column). An attention matrix is
 row-stochastic, which means that row j holds the weights that token j gives to all tokens, and these
-sum to 1. Positions count from 0, and results are float64.
+weights sum to 1. Positions count from 0, and results are float64.
 """
 
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ _TOLERANCE = 4e-3  # of a row's sum: half a bf16 step
 
 
 def causal_mask(n: int) -> Bool[Tensor, "n n"]:
-    """Return the n x n mask by which each token sees itself and all earlier tokens.
+    """Return the n x n mask that lets each token attend to itself and to all earlier tokens.
 
     >>> causal_mask(3).int().tolist()
     [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
@@ -29,7 +31,9 @@ def causal_mask(n: int) -> Bool[Tensor, "n n"]:
 
 
 def window_mask(n: int, width: int) -> Bool[Tensor, "n n"]:
-    """Return the n x n mask by which each token sees itself and the `width` - 1 tokens before it.
+    """Return the n x n mask of a sliding window of `width` tokens.
+
+    Each token may attend to itself and to the `width` - 1 tokens before it.
 
     >>> window_mask(3, 2).int().tolist()
     [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
@@ -40,17 +44,16 @@ def window_mask(n: int, width: int) -> Bool[Tensor, "n n"]:
 
 
 def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
-    """Spread attention equally over the tokens that the mask allows.
+    """Return the attention matrix that spreads attention equally over the tokens a mask allows.
 
-    This is the head that prefers no token. It serves as a baseline, because any other head can be
-    compared with it.
+    A head with this matrix prefers no token, so it serves as a baseline for other heads.
 
     >>> uniform(causal_mask(2)).tolist()
     [[1.0, 0.0], [0.5, 0.5]]
 
     Raises:
-        ValueError: if the mask is not square, is not boolean, or leaves a token with nothing to
-            see.
+        ValueError: if the mask is not square, is not boolean, or allows some token nothing to
+            attend to.
     """
     _check_square("mask", mask)
     if mask.dtype != torch.bool and not ((mask == 0) | (mask == 1)).all():
@@ -69,19 +72,20 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
 def influence(
     attentions: Sequence[Float[Tensor, "n n"]] | Float[Tensor, "layers n n"], residual: float = 0.0
 ) -> Float[Tensor, "n n"]:
-    """Return how much each token influences each other one after all layers: row j holds the
-    influence of all tokens on token j.
+    """Compute how much each token influences every other token after all layers.
 
-    The result is the product of the matrices (1 - residual) A + residual I, with the first layer
-    applied first. Without a residual it is the matrix of Wu et al. (2025), section 3, and with 1/2
-    it is the attention rollout of Abnar & Zuidema (2020).
+    Entry (j, i) of the result is the influence of token i on token j. The result is the product of
+    the matrices (1 - residual) A + residual I over the layers, with the first layer applied first.
+    With `residual` = 0 it is the matrix of Wu et al. (2025), section 3. With `residual` = 1/2 it is
+    the attention rollout of Abnar & Zuidema (2020).
 
     >>> influence([uniform(causal_mask(2))] * 2).tolist()
     [[1.0, 0.0], [0.75, 0.25]]
 
     Args:
         attentions: one row-stochastic matrix per layer, the first layer first.
-        residual: the weight in [0, 1] that a token's own state keeps in each layer.
+        residual: a weight in [0, 1] for the residual connection, through which each token keeps its
+            own hidden state in each layer.
 
     Raises:
         ValueError: if there are no layers, the matrices differ in size, one of them is not
@@ -104,11 +108,11 @@ HEAD_SCORE_THRESHOLD = (
 def sink_score(
     attention: Float[Tensor, "*heads n n"], position: int = 0
 ) -> Float[Tensor, "*heads"]:
-    """Return the mean attention that a position receives from itself and all later tokens.
+    """Return the mean attention weight that a position receives from itself and all later tokens.
 
-    A high score marks an attention sink (Gu et al., 2025, section 3). Compare scores only at one
-    length, because uniform attention over n tokens already scores H_n / n, which is more than 0.3
-    up to n = 9.
+    A high score marks an attention sink (Gu et al., 2025, section 3). Compare only scores of
+    sequences of equal length, because the score of uniform attention over n tokens depends on n: it
+    is H_n / n for position 0, where H_n is the n-th harmonic number, and exceeds 0.3 up to n = 9.
 
     >>> round(float(sink_score(uniform(causal_mask(64)))), 6)
     0.074123
@@ -120,13 +124,13 @@ def sink_score(
 
 
 def share_of_strong_heads(scores: Float[Tensor, "*heads"]) -> float:
-    """Return which part of the heads scores above `HEAD_SCORE_THRESHOLD`, from 0 to 1.
+    """Return the fraction of heads, from 0 to 1, whose score exceeds `HEAD_SCORE_THRESHOLD`.
 
-    Papers report sinks this way, because a mean over all heads hides whether a few heads have a
-    strong sink or all have a weak one.
+    Papers report this fraction for attention sinks. A mean over all heads would not show whether a
+    few heads have a strong sink or all heads have a weak one.
 
     Raises:
-        ValueError: scores are no finite real numbers, or there is none.
+        ValueError: if `scores` is empty or has entries that are not finite real numbers.
 
     >>> share_of_strong_heads(torch.tensor([[0.9, 0.4], [0.1, 0.3]]))
     0.5
@@ -136,11 +140,11 @@ def share_of_strong_heads(scores: Float[Tensor, "*heads"]) -> float:
 
 
 def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Tensor, "*heads"]:
-    """Return the mean attention to the token `offset` positions back, over all tokens that have
-    one.
+    """Return the mean attention weight on the token that is `offset` positions back.
 
-    A head with a high score attends along one diagonal. At offset 0 that is the token itself, and
-    at offset 1 it is a previous-token head.
+    The mean is over all tokens that have such an earlier token. A head with a high score attends
+    along one diagonal of its attention matrix. At offset 0 each token attends to itself. At offset
+    1 the head is a previous-token head.
 
     >>> float(slash_score(uniform(window_mask(4, 2)), 1))
     0.5
@@ -152,7 +156,7 @@ def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Te
 
 
 def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tensor:
-    """Stack the matrices of all layers into one tensor of shape (layers, n, n) and check it."""
+    """Check the attention matrices of all layers and stack them into one tensor (layers, n, n)."""
     if isinstance(attentions, Tensor):
         if attentions.ndim != 3:
             raise ValueError(
@@ -183,9 +187,7 @@ def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tens
 
 
 def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
-    """Return the matrices in float64 if every row is a probability distribution, and raise an error
-    if not.
-    """
+    """Return the matrices in float64, or raise an error if a row is no probability distribution."""
     _check_square(name, matrices)
     matrices = compute.exact(matrices)
     if not torch.isfinite(matrices).all():

@@ -1,5 +1,7 @@
-"""Measure representational collapse: how a decoder's last state stops telling prompts apart, which
-is the subject of chapter 3.
+"""Measure representational collapse, the subject of chapter 3.
+
+A decoder's representations collapse when its last token's hidden state no longer differs between
+different prompts.
 """
 
 import itertools
@@ -14,12 +16,12 @@ from helpers import compute, models, probe, require
 
 
 def round_to(x: Float[Tensor, "..."], dtype: str | torch.dtype) -> Float[Tensor, "..."]:
-    """Round float64 numbers once to the nearest values that a floating-point format can hold, ties
-    to even.
+    """Round float64 numbers to the nearest values that a floating-point format can hold.
 
-    Call this to see what a format loses, because the results stay in float64 and can be compared
-    exactly. A cast to bfloat16 may round twice, by way of float32, but this function rounds once.
-    Values beyond the largest one become infinity.
+    Call this to see what precision a format such as bf16 loses. The results stay in float64, so you
+    can compare them exactly. Ties go to the even value, and values beyond the format's largest one
+    become infinity. This function rounds only once, whereas a cast to bfloat16 may round twice
+    because it goes through float32.
 
     >>> round_to(torch.tensor([257.0, 70_000.0]).double(), "bf16").tolist()
     [256.0, 70144.0]
@@ -44,24 +46,24 @@ def last_token_distance(
     tail: str = "",
     period: int = 1,
 ) -> Float[Tensor, " lengths"]:
-    """Measure how far the last token's final representation moves when the end of the sequence is
-    repeated.
+    """Measure how much the last token's final representation changes if a sequence gets longer.
 
-    For each length n we compare two prompts by the L1 distance of their last states: head + first n
-    tokens + tail, and head + first n tokens + the last `period` of them again + tail. A distance
-    that falls to 0 means that the model can no longer tell the two prompts apart (Barbero et al.,
-    2024, Figures 5 and 12). One pass over the longest prefix serves all lengths.
+    For each length n we compare two prompts. The first prompt is head + n tokens of the sequence +
+    tail. The second prompt repeats the last `period` of these n tokens before the tail. We return
+    the L1 distance between the last tokens' final hidden states. If the distance falls to 0, the
+    model can no longer tell the two prompts apart (Barbero et al., 2024, Figures 5 and 12). One
+    forward pass over the longest prefix serves all lengths.
 
     Args:
         model: a model from `models.load`.
-        lengths: the lengths n, in tokens of the sequence.
-        sequence: a text. If it is too short, we repeat it until it is long enough.
-        head: the text before the sequence. None puts the model's first token there (see
-            `probe.first_token`), because without it equal tokens have equal representations at
-            every length.
+        lengths: the lengths n, counted in tokens of the sequence without head and tail.
+        sequence: a text, repeated until it has enough tokens.
+        head: the text before the sequence. None stands for the model's first token (see
+            `probe.first_token`). Without any head, a sequence of equal tokens would have equal
+            representations at every length.
         tail: the text after the sequence.
-        period: how many tokens are repeated. If a separator follows every digit, 2 keeps the phase
-            ("1,1," against "1,1,1,").
+        period: how many tokens the second prompt repeats. If a separator follows every digit, set
+            2, so that both prompts end with a separator ("1,1," and "1,1,1,").
 
     >>> short, long = last_token_distance(models.default(), [2, 64]).tolist()
     >>> short > long
@@ -108,10 +110,10 @@ PLACES = ("first", "last")
 def copying_prompt(
     model: models.LanguageModel, prompt: str, place: str, hint: bool
 ) -> tuple[str, str]:
-    """Return the text before the sequence and the text after it, up to the point where the model
-    has to write the digit.
+    """Return the two parts of a prompt that asks a model to copy a digit of a sequence.
 
-    Put the sequence between the two to ask a model to copy the first or the last digit.
+    Put the sequence of digits between the first and the second part. The second part ends where the
+    model must write the first or the last digit, as `place` says.
 
     >>> before, after = copying_prompt(models.default(), "type 1", "last", hint=False)
     >>> after[-28:]
@@ -133,9 +135,7 @@ def copying_prompt(
 
 
 def _digits(model: models.LanguageModel, digits: str) -> Int[Tensor, " n"]:
-    """Encode each digit of a text as a separate token, even where the tokenizer would
-    merge digits.
-    """
+    """Encode each digit of a text as a separate token, even if the tokenizer would merge digits."""
     tokens = {digit: probe.encode(model, digit)[-1] for digit in set(digits)}
     return torch.stack([tokens[digit] for digit in digits])
 
@@ -148,19 +148,23 @@ def copying_margins(
     prompt: str = "sequence first",
     hint: bool = False,
 ) -> dict[tuple[str, str], tuple[Float[Tensor, " lengths"], Float[Tensor, " lengths"]]]:
-    """Measure whether a model copies the digit that the question names, as the logit of 0 minus the
-    logit of 1.
+    """Measure whether a model copies the first or the last digit of a sequence when asked for it.
 
-    There is one entry for each pair of a digit's position and the position that the question names:
-    ("first", "first"), ("first", "last"), ("last", "first") and ("last", "last"). It holds two
-    margins, with a 0 at the digit's position and with a 1 there. Their difference is the effect of
-    that one token. If the model copies, the effect is large where the two positions agree. Where
-    they differ it should be zero, so these pairs are the control.
+    We place one digit, 0 or 1, at the first or the last position of a sequence and ask for the
+    first or the last digit. The margin is the logit of "0" minus the logit of "1" at the answer.
+    The effect of the placed digit is the margin with a 0 in its position minus the margin with a 1.
+
+    If the model copies, the effect is large where the question asks for the position of the placed
+    digit. The pairs with two different positions are the control, where the effect should be zero.
+
+    Returns a dictionary with four keys (position of the digit, position that the question names),
+    each "first" or "last". Each value holds two tensors with one margin per length, the first with
+    a 0 at the digit's position and the second with a 1.
 
     Args:
-        lengths: how many digits the sequence has, at least 2. Each digit is one token, even where
-            the tokenizer would merge them.
-        pattern: the digits that fill the rest: "ones", "alternating" (10) or "repeated" (a 0 in
+        lengths: the numbers of digits in the sequence, each at least 2. Each digit is one token,
+            even if the tokenizer would merge digits.
+        pattern: the digits in all other positions: "ones", "alternating" (10) or "repeated" (a 0 in
             every ten).
 
     >>> list(copying_margins(models.default(), [3]))

@@ -1,4 +1,4 @@
-"""Choose devices and floating-point formats, set seeds, and live with limited memory."""
+"""Choose devices and floating-point formats, set seeds, and handle limited memory."""
 
 import errno
 import os
@@ -32,8 +32,9 @@ _DTYPES = {
 
 
 def device(name: str | torch.device | None = None) -> torch.device:
-    """Return the device of this name, or without a name the best one: CUDA, then Apple's MPS, then
-    the CPU.
+    """Return the torch device with this name, or the best available device if no name is given.
+
+    CUDA is preferred, then Apple's MPS, then the CPU.
 
     >>> device().type in ("cuda", "mps", "cpu"), device("cpu").type
     (True, 'cpu')
@@ -56,7 +57,7 @@ def device(name: str | torch.device | None = None) -> torch.device:
 
 
 def dtype(name: str | torch.dtype) -> torch.dtype:
-    """Return the torch dtype for a short name: "fp32", "fp16", "bf16" or "fp64".
+    """Return the torch dtype for a short name ("fp32", "fp16", "bf16" or "fp64").
 
     >>> dtype("bf16")
     torch.bfloat16
@@ -69,10 +70,10 @@ def dtype(name: str | torch.dtype) -> torch.dtype:
 
 
 def exact(x: Tensor) -> Tensor:
-    """Return a tensor in float64, so that later sums and differences lose as little as possible.
+    """Convert a tensor to float64, so that later sums and differences lose little precision.
 
-    It stays on its device if the device has float64. Apple's MPS has none, so there it moves to the
-    CPU.
+    The tensor stays on its device if the device supports float64. Apple's MPS does not, so tensors
+    on MPS move to the CPU.
 
     >>> exact(torch.ones(2)).dtype
     torch.float64
@@ -82,9 +83,10 @@ def exact(x: Tensor) -> Tensor:
 
 
 def seed(value: int) -> torch.Generator:
-    """Seed Python, NumPy and torch, and return a CPU generator with the same seed.
+    """Seed the random generators of Python, NumPy and torch, and return a CPU generator.
 
-    Call it once at the head of a notebook to make its random numbers repeatable.
+    Call this once at the start of a notebook to make its random numbers repeatable. The returned
+    torch generator has the same seed.
 
     >>> first = torch.rand(2, generator=seed(5))
     >>> torch.equal(first, torch.rand(2, generator=seed(5)))
@@ -98,9 +100,10 @@ def seed(value: int) -> torch.Generator:
 
 
 def progress(items: Iterable | None = None, label: str = "", **options: Any) -> tqdm:
-    """Show a progress bar over `items`, or one that the caller updates by hand.
+    """Show a progress bar while a loop runs over `items`.
 
-    A page that is being built shows none, because it would stay there as a dead widget.
+    Without `items`, return a bar that the caller updates by hand. While a page of the book is built
+    we show no bar, because the finished page would contain it as a widget that no longer works.
 
     >>> sum(progress(range(4), "numbers"))
     6
@@ -120,8 +123,9 @@ def progress(items: Iterable | None = None, label: str = "", **options: Any) -> 
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that memory ran out, on an accelerator, in Python, or in torch
-    on the CPU.
+    """Return whether an exception means that memory ran out.
+
+    The memory may be that of an accelerator, of Python, or of torch on the CPU.
 
     >>> cublas = RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling …")
     >>> is_out_of_memory(MemoryError()), is_out_of_memory(cublas)
@@ -136,10 +140,10 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def shrink(call: Callable[[int], _Result], chunk: int) -> _Result:
-    """Return `call(chunk)`, and try again with half the chunk whenever memory runs out.
+    """Call `call(chunk)`, and halve the chunk and call again whenever memory runs out.
 
-    Use it for work that can be cut into chunks, so that the same code runs on a large and a small
-    device.
+    Use this for work that can be cut into chunks, so that the same code runs on devices with much
+    and with little memory. Returns what the first successful call returns.
 
     Raises:
         ValueError: if `chunk` is below 1.
@@ -161,7 +165,7 @@ def shrink(call: Callable[[int], _Result], chunk: int) -> _Result:
 
 
 def empty_cache() -> None:
-    """Release the accelerator memory that torch holds but no tensor uses.
+    """Release the accelerator memory that torch has reserved but that no tensor uses.
 
     >>> empty_cache()
     """
@@ -172,8 +176,9 @@ def empty_cache() -> None:
 
 
 def building() -> bool:
-    """Return whether a page is being built (HELPERS_STILL=1), in which case widgets are drawn frame
-    by frame.
+    """Return whether a page of the book is being built, where widgets are drawn frame by frame.
+
+    A build sets the environment variable HELPERS_STILL to 1.
 
     >>> building() in (True, False)
     True

@@ -1,4 +1,4 @@
-"""Read the tables and the prose that come with the course."""
+"""Read the tables and the sample text that come with the course."""
 
 import difflib
 import functools
@@ -11,7 +11,9 @@ from helpers import require
 
 
 def folder() -> Path:
-    """Return the course's `data` folder, in the source tree or inside the installed package.
+    """Return the path of the course's `data` folder.
+
+    The folder is part of the source tree or of the installed package.
 
     >>> (folder() / "reported").is_dir()
     True
@@ -22,8 +24,9 @@ def folder() -> Path:
 
 
 def table(name: str) -> pd.DataFrame:
-    """Read `data/<name>.csv` as a data frame. The lines of the file that start with `#` say where
-    the numbers come from.
+    """Read `data/<name>.csv` as a data frame.
+
+    The lines of the file that start with `#` give the source of the numbers and are skipped.
 
     Raises:
         ValueError: if there is no such table. The message names those with similar names.
@@ -45,7 +48,9 @@ def table(name: str) -> pd.DataFrame:
 
 @functools.cache
 def prose() -> str:
-    """Return the course's own prose (`data/prose.txt`), a text on which we measure language models.
+    """Return the text in `data/prose.txt`, on which we measure language models.
+
+    The authors of the course wrote this text.
 
     >>> len(prose()) > 3000
     True

@@ -1,7 +1,7 @@
-"""Compute differential attention, the difference of two attention matrices (Ye et al., 2025,
-arXiv:2410.05258, and its version 2).
+"""Compute differential attention, the difference of two attention matrices.
 
-Layers count from 1, as in the paper. The released code counts them from 0.
+The source is Ye et al. (2025, arXiv:2410.05258) and its version 2. Layers count from 1, as in the
+paper. The released code counts layers from 0.
 """
 
 import math
@@ -18,13 +18,14 @@ _SPREAD = 0.1  # standard deviation of the vectors that lambda is made of
 
 
 def lambda_init(layer: int) -> float:
-    """Return 0.8 - 0.6 exp(-0.3 (layer - 1)), the value at which lambda starts (section 2.1).
+    """Return the initial value of lambda in a layer, 0.8 - 0.6 exp(-0.3 (layer - 1)).
 
-    The same value fixes the scale of a head's output, which is multiplied by 1 - lambda_init.
+    This is the formula of section 2.1 of the paper. The factor 1 - lambda_init also scales the
+    output of each head.
 
     Args:
-        layer: the layer's number, from 1. The paper's code counts from 0, so it has exp(-0.3
-            layer).
+        layer: the number of the layer, counted from 1. The paper's code counts from 0 and therefore
+            has exp(-0.3 layer).
 
     >>> [round(lambda_init(layer), 4) for layer in (1, 2, 12)]
     [0.2, 0.3555, 0.7779]
@@ -36,13 +37,14 @@ def lambda_init(layer: int) -> float:
 def difference(
     first: Float[Tensor, "... n"], second: Float[Tensor, "... n"], lam: float | Float[Tensor, "..."]
 ) -> Float[Tensor, "... n"]:
-    """Return softmax(first) - lam * softmax(second) over the last dimension.
+    """Return softmax(first) - lam * softmax(second), taken over the last dimension.
 
-    Each row sums to 1 - lam, and single weights may be negative.
+    These are the weights of differential attention. Each row sums to 1 - lam, and single weights
+    may be negative.
 
     Args:
         first, second: logits of the same shape.
-        lam: one number, or one per row.
+        lam: lambda, as one number or as one number per row.
 
     >>> weights = difference(torch.tensor([2.0, 0.0]), torch.tensor([0.0, 0.0]), 0.5)
     >>> [round(weight, 4) for weight in weights.tolist()]
@@ -53,13 +55,13 @@ def difference(
 
 
 def _attend(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tensor) -> Tensor:
-    """Return (A1 - lambda A2) v as A1 v - lambda (A2 v) under a causal mask, without an attention
-    matrix in memory.
+    """Compute the output (A1 - lambda A2) v of differential attention under a causal mask.
 
-    Two calls of scaled_dot_product_attention share the values. The fused kernels want queries, keys
-    and values of one width, so we pad the narrower ones with zeros, which changes no score. Then
-    each matrix is computed once, and not once for each half of the values. The kernels also want
-    four dimensions. Lambda broadcasts over all dimensions but the last.
+    We compute A1 v - lambda (A2 v) with two calls of scaled_dot_product_attention, so that memory
+    never holds an attention matrix. The fused kernels need queries, keys and values of equal width
+    and tensors of four dimensions. So we pad the narrower tensors with zeros, which changes no
+    score, and each attention matrix is computed once instead of once for each half of the values.
+    Lambda broadcasts over all dimensions except the last.
     """
     value_width, wide = v.shape[-1], max(q1.shape[-1], v.shape[-1])
     scale = 1 / math.sqrt(q1.shape[-1])
@@ -77,36 +79,36 @@ def _attend(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tens
 
 
 class DifferentialAttention(nn.Module):
-    """Apply causal differential attention to x of shape (batch, n, width), with learned
-    projections.
+    """Apply causal differential attention with learned projections to x of shape (batch, n, width).
 
     In version 1 (Eqs. 1 to 3 of the paper) the queries and keys of a head have width d = width / (2
-    heads), and its values have width 2 d. Each head is divided by its root mean square and
-    multiplied by 1 - lambda_init(layer). All heads share lambda = exp(l_q1 . l_k1) - exp(l_q2 .
-    l_k2) + lambda_init(layer).
+    heads), and its values have width 2 d. The output of each head is divided by its root mean
+    square and multiplied by 1 - lambda_init(layer). All heads share one lambda, exp(l_q1 . l_k1) -
+    exp(l_q2 . l_k2) + lambda_init(layer).
 
     In version 2 (the authors' code of 2026) d = width / heads, and the two queries of a head share
-    keys and values. Each token and head has lambda = sigmoid(x W). The heads are neither normalised
-    nor scaled. Version 2 has width x (width + heads) more weights.
+    keys and values. Each token and head has a separate lambda, sigmoid(x W). The heads are neither
+    normalised nor scaled. Version 2 has width x (width + heads) more weights than version 1.
 
     Args:
         width: the width of the model.
         heads: the number of differential heads, each with two attention matrices.
-        layer: the layer's number from 1, which sets lambda_init. Version 2 does not use it.
+        layer: the number of the layer, counted from 1, which sets lambda_init. Version 2 ignores
+            it.
         version: 1 or 2.
-        base: RoPE's base, or None for no rotation.
+        base: the base of RoPE, or None for no rotary position encoding.
         turning: the fraction of RoPE's pairs that rotate, the fastest first.
-        norm: False leaves out the norm of the heads and the scale that goes with it, as in the
-            paper's ablation.
-        start: a start of lambda in place of lambda_init(layer), as in the paper's ablation. It sets
-            the scale, too.
-        gain: True gives the norm of the heads a learned gain of width 2 d, one for all heads, as in
+        norm: False leaves out the normalisation of the heads and the factor 1 - lambda_init, as in
+            the paper's ablation.
+        start: an initial value of lambda instead of lambda_init(layer), as in the paper's ablation.
+            The scale of the heads follows this value, too.
+        gain: True adds a learned gain of width 2 d to the normalisation, shared by all heads, as in
             the released code.
 
     Raises:
-        ValueError: if the heads do not divide the width as described above (into pairs if there is
-            a rotation), or if layer, version, base, turning or start is out of range. When it runs,
-            if x is not finite or not of shape (batch, n, width).
+        ValueError: if the heads do not divide the width as described above (into pairs if RoPE
+            rotates them), or if layer, version, base, turning or start is out of range. A call
+            raises it if x is not finite or does not have shape (batch, n, width).
 
     >>> layer = DifferentialAttention(width=16, heads=2, layer=1)
     >>> layer(torch.zeros(1, 3, 16)).shape, round(layer.start, 2)
@@ -161,7 +163,10 @@ class DifferentialAttention(nn.Module):
             self.gate = nn.Linear(width, heads, bias=False)
 
     def lam(self, x: Float[Tensor, "b n width"]) -> Float[Tensor, "b #h #n"]:
-        """Return lambda for each head and token. In version 1 it is one number for all of them."""
+        """Return lambda for each head and token.
+
+        In version 1 all heads and tokens share one number.
+        """
         if self.version == 2:
             return self.gate(x).sigmoid().transpose(1, 2)
         first, second = self.lambdas.prod(1).sum(-1).exp()
@@ -170,9 +175,10 @@ class DifferentialAttention(nn.Module):
     def project(
         self, x: Float[Tensor, "b n width"]
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Return q1, k1, q2, k2 (rotated) and v, each of shape (batch, heads, n, d).
+        """Compute the projections q1, k1, q2, k2 and v of the input.
 
-        Maps 2h and 2h + 1 of the projections belong to head h.
+        Each has shape (batch, heads, n, d). Queries and keys are already rotated. The projections
+        2h and 2h + 1 belong to head h.
         """
         batch, n, _ = x.shape
         q, k, v = (
@@ -192,8 +198,10 @@ class DifferentialAttention(nn.Module):
     def maps(
         self, x: Float[Tensor, "b n width"]
     ) -> tuple[Float[Tensor, "b h n n"], Float[Tensor, "b h n n"]]:
-        """Return both attention matrices of every head, to look at them. `attention` is first - lam
-        * second.
+        """Return the two attention matrices of every head, for inspection.
+
+        The signed attention matrix that `attention` returns is the first minus lam times the
+        second.
         """
         q1, k1, q2, k2, _ = self.project(self._checked(x))
         hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
@@ -205,7 +213,7 @@ class DifferentialAttention(nn.Module):
         return first, second
 
     def attention(self, x: Float[Tensor, "b n width"]) -> Float[Tensor, "b h n n"]:
-        """Return the signed attention matrix of every head. Its rows sum to 1 - lambda."""
+        """Return the signed attention matrix of every head, whose rows sum to 1 - lambda."""
         first, second = self.maps(x)
         return first - self.lam(x)[..., None] * second
 
@@ -222,7 +230,7 @@ class DifferentialAttention(nn.Module):
 
 
 def _lambda(lam: float | Tensor, rows: Tensor) -> Tensor:
-    """Return lambda as a tensor that broadcasts over all dimensions of `rows` but the last."""
+    """Return lambda as a tensor that broadcasts over all dimensions of `rows` except the last."""
     if not isinstance(lam, Tensor):
         return torch.as_tensor(require.number("lam", lam), dtype=rows.dtype, device=rows.device)
     require.tensor("lam", lam, "...")

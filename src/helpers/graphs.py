@@ -1,9 +1,10 @@
-"""Measure what squeezes messages in a graph (walks, Jacobians, resistance, cuts, curvature), and
-rewire it.
+"""Measure what squeezes messages in a graph, and build the graphs on which we measure it.
 
-A graph is a connected, undirected `networkx.Graph` with at least two nodes and no self-loops. Edge
-weights are ignored. Matrices and vectors are float64, in the order of `graph.nodes`. Every function
-raises ValueError for any other graph.
+The measures are the Jacobian, its bound by counting walks, and the effective resistance.
+
+A graph is a connected, undirected `networkx.Graph` with at least two nodes and no self-loops. Every
+function raises ValueError for any other graph. Edge weights are ignored. Matrices and vectors are
+float64, and their entries follow the order of `graph.nodes`.
 """
 
 import itertools
@@ -22,10 +23,11 @@ _NORMALISATIONS = ("none", "row", "symmetric")
 
 
 def check(graph: nx.Graph, name: str = "graph", **nodes: Hashable) -> None:
-    """Refuse a graph that is directed, disconnected or has self-loops, and refuse nodes that it
-    does not contain.
+    """Raise ValueError for a graph or a node that the functions of this module cannot use.
 
-    Pass nodes by the name of your argument, so that the error can name it.
+    A graph must be undirected, connected and without self-loops, and it must contain the nodes.
+    Pass each node as a keyword with the name of your own argument, so that the error message can
+    mention the argument.
 
     >>> check(nx.path_graph(3), target=3)
     Traceback (most recent call last):
@@ -51,14 +53,14 @@ _MOST = {
 
 
 def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
-    """Build a graph of a named family with about this many nodes, numbered from 0.
+    """Build a graph of a named family with about `nodes` nodes, numbered from 0.
 
     Args:
         name: "path", "cycle", "tree" (binary), "barbell" (two cliques and a bridge), "grid"
-            (square), "expander" (4-regular, random, certified by its spectral gap) or "karate"
-            (always 34 nodes).
-        nodes: the wanted size. A barbell rounds it down to an even number, a grid takes the nearest
-            square, and karate ignores it.
+            (square), "expander" (random, 4-regular, accepted only if its spectral gap is large
+            enough) or "karate" (always 34 nodes).
+        nodes: the number of nodes that you want. A barbell rounds it down to an even number, a grid
+            takes the nearest square number, and karate ignores it.
 
     >>> family("cycle", 8).number_of_edges()
     8
@@ -80,7 +82,9 @@ def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
 
 
 def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
-    """Return two nodes at the largest distance, the first such pair in the order of `graph.nodes`.
+    """Return two nodes whose distance is the largest in the graph.
+
+    If there are several such pairs, we return the first one in the order of `graph.nodes`.
 
     >>> far_pair(nx.path_graph(4))
     (0, 3)
@@ -93,10 +97,11 @@ def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
 def adjacency(
     graph: nx.Graph, normalisation: str = "none", loops: bool = False
 ) -> Float[Tensor, "n n"]:
-    """Return the matrix that one layer multiplies by: A ("none"), D^-1 A ("row") or D^-1/2 A D^-1/2
-    ("symmetric").
+    """Return the matrix by which one message-passing layer multiplies the features.
 
-    If `loops` is true, A + I takes the place of A.
+    With the adjacency matrix A and the diagonal matrix D of the degrees, the matrix is A ("none"),
+    D^-1 A ("row") or D^-1/2 A D^-1/2 ("symmetric"). If `loops` is true, every node gets a self-loop
+    first, so A + I replaces A.
 
     >>> adjacency(nx.path_graph(3), "row").tolist()
     [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
@@ -116,10 +121,10 @@ def adjacency(
 def orthogonal_weights(
     layers: int, width: int, seed: int = 0
 ) -> Float[Tensor, "layers 2 width width"]:
-    """Draw random orthogonal matrices for `propagate`.
+    """Draw random orthogonal weight matrices for `propagate`.
 
-    They keep the length of every vector, so if a message shrinks, the graph or the activation did
-    it.
+    Orthogonal matrices keep the length of every vector. If a message shrinks, the cause is
+    therefore the graph or the activation and not the weights.
 
     >>> weights = orthogonal_weights(layers=2, width=3)
     >>> bool(torch.allclose(weights @ weights.mT, torch.eye(3).double()))
@@ -141,12 +146,14 @@ def propagate(
     activation: Callable[[Tensor], Tensor] = torch.relu,
     skip: bool = False,
 ) -> Float[Tensor, "n width"]:
-    """Run message passing: in each layer H becomes activation(self_weight H W_own + matrix H
-    W_heard) (Di Giovanni et al., 2023).
+    """Run message passing on node features and return the features after the last layer.
+
+    In each layer the features H become activation(self_weight H W_own + matrix H W_heard), where
+    W_own and W_heard are the layer's two weight matrices (Di Giovanni et al., 2023).
 
     Args:
-        self_weight: c_r in the paper, the weight of a node's own state inside the activation.
-        skip: whether to add H itself outside the activation, as a residual network does.
+        self_weight: the weight of a node's own state inside the activation, c_r in the paper.
+        skip: whether to add H outside the activation, as a residual network does.
 
     >>> graph, weights = nx.path_graph(3), torch.eye(1).double().expand(2, 2, 1, 1)
     >>> propagate(torch.tensor([[1.0], [0.0], [0.0]]), adjacency(graph), weights).flatten().tolist()
@@ -197,13 +204,15 @@ def jacobian_norms(
     last: nx.Graph | None = None,
     skip: bool = False,
 ) -> Float[Tensor, " n"]:
-    """Compute how sensitive the target is to each input: the largest singular value of d
-    h_target^(layers) / d x_s for every node s.
+    """Compute how sensitive the target node's final state is to the input of each node.
 
-    We differentiate `propagate` with `orthogonal_weights` at a standard normal input by autograd.
+    For every node s we return the largest singular value of the Jacobian d h_target^(layers) / d
+    x_s. We differentiate `propagate` with `orthogonal_weights` by autograd, at an input of standard
+    normal features.
 
     Args:
-        last: a graph for the last layer, if it differs. It has the same nodes in the same order.
+        last: another graph for the last layer, with the same nodes in the same order. None uses
+            `graph` in all layers.
         skip: as in `propagate`. The bound is then `walk_bound` with a `self_weight` that is larger
             by one.
 
@@ -243,12 +252,15 @@ def walk_bound(
     normalisation: str = "symmetric",
     self_weight: float = 1.0,
 ) -> Float[Tensor, " n"]:
-    """Return ((self_weight I + A)^layers)_{target, s}, which bounds `jacobian_norms` with the same
-    arguments.
+    """Return upper bounds for `jacobian_norms` that count weighted walks in the graph.
 
-    This is Theorem 3.2 of Di Giovanni et al. (2023). Lemma 1 of Topping et al. (2022) treats an s
-    exactly `layers` hops away. There the node's own state cannot contribute, so self_weight drops
-    out. We use both for weights of spectral norm 1 and an activation of slope at most 1.
+    The bound for node s is ((self_weight I + A)^layers)_{target, s}, where A is the normalised
+    adjacency matrix. Call this function with the same arguments as `jacobian_norms`. The bound
+    holds for weights of spectral norm 1 and an activation whose derivative is at most 1.
+
+    This is Theorem 3.2 of Di Giovanni et al. (2023). Lemma 1 of Topping et al. (2022) is the case
+    of a node s exactly `layers` hops away, where the node's own state cannot contribute and
+    self_weight drops out.
 
     >>> walk_bound(nx.path_graph(3), 2, 2, "none").tolist()
     [1.0, 2.0, 2.0]
@@ -263,10 +275,11 @@ def walk_bound(
 
 
 def total_resistance(graph: nx.Graph) -> float:
-    """Return R_tot = n tr(L^+), the sum of the effective resistances of all pairs of nodes.
+    """Return the total effective resistance of a graph, summed over all pairs of nodes.
 
-    It is small if many short ways connect the nodes, so it measures how well a graph as a whole
-    carries messages.
+    It equals R_tot = n tr(L^+), where L^+ is the pseudoinverse of the graph Laplacian. R_tot is
+    small if many short paths connect the nodes, so it measures how well messages travel in the
+    graph as a whole.
 
     >>> round(total_resistance(nx.path_graph(3)), 6)
     4.0

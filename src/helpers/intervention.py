@@ -1,4 +1,4 @@
-"""Change a decoder's positions, its mask or its heads by hand, and read what it then computes.
+"""Change a decoder's positions, mask or heads by hand, and read what it then computes.
 
     from helpers import attention, intervention, models, probe
     model = models.load()
@@ -31,7 +31,7 @@ _NAME = "helpers_intervention"  # under which transformers knows the attention b
 
 
 class _Reading(NamedTuple):
-    """Hold what `read` returns."""
+    """Hold the logits, attention matrices and hidden states that `read` returns."""
 
     logits: Float[Tensor, "n v"]
     attentions: Float[Tensor, "layers heads n n"]
@@ -45,14 +45,16 @@ def turns(
     still: Sequence[int] = (),
     silent: Sequence[int] = (),
 ) -> Complex[Tensor, "n pairs"]:
-    """Return RoPE as one complex number exp(i position frequency) per token and pair, which you can
-    change by hand.
+    """Return RoPE's rotations as complex numbers, one per token and pair, for changes by hand.
+
+    The number for a token and a pair is exp(i · position · frequency). Pass the changed numbers to
+    `read` as `rope`.
 
     Args:
-        positions: the tokens' positions, or how many tokens there are.
-        base: a base to use in place of the one that the model was trained with.
-        still: pairs that do not rotate (the number 1), as in p-RoPE.
-        silent: pairs that add nothing to any logit (the number 0).
+        positions: the positions of the tokens, or the number of tokens for positions 0, 1, 2, ….
+        base: a base that replaces the base of the model's training.
+        still: indices of pairs that do not rotate (their number is 1), as in p-RoPE.
+        silent: indices of pairs that add nothing to any logit (their number is 0).
 
     Raises:
         ValueError: if the model has no rotary encoding, a position is not finite, the base is not
@@ -91,22 +93,23 @@ def read(
     heads: Float[Tensor, "layers heads"] | None = None,
     temperature: float = 1.0,
 ) -> _Reading:
-    """Return everything that the model computes on `ids`, with interventions in all layers.
+    """Run the model on `ids` with interventions in all layers, and return what it computes.
 
-    Without interventions the model runs as it was trained. The result has the `logits` of the next
-    token after every token (n, v), the `attentions` (layers, heads, n, n), and the `states` after
-    the embedding and after each layer (layers + 1, n, d). The last state is normalised.
+    Without interventions the model runs as it was trained. The result has three tensors. `logits`
+    (n, v) predicts the next token after every token, `attentions` has shape (layers, heads, n, n),
+    and `states` (layers + 1, n, d) holds the hidden states after the embedding and after each
+    layer. The last of the states is normalised.
 
     Args:
-        rope: the rotation of queries and keys, as `turns` returns it.
-        mask: True where token i may look at token j, or None for the model's own mask.
+        rope: the rotations of queries and keys, as `turns` returns them.
+        mask: True in entry (i, j) if token i may attend to token j. None uses the model's own mask.
         heads: a factor for each head's output. 0 ablates the head, and 1 leaves it as it is.
-        temperature: a number by which all attention logits are divided.
+        temperature: the number that divides all attention logits before the softmax.
 
     Raises:
         ValueError: if there are no tokens or more than `probe.MOST`, an intervention has the wrong
-            shape, the mask shows a later token or leaves a token with nothing to see, or the
-            architecture does not let us replace its attention or its rotary encoding.
+            shape, the mask allows a later token or allows some token nothing, or the architecture
+            does not let us replace its attention or its rotary encoding.
 
     >>> from helpers import attention
     >>> model = models.default()
@@ -180,9 +183,7 @@ def _attend(
     s_aux: Tensor | None = None,
     **_,
 ) -> tuple[Tensor, None]:
-    """Compute attention with the signature that transformers expects, and apply the change that is
-    in force.
-    """
+    """Compute attention with the current intervention, as a function that transformers can call."""
     if s_aux is not None:
         raise ValueError(
             "the model has learned sinks in addition to its tokens, and no "
@@ -232,7 +233,7 @@ def _changed(model: models.LanguageModel, change: _Change) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _rotated(model: models.LanguageModel, rope: Tensor | None, n: int) -> Iterator[None]:
-    """Make the model's rotary embedding return these cosines and sines while the block runs."""
+    """Make the model's rotary embedding use the given rotations while the block runs."""
     if rope is None:
         yield
         return
@@ -262,8 +263,9 @@ def _rotated(model: models.LanguageModel, rope: Tensor | None, n: int) -> Iterat
 def _twice(
     part: Float[Tensor, "n pairs"], like: Float[Tensor, "1 n width"]
 ) -> Float[Tensor, "n width"]:
-    """Repeat one number per rotary pair for both dimensions of the pair, in the order of the
-    model's own table.
+    """Repeat the number of each rotary pair for both dimensions of the pair.
+
+    The dimensions follow the order of the model's own table, `like`.
     """
     first, second = like.chunk(2, -1)
     if like.shape[-1] == part.shape[-1]:
@@ -274,8 +276,9 @@ def _twice(
 
 
 class _Link:
-    """Show a link to the page "Try it" with everything set. If there is no HTML, describe the link
-    in words.
+    """Show a link to the page "Try it" with a prompt and settings already filled in.
+
+    Where HTML cannot be shown, print the link's text and address.
     """
 
     def __init__(self, words: str, page: str, state: dict[str, str | int | float | bool]):
@@ -299,11 +302,11 @@ class _Link:
 
 
 def link(words: str, page: str = "index", **state: str | int | float | bool) -> _Link:
-    """Return a link to the page that does in a browser what `read` does here.
+    """Return a link to the page "Try it", which does in a browser what `read` does here.
 
     Args:
         words: the text of the link.
-        page: "index" (the language model) or "small" (the course's own decoders).
+        page: "index" for the language model, or "small" for the small decoders of the course.
         **state: the prompt and the settings, named as in the page's own links: `prompt="…",
             view="heads", window=8`.
 
