@@ -1,8 +1,8 @@
 """Read inside a Hugging Face decoder: its hidden states, logits and attention weights.
 
-Functions for long sequences hold no attention matrices of n x n, and compute logits only for the
-last token. They read a sequence once for all its prefixes, because later tokens cannot change what
-a causal model computed for earlier ones.
+The functions for long sequences never hold an n x n attention matrix, and they compute logits only
+for the last token. They read a sequence once for all its prefixes, because later tokens cannot
+change what a causal model computed for earlier tokens.
 """
 
 import collections
@@ -35,16 +35,14 @@ _CHUNK = 1024
 
 
 class _Readout(NamedTuple):
-    """Hold the final representation (after the last norm) and the next-token logits, one row per
-    question.
-    """
+    """Hold the hidden state after the last norm and the next-token logits of each prompt."""
 
     states: Float[Tensor, "m d"]
     logits: Float[Tensor, "m v"]
 
 
 def encode(model: models.LanguageModel, text: str) -> Int[Tensor, " n"]:
-    """Return the tokens of a text as a one-dimensional tensor, without any special token.
+    """Return the tokens of a text as a one-dimensional tensor, without special tokens.
 
     >>> encode(models.default(), "The cat sat").tolist()
     [504, 2644, 2643]
@@ -57,14 +55,14 @@ def encode(model: models.LanguageModel, text: str) -> Int[Tensor, " n"]:
 
 
 def _tokens(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) -> Int[Tensor, " n"]:
-    """Return tokens as they are, and encode a text with its opening tokens in front."""
+    """Return tokens as they are, or encode a text and put its opening tokens in front."""
     if not isinstance(tokens, str):
         return tokens
     return torch.cat([opening(model).tokens, encode(model, tokens)])
 
 
 class _Opening(NamedTuple):
-    """Hold how a model's texts begin, as `opening` returns it."""
+    """Hold what `opening` found out about the tokens at the start of a model's texts."""
 
     tokens: Int[Tensor, " _"]
     how: str
@@ -84,18 +82,19 @@ _openings: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def opening(model: models.LanguageModel) -> _Opening:
-    """Return the tokens that belong in front of a text for this model.
+    """Return the tokens that a text should begin with for this model, such as its BOS token.
 
-    If the tokenizer itself adds tokens, these are the answer. If it adds none, that may be intended
-    or an oversight, so we measure it. We compare the losses on passages of the course's prose with
-    nothing, the BOS, the end-of-text token and the chat template's first token in front. We keep
-    the BOS (or nothing, if there is no BOS) unless another opening has a loss that is lower by more
-    than 3 standard errors over the passages. This is measured once per model, and the result for
-    the embedded model is stored.
+    If the tokenizer itself adds tokens, we return these tokens. If it adds none, its authors may
+    have intended this or forgotten it, so we measure which opening fits the model. We compare the
+    loss on passages of the course's prose with four openings: nothing, the BOS token, the
+    end-of-text token and the first token of the chat template. We choose the BOS token (or nothing,
+    if there is no BOS token) unless the loss with another opening is lower by more than 3 standard
+    errors over the passages. We measure this once per model, and the result for the embedded model
+    is stored.
 
-    The result has the opening `tokens` (possibly none), `how` we found them, the `losses` of each
-    opening that we tried, in nats per token of prose (empty if the tokenizer decides), and the
-    `ways`, which are the possible openings by name.
+    The result has four parts. `tokens` is the opening, possibly empty, and `how` says how we found
+    it. `losses` has the loss of each opening that we tried, in nats per token of prose, and is
+    empty if the tokenizer decides. `ways` has the tokens of all possible openings, keyed by name.
 
     >>> found = opening(models.default())
     >>> found.how, list(found.ways)
@@ -138,7 +137,7 @@ def _found_opening(model: models.LanguageModel) -> _Opening:
 
 
 def _put_in_front(model: models.LanguageModel) -> list[int]:
-    """Return the tokens that the tokenizer itself puts in front of a text."""
+    """Return the tokens that the tokenizer itself adds at the start of a text."""
     try:
         alone, whole = (
             model.tokenizer("x", add_special_tokens=each)["input_ids"] for each in (False, True)
@@ -150,8 +149,10 @@ def _put_in_front(model: models.LanguageModel) -> list[int]:
 
 
 def _ways(model: models.LanguageModel) -> dict[str, list[int]]:
-    """Return the possible openings of a text by name: nothing, the BOS, the end-of-text token, and
-    the chat template's first token.
+    """Return the possible openings of a text, as a dictionary of tokens keyed by name.
+
+    The openings are nothing, the BOS token, the end-of-text token, and the first token of the chat
+    template.
     """
     tokenizer = model.tokenizer
     tokens = [tokenizer.bos_token_id, tokenizer.eos_token_id]
@@ -167,7 +168,10 @@ def _ways(model: models.LanguageModel) -> dict[str, list[int]]:
 
 @torch.inference_mode()
 def _opened_losses(model: models.LanguageModel, front: Sequence[int]) -> Float[Tensor, " passages"]:
-    """Return the loss of each passage from its second token on, with `front` before it."""
+    """Return the loss of each passage of prose if the tokens `front` come before it.
+
+    The loss of the first token of each passage is left out.
+    """
     passages = [encode(model, part) for part in data.prose().split("\n") if part.strip()]
     config = model.model.config.get_text_config()
     room = (getattr(config, "max_position_embeddings", None) or _PASSAGE + 1) - 1
@@ -184,11 +188,11 @@ def _opened_losses(model: models.LanguageModel, front: Sequence[int]) -> Float[T
 
 
 def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
-    """Return a token to put before a sequence that needs one, such as a row of equal tokens.
+    """Return a token to put before a sequence that needs one, such as a sequence of equal tokens.
 
-    It is the token that opens the model's texts. If nothing opens them (see `opening`), it is the
-    one of the BOS, the end-of-text token and the chat template's first token with which prose has
-    the lowest loss.
+    This token is the one that opens the model's texts (see `opening`). If nothing opens them, we
+    choose among the BOS token, the end-of-text token and the first token of the chat template. Our
+    choice is the token with which prose has the lowest loss.
 
     Raises:
         ValueError: if the tokenizer has none of these tokens.
@@ -213,22 +217,23 @@ _mixing: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def layers(model: models.LanguageModel) -> tuple[mixing._Layer, ...]:
-    """Return what mixes the tokens of each layer, measured once per model.
+    """Return a description of what mixes tokens in each layer, measured once per model.
 
     Call this before you read attention from an unknown model, because some layers have no attention
     and others rotate only a part of each head.
 
     Each layer has:
-        mixes: "attention" (one softmax per head over earlier tokens), or words for something else.
-        read: whether its weights can be read and replaced.
-        latent: whether keys and values come from a narrower state that all heads share.
+        mixes: "attention" (one softmax per head over the token itself and earlier ones), or a
+            description of another mechanism.
+        read: whether we can read and replace the attention weights.
+        latent: whether keys and values are computed from a narrower vector that all heads share.
         theta: the angles per token of the rotary pairs, or None if queries and keys do not rotate
-            or we cannot see it.
-        layout: the layout of the pairs, "half" or "interleaved", or None if there are none.
-        share: the fraction of a head's dimensions that rotate.
-        window: how many tokens the layer sees, or None for all.
-        sinks: whether it has learned sinks in addition to its tokens.
-        softcap: the cap of its logits.
+            or we cannot find out.
+        layout: the layout of the pairs, "half" or "interleaved", or None if there are no pairs.
+        share: the fraction of a head's dimensions that RoPE rotates.
+        window: how many tokens each token can attend to, or None for all earlier tokens.
+        sinks: whether the layer has learned sinks in addition to the tokens.
+        softcap: the soft cap on the attention logits, or None.
 
     Raises:
         ValueError: if the network has no list of layers.
@@ -243,8 +248,9 @@ def layers(model: models.LanguageModel) -> tuple[mixing._Layer, ...]:
 
 
 def mixed_otherwise(model: models.LanguageModel) -> str | None:
-    """Return a sentence on why attention matrices do not show everything that passes between
-    tokens, or None if they do.
+    """Return a sentence that says why attention matrices miss some flow between tokens, or None.
+
+    None means that the attention matrices show everything that passes between tokens.
 
     >>> mixed_otherwise(models.default()) is None
     True
@@ -267,14 +273,15 @@ def mixed_otherwise(model: models.LanguageModel) -> str | None:
 
 
 def _unread(model: models.LanguageModel) -> str:
-    """Return a sentence on why attention weights cannot be read in this model."""
+    """Return a sentence that says why attention weights cannot be read in this model."""
     why = mixed_otherwise(model) or "its attention cannot be replaced in every layer"
     return f"{model.short} does not let its attention be replaced ({why}): choose another model"
 
 
 def _recurs(model: models.LanguageModel) -> bool:
-    """Return whether layers carry more from token to token than keys and values, because our cache
-    can neither cut nor copy such states.
+    """Return whether the layers carry more than keys and values from token to token.
+
+    Our cache can neither cut nor copy such recurrent states.
     """
     return any(each.mixes not in (mixing._ATTENTION, mixing._DIFFERENCE) for each in layers(model))
 
@@ -283,10 +290,11 @@ def _recurs(model: models.LanguageModel) -> bool:
 def last_representations(
     model: models.LanguageModel, ids: Int[Tensor, " n"] | str
 ) -> Float[Tensor, "n d"]:
-    """Compute the last token's final representation for every prefix of `ids`, in one pass.
+    """Compute the last token's final hidden state for every prefix of `ids`, in one pass.
 
-    Row i is the state from which the model predicts the next token after reading ids[: i + 1]. So
-    the distance between two rows shows how well the model can tell two prefixes apart.
+    Row i of the result is the hidden state from which the model predicts the next token after
+    reading ids[: i + 1]. The distance between two rows shows how well the model can tell the two
+    prefixes apart.
 
     >>> model = models.default()
     >>> last_representations(model, encode(model, "The cat sat")).shape
@@ -314,11 +322,11 @@ def _after(
     ids: Int[Tensor, " n"],
     continuations: Sequence[tuple[int, Int[Tensor, " _"]]],
 ) -> _Readout:
-    """Compute the model's final state and logits after ids[:n] + tail, for each pair (n, tail).
+    """Compute the final hidden state and logits after ids[:n] + tail, for each pair (n, tail).
 
-    The longest prefix is read once, and each tail starts from its keys and values. So the cost is
-    max(n) + sum(len(tail)) tokens instead of sum(n + len(tail)). Tails of equal length after the
-    same prefix share a pass.
+    We read the longest prefix once and start each tail from the prefix's keys and values. So we
+    read max(n) + sum(len(tail)) tokens instead of sum(n + len(tail)). Tails of equal length after
+    the same prefix share a pass.
 
     Args:
         ids: the sequence whose prefixes are read.
@@ -382,10 +390,11 @@ def _after(
 def attention_rows(
     model: models.LanguageModel, ids: Int[Tensor, " n"] | str
 ) -> Float[Tensor, "layers heads n"]:
-    """Compute the last token's attention weights in every head.
+    """Compute the attention weights that the last token gives to all tokens, in every head.
 
-    A row needs n numbers per head, not n x n, so this works for long sequences. In a layer with a
-    sliding window, tokens outside the window get 0.
+    These are the last rows of the attention matrices. They need n numbers per head instead of n x
+    n, so this function works for long sequences. In a layer with a sliding window, tokens outside
+    the window get 0.
 
     >>> model = models.default()
     >>> attention_rows(model, encode(model, "The cat sat")).shape
@@ -407,8 +416,9 @@ def attention_rows(
 def _margin(
     model: models.LanguageModel, logits: Float[Tensor, "... v"], right: str, wrong: str
 ) -> Float[Tensor, "..."]:
-    """Return the logit of the token `right` minus the logit of `wrong`. Above 0, the model prefers
-    the right answer.
+    """Return the logit of the token `right` minus the logit of the token `wrong`.
+
+    If the margin is above 0, the model prefers the right answer.
     """
     check(model)
     require.tensor("logits", logits, "... v")
@@ -427,14 +437,14 @@ def _margin(
 
 
 def _read(model: models.LanguageModel, ids: Tensor, cache, chunk: int):
-    """Read `ids` on top of `cache`, `chunk` tokens at a time, and return the new cache."""
+    """Read `ids` into `cache`, `chunk` tokens at a time, and return the new cache."""
     for part in ids.split(chunk) if len(ids) else ():
         cache = _cache_of(model, _forward(model, part, cache))
     return cache
 
 
 def _whole(model: models.LanguageModel, ids: Int[Tensor, "b n"]):
-    """Run one pass over all tokens, without a cache."""
+    """Run one forward pass over all tokens, without a cache."""
     return model.model(ids.to(model.model.device), use_cache=False, output_hidden_states=True)
 
 
@@ -452,8 +462,9 @@ def _forward(
 
 
 def _cache_name(model: models.LanguageModel) -> str:
-    """Return the argument by which this release of transformers calls keys and values. It is
-    "cache" from 5.24 on, for the families that have it.
+    """Return the name of the argument that holds the cache of keys and values in this transformers.
+
+    The name is "cache" from release 5.24 on, for the model families that have the argument.
     """
     return (
         "cache"
@@ -467,10 +478,11 @@ def _cache_of(model: models.LanguageModel, out):
 
 
 def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, " n"]) -> None:
-    """Refuse anything that is not one of our models, and refuse sequences that are too short or
-    contain unknown tokens.
+    """Raise an error unless the model is one of ours and the sequences are valid for it.
 
-    Pass each sequence by the name of your argument, so that the error can name it.
+    A sequence is invalid if it has fewer than `least` tokens or contains unknown tokens. Pass each
+    sequence as a keyword with the name of your own argument, so that the error message can mention
+    the argument.
 
     >>> check(models.default(), tokens=torch.tensor([-1]))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -499,8 +511,10 @@ def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, 
 
 
 def _position_table(model: models.LanguageModel) -> float:
-    """Return for how many positions a model has learned vectors. A model without such vectors
-    (rotary, ALiBi, no positions) gives infinity.
+    """Return the number of positions for which a model has learned position vectors.
+
+    The result is infinity for a model without such vectors (rotary positions, ALiBi or no
+    positions).
     """
     if model.model not in _tables:
         tables = {
@@ -517,7 +531,7 @@ def _position_table(model: models.LanguageModel) -> float:
 
 
 class _HeadScores(NamedTuple):
-    """Hold what every head looks at, as `head_scores` returns it."""
+    """Hold the sink and slash scores that `head_scores` returns for every head."""
 
     sink: Float[Tensor, "layers heads"]
     slash: Float[Tensor, "layers heads offsets"]
@@ -525,7 +539,7 @@ class _HeadScores(NamedTuple):
 
 @dataclasses.dataclass
 class _Streamed:
-    """Hold what a pass with `_stream` should read, and where each layer puts its scores."""
+    """Hold what one pass with `_stream` must compute, and the scores that each layer adds."""
 
     position: int = 0
     offsets: tuple[int, ...] = ()
@@ -552,26 +566,25 @@ def head_scores(
     hide: int | None = None,
     since: int = 0,
 ) -> _HeadScores:
-    """Measure the sink and slash scores (`attention.sink_score`, `attention.slash_score`) of every
-    head, in one pass.
+    """Measure the sink score and the slash scores of every attention head, in one pass.
 
-    The result has `sink` (layers, heads) and `slash` (layers, heads, offsets), in fp32 on the CPU.
-    Only layers with attention have a row (see `layers`), because others have no weights.
+    The scores are those of `attention.sink_score` and `attention.slash_score`. The result has
+    `sink` (layers, heads) and `slash` (layers, heads, offsets), in fp32 on the CPU. Only layers
+    with attention have a row (see `layers`), because other layers have no attention weights.
 
-    No layer's attention matrices ever exist as a whole. So memory grows with n, while the matrices
-    of `output_attentions` grow with n squared in every head and layer. On the CPU one call of the
-    fused kernel per layer gives the output and the logsumexp L of each row. The weight of token i
-    on token j is exp(q_i k_j − L_i), so a score is one dot product per token. With a mask, a soft
-    cap, a hidden token or an accelerator, we add up blocks of rows instead.
+    We never hold a whole attention matrix. So memory grows with n, while the matrices of
+    `output_attentions` grow with n squared in every head and layer. On the CPU one call of the
+    fused kernel per layer gives the output and the logsumexp L_i of each row i. The attention
+    weight of token i on token j is exp(q_i k_j − L_i), so a score needs one dot product per token.
+    With a mask, a soft cap, a hidden token or an accelerator, we add up blocks of rows instead.
 
     Args:
-        tokens: tokens, or a text, which then begins with the model's opening tokens (see
-            `opening`).
+        tokens: tokens, or a text. Before a text we put the model's opening tokens (see `opening`).
         position: the token whose received attention is scored.
-        offsets: how many positions back each slash score looks. 0 is a diagonal head, and 1 a
-            previous-token head.
-        hide, since: a token at which no token from position `since` on can look, as in
-            `attention_knockout`.
+        offsets: how many positions back each slash score looks. A head with a high score at 0 is a
+            diagonal head, and at 1 a previous-token head.
+        hide, since: the position of a token that we hide from all tokens at position `since` or
+            later, as in `attention_knockout`.
 
     Raises:
         ValueError: if there are no tokens, a position or offset is not in the sequence, or the
@@ -611,12 +624,13 @@ def head_scores(
 def attention_maps(
     model: models.LanguageModel, tokens: Int[Tensor, " n"] | str
 ) -> Float[Tensor, "layers heads n n"]:
-    """Return the attention matrix of every head, for a short sequence. For scores of long sequences
-    use `head_scores`.
+    """Return the attention matrix of every head, for a short sequence.
+
+    For scores of long sequences use `head_scores`.
 
     Raises:
-        ValueError: if there are no tokens, or more than `MOST`, because their matrices would not
-            fit into the memory of a small computer.
+        ValueError: if there are no tokens, or more than `MOST`. The matrices of more tokens would
+            not fit into the memory of a small computer.
 
     >>> model = models.default()
     >>> attention_maps(model, encode(model, "The cat sat")).shape
@@ -654,9 +668,7 @@ def _stream(
     s_aux: Tensor | None = None,
     **_,
 ) -> tuple[Tensor, None]:
-    """Attend with the signature that transformers expects, and add the layer's scores to the
-    current task.
-    """
+    """Compute attention as a function that transformers can call, and add up the layer's scores."""
     if s_aux is not None:
         raise ValueError(
             "the model has learned sinks in addition to its tokens, and these "
@@ -688,11 +700,10 @@ def _by_logsumexp(
     value: Float[Tensor, "1 heads n d"],
     scaling: float,
 ) -> Float[Tensor, "1 n heads d"]:
-    """Attend with the fused kernel, and compute the scores from the logsumexp L of each row, which
-    the kernel returns with the output.
+    """Compute attention and its scores with the fused kernel, without any attention matrix.
 
-    The weight of token i on token j is exp(q_i k_j − L_i), so a sink or slash score is one dot
-    product per token.
+    The kernel returns the output and the logsumexp L_i of each row i. The attention weight of token
+    i on token j is exp(q_i k_j − L_i), so a sink or slash score needs one dot product per token.
     """
     output, rows = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
         query, key, value, 0.0, True, scale=scaling
@@ -715,8 +726,9 @@ def _by_rows(
     scaling: float,
     softcap: float | None,
 ) -> Float[Tensor, "1 n heads e"]:
-    """Attend in blocks of rows, and add up the scores of each block. We need this with a mask, a
-    soft cap, a hidden token or an accelerator.
+    """Compute attention in blocks of rows, and add up the scores of the blocks.
+
+    We need this way with a mask, a soft cap, a hidden token or an accelerator.
     """
     keys = key.transpose(-1, -2)
     heads, n, width = query.shape
@@ -749,8 +761,9 @@ def _by_rows(
 def _unseen(
     task: _Streamed, mask: Tensor | None, start: int, stop: int, device: torch.device
 ) -> Tensor:
-    """Return a mask of the tokens that rows `start` to `stop` must not look at. If `mask` is None,
-    all earlier tokens are visible.
+    """Return a mask that is True for the tokens that rows `start` to `stop` must not attend to.
+
+    If `mask` is None, each row may attend to all earlier tokens and itself.
     """
     if mask is None:
         unseen = torch.ones(stop - start, stop, dtype=torch.bool, device=device).triu(start + 1)
@@ -763,7 +776,7 @@ def _unseen(
 
 @contextlib.contextmanager
 def _streaming(model: models.LanguageModel, **options) -> Iterator[_Streamed]:
-    """Run a block with `_stream` as the attention of every layer."""
+    """Use `_stream` as the attention of every layer while the block runs."""
     task = _Streamed(**options)
     _streamed.append(task)
     try:
@@ -777,16 +790,16 @@ def _streaming(model: models.LanguageModel, **options) -> Iterator[_Streamed]:
 def attention_knockout(
     model: models.LanguageModel, place: int | None, since: int = 0
 ) -> Iterator[None]:
-    """Let no token from position `since` on attend to the one at `place`, in any layer and head,
-    while the block runs. The token still sees itself.
+    """Stop later tokens from attending to the token at position `place`, while the block runs.
 
-    Compare the model's output with and without the block to see what depends on direct attention to
-    this token.
+    The knockout applies to all tokens from position `since` on, in every layer and head. The token
+    at `place` still attends to itself. If `place` is None, no token is hidden. Compare the model's
+    output with and without the block to see what depends on direct attention to this token.
 
     Raises:
-        ValueError: if attention cannot be replaced, or something else mixes tokens, so that the
-            hidden token would still have influence. Inside the block, if a text has no token at
-            `place`.
+        ValueError: if attention cannot be replaced, or if something else mixes tokens, so that the
+            hidden token would still have influence. A call of the model inside the block raises it
+            if the text has no token at `place`.
 
     >>> model = models.default()
     >>> ids = encode(model, "The cat sat")
@@ -809,9 +822,7 @@ def attention_knockout(
 
 
 class _Sensitivity(NamedTuple):
-    """Hold the norms of the Jacobian of the last state by each input, as `sensitivity` returns
-    them.
-    """
+    """Hold how sensitive the last token is to each token, as `sensitivity` returns it."""
 
     norms: Float[Tensor, " n"]
     errors: Float[Tensor, " n"]
@@ -823,14 +834,16 @@ def sensitivity(
     probes: int | None = None,
     seed: int = 0,
 ) -> _Sensitivity:
-    """Measure how sensitive the last token is to each token, as the Frobenius norm of the Jacobian
-    of its final state by that token's embedding.
+    """Measure how sensitive the last token's final hidden state is to each token's embedding.
 
-    The exact norm takes a backward pass for each of the d coordinates of the state. With `probes`
-    it takes only so many passes, because d |J^T q|^2 is |J|^2 on average over random directions q.
-    The directions are orthogonal, so the error falls faster than with independent ones, and with d
-    of them the result is exact. The result has `norms`, one per token, and `errors`, their standard
-    errors (0 if exact).
+    The sensitivity to a token is the Frobenius norm of the Jacobian J of the hidden state with
+    respect to the token's embedding. The exact norm needs one backward pass for each of the d
+    coordinates of the hidden state. With `probes` we need only that many passes, because d |J^T
+    q|^2 equals |J|^2 on average over random directions q. The directions are orthogonal, so the
+    error falls faster than with independent directions, and with d directions the result is exact.
+
+    The result has `norms`, one per token, and `errors`, the standard errors of the norms (0 if
+    exact).
 
     Args:
         probes: how many random directions to use, from 2 to d. None computes the exact norm.
@@ -878,7 +891,7 @@ def sensitivity(
 
 
 def _frame(d: int, count: int, seed: int) -> Float[Tensor, "count d"]:
-    """Draw orthonormal rows, uniformly distributed."""
+    """Draw random orthonormal rows that are uniformly distributed."""
     normal = torch.randn(
         d, count, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
     )
@@ -893,13 +906,13 @@ def _check_position(name: str, value: int, n: int) -> None:
 
 
 def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
-    """Return the angles, in radians per token, by which the model rotates the pairs of its queries
-    and keys.
+    """Return the angle, in radians per token, by which the model rotates each rotary pair.
 
-    We read them from the running model, so scaled frequencies appear as they are used.
+    We read the angles from the running model, so scaled frequencies appear as the model uses them.
 
     Raises:
-        ValueError: if the model has no rotary positions, or different ones in different layers.
+        ValueError: if the model has no rotary positions, or uses different frequencies in different
+            layers.
 
     >>> float(rotary_frequencies(models.default())[0])
     1.0
@@ -929,17 +942,16 @@ def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
 def patch_queries_and_keys(
     model: models.LanguageModel, alter: Callable[[int, str, Tensor], Tensor]
 ) -> Iterator[None]:
-    """Let `alter` replace the queries and keys of each layer before they are rotated, while the
-    block runs.
+    """Replace the queries and keys of each layer before their rotation, while the block runs.
 
-    `alter` always receives the two entries of a pair half a head apart, even if the model
-    interleaves its pairs.
+    The function `alter` computes the new queries and keys. It always receives the two entries of a
+    pair half a head apart, even if the model interleaves its pairs.
 
     Args:
         model: a decoder whose layers have `self_attn.q_proj` and `k_proj` (Llama, Mistral, Qwen,
             Gemma, …).
         alter: a function of the layer's number, "queries" or "keys", and a tensor of shape (batch,
-            n, heads, d). It returns the tensor to continue with.
+            n, heads, d). It returns the tensor that replaces this one.
 
     Raises:
         ValueError: if the model has no such layers.
@@ -994,8 +1006,9 @@ def _hook(alter: Callable, layer: int, name: str, width: int, heads: int, apart:
 
 
 def reads_projections(model: models.LanguageModel) -> bool:
-    """Return whether we can read queries, keys and values separately, because the layers have
-    `self_attn.q_proj` as in Llama or Gemma.
+    """Return whether we can read queries, keys and values separately.
+
+    This is possible if the layers have `self_attn.q_proj`, as in Llama or Gemma.
 
     >>> reads_projections(models.default())
     True
@@ -1009,7 +1022,7 @@ def reads_projections(model: models.LanguageModel) -> bool:
 
 
 def blocks(model: models.LanguageModel) -> list[torch.nn.Module]:
-    """Return the layers of a model that computes queries and keys separately.
+    """Return the layers of a model that computes queries and keys in separate projections.
 
     Raises:
         ValueError: if the layers have no `self_attn.q_proj`.
@@ -1035,7 +1048,7 @@ def queries_and_keys(
 ) -> list[tuple[Float[Tensor, "heads n d"], Float[Tensor, "heads n d"]]]:
     """Return the queries and keys of every layer before rotation, each of shape (heads, n, d).
 
-    Keys are repeated for the heads that share them.
+    If several heads share keys, we repeat the keys for each of these heads.
 
     Raises:
         ValueError: if `ids` is empty, or the model does not compute queries and keys separately
@@ -1063,7 +1076,7 @@ def queries_and_keys(
 
 
 class _FrequencyUse(NamedTuple):
-    """Hold how strongly a model uses each rotary frequency, as `frequency_use` returns it."""
+    """Hold how strongly each head uses each rotary frequency, as `frequency_use` returns it."""
 
     frequencies: Float[Tensor, " half"]
     queries: Float[Tensor, "layers heads half"]
@@ -1071,20 +1084,19 @@ class _FrequencyUse(NamedTuple):
 
 
 def frequency_use(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) -> _FrequencyUse:
-    """Measure which rotary frequencies a model uses: the mean norm of each rotary pair of queries
-    and keys, in every head.
+    """Measure how strongly each head of a model uses each rotary frequency.
 
-    This is the measurement of Barbero et al. (2025), section 4. We leave the first token out,
-    because its keys and queries are often those of a sink. Keys are listed once for each head that
-    shares them.
+    The measure is the mean norm of each rotary pair of the queries and of the keys, as in Barbero
+    et al. (2025), section 4. We leave the first token out, because its keys and queries are often
+    those of an attention sink. Keys appear once for each head that shares them.
 
     Args:
-        tokens: at least two tokens, or a text, which then begins with the model's opening tokens
-            (see `opening`).
+        tokens: at least two tokens, or a text. Before a text we put the model's opening tokens (see
+            `opening`).
 
     Raises:
-        ValueError: if the model has no rotary positions or several sets of them, or rotates only a
-            part of each head.
+        ValueError: if the model has no rotary positions, uses several sets of frequencies, or
+            rotates only a part of each head.
 
     >>> found = frequency_use(models.default(), "The cat sat on the mat.")
     >>> found.frequencies.shape, found.queries.shape
@@ -1106,11 +1118,11 @@ def frequency_use(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) 
 
 @torch.inference_mode()
 def loss(model: models.LanguageModel, ids: Int[Tensor, " n"] | str) -> float:
-    """Measure the mean cross-entropy in nats of each token from the second on, given the tokens
-    before it.
+    """Measure the mean cross-entropy in nats per token of a text.
 
-    A lower loss means that the model predicts the text better, so compare the loss before and after
-    an intervention to see how much the intervention hurts.
+    Each token from the second on is predicted from the tokens before it. A lower loss means that
+    the model predicts the text better. Compare the loss before and after an intervention to see how
+    much the intervention hurts.
 
     >>> model = models.default()
     >>> loss(model, "The cat sat on the mat.") < loss(model, "mat. the on sat cat The")

@@ -1,8 +1,8 @@
-"""Check the arguments of public functions, and refuse a wrong one in one sentence.
+"""Check the arguments of public functions, and explain a wrong argument in one sentence.
 
-Each check returns the argument in the form in which the function uses it. The sentence names the
-argument, what is allowed and what came, and it is always a ValueError. So a reader who mistypes
-sees neither NaN nor an error from deep inside.
+Each check returns the argument in the form that the function uses, or raises a ValueError. The
+message says which argument is wrong, what is allowed and what was given. So a user who mistypes an
+argument gets neither NaN nor an error from deep inside the code.
 """
 
 import functools
@@ -69,9 +69,9 @@ def number(
     most: float | None = None,
     above: float | None = None,
 ) -> float:
-    """Return `value` as a float if it is a finite number from `least` to `most`, or larger than
-    `above`.
+    """Return `value` as a float if it is a finite number within the given limits.
 
+    The limits are `least` and `most`, which are allowed, and `above`, which is not allowed itself.
     Numbers of Python, NumPy and torch are accepted.
 
     >>> number("scale", 2, above=0)
@@ -113,7 +113,7 @@ def _range(least: float | None, most: float | None) -> str:
 
 
 def flag(name: str, value: object) -> bool:
-    """Return the flag, which must be True or False. NumPy's booleans are accepted, too.
+    """Return `value` if it is True or False, including NumPy's booleans.
 
     >>> flag("loops", "no")
     Traceback (most recent call last):
@@ -127,7 +127,7 @@ def flag(name: str, value: object) -> bool:
 def integers(
     name: str, values: object, least: int | None = None, most: int | None = None
 ) -> list[int]:
-    """Return a list of at least one integer, each from `least` to `most`.
+    """Return `values` as a list if they are integers from `least` to `most`, at least one of them.
 
     >>> integers("lengths", range(1, 4), least=1)
     [1, 2, 3]
@@ -152,7 +152,7 @@ def integers(
 
 
 def seed(value: object, name: str = "seed") -> int:
-    """Return a seed that Python, NumPy and torch all accept.
+    """Return `value` if it is a seed that Python, NumPy and torch all accept.
 
     >>> seed(-1)
     Traceback (most recent call last):
@@ -165,7 +165,7 @@ def seed(value: object, name: str = "seed") -> int:
 
 
 def choice(name: str, value: object, choices: Collection[str]) -> str:
-    """Return `value` if it is one of the allowed names.
+    """Return `value` if it is one of the names in `choices`.
 
     >>> choice("encoding", "rope", ("NoPE", "RoPE"))
     Traceback (most recent call last):
@@ -179,7 +179,9 @@ def choice(name: str, value: object, choices: Collection[str]) -> str:
 
 
 def text(name: str, value: object, empty: bool = True) -> str:
-    """Return a string. With `empty=False`, refuse the empty string.
+    """Return `value` if it is a string.
+
+    With `empty=False`, the empty string raises an error, too.
 
     >>> text("sequence", "", empty=False)
     Traceback (most recent call last):
@@ -200,7 +202,9 @@ def text(name: str, value: object, empty: bool = True) -> str:
 def instance(
     name: str, value: object, kind: type | tuple[type, ...] | types.UnionType, what: str
 ) -> Any:
-    """Return `value` if it has this type, and say `what` we expected if it does not.
+    """Return `value` if it has the type `kind`.
+
+    If it does not, the error message says with `what` which value was expected.
 
     >>> instance("model", "gpt2", dict, "what models.load returns")
     Traceback (most recent call last):
@@ -212,7 +216,7 @@ def instance(
 
 
 def function(name: str, value: object) -> Callable:
-    """Return `value` if it can be called.
+    """Return `value` if it is callable.
 
     >>> function("kernel", 3)
     Traceback (most recent call last):
@@ -226,13 +230,13 @@ def function(name: str, value: object) -> Callable:
 def tensor(
     name: str, value: object, axes: str, kind: str = "floating-point", **sizes: int
 ) -> Tensor:
-    """Return a tensor of finite numbers with these axes, none of them empty.
+    """Return `value` if it is a tensor of finite numbers with these axes, none of them empty.
 
     Args:
-        axes: names and sizes, as in a shape's annotation. A first "..." stands for any number of
-            axes.
+        axes: names and sizes of the axes, written as in a jaxtyping annotation. A "..." at the
+            start stands for any number of axes.
         kind: "floating-point", "whole" (an integer type) or "real" (either).
-        sizes: the sizes of axes that are known.
+        sizes: the known sizes of named axes.
 
     >>> tensor("x", torch.ones(2, 3), "n d", d=3).shape
     torch.Size([2, 3])
@@ -273,11 +277,11 @@ def tensor(
 
 
 def checked(function: _Function) -> _Function:
-    """Decorate a function so that its annotations check its arguments. Then its body contains only
-    its formula.
+    """Decorate a function so that its arguments are checked against its annotations.
 
-    A `Literal` lists the choices, and a jaxtyping tensor names its axes. An axis that two arguments
-    share must have one size, and "..." must stand for the same axes in all of them.
+    The function's body then contains only its formula. A `Literal` annotation lists the choices,
+    and a jaxtyping annotation names the axes of a tensor. An axis name that two arguments share
+    must have the same size in both, and "..." must stand for the same axes in all arguments.
 
     >>> from jaxtyping import Float
     >>> @checked
@@ -316,8 +320,8 @@ def _fits(
 ) -> None:
     """Check one argument against its annotation.
 
-    `sizes` holds the sizes of axes in earlier arguments, and `leading` the axes that "..." stood
-    for. The check adds to both.
+    `sizes` contains the sizes of axes in earlier arguments, and `leading` contains the axes that
+    "..." stood for. The check adds the axes of this argument to both dictionaries.
     """
     if get_origin(annotation) is Literal:
         choice(name, value, get_args(annotation))
@@ -336,8 +340,9 @@ def _fits(
 
 
 def dense(name: str, value: Tensor) -> Tensor:
-    """Return a tensor that stores its numbers one by one, and refuse sparse, quantised and "meta"
-    tensors.
+    """Return `value` if it is a dense tensor, and raise an error for sparse or quantised tensors.
+
+    Tensors on the device "meta", which have no values, raise an error, too.
 
     >>> dense("x", torch.ones(2).to_sparse())  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -355,9 +360,10 @@ def dense(name: str, value: Tensor) -> Tensor:
 
 
 def readable(value: Tensor) -> bool:
-    """Return whether code may look at the values of a tensor.
+    """Return whether code may read the values of a tensor.
 
-    Inside `torch.vmap` it may not, because many models run at once and there is no single value.
+    Inside `torch.vmap` this is not possible, because many calls run at once and the tensor has no
+    single value.
 
     >>> readable(torch.zeros(2))
     True
@@ -368,8 +374,9 @@ def readable(value: Tensor) -> bool:
 
 
 def finite(name: str, result: _Result) -> _Result:
-    """Return a result (a number or a tensor), and blame the argument `name` if the result is
-    infinite.
+    """Return a computed number or tensor if it is finite, and otherwise raise an error.
+
+    The error message blames the argument `name`.
 
     >>> finite("layers", torch.tensor(2.0) ** 2000)
     Traceback (most recent call last):

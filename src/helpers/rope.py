@@ -1,5 +1,6 @@
-"""Rotate queries and keys by position (RoPE), and study the frequencies: their sums of cosines, and
-how large the base must be for a given context.
+"""Rotate queries and keys according to their positions (RoPE), and study the rotary frequencies.
+
+For the frequencies we compute sums of cosines, and how large the base must be for a given context.
 
 Su et al. (2021) is RoFormer, Men et al. (2024) is "Base of RoPE Bounds Context Length", and Barbero
 et al. (2025) is "Round and Round We Go!". Closed forms run in float64. All angles are in radians
@@ -22,15 +23,17 @@ _BLOCK = 1024  # distances whose sums are made from one start by the angle sum f
 
 
 def frequencies(width: int, base: float, turning: float = 1.0) -> Float[Tensor, " half"]:
-    """Return the angle per token of each pair, theta_i = base^(-2i/width), the fastest first (Su et
-    al., 2021, Eq. 15).
+    """Return RoPE's rotation angle per token for each pair, the fastest pair first.
+
+    The angle of pair i is theta_i = base^(-2i/width) (Su et al., 2021, Eq. 15), in radians per
+    token.
 
     Args:
         width: the width of a query or key, an even number.
         base: a number above 1. RoFormer uses 10 000.
-        turning: the fraction of the pairs that rotate, the fastest first, rounded down. Below 1
-            this is the p-RoPE of Barbero et al. (2025), section 6.1. At 0 there is no position
-            encoding.
+        turning: the fraction of the pairs that rotate, counted from the fastest pair and rounded
+            down. A fraction below 1 gives the p-RoPE of Barbero et al. (2025), section 6.1. The
+            fraction 0 gives no position encoding.
 
     Example:
         >>> frequencies(8, 10_000).tolist(), frequencies(8, 10_000, 0.5).tolist()
@@ -53,15 +56,16 @@ def rotate(
     frequencies: Float[Tensor, " half"],
     layout: Literal["half", "interleaved"] = "half",
 ) -> Float[Tensor, "... n d"]:
-    """Rotate pair i of each vector by position times frequency (Su et al., 2021, Eq. 34).
+    """Rotate pair i of each vector by the angle position x frequency i (RoPE).
 
-    Angles are computed in float64, whatever the type of `x`, because float32 angles are inexact at
-    large positions.
+    This is Eq. 34 of Su et al. (2021). We compute angles in float64, whatever the dtype of `x`,
+    because float32 angles are inexact at large positions.
 
     Args:
         x: vectors of even width d, one for each position.
         positions: positions of any sign, integers or not.
-        frequencies: d/2 angles per token, see `frequencies`. A pair with angle 0 stays as it is.
+        frequencies: d/2 angles per token, as `frequencies` returns them. A pair with angle 0 does
+            not change.
         layout: "half" pairs entries i and i + d/2 (GPT-NeoX, Llama). "interleaved" pairs 2i and 2i
             + 1 (RoFormer, GPT-J).
 
@@ -84,8 +88,9 @@ def turn(
     frequencies: Float[Tensor, " half"],
     layout: str,
 ) -> Float[Tensor, "... n d"]:
-    """Rotate as `rotate` does, but without checking the arguments, for layers that call it at every
-    training step.
+    """Rotate vectors as `rotate` does, but without checking the arguments.
+
+    Layers call this faster function at every training step.
 
     >>> quarter = torch.tensor([math.pi / 2])
     >>> turned = turn(torch.tensor([[1.0, 0.0]]), torch.tensor([2]), quarter, "half")
@@ -110,7 +115,7 @@ def _angles(
 
 
 def _pairs(x: Float[Tensor, "... d"], layout: str) -> tuple[Tensor, Tensor]:
-    """Split vectors into the first and the second entries of their pairs."""
+    """Split vectors into the first entries and the second entries of their pairs."""
     if layout == "interleaved":
         return x[..., 0::2], x[..., 1::2]
     return x.chunk(2, dim=-1)
@@ -119,11 +124,12 @@ def _pairs(x: Float[Tensor, "... d"], layout: str) -> tuple[Tensor, Tensor]:
 def cosine_sum(
     distance: float | Num[Tensor, "..."], width: int, base: float
 ) -> Float[Tensor, "..."]:
-    """Return B(m) = sum over the pairs of cos(m theta_i), which is the logit at distance m of two
-    equal vectors with a unit vector in each pair.
+    """Return B(m) = sum over the pairs i of cos(m theta_i), at the distance m.
 
-    By Men et al. (2024), Eq. 9, a similar token leads a random one by 2 sigma^2 B(m) on average. So
-    a negative B(m) means that at distance m attention prefers random tokens.
+    B(m) is the attention logit at distance m of two equal vectors that have a unit vector in each
+    pair. According to Men et al. (2024), Eq. 9, the logit of a similar token exceeds the logit of a
+    random token by 2 sigma^2 B(m) on average. If B(m) is negative, attention at distance m prefers
+    random tokens.
 
     Example:
         >>> cosine_sum(0, 128, 10_000).item()
@@ -134,12 +140,11 @@ def cosine_sum(
 
 
 def first_negative(width: int, base: float, limit: int) -> int | None:
-    """Return the first distance m < `limit` at which `cosine_sum` is negative, or None if there is
-    none.
+    """Return the first distance m < `limit` at which `cosine_sum` is negative, or None.
 
-    We compute sums in blocks of 1024 distances from one start by cos(M + j) = cos M cos j - sin M
-    sin j, which is a matrix product. If a sum is too near 0 for float64, we decide it with 50
-    digits.
+    We compute the sums in blocks of 1024 distances that start at M. The identity cos(M + j) = cos M
+    cos j - sin M sin j turns each block into a matrix product. If a sum is too close to 0 for
+    float64, we compute it with 50 digits.
 
     Example:
         >>> first_negative(128, 10_000, 4096)
@@ -159,12 +164,12 @@ def first_negative(width: int, base: float, limit: int) -> int | None:
 def smallest_base(
     length: int, width: int, step: float, start: float, tries: int = 1_000_000
 ) -> float:
-    """Return the smallest start + k step (k = 0, 1, …) for which no sum of cosines below distance
-    `length` is negative (Men et al., 2024, Theorem 1).
+    """Return the smallest base on a grid for which no `cosine_sum` below `length` is negative.
 
-    The bases that pass do not form an interval, so the answer depends on the grid. A base that
-    fails nearly always fails near a distance at which an earlier base failed. So we try such
-    distances first, and compute all distances only if they pass.
+    The grid is start + k step for k = 0, 1, …. The condition is that of Men et al. (2024), Theorem
+    1. The bases that meet the condition do not form an interval, so the answer depends on the grid.
+    A base that fails nearly always fails near a distance at which an earlier base failed. So we
+    test such distances first, and test all distances only if none of these fails.
 
     Args:
         length: the context in tokens.
@@ -174,7 +179,8 @@ def smallest_base(
         tries: how many bases to try at most.
 
     Raises:
-        ValueError: if an argument is out of range, or no base passes within `tries`.
+        ValueError: if an argument is out of range, or none of the first `tries` bases meets the
+            condition.
 
     Example:
         >>> smallest_base(1024, 128, 1, 2)
@@ -208,8 +214,9 @@ def smallest_base(
 
 
 def _sums(theta: Tensor, limit: int) -> Iterator[tuple[int, Tensor]]:
-    """Yield the sums of cosines at 0 … limit - 1 in growing blocks, as pairs (first distance,
-    sums).
+    """Yield `cosine_sum` at the distances 0 … limit - 1, in blocks that grow.
+
+    Each block is a pair (first distance, sums).
     """
     offsets = torch.arange(min(_BLOCK, limit), dtype=torch.float64) * theta[:, None]
     offsets = torch.cat([offsets.cos(), -offsets.sin()])
@@ -235,8 +242,10 @@ def _first(start: int, sums: Tensor, theta: Tensor, base: float, limit: int) -> 
 
 
 def _near(bases: Tensor, width: int, witness: int, reach: int, limit: int) -> tuple[int, int]:
-    """Return how many of the first bases have a clearly negative sum within `reach` of `witness`,
-    and at which distances.
+    """Count the bases at the start of the list that fail near a distance.
+
+    A base fails if its cosine sum is clearly negative at some distance within `reach` of `witness`.
+    Returns the count, and the distance at which the last of these bases has its lowest sum.
     """
     theta = bases[:, None] ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     first = max(0, witness - reach)
@@ -248,8 +257,10 @@ def _near(bases: Tensor, width: int, witness: int, reach: int, limit: int) -> tu
 
 
 def _doubt(pairs: int, limit: int) -> float:
-    """Return a bound on the rounding error of a sum, because each angle is right only to a few
-    parts in 10^16 of the distance.
+    """Return a bound on the rounding error of a cosine sum.
+
+    The error grows with the distance, because each angle has a relative error of a few parts in
+    10^16.
     """
     return 1e-14 * (pairs + 10.0 * limit)
 

@@ -1,8 +1,7 @@
-"""Draw figures for a projector, in one style and in colours that colour-blind readers can tell
-apart.
+"""Draw figures for a projector, in one style and in colours for colour-blind readers.
 
 Importing this module sets Matplotlib's defaults. Figures are drawn on white, and
-`widget/picture.css` adapts them to a dark page.
+`widget/picture.css` adapts their colours to a dark page.
 """
 
 import itertools
@@ -116,11 +115,10 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float, digits: int = 2) -> str:
-    """Write a number as texts, tables and figures print it: significant digits, a true minus,
-    powers of ten.
+    """Format a number as texts, tables and figures print it.
 
-    Integers (`int`) have a comma between thousands. Other values below 0.01 or from a million on
-    are written with a power of ten.
+    We print significant digits, a true minus sign and powers of ten. Integers (`int`) have a comma
+    between thousands. Other values below 0.01 or from a million on are written with a power of ten.
 
     Args:
         value: the number. Infinity becomes "∞", and NaN (no value) becomes "–".
@@ -153,8 +151,8 @@ def number(value: float, digits: int = 2) -> str:
 def colours_of(names: Iterable[str]) -> list[str]:
     """Return a colour for each name, so that a design has the same colour in all figures.
 
-    A name in `NAMED` has a fixed colour. The others take the colours of the style in turn, without
-    those that are already used.
+    A name in `NAMED` has a fixed colour. The other names get the remaining colours of the style in
+    order.
 
     >>> wanted = [COLOURS[name] for name in ("vermillion", "blue", "black")]
     >>> colours_of(["mean", "RoPE", "NoPE"]) == wanted
@@ -173,8 +171,9 @@ def colours_of(names: Iterable[str]) -> list[str]:
 
 
 def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes:
-    """Open axes with a title that states the finding. `log` is "", "x", "y" or "xy", and `height`
-    is in inches.
+    """Create a figure and return its axes, with a title that states the finding.
+
+    `log` selects the logarithmic axes and is "", "x", "y" or "xy". `height` is in inches.
 
     >>> ax = axes("Distance falls", "n", "L1", log="xy")
     >>> ax.get_xscale(), ax.get_title(loc="left")
@@ -195,7 +194,7 @@ def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes
 
 
 def whole_ticks(ax: Axes, x: bool = True, y: bool = False) -> None:
-    """Put ticks only at integers, on a linear axis that counts things.
+    """Put ticks only at integers, on a linear axis that shows a count.
 
     >>> ax = axes("Whole numbers", "n", "L1")
     >>> whole_ticks(ax)
@@ -211,8 +210,9 @@ def whole_ticks(ax: Axes, x: bool = True, y: bool = False) -> None:
 def ticks(
     ax: Axes, places: Iterable[float], names: Iterable[str] | None = None, x: bool = True
 ) -> None:
-    """Put ticks at these values of the x axis (or the y axis), written as numbers or as `names`,
-    without minor ticks.
+    """Put ticks at the given values of the x axis or the y axis, without minor ticks.
+
+    The ticks are labelled with their values or with `names`. Set `x` to False for the y axis.
 
     >>> ax = axes("Lengths", "n", "L1", log="x")
     >>> ticks(ax, [1000, 2000])
@@ -245,9 +245,9 @@ def ticks(
 
 
 def label(ax: Axes, lines: list[Line2D] | None = None) -> None:
-    """Write each line's label at its right end, in the line's colour.
+    """Write each line's label at the line's right end, in the line's colour.
 
-    In the finished picture labels that would touch are moved apart.
+    When the figure is drawn, labels that would overlap are moved apart.
 
     >>> ax = axes("One line", "n", "L1")
     >>> _ = ax.plot([1, 2], [3, 4], label="fp32")
@@ -292,8 +292,7 @@ def lines(
     colours: Sequence[str] | None = None,
     form: str = "o-",
 ) -> Axes:
-    """Draw a line for each column of a data frame over its index, with the column's name at the end
-    of the line.
+    """Draw each column of a data frame as a line over the index, with the column's name at its end.
 
     The name of the index labels the x axis. A column that is named after a floating-point format in
     `TYPES` is drawn in the line style of that format.
@@ -302,8 +301,8 @@ def lines(
         y: the label of the y axis.
         log, height: as in `axes`.
         numbers: whether to write each line's last value next to its name.
-        colours: one per column. By default `colours_of` chooses them by name.
-        form: dots joined by a line, `"o-"`, or only one of them, `"o"` or `"-"`.
+        colours: one colour per column. By default `colours_of` chooses a colour for each name.
+        form: `"o-"` draws dots joined by a line, `"o"` only dots, and `"-"` only a line.
 
     >>> frame = pd.DataFrame({"mean": [0.5, 0.1]}, index=pd.Index([1, 2], name="n ones"))
     >>> ax = lines(frame, "change", numbers=True)
@@ -335,15 +334,16 @@ def dots(
     numbers: bool = False,
     colours: Sequence[str] | None = None,
 ) -> Axes:
-    """Draw a row of dots for each row of a data frame, with the row's name at the left and one
-    colour per column.
+    """Draw one horizontal row of dots for each row of a data frame, one dot per column.
+
+    The name of the row is at the left, and each column has a colour.
 
     Args:
         x: the label of the x axis.
         log: "" or "x".
-        height: in inches. By default it follows from the number of rows.
-        numbers: whether to write each value at its dot.
-        colours: one per column. By default `colours_of` chooses them by name.
+        height: the height in inches. By default it depends on the number of rows.
+        numbers: whether to write each value next to its dot.
+        colours: one colour per column. By default `colours_of` chooses a colour for each name.
 
     >>> frame = pd.DataFrame({"hops": [0.4, 0.9]}, index=["path", "tree"])
     >>> ax = dots(frame, "rank correlation", numbers=True)
@@ -384,7 +384,7 @@ def _drawn(
     colours: Sequence[str] | None,
     x: str | None = None,
 ) -> Axes:
-    """Check a data frame and its colours, and return empty axes for it."""
+    """Check a data frame and its colours, and return empty axes for the data frame."""
     require.instance("frame", frame, pd.DataFrame, "a frame")
     if (
         frame.empty
@@ -405,16 +405,17 @@ def _drawn(
 
 
 def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> Styler:
-    """Show what each readout gets out of one hidden state.
+    """Return a table that shows what each readout can recover from one hidden state.
 
-    The same table appears in all chapters, because information that one readout loses another may
-    still find.
+    All chapters use this table, because one readout may still find information that another readout
+    misses.
 
     Args:
-        rows: one tuple per readout: its name ("an average", "a Jacobian", "a nearest-state search",
-            "a linear probe" or "the model itself"), the question, the measurement (a number,
-            written by `number`, or a text with its unit), and the outcome ("kept", "in part",
-            "lost", "missed" or "not missed").
+        rows: one tuple per readout with four entries. The first entry is the readout's name ("an
+            average", "a Jacobian", "a nearest-state search", "a linear probe" or "the model
+            itself"). The second is the question. The third is the measurement, as a number, which
+            `number` formats, or as a text with its unit. The fourth is the outcome ("kept", "in
+            part", "lost", "missed" or "not missed").
         state: the name of the hidden state, which becomes the table's caption.
 
     >>> search = ("a nearest-state search", "which n?", "60%", "lost")

@@ -1,5 +1,7 @@
-"""Build small decoders whose position encoding, attention window, normalisation and layer type are
-arguments.
+"""Build small decoders whose design we choose with arguments.
+
+The arguments set the position encoding, the attention window, the normalisation and the type of
+layer.
 """
 
 import copy
@@ -17,8 +19,9 @@ _ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE")
 
 
 def sinusoidal(positions: Num[Tensor, " n"], width: int) -> Float[Tensor, "n {width}"]:
-    """Return the absolute encoding of Vaswani et al. (2017), section 3.5, with sines and cosines
-    interleaved.
+    """Return the sinusoidal position encoding of Vaswani et al. (2017), section 3.5.
+
+    Sines and cosines are interleaved. The result has one row of `width` numbers per position.
 
     >>> sinusoidal(torch.tensor([0]), 4).tolist()
     [[0.0, 1.0, 0.0, 1.0]]
@@ -32,8 +35,9 @@ def sinusoidal(positions: Num[Tensor, " n"], width: int) -> Float[Tensor, "n {wi
 
 
 def _alibi_slopes(heads: int) -> Float[Tensor, " h"]:
-    """Return the slopes of ALiBi for h heads, the geometric sequence 2^(-8/h), 2^(-16/h), …, 2^-8
-    (Press et al., 2022).
+    """Return the slopes of ALiBi for h heads (Press et al., 2022).
+
+    The slopes are the geometric sequence 2^(-8/h), 2^(-16/h), …, 2^-8.
 
     >>> _alibi_slopes(8).tolist()[:3]
     [0.5, 0.25, 0.125]
@@ -55,14 +59,16 @@ def _bias(
 
 
 class Block(nn.Module):
-    """Apply pre-norm causal self-attention and a two-layer MLP, each with a residual connection.
+    """Apply one layer of a decoder, which is causal self-attention followed by a two-layer MLP.
+
+    Both parts have a residual connection, and each has a norm before it.
 
     Args:
         width, heads, encoding, window, norm, base, turning: as in `Decoder`.
         layer: the number of the layer, from 1.
-        attention: a replacement for softmax. It is a function that turns logits (b, h, n, n), with
-            minus infinity where a token must not look, into weights of the same shape. It may also
-            be a module that does this, and then every layer gets a copy.
+        attention: a replacement for softmax. It is a function that maps logits (b, h, n, n) to
+            attention weights of the same shape. The logits are minus infinity where a token must
+            not attend. It may also be a module, and then every layer gets a copy of the module.
         hidden: the width of the MLP, or None for 4 x width.
 
     >>> Block(16, 2, "RoPE", None, True, 1e4, 1.0)(torch.zeros(1, 3, 16)).shape
@@ -95,12 +101,15 @@ class Block(nn.Module):
         self.weigh = copy.deepcopy(attention) if isinstance(attention, nn.Module) else attention
 
     def bias(self, n: int, like: Tensor) -> Float[Tensor, "#h n n"]:
-        """Return what is added to the logits: the causal mask, the window and ALiBi's slopes."""
+        """Return what is added to the logits for the causal mask, the window and ALiBi."""
         slopes = self.heads if self.encoding == "ALiBi" else None
         return _bias(n, self.window, slopes, like.dtype, like.device)
 
     def project(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "3 b h n w"]:
-        """Return queries, keys (both rotated if the encoding is RoPE) and values of every head."""
+        """Compute the queries, keys and values of every head.
+
+        Queries and keys are already rotated if the encoding is RoPE.
+        """
         batch, n, _ = x.shape
         parts = self.qkv(self.norm1(x)).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         if self.frequencies is None:
@@ -110,17 +119,17 @@ class Block(nn.Module):
         )
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        """Return the input of the softmax, which is scores plus bias."""
+        """Return the input of the softmax, which is the scores plus the bias."""
         q, k, _ = self.project(x)
         return q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + self.bias(x.shape[1], q)
 
     def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        """Return the full attention matrices, to look at them. Training does not need them."""
+        """Return the full attention matrices, for inspection. Training does not need them."""
         logits = self.logits(x)
         return logits.softmax(-1) if self.weigh is None else self.weigh(logits)
 
     def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
-        """Return what every head contributes to every token, which is weights times values."""
+        """Return the output of every head at every token (attention weights times values)."""
         q, k, v = self.project(x)
         bias = self.bias(x.shape[1], q)
         if self.weigh is None:
@@ -133,25 +142,28 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Predict the next token with a decoder-only Transformer. It maps tokens (b, n) to logits, and
-    `states` returns the final hidden states.
+    """Predict the next token with a small decoder-only Transformer.
+
+    A call maps tokens (b, n) to logits (b, n, vocabulary), and `states` returns the final hidden
+    states.
 
     Args:
         vocabulary: the number of tokens.
         width, heads, layers: the sizes of the model.
         encoding: "NoPE", "RoPE", "ALiBi" or "APE" (sinusoidal, added to the embedding).
-        window: each token sees itself and the `window` - 1 tokens before it. None lets it see all.
+        window: the width of a sliding window. Each token attends to itself and to the `window` - 1
+            tokens before it. None lets each token attend to all earlier tokens.
         norm: whether there is a LayerNorm before each sublayer and at the end.
-        base: RoPE's base.
-        turning: the fraction of RoPE's pairs that rotate, the fastest first. Below 1 this is
-            p-RoPE.
+        base: the base of RoPE.
+        turning: the fraction of RoPE's pairs that rotate, counted from the fastest pair. A fraction
+            below 1 gives p-RoPE.
         block: a function that makes a layer, for example `Block`, a subclass of it, or
             `functools.partial(Block, attention=…)`.
 
     Raises:
         ValueError: if the encoding is unknown, a size or window is below 1, the width is not a
-            multiple of 2 heads, the base is not above 1, or `turning` is outside [0, 1]. When it
-            runs, if the tokens are not of shape (b, n) or not in the vocabulary.
+            multiple of 2 heads, the base is not above 1, or `turning` is outside [0, 1]. A call
+            raises it if the tokens do not have shape (b, n) or are not in the vocabulary.
 
     >>> decoder = Decoder(vocabulary=10, width=16, heads=2, layers=1)
     >>> decoder(torch.tensor([[1, 2, 3]])).shape
@@ -202,7 +214,7 @@ class Decoder(nn.Module):
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def embed(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """Return the input of the first layer."""
+        """Return the input of the first layer (embeddings, plus the encoding if it is APE)."""
         require.tensor("ids", ids, "b n", "whole")
         if require.readable(ids) and (ids.min() < 0 or ids.max() >= self.embedding.num_embeddings):
             raise ValueError(
@@ -217,7 +229,7 @@ class Decoder(nn.Module):
         )
 
     def states(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """Return the hidden state of every token after the last layer and its norm."""
+        """Return the hidden state of every token after the last layer and the final norm."""
         x = self.embed(ids)
         for block in self.blocks:
             x = block(x)
@@ -225,7 +237,7 @@ class Decoder(nn.Module):
 
     @torch.no_grad()
     def attention(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "layers b h n n"]:
-        """Return the attention weights of all heads."""
+        """Return the attention matrices of all layers and heads."""
         x, maps = self.embed(ids), []
         for block in self.blocks:
             maps.append(block.attention(x))

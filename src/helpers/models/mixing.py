@@ -1,15 +1,15 @@
-"""Find out what mixes the tokens in each layer of a decoder. We run the decoder and do not trust
-its name.
+"""Find out what mixes tokens in each layer of a decoder, by running the decoder.
 
-Two experiments on random input answer this, once per model.
+We do not trust the names of classes. Two experiments on random input answer the question, once per
+model.
 
-In the first one the attention of every layer sees the same vector at all positions. Its queries can
-then differ only by their rotation, so we can read off the layout, the fraction and the frequencies
-of the rotary positions. The mask shows how far back the layer sees.
+In the first experiment the attention of every layer receives the same vector at all positions. Its
+queries can then differ only by their rotation, so we can read off the layout, the fraction and the
+frequencies of the rotary positions. The mask shows how many earlier tokens the layer sees.
 
-In the second one the attention of every layer returns zeros, and we change the first input of the
-layer. If the last output moves, something other than attention mixes tokens in this layer. The
-names of classes only tell us what to call it.
+In the second experiment the attention of every layer returns zeros, and we change the first input
+of the layer. If the last output changes, something other than attention mixes tokens in this layer.
+We use the names of classes only to name this other mechanism.
 """
 
 import contextlib
@@ -54,8 +54,9 @@ class _Layer(NamedTuple):
 
 
 class _Heard:
-    """Hold what `_listen` and `_mask` record while a network runs: the arguments of each layer's
-    attention, and the masks.
+    """Hold the arguments of each layer's attention, and the masks, while a network runs.
+
+    `_listen` records the arguments, and `_mask` records the masks.
     """
 
     def __init__(self):
@@ -63,8 +64,9 @@ class _Heard:
         self.masks: list[tuple[Tensor, Callable]] = []
 
     def function(self, mask: Tensor | None) -> Callable | None:
-        """Return the function of positions from which a mask was made, or None if the mask is not
-        one of ours.
+        """Return the function of two positions from which a mask was made.
+
+        The result is None if `_mask` did not make the mask.
         """
         if mask is None:
             return None
@@ -81,7 +83,7 @@ _heard: list[_Heard] = []
 def _listen(
     module, query, key, value, attention_mask, scaling=None, softcap=None, s_aux=None, **rest
 ):
-    """Attend uniformly, with the signature that transformers expects, and record the arguments."""
+    """Compute uniform attention as a function for transformers, and record the arguments."""
     heard = _heard[-1]
     heard.layers[module.layer_idx] = {
         "again": module.layer_idx
@@ -98,8 +100,9 @@ def _listen(
 
 
 def _mask(*arguments, **named) -> Tensor:
-    """Make transformers build its mask even where it would leave it out, and record the function of
-    positions behind it.
+    """Build the attention mask of transformers, and record the function of positions behind it.
+
+    transformers would sometimes leave the mask out. We make it build the mask in all cases.
     """
     import transformers
 
@@ -114,7 +117,7 @@ def _mask(*arguments, **named) -> Tensor:
 
 
 def _nothing(module, query, key, value, attention_mask, **rest):
-    """Return zeros in place of attention, with the signature that transformers expects."""
+    """Return zeros instead of attention, as a function for transformers."""
     batch, heads, n, _ = query.shape
     return query.new_zeros(batch, n, heads, value.shape[-1]), None
 
@@ -123,8 +126,10 @@ def _nothing(module, query, key, value, attention_mask, **rest):
 def _attending(
     network: "transformers.PreTrainedModel", name: str, function: Callable | None = None
 ) -> Iterator[None]:
-    """Run a block with another attention in every layer: one that transformers knows by this name,
-    or `function` registered under it.
+    """Use another attention implementation in every layer while the block runs.
+
+    The implementation is one that transformers knows under `name`, or `function`, which we register
+    under this name.
 
     >>> from helpers import models
     >>> network = models.default().model
@@ -147,7 +152,7 @@ def _attending(
 
 
 def _layers(network: "transformers.PreTrainedModel") -> tuple[_Layer, ...]:
-    """Return for each layer what mixes its tokens.
+    """Return a description of what mixes tokens in each layer.
 
     Raises:
         ValueError: if the network has no list of layers.
@@ -182,8 +187,9 @@ def _layers(network: "transformers.PreTrainedModel") -> tuple[_Layer, ...]:
 
 
 def _named(block: torch.nn.Module) -> str:
-    """Return words for whatever mixes tokens besides attention, chosen by the names of the layer's
-    classes.
+    """Return a name for the mechanism besides attention that mixes tokens in a layer.
+
+    We choose the name from the names of the layer's classes.
     """
     kinds = [type(part).__name__.lower() for part in block.modules()]
     return next(
@@ -198,8 +204,9 @@ def _is_a_difference(block: torch.nn.Module) -> bool:
 def _unheard(
     block: torch.nn.Module, takes_means: bool, latent: bool, sets: dict[str, Tensor]
 ) -> _Layer:
-    """Describe a layer whose attention cannot be replaced. We measure nothing that would need its
-    weights.
+    """Describe a layer whose attention we cannot replace.
+
+    We leave out every measurement that would need the layer's attention weights.
     """
     if _is_a_difference(block):
         return _Layer(_DIFFERENCE, False, False, next(iter(sets.values()), None))
@@ -211,11 +218,11 @@ def _unheard(
 def _takes_means(
     network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module], tolerance: float
 ) -> dict[int, bool]:
-    """Return the layers that add the same vector at all positions if their input is the same at all
-    positions, because the mean of equal values is that value.
+    """Return for each layer whether equal inputs at all positions give equal outputs there.
 
-    Attention does so for any weights. A recurrent state that builds up does not, and neither does a
-    convolution at the start of the text.
+    Attention passes this test with any weights, because a weighted mean of equal values is that
+    value. A recurrent state that builds up over the text fails the test. So does a convolution, at
+    the start of the text.
     """
     added = _added(network, blocks, lambda drawn: drawn[:, :1].expand_as(drawn))
     return {
@@ -227,11 +234,10 @@ def _takes_means(
 def _mixes_otherwise(
     network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module], tolerance: float
 ) -> dict[int, bool]:
-    """Return the layers in which a token still changes a later one although all attention returns
-    zeros.
+    """Return for each layer whether tokens still influence later tokens if all attention is zero.
 
-    If something outside the layers mixes tokens, we see it in the states of the whole network, and
-    then we report it for every layer.
+    If something outside the layers mixes tokens, only the output of the whole network shows it. In
+    this case we report it for every layer.
     """
     with _attending(network, "helpers_nothing", _nothing):
         before, after = (
@@ -257,8 +263,9 @@ def _added(
     blocks: list[torch.nn.Module],
     change: Callable[[Tensor], Tensor],
 ) -> dict[int, Tensor]:
-    """Return what each layer adds to random vectors (n, d) in place of its states. Unusual layers
-    are left out.
+    """Return what each layer adds to its input if its input is random vectors (n, d).
+
+    Layers with an unusual input or output are left out.
     """
     inputs, outputs = {}, {}
 
@@ -298,8 +305,10 @@ def _added(
 
 
 def _another_first(drawn: Tensor) -> Tensor:
-    """Replace the first vector by another random one. We do not take its negative, because a
-    product of two linear maps of the vector would hide that change.
+    """Replace the vector at the first position by another random vector.
+
+    The negative of the vector would not do. If a layer multiplies two linear maps of the vector,
+    the two signs cancel and hide the change.
     """
     changed = drawn.clone()
     changed[:, 0] = drawn[:, 0].flip(-1)
@@ -307,8 +316,9 @@ def _another_first(drawn: Tensor) -> Tensor:
 
 
 def _ids(network: "transformers.PreTrainedModel", first: int = 0) -> Tensor:
-    """Return a short sequence of one repeated token. With `first`, another token comes at the
-    start.
+    """Return a short sequence of one repeated token.
+
+    The id of the first token is larger by `first`, so 1 makes the first token another one.
     """
     vocabulary = network.config.get_text_config().vocab_size
     ids = torch.full((1, _TOKENS), vocabulary // 2, device=network.device)
@@ -317,8 +327,10 @@ def _ids(network: "transformers.PreTrainedModel", first: int = 0) -> Tensor:
 
 
 def _differ(one: Tensor, other: Tensor, tolerance: float) -> bool:
-    """Return whether two outputs differ by more than a tenth of the tolerance plus the rounding of
-    the given vectors.
+    """Return whether two outputs differ by more than a tolerance or by more than rounding error.
+
+    The limit is the larger of a tenth of the tolerance, relative to the largest entry, and the
+    rounding error of the random input vectors.
     """
     scale = float(one.float().abs().max())
     rounding = 4 * _SIZE * torch.finfo(one.dtype).eps
@@ -326,8 +338,9 @@ def _differ(one: Tensor, other: Tensor, tolerance: float) -> bool:
 
 
 def frequencies(network: "transformers.PreTrainedModel") -> dict[str, Tensor]:
-    """Return the rotary frequencies that a network uses, by kind of layer. The result is empty if
-    it has none.
+    """Return the rotary frequencies that a network uses, as a dictionary keyed by kind of layer.
+
+    The dictionary is empty if the network has no rotary positions.
 
     >>> from helpers import models
     >>> {kind: len(found) for kind, found in frequencies(models.default().model).items()}
@@ -360,8 +373,9 @@ def _blocks(network: "transformers.PreTrainedModel") -> list[torch.nn.Module]:
 def _calls(
     network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module]
 ) -> dict[int, dict[str, Any]]:
-    """Return what each layer's attention receives if all positions have the same vector. Layers
-    whose attention we cannot replace are left out.
+    """Return the arguments of each layer's attention if all positions have the same vector.
+
+    Layers whose attention we cannot replace are left out.
     """
     _heard.append(_Heard())
     try:
@@ -382,14 +396,14 @@ def _calls(
 
 
 def _alike(module: torch.nn.Module, arguments: tuple, named: dict) -> tuple[tuple, dict]:
-    """Copy the first position's state to all positions."""
+    """Copy the hidden state of the first position to all positions."""
     return _instead(arguments, named, lambda states: states[:, :1].expand_as(states))
 
 
 def _instead(
     arguments: tuple, named: dict, change: Callable[[Tensor], Tensor]
 ) -> tuple[tuple, dict]:
-    """Return a module's arguments with other states in place of its own."""
+    """Return a module's arguments with the hidden states replaced by `change` of them."""
     if isinstance(named.get("hidden_states"), Tensor):
         named = named | {"hidden_states": change(named["hidden_states"])}
     elif arguments and isinstance(arguments[0], Tensor) and arguments[0].ndim == 3:
@@ -400,10 +414,11 @@ def _instead(
 def _turned(
     query: Tensor, sets: list[Tensor], tolerance: float
 ) -> tuple[Tensor | None, str | None, float]:
-    """Find the rotation that takes queries (heads, n, d) from one position to the next.
+    """Find the rotation that maps queries (heads, n, d) from each position to the next.
 
-    Return its frequencies, its layout, and the fraction of the d dimensions that it rotates. The
-    result is (None, None, 0.0) if the queries do not rotate or if no candidate from `sets` fits.
+    Returns the frequencies of the rotation, the layout of its pairs, and the fraction of the d
+    dimensions that it rotates. The result is (None, None, 0.0) if the queries do not rotate or if
+    no frequencies in `sets` fit.
     """
     first, width = query[:, :1].expand_as(query), query.shape[-1]
     scale = float(query.abs().max()) or 1.0
@@ -434,8 +449,9 @@ def _candidates(sets: list[Tensor], width: int) -> Iterator[tuple[Tensor, int, s
 
 
 def _window(sees: Callable | None, mask: Tensor | None, context: int) -> int | None:
-    """Return how many tokens a layer sees at most according to its mask, or None if it sees all
-    tokens up to the context.
+    """Return how many tokens a layer sees at most according to its mask.
+
+    The result is None if the layer sees all tokens up to the context length.
     """
     if sees is None:
         return (
@@ -452,11 +468,10 @@ def _window(sees: Callable | None, mask: Tensor | None, context: int) -> int | N
 
 
 def _widest(row: Callable[[int], Tensor], n: int) -> int | None:
-    """Return how many tokens the last token sees, or how many an earlier token sees if these are
-    more.
+    """Return the largest number of tokens that any tested token sees.
 
-    We look at an earlier token because the last chunk of a chunked mask may be cut short. The
-    result is `None` if the last token sees all tokens.
+    We test the last token and an earlier one, because a chunked mask may cut the last chunk short.
+    The result is None if the last token sees all tokens.
     """
     last = n - 1
     first = int(row(last).int().argmax())

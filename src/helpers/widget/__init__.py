@@ -1,4 +1,4 @@
-"""Show figures with alt text, and widgets that use a kernel but also work on a page without one."""
+"""Show figures with alt text, and show widgets that also work on a page without a kernel."""
 
 import html
 import inspect
@@ -24,7 +24,10 @@ _VIEW = "application/vnd.jupyter.widget-view+json"
 def bundle(
     still: Callable[[], str], live: Callable[[], ipywidgets.Widget], text: str
 ) -> dict[str, Any]:
-    """Return the representations of an output: HTML on a built page, ipywidgets with a kernel.
+    """Return an output in the forms that a notebook can display, keyed by MIME type.
+
+    A built page gets the HTML of `still`, and a notebook with a kernel gets the ipywidgets panel of
+    `live`. `text` is the plain text.
 
     >>> bundle(lambda: "<b>1</b>", ipywidgets.VBox, "one")["text/plain"]
     'one'
@@ -39,7 +42,7 @@ def bundle(
 
 
 class _Frame(NamedTuple):
-    """Hold one drawn state: its HTML, and a sentence that says what it shows."""
+    """Hold the drawing of one state of a widget as HTML, and a sentence that says what it shows."""
 
     body: str
     finding: str
@@ -48,8 +51,8 @@ class _Frame(NamedTuple):
 def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
     """Show a figure with alt text and an optional caption.
 
-    The alt text tells readers who cannot see the figure what they must know. On a built page the
-    output also carries the figure's content in words and numbers (as `drawn`), so that
+    The alt text tells readers who cannot see the figure what they need to know. On a built page the
+    output also carries a description of the figure in words and numbers (as `drawn`), so that
     `tests/drawn` shows when a figure changes.
 
     Raises:
@@ -77,7 +80,7 @@ def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
 
 
 class _Still(HTML):
-    """Hold a figure, and how slides draw it (`_picture.for_slides`), which no page shows."""
+    """Hold a figure for a page, and its drawings for slides, which no page shows."""
 
     on_slides: dict[str, str] | None = None
 
@@ -94,16 +97,16 @@ def explore(
     start: Mapping[str, Any] | None = None,
     **controls: Iterable,
 ) -> "_Explorer":
-    """Put a control panel with one to three controls around the function `draw`.
+    """Show a panel with one to three controls that redraws a figure whenever a control changes.
 
-    With a kernel, each change calls `draw`. On a built page every frame is drawn once in advance,
-    and a short script shows them without a kernel.
+    With a kernel, each change calls the function `draw`. On a built page every state is drawn once
+    in advance, and a short script shows the drawings without a kernel.
 
     Args:
-        draw: a function of one value per control. It returns a Matplotlib figure (or axes) or a
-            short DataFrame, alone or in a pair with a sentence that states the finding.
-        caption: what the widget shows.
-        labels: a label with the unit for each control.
+        draw: a function with one argument per control. It returns a Matplotlib figure (or axes) or
+            a short DataFrame, or a pair of one of these and a sentence that states the finding.
+        caption: a sentence that says what the widget shows.
+        labels: a label for each control, with its unit.
         start: the value at which each control starts. By default this is its first value.
         **controls: the values of each control: numbers (a slider), strings or a mapping from label
             to value (a choice), or `[False, True]` (an on/off switch). A control cannot be named
@@ -143,8 +146,9 @@ def explore(
 
 
 class _Explorer:
-    """Hold the panel of `explore`. It displays as ipywidgets, or as a still player while a page is
-    built.
+    """Hold the panel of `explore`.
+
+    It displays as ipywidgets, or as a player of drawings made in advance while a page is built.
     """
 
     def __init__(
@@ -155,7 +159,10 @@ class _Explorer:
         self.frame(tuple(c.start for c in controls.values()))
 
     def frame(self, state: tuple[int, ...]) -> _Frame:
-        """Draw the frame for these indices of the controls' values once, and remember it."""
+        """Return the drawing for the given indices of the controls' values.
+
+        Each drawing is made once and then stored.
+        """
         if state not in self._drawn:
             values = {
                 name: c.values[i] for (name, c), i in zip(self.controls.items(), state, strict=True)
@@ -186,12 +193,13 @@ class _Explorer:
         return bundle(self.still, self.live, self.caption)
 
     def live(self) -> ipywidgets.VBox:
-        """Build the ipywidgets panel (versions 7.7 and 8)."""
+        """Build the panel with ipywidgets (versions 7.7 and 8)."""
         return _live.Panel(list(self.controls.values()), self.frame, self.caption).box
 
     def still(self) -> str:
-        """Write the player for a page without a kernel: HTML with native inputs, one frame per
-        state, and its script.
+        """Write the player for a page without a kernel.
+
+        The player is HTML with native inputs, one drawing per state, and a script.
         """
         controls = list(self.controls.values())
         states = list(itertools.product(*(range(len(c.values)) for c in controls)))

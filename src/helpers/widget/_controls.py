@@ -1,4 +1,4 @@
-"""Describe one input of a widget: its values and their names."""
+"""Describe one control of a widget with its values and their names."""
 
 import numbers
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from helpers.words import translated
 
 
 class Control(NamedTuple):
-    """Describe one input: its values, how each is written, and the index at which it starts."""
+    """Describe one control by its values, their printed names, and the index at which it starts."""
 
     kind: str  # "range", "choice" or "switch"
     label: str
@@ -20,8 +20,10 @@ class Control(NamedTuple):
 def control(
     name: str, values: Iterable, labels: Mapping[str, str], start: Mapping[str, Any]
 ) -> Control:
-    """Make an input: a slider for numbers, a choice for strings or a mapping from label to value, a
-    switch for `[False, True]`.
+    """Make a control of the kind that fits its values.
+
+    Numbers give a slider, `[False, True]` gives a switch, and strings or a mapping from label to
+    value give a choice.
     """
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValueError(f"{name} must be a list of values, not {values!r}")

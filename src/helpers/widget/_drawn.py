@@ -1,5 +1,6 @@
-"""Describe a figure in lines of text: its titles, labels, colours and numbers. A built page carries
-these lines with its figures, so that a test sees when a figure changes.
+"""Describe a figure as lines of text with its titles, labels, colours and numbers.
+
+A built page carries these lines with its figures, so that a test can see when a figure changes.
 """
 
 import math
@@ -27,8 +28,10 @@ _ROUNDING = 2e-12  # what is smaller is taken for rounding
 
 
 def lines(figure: Figure) -> list[str]:
-    """List the titles, scales and labels of the axes, and under each its content, with one line of
-    text for all parts that look alike.
+    """Describe each axes of a figure and its content as lines of text.
+
+    The description of an axes has its title, scales and labels. Parts of the content that look
+    alike share one line.
     """
     title = figure.get_suptitle()
     described = [f"figure: {title}"] if title else []
@@ -119,8 +122,10 @@ def _colour(colour: object) -> str:
 
 
 def _numbers(values: object) -> str:
-    """Write three digits of each number. If there are many, write their count, their mean, the
-    first and last ones, and some in between.
+    """Write the given numbers with three digits each.
+
+    For many numbers we write how many there are, their mean, the first and last ones, and some in
+    between.
     """
     numbers = np.asarray(
         values.detach().cpu() if isinstance(values, torch.Tensor) else values, dtype=float
@@ -141,8 +146,9 @@ def _numbers(values: object) -> str:
 
 
 def _three(x: float) -> str:
-    """Write three digits of a number, or all digits of an integer. A number that is only rounding
-    error becomes 0.
+    """Write a number with three digits, or an integer with all digits.
+
+    A number so small that it is only rounding error is written as 0.
     """
     if not math.isfinite(x):
         return str(x)

@@ -1,5 +1,6 @@
-"""Build the panel that draws on demand with a kernel, for ipywidgets 7.7, which Colab has, and for
-8.
+"""Build the panel that a kernel redraws on demand.
+
+It works with ipywidgets 7.7, which Colab has, and with ipywidgets 8.
 """
 
 import asyncio
@@ -31,10 +32,10 @@ _PLAY, _STOP = "▶ Play", "■ Stop"
 
 
 class Panel:
-    """Show the inputs, the state of the drawing, the picture, anything printed meanwhile, and the
-    caption.
+    """Show the controls, the drawing, its status, printed messages and the caption in one panel.
 
-    `frame` draws the state with these indices, and `controls` describes the inputs.
+    `frame` is a function that returns the drawing for the given indices of the controls' values,
+    and `controls` describes the controls.
     """
 
     def __init__(
@@ -107,8 +108,9 @@ class Panel:
         self._waiting = self._loop.call_later(_DEBOUNCE, self._update)
 
     def _update(self) -> None:
-        """Draw the current state. If drawing fails, the panel reports it and keeps the last
-        picture.
+        """Draw the current state.
+
+        If drawing fails, the panel reports the error and keeps the last drawing.
         """
         state, heard = self._state(), io.StringIO()
         old = f" The picture still shows {self._values(self._shown)}." if self._shown else ""
@@ -171,8 +173,9 @@ def _at_end(slider: widgets.SelectionSlider) -> bool:
 
 
 def _loop() -> asyncio.AbstractEventLoop | None:
-    """Return the running event loop. In plain Python there is none, so the result is None and a
-    change is drawn at once.
+    """Return the running event loop, or None in plain Python.
+
+    Without an event loop a change is drawn at once.
     """
     try:
         return asyncio.get_running_loop()
@@ -182,8 +185,9 @@ def _loop() -> asyncio.AbstractEventLoop | None:
 
 @contextlib.contextmanager
 def _stoppable() -> Iterator[None]:
-    """Let the notebook's stop button end the block, because a kernel ignores it between
-    two cells.
+    """Let the notebook's stop button interrupt the block.
+
+    Without this a kernel ignores the button between two cells.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -197,8 +201,9 @@ def _stoppable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _listening(heard: io.StringIO) -> Iterator[None]:
-    """Collect printed lines and warnings, because between two cells they would not appear
-    anywhere.
+    """Collect printed lines and warnings while the block runs.
+
+    Between two cells a notebook would not show them.
     """
     with warnings.catch_warnings(record=True) as caught:
         try:

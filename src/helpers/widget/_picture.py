@@ -1,5 +1,6 @@
-"""Turn a drawing into an image with alt text, or into a short table, as HTML that needs no other
-file.
+"""Turn a figure into an image with alt text, or a DataFrame into a short table, as HTML.
+
+The HTML needs no other file.
 """
 
 import base64
@@ -44,14 +45,15 @@ STYLE = (Path(__file__).parent / "picture.css").read_text().split("*/\n")[1]
 
 
 def _dark_is_little(map: AxesImage) -> bool:
-    """Return whether the smallest value is drawn darker than the page. If we swapped light and
-    dark, it would look like the largest.
+    """Return whether an image draws its smallest value darker than the page.
+
+    If we swapped light and dark for a dark page, this value would look like the largest one.
     """
     return min(map.cmap(0.0)[:3]) < 0.5
 
 
 def body(result: Any, alt: str) -> str:
-    """Return a figure (or a part of one) as an image, a DataFrame as a table."""
+    """Return a figure (or a part of one) as an HTML image, or a DataFrame as an HTML table."""
     if isinstance(result, pd.DataFrame):
         if len(result) > _MOST_ROWS:
             raise ValueError(
@@ -62,7 +64,7 @@ def body(result: Any, alt: str) -> str:
 
 
 def whole(figure: Any) -> Figure:
-    """Return the figure itself, even if the argument is a part of it."""
+    """Return the whole figure to which the argument belongs, such as the figure of some axes."""
     if isinstance(figure, Artist) and not isinstance(figure, Figure):
         figure = figure.figure
     if not isinstance(figure, Figure):
@@ -73,8 +75,10 @@ def whole(figure: Any) -> Figure:
 
 
 def _level(figure: Figure, near: bool = False) -> None:
-    """Move the name of each y axis above its axis, because a long upright name was cut off. The
-    figure must be laid out. On a slide the name stands `near` the axis, which has more room then.
+    """Move the label of each y axis above the axis.
+
+    A long upright label would be cut off. The figure must be laid out before. With `near`, the
+    label is close to the axis, which leaves more room for the axes on a slide.
     """
     gap, least, line = (-0.02, 0, 1.05) if near else (0.09, 8, 1.5)
     for ax in figure.axes:
@@ -103,8 +107,9 @@ def _level(figure: Figure, near: bool = False) -> None:
 
 
 def _spread(figure: Figure) -> None:
-    """Move the names at the ends of lines, as `style.label` wrote them, apart if they would touch.
-    The figure must be laid out.
+    """Move the labels at the ends of lines apart if they would overlap.
+
+    `style.label` wrote these labels. The figure must be laid out before.
     """
     for ax in figure.axes:
         box, places, ends = ax.get_window_extent(), [], []
@@ -125,8 +130,9 @@ def _spread(figure: Figure) -> None:
 
 
 def _ticks(ax: Axes) -> list[Text]:
-    """Return the numbers that are drawn at an axis. Matplotlib keeps more beyond its ends, which it
-    does not draw.
+    """Return the tick labels that are visible at an axis.
+
+    Matplotlib also keeps tick labels beyond the ends of the axis, which it does not draw.
     """
     ticks = []
     for axis, (low, high) in (
@@ -146,8 +152,10 @@ def _seen(text: Text) -> bool:
 
 
 def _ink(text: Text) -> Bbox:
-    """Return the box of a text's letters, because the box of the text has space above and below
-    them (at the sides if it is upright).
+    """Return the bounding box of the letters of a text.
+
+    The box that Matplotlib returns has extra space above and below the letters, or at their sides
+    if the text is upright.
     """
     text.get_window_extent()  # settles the place of a note; with its arrow, which is no text
     box = Text.get_window_extent(text)
@@ -156,8 +164,9 @@ def _ink(text: Text) -> Bbox:
 
 
 def _miscoloured(label: str, colour) -> list[str]:
-    """Return whether a name with a fixed colour has another one. The name may have a number after
-    it.
+    """List a complaint if a name with a fixed colour is drawn in another colour.
+
+    A number may follow the name in the label.
     """
     name = re.sub(r"\s+[−\d.,×⁻⁰¹²³⁴⁵⁶⁷⁸⁹%]+$", "", label.replace("\n", " "))
     wrong = name in NAMED and not same_color(colour, NAMED[name])
@@ -165,9 +174,11 @@ def _miscoloured(label: str, colour) -> list[str]:
 
 
 def _faults(figure: Figure) -> list[str]:
-    """List the parts of a laid-out figure that cannot be read: text beyond its edge or over other
-    text or lines, points beyond the axes, and lines in the style or colour of something else
-    (floating-point formats, and names in `style.NAMED`).
+    """List the parts of a laid-out figure that a reader could not read or would misread.
+
+    These are text beyond the figure's edge or over other text or lines, points beyond the axes, and
+    lines in the style or colour of another floating-point format or of another name in
+    `style.NAMED`.
     """
     texts = [*figure.texts]  # a title above all panels is among them
     faults = []
@@ -217,8 +228,9 @@ def _faults(figure: Figure) -> list[str]:
 
 
 def _laid_out(figure: Figure, near: bool = False) -> list[str]:
-    """Arrange the names of a figure once so that they can be read. `_faults` then lists those that
-    still cannot.
+    """Arrange the labels of a figure so that they can be read, and list what is still unreadable.
+
+    The list is that of `_faults`.
     """
     if (
         figure.get_layout_engine() and figure.axes
@@ -236,7 +248,7 @@ def _laid_out(figure: Figure, near: bool = False) -> list[str]:
 
 
 def _reword(figure: Figure) -> None:
-    """Translate every text in a figure by the table of words."""
+    """Translate every text in a figure with the current table of words."""
     if not words._entries:
         return
     for axis in figure.findobj(Axis):
@@ -262,12 +274,11 @@ def _reword(figure: Figure) -> None:
 
 
 def image(figure: Any, alt: str) -> str:
-    """Return the figure as an `<img>` that contains its own bytes (lossless WebP with 128 colours),
-    and close the figure.
+    """Return a figure as an HTML image that contains its own bytes, and close the figure.
 
-    On a page of the book the result is an `<svg>` whose text stays text, with a second one for
-    phones. A matrix stays an image, and so does any figure that would be larger as a drawing. Then
-    `data-image` names the reason.
+    The image is lossless WebP with 128 colours. On a page of the book the result is an `<svg>`
+    whose text stays text, with a second drawing for phones. A figure stays an image if it is a
+    matrix or would be larger as a drawing. Then `data-image` gives the reason.
 
     >>> image(Figure(), "Nothing is drawn.")[:4]
     '<img'
@@ -281,14 +292,14 @@ def image(figure: Any, alt: str) -> str:
 
 
 def for_slides(figure: Any, alt: str) -> dict[str, str]:
-    """Return a figure as slides draw it: without a title of its own, since the slide's heading and
-    the speaker's cue say it, and so wide and high that the axes fill the slide.
+    """Return drawings of a figure for slides, without its title and large enough to fill the slide.
 
-    Call it after `image`, which translates the figure's words.
+    The title is left out because the heading of the slide and the speaker's cue say the same. Call
+    this after `image`, which translates the words of the figure.
 
     Returns:
-        The title that was left out, and the drawings in `_SLIDES`, as HTML. A drawing is left out
-        where its text could not be read.
+        The title that was left out, and the drawings of the kinds in `_SLIDES`, as HTML. A drawing
+            is left out if its text could not be read.
 
     >>> for_slides(Figure(), "Nothing is drawn.")
     {'title': '', 'drawings': ''}
@@ -304,7 +315,7 @@ def for_slides(figure: Any, alt: str) -> dict[str, str]:
 
 
 def _projected(figure: Figure, alt: str, kind: str, high: float, drawing: bool) -> str:
-    """Return one drawing of `for_slides`, or nothing. A build stores it."""
+    """Return one drawing of `for_slides`, or an empty string. A build stores the result."""
     try:
         held = pickle.dumps(figure)
     except (AttributeError, TypeError, pickle.PicklingError):  # a function on an axis
@@ -328,7 +339,10 @@ def _projected(figure: Figure, alt: str, kind: str, high: float, drawing: bool) 
 
 
 def _untitled(figure: Figure, high: float) -> Figure:
-    """Make a figure as wide as a slide and so high, without a title, its names near its axes."""
+    """Give a figure the width of a slide and the height `high`, and remove its title.
+
+    The labels of the axes are placed close to the axes.
+    """
     figure.set_dpi(_DPI)
     figure.set_size_inches(_WIDE, high)
     panels = [ax for ax in figure.axes if ax.get_subplotspec()]
@@ -350,8 +364,9 @@ def _any_dark_is_little(figure: Figure) -> bool:
 
 
 def _packed(figure: Figure) -> tuple[str, int, int]:
-    """Return a laid-out figure as lossless WebP with 128 colours in base64, its width and its
-    height.
+    """Return a laid-out figure as a WebP image in base64, with its width and height in pixels.
+
+    The image is lossless and has 128 colours.
     """
     canvas, packed = FigureCanvasAgg(figure), io.BytesIO()
     canvas.draw()
@@ -373,8 +388,9 @@ def _webp(figure: Figure, alt: str, attributes: str) -> str:
 
 
 def _made(figure: Figure, alt: str, drawing: bool) -> str:
-    """Return the result of `image`, as text if it is a `drawing`. A build stores it, so the figure
-    must not change afterwards.
+    """Return the HTML that `image` returns, as vector graphics if `drawing` is true.
+
+    A build stores this result, so the figure must not change afterwards.
     """
     held = b""
     with contextlib.suppress(

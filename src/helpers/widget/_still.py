@@ -1,5 +1,6 @@
-"""Write the player for a page without a kernel: native inputs, frames that were drawn in advance,
-and a short script.
+"""Write the player that replaces a widget on a page without a kernel.
+
+The player has native inputs, frames that were drawn in advance, and a short script.
 """
 
 import html
@@ -15,11 +16,11 @@ STYLE, _SCRIPT = (
 
 
 def page(controls: list[Control], frames: list, first: int, caption: str) -> str:
-    """Write the player's HTML. `frames` are pairs (body, finding), with the last control varying
-    fastest, and `first` is the frame shown at the start.
+    """Write the HTML of the player.
 
-    The HTML has no id and nothing random, so two builds give equal pages and two equal widgets fit
-    on one page.
+    `frames` are pairs (body, finding) in the order in which the last control varies fastest, and
+    `first` is the index of the frame shown at the start. The HTML has no id and nothing random, so
+    two builds give equal pages and two equal widgets fit on one page.
     """
     body, finding = frames[first]
     data = {

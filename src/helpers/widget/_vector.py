@@ -1,8 +1,8 @@
-"""Write a figure as inline vector graphics, with text in the page's typeface and colours that
-follow the page's theme.
+"""Write a figure as inline vector graphics (SVG).
 
-A phone gets a second drawing, as narrow as its smallest letters allow. Only pages have these
-drawings, and a notebook shows an image.
+The text has the page's typeface, and the colours follow the page's theme. A phone gets a second
+drawing, as narrow as the smallest readable letters allow. Only pages have these drawings. A
+notebook shows an image.
 """
 
 import collections
@@ -33,7 +33,9 @@ _UNSAID = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def _turned(colour: str) -> str:
-    """Return a colour for a dark page, with the same hue and as much contrast as on white.
+    """Return the colour for a dark page that replaces a colour on a white page.
+
+    It has the same hue and as much contrast with the dark page as the given colour has with white.
 
     >>> _turned("#0072b2"), _turned("#e3e3e3")
     ('#64c7ff', '#3a3a3a')
@@ -43,8 +45,9 @@ def _turned(colour: str) -> str:
 
 
 def drawn(figure: Figure, alt: str, kind: str) -> str:
-    """Return a laid-out figure as an `<svg>` with this class, without a background, without unused
-    ids, and with coordinates to one decimal.
+    """Return a laid-out figure as an `<svg>` element of the class `kind`.
+
+    The element has no background and no unused ids, and its coordinates have one decimal.
     """
     grounds = [
         part.patch for part in (figure, *figure.axes) if to_hex(part.get_facecolor()) == "#ffffff"
@@ -95,8 +98,9 @@ def drawn(figure: Figure, alt: str, kind: str) -> str:
 
 
 def _path(written: str) -> str:
-    """Write a path with one decimal, and leave out points of a polyline that lie between their
-    neighbours.
+    """Write an SVG path with one decimal per coordinate.
+
+    Points of a polyline that lie on the straight line between their neighbours are left out.
     """
     if re.search(r"[CQz]", written):
         return re.sub(r"-?\d+\.\d+", _short, written)
@@ -124,7 +128,7 @@ def _short(number: re.Match) -> str:
 
 
 def _stacked(figure: Figure) -> None:
-    """Move panels from side by side to one below another, each with its own numbers and names."""
+    """Arrange panels that are side by side one below another, each with its own tick labels."""
     panels = [ax for ax in figure.axes if ax.get_subplotspec()]
     grid = panels[0].get_subplotspec().get_gridspec() if panels else None
     if grid is None or grid.ncols == 1:
@@ -141,7 +145,7 @@ def _stacked(figure: Figure) -> None:
 
 
 def _below(figure: Figure) -> None:
-    """Move the legends below the figure, and make the figure taller by their height."""
+    """Move the legends below the figure, and increase the height of the figure by theirs."""
     legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
     named = {
         text.get_text(): mark
@@ -159,8 +163,9 @@ def _below(figure: Figure) -> None:
 
 
 def _slim(figure: Figure, letters: float) -> None:
-    """Put fewer numbers on the axes, and break names into lines of this fraction of the figure's
-    width.
+    """Put fewer tick labels on the axes, and break long names into several lines.
+
+    `letters` is the width of such a line, as a fraction of the width of the figure.
     """
     for ax in figure.axes:
         for axis in (ax.xaxis, ax.yaxis):
@@ -195,12 +200,12 @@ def _slim(figure: Figure, letters: float) -> None:
 
 
 def narrow(held: bytes, lay_out: Callable[[Figure], list[str]], alt: str) -> str:
-    """Draw a pickled figure again for a phone, or return None if its marks would have no room or
-    its texts would touch.
+    """Draw a pickled figure again for the narrow screen of a phone.
+
+    The result is None if the marks would not have enough room or texts would overlap.
 
     Args:
-        lay_out: a function that arranges the names of a figure and returns those that cannot be
-            read.
+        lay_out: a function that arranges the labels of a figure and returns what cannot be read.
     """
     for letters in (0.8, 0.65, 0.5):
         figure = pickle.loads(held)
