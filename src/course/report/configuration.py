@@ -1,11 +1,13 @@
-"""Derive from a configuration alone which layer sees what, which layers rotate, and the numbers
-that follow for a text of n tokens.
+"""Derive facts about a model from its configuration alone, for a text of n tokens.
 
-`python -m course.report config.json --out reports` writes them as a page (`configured.py`) without
-loading weights, and `frontend/live/configuration.js` computes the same in the reader's browser.
-`tests/test_configuration.py` compares the two number by number. If a file leaves fields out, we
-take them from `families.json`, the defaults of transformers' classes by model type, which
-`tools/configurations.py` writes.
+The facts say for each layer which tokens it can attend to and whether it rotates queries and keys,
+and they include the numbers that follow, such as the size of the cache.
+
+`python -m course.report config.json --out reports` writes the facts as a page (`configured.py`)
+without loading weights, and `frontend/live/configuration.js` computes the same facts in the
+reader's browser. `tests/test_configuration.py` compares the two number by number. If a file leaves
+fields out, we take them from `families.json`, the defaults of transformers' classes by model type,
+which `tools/configurations.py` writes.
 """
 
 import json
@@ -53,10 +55,10 @@ class Layer(NamedTuple):
 
 
 class Refused(ValueError):
-    """Report that a configuration cannot be read.
+    """Raise this error if a configuration cannot be read.
 
-    The message is the sentence `WORDS["refused"][key]`. It contains names in braces, and `slots`
-    gives the value that replaces each of them.
+    The message is the sentence `WORDS["refused"][key]`. The sentence contains names in braces, and
+    `slots` gives the value that replaces each name.
     """
 
     def __init__(self, key: str, **slots: object) -> None:
@@ -65,14 +67,15 @@ class Refused(ValueError):
 
 
 def takes(name: str) -> bool:
-    """Return whether a name is a file that holds a configuration."""
+    """Return whether a name is the path of a configuration file."""
     path = Path(name).expanduser()
     return path.suffix == ".json" and path.is_file()
 
 
 def read(path: str | Path) -> dict:
-    """Return the completed configuration of a file. If a model has several, take the one of its
-    text part.
+    """Read a configuration file, and fill in the fields that it leaves out.
+
+    If the model has several parts, return the configuration of the part for text.
 
     Raises:
         ValueError: if the file is not a JSON object, or lacks layers, width or heads.
@@ -84,10 +87,11 @@ def read(path: str | Path) -> dict:
 
 
 def parsed(text: str) -> dict:
-    """Return the completed configuration of a JSON text.
+    """Parse the JSON text of a configuration, and fill in the fields that it leaves out.
 
     Raises:
-        ValueError: if it is not a JSON object, or lacks layers, width or heads.
+        ValueError: if the text is not a JSON object, or lacks the number of layers, the width or
+            the number of heads.
 
     >>> found = parsed('{"model_type": "llama", "num_hidden_layers": 2}')
     >>> found["hidden_size"], found["layer_types"]
@@ -113,8 +117,10 @@ def _no_constant(name: str) -> None:
 
 
 def _of_text(config: dict) -> dict:
-    """Return the part of a configuration that belongs to the text model, and refuse other files of
-    a model's folder by name.
+    """Return the part of a configuration that describes the text model.
+
+    We refuse the other JSON files of a model's folder, such as those of a tokenizer, and name the
+    file in the message.
     """
     if "model_type" not in config and "num_hidden_layers" not in config:
         if "weight_map" in config:
@@ -129,11 +135,11 @@ def _of_text(config: dict) -> dict:
 
 
 def completed(config: Mapping[str, Any]) -> dict:
-    """Return a configuration together with the fields that the file leaves to its model type.
+    """Fill in the fields of a configuration that its file leaves to the defaults of its model type.
 
     Args:
-        config: the object in the file. Older names of a field (n_embd) become today's
-            (hidden_size).
+        config: the object in the file. Old names of a field (n_embd) are replaced by the current
+            ones (hidden_size).
 
     Raises:
         ValueError: if layers, width or heads are missing and the type is unknown, or a value is not
@@ -172,7 +178,7 @@ def _number(value: object, least: float, most: float, whole: bool = False) -> bo
 
 
 def _kinds(config: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
-    """Return the kind of each layer, from the file's list or by the rule of its family."""
+    """Return the kind of each layer, from a list in the file or by the rule of the family."""
     count = int(config["num_hidden_layers"])
     for name in ("layer_types", "layers_block_type", "block_types"):
         listed = config.get(name)
@@ -208,8 +214,9 @@ def _kinds(config: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
 
 
 def _unrotated(config: Mapping[str, Any], family: Mapping[str, Any]) -> list[int] | None:
-    """Return 0 for each layer that the file leaves without rotary positions, and 1 for the
-    others.
+    """Return a list with 0 for each layer without rotary positions and 1 for each other layer.
+
+    The list is None if the file leaves no layer without rotary positions.
     """
     listed, count = config.get("no_rope_layers"), int(config["num_hidden_layers"])
     if isinstance(listed, list) and len(listed) >= count:
@@ -221,8 +228,9 @@ def _unrotated(config: Mapping[str, Any], family: Mapping[str, Any]) -> list[int
 
 
 def _rope(config: Mapping[str, Any], family: Mapping[str, Any]) -> dict[str, dict]:
-    """Return RoPE's settings by kind of layer, with "" for all layers. The result is empty if
-    nothing rotates.
+    """Return the settings of RoPE as a dictionary keyed by kind of layer.
+
+    The key "" stands for all layers. The dictionary is empty if no layer rotates queries and keys.
     """
     plain = family.get("rope")
     if family and plain is None:
@@ -261,10 +269,10 @@ def _nested(settings: object) -> bool:
 
 
 def _legacy(config: Mapping[str, Any], by_kind: dict[str, dict]) -> dict[str, dict]:
-    """Add older fields of a configuration to the settings in `by_kind`, keyed by kind of layer.
+    """Add older fields of a configuration to the RoPE settings in `by_kind`.
 
-    These fields are the base for local layers, the base for global layers, and the scaling for
-    global layers.
+    `by_kind` is keyed by kind of layer. The older fields are the base for local layers, the base
+    for global layers, and the scaling for global layers.
     """
     local, base = config.get("rope_local_base_freq"), config.get("rope_theta")
     for kind, theta in (("sliding_attention", local), ("full_attention", base)):
@@ -276,7 +284,7 @@ def _legacy(config: Mapping[str, Any], by_kind: dict[str, dict]) -> dict[str, di
 
 
 def _settings(settings: Mapping[str, Any], config: Mapping[str, Any]) -> dict:
-    """Return RoPE's settings under one set of names, after checking them."""
+    """Check the settings of RoPE and return them under names that are the same for all models."""
     kind = settings.get("rope_type") or settings.get("type") or "default"
     kind = {"su": "longrope", "mrope": "default", "ntk": "dynamic"}.get(str(kind), str(kind))
     base = settings.get("rope_theta", 10_000)
@@ -299,7 +307,7 @@ def _settings(settings: Mapping[str, Any], config: Mapping[str, Any]) -> dict:
 
 
 def layers(config: Mapping[str, Any]) -> list[Layer]:
-    """Return by what each layer mixes tokens, how far it sees and whether it rotates.
+    """Return for each layer what mixes its tokens, its attention window and whether it rotates.
 
     >>> layers(known("smollm3-3b"))[2:4]  # doctest: +NORMALIZE_WHITESPACE
     [Layer(mixes='attention', window=None, rotates=True, chunked=False, kind='full_attention'),
@@ -334,34 +342,35 @@ def _size(config: Mapping[str, Any], name: str) -> int:
 
 
 def _mixes(kind: str) -> str:
-    """Return "attention" for a kind of layer with attention, and its name for other kinds."""
+    """Return "attention" for a kind of layer with attention, and else the kind itself."""
     if kind.startswith("hybrid"):
         return "attention and a state space"
     return "attention" if "attention" in kind and "linear" not in kind else kind.replace("_", " ")
 
 
 def _group(config: Mapping[str, Any], kind: str) -> str | None:
-    """Return the name of RoPE's settings for a kind of layer, or None if it has none."""
+    """Return the key under which `config["rope"]` has the settings of a kind of layer, or None."""
     if kind in config["rope"]:
         return kind
     return "" if "" in config["rope"] else None
 
 
 def head_width(config: Mapping[str, Any], kind: str = "") -> int:
-    """Return the width of a head's keys."""
+    """Return the width of the keys of one head."""
     if kind == "full_attention" and config.get("global_head_dim"):
         return int(config["global_head_dim"])
     return int(config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"])
 
 
 def frequencies(config: Mapping[str, Any], group: str, tokens: int) -> list[float]:
-    """Return the angle of each rotary pair in radians per token, after the scaling that the file
-    names.
+    """Return the angle of each rotary pair in radians per token.
+
+    The angles include the scaling that the file names.
 
     Args:
         config: a configuration from `completed`.
-        group: a key of its "rope".
-        tokens: the length of the text, on which "dynamic" and "longrope" depend.
+        group: a key of `config["rope"]`.
+        tokens: the length of the text, on which the scalings "dynamic" and "longrope" depend.
     """
     rope = config["rope"][group]
     kind, base, factor = rope["type"], rope["base"], rope["factor"] or 1.0
@@ -397,7 +406,7 @@ def frequencies(config: Mapping[str, Any], group: str, tokens: int) -> list[floa
 
 
 def rotary_width(config: Mapping[str, Any], group: str) -> int:
-    """Return how many entries of a query rotate, which is an even number."""
+    """Return the number of entries of each query that rotate, which is even."""
     rope = config["rope"][group]
     if config.get("kv_lora_rank") and config.get("qk_rope_head_dim"):
         return max(2, 2 * (int(config["qk_rope_head_dim"]) // 2))
@@ -418,8 +427,9 @@ def _llama3(theta: float, rope: Mapping[str, Any], factor: float, original: floa
 def _yarn(
     theta: list[float], rope: Mapping[str, Any], factor: float, original: float, width: int
 ) -> list[float]:
-    """Return the frequencies as released code scales them, with a ramp over the numbers of the
-    pairs.
+    """Return the rotary frequencies after YaRN scaling, computed as in released code.
+
+    Released code uses a ramp over the indices of the pairs.
     """
     ends = [
         width * math.log(original / (turns * math.tau)) / (2 * math.log(rope["base"]))
@@ -436,8 +446,9 @@ def _yarn(
 
 
 def first_negative(theta: list[float], limit: int) -> int:
-    """Return the first distance below `limit` at which the sum of cosines is negative, or 0 if
-    there is none.
+    """Return the first distance below `limit` at which the sum of cosines is negative, or 0.
+
+    0 means that no such distance exists.
 
     >>> first_negative([10_000 ** (-i / 64) for i in range(64)], 4096)
     1707
@@ -458,8 +469,9 @@ def _first_negative(theta: tuple[float, ...], limit: int) -> int:
 
 
 def smallest_base(pairs: int, limit: int) -> float:
-    """Return the smallest tabulated base of two digits for which no sum of cosines below `limit` is
-    negative, or 0 if there is none.
+    """Return the smallest two-digit base in a table for which no sum of cosines is negative.
+
+    The condition is for distances below `limit`. The result is 0 if no base in the table meets it.
 
     >>> smallest_base(64, 4096)
     29000.0
@@ -470,8 +482,10 @@ def smallest_base(pairs: int, limit: int) -> float:
 
 @cache
 def _bases() -> dict[int, list[tuple[float, int]]]:
-    """Return, for each number of pairs, the bases of two digits that work for longer contexts than
-    any smaller base.
+    """Return tabulated bases of RoPE, as a dictionary keyed by the number of rotary pairs.
+
+    Each entry is a list of (base, context). The bases have two significant digits, and each works
+    for a longer context than any smaller base.
     """
     bases: dict[int, list[tuple[float, int]]] = {}
     for row in data.table("rope_smallest_bases").itertuples():
@@ -480,8 +494,9 @@ def _bases() -> dict[int, list[tuple[float, int]]]:
 
 
 def arrivals(config: Mapping[str, Any], tokens: int) -> list[int]:
-    """Return how far the first token's message can have travelled after each layer, as positions
-    from 0 to tokens − 1.
+    """Return the position that the first token's message can have reached after each layer.
+
+    Positions count from 0 to tokens − 1.
 
     >>> arrivals(known("mistral-7b-v0.1"), 10_000)[:3]
     [4095, 8190, 9999]
@@ -500,8 +515,9 @@ def arrivals(config: Mapping[str, Any], tokens: int) -> list[int]:
 
 
 def layers_to_reach(config: Mapping[str, Any], tokens: int) -> int | None:
-    """Return the first layer after which the first token's message can have reached the last of n
-    tokens, or None if it never does.
+    """Return how many layers the first token's message needs to reach the last of n tokens.
+
+    The result is None if the message never reaches the last token.
     """
     for count, place in enumerate(arrivals(config, tokens), 1):
         if place >= tokens - 1:
@@ -510,7 +526,7 @@ def layers_to_reach(config: Mapping[str, Any], tokens: int) -> int | None:
 
 
 def cache_width(config: Mapping[str, Any], kind: str = "") -> int:
-    """Return how many numbers a layer caches per token: keys and values, or the latent vector."""
+    """Return how many numbers a layer caches per token (keys and values, or a latent vector)."""
     if config.get("kv_lora_rank"):
         return int(config["kv_lora_rank"] + (config.get("qk_rope_head_dim") or 0))
     groups = config.get("num_key_value_heads") or config["num_attention_heads"]
@@ -520,7 +536,10 @@ def cache_width(config: Mapping[str, Any], kind: str = "") -> int:
 
 
 def cache_bytes(config: Mapping[str, Any], tokens: int, size: int = 2) -> int:
-    """Return the bytes that keys and values of n tokens need, at `size` bytes per number."""
+    """Return how many bytes the cached keys and values of n tokens need.
+
+    Each number takes `size` bytes.
+    """
     keeping = layers(config)[: _keeping(config)]
     return size * sum(
         cache_width(config, layer.kind) * min(tokens, layer.window or tokens)
@@ -530,19 +549,21 @@ def cache_bytes(config: Mapping[str, Any], tokens: int, size: int = 2) -> int:
 
 
 def _keeping(config: Mapping[str, Any]) -> int:
-    """Return how many layers have their own keys and values."""
+    """Return how many layers cache separate keys and values instead of sharing them."""
     return max(0, int(config["num_hidden_layers"] - (config.get("num_kv_shared_layers") or 0)))
 
 
 def context_of(config: Mapping[str, Any]) -> int | None:
-    """Return the context that a configuration names."""
+    """Return the context length in tokens that a configuration states, or None."""
     context = config.get("max_position_embeddings")
     return int(context) if context else None
 
 
 def number_type(config: Mapping[str, Any]) -> tuple[int, str, int | None, bool]:
-    """Return the bytes of a number, the name of its floating-point format, up to how many tokens
-    one attention weight in this format can count them (None if there is no such limit here), and
+    """Describe the floating-point format of the weights.
+
+    Returns four values: the bytes per number, the name of the format, the largest number of tokens
+    that one attention weight in this format can count (None if no such limit is known here), and
     whether the file names the format.
     """
     name = str(config.get("dtype") or config.get("torch_dtype") or "").removeprefix("torch.")
@@ -550,8 +571,9 @@ def number_type(config: Mapping[str, Any]) -> tuple[int, str, int | None, bool]:
 
 
 def facts(config: Mapping[str, Any], tokens: int | None = None) -> dict:
-    """Return all numbers that follow from a configuration for a text of n tokens. Without `tokens`,
-    n is the model's context.
+    """Return all numbers that follow from a configuration for a text of n tokens.
+
+    If `tokens` is None, n is the model's context length.
 
     Raises:
         ValueError: if `tokens` is not from 2 to `TOKENS`, or a required field is missing.
@@ -605,16 +627,14 @@ def facts(config: Mapping[str, Any], tokens: int | None = None) -> dict:
 
 
 def _original(config: Mapping[str, Any]) -> int | None:
-    """Return the context before positions were stretched, if the file names one."""
+    """Return the context length before the positions were stretched, or None if unknown."""
     contexts = [rope["original_max_position_embeddings"] for rope in config["rope"].values()]
     contexts.append(config.get("original_max_position_embeddings"))
     return next((int(context) for context in contexts if context), None)
 
 
 def _turning(config: Mapping[str, Any], group: str, stack: list[Layer], n: int) -> dict:
-    """Return the consequences of RoPE's settings for a kind of layer, within the range that these
-    layers see.
-    """
+    """Return what RoPE's settings for one kind of layer imply within the window of these layers."""
     rope = config["rope"][group]
     mine = [x for x in stack if x.rotates and _group(config, x.kind) == group]
     limit = max((min(n, x.window or n) for x in mine), default=0)
@@ -638,8 +658,9 @@ def _turning(config: Mapping[str, Any], group: str, stack: list[Layer], n: int) 
 
 @cache
 def names() -> dict[str, dict]:
-    """Return the well-known configurations of `data/configurations` by name, each with title,
-    source and fields.
+    """Return the well-known configurations in `data/configurations`, keyed by name.
+
+    Each has a title, a source and its fields.
     """
     paths = sorted((data.folder() / "configurations").glob("*.json"))
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}

@@ -1,8 +1,8 @@
-"""Write a configuration's consequences as sentences and as a page: `python -m course.report
-config.json --out reports`.
+"""Write what follows from a configuration, as sentences and as a page.
 
-`rows` turns the numbers of `configuration.facts` into sentences of `sentences.json`, in English or
-Chinese. The page in the browser (`frontend/live/configuration.js`) fills in the same sentences.
+The command is `python -m course.report config.json --out reports`. `rows` turns the numbers of
+`configuration.facts` into sentences of `sentences.json`, in English or Chinese. The page in the
+browser (`frontend/live/configuration.js`) uses the same sentences.
 """
 
 import json
@@ -23,8 +23,10 @@ MARKS = {"breaks": "▲ ", "late": "● ", "open": "? ", "holds": "✓ ", "note"
 
 
 class Row(NamedTuple):
-    """Hold one consequence: its name, its state (breaks, holds, late, open or a note), the
-    sentence, the formula and the chapter.
+    """Hold one consequence of a configuration for a table.
+
+    The fields are a name, a state (breaks, holds, late, open or note), a sentence, a formula and a
+    chapter.
     """
 
     key: str
@@ -36,8 +38,9 @@ class Row(NamedTuple):
 
 
 def say(value: float | str) -> str:
-    """Write a number with commas, and with at most three digits if it is not an integer. A text
-    stays as it is.
+    """Format a number with commas, and with at most three digits if it is not an integer.
+
+    A text is returned unchanged.
 
     >>> say(131072), say(0.3125), say(5_063_255.79), say(500_000.0)
     ('131,072', '0.313', '5,063,256', '500,000')
@@ -50,7 +53,7 @@ def say(value: float | str) -> str:
 
 
 def size(count: float) -> str:
-    """Write a number of bytes in the largest unit that fits.
+    """Format a number of bytes in the largest unit that fits.
 
     >>> size(2**30), size(1_536), size(100)
     ('1 GiB', '1.5 KiB', '100 bytes')
@@ -62,7 +65,7 @@ def size(count: float) -> str:
 
 
 class Writer:
-    """Fill the sentences of one language with the numbers of one configuration."""
+    """Fill in the sentences of one language with the numbers of one configuration."""
 
     def __init__(self, facts: Mapping, language: str = "en") -> None:
         self.facts, self.language, self.found = facts, language, []
@@ -81,7 +84,7 @@ class Writer:
         )
 
     def rows(self) -> list[Row]:
-        """Return the consequences of a configuration as rows, in the order of the page."""
+        """Return what follows from the configuration, as rows in the order of the page."""
         self._length()
         self._reach()
         self._base()
@@ -219,8 +222,9 @@ KNOWN_KINDS = ("full_attention", "sliding_attention", "chunked_attention", "atte
 
 
 def rows(config: Mapping, tokens: int | None = None, language: str = "en") -> list[Row]:
-    """Return the consequences of a configuration for a text of n tokens. Without `tokens`, n is the
-    model's context.
+    """Return what follows from a configuration for a text of n tokens, as table rows.
+
+    If `tokens` is None, n is the model's context length.
 
     >>> table = rows(configuration.known("llama-2-7b"), 100_000)
     >>> [row.key for row in table if row.state == "breaks"]
@@ -230,7 +234,7 @@ def rows(config: Mapping, tokens: int | None = None, language: str = "en") -> li
 
 
 def short(table: list[Row], tokens: int, language: str = "en") -> str:
-    """Summarise in one sentence what breaks."""
+    """Summarise in one sentence what breaks according to the rows."""
     names = list(dict.fromkeys(row.name for row in table if row.state == "breaks"))
     text = WORDS["short"]["breaks" if names else "holds"][language]
     between = "、" if language == "zh" else ", "
@@ -240,7 +244,7 @@ def short(table: list[Row], tokens: int, language: str = "en") -> str:
 def run(
     name: str, where: Path, say_line: Callable[[str], None], tokens: int | None = None
 ) -> tuple[Path, Path]:
-    """Write the page and the JSON of a configuration into a folder, and return its rows.
+    """Write the page and the JSON file of a configuration into a folder, and return the two paths.
 
     Raises:
         ValueError: if the file is not a configuration, the length is out of bounds, or another file
@@ -268,7 +272,7 @@ def run(
 
 
 def html(title: str, findings: list[Row], summary: str) -> str:
-    """Return the page of a configuration."""
+    """Return the page of a configuration as HTML."""
     table = [
         (row.name, [MARKS[row.state] + row.text, row.formula, f"chapter {row.chapter}"])
         for row in findings

@@ -1,8 +1,8 @@
-"""Say what the numbers of a report mean. There is one function per section, named as in
-`sections.toml`, and it uses only these numbers.
+"""Explain the numbers of a report with a figure and sentences.
 
-Each function draws the figure, and returns the values that the section's row names and the case,
-whose line appears under "In short".
+There is one function per section, named as in `sections.toml`, and it needs only the section's
+numbers. Each function draws the figure, and returns the case that applies and the values that the
+sentences in the section's row need. The page shows the line of this case under "In short".
 """
 
 import math
@@ -30,9 +30,7 @@ SINK_TEXTS = {"natural": "text", "random": "random", "repeated": "repeated"}
 
 
 class Seen(NamedTuple):
-    """Hold a figure of a section's numbers, the case that applies, and the values that its row of
-    the table names.
-    """
+    """Hold the figure of a section, the case that applies, and the values for its sentences."""
 
     figure: Any  # of Matplotlib
     alt: str
@@ -46,9 +44,7 @@ def known(values: list) -> Tensor:
 
 
 def _of_layers(numbers: Numbers) -> str:
-    """Write how many layers have attention and how many have none, or "" if all of them have
-    attention.
-    """
+    """Write how many layers have attention, or return "" if all layers have attention."""
     some, every = numbers.get("attending", (0, 0))
     return (
         f" of the {some} layers with attention ({every - some} have none)" if some < every else ""
@@ -274,7 +270,7 @@ def copying(numbers: Numbers, name: str) -> Seen:
 
 
 def _longest(lengths: Sequence[int], right: Iterable[bool]) -> int:
-    """Return the length up to which all answers are right, or 0 if the first is wrong."""
+    """Return the length up to which all answers are right, or 0 if the first answer is wrong."""
     longest = 0
     for n, yes in zip(lengths, right, strict=True):
         if not yes:
@@ -333,7 +329,7 @@ def counting(numbers: Numbers, name: str) -> Seen:
 
 
 def _trained_to_count(numbers: Numbers) -> Seen:
-    """Show how a decoder that was trained to count does on strings of other lengths."""
+    """Draw how accurately a decoder trained to count answers on strings of other lengths."""
     table, (low, high) = pd.DataFrame(numbers["rows"]), numbers["trained_on"]
     right = (table["answer"] == table["count"]).groupby(table["length"]).mean()
     inside, beyond = (
@@ -421,7 +417,10 @@ def frequencies(numbers: Numbers, name: str) -> Seen:
 
 
 def _quarters(norms: Tensor) -> list[float]:
-    """Average the norm in each quarter of the pairs, scaled so that the mean of a layer is 1."""
+    """Average the norms in each quarter of the rotary pairs.
+
+    The norms are scaled first so that the mean over the pairs of a layer is 1.
+    """
     share = norms / norms.mean(-1, keepdim=True)
     return [
         float(share[:, measures5.band(k, share.shape[1])].mean()) for k in range(measures5.BANDS)
@@ -511,7 +510,7 @@ def base(numbers: Numbers, name: str) -> Seen:
 
 
 def _share(share: float) -> str:
-    """Write a fraction as a percentage, with two digits if it is small.
+    """Format a fraction as a percentage, with two digits if it is small.
 
     >>> _share(0.614), _share(0.00123)
     ('61%', '0.12%')

@@ -17,7 +17,7 @@ MOST = 1_024  # CPU threads
 
 
 def parser() -> argparse.ArgumentParser:
-    """Build the parser of the command line."""
+    """Build the parser of the command's arguments."""
     line = argparse.ArgumentParser(
         prog="python -m course.report",
         description="Measure a decoder as the chapters do, and write a page about it.",
@@ -62,8 +62,9 @@ def _say(text: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure the models and write their pages. Any error ends the program with one sentence and
-    status 2.
+    """Measure the models and write their pages.
+
+    Any error ends the program with one sentence and exit status 2.
     """
     line = parser()
     options = line.parse_args(arguments)
@@ -83,8 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> list[Path]:
-    """Measure each model and return the JSON of its report. If there are several models, skip those
-    whose report exists.
+    """Measure each model and return the paths of the JSON files.
+
+    If there are several models, those that already have a report are skipped.
     """
     if len(arguments.models) > page.MOST and arguments.compare:
         raise ValueError(f"--compare takes at most {page.MOST} models, not {len(arguments.models)}")

@@ -1,8 +1,9 @@
-"""Measure the numbers of a report. There is one function per section, named as in `sections.toml`,
-which turns a model and a plan into numbers.
+"""Measure the numbers of a report.
 
-They use the measures of the labs, so with the full plan the numbers are the labs'. If a measure
-does not apply to a model, the function raises a ValueError, whose sentence the report shows.
+There is one function per section, named as in `sections.toml`, which measures a model according to
+a plan. These functions use the measures of the labs, so with the full plan they give the labs'
+numbers. If a measure does not apply to a model, the function raises a ValueError, and the report
+shows its message.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,8 +57,9 @@ def sinks(subject: Subject, plan: Plan) -> Numbers:
 
 
 def _or_why(call: Callable[[], Any]) -> tuple[Any, str | None]:
-    """Call a function and return its result, or the sentence that says why it does not apply to
-    this model.
+    """Call a function, and return its result and None, or None and the reason for its failure.
+
+    The reason is a sentence that says why the measure does not apply to this model.
     """
     try:
         return call(), None
@@ -66,14 +68,15 @@ def _or_why(call: Callable[[], Any]) -> tuple[Any, str | None]:
 
 
 def _attending(model: LanguageModel) -> list[int]:
-    """Count the layers that have attention, and all layers."""
+    """Return the number of layers that have attention, and the number of all layers."""
     layers = probe.layers(model)
     return [sum(layer.mixes.startswith("attention") for layer in layers), len(layers)]
 
 
 def _sinks_by_opening(model: LanguageModel) -> Numbers:
-    """Describe the opening of a text, and measure the fraction of heads with a sink if another
-    token, or none, opens it.
+    """Measure the fraction of heads with a sink for several first tokens of a text.
+
+    The result also describes the model's usual opening.
     """
     front, text = probe.opening(model).tokens, probe.encode(model, measures2.TEXT)
     others = {}
@@ -264,10 +267,11 @@ def frequencies(subject: Subject, plan: Plan) -> Numbers:
 
 
 def _rotating(subject: Subject) -> Tensor:
-    """Return the model's rotary frequencies, if one set rotates whole heads in all layers.
+    """Return the model's rotary frequencies, if one set of them rotates whole heads in all layers.
 
     Raises:
-        ValueError: if there are none or several, or they rotate a part of each head.
+        ValueError: if the model has no rotary frequencies or several sets of them, or if they
+            rotate only a part of each head.
     """
     theta, kinds = probe.rotary_frequencies(subject.model), probe.layers(subject.model)
     if any(layer.latent for layer in kinds):
@@ -350,8 +354,9 @@ def base(subject: Subject, plan: Plan) -> Numbers:
 
 
 def _furthest(layers: Sequence[Any], theta: Tensor) -> int:
-    """Return the widest window of the layers that rotate by these frequencies, because tokens
-    further apart never meet there.
+    """Return the widest window among the layers that rotate with these frequencies.
+
+    Tokens that are further apart never attend to each other in these layers.
     """
     turning = [
         layer for layer in layers if layer.theta is not None and torch.equal(layer.theta, theta)

@@ -1,8 +1,8 @@
-"""Write the report on a reader's own decoder (from "Build it" or "Train it here"): eight
-measurements, next to those of the reference decoder.
+"""Write the report on a reader's own decoder, from "Build it" or "Train it here".
 
-They are the measurements of "A page of your own", repeated on the file. The eighth, the decoder's
-row in the benchmark, comes from the notes beside it, because it needs training.
+The report shows eight measurements next to those of the reference decoder. They are the
+measurements of the page "A page of your own", repeated on the file. The eighth is the decoder's
+result in the benchmark. It needs training, so we read it from the notes next to the file.
 """
 
 import datetime
@@ -27,8 +27,9 @@ WHAT = "a decoder of one's own"
 
 
 def takes(name: str) -> bool:
-    """Return whether a name is a weights file without the card that a checkpoint of the
-    course has.
+    """Return whether a name is a weights file without the model card of a course checkpoint.
+
+    Such a file contains a reader's own decoder.
     """
     path = Path(name).expanduser()
     card = path.with_suffix(".json")
@@ -40,10 +41,11 @@ def takes(name: str) -> bool:
 
 
 def alone(names: Sequence[str], options: object) -> None:
-    """Refuse options that do not apply to a reader's own decoder.
+    """Raise an error for options that do not apply to a reader's own decoder.
 
     Raises:
-        ValueError: if a name is such a decoder, because its report has no such options.
+        ValueError: if one of the names is a reader's own decoder and an option is set that its
+            report does not have.
     """
     if options and any(map(takes, names)):
         raise ValueError(
@@ -54,7 +56,7 @@ def alone(names: Sequence[str], options: object) -> None:
 
 
 def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]:
-    """Measure the decoder, and write its page and its JSON into the folder.
+    """Measure a reader's decoder, write the page and the JSON file, and return the two paths.
 
     Raises:
         ValueError: if the file is not a decoder from "Build it", its notes cannot be read, or
@@ -106,7 +108,7 @@ def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]
 
 
 def html(report: dict) -> str:
-    """Write the page of a decoder's JSON."""
+    """Write the page that shows the JSON of a reader's decoder."""
     names = [(chapter, key) for chapter, values in report["measured"].items() for key in values]
     pairs = [[report[of][chapter][key] for of in ("measured", "course")] for chapter, key in names]
     frame = pd.DataFrame(

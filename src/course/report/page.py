@@ -1,8 +1,7 @@
-"""Write a report as one self-contained page, light and dark, that can be printed, or as a part of
-the book.
+"""Write a report as one self-contained HTML page, or as a part of the book.
 
-A page is drawn only from the JSON of reports, and shows one model or several side by side. Its HTML
-is in `page.jinja`.
+The page has a light and a dark theme and can be printed. It is drawn only from the JSON of reports,
+and shows one model or several side by side. Its HTML is in `page.jinja`.
 """
 
 import itertools
@@ -43,9 +42,7 @@ MINUS = re.compile(r"(?<![\w.])-(?=\d)")
 
 
 def _runs(report: dict) -> list[tuple[str, str, list[dict]]]:
-    """Group a report's sections by the command that measured them and by the machine on which it
-    ran.
-    """
+    """Group the sections of a report by the command that measured them and by the machine."""
     by_command: dict[tuple[str, str], list[dict]] = {}
     for section in report["sections"].values():
         by_command.setdefault((section["command"], section["on"]), []).append(section)
@@ -62,11 +59,13 @@ HTML = template(
 
 
 def html(reports: Sequence[dict], book: str | None = None) -> str:
-    """Write the page of one model or of several. The first one is its subject.
+    """Write the HTML page of the reports on one model or on several.
+
+    The page's title is that of the first report.
 
     Args:
         reports: reports from `store.read`, at most `MOST`.
-        book: the address of the course's site, for links to its chapters. None takes the address in
+        book: the address of the course's site, for links to its chapters. None uses the address in
             the package's metadata.
     """
     if not 1 <= len(reports) <= MOST:
@@ -81,8 +80,9 @@ def html(reports: Sequence[dict], book: str | None = None) -> str:
 
 
 def inside(part: str) -> str:
-    """Write a part of a report for a page of the book, with its style, under the book's own
-    headings.
+    """Adapt a part of a report for a page of the book.
+
+    The part gets its style sheet, and its headings move one level down, below the book's own.
     """
     lower = (
         str(part)
@@ -95,7 +95,7 @@ def inside(part: str) -> str:
 
 
 def _book() -> str:
-    """Return the address of the course's site in the metadata of the installed package, or ""."""
+    """Return the address of the course's site from the metadata of the installed package, or ""."""
     try:
         urls = metadata.metadata("connection-bottlenecks").get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
@@ -105,8 +105,9 @@ def _book() -> str:
 
 
 def body(reports: Sequence[dict], book: str) -> str:
-    """Write the page below its title. Links lead to chapters at the address `book`. If it is empty,
-    there are none.
+    """Write the HTML of the page below its title.
+
+    Links lead to chapters at the address `book`. If `book` is empty, the page has no such links.
     """
     reports = told_apart(reports)
     present = [
@@ -123,8 +124,9 @@ def body(reports: Sequence[dict], book: str) -> str:
 
 
 def told_apart(reports: Sequence[dict]) -> list[dict]:
-    """Give the reports distinct names. If several have the same name, each name says what
-    distinguishes its report.
+    """Return the reports with distinct model names.
+
+    If several reports have the same model name, we add to each name what distinguishes its report.
     """
     renamed = []
     for report in reports:
@@ -137,8 +139,9 @@ def told_apart(reports: Sequence[dict]) -> list[dict]:
 
 
 def _course(reports: Sequence[dict]) -> Markup | str:
-    """Draw the headline numbers over the checkpoints of one configuration. If the models are not
-    such checkpoints, draw nothing.
+    """Draw how the headline numbers change over the checkpoints of one training run.
+
+    The result is empty if the reports are not about checkpoints with one configuration.
     """
     first, rows = reports[0], []
     if len({report["model"]["configuration_sha256"] for report in reports}) > 1:
@@ -219,9 +222,9 @@ def _facts(reports: Sequence[dict]) -> list[tuple[str, list[str]]]:
 
 
 def _opened(model: Mapping) -> str:
-    """Return a text that says which tokens open each text and why.
+    """Say in words which tokens open each text and why.
 
-    It also gives the losses on prose that decided this choice, one for each way to open a text.
+    The text also gives the losses on prose that decided this choice, one for each possible opening.
     """
     first = model["first_token"] if model["first_token"] is not None else "none"
     opening = model.get("opening", {"how": "", "losses": {}})
@@ -234,14 +237,15 @@ def _opened(model: Mapping) -> str:
 
 
 def in_short(report: dict) -> list[tuple[str, dict]]:
-    """Sort the sections by name, with those that need attention first."""
+    """Return the sections with their names, sorted so that those that need attention come first."""
     order = list(SIGNS)
     return sorted(report["sections"].items(), key=lambda item: order.index(item[1].get("level")))
 
 
 def _section(section: Section, reports: Sequence[dict]) -> tuple[Section, list[tuple], list]:
-    """Return the section, its findings and picture for each model, and the headline numbers side by
-    side.
+    """Return a section with its findings and figure for each model, and its headline numbers.
+
+    The headline numbers are arranged side by side.
     """
     parts: list[tuple[str, dict | None, Told | None, Markup | None]] = []
     for report in reports:
@@ -256,7 +260,7 @@ def _section(section: Section, reports: Sequence[dict]) -> tuple[Section, list[t
 
 
 def _beside(headlines: Sequence[Mapping]) -> list[tuple[str, list[str]]]:
-    """Arrange the headline numbers of several models in rows, one for each label that occurs."""
+    """Arrange the headline numbers of several models as table rows, one row per label."""
     labels = dict.fromkeys(label for headline in headlines for label in headline)
     return [(label, [_value(headline.get(label)) for headline in headlines]) for label in labels]
 
@@ -268,8 +272,9 @@ def _value(value: float | None) -> str:
 
 
 def comparison(reports: Sequence[dict]) -> str:
-    """Write the headline numbers of all reports in one table, a row each, and mark those that need
-    attention.
+    """Write one table with the headline numbers of all reports, one row per report.
+
+    Numbers that need attention are marked.
     """
     reports = told_apart(reports)
     rows: list[tuple[str, list[str]]] = [

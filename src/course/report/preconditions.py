@@ -1,9 +1,10 @@
-"""Check whether a model meets the conditions under which a claim's verdict means anything.
+"""Check whether a model can decide a claim, so that a verdict on the claim means something.
 
-A model in which nothing happens agrees with every claim that nothing happens. So we ask for a
-verdict only if the model has learned something, has the parts that the claim speaks of, and has
-enough layers. If the claim agrees, we also apply its rule to the numbers of a null control. If one
-of these checks fails, the verdict is "this model cannot decide", with the reason.
+For example, an untrained model in which nothing happens agrees with every claim that nothing
+happens. So we give a verdict only if the model has learned something, has the parts that the claim
+is about, and has enough layers. If the claim agrees with the model, we also apply the claim's rule
+to the numbers of a null control. If one of these checks fails, the verdict is "this model cannot
+decide", with the reason.
 """
 
 import functools
@@ -25,21 +26,22 @@ AGREES = ("holds", "holds with a correction")  # the stronger first
 
 @functools.cache
 def loss_on_prose(subject: Subject) -> float:
-    """Return the loss on the course's prose, in nats per token."""
+    """Return the model's loss on the course's prose, in nats per token."""
     return probe.loss(subject.model, prose(subject.model, min(TOKENS, subject.context)))
 
 
 @functools.cache
 def heads_with_a_sink(subject: Subject) -> float:
-    """Return the fraction of heads whose sink score on 64 tokens of prose exceeds the course's
-    threshold.
+    """Return the fraction of heads with an attention sink.
+
+    A head has a sink if its sink score on 64 tokens of prose exceeds the course's threshold.
     """
     tokens = prose(subject.model, min(64, subject.context))
     return attention.share_of_strong_heads(probe.head_scores(subject.model, tokens).sink)
 
 
 def unable(need: "Need", subject: Subject) -> str | None:
-    """Return why a model cannot decide a claim, or None if it can.
+    """Return the reason why a model cannot decide a claim, or None if it can.
 
     Raises:
         ValueError: if the loss or the sinks cannot be measured.
@@ -62,8 +64,10 @@ def unable(need: "Need", subject: Subject) -> str | None:
 
 
 def agrees_with_nothing(name: str, verdict: str, of_nothing: dict[str, str]) -> str | None:
-    """Return why a claim that holds proves nothing, which is that its rule gives the same verdict
-    for its null control with this model's numbers. Return None if it does not.
+    """Return why a verdict of "holds" proves nothing for this model, or None if it does.
+
+    The reason is that the claim's rule gives the same verdict for the claim's null control, with
+    this model's numbers.
 
     >>> name = "uniform attention: no head"
     >>> agrees_with_nothing("first_token_is_a_sink", "holds", {name: "holds"})

@@ -1,5 +1,7 @@
-"""Run a report: store each section as soon as it is done, and use a smaller size if memory runs
-out.
+"""Run a report, section by section.
+
+Each section is stored as soon as it is measured. If memory runs out, we measure a section again at
+a smaller size.
 """
 
 import datetime
@@ -39,7 +41,7 @@ MEASURED, REFUSED, SHORT_OF_MEMORY, FAILED = "measured", "does not apply", "out 
 
 
 class Files(NamedTuple):
-    """Hold the paths to which a report was written."""
+    """Hold the paths of a report's page and JSON file."""
 
     page: Path
     numbers: Path
@@ -57,29 +59,30 @@ def run(
     tokens: int | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Files:
-    """Measure a model and write its report, one page and one JSON in the folder `out`.
+    """Measure a model and write its report, one page and one JSON file, into the folder `out`.
 
-    A stopped report continues where it stopped, because each section is stored when it is done. If
-    the report exists, it grows, and its sections are kept or measured anew. With other weights,
-    another plan, floating-point format or version, a separate report is written beside it.
+    A report that was interrupted continues where it stopped, because each section is stored when it
+    is complete. If the report already exists, new sections are added, and old ones are kept or
+    measured again. With other weights, another plan, another floating-point format or other
+    versions, we write a separate report in the same folder.
 
     Args:
-        name: a hub id, a folder, or the embedded default, as in `models.load`. Or a checkpoint of
-            the course, by its name or its .safetensors file. Or the .safetensors file of a reader's
-            own decoder, which has only one plan. Or a config.json, whose page shows what follows
-            without weights.
+        name: the model to measure. This is a hub id, a folder or the embedded default, as in
+            `models.load`, or a checkpoint of the course, as its name or its .safetensors file. It
+            can also be the .safetensors file of a reader's own decoder, which has only one plan, or
+            a config.json, whose page shows what follows without weights.
         device, dtype: as in `models.load`.
-        plan: a name in `PLANS`, which fixes lengths, texts and claims. None is the last plan, with
-            the labs' settings.
+        plan: a name in `PLANS`, which fixes lengths, texts and claims. None selects the last plan,
+            which has the labs' settings.
         sections: names in `SECTIONS`, or None for all.
-        again: whether to measure sections anew that exist already.
-        tokens: the length of the text, only for a config.json. None is its context.
-        say: a function that is told about the progress, one line at a time.
+        again: whether to measure sections again that the report already has.
+        tokens: the length of the text, only for a config.json. None selects its context length.
+        say: a function that is called with each line about the progress.
 
     Raises:
         ValueError: if the model cannot be used, an argument is wrong, or another file is in the
             way. The message says what to do.
-        OSError: if the network, the hub or the disk refuses.
+        OSError: if a file cannot be downloaded or written.
     """
     names = [
         require.choice("the name in sections", section, list(SECTIONS))
@@ -159,8 +162,10 @@ def _now() -> str:
 
 
 def _shown(where: Path, report: dict) -> list[dict]:
-    """Return a report, the others in its folder on a model of this name, and the embedded
-    default's.
+    """Return the reports to show on one page, with the given report first.
+
+    The others are the reports in the same folder on a model of this name, and the report on the
+    embedded default.
     """
     name = report["model"]["name"]
     shown = [
@@ -180,7 +185,7 @@ def _shown(where: Path, report: dict) -> list[dict]:
 
 
 def folder(out: str | Path) -> Path:
-    """Create the folder for reports if it does not exist.
+    """Create the folder for reports if it does not exist, and return its path.
 
     Raises:
         ValueError: if it is a file.
@@ -212,8 +217,9 @@ def _command(
 
 
 def _section(section: Section, subject: Subject, plan: Plan) -> dict:
-    """Measure a section: its numbers, its verdicts, seconds and memory, or the reason why there are
-    none.
+    """Measure one section with its verdicts, and record the time and memory that it took.
+
+    If the section cannot be measured, record the reason.
     """
     start, work = time.perf_counter(), time.process_time()
     result: dict[str, Any] = {
@@ -242,8 +248,9 @@ def _section(section: Section, subject: Subject, plan: Plan) -> dict:
 
 
 def _measured(section: Section, subject: Subject, plan: Plan) -> dict:
-    """Measure a section's numbers, with shorter lengths if memory runs out, or say why there are
-    none.
+    """Measure the numbers of one section, or return the reason why there are none.
+
+    If memory runs out, we try again with shorter texts.
     """
     for shorter in reversed(PLANS[: PLANS.index(plan) + 1]):
         seeded()
@@ -266,7 +273,7 @@ def _measured(section: Section, subject: Subject, plan: Plan) -> dict:
 
 
 def failed(error: Exception) -> str:
-    """Write a sentence for the page about an error that nobody foresaw.
+    """Write a sentence for the page about an unexpected error.
 
     >>> failed(AttributeError("no v_proj"))
     'it could not be measured, AttributeError: no v_proj (a fault of the course: please report it)'
@@ -278,8 +285,9 @@ def failed(error: Exception) -> str:
 
 
 def refusal(error: ValueError) -> str:
-    """Say why something does not apply to a model, in the course's own sentence or with a note that
-    it comes from the model's code.
+    """Write why a measure does not apply to a model.
+
+    The sentence is that of the course, or that of the model's code with a note that says so.
     """
     raised = traceback.extract_tb(error.__traceback__)[-1:]
     is_ours = all(
@@ -293,7 +301,7 @@ def refusal(error: ValueError) -> str:
 
 
 def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
-    """Return why a claim is not measured on this model, or None if it is."""
+    """Return why a claim is not measured on this model, or None if it is measured."""
     free = subject.committed and need.committed
     if not free and need.tokens > plan.claims:
         return "left out by this plan"
@@ -325,8 +333,9 @@ def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
 
 
 def _verdict(name: str, need: Need, subject: Subject, plan: Plan) -> dict:
-    """Measure one of the course's claims about language models on this model, or say why it was not
-    measured.
+    """Measure one of the course's claims about language models on this model.
+
+    If the claim cannot be measured, return the reason instead of a verdict.
     """
     claim = CLAIMS[name]
     result = {
@@ -368,7 +377,7 @@ def _verdict(name: str, need: Need, subject: Subject, plan: Plan) -> dict:
 
 
 def spoken(spent: float) -> str:
-    """Write a time in words.
+    """Write a time in seconds as words.
 
     >>> spoken(12.3), spoken(200)
     ('12 s', '3 min 20 s')

@@ -1,9 +1,9 @@
-"""Define the sections of a report, which are rows of `sections.toml`, each with one function that
-measures and one that explains.
+"""Define the sections of a report.
 
-`measure(subject, plan)` returns numbers that JSON can hold, and `tell(numbers, name)` needs only
-these, so a page can be drawn from a file. The words are in the table, and say no more than was
-measured.
+Each section is a row of `sections.toml` with one function that measures and one that explains.
+`measure(subject, plan)` returns numbers that JSON can store. `tell(numbers, name)` needs only these
+numbers, so a page can be drawn from a file. The sentences are in the table, and say no more than
+was measured.
 """
 
 import functools
@@ -25,7 +25,7 @@ LEVELS = FINE, NOTE, TROUBLE = ("fine", "note", "trouble")
 
 
 class Told(NamedTuple):
-    """Hold what a section's numbers mean."""
+    """Hold the explanation of a section's numbers, as a figure, sentences and headline numbers."""
 
     figure: Any  # of Matplotlib
     alt: str
@@ -36,7 +36,10 @@ class Told(NamedTuple):
 
 
 class Need(NamedTuple):
-    """Hold what a claim needs from a model in addition to what its section reads."""
+    """Hold what a model must have before a claim is measured on it.
+
+    These needs come in addition to what the claim's section reads.
+    """
 
     tokens: int = 0  # that it sends through the model
     longest: int = 256  # tokens of its longest text
@@ -50,7 +53,7 @@ class Need(NamedTuple):
 
 
 class Section(NamedTuple):
-    """Hold one section of the report."""
+    """Hold one section of the report with its two functions and its claims."""
 
     name: str
     chapter: int
@@ -63,8 +66,9 @@ class Section(NamedTuple):
 
 
 def plain(value: Any, digits: int = 6) -> Any:
-    """Convert to values that JSON can hold. Tensors become lists of rounded numbers, and NaN and
-    infinity become None.
+    """Convert a value to one that JSON can store.
+
+    Tensors become lists of rounded numbers, and NaN and infinity become None.
 
     >>> plain({"x": [1 / 3, math.nan]})
     {'x': [0.333333, None]}
@@ -82,8 +86,10 @@ def plain(value: Any, digits: int = 6) -> Any:
 
 
 class Words(string.Formatter):
-    """Format the words of the table. A number is written as the course prints it, or with a given
-    number of digits, and "−" before a format asks for a true minus.
+    """Format the sentences of the table.
+
+    A number is written as the course prints it, or with a given number of digits. A "−" before a
+    format asks for a true minus sign.
     """
 
     def format_field(self, value: Any, spec: str) -> str:
@@ -94,7 +100,7 @@ class Words(string.Formatter):
         return format(value, spec)
 
     def joined(self, parts: Sequence[str], values: Numbers) -> str:
-        """Join the parts, leaving out those that name a missing value.
+        """Format the parts and join them, without those that contain a missing value.
 
         >>> Words().joined(["{a:.0%} of {b}", ", {c} more"], {"a": 0.25, "b": 1.5, "c": None})
         '25% of 1.5'

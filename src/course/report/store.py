@@ -1,5 +1,6 @@
-"""Store reports on disk. A report is written completely or not at all, and read only if it fits the
-schema.
+"""Store reports on disk.
+
+A report is written completely or not at all, and it is read only if it fits the schema.
 """
 
 import contextlib
@@ -20,10 +21,10 @@ SCHEMA = json.loads((Path(__file__).parent / "schema.json").read_text())
 
 
 def check(report: Any) -> dict:
-    """Return the report if it fits the schema.
+    """Return the report unchanged if it fits the schema.
 
     Raises:
-        ValueError: if it does not (`SCHEMA`). The message says where.
+        ValueError: if the report does not fit `SCHEMA`. The message says where.
     """
     try:
         jsonschema.validate(report, SCHEMA)
@@ -37,10 +38,10 @@ def check(report: Any) -> dict:
 
 
 def read(path: str | Path) -> dict:
-    """Read a report's JSON and check it.
+    """Read the JSON file of a report, and check it.
 
     Raises:
-        ValueError: if there is no such file, or it is not a report.
+        ValueError: if the file does not exist or is not a report.
     """
     path = Path(require.instance("path", path, str | Path, "a path"))
     if not path.is_file():
@@ -58,9 +59,7 @@ def read(path: str | Path) -> dict:
 
 
 def committed() -> list[dict]:
-    """Read the reports that come with the course (`data/reports`), with the embedded default's
-    first.
-    """
+    """Read the reports that come with the course (`data/reports`), the embedded default's first."""
     reports = [read(path) for path in sorted((data.folder() / "reports").glob("*.json"))]
     return sorted(reports, key=lambda report: report["model"]["name"] != models.DEFAULT)
 
@@ -69,7 +68,7 @@ COMPARED = "compare"  # the page of several models, whose name no model's page h
 
 
 def slug(name: str) -> str:
-    """Turn a name into a part of a file name.
+    """Turn a name into a string that can be part of a file name.
 
     >>> slug("Qwen2.5 7B/Instruct"), slug("中文模型"), slug("Compare")
     ('qwen2.5-7b-instruct', '中文模型', 'compare-model')
@@ -79,10 +78,11 @@ def slug(name: str) -> str:
 
 
 def marks(report: dict) -> list[tuple[str, str]]:
-    """Return everything on which a report's measurements depend: weights as loaded, plan,
-    floating-point format, seed and versions, each in full and as it is written.
+    """Return everything on which the measurements of a report depend.
 
-    Reports with equal marks are one report, so sections of one are added to the other.
+    These are the weights as loaded, the plan, the floating-point format, the seed and the versions,
+    each in full and as pages write it. Reports with equal marks count as one report, so the
+    sections of one are added to the other.
     """
     model, settings = report["model"], report["settings"]
     pairs = [("".join(model[key] for key in HASHES), model["weights_sha256"][:6])]
@@ -94,7 +94,7 @@ def marks(report: dict) -> list[tuple[str, str]]:
 
 
 def apart(report: dict, others: Sequence[dict]) -> list[str]:
-    """Return the marks that distinguish a report from the others in its folder."""
+    """Return the marks of a report that distinguish it from the others in its folder."""
     return [
         shown
         for mark, shown in marks(report)
@@ -103,7 +103,7 @@ def apart(report: dict, others: Sequence[dict]) -> list[str]:
 
 
 def beside(folder: Path, model: str) -> dict[Path, dict]:
-    """Read the reports in a folder on models of this name, the newest first."""
+    """Read the reports in a folder on models with this name, the newest first."""
     reports = {}
     for path in folder.glob(f"{slug(model)}*.json"):
         with contextlib.suppress(ValueError):  # another file
@@ -114,8 +114,9 @@ def beside(folder: Path, model: str) -> dict[Path, dict]:
 
 
 def place(folder: Path, report: dict) -> tuple[Path, dict | None]:
-    """Return the JSON file to which sections of such a report belong, and its content. No other
-    file is overwritten.
+    """Return the path and content of the JSON file to which the report's sections belong.
+
+    The content is None if the file does not exist yet. We never choose the file of another report.
 
     Raises:
         ValueError: if a file that is not a report is in the way.

@@ -1,4 +1,4 @@
-"""Describe the model that a report is about, and how far it can be read."""
+"""Describe the model that a report is about, and how much of it can be read."""
 
 import contextlib
 import gc
@@ -19,7 +19,10 @@ from helpers.models import LanguageModel
 
 
 class Plan(NamedTuple):
-    """Say how much of each measure is run. The last plan in `PLANS` has the labs' settings."""
+    """Hold how much of each measure a report computes, such as lengths and texts.
+
+    The last plan in `PLANS` has the labs' settings.
+    """
 
     name: str
     seeds: tuple[int, ...]  # places in the text at which sinks are counted
@@ -73,12 +76,14 @@ LONGEST = 120  # bytes of a model's name, which names its files
 
 
 class Subject:
-    """Hold a loaded model and answer what a section may ask: its name, its context, and copies of
-    it in other floating-point formats.
+    """Hold a loaded model, and answer what a section may ask about it.
+
+    For example, a section may ask for the model's name, its context, or a copy of it in another
+    floating-point format.
 
     Args:
-        name: a name for `models.load`, or a checkpoint of the course by its name or its
-            .safetensors file.
+        name: a name for `models.load`, or the name or the .safetensors file of a checkpoint of the
+            course.
         dtype, device: as in `models.load`.
 
     Raises:
@@ -116,7 +121,7 @@ class Subject:
 
     @property
     def short(self) -> str:
-        """Return the model's name as the pages write it."""
+        """Return the model's name in the form that pages print."""
         return self.model.short
 
     @property
@@ -126,14 +131,12 @@ class Subject:
 
     @property
     def committed(self) -> bool:
-        """Return whether the course's tables are about exactly this model in this floating-point
-        format.
-        """
+        """Return whether the course's tables are about this model in this floating-point format."""
         return self.model.name == models.DEFAULT and self.dtype == "fp32"
 
     @property
     def context(self) -> int:
-        """Return the largest number of tokens for which the model was made."""
+        """Return the context length in tokens for which the model was made."""
         most = getattr(self.config, "max_position_embeddings", None) or getattr(
             self.config, "n_positions", None
         )
@@ -141,15 +144,18 @@ class Subject:
 
     @property
     def readable(self) -> int:
-        """Return the largest number of tokens that we may let it read. A checkpoint of the course
-        may be read beyond its trained length, because that is its purpose.
+        """Return the largest number of tokens that the report may give to the model.
+
+        For a checkpoint of the course this number may exceed its trained length, because testing
+        beyond that length is its purpose.
         """
         return self.context if self.trained is None else 10**9
 
     @property
     def hides(self) -> str | None:
-        """Say why attention over 256 tokens is more than the softmax of rotated queries and keys,
-        or return None if it is not.
+        """Return why attention over 256 tokens is not just the softmax of rotated queries and keys.
+
+        The result is None if it is. Then a section can compute attention from queries and keys.
         """
         layers = probe.layers(self.model)
         windows = [layer.window for layer in layers if layer.window and layer.window < MAPS]
@@ -166,7 +172,7 @@ class Subject:
 
     @property
     def mixes(self) -> str:
-        """Say in words what mixes the tokens of the model's layers."""
+        """Describe in words what mixes tokens in the model's layers."""
         counts: dict[str, int] = {}
         for layer in probe.layers(self.model):
             description = ("latent " if layer.latent else "") + layer.mixes
@@ -188,8 +194,10 @@ class Subject:
         )
 
     def _finite(self) -> None:
-        """Refuse weights and logits that are not finite. If the attention that we read ourselves
-        leads to other logits than the model's, note it.
+        """Raise an error if weights or logits are not finite.
+
+        We also note whether the logits change if the model runs with the attention that we replace
+        to read it.
         """
         for name, weight in self.model.model.named_parameters():
             if not weight.is_meta and not bool(torch.isfinite(weight).all()):
@@ -217,14 +225,14 @@ class Subject:
             )
 
     def needs(self, tokens: int) -> None:
-        """Refuse a text of this many tokens if the model cannot read it."""
+        """Raise an error if the model cannot read a text of this many tokens."""
         if tokens > self.readable:
             raise ValueError(
                 f"this needs a text of {tokens:,} tokens, but the context is {self.context:,}"
             )
 
     def within(self, lengths: tuple[int, ...], around: int = 0) -> list[int]:
-        """Return the lengths that leave room in the context for this many tokens around them."""
+        """Return those lengths that fit into the context together with `around` more tokens."""
         fit = [n for n in lengths if n + around <= self.readable]
         if not fit:
             self.needs(lengths[0] + around)
@@ -232,7 +240,7 @@ class Subject:
 
     @contextlib.contextmanager
     def copy(self, dtype: str) -> Iterator[LanguageModel]:
-        """Load the same model in another floating-point format, only for the block."""
+        """Load the same model in another floating-point format, for the `with` block only."""
         if dtype == self.dtype:
             yield self.model
             return
@@ -253,8 +261,9 @@ class Subject:
             gc.collect()
 
     def facts(self) -> dict[str, Any]:
-        """Return name, size, shape, tokenizer, configuration and hashes, as the report's JSON holds
-        them.
+        """Return the facts about the model that the report's JSON stores.
+
+        These are its name, size, shape, tokenizer, configuration and hashes.
         """
         config, network = self.config, self.model.model
         tokenizer = self.model.tokenizer
@@ -300,8 +309,9 @@ class Subject:
         }
 
     def weights(self) -> str:
-        """Hash the weights as loaded, by their names, shapes, and sums and sums of squares in
-        float64.
+        """Compute a hash of the weights as loaded.
+
+        It depends on their names and shapes, and on their sums and sums of squares in float64.
         """
         digest = hashlib.sha256()
         for name, weight in self.model.model.named_parameters():
@@ -315,7 +325,7 @@ class Subject:
 
 
 def sentence(error: BaseException) -> str:
-    """Return the first line of an error.
+    """Return the first line of an error's message.
 
     >>> sentence(ValueError("one\\ntwo"))
     'one'
@@ -324,7 +334,7 @@ def sentence(error: BaseException) -> str:
 
 
 def free_memory(device: torch.device) -> int:
-    """Return how many bytes are free on the model's device.
+    """Return how many bytes of memory are free on a device.
 
     >>> free_memory(torch.device("cpu")) > 0
     True
@@ -342,10 +352,10 @@ def free_memory(device: torch.device) -> int:
 
 @contextlib.contextmanager
 def watched() -> Iterator[dict[str, int]]:
-    """Measure the peak memory in bytes of the process inside the block, and that of the accelerator
-    if there is one.
+    """Measure the peak memory, in bytes, that the process uses inside the block.
 
-    On systems other than Linux it is the peak of the whole process so far.
+    If there is an accelerator, its peak memory is measured, too. On systems other than Linux, the
+    result is the peak of the whole process so far.
 
     >>> with watched() as peak:
     ...     held = torch.zeros(10)
@@ -371,7 +381,7 @@ def watched() -> Iterator[dict[str, int]]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the packages on which the numbers depend.
+    """Return the versions of the packages on which the numbers of a report depend.
 
     >>> sorted(versions())
     ['numpy', 'python', 'torch', 'transformers']
@@ -390,8 +400,9 @@ def versions() -> dict[str, str]:
 
 
 def prose(model: LanguageModel, tokens: int) -> torch.Tensor:
-    """Return the given number of tokens of the course's prose. The model's opening tokens come
-    first and count.
+    """Return the first `tokens` tokens of the course's prose, after the model's opening tokens.
+
+    The opening tokens count, so the result has `tokens` tokens in total.
 
     Raises:
         ValueError: if the tokenizer makes too few tokens of the prose.
@@ -406,7 +417,7 @@ SEED = 0  # of all that is drawn
 
 
 def seeded() -> None:
-    """Set the report's seed at the start of a section.
+    """Set the random seed of the report, at the start of a section.
 
     >>> seeded()
     """

@@ -1,6 +1,7 @@
-"""Present a checkpoint of the course to a report, as an equivalent GPT-NeoX with its tokens.
+"""Present a checkpoint of the course to a report as an equivalent GPT-NeoX with its own tokens.
 
-Its vocabulary is that of its task, so we can only ask what it was trained for, and read its states.
+The vocabulary of a checkpoint is that of its task. So we can only ask it what it was trained for,
+and read its hidden states.
 """
 
 import dataclasses
@@ -24,8 +25,9 @@ STRINGS = 20  # asked at each length
 
 
 def checkpoint(name: str) -> Trained | None:
-    """Return the checkpoint that a name or a .safetensors path refers to, or None if it refers to
-    another model.
+    """Load the course checkpoint with this name or this .safetensors path.
+
+    The result is None if the name refers to another model.
 
     >>> checkpoint("copying").task.lengths, checkpoint("org/copying")
     ((1, 16), None)
@@ -37,9 +39,7 @@ def checkpoint(name: str) -> Trained | None:
 
 
 class Tokens:
-    """Provide the part of a tokenizer that the measures use. It encodes only the questions of a
-    task.
-    """
+    """Provide the part of a tokenizer that the measures use, for the questions of a task."""
 
     chat_template = None
     eos_token_id = None
@@ -73,8 +73,9 @@ class Tokens:
 def language_model(
     trained: Trained, name: str, dtype: str = "fp32", device: str | None = None
 ) -> LanguageModel:
-    """Load the decoder's weights into a GPT-NeoX, which computes the same and which the measures of
-    language models can read.
+    """Load the weights of a course decoder into a GPT-NeoX that computes the same.
+
+    The measures of language models can read a GPT-NeoX.
 
     Raises:
         ValueError: if the decoder has positions other than RoPE or none, a window, or no norms.
@@ -142,8 +143,10 @@ def language_model(
 def copying_margins(
     model: LanguageModel, task: tasks.Copying, lengths: Sequence[int]
 ) -> dict[tuple[str, str], tuple[Float[Tensor, " lengths"], Float[Tensor, " lengths"]]]:
-    """Measure `collapse.copying_margins` in the words of the task, for ones with another digit at
-    the first or last position.
+    """Measure `collapse.copying_margins` for a decoder that was trained to copy.
+
+    The strings consist of ones with another digit at the first or last position, written in the
+    words of the task.
     """
     zero, one = (task.vocabulary.index(digit) for digit in "01")
     margins: dict[tuple[str, str], tuple] = {}
@@ -163,7 +166,10 @@ def copying_margins(
 
 
 def answers(model: LanguageModel, task: tasks.Counting, lengths: Sequence[int]) -> list[dict]:
-    """Answer `STRINGS` strings of each length, drawn as in training, one row per string."""
+    """Let the decoder answer `STRINGS` counting questions of each length.
+
+    The strings are drawn as in training, and the result has one row per string.
+    """
     rows = []
     for n in lengths:
         questions = dataclasses.replace(task, lengths=(n, n), size=STRINGS)
@@ -185,5 +191,5 @@ def answers(model: LanguageModel, task: tasks.Counting, lengths: Sequence[int]) 
 
 @torch.inference_mode()
 def _last(model: LanguageModel, tokens: Tensor) -> Float[Tensor, "b v"]:
-    """Return the logits after questions of one length."""
+    """Return the logits at the last token of questions that all have the same length."""
     return model.model(tokens.to(model.model.device), use_cache=False).logits[:, -1]

@@ -1,1 +1,4 @@
-"""Fill the tables of `data/`, with one module per subject, and continue where a run was stopped."""
+"""Run the experiments that fill the tables in `data/`, with one module per subject.
+
+A run that was stopped continues where it stopped.
+"""

@@ -1,8 +1,9 @@
 """Run the experiments behind a table of `data/`, and add the rows that are missing.
 
-For example, `python -m course.runs race` makes the runs of `data/race.csv` that are not there yet.
-Each setting of a row is an option that chooses among the runs of the table. If the table has no run
-with all chosen values, they replace its own, as in `race --task last --entry NoPE --seed 20 21`.
+For example, `python -m course.runs race` makes the runs that `data/race.csv` does not have yet.
+Each setting of a row is an option that selects runs of the table. If the table has no run with all
+the given values, we use these values instead of the table's, as in `race --task last --entry NoPE
+--seed 20 21`.
 """
 
 import argparse
@@ -24,7 +25,7 @@ TABLES = tomllib.loads((Path(__file__).parent / "tables.toml").read_text(encodin
 def table(name: str) -> dict:
     """Read an entry of `tables.toml`.
 
-    If the entry is `like` another one, it takes all values from there that it does not set itself.
+    If the entry is `like` another entry, it inherits all values that it does not set itself.
 
     >>> table("race_counting")["together"]
     'seed'
@@ -34,7 +35,7 @@ def table(name: str) -> dict:
 
 
 def named(place: str) -> object:
-    """Import an object by its place, such as `course.runs.race:run`."""
+    """Import an object by its path, such as `course.runs.race:run`."""
     module, name = place.split(":")
     return getattr(importlib.import_module(module), name)
 
@@ -59,7 +60,7 @@ def _values(value: sweep.Value | list | dict) -> list[sweep.Value]:
 
 
 def products(own: Sequence[Mapping], first: str | None = None) -> list[sweep.Setting]:
-    """Return all combinations of settings of some grids, each combination once.
+    """Return all combinations of settings within the grids, each combination once.
 
     Args:
         own: the grids, as `grids` returns them.
@@ -74,9 +75,9 @@ def products(own: Sequence[Mapping], first: str | None = None) -> list[sweep.Set
 
 
 def asked(entry: Mapping, chosen: Mapping[str, list[sweep.Value]]) -> list[sweep.Setting]:
-    """Return the settings of a table that have the chosen values.
+    """Return the settings of a table that match the values given on the command line.
 
-    If no run of the table has all the chosen values, the chosen values replace those of the table.
+    If no run of the table has all the given values, they replace those of the table.
 
     Args:
         entry: the entry of the table in `tables.toml`.
@@ -94,7 +95,7 @@ def asked(entry: Mapping, chosen: Mapping[str, list[sweep.Value]]) -> list[sweep
 
 
 def options(parser: argparse.ArgumentParser, own: Sequence[Mapping]) -> None:
-    """Add a command-line option for each setting of some grids, with the type of its values."""
+    """Add a command-line option for each setting of the grids, with the type of its values."""
     for name in own[0]:
         values = list(dict.fromkeys(value for grid in own for value in grid[name]))
         plain = len({type(value) for value in values}) == 1 and not isinstance(values[0], bool)

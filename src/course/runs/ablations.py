@@ -1,9 +1,9 @@
-"""Repeat the ablations of Table 6 of Ye et al. (2025) in the decoders of the race.
+"""Repeat the ablations of Table 6 of Ye et al. (2025) with the decoders of the race.
 
-They change the number of heads, the norm of the heads and its gain, and the initial value of
-lambda. We made these decisions before the runs. Criterion, budget, seeds, margin and test are those
-of the race, Holm's correction covers all rows, and each row is compared with the one that differs
-in one thing (`AGAINST`).
+The ablations change the number of heads, the norm of the heads and its gain, and the initial value
+of lambda. We made these decisions before the runs. Criterion, budget, seeds, margin and test are
+those of the race. Holm's correction covers all rows, and we compare each row with the row that
+differs from it in one thing (`AGAINST`).
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from helpers.transformer import Block
 
 
 class Normed(Block):
-    """Apply softmax heads, and divide each head's output by its root mean square."""
+    """Apply softmax attention whose head outputs are each divided by their root mean square."""
 
     def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
         heads = super().mix(x)
@@ -29,7 +29,10 @@ class Normed(Block):
 
 
 def changed(**inner: object) -> Entry:
-    """Return an entry with differential attention and these settings of `DifferentialAttention`."""
+    """Return an entry with differential attention, built with these arguments of its layer.
+
+    The arguments are those of `DifferentialAttention`.
+    """
     return Entry(block=partial(Differential, inner=inner))
 
 
@@ -68,7 +71,7 @@ def table() -> pd.DataFrame:
 
 
 def judged(rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Compare each row with the row that it should be compared with (`AGAINST`).
+    """Compare each row of the ablations with its reference (`AGAINST`).
 
     The result is that of `comparison.compare`, together with the median number of steps to the
     criterion.

@@ -33,15 +33,15 @@ GUESS = 100  # the baseline of a model that always says 100
 def write(
     model: LanguageModel, prompts: Sequence[str], new: int, begun: str = "", together: int = 3
 ) -> list[str]:
-    """Return the model's answer to each prompt, generated greedily.
+    """Generate the model's greedy answer to each prompt.
 
     The prompts run in batches with a key-value cache, and are padded on the left. A model with a
-    chat template receives each prompt as a user's message. An answer that was cut off gets "…" at
+    chat template receives each prompt as a user's message. If an answer was cut off, we put "…" at
     its end, because half a number does not count.
 
     Args:
         new: the largest number of tokens in an answer.
-        begun: text that we put at the beginning of each answer.
+        begun: the text with which each answer begins, and which the model continues.
         together: the number of prompts in a batch.
     """
     tokenizer, network = model.tokenizer, model.model
@@ -87,7 +87,7 @@ def ask(
     lengths: Sequence[int] = LENGTHS,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Ask one question for each length, and return a table with the model's answers.
+    """Ask a model one counting question for each length, and return a table with its answers.
 
     Args:
         line: "own" lets the model write the line with its answer. "begun" begins this line for the
@@ -157,9 +157,9 @@ def long(table: pd.DataFrame) -> pd.DataFrame:
 def questions(
     model: LanguageModel, task: str, line: str, lengths: tuple[int, ...] = LENGTHS
 ) -> pd.DataFrame:
-    """Ask a model one task without worked examples, once per length.
+    """Ask a model the questions of one task, one per length, without worked examples.
 
-    The answers have the columns of `long`.
+    The result has the columns of `long`.
     """
     answered = ask(model, task, "no CoT", line, lengths).drop(columns="text")
     answered = answered.assign(task=task, strategy="no CoT", line=line, seed=0)
@@ -167,11 +167,11 @@ def questions(
 
 
 def asked_of(model: LanguageModel | None = None) -> pd.DataFrame:
-    """Return the answers of a model in the columns of `long`.
+    """Return a model's answers to the counting tasks in the columns of `long`.
 
-    For the embedded model, which `None` stands for as well, the answers come from the committed
-    table. Any other model answers each task without worked examples, once with its own answer line
-    and once with a line that we begin.
+    For the embedded model, which is also the meaning of `None`, the answers come from the committed
+    table. Any other model answers each task without worked examples. It does so twice: once it
+    writes the line with the answer itself, and once we begin this line.
     """
     if model is None or model.name == models.DEFAULT:
         return long(data.table("counting_smollm2"))
@@ -182,7 +182,7 @@ def asked_of(model: LanguageModel | None = None) -> pd.DataFrame:
 
 
 def from_examples(answers: pd.DataFrame) -> tuple[int, int]:
-    """Count the answers after worked examples that repeat an answer of these examples.
+    """Count the answers that only repeat an answer of the worked examples in the prompt.
 
     Returns:
         The number of answers that repeat an example's answer, and the number of all answers after

@@ -1,4 +1,4 @@
-"""Compare the entries of the race seed by seed, and give verdicts by the rules of the protocol."""
+"""Compare the entries of the race seed by seed, and give verdicts according to the protocol."""
 
 import hashlib
 import math
@@ -32,7 +32,7 @@ from helpers import data, require, style
 
 
 def table() -> pd.DataFrame:
-    """Read the runs of `data/race.csv`, with the columns that `with_longer` adds."""
+    """Read the runs of `data/race.csv` and add the columns of `with_longer`."""
     return with_longer(data.table("race"))
 
 
@@ -50,10 +50,11 @@ def own_entries(folder: str | Path = ".") -> pd.DataFrame | None:
 
 
 def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add the mean score (`longer`) and the mean log odds (`odds`) beyond the trained length.
+    """Add columns for the results beyond the trained length.
 
-    The log odds of k right answers among n are log((k + 1/2) / (n - k + 1/2)), which is finite even
-    if all are right.
+    They are the mean score (`longer`) and the mean log odds (`odds`). The log odds of k right
+    answers among n are log((k + 1/2) / (n - k + 1/2)), which is finite even if all answers are
+    right.
     """
     questions = rows.task.map(ASKED)
     odds = [
@@ -65,7 +66,7 @@ def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def ceiling(task: str) -> float:
-    """Return the largest possible log odds, those of an entry that makes no mistake.
+    """Return the largest possible log odds in a task, which are those without any mistake.
 
     >>> round(ceiling("retrieval"), 2)
     6.24
@@ -74,13 +75,15 @@ def ceiling(task: str) -> float:
 
 
 def verdict(gap: Sequence[float], p: float, room: float = math.inf) -> str:
-    """Decide what paired gaps with a corrected p value show, by the rules of the protocol.
+    """Decide what the paired gaps between an entry and its reference show.
+
+    The rules are those of the protocol.
 
     Args:
         gap: for each seed, the value of the entry minus the value of its reference.
         p: the corrected p value of the comparison.
-        room: how far the reference is from an entry that makes no mistake. If this leaves no room
-            for an improvement, the verdict is "no room".
+        room: the distance between the reference and an entry that makes no mistake. If it is too
+            small for an improvement, the verdict is "no room".
 
     >>> runs = [2.0, 2.1, 1.9], [0.1, 0.0, 0.1], [3.0, -2.0, 1.0]
     >>> tuple(map(verdict, runs, (0.01, 0.5, 0.9)))
@@ -97,9 +100,10 @@ def verdict(gap: Sequence[float], p: float, room: float = math.inf) -> str:
 
 
 def able(rows: pd.DataFrame) -> pd.Series:
-    """Return for each task and entry whether at least a fraction `CELL` of its seeds learned.
+    """Return for each task and entry whether enough seeds learned the task.
 
-    An entry that has not learned is not compared at any length.
+    Enough means at least a fraction `CELL` of the seeds. If too few seeds learned, we do not
+    compare the entry at any length.
     """
     learned = rows.groupby(["task", "entry"]).learned
     return learned.sum() >= CELL * learned.size()
@@ -110,7 +114,7 @@ def compare(
 ) -> pd.DataFrame:
     """Compare every entry with its reference on each task, over the seeds that learned with both.
 
-    The comparison is paired by seed, and Holm's correction covers the entries of a task.
+    The comparison is paired by seed, and Holm's correction covers all entries on a task.
 
     Args:
         rows: the runs, as `table` returns them.
@@ -208,7 +212,7 @@ def _interval(names: str, values: Sequence[float], confidence: float = 0.95) -> 
 
 
 def successes(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return which remedies solve which tasks, and which improve on their reference.
+    """Return which remedies solve which tasks, and which are better than their reference.
 
     A gain alone is not a success. So we ask whether the remedy solves the task beyond the trained
     length, and whether it is better than its reference, the decoder without the remedy's one
@@ -267,12 +271,12 @@ def _further() -> pd.DataFrame:
 
 
 def reach(rows: pd.DataFrame, entry: str, task: str) -> int:
-    """Return the longest tested length at which the runs that learned still solve the task.
+    """Return the longest tested length at which an entry still solves a task.
 
-    A length is solved if at least a fraction `KEPT` of the answers is right on average at this
-    length and at all shorter ones. Lengths beyond the longest of `LENGTHS` come from
-    `data/race_far.csv`, for the entries in this table. The result is 0 if an entry does not solve
-    even the trained length.
+    Only runs that learned count. A length is solved if at least a fraction `KEPT` of the answers is
+    right on average, at this length and at all shorter ones. Lengths beyond the longest of
+    `LENGTHS` come from `data/race_far.csv`, for the entries in this table. The result is 0 if an
+    entry does not solve even the trained length.
     """
     reached = 0
     for table, lengths in ((rows, LENGTHS), (_further(), FAR)):
@@ -300,10 +304,10 @@ def stays(values: Sequence[float]) -> str:
 
 
 def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
-    """Average the runs of `data/race_plateau.csv` at the criterion and after all steps.
+    """Summarise the runs of `data/race_plateau.csv` at the criterion and after all steps.
 
-    Only the runs that met the criterion are averaged, so both moments describe the same runs. A run
-    that never learned tells us nothing about how far a design generalises.
+    We average only the runs that met the criterion, so that both moments describe the same runs. A
+    run that never learned tells us nothing about how far a design generalises.
 
     Args:
         rate: the learning rate of the runs to average.
@@ -345,9 +349,9 @@ def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
 
 
 def _state(runs: pd.DataFrame) -> str:
-    """Say whether accuracy still rises over the last two thirds of the steps.
+    """Return in one or two words whether accuracy still rises in the last two thirds of the steps.
 
-    Both the accuracy at the trained length and the accuracy at the longest length are tested.
+    We test both the accuracy at the trained length and the accuracy at the longest length.
     """
     moves = [
         (runs[f"{at}_5"] + runs[f"{at}_6"] - runs[f"{at}_3"] - runs[f"{at}_4"]) / 2
@@ -360,7 +364,7 @@ def _state(runs: pd.DataFrame) -> str:
 
 
 def all_kept(rows: pd.DataFrame, tasks: Sequence[str] = LOOKED) -> list[str]:
-    """List the remedies that succeed at all of these tasks, with the fewest mistakes first."""
+    """List the remedies that succeed at all given tasks, those with the fewest mistakes first."""
     won = successes(rows)
     won = won[won.task.isin(tasks)].groupby("entry").agg({"success": ["sum"], "right": ["mean"]})
     won.columns = ["tasks", "right"]
@@ -368,9 +372,9 @@ def all_kept(rows: pd.DataFrame, tasks: Sequence[str] = LOOKED) -> list[str]:
 
 
 def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Compare the noise of the two attention matrices of the differential entries, at retrieval.
+    """Compare the noise of the two attention matrices in each differential entry, on retrieval.
 
-    We look at layer 1, because in all of these entries its first matrix attends to the answer most.
+    We look at layer 1, because its first matrix attends to the answer most in all of these entries.
 
     Returns:
         One row per entry that learned, with means over the seeds.
@@ -399,7 +403,7 @@ def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
 def rank_correlation(
     rows: pd.DataFrame, task: str = "retrieval", share: str = "answer", without: Sequence[str] = ()
 ) -> tuple[float, float]:
-    """Correlate attention with accuracy at the longest length, over the remedies.
+    """Correlate attention weight with accuracy at the longest length, over the remedies.
 
     Args:
         share: the attention weight to correlate, on the "answer" or on "noise".
@@ -422,9 +426,9 @@ def rank_correlation(
 
 
 def _looked_at(rows: pd.DataFrame, task: str, share: str) -> pd.DataFrame:
-    """Return the runs of remedies that learned a task, with their attention and accuracy.
+    """Return the runs of remedies that learned a task, with their attention and their accuracy.
 
-    Both are measured at the longest length.
+    Both columns are measured at the longest length.
     """
     runs = rows[(rows.task == task) & rows.entry.isin(REMEDIES) & (rows.learned == 1)]
     return runs[["entry", f"{share}_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].set_axis(
@@ -435,10 +439,10 @@ def _looked_at(rows: pd.DataFrame, task: str, share: str) -> pd.DataFrame:
 def shuffled_correlations(
     rows: pd.DataFrame, task: str = "retrieval", share: str = "answer", draws: int = 200
 ) -> tuple[float, float]:
-    """Return quantiles of `rank_correlation` after the runs were shuffled, as a control.
+    """Return quantiles of `rank_correlation` after shuffling the runs, as a null control.
 
-    Shuffling replaces the remedies by random groups of runs, so no group differs from another. A
-    correlation that remains is one between runs and not between remedies.
+    Shuffling replaces the remedies by random groups of runs, so the groups do not differ
+    systematically. A correlation that remains is between runs and not between remedies.
 
     Returns:
         The median and the 95% quantile over `draws` shuffles.
@@ -457,9 +461,9 @@ def shuffled_correlations(
 def correlation_of_runs(
     rows: pd.DataFrame, task: str = "retrieval", share: str = "answer"
 ) -> tuple[float, float, float]:
-    """Return the rank correlation over the seeds of one remedy, as a mean over the remedies.
+    """Correlate attention with accuracy over the seeds of each remedy, and average the results.
 
-    Remedies with fewer than five runs are left out.
+    The correlation is a rank correlation. Remedies with fewer than five runs are left out.
 
     Returns:
         The mean, and the low and the high end of its 95% interval over the remedies.
@@ -480,7 +484,7 @@ def learned(rows: pd.DataFrame, task: str) -> pd.DataFrame:
 
 
 def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
-    """Describe in a sentence how attention correlates with accuracy at the longest length.
+    """Describe in one sentence how attention correlates with accuracy at the longest length.
 
     The sentence is for the lab's text. It covers attention on the answer, attention on the answer
     without the two best entries, and attention on noise.
@@ -498,12 +502,12 @@ def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
 
 
 def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
-    """Return a verdict for each hypothesis, task by task.
+    """Return a verdict on each hypothesis for each task.
 
     A verdict is "holds" or "right" with the names of the entries, "does not hold here", "not
     decided" or "not run". A hypothesis holds on a task if one of its entries opens the task (see
-    `successes`). It is only "right" if an entry solves the task, and the entry's reference does too
-    or was not run.
+    `successes`). The verdict is only "right" if an entry solves the task and the entry's reference
+    solves it too or was not run.
     """
     won = successes(rows).set_index(["task", "entry"])
     tasks = [task for task in LOOKED if task in set(rows.task)]
@@ -534,10 +538,10 @@ def _held(won: pd.DataFrame, task: str, names: list[str]) -> str:
 
 
 def all_positions_seen(rows: pd.DataFrame) -> pd.DataFrame:
-    """Compare the retrieval of decoders that were trained on 16 pairs and on 128 pairs.
+    """Compare retrieval after training on 16 pairs and after training on 128 pairs.
 
-    A decoder trained on 128 pairs has seen all positions of the test, so unseen positions cannot be
-    the reason for the mistakes that remain.
+    A decoder trained on 128 pairs has seen all positions of the test. So unseen positions cannot
+    explain the mistakes that it still makes.
 
     Returns:
         One row per entry, with the accuracy at 128 pairs and the best head's attention weight on
@@ -571,6 +575,6 @@ def all_positions_seen(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _named(name: str) -> str:
-    """Return an entry's name, followed by the second thing that it changes, if there is one."""
+    """Return an entry's name, and after it the second thing that the entry changes, if any."""
     two = ENTRIES[name].two
     return f"{name} (also {two})" if two else name

@@ -1,4 +1,4 @@
-"""Define the entries of the race, and which of them each hypothesis is about.
+"""Define the entries of the race, and assign them to hypotheses.
 
 An entry is a remedy, which changes one thing in the decoder or in the data.
 """
@@ -75,7 +75,7 @@ class Entry:
 
 
 def local(*parts, layer: int, **more) -> Block:
-    """Build a layer, with a window of `LOCAL` tokens if the layer's number is odd.
+    """Build a layer that has a window of `LOCAL` tokens if the layer's number is odd.
 
     Even layers have no window. Gemma 2 alternates its layers in this way.
     """
@@ -88,8 +88,8 @@ def layered(
 ) -> Block:
     """Build one layer of RNoPE-SWA (Yang et al., 2025).
 
-    A layer with an odd number has RoPE and a window. A layer with an even number has no positions
-    and sees all tokens.
+    A layer with an odd number has RoPE and a window. A layer with an even number has no position
+    encoding and no window.
 
     Args:
         window: the number of tokens that an odd layer sees. If `None`, odd layers see all tokens
@@ -106,11 +106,12 @@ RANGE = 160  # the range from which positions are drawn
 
 
 class RandomPositions(Block):
-    """Apply RoPE at random increasing positions, the same in all layers (Ruoss et al., 2023).
+    """Apply RoPE at random increasing positions that are the same in all layers.
 
-    Positions are drawn from 0 to `RANGE` - 1, so training sees large positions although its
-    sequences are short. In the test, positions are drawn as well, but they depend only on the
-    length. As in the paper, the range is large enough for the test.
+    This follows Ruoss et al. (2023). Positions are drawn from 0 to `RANGE` - 1, so the decoder sees
+    large positions in training although its sequences are short. In the test we draw positions,
+    too, but they depend only on the length. As in the paper, the range is large enough for the
+    test.
     """
 
     drawn: Int[Tensor, " n"]
@@ -132,7 +133,7 @@ class RandomPositions(Block):
 
 
 class Polar(Block):
-    """Encode content in the size and position in the angle of each entry of q and k (PoPE).
+    """Encode content in the size, and position in the angle, of each entry of q and k (PoPE).
 
     This follows Gopalakrishnan et al. (2025). The size is softplus(q), and the angle is position x
     frequency, with one frequency per entry. Keys have an additional learned phase.
@@ -157,9 +158,9 @@ class Polar(Block):
 
 
 class Memory(Block):
-    """Apply a layer with a state of fixed size, written in the form of attention.
+    """Apply a layer with a state of fixed size, written as attention.
 
-    A subclass computes the matrix in `attention`.
+    A subclass computes the attention matrix in `attention`.
     """
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
@@ -171,7 +172,7 @@ class Memory(Block):
 
 
 class Linear(Memory):
-    """Apply linear attention, phi(q) phi(k) over their sum with phi = elu + 1.
+    """Apply linear attention, with weights phi(q) phi(k) divided by their sum and phi = elu + 1.
 
     This is the attention of Katharopoulos et al. (2020). Its state has (w + 1) w numbers per head.
     """
@@ -203,15 +204,19 @@ class Delta(Memory):
 
 
 def mixed(*parts, layer: int, **more) -> Block:
-    """Build a gated delta rule if the layer's number is odd, and full attention if it is even.
+    """Build a layer with the gated delta rule (odd number) or with full attention (even number).
 
-    The full attention has no positions. Kimi Linear combines the two in this way.
+    The full attention has no position encoding. Kimi Linear combines the two kinds of layers in
+    this way.
     """
     return Delta(*parts, layer=layer, **more) if layer % 2 else Block(*parts, layer=layer, **more)
 
 
 class Recurrent(nn.Module):
-    """Put two recurrent layers between the embedding and the readout, in place of a decoder."""
+    """Predict tokens with two recurrent layers between the embedding and the unembedding.
+
+    This model takes the place of a decoder.
+    """
 
     def __init__(self, vocabulary: int, width: int = 44, kind: type[nn.RNNBase] = nn.GRU):
         super().__init__()
@@ -226,10 +231,10 @@ class Recurrent(nn.Module):
 
 
 class ScalableSoftmax(nn.Module):
-    """Apply softmax(s ln(n) logits) over n visible keys, where each head learns its own s.
+    """Apply softmax(s ln(n) logits), where n is the number of visible keys.
 
-    This follows Nakanishi (2025). Each s starts at 1 / ln(TRAINED), so that the function equals
-    softmax at the trained length.
+    This follows Nakanishi (2025). Each head learns s. Its initial value is 1 / ln(TRAINED), so that
+    the function equals softmax at the trained length.
     """
 
     def __init__(self, heads: int):
@@ -243,7 +248,7 @@ class ScalableSoftmax(nn.Module):
 
 
 class AdaptiveEntmax(nn.Module):
-    """Apply `normalizers.adaptive_entmax` with beta and gamma learned per head, and delta 1.
+    """Apply `normalizers.adaptive_entmax` with delta 1, where each head learns beta and gamma.
 
     This follows Vasylenko et al. (2026). beta stays above 0. The initial values are beta 0.1 and
     gamma 1, which is near entmax 1.5.
@@ -261,12 +266,12 @@ class AdaptiveEntmax(nn.Module):
 
 
 def sharpened(logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
-    """Return attention weights by chapter 3's adaptive temperature, for logits with masked keys."""
+    """Return the attention weights of chapter 3's adaptive temperature, for masked logits."""
     return normalizers.adaptive_temperature(logits.clamp(min=-1e9))
 
 
 def matched(width: int, more: int) -> int:
-    """Return the MLP width with which an entry has about as many parameters as the others.
+    """Return the MLP width for which an entry has about as many parameters as the others.
 
     Args:
         width: the width of the decoder.
@@ -276,7 +281,10 @@ def matched(width: int, more: int) -> int:
 
 
 class Gated(Block):
-    """Multiply every entry of every head's output by a sigmoid gate, G1 of Qiu et al. (2025)."""
+    """Multiply every entry of each head's output by a learned sigmoid gate.
+
+    This is the gate G1 of Qiu et al. (2025).
+    """
 
     def __init__(self, width: int, *rest, **more):
         super().__init__(width, *rest, **more, hidden=matched(width, width * width))
@@ -288,11 +296,11 @@ class Gated(Block):
 
 
 class Forgetting(Block):
-    """Apply softmax without positions, with logits that fall by the gates between query and key.
+    """Apply softmax with forget gates between query and key, and without position encoding.
 
-    This is FoX (Lin et al., 2025). The bias of a logit is the sum of ln(gate) over the tokens after
-    the key, up to the query. Each token and head has a gate sigmoid(w x + b), which is 0.95 at the
-    start of training.
+    This is FoX (Lin et al., 2025). The logit of a key is lowered by the sum of ln(gate) over the
+    tokens after the key, up to the query. Each token and head has a gate sigmoid(w x + b), which is
+    0.95 at the start of training.
     """
 
     def __init__(self, width: int, heads: int, *rest, **more):
@@ -544,7 +552,7 @@ def entry_of(name: str) -> Entry:
 
 
 def separated(x: Int[Tensor, "b n"], token: int) -> Int[Tensor, "b m"]:
-    """Insert `token` after every `EVERY` tokens, but not at the end.
+    """Insert the separator `token` after every `EVERY` tokens, but not at the end.
 
     >>> separated(torch.arange(1, 7)[None], 0).tolist()
     [[1, 2, 3, 4, 0, 5, 6]]
@@ -562,7 +570,7 @@ def longest(make: Callable, n: int) -> Callable:
 
 
 def batch(entry: Entry, task: str, generator: torch.Generator, n: int | None = None) -> Batch:
-    """Draw tokens and targets for an entry.
+    """Draw one batch of tokens and targets for an entry.
 
     Args:
         n: the length of a test batch. If `None`, the batch is for training.
@@ -580,9 +588,9 @@ def batch(entry: Entry, task: str, generator: torch.Generator, n: int | None = N
 
 
 def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
-    """Return the untrained model of an entry.
+    """Build the untrained model of an entry.
 
-    This is the entry's own `model` if it has one, and otherwise a `Decoder`.
+    The model is the entry's `model` if it has one, and otherwise a `Decoder`.
     """
     torch.manual_seed(seed)
     if entry.model:
@@ -597,7 +605,7 @@ def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
 
 
 def kept(path: str | Path) -> tuple[Decoder, str, dict[str, str]]:
-    """Load a decoder that you trained and saved on the page "Train it here".
+    """Load a decoder that a reader trained and saved on the page "Train it here".
 
     Returns:
         The model, the name of the task, and the facts that were saved with the model.

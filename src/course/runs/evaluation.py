@@ -1,7 +1,7 @@
 """Evaluate a trained decoder of the race.
 
-The measures are accuracy, attention on the answer, outliers, rank and the distance between last
-states.
+The measures are accuracy, attention on the answer, outliers, rank, and the distance between final
+hidden states.
 """
 
 from collections.abc import Iterator
@@ -29,9 +29,9 @@ def _shares(
 ) -> Iterator[Float[Tensor, "2 questions h"]]:
     """Yield for each layer the fractions of attention on the answer and on noise.
 
-    A fraction is the sum of |weight| on these tokens over the sum of |weight| in the row. We divide
-    by this sum because weights can be negative. So the fraction does not show how much weight is
-    missing from a row that sums to less than 1.
+    A fraction is the sum of |weight| over these tokens divided by the sum of |weight| over the row.
+    We divide by this sum because weights can be negative. So the fraction does not show how much
+    weight is missing from a row whose sum is less than 1.
     """
     roles_of, is_asked = torch.stack(roles(task, ids, targets)), targets != UNASKED
     maps = model.attention(ids).abs()
@@ -45,10 +45,10 @@ def _shares(
 def masses(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> tuple[float, float]:
-    """Return the attention on the answer and on noise, averaged over questions and heads.
+    """Return the attention on the answer and the attention on noise, as means.
 
-    Both are from the layer that attends to the answer most, and are fractions of the row's sum of
-    |weights|.
+    The means are over questions and heads, in the layer that attends to the answer most. Both are
+    fractions of the row's sum of |weight|.
     """
     return tuple(max(layer.mean((1, 2)).tolist() for layer in _shares(model, task, ids, targets)))
 
@@ -57,7 +57,7 @@ def masses(
 def best_heads(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> tuple[float, ...]:
-    """Measure how well the best head of each question attends to the answer.
+    """Measure how well the best head for each question attends to the answer.
 
     Heads may specialise on different questions, so we take the best head for each question.
     Attention is measured as in `masses`.
@@ -81,10 +81,10 @@ def best_heads(
 def two_noises(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> dict[str, float]:
-    """Test whether the noises a and b of a differential layer agree, and whether subtraction helps.
+    """Measure whether subtracting a differential layer's second attention matrix reduces noise.
 
-    The subtraction makes the noise smaller, |a - lambda b| < |a|, if the cosine of a and b is above
-    (|b| / |a|) lambda / 2.
+    Let a and b be the noise of the first and the second matrix. The subtraction makes the noise
+    smaller, |a - lambda b| < |a|, if the cosine of a and b is above (|b| / |a|) lambda / 2.
 
     Returns:
         The following numbers for each layer, over all heads and questions. The name of each ends
@@ -146,9 +146,9 @@ def noise_readers(
 ) -> dict[str, float]:
     """Measure how much subtracting the second matrix improves the signal-to-noise ratio.
 
-    We compare three ways to measure noise. The norm of the weights matters if the values are
-    independent of each other. But a head adds up weight times value, and similar tokens have
-    similar values, so their noise may cancel in the sum.
+    We measure noise in three ways. The norm of the weights matters if the values are independent of
+    each other. But a head adds up weight times value, and similar tokens have similar values, so
+    their noise may cancel in the sum.
 
     Returns:
         "weights": the `gain` of `two_noises`
@@ -191,7 +191,7 @@ def noise_readers(
 
 @torch.no_grad()
 def quantisation_error(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
-    """Return the relative change of the logits when all linear layers read `BITS` bits."""
+    """Return the relative change of the logits if all linear layers get inputs of `BITS` bits."""
     exact = model(ids)
     with few_bits((module for module in model.modules() if isinstance(module, nn.Linear)), BITS):
         rough = model(ids)
@@ -211,10 +211,10 @@ def effective_rank(states: Float[Tensor, "b n d"]) -> float:
 
 @torch.no_grad()
 def last_token_distance(model: Decoder, entry: Entry, task: str, n: int, seed: int) -> float:
-    """Return how far the last state moves when the last token is repeated.
+    """Return how far the final hidden state moves if the last token is repeated.
 
-    This is the L1 distance between the last states of n and of n + 1 tokens, averaged over 32
-    strings. A small distance is a sign of collapse.
+    This is the L1 distance between the final hidden states of n and of n + 1 tokens, averaged over
+    32 strings. A small distance is a sign of collapse.
     """
     ids, _ = TASKS[task](n, 32)(torch.Generator().manual_seed(seed))
     ids = ids[:, :n] if task == "retrieval" else ids[:, : n + 1]  # without the question
@@ -237,10 +237,10 @@ def largest_logit(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
 
 
 def tests_of(entry: Entry, task: str, seed: int) -> dict[int, Batch]:
-    """Draw the test sequences of an entry, by length.
+    """Draw the test sequences of an entry, as a dictionary keyed by length.
 
-    They depend on the seed and the length, so every entry with the same seed gets the same
-    questions.
+    The sequences depend only on the seed and the length, so every entry with the same seed gets the
+    same questions.
     """
     return {
         n: batch(entry, task, torch.Generator().manual_seed(10**6 + 1000 * seed + n), n)
@@ -249,10 +249,10 @@ def tests_of(entry: Entry, task: str, seed: int) -> dict[int, Batch]:
 
 
 def look(model: Decoder, entry: Entry, task: str, seed: int) -> dict[str, float | None]:
-    """Return the measurements of a trained model for one row of the table.
+    """Measure a trained model for one row of the table.
 
-    The row has the scores. For the tasks in which we look at attention, it has all other measures
-    too.
+    The row has the scores. For the tasks in which we look at attention, the row also has all other
+    measures.
     """
     tests = tests_of(entry, task, seed)
     row: dict[str, float | None] = {"parameters": sum(p.numel() for p in model.parameters())}

@@ -1,4 +1,4 @@
-"""Test counting within the trained lengths, to see what fails even if no length is new.
+"""Test counting within the trained lengths, to find what fails even without new lengths.
 
 These runs are in `data/counting_inside.csv`, `counting_edge.csv`, `counting_asked.csv`,
 `counting_written.csv` and `counting_symbols.csv`.
@@ -25,7 +25,7 @@ STEPS_A_LETTER = (
 def task(
     longest: int, size: int = trained.BATCH, tokens: str = "characters", most: int | None = None
 ) -> RunningCount:
-    """Build the task of giving the count so far after each of `longest` letters."""
+    """Build the task of counting so far, after each of `longest` letters."""
     return RunningCount(lengths=(1, longest), tokens=tokens, most=most or longest, size=size)
 
 
@@ -33,7 +33,7 @@ def task(
 def read(
     model: Decoder, drawn: RunningCount, seed: int = 10**6
 ) -> tuple[Bool[Tensor, "b n"], Float[Tensor, "b n"]]:
-    """Test new strings at every position.
+    """Measure a decoder's answers at every position of new strings.
 
     Returns:
         Two tensors with one entry per string and position. The first says whether the answer is
@@ -58,9 +58,9 @@ def read(
 def separation(
     known: Float[Tensor, "m d"], rounded: Float[Tensor, "m d"], labels: Int[Tensor, " m"]
 ) -> dict[str, float]:
-    """Measure how far apart the states of neighbouring counts are.
+    """Measure how far apart the hidden states of neighbouring counts are.
 
-    Only the upper half of the counts is used.
+    We use only the upper half of the counts.
 
     Returns:
         Three medians over these counts c.
@@ -163,9 +163,9 @@ ASKED = ("every letter", "the end")
 
 
 def asked_run(encoding: str, asked: str, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder on strings of 1 to `LONGEST` letters, with one of two kinds of supervision.
+    """Train one decoder on strings of 1 to `LONGEST` letters, with one of two kinds of questions.
 
-    Either the decoder must give the count after every letter, or only at the end.
+    The decoder must give the count after every letter, or only at the end.
     """
     ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
     model = trained.decoder("counting", trained.COUNTING, encoding, 1e4, 0, seed)
@@ -195,9 +195,9 @@ def written(ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> Batch:
 
 @torch.no_grad()
 def writes(model: Decoder, ids: Int[Tensor, "b n"]) -> Int[Tensor, " b"]:
-    """Return the answer at the last letter when a decoder reads its own earlier answers.
+    """Return a decoder's last answer if it reads its own earlier answers.
 
-    The decoder is given the letters one by one.
+    The decoder gets the letters one by one, and each of its answers is written after the letter.
     """
     text = ids[:, :1]
     for letter in ids[:, 1:].T:
@@ -208,10 +208,10 @@ def writes(model: Decoder, ids: Int[Tensor, "b n"]) -> Int[Tensor, " b"]:
 
 
 def written_run(encoding: str, window: int, asked: str, steps: int, seed: int) -> sweep.Setting:
-    """Train one counter, and test it far beyond the trained lengths.
+    """Train one decoder to count in one of three ways, and test it far beyond the trained lengths.
 
-    The counter gives the count at the end, or gives it after every letter, or writes its running
-    count into the text.
+    The decoder gives the count at the end, gives it after every letter, or writes the running count
+    into the text.
     """
     ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
     ways = {
@@ -257,7 +257,7 @@ LETTERS, MOST = (
 
 
 def histograms(symbols: int, size: int = trained.BATCH) -> Callable[[torch.Generator], Batch]:
-    """Build the task of counting how often the present symbol has occurred so far.
+    """Build the task of counting how often the current symbol has occurred so far.
 
     There is a question at each of `LETTERS` symbols, as long as the count is at most `MOST`. The
     symbols of a string have unequal probabilities, in proportion to exp(2 z) with z normal, so that
@@ -279,7 +279,7 @@ def histograms(symbols: int, size: int = trained.BATCH) -> Callable[[torch.Gener
 
 
 def symbols_run(symbols: int, width: int, steps: int, seed: int) -> sweep.Setting:
-    """Train one decoder without positions to count several symbols, and test it by count."""
+    """Train one decoder without positions to count several symbols, and test it for each count."""
     drawn = histograms(symbols)
     often = drawn(torch.Generator().manual_seed(10**7))[1]
     for part in range(1, 16):

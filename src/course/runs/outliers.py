@@ -1,6 +1,6 @@
-"""Measure outliers, and run a model with its activations rounded to few bits.
+"""Measure outliers, and run a model whose activations are rounded to few bits.
 
-The inputs of linear layers are rounded with one scale per tensor.
+We round the inputs of linear layers, with one scale per tensor.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 
 def outlier(x: Tensor) -> float:
-    """Return the largest absolute value over the median absolute value."""
+    """Return the largest absolute value of a tensor divided by the median absolute value."""
     sizes = x.float().abs().flatten()
     return float(sizes.max() / sizes.median().clamp(min=1e-12))
 
 
 def rounded(x: Tensor, bits: int) -> Tensor:
-    """Round a tensor to `bits` bits, with one scale that its largest absolute value sets."""
+    """Round a tensor to `bits` bits, with one scale set by its largest absolute value."""
     step = x.abs().max() / (2 ** (bits - 1) - 1)
     return (x / step).round() * step if step > 0 else x
 

@@ -1,6 +1,6 @@
-"""Fix the protocol of the race, with its tasks, sizes and budget.
+"""Define the protocol of the race, with its tasks, sizes and budget.
 
-The comments record the decisions that were written down before the runs.
+The comments record the decisions that we wrote down before the runs.
 """
 
 import math
@@ -207,7 +207,9 @@ WINDOWS = (2, 4, 8, 16)
 
 
 def vocabulary(task: str) -> tuple[str, ...]:
-    """Return the task's tokens and the separator, which every entry has although only one uses it.
+    """Return the tokens of a task and the separator.
+
+    Every entry has the separator in its vocabulary, although only one entry uses it.
 
     Raises:
         ValueError: the task is unknown.
@@ -218,7 +220,7 @@ def vocabulary(task: str) -> tuple[str, ...]:
 def roles(
     task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]
 ) -> tuple[Bool[Tensor, "b n n"], ...]:
-    """Say for each question and token whether the token is the answer, and whether it is noise.
+    """Mark for each question which tokens are the answer and which tokens are noise.
 
     Noise consists of the tokens that could have been the answer, such as other pairs or other
     digits. In counting, each y belongs to the answer, and each x is noise.

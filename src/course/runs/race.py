@@ -69,9 +69,9 @@ def enter(
     seeds: int = 1,
     steps: int | None = None,
 ) -> pd.DataFrame:
-    """Enter the race with your own function, and return its rows in the form of `table`.
+    """Enter the race with a function of your own, and return its rows of the results table.
 
-    Your entry is trained like all others.
+    Your entry is trained like all other entries, and the rows have the form of `table`.
 
     Args:
         name: a name for the figure that no other entry has.
@@ -120,7 +120,7 @@ def enter(
 
 
 def _own(change: Callable | type[nn.Module]) -> Entry:
-    """Turn a learner's function or class into an entry."""
+    """Turn a learner's function or class into an entry of the race."""
     if isinstance(change, type) and issubclass(change, Block):
         return Entry(block=change)
     if isinstance(change, type) and issubclass(change, nn.Module):
@@ -130,7 +130,7 @@ def _own(change: Callable | type[nn.Module]) -> Entry:
 
 
 def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
-    """Check a function from logits to weights before the training, so that mistakes show early.
+    """Check a function from logits to weights before training, so that mistakes show early.
 
     Raises:
         ValueError: the function fails, or it does not return finite weights of the logits' shape

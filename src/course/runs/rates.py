@@ -1,7 +1,7 @@
-"""Compare the entries of the race at three learning rates, and each entry at its best one.
+"""Compare the entries of the race at three learning rates, and at the best rate of each entry.
 
-The rules are in `protocol.py` (RATES) and were written down before the runs. The best rate is
-chosen at the trained length only, so that the scores at longer lengths remain a test.
+The rules are in `protocol.py` (RATES). We wrote them down before the runs. The best rate is chosen
+at the trained length only, so that the scores at longer lengths remain a test.
 """
 
 import math
@@ -17,7 +17,7 @@ LONGEST = f"score_{LENGTHS[-1]}"
 
 
 def by_rate() -> pd.DataFrame:
-    """Return the runs of `data/race_plateau.csv` summarised by task, entry and learning rate.
+    """Summarise the runs of `data/race_plateau.csv` for each task, entry and learning rate.
 
     The columns are those of `comparison.plateaus`.
     """
@@ -27,12 +27,12 @@ def by_rate() -> pd.DataFrame:
 
 
 def best(cells: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return the results of each entry at its best learning rate, by task.
+    """Return the results of each entry on each task at its best learning rate.
 
     The best rate is the one at which the largest fraction of runs learned. In a tie, it is the rate
-    with the fewest steps to the criterion, and a run that has not learned counts with all of its
+    with the fewest steps to the criterion, where a run that has not learned counts with all of its
     steps. Only entries with at least `ENOUGH_RATES` rates of `ENOUGH_SEEDS` seeds are returned,
-    because the results of the others hold at one learning rate only.
+    because the results of other entries hold at one learning rate only.
 
     Args:
         cells: the results by rate, as `by_rate` returns them.
@@ -67,9 +67,10 @@ def learns(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
 
 
 def order(task: str, entry: str, other: str, cells: pd.DataFrame | None = None) -> str:
-    """Say whether the order of two entries at the longest length depends on the learning rate.
+    """Decide whether the ranking of two entries depends on the learning rate.
 
-    We compare the accuracies of the two entries at each rate that was run for both.
+    We compare the accuracies of the two entries at the longest length, at each rate that was run
+    for both.
 
     Returns:
         "stands at every rate", "hangs on the rate" or "not told apart", by the rules of the
@@ -87,7 +88,7 @@ def order(task: str, entry: str, other: str, cells: pd.DataFrame | None = None) 
 
 
 def goes_far(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
-    """Say whether an entry still solves a task at the longest length, at its best rate.
+    """Decide whether an entry still solves a task at the longest length, at its best rate.
 
     The task is solved if at least a fraction `KEPT` of the answers is right.
 
@@ -103,7 +104,7 @@ def goes_far(task: str, entry: str, cells: pd.DataFrame | None = None) -> str:
 
 
 def price() -> pd.DataFrame:
-    """Return how many steps it takes to learn retrieval, by number of pairs and learning rate.
+    """Return how many steps retrieval takes to learn, for each number of pairs and learning rate.
 
     Returns:
         One row per entry and trained number of pairs. The rows for 128 pairs also use

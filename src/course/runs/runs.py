@@ -1,4 +1,4 @@
-"""Train the seeds of an entry together until they meet the criterion, and measure their rows."""
+"""Train all seeds of an entry together until they meet the criterion, and measure each of them."""
 
 import copy
 import math
@@ -34,9 +34,9 @@ from helpers.transformer import Decoder
 
 @cache
 def criterion(task: str, separators: bool, n: int = TRAINED) -> Batch:
-    """Return the sequences of length n that decide whether a model has learned.
+    """Return the sequences of length n on which we decide whether a model has learned.
 
-    They are used neither for training nor for testing.
+    We use these sequences neither for training nor for testing.
     """
     entry = Entry(separators=separators)
     parts = [
@@ -46,7 +46,7 @@ def criterion(task: str, separators: bool, n: int = TRAINED) -> Batch:
 
 
 def inside(model: Decoder, entry: Entry, task: str) -> float:
-    """Return the accuracy on the sequences of `criterion`."""
+    """Return a model's accuracy on the sequences of `criterion`."""
     place = next(model.parameters()).device
     rows = criterion(task, entry.separators, entry.seen)
     return score(model.eval(), *(part.to(place) for part in rows))
@@ -65,7 +65,7 @@ def train(
     size: str = "small",
     rate: float | None = None,
 ) -> list[tuple[Decoder, int, bool]]:
-    """Train an entry's models together, and stop each model when it meets the criterion.
+    """Train the models of an entry together, and stop each model when it meets the criterion.
 
     Args:
         rate: the learning rate. If `None`, it is that of the size (`SIZES`).
@@ -128,7 +128,7 @@ def _to_the_criterion(
 def measure(
     entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
 ) -> list[dict[str, float | None]]:
-    """Train one entry on one task, and return all columns of the table, with one row per seed."""
+    """Train one entry on one task, and return its rows of the table, one per seed."""
     start = time.process_time()
     trained = train(entry, task, seeds, steps, size)
     spent = 1000 * (time.process_time() - start) / sum(taken for _, taken, _ in trained)
@@ -148,9 +148,9 @@ def _first_touch(
     every: int,
     look_at: Callable[[Decoder, int], dict] = lambda model, k: {},
 ) -> tuple[Callable[[Decoder], bool], dict[int, tuple[int, dict]]]:
-    """Return a function that records when each model first meets the criterion, and its record.
+    """Return a function that records when each model first meets the criterion.
 
-    `training.fit_together` calls the function as its `until`.
+    `training.fit_together` calls this function as its `until`. We also return the record.
 
     Returns:
         The function, and the dictionary that it fills. For each model that met the criterion, the
@@ -178,9 +178,9 @@ def fixed(
     size: str = "small",
     rate: float | None = None,
 ) -> list[dict[str, float]]:
-    """Train for a fixed budget, and return the steps to the criterion and the scores at the end.
+    """Train for a fixed number of steps, and return the steps to the criterion and final scores.
 
-    The budget is the same for all entries, and the criterion is checked every 10 steps.
+    All entries get the same number of steps, and we check the criterion every 10 steps.
 
     Args:
         rate: the learning rate. If `None`, it is that of the size (`SIZES`).
@@ -209,7 +209,7 @@ def fixed(
 def far(
     entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
 ) -> list[dict[str, float]]:
-    """Train as for the main table, and test on longer sequences than those of the main table.
+    """Train as for the main table, and test on longer sequences than the main table has.
 
     In the recall task, a pair takes two tokens.
     """
@@ -228,7 +228,7 @@ def far(
 
 
 def further(model: Decoder, entry: Entry, task: str, seed: int, tokens: int) -> float:
-    """Return the accuracy on `FAR_ROWS` sequences of `tokens` tokens, tested one by one."""
+    """Return the accuracy on `FAR_ROWS` sequences of `tokens` tokens, read one at a time."""
     n = tokens // 2 if task == "recall" else tokens
     ids, targets = batch(
         entry, task, torch.Generator().manual_seed(2 * 10**6 + 10_000 * seed + n), n
@@ -247,7 +247,7 @@ def plateau(
     size: str = "small",
     rate: float | None = None,
 ) -> list[dict[str, float | None]]:
-    """Train for a fixed budget, and measure each run at the criterion and after all steps.
+    """Train for a fixed number of steps, and measure each run at the criterion and at the end.
 
     Args:
         rate: the learning rate. If `None`, it is that of the size (`SIZES`).
@@ -354,9 +354,9 @@ def _changed(model: Decoder, entry: Entry) -> Iterator[None]:
 def pairs(
     entry: str, rate: float, seed: Sequence[int], budget: int
 ) -> list[dict[str, float | None]]:
-    """Train one entry on retrieval, and measure its noise when it has learned and at the end.
+    """Train one entry on retrieval, and measure its noise at the criterion and at the end.
 
-    All runs have the same fixed budget, so that the two times can be compared.
+    All runs take the same number of steps, so that the two times can be compared.
 
     Returns:
         One row per seed, which says whether and when the run learned. At that time ("first_") and

@@ -40,7 +40,7 @@ def band(number: int, pairs: int) -> list[int]:
 
 
 def concentration(x: Float[Tensor, "n d"]) -> tuple[float, int]:
-    """Measure how near a matrix is to rank 1, by its squared singular values.
+    """Measure how close a matrix is to rank 1, from its squared singular values.
 
     The first row is left out.
 
@@ -61,7 +61,7 @@ def copying(
     length: int = TASK["length"],
     batch: int = TASK["batch"],
 ) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
-    """Draw tokens, and for each token the target, which is the token `offset` positions back.
+    """Draw tokens, and as each token's target the token `offset` positions before it.
 
     Args:
         kind: "skewed" draws tokens with weights 1/rank from the half of the vocabulary that
@@ -123,13 +123,16 @@ def slashes(
 
 
 def slash(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]) -> float:
-    """Return the slash score of the better head."""
+    """Return the slash score of the head with the highest score."""
     return float(slashes(decoder, offset, kind, length).max())
 
 
 @torch.no_grad()
 def projected(decoder: Decoder, head: int, kind: str) -> dict[str, Float[Tensor, "n d"]]:
-    """Return a head's "queries" and "keys" on a batch of new sequences, before their rotation."""
+    """Return the queries and keys of a head on a batch of new sequences, before rotation.
+
+    The keys of the dictionary are "queries" and "keys".
+    """
     ids, _ = copying(torch.Generator().manual_seed(999), offset=1, kind=kind)
     block = decoder.blocks[0]
     x = block.norm1(decoder.embed(ids)).flatten(0, 1)
@@ -138,7 +141,7 @@ def projected(decoder: Decoder, head: int, kind: str) -> dict[str, Float[Tensor,
 
 
 def in_common(x: Float[Tensor, "n d"]) -> float:
-    """Return the fraction of the vectors' squared lengths that comes from their mean.
+    """Return the fraction of the vectors' squared lengths that their mean accounts for.
 
     The fraction is 1 if all vectors are equal, and 0 if their mean is zero.
 
@@ -151,7 +154,7 @@ def in_common(x: Float[Tensor, "n d"]) -> float:
 def emergence(
     spectrum: str, offset: int, seed: int, steps: int, shared: float, base: float
 ) -> dict[str, float]:
-    """Train one shallow decoder to copy from `offset` positions back, and measure its attention.
+    """Train one shallow decoder to copy from `offset` positions back, and measure its slash heads.
 
     Returns:
         One row of the table, with the loss, accuracies, slash scores, and the concentration of

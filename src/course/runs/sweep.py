@@ -1,10 +1,10 @@
-"""Run a function over a table of settings, and never run a setting twice.
+"""Run a function for each setting in a table of settings, and never run a setting twice.
 
-The results are a CSV file with one row per run, and a row is either complete or not there. The head
-of the file (lines that begin with `# `) lists the commands that made it, with their seeds,
-versions, machines and times. If a run was killed, start it again with the same call. The rows that
-are there stay, and the table ends up the same. Budgets are part of the settings, in steps or
-epochs. Every row also says how many seconds it took.
+The results are a CSV file with one row per run. A row is either complete or missing. The head of
+the file (lines that begin with `# `) lists the commands that made it, with their seeds, versions,
+machines and times. If a run was killed, start it again with the same call. The finished rows stay,
+and the final table is the same. Budgets, in steps or epochs, are part of the settings. Every row
+also says how many seconds it took.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ Setting = dict[str, Value]
 
 
 class Table(NamedTuple):
-    """Hold a table as it is stored on disk.
+    """Hold a table in the form in which it is stored on disk.
 
     Attributes:
         head: the lines at the top of the file, without their "# ".
@@ -104,7 +104,7 @@ def run(
 
     A row has the setting, the results of the function and the seconds that it took. The rows are in
     the order of the settings, even if the runs end in another order. If a run fails, the other runs
-    go on, and the error is raised after them. Several commands may fill one table, one after
+    continue, and the error is raised after them. Several commands may fill one table, one after
     another or at the same time.
 
     Args:
@@ -239,7 +239,7 @@ def _place(out: str | Path) -> Path:
 
 
 def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None:
-    """Raise an error if the rows of a table do not fit the settings.
+    """Raise an error if the existing rows of a table do not fit the settings.
 
     Each setting may occur only once, because a second row would count twice in every mean. Numbers
     must be decimal.
@@ -297,7 +297,7 @@ _ONE_AT_A_TIME = (
 
 
 def _grouped(settings: list[Setting], together: str | None) -> list[list[Setting]]:
-    """Group the settings into calls.
+    """Group the settings so that each group is one call of the function.
 
     Without `together`, each setting is one call. Otherwise all settings that differ only in
     `together` are one call.
@@ -368,7 +368,7 @@ def _machine() -> str:
 
 @contextlib.contextmanager
 def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, type[Exception]]]:
-    """Start processes on this machine or connect to a Dask cluster.
+    """Provide an executor with processes on this machine or on a Dask cluster.
 
     Yields:
         The executor, and the type of error that it raises if its processes were killed.
@@ -448,9 +448,10 @@ def _append(
 def _with_command(
     head: list[str], command: str, machine: str, keys: list[dict], present: int
 ) -> list[str]:
-    """Return the head with this command, and with the machine below the command if it is new.
+    """Return the head of a table with this command added.
 
-    While rows are missing, the head also says how many rows are there.
+    The machine is added below the command if it is new. While rows are missing, the head also says
+    how many rows the table has.
     """
     start = head.index(command) if command in head else len(head)
     end = next((k for k in range(start + 1, len(head)) if not head[k].startswith("  ")), len(head))

@@ -1,7 +1,7 @@
-"""Train small decoders to count and to copy, and find where they fail.
+"""Train small decoders to count and to copy, and measure where they fail.
 
-These runs are in `data/counting_trained.csv` and `data/copying_trained.csv`. The lab's checkpoints
-are made here too.
+These runs are in `data/counting_trained.csv` and `data/copying_trained.csv`. This module also makes
+the checkpoints that the lab loads.
 """
 
 import itertools
@@ -98,7 +98,7 @@ def decoder(
 
 @torch.no_grad()
 def states(model: Decoder, ids: Int[Tensor, "b n"]) -> list[Float[Tensor, "b d"]]:
-    """Return the last token's state after each layer, and after the final norm."""
+    """Return the last token's hidden state after each layer and after the final norm."""
     x, by_layer = model.embed(ids), []
     for block in model.blocks:
         x = block(x)
@@ -114,7 +114,7 @@ def linear_probe(
 ) -> Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]:
     """Fit a linear probe by multinomial regression, and return it as a function.
 
-    The function takes states and returns their labels.
+    The function maps hidden states to labels.
     """
     middle, spread = known.mean(0), known.std(0).clamp(min=1e-6)
     layer = nn.Linear(known.shape[1], int(labels.max()) + 1)
@@ -141,14 +141,14 @@ def linear_probe(
 def share(
     probe: Callable[[Tensor], Tensor], new: Float[Tensor, "k d"], right: Int[Tensor, " k"]
 ) -> float:
-    """Return the fraction of states for which a probe names the right label."""
+    """Return the fraction of hidden states for which a probe predicts the right label."""
     return float((probe(new) == right).double().mean())
 
 
 def shuffled(labels: Int[Tensor, " m"], seed: int) -> Int[Tensor, " m"]:
-    """Return the labels in random order.
+    """Return the labels in random order, as a null control for a probe.
 
-    This is a control, because a probe that is fitted to shuffled labels must fail.
+    A probe that is fitted to shuffled labels must fail.
     """
     return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
 
@@ -183,7 +183,7 @@ def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tenso
 
 
 def errors(model: Decoder, task: Counting, n: int, count: int = 128) -> Int[Tensor, " count"]:
-    """Return |answer - number of y| for `count` strings of n letters.
+    """Return the absolute error of the decoder's count for `count` strings of n letters.
 
     Every number of y up to `task.most` occurs equally often. An answer that is not a number counts
     as 0.
@@ -198,9 +198,10 @@ def share_right(model: Decoder, task: Counting, n: int, count: int = 256) -> flo
 
 
 def one_number(n: int, most: int = LONGEST) -> float:
-    """Return the accuracy of always naming one number, if every count up to n is equally likely.
+    """Return the accuracy of a decoder that always gives the same number.
 
-    Counts are at most `most`. A decoder that counts must be more accurate than this.
+    Every count up to n, but at most `most`, is equally likely. A decoder that counts must be more
+    accurate than this.
     """
     return 1 / (min(n, most) + 1)
 
@@ -213,9 +214,9 @@ def _questions(
 
 
 def noticed(model: Decoder, task: Counting, n: int, place: int) -> float:
-    """Return how often the answer rises by exactly one when one letter changes from x to y.
+    """Return how often the answer rises by exactly one if one letter changes from x to y.
 
-    A decoder that ignores the changed letter has a low result.
+    If a decoder ignores the changed letter, the result is low.
 
     Args:
         n: the number of letters.
@@ -232,7 +233,7 @@ def noticed(model: Decoder, task: Counting, n: int, place: int) -> float:
 
 
 class Seen(NamedTuple):
-    """Hold the last hidden states of strings of several lengths.
+    """Hold the final hidden states of strings of several lengths.
 
     Attributes:
         states: the last state of each string.
@@ -246,9 +247,9 @@ class Seen(NamedTuple):
 
 
 def seen(model: Decoder, task: Counting, lengths: Sequence[int], count: int, seed: int) -> Seen:
-    """Return the last states of `count` strings of each length, with every count equally often.
+    """Return the final hidden states of `count` strings of each length.
 
-    The same seed draws the same strings.
+    Every count occurs equally often. The same seed draws the same strings.
     """
     parts = []
     for n in lengths:
@@ -294,7 +295,9 @@ ASKED_BEYOND = (20, 24)  # lengths beyond training at which the probes are compa
 def from_training_lengths(
     model: Decoder, task: RunningCount, penalties: Sequence[float], known: int, new: int
 ) -> list[dict[str, float]]:
-    """Fit a linear probe on the trained lengths only, 1 to `LONGEST`, and test it beyond them.
+    """Fit a linear probe on strings of trained lengths only, and test it on longer strings.
+
+    The trained lengths are 1 to `LONGEST` letters.
 
     Returns:
         One row for each penalty.
@@ -336,7 +339,7 @@ def readers_run(
     known: int = 400,
     new: int = 256,
 ) -> list[dict[str, float | None]]:
-    """Measure how often linear probes name the count of 20 letters, with one row per penalty.
+    """Measure how often linear probes find the count of 20 letters, with one row per penalty.
 
     There are two kinds of probes, which are fitted on strings of different lengths. The first kind
     is fitted on `known` strings of each length of `BEYOND` except 20. With "least squares", there
@@ -412,8 +415,8 @@ def used(
 ) -> dict[str, float]:
     """Test whether the decoder uses what a probe reads, and whether the probe reads what it uses.
 
-    The decoder's answer depends only on the space that the unembedding rows of the numbers span
-    (around their mean).
+    The decoder's answer depends only on one subspace. This is the space that the unembedding rows
+    of the numbers span (around their mean).
 
     Returns:
         `in_head`: the fraction of the probe's squared length that lies in this space.
@@ -466,7 +469,7 @@ def used(
 
 @torch.no_grad()
 def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) -> dict[str, float]:
-    """Return how often the answer rises by exactly one when the last state is moved.
+    """Return how often the answer rises by exactly one if we move the final hidden state.
 
     Each move is as long as the difference between the mean states of the string's count and of the
     next count. The means are taken from other strings, with the lengths in `BEYOND`, or with 9 to
@@ -536,9 +539,9 @@ def count_run(
 
 
 def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
-    """Train one decoder to count, and test whether its answer follows its state (see `moved`).
+    """Train one decoder to count, and test whether its answer follows its hidden state.
 
-    The row also has the accuracy beyond the trained lengths.
+    `moved` defines the test. The row also has the accuracy beyond the trained lengths.
     """
     model = _counters(encoding, seed, steps)["trained"]
     row = {f"right_{n}": share_right(model, COUNTING, n) for n in PROBED} | moved(model, COUNTING)
@@ -587,7 +590,7 @@ def turn(lengths: Sequence[int], margin: Float[Tensor, " lengths"]) -> int:
 
 
 def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sweep.Setting:
-    """Train a copier, and probe its states on random strings for the digit that it should copy.
+    """Train a copier, and test whether probes find the digit to copy in its hidden states.
 
     Returns:
         One row with the following accuracies for each position in the string and each length.
@@ -629,7 +632,7 @@ def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sw
 
 
 def _either(known: Tensor, labels: Tensor, new: Tensor, right: Tensor) -> float:
-    """Return how often the better one of two linear probes names the right digit."""
+    """Return the accuracy of the better one of two linear probes for a digit."""
     fitted, (_, line) = linear_probe(known, labels, 1e-4, 300), least_squares(known, labels)
     return max(
         share(fitted, new, right), share(lambda unseen: line(unseen).clamp(0, 1), new, right)
@@ -637,7 +640,7 @@ def _either(known: Tensor, labels: Tensor, new: Tensor, right: Tensor) -> float:
 
 
 def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> sweep.Setting:
-    """Train one decoder to copy, and find the lengths at which its answers become wrong.
+    """Train one decoder to copy, and find the lengths from which its answers are wrong.
 
     Returns:
         One row with the loss and the accuracies, and the following columns for each position and
@@ -689,7 +692,7 @@ GROUPS = {
 
 
 def chosen_runs(table: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
-    """Return the runs to compare within one of `GROUPS`, keyed by the member of the group.
+    """Return the runs to compare within one group of `GROUPS`, keyed by the group's member.
 
     All settings except the compared one are those of the plain decoder, which has RoPE with base
     10,000 and reads characters.
@@ -708,7 +711,7 @@ def chosen_runs(table: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
 
 
 class Gap(NamedTuple):
-    """Hold the gain in accuracy from commas.
+    """Hold the gain in accuracy from commas, with its interval.
 
     Attributes:
         mean: the mean gain over the seeds.
@@ -723,7 +726,7 @@ class Gap(NamedTuple):
 
 
 def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside") -> Gap:
-    """Return how much commas raise the accuracy, paired by seed.
+    """Return how much commas between the letters raise the accuracy, paired by seed.
 
     Args:
         budget: "equal steps" or "equal tokens", which is what the decoders with and without commas

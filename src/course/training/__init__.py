@@ -139,7 +139,7 @@ def fit_together(
     until: Callable[[nn.Module], bool] | None = None,
     every: int = 50,
 ) -> list[list[float]]:
-    """Train models that differ only in their weights, all at once, each as `fit` would train it.
+    """Train several models of one architecture at once, each as `fit` would train it alone.
 
     Small models spend most of their time on starting operations. So we stack their weights, and
     `torch.vmap` runs all models in one call. The results agree with those of `fit` up to rounding.
@@ -330,10 +330,9 @@ def _narrowed(
     optimiser: torch.optim.Optimizer,
     kept: list[int],
 ) -> tuple[dict[str, Tensor], dict[str, Tensor], torch.optim.Optimizer]:
-    """Return the stacked weights and the optimiser's state of the models `kept` only.
+    """Return the stacked weights, buffers and optimiser for the models in `kept` only.
 
-    This is called when some models have finished, so that no more work is done for the finished
-    ones.
+    We call this when some models have finished training, so that they need no more computation.
     """
     fewer = {name: value.detach()[kept].requires_grad_() for name, value in weights.items()}
     again = torch.optim.AdamW(
@@ -391,12 +390,14 @@ def seq_vcr_loss(
     covariance_weight: float = 0.004,
     eta: float = 0.001,
 ) -> Float[Tensor, ""]:
-    """Compute the regulariser Seq-VCR of Arefin et al. (2025), which keeps hidden states apart.
+    """Compute the regulariser Seq-VCR of Arefin et al. (2025), which keeps hidden states different.
 
-    At each position, it rewards variance over the batch and penalises covariance between channels.
+    Add it to the loss of a training run. At each position it rewards variance over the batch and
+    penalises covariance between channels.
+
     The value is (1 / (n d)) sum_i sum_k [ variance_weight max(0, 1 - sqrt(C_kk + eta)) +
     covariance_weight sum_{l != k} C_kl^2 ], where C is the unbiased covariance over the batch at
-    position i. Add it to the loss of a training run.
+    position i.
 
     Raises:
         ValueError: x does not have three axes or has fewer than two sequences, or a weight or eta
@@ -428,9 +429,9 @@ def seq_vcr_loss(
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Run a block of code with `count` CPU threads.
+    """Run the `with` block with `count` CPU threads.
 
-    For tiny models, one thread is faster than two.
+    One thread is faster than two for tiny models.
 
     >>> with threads(1):
     ...     torch.get_num_threads()

@@ -89,7 +89,7 @@ def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: An
 
 
 def load(name: str | Path) -> Trained:
-    """Load a checkpoint of the course by its name, or your own by the path of its weights.
+    """Load a checkpoint of the course by its name, or a checkpoint of yours by its path.
 
     Raises:
         ValueError: the file does not exist, its card is missing or broken, or the weights do not
@@ -154,7 +154,7 @@ def load(name: str | Path) -> Trained:
 def copying(
     trained: Trained, lengths: Sequence[int], place: str, digit: str
 ) -> dict[str, Float[Tensor, " lengths"]]:
-    """Measure how well a copying decoder tells strings of n digits apart as n grows.
+    """Measure how well a decoder trained to copy tells strings of n digits apart as n grows.
 
     In each string, all digits are the same except `digit`, which is at the position that the
     question asks for ("first" or "last").
@@ -240,7 +240,7 @@ def _decoder(arguments: object, task: Any, name: str) -> Decoder:
 
 
 def _misfit(model: Decoder, weights: dict[str, torch.Tensor]) -> str:
-    """Return in words the first weight that does not fit the card, or "" if all weights fit."""
+    """Name the first weight that does not fit the model card, or return "" if all weights fit."""
     ours = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     theirs = {name: tuple(value.shape) for name, value in weights.items()}
     for name in sorted({*ours, *theirs}):

@@ -1,8 +1,8 @@
 """Generate toy tasks for small decoders, such as counting, copying and retrieval.
 
-Calling a task with a generator gives a batch of tokens and targets for `training.fit`. Most rows
-hold one question and one answer, which the decoder must name at the last position. Rows are padded
-on the right, where a causal decoder cannot look.
+Calling a task with a random generator gives a batch of tokens and targets for `training.fit`. Most
+sequences have one question and one answer, which the decoder must name at the last position.
+Sequences are padded on the right, to which a causal decoder cannot attend.
 """
 
 import itertools
@@ -63,12 +63,12 @@ def batch(
 
 @dataclass(frozen=True)
 class Counting:
-    """Count the y among letters x and y, so that `<s> x y y =` has the answer 2 as one token.
+    """Count the letters y in a string of x and y, so that `<s> x y y =` has the answer 2.
 
-    The length of a string is drawn evenly from a range, and the number of y evenly from those that
-    are possible. The y are at random positions, so strings of only one letter also occur. The
-    vocabulary has a token for each answer up to `most`. So you may test on longer strings too, as
-    long as they have no more y than that.
+    The answer is one token. The length of a string is drawn evenly from a range, and the number of
+    y evenly from those that are possible. The y are at random positions, so strings of only one
+    letter also occur. The vocabulary has a token for each answer up to `most`. So you may also test
+    on longer strings, as long as they have at most `most` letters y.
 
     Args:
         lengths: the least and the largest number of letters.
@@ -155,7 +155,7 @@ class Counting:
 
 @dataclass(frozen=True)
 class RunningCount(Counting):
-    """Count the y so far after every letter, so that `<s> x y y` has the answers 0, 1 and 2.
+    """Count the letters y so far, at every letter, so that `<s> x y y` has the answers 0, 1 and 2.
 
     All strings of a batch have the largest length. The fraction of y in each string is drawn evenly
     from 0 to 1, so after n letters every count from 0 to n is equally likely. Over all positions
@@ -215,10 +215,11 @@ class RunningCount(Counting):
 
 @dataclass(frozen=True)
 class Copying:
-    """Copy the first or the last digit, so that `<s> 1 1 0 last` has the answer 0.
+    """Name the first or the last digit, so that `<s> 1 1 0 last` has the answer 0.
 
-    The last token says which position is meant. So the hidden states of a causal decoder at the
-    digits do not depend on the question. Strings are drawn as in `Counting`, but from 0 and 1.
+    The last token says which position the question is about. So the hidden states of a causal
+    decoder at the digits do not depend on the question. Strings are drawn as in `Counting`, but
+    consist of 0 and 1.
 
     Args:
         lengths: the least and the largest number of digits.
@@ -513,7 +514,7 @@ class Language:
 
     @property
     def characters(self) -> str:
-        """Return the text of this part, either the training text or the held-out text."""
+        """Return the text for this part, which is either the training text or the held-out text."""
         text = data.prose()
         cut = 4 * len(text) // 5
         return text[:cut] if self.part == "training" else text[cut:]
@@ -542,10 +543,7 @@ def _numbers(text: str) -> Int[Tensor, " n"]:
 
 
 def _at_the_end(tokens: Int[Tensor, "b n"], answers: Int[Tensor, "b k"]) -> Int[Tensor, "b n"]:
-    """Return targets with the answers at the last tokens.
-
-    No other position counts.
-    """
+    """Return targets that have the answers at the last tokens, and no target at earlier tokens."""
     targets = torch.full_like(tokens, UNASKED)
     targets[:, tokens.shape[1] - answers.shape[1] :] = answers
     return targets
@@ -593,7 +591,7 @@ def _string_of(n: int, most: int, letters: str, generator: torch.Generator) -> s
 
 
 def _ends(n: int, k: int) -> list[int]:
-    """Return the number of letters up to the end of each chunk of k letters."""
+    """Return the number of letters up to the end of each chunk, for n letters in chunks of k."""
     return [min(start + k, n) for start in range(0, n, k)]
 
 

@@ -1,12 +1,12 @@
 """Train five networks on Tree-NeighborsMatch, the over-squashing problem of Alon & Yahav (2021).
 
-All trees of one depth have the same shape, and edges point from child to parent. Only the root is
-read, all inner nodes start equal, and only the root sees the question. This saves most of the work.
-The state of a node depends only on the leaves below it. A node of height h has no information about
-the leaves before layer h, and it is not needed after layer h + 1. Trees that differ only in the
-question share everything but their root.
+All trees of one depth have the same shape, and edges point from child to parent. The network's
+answer is read only at the root, all inner nodes start equal, and only the root knows the question.
+These facts save most of the work. The hidden state of a node depends only on the leaves below it. A
+node of height h has no information about the leaves before layer h, and its state is not needed
+after layer h + 1. Trees that differ only in the question share everything except their root.
 
-`Network` computes just the states that matter, in dense arrays. Its outputs, gradients and batch
+`Network` computes only the states that matter, in dense arrays. Its outputs, gradients and batch
 statistics equal those of the same model on the whole graph.
 """
 

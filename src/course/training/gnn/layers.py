@@ -1,12 +1,13 @@
-"""Implement the layers of Alon & Yahav (2021) on the states of trees, one tensor for each height.
+"""Implement the layers of Alon & Yahav (2021) for trees, whose states are one tensor per height.
 
 A layer turns states into messages with `messages`. Then `receive` computes the new state of a node
-from its present state, its own message and the messages of its children. The children's messages
-arrive as a sum if `additive` is True, and stacked if it is False. A leaf gets None.
+from its present state, its own message and the messages of its children. If `additive` is True,
+`receive` gets the sum of the children's messages, and otherwise it gets them stacked. A leaf has no
+children and gets None.
 
 `activation`, `residual` and `layer_norm` say which steps the released code puts around the layer.
-`over_all` says that the layer mixes all nodes of a batch during training, as batch normalisation
-does.
+`over_all` says that the layer needs the states of all nodes of a batch during training, as batch
+normalisation does.
 """
 
 import math
@@ -27,7 +28,7 @@ def _glorot(*shape: int) -> nn.Parameter:
 
 
 class GCN(nn.Module):
-    """Compute x_i' = b + sum_j x_j W / sqrt(deg_i deg_j), over the children j and i itself.
+    """Compute x_i' = b + sum_j x_j W / sqrt(deg_i deg_j), summed over the children j and i itself.
 
     This is the graph convolution of Kipf & Welling (2017). `deg` counts the incoming edges and the
     loop. Messages are in units of 1 / sqrt(3), so messages between inner nodes, which have
@@ -105,12 +106,12 @@ class GIN(nn.Module):
 
 
 class _NormalisedLinear(torch.autograd.Function):
-    """Apply a linear layer, batch normalisation and ReLU to rows that stand for several nodes each.
+    """Apply a linear layer, batch normalisation and ReLU to rows that each stand for several nodes.
 
-    Row k stands for a fraction `share[k]` of the nodes of the batch. The mean and the variance are
-    returned too. All steps are in one function, so that they can work in place, because memory
-    traffic takes most of the time. The normalisation subtracts the mean, so the bias has no effect
-    and gets no gradient.
+    Row k stands for a fraction `share[k]` of the nodes of the batch. The function also returns the
+    mean and the variance. All steps are in one function and work in place, because memory traffic
+    takes most of the time. The normalisation subtracts the mean, so the bias has no effect and gets
+    no gradient.
     """
 
     @staticmethod
@@ -215,7 +216,10 @@ class _Attend(torch.autograd.Function):
 
 
 class GGNN(nn.Module):
-    """Compute x_i' = GRU(x_i W + sum_j x_j W, x_i), a gated graph network (Li et al., 2016)."""
+    """Compute x_i' = GRU(x_i W + sum_j x_j W, x_i), summed over the children j.
+
+    This is a gated graph network (Li et al., 2016).
+    """
 
     additive, activation, residual, layer_norm, over_all = True, False, False, False, False
 

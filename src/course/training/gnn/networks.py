@@ -1,4 +1,4 @@
-"""Build networks that try to solve Tree-NeighborsMatch, and one attention layer to compare."""
+"""Build networks that try to solve Tree-NeighborsMatch, and an attention layer for comparison."""
 
 import math
 from typing import NamedTuple
@@ -17,7 +17,9 @@ KINDS = (*LAYERS, "attention", *STARS)
 
 
 class _Forest(NamedTuple):
-    """Hold the trees of a batch, with shared leaves stored once and one root for each example.
+    """Hold the trees of a batch, in which examples with the same leaves share one copy of them.
+
+    Each example has a separate root.
 
     Attributes:
         key: the key that each example asks for.
@@ -44,7 +46,7 @@ class _Forest(NamedTuple):
 
 
 class Network(nn.Module):
-    """Apply depth + 1 layers of one kind and read the root, computing only what it depends on.
+    """Apply depth + 1 layers of one kind, and compute only the states on which the root depends.
 
     Layer l only changes what is read at heights l - 1 and l. Above these heights, all inner nodes
     are still equal, because no leaf has reached them yet. Such a node is a row of the `trunk`,
@@ -274,10 +276,10 @@ def _degrees(heights: int) -> list[int]:
 
 
 class WholeGraph(nn.Module):
-    """Apply the GCN of `Network` to all nodes of any graph, and read node 0.
+    """Apply the GCN of `Network` to all nodes of any graph, and read the answer at node 0.
 
-    Every node is computed, as in a general library. This class is the baseline for speed, and is
-    also used for chains, which `Network` does not cover. It accepts the `state_dict()` of a GCN's
+    This class computes every node, as a general library does. It is the baseline for speed, and we
+    also use it for chains, which `Network` does not cover. It accepts the `state_dict()` of a GCN's
     `Network`.
 
     Args:
@@ -308,10 +310,11 @@ class WholeGraph(nn.Module):
 
 
 def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
-    """Build all examples and the edges of a task with the question `length` hops above the tree.
+    """Build all examples and the edges of a task whose question is `length` hops above the tree.
 
-    This is the control of Alon & Yahav (2021). The leaves get farther away, but their number stays
-    the same. So we can tell distance from the number of messages.
+    This is the control of Alon & Yahav (2021). The distance to the leaves grows, but their number
+    stays the same. So we can separate the effect of distance from the effect of the number of
+    messages.
 
     >>> features, edges = on_a_chain(TreeNeighborsMatch(2), 3)
     >>> features.shape, edges.shape
@@ -329,11 +332,11 @@ def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
 
 
 def on_a_star(task: TreeNeighborsMatch, relays: int = 0) -> tuple[Tensor, Tensor]:
-    """Build all examples and the edges of a task in which every leaf is attached to one hub.
+    """Build all examples and the edges of a task whose leaves are all attached to one hub.
 
-    The hub is read by the root, or by a chain of relays before the root. This is the other half of
-    the control, because the number of leaves grows while their distance stays at 2 + `relays` hops.
-    Node 0 is the root, then come the relays, then the hub.
+    The root reads the hub directly or through a chain of relays. This is the other half of the
+    control, because the number of leaves grows while their distance stays at 2 + `relays` hops.
+    Node 0 is the root, the relays follow, and then comes the hub.
 
     >>> features, edges = on_a_star(TreeNeighborsMatch(3))
     >>> features.shape, edges.shape
@@ -354,7 +357,7 @@ def on_a_star(task: TreeNeighborsMatch, relays: int = 0) -> tuple[Tensor, Tensor
 
 
 class Star(WholeGraph):
-    """Apply a GCN to the tree's leaves under one hub, to separate distance from shape.
+    """Apply a GCN to a tree's leaves under one hub, to separate distance from shape.
 
     The graph is that of `on_a_star`, and the input is a `Batch`, as for `Network`.
     """
@@ -379,10 +382,11 @@ class Star(WholeGraph):
 
 
 class Attention(nn.Module):
-    """Apply one dot-product attention from root to leaves, root + softmax(q K^T / sqrt(width)) V.
+    """Apply one dot-product attention from the root to the leaves.
 
-    Keys and values are linear in the embeddings. So a score is the sum of one term for the leaf's
-    number and one term for the leaf's value, and the state of a leaf is never needed.
+    The result is root + softmax(q K^T / sqrt(width)) V. Keys and values are linear in the
+    embeddings. So a score is the sum of one term for the leaf's number and one term for the leaf's
+    value, and we never need the hidden state of a leaf.
     """
 
     def __init__(self, depth: int, width: int):
@@ -406,7 +410,7 @@ class Attention(nn.Module):
 def build(
     kind: str, depth: int, width: int = 32, fully_adjacent: bool = False, key: str = "root"
 ) -> Network | Attention | Star:
-    """Build an untrained network for trees of this depth.
+    """Build an untrained network for Tree-NeighborsMatch with trees of this depth.
 
     Calling `network(batch)` returns logits with shape (examples, 2^depth + 1).
 

@@ -1,4 +1,7 @@
-"""Build the trees and examples of Tree-NeighborsMatch, and bound the width that a state needs."""
+"""Build the trees and examples of Tree-NeighborsMatch.
+
+Two functions also bound the width that a hidden state needs.
+"""
 
 import itertools
 import math
@@ -28,10 +31,10 @@ def _check_key(key: str) -> None:
 
 
 def orderings(depth: int) -> int:
-    """Count the messages that the root must tell apart, (2^r)! / 2^(2^r - 1) at depth r.
+    """Count the messages that the root must distinguish, (2^r)! / 2^(2^r - 1) for trees of depth r.
 
-    This is the left side of Eq. 5 of Alon & Yahav (2021). It counts the orders of the leaves, up to
-    swapping siblings. The number is always odd.
+    This is the left side of Eq. 5 of Alon & Yahav (2021). It counts the orders of the leaves, where
+    swapping two siblings makes no difference. The number is always odd.
 
     >>> orderings(2)  # 4! / 2^3
     3
@@ -42,11 +45,12 @@ def orderings(depth: int) -> int:
 
 
 def minimum_width(depth: int, bits: int = 32) -> int:
-    """Return the smallest width d with 2^(bits d) > (2^depth)! / 2^(2^depth - 1).
+    """Return the smallest width of a hidden state that can store every order of the leaves.
 
-    This is Eq. 5 of Alon & Yahav (2021), computed in exact integers. Fewer numbers of `bits` bits
-    each cannot hold what one state must hold. The bound counts every order of the leaves, but the
-    released training sets have at most 1000 orders, so it does not limit the training accuracy.
+    This is the smallest d with 2^(bits d) > (2^depth)! / 2^(2^depth - 1), which is Eq. 5 of Alon &
+    Yahav (2021), computed in exact integers. The bound counts every order of the leaves. The
+    released training sets have at most 1000 orders, so the bound does not limit the training
+    accuracy.
 
     >>> [minimum_width(depth) for depth in (3, 5, 8)]
     [1, 3, 45]
@@ -57,7 +61,7 @@ def minimum_width(depth: int, bits: int = 32) -> int:
 
 
 class Batch(NamedTuple):
-    """Hold examples, with leaves that several examples share stored once.
+    """Hold a batch of examples, in which examples with the same leaves share one copy of them.
 
     Example b asks for the key `key[b]` among the leaves `values[row[b]]`.
 
