@@ -75,7 +75,26 @@ document.addEventListener("DOMContentLoaded", () => {
 // What is wider than the page scrolls by the keyboard, too, and says so.
 const SCROLLERS =
   ".bd-content :is(table, .highlight pre, .pst-scrollable-table-container, mjx-container[display=true], .explore-frame)";
+// On a phone a column of a table is no narrower than this many em, or than its longest cell: what then is too wide scrolls.
+const LEAST = { TD: 8.5, TH: 7, HEAD: 5.5, LONG: 13 };
+const pen = document.createElement("canvas").getContext("2d");
+const widen = () => {
+  const phone = matchMedia("(max-width: 600px)").matches;
+  for (const cell of document.querySelectorAll(".bd-content table:not(.answer-table) :is(td, th)")) {
+    if (!phone || cell.colSpan > 1 || cell.querySelector("mjx-container")) {
+      cell.style.minWidth = "";
+      continue;
+    }
+    const { font, fontSize, paddingLeft, paddingRight } = getComputedStyle(cell);
+    pen.font = font;
+    const wanted = Math.max(...cell.innerText.split("\n").map((line) => pen.measureText(line.trim()).width));
+    const em = parseFloat(fontSize);
+    const least = LEAST[cell.closest("thead") ? "HEAD" : wanted > 5 * LEAST.TD * em ? "LONG" : cell.tagName] * em;
+    cell.style.minWidth = `${Math.ceil(Math.min(wanted, least) + parseFloat(paddingLeft) + parseFloat(paddingRight)) + 1}px`;
+  }
+};
 const mark = () => {
+  widen();
   for (const each of document.querySelectorAll(SCROLLERS)) {
     const wide = each.scrollWidth > each.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(each).overflowX);
     each.classList.toggle("goes-on", wide);

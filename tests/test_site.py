@@ -991,6 +991,27 @@ def test_a_formula_wider_than_a_phone_has_a_shadow_where_it_goes_on(visit):
     ]
 
 
+@pytest.mark.parametrize("name", ["7-the-race/lesson", "zh/1-over-squashing/lesson", "teaching"])
+def test_a_table_on_a_phone_fits_or_shows_that_it_scrolls_and_no_column_is_crushed(visit, name):
+    page = visit(f"chapters/{name}.html", viewport={"width": 390, "height": 844})
+    settle(page)
+    tables = page.evaluate("""() => [...document.querySelectorAll(".bd-content table")]
+        .filter(table => table.offsetParent)
+        .map(table => [
+            table.scrollWidth > table.clientWidth + 1,
+            table.classList.contains("goes-on"),
+            Math.max(...[...table.querySelectorAll("thead tr")].map(row => row.offsetHeight)),
+            Math.min(...[...table.querySelectorAll("tbody :is(td, th)")]
+                .filter(cell => cell.innerText.length > 12)
+                .map(cell => cell.offsetWidth)),
+        ])""")
+    assert tables
+    for wider, shadow, head, least in tables:
+        assert wider == shadow
+        assert head < 100, "a head has three lines at most"
+        assert least is None or least > 75, "a long text has more than a word in each line"
+
+
 def test_pages_decks_and_figures_have_one_face():
     assert fontManager.findfont("Source Sans 3", fallback_to_default=False)
     assert style.plt.rcParams["font.family"][0] == "Source Sans 3"
