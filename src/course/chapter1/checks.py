@@ -1,7 +1,8 @@
 """Check the answers to the exercises of chapter 1.
 
-Call a function with your answer, which is a function or a value as the exercise says. It tests the
-answer on several cases, and returns a verdict with a sentence that says what is right or wrong.
+Call a function with your answer, which is a function or a value as the exercise says. The check
+tries the answer on several cases. It returns a verdict and a sentence that says what is right or
+wrong.
 """
 
 import math  # noqa: F401  the chapter's table calls it
@@ -42,13 +43,13 @@ def _walks(graph: nx.Graph, u: Any, v: Any, steps: int) -> Tensor:
 
 @exercise
 def heard(answer: Any) -> Right:
-    """Check a function that counts the nodes which can influence a node after some layers."""
+    """Check a function that counts the nodes that can influence a node after some layers."""
     return compare("heard", answer, lambda g, u, n: bounds.receptive_field(g, u, n)[-1])
 
 
 @exercise
 def least_width(answer: Any) -> Right:
-    """Check a function for the smallest width by Eq. 5 of Alon & Yahav (2021)."""
+    """Check a function that computes the smallest width in Eq. 5 of Alon & Yahav (2021)."""
     return compare(
         "least_width", answer, gnn.minimum_width, picture=lambda: drawn(*figures.widths(answer))
     )
@@ -56,10 +57,10 @@ def least_width(answer: Any) -> Right:
 
 @exercise
 def tree_entry(answer: Any) -> Right:
-    """Check an entry of a power of a tree's adjacency matrix, from the root to an inner node.
+    """Check a function for an entry of a power of a binary tree's adjacency matrix.
 
-    The tree is binary, and the exercise gives the depth of the inner node. The matrix is normalised
-    symmetrically and has no loops.
+    The entry links the root to an inner node, whose depth the exercise gives. The matrix is
+    normalised symmetrically and has no loops.
     """
 
     def entry(depth: int) -> Tensor:
@@ -72,7 +73,7 @@ def tree_entry(answer: Any) -> Right:
 
 @exercise
 def resistance(answer: Any) -> Right:
-    """Check a function for the effective resistance between two nodes."""
+    """Check a function that computes the effective resistance between two nodes."""
     return compare("resistance", answer, _resistance)
 
 
@@ -91,7 +92,10 @@ def _laplacian(graph: nx.Graph, weight: str | None = None) -> Tensor:
 
 @exercise
 def best_edge(answer: Any) -> Right:
-    """Check the new edge that lowers the total resistance most, and accept any edge in a tie."""
+    """Check the choice of the new edge that lowers the total resistance most.
+
+    If several edges tie, any of them is right.
+    """
     for text, (graph,) in checks.given(globals(), "best_edge"):
         call = f"best_edge({text})"
         edge = checks.edge(call, run(call, answer, graph))
@@ -119,7 +123,7 @@ def _best_gap(graph: nx.Graph) -> tuple:
 
 @exercise
 def slower(answer: Any) -> Right:
-    """Check a graph in which a new edge makes the largest commute time longer.
+    """Check a graph in which adding an edge increases the largest commute time.
 
     The edge must join the pair with the largest resistance.
     """
@@ -152,9 +156,9 @@ def sensitivity(answer: Any) -> Right:
 
 
 def tanh_layers(layers: int, name: str) -> Callable[[Tensor], Tensor]:
-    """Return a network of `layers` tanh layers as a function, for checks of Jacobians.
+    """Return a graph network of `layers` tanh layers as a function, to test Jacobians on it.
 
-    Its graph is one of the families, with 9 nodes.
+    The graph has 9 nodes and belongs to the family `name`.
     """
     matrix, weights = (
         graphs.adjacency(graphs.family(name, 9), "symmetric"),
@@ -173,7 +177,10 @@ def _sensitivity(f: Callable, x: Tensor, target: int, source: int) -> Tensor:
 
 @exercise
 def forman(answer: Any) -> Right:
-    """Check a function for the balanced Forman curvature of one edge, against its definition."""
+    """Check a function for the balanced Forman curvature of one edge.
+
+    We compare its results with the definition.
+    """
     return compare(
         "forman",
         answer,
@@ -193,10 +200,10 @@ def _forman(graph: nx.Graph, i: Any, j: Any) -> float:
 def _with_squares(
     graph: nx.Graph, i: Any, j: Any, term: Callable[..., float], diagonals: bool = False
 ) -> float:
-    """Return the curvature with another last term, to recognise a mistake in this term.
+    """Return the curvature of an edge with another last term, to recognise a mistake in this term.
 
-    `term` gets the counts of 4-cycles through each neighbour of i and of j that has any, and both
-    degrees.
+    `term` is a function of the counts of 4-cycles through each neighbour of i and of j that has
+    any, and of both degrees.
     """
     small, large = sorted((graph.degree[i], graph.degree[j]))
     both = set(nx.common_neighbors(graph, i, j))
@@ -213,10 +220,10 @@ def _with_squares(
 
 @exercise
 def rewiring(prediction: Any, edges: Any) -> Right:
-    """Check three new edges for the tree of 15 nodes.
+    """Check a reader's prediction and three new edges for the tree of 15 nodes.
 
-    The edges must lower the total resistance by a large amount, and still make the Jacobian of a
-    far pair smaller.
+    The edges must lower the total resistance by a large amount, but also reduce the Jacobian of a
+    distant pair of nodes.
     """
     tree = graphs.family("tree", 15)
     checks.filled(

@@ -1,4 +1,7 @@
-"""Measure the claims of chapter 1's sources, with one function for each row of the table."""
+"""Measure the claims of chapter 1's sources.
+
+There is one function for each row of the table of claims.
+"""
 
 import itertools
 import math
@@ -46,10 +49,10 @@ SEVERAL = Threshold(1)  # more widths than this
     nothing=("pairs that a coin decides", {"pairs": {"better": [True, False]}, "widths": 2}),
 )
 def width_explains_failures() -> Numbers:
-    """Measure whether width explains failures.
+    """Measure whether a larger width removes the failures on trees.
 
-    A question that is easier also needs a simpler function. So only runs at several widths can tell
-    the two explanations apart.
+    An easier question also needs a simpler function. So only runs at several widths can separate
+    the two explanations.
     """
     reported = measures.reported()
     return compared(key="everywhere") | {
@@ -84,8 +87,8 @@ FAR = 5  # the depth r from which on the source gives its number
 def compared(**other: bool | str) -> Numbers:
     """Compare every network with a changed version of itself (see `measures.compare`).
 
-    Only depths from 3 on are compared. Where the unchanged network makes no error either, a change
-    cannot raise its accuracy.
+    We compare only depths from 3 on. If the unchanged network makes no error, a change cannot raise
+    its accuracy.
     """
     return {"pairs": measures.compare(**other)}
 
@@ -111,7 +114,7 @@ APART = Threshold(0.05)  # of accuracy
     ),
 )
 def figure_3_comes_again() -> Numbers:
-    """Compare our best accuracies with Figure 3 of the paper, for each network and depth.
+    """Compare our best accuracies with those of the paper's Figure 3, for each network and depth.
 
     Returns:
         `gaps`: our accuracy minus the paper's, or NaN for a case that we did not run.
@@ -171,7 +174,7 @@ def gat_and_ggnn_alleviate() -> Numbers:
 
 
 def _steps() -> pd.DataFrame:
-    """Return the smallest, largest and mean number of steps of the runs on few examples.
+    """Summarise the training steps of the runs on few examples (smallest, largest and mean).
 
     There is one row per control, kind of labels (random or not) and r. For a chain, r is the number
     of hops, and for the other graphs it is the depth.
@@ -182,7 +185,7 @@ def _steps() -> pd.DataFrame:
 
 
 def _longer_at_random(control: str) -> list[float]:
-    """Return by which factor random labels lengthen the training, for each r.
+    """Return the factor by which random labels lengthen the training, for each r.
 
     If the network has to read a leaf for its answer, this factor should be 2 or more.
     """
@@ -235,10 +238,10 @@ UNSEEN = Threshold(0.9)  # of unseen examples right
     dealt={"stars": ("kind",)},
 )
 def two_hops_are_faster_where_leaves_are_read() -> Numbers:
-    """Measure the epochs until no error for leaves that are two and three hops away.
+    """Measure how many epochs a network needs until no error, for leaves two and three hops away.
 
     A run that used up its budget counts as infinity. The networks differ in their hops, in their
-    layers and in how their leaves are merged, so we can see which of the three matters.
+    layers and in how they merge leaves, so we can see which of the three differences matters.
     """
     runs = measures.stars()
     fitted = runs["ended"] == "fitted"
@@ -360,10 +363,10 @@ OVER_ALL = Threshold(0.5)  # a rank correlation
     nothing=("no correlation", {"z": [0.0] * 8, "by_depth": [0.0] * 4}),
 )
 def squashed_at_high_commute_time() -> Numbers:
-    """Correlate commute time with sensitivity, over all pairs and over pairs of equal distance.
+    """Correlate commute time with sensitivity, over all pairs of nodes and at equal distance.
 
-    Over all pairs, the number of hops would explain the correlation as well. Pairs of equal
-    distance show whether the commute time explains more.
+    Over all pairs, the number of hops would explain the correlation, too. Pairs at equal distance
+    show whether the commute time explains more than the number of hops.
     """
     ranks = measures.ranks_by_depth()
     within, over = ranks["within hops"].dropna(), ranks["resistance"]
@@ -433,7 +436,7 @@ MORE, LESS = Threshold(1.1), Threshold(0.9)
     nothing=("graphs that are all alike", {"far": [1.0] * 7, "alike": 1.0, "by_width": 1.0}),
 )
 def wider() -> Numbers:
-    """Measure by which factor sensitivities change when the width grows from 4 to 32.
+    """Measure the factor by which sensitivities change if the width grows from 4 to 32.
 
     We measure how sensitive one end of the longest path is to the other end ("far") and to itself
     ("own"), in networks with 16 layers.
@@ -483,7 +486,7 @@ def growth(sizes: list[int]) -> float:
     If this factor stays above 1, the growth is exponential.
 
     Args:
-        sizes: the sizes after 0, 1, 2, … layers, for example of a receptive field.
+        sizes: the sizes, for example of a receptive field, after 0, 1, 2, … layers.
     """
     return min(after / before for before, after in itertools.pairwise(sizes[1:]))
 
@@ -539,7 +542,10 @@ def field_grows_exponentially() -> Numbers:
     null="gains that are all at their mean, above one, open as well",
 )
 def four_edges_of_each() -> Numbers:
-    """Measure by which factor four new edges raise the Jacobian of far pairs, for each method."""
+    """Measure the factor by which four new edges increase the Jacobian of distant pairs.
+
+    There is one factor for each rewiring method.
+    """
     rows = _gains()
     return {"rows": rows, "gain": rows["gain"], "error": rows["gain s.e."]}
 
@@ -561,7 +567,7 @@ def _gains() -> pd.DataFrame:
     nothing=("random edges themselves", {"z": [0.0] * 21}),
 )
 def four_edges(method: str) -> Numbers:
-    """Compare a method's four new edges with four random edges.
+    """Compare a rewiring method's four new edges with four random edges.
 
     Args:
         method: "SDRF", "FoSR" or "GTR".

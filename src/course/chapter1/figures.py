@@ -1,4 +1,4 @@
-"""Draw the figures of chapter 1, and state the finding of each in a sentence."""
+"""Draw the figures of chapter 1, and state the finding of each figure in a sentence."""
 
 from collections.abc import Callable
 
@@ -14,9 +14,9 @@ from helpers import style
 
 
 def layout(graph: nx.Graph) -> dict:
-    """Return the positions of the nodes in a drawing.
+    """Return the coordinates of a graph's nodes in a drawing.
 
-    A tree is drawn from the root down, and any other graph as if its edges were springs.
+    A tree is drawn with the root at the top, and any other graph as if its edges were springs.
     """
     if nx.is_tree(graph):
         return nx.bfs_layout(graph, 0, align="horizontal", scale=-1)
@@ -26,7 +26,7 @@ def layout(graph: nx.Graph) -> dict:
 def draw(
     ax: Axes, graph: nx.Graph, positions: dict, nodes="#dddddd", edges="#999999", width=2, size=160
 ) -> None:
-    """Draw the graph, with one colour for all nodes and edges or a list of colours."""
+    """Draw a graph, with one colour or a list of colours for its nodes and edges."""
     nx.draw_networkx_edges(graph, positions, ax=ax, edge_color=edges, width=width)
     look = {"node_color": nodes, "node_size": size, "edgecolors": "#1a1a1a", "linewidths": 1}
     nx.draw_networkx_nodes(graph, positions, ax=ax, **look)
@@ -34,7 +34,7 @@ def draw(
 
 
 def wired(graph: nx.Graph, rewired: nx.Graph, pair: tuple) -> tuple[Axes, str]:
-    """Draw the tree with its new edges, and mark a pair of nodes."""
+    """Draw a tree with its new edges, and mark a pair of nodes."""
     ax = style.axes("Your edges, and the pair that loses influence", "", "")
     new = [edge for edge in rewired.edges if not graph.has_edge(*edge)]
     colours = [
@@ -56,7 +56,7 @@ def wired(graph: nx.Graph, rewired: nx.Graph, pair: tuple) -> tuple[Axes, str]:
 def field(name: str, layers: int) -> tuple[Axes, str]:
     """Draw which nodes can influence one node after a given number of layers.
 
-    A second panel shows how the receptive field and the computation tree of this node grow.
+    A second panel shows the growth of this node's receptive field and computation tree.
     """
     graph = measures.examples()[name]
     red, blue, white = style.COLOURS["vermillion"], style.COLOURS["blue"], "#ffffff"
@@ -89,9 +89,9 @@ def field(name: str, layers: int) -> tuple[Axes, str]:
 
 
 def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
-    """Draw the smallest width that a function gives for Eq. 5, together with Figure 4.
+    """Draw the smallest width in Eq. 5 as `least` computes it, next to the paper's Figure 4.
 
-    One curve is for numbers of 32 bits, and one for numbers of 1 bit.
+    One curve is for numbers of 32 bits, and one is for numbers of 1 bit.
     """
     paper = measures.bits_a_number()["width"]
     mine = {
@@ -119,7 +119,7 @@ def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
 
 
 def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str]:
-    """Draw every edge of a graph in the colour of its curvature."""
+    """Draw a graph with each edge in the colour of its curvature."""
     graph = measures.examples()[name]
     ric, right, shades = formula(graph), rewiring.balanced_forman(graph), plt.get_cmap("coolwarm_r")
     figure = Figure(figsize=(9, 3.8))
@@ -145,9 +145,9 @@ def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str
 
 
 def same_word(nodes: int = 64) -> tuple[Axes, str]:
-    """Draw the first input's weight in the last output, for a path and for causal attention.
+    """Draw how fast repeated averaging forgets the first input, on a path and in causal attention.
 
-    The figure compares how fast repeated averaging forgets the first input in both graphs.
+    The curves show the weight of the first input in the last output.
     """
     layers = [1, 2, 4, 8, 16, 32, 64, 128, 256]
     rows = [measures.averages(count, nodes) for count in layers]
@@ -183,7 +183,7 @@ STARS = {  # hops and layers of the runs that `stars` draws, and how their leave
 
 
 def stars() -> tuple[Axes, str]:
-    """Draw the epochs until no error, when hops, layers and merging change one at a time.
+    """Draw the epochs until no error while we change hops, layers and merging one at a time.
 
     All runs have all examples of eight leaves.
     """

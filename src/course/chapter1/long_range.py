@@ -1,8 +1,8 @@
-"""Test whether a task needs k hops, by the best predictor that sees only a part of the graph.
+"""Test whether a task needs k hops, with the best predictor that sees only a part of the graph.
 
 Hernandez Caralt et al. (2610.03556, abstract read) ask for four properties of such a task:
-predictability, tightness, strictly k-range, and topology invariance. The abstract only names them,
-so each question here is our reading of a name.
+predictability, tightness, strictly k-range, and topology invariance. The abstract only names the
+properties, so each question here is our interpretation of a name.
 """
 
 import itertools
@@ -17,7 +17,7 @@ SHAPES = ("tree", "star", "relay")
 
 
 def distances(leaves: int, shape: str) -> list[int]:
-    """Return how many hops each leaf is away from the root.
+    """Return the number of hops from the root to each leaf.
 
     The distance is log2 of the number of leaves in a tree, 2 on a star, and 3 on a star with a
     relay.

@@ -1,4 +1,7 @@
-"""Measure over-squashing, which is how little a far input moves an output, on graphs and trees."""
+"""Measure over-squashing on graphs and trees.
+
+Over-squashing means that a distant input hardly changes an output.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -29,7 +32,7 @@ FAMILIES = ("path", "cycle", "tree", "barbell", "grid", "expander", "karate")
 
 
 def examples() -> dict[str, nx.Graph]:
-    """Return the graphs of chapter 1 by name.
+    """Return the example graphs of chapter 1, keyed by name.
 
     They have 16 nodes each, except the full tree with 15 and the karate club with 34.
     """
@@ -37,7 +40,7 @@ def examples() -> dict[str, nx.Graph]:
 
 
 def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:
-    """Return the number of hops between all pairs of nodes, in the order of `graph.nodes`."""
+    """Return the number of hops between each pair of nodes, in the order of `graph.nodes`."""
     lengths = dict(nx.all_pairs_shortest_path_length(graph))
     return torch.tensor([[lengths[u][v] for v in graph] for u in graph])
 
@@ -47,8 +50,8 @@ def all_jacobians(
 ) -> Float[Tensor, "n n"]:
     """Return the norm of each node's Jacobian with respect to each node's input.
 
-    Rows are targets, as in `graphs.jacobian_norms`, but all rows are computed in one call of
-    autograd.
+    Rows belong to targets, as in `graphs.jacobian_norms`, but one call of autograd computes all
+    rows.
 
     Args:
         skip: use the network with skip connections of `ends`.
@@ -70,14 +73,14 @@ def all_jacobians(
 def predictors(
     graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool = False
 ) -> dict[str, float]:
-    """Correlate hops, resistance and a bound with the Jacobian, by rank over all pairs of nodes.
+    """Measure how well hops, resistance and a bound predict the Jacobian.
 
-    More hops and more resistance should mean less influence, so both count negatively. Values are
-    divided by the largest one and rounded to nine decimals, so that values that differ only by
-    rounding errors tie.
+    The measure is the rank correlation over all pairs of nodes. More hops and more resistance
+    should mean less influence, so both count negatively. Values are divided by the largest one and
+    rounded to nine decimals, so that values that differ only by rounding errors tie.
 
     Args:
-        times: the number of layers in diameters of the graph.
+        times: the number of layers, as a multiple of the graph's diameter.
         seeds: the number of draws of the weights.
         skip: use the network with skip connections of `ends`.
 
@@ -88,7 +91,7 @@ def predictors(
         `R - hops`: the correlation of the resistance minus that of the hops.
         `within hops`: the correlation of the resistance over pairs of equal distance
             (`correlation_within`).
-        `bound / measured`: the median ratio of the bound and the measured norms.
+        `bound / measured`: the median of the bound divided by the measured norm.
         `s.e. of ...`: the standard errors of `R - hops` and `within hops` over the seeds.
     """
     layers, pairs = times * nx.diameter(graph), ~torch.eye(len(graph), dtype=torch.bool)
@@ -124,10 +127,10 @@ def predictors(
 
 
 def correlation_within(table: pd.DataFrame, group: str) -> float:
-    """Return the rank correlation of "resistance" and "heard" with ranks taken inside each group.
+    """Return the rank correlation of "resistance" and "heard" with ranks taken within each group.
 
-    If a group has the pairs of one distance, the result shows what resistance adds to the hops. The
-    result is NaN if all values of a group are equal.
+    If each group has the pairs at one distance, the result shows what resistance adds to the number
+    of hops. The result is NaN if all values of a group are equal.
     """
     columns = ["resistance", "heard"]
     ranks = table.groupby(group)[columns].rank()
@@ -137,16 +140,16 @@ def correlation_within(table: pd.DataFrame, group: str) -> float:
 
 
 def resistance_can_differ(graph: nx.Graph) -> bool:
-    """Return whether resistance can order pairs of nodes differently from hops.
+    """Return whether resistance can order pairs of nodes differently from the number of hops.
 
-    On trees and cycles it cannot, so these graphs say nothing about which of the two is better.
+    On trees and cycles it cannot, so these graphs do not show which of the two predicts better.
     """
     return graph.number_of_edges() >= len(graph) and max(degree for _, degree in graph.degree) > 2
 
 
 @cache
 def ends(width: int = 16, layers: int = 0, times: int = 1, skip: bool = False) -> pd.DataFrame:
-    """Measure how much one end of the longest path depends on the other end and on itself.
+    """Measure how sensitive one end of the longest path is to the other end and to itself.
 
     The values are `graphs.jacobian_norms`, averaged over `SEEDS` draws of the weights. A layer is
     relu(H W_own + A H W_heard) with A symmetric.
@@ -174,10 +177,10 @@ def ends(width: int = 16, layers: int = 0, times: int = 1, skip: bool = False) -
 def rewiring_gains(
     graph: nx.Graph, edges: int = 4, times: int = 1, seeds: int = SEEDS, draws: int = 4
 ) -> pd.DataFrame:
-    """Return by which factor a method's new edges multiply the mean Jacobian of all far pairs.
+    """Return the factor by which a method's new edges increase the Jacobian of distant pairs.
 
-    A pair is far if it is more than half the diameter apart before rewiring. The network has
-    `times` as many layers as this diameter.
+    We average over all pairs that are more than half the diameter apart before rewiring. The
+    network has `times` as many layers as this diameter.
 
     Returns:
         One row per seed of the weights and one column per method. "random" is the control, the mean
@@ -237,7 +240,7 @@ def gains(graph: str, times: int, edges: int, seeds: int, draws: int) -> dict[st
 
 @cache
 def ranks_by_depth(skip: bool = False) -> pd.DataFrame:
-    """Return the committed results of `predictors` for every example graph.
+    """Read the committed results of `predictors` for every example graph.
 
     There is one row per graph and number of diameters. The networks have a self-weight, or a skip
     connection with `skip`.
@@ -248,7 +251,7 @@ def ranks_by_depth(skip: bool = False) -> pd.DataFrame:
 
 @cache
 def gains_by_depth() -> pd.DataFrame:
-    """Return the committed results of `against_random` for every example graph.
+    """Read the committed results of `against_random` for every example graph.
 
     There is one row per graph, number of diameters and method.
     """
@@ -266,9 +269,9 @@ def gains_by_depth() -> pd.DataFrame:
 
 @cache
 def bits_a_number() -> pd.DataFrame:
-    """Return how many bits each number of a state must store at the smallest width of Figure 4.
+    """Return how many bits each number of a hidden state must store at the smallest width.
 
-    The figure is that of Alon & Yahav (2021). There is one row per depth r.
+    The smallest width is that of Figure 4 of Alon & Yahav (2021). There is one row per depth r.
 
     Returns:
         `width`: the smallest width.
@@ -286,9 +289,9 @@ def bits_a_number() -> pd.DataFrame:
 
 
 def averages(layers: int, nodes: int = 64) -> dict[str, float]:
-    """Return the first input's weight in the last of `nodes` outputs after plain averaging.
+    """Return the weight of the first input in the last of `nodes` outputs after plain averaging.
 
-    We compare a path with self-loops, and causal attention that weights all earlier tokens equally.
+    We compare a path with self-loops and causal attention that weights all earlier tokens equally.
     """
     causal = attention.uniform(attention.causal_mask(nodes))
     path = graphs.adjacency(nx.path_graph(nodes), "row", loops=True)
@@ -321,7 +324,7 @@ def without_choice(attention: gnn.Attention) -> None:
 
 
 def fit_on_a_chain(length: int, seed: int = 0, most: int = 1500) -> dict[str, float]:
-    """Train a GCN on four leaves that are 2 + `length` hops away until it makes no error.
+    """Train a GCN on four leaves at 2 + `length` hops from the root until it makes no error.
 
     All examples are in one batch. The number of leaves stays the same, while their distance and the
     number of layers grow.
@@ -408,13 +411,13 @@ def _until_no_error(
 
 
 def reported() -> pd.DataFrame:
-    """Read training accuracies from Figure 3 of Alon & Yahav (2021), by network and depth."""
+    """Read the training accuracies in Figure 3 of Alon & Yahav (2021), by network and depth."""
     table = data.table("reported/tree_neighbors_match").rename(columns=str.lower).set_index("model")
     return table.rename(index=str.lower, columns=int)
 
 
 def independent() -> pd.DataFrame:
-    """Read the accuracies that a user of the released code measured with its scripts.
+    """Read accuracies that another user measured with the scripts of the released code.
 
     They are the accuracies at the end of each run. Rows and columns are as in `reported`.
     """
@@ -430,8 +433,8 @@ def independent() -> pd.DataFrame:
 def runs() -> pd.DataFrame:
     """Return all training runs on Tree-NeighborsMatch in the course's data, one row per run.
 
-    Budgets are in epochs, and `learning_curve` reads the column `curve`. If there is no such run
-    yet for a network, a run of one minute without a curve takes its place.
+    Budgets are in epochs, and `learning_curve` reads the column `curve`. If a network has no such
+    run yet, we use a run of one minute without a curve instead.
     """
     tables = [data.table("tree_neighbors_match_runs"), data.table("tree_neighbors_match_one_leaf")]
     timed = data.table("tree_neighbors_match_measured")
@@ -472,20 +475,17 @@ def grid_runs(kind: str, fully_adjacent: bool = False, key: str = "root") -> pd.
 
 
 def learning_curve(run: pd.Series) -> pd.Series:
-    """Return the mean training accuracy of every ten epochs.
-
-    The index has the last one of each ten epochs.
-    """
+    """Return the mean training accuracy of every ten epochs, indexed by their last epoch."""
     values = [float(value) for value in run["curve"].split()]
     ends = [min(BLOCK * (place + 1), run["epochs"]) for place in range(len(values))]
     return pd.Series(values, ends, name=run["kind"], dtype=float)
 
 
 def reached(run: pd.Series, epochs: int) -> float:
-    """Return the mean training accuracy of the last ten epochs that ended by epoch `epochs`.
+    """Return the mean training accuracy of the last complete block of ten epochs by epoch `epochs`.
 
     The result is 1 if the run had an epoch without an error by then. A run without a curve counts
-    with its best epoch, which flatters this run.
+    with its best epoch, which favours this run.
     """
     if run["ended"] == "fitted" and run["epochs"] <= epochs:
         return 1.0
@@ -539,8 +539,8 @@ def compare(**other: bool | str) -> pd.DataFrame:
 def chains() -> pd.DataFrame:
     """Return the results on chains, with one row per distance.
 
-    The columns are the number of runs, the number of runs that reached no error, and the mean of
-    the runs' best accuracy.
+    The columns have the number of runs, the number of runs that reached no error, and the mean of
+    the runs' best accuracies.
     """
     best = data.table("chains_measured").set_index("distance")["best_train_accuracy"]
     fitted = (best == 1).groupby("distance").sum()
@@ -575,16 +575,19 @@ def stars() -> pd.DataFrame:
 
 
 def listed(words: Sequence[str]) -> str:
-    """Join the words as in a sentence, such as "a, b and c", or "none" if there are no words."""
+    """Join words as in a sentence, such as "a, b and c".
+
+    Without words, the result is "none".
+    """
     *others, last = words or ["none"]
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def sentence(pairs: pd.DataFrame, changed: str) -> str:
-    """Describe the result of `compare` in words, for the text of the lab.
+    """Describe the result of `compare` in a sentence for the lab.
 
-    If both networks reached no error, the text has the epochs that they needed. Otherwise it has
-    their accuracies at equal epochs.
+    If both networks reached no error, the sentence has the epochs that they needed. Otherwise it
+    has their accuracies at equal epochs.
     """
     said = []
     for row in pairs.itertuples():
@@ -602,9 +605,9 @@ def sentence(pairs: pd.DataFrame, changed: str) -> str:
 
 
 def everywhere_seeds() -> str:
-    """Say for each network how many epochs each seed needed with the key at every node.
+    """Describe how many epochs each seed needed until no error, with the key at every node.
 
-    The epochs are those until no error.
+    There is one part of the text for each network.
     """
     found = runs().query("key == 'everywhere' and ended == 'fitted'")
     said = [

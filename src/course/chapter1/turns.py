@@ -44,10 +44,10 @@ KINDS = ("gcn", "ggnn")
     ),
 )
 def other_seeds() -> Numbers:
-    """Measure the epochs that each seed needs when every node knows the question.
+    """Measure the epochs that each seed needs if every node knows the question.
 
-    For each network, we compare with the smallest number of epochs of any run in which only the
-    root knows the question.
+    For each network, we compare this number with the smallest number of epochs of any run in which
+    only the root knows the question.
     """
     table = pd.concat([measures.runs().query("ended != 'a minute'"), data.table("stars")])
     table = table.query("depth == @DEPTH and not fully_adjacent")
@@ -92,7 +92,7 @@ def orders_in_the_training_sets() -> Numbers:
 
 
 def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
-    """Return a pair for each run, of its epochs until no error and its missing accuracy.
+    """Return for each run a pair of its epochs until no error and its missing accuracy.
 
     The number of epochs is infinity if the run did not reach zero errors. The missing accuracy is 1
     minus the best training accuracy. If the pairs are sorted, better runs come first.
@@ -124,10 +124,10 @@ def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
     ),
 )
 def other_width_and_rate() -> Numbers:
-    """Measure the epochs until no error at another width and at another learning rate.
+    """Measure the epochs until no error with another width and with another learning rate.
 
-    The leaves are two hops away (star) or three (relay, tree). If two hops stay faster, the claim
-    does not depend on width and learning rate.
+    The leaves are two hops away (star) or three hops away (relay, tree). If two hops are still
+    faster, the claim does not depend on width and learning rate.
     """
     near, far, every = {}, {}, {}
     for name, width, rate in (("width 64", 64, 0.001), ("rate 0.003", 32, 0.003)):
@@ -143,7 +143,7 @@ def other_width_and_rate() -> Numbers:
 
 
 def _outcomes(runs: list[tuple[float, float]]) -> str:
-    """Say for each run after how many epochs it made no error, or which accuracy it reached."""
+    """Describe for each run when it first made no error, or which accuracy it reached."""
     said = [f"{epochs:.0f}" if epochs < math.inf else f"{1 - left:.0%}" for epochs, left in runs]
     return "/".join(said)
 
@@ -159,7 +159,7 @@ def _outcomes(runs: list[tuple[float, float]]) -> str:
     ),
 )
 def more_seeds() -> Numbers:
-    """Measure which of six attention layers reach no error at r = 5.
+    """Measure which of six attention layers with other seeds reach no error at r = 5.
 
     For the other layers, the best training accuracy is returned.
     """
@@ -185,7 +185,7 @@ def more_seeds() -> Numbers:
     ),
 )
 def other_activations() -> Numbers:
-    """Measure the largest ratio of a Jacobian and its bound, for each of four other activations.
+    """Measure the largest ratio of a Jacobian to its bound, for each of four other activations.
 
     The maximum is over random graphs, in networks with three layers of width 6.
     """
@@ -236,11 +236,11 @@ def other_activations() -> Numbers:
     ),
 )
 def other_distances() -> Numbers:
-    """Compare a far node's weight in the root with the closed form, at distances 2 to 5.
+    """Compare the weight of a distant node in the root with the closed form, at distances 2 to 5.
 
     Returns:
-        The ratios of weight and closed form, keyed by the normalisation of the matrix and the kind
-            of far node (inner node or leaf).
+        The ratios of the weight to the closed form, keyed by the normalisation of the matrix and
+            the kind of far node (inner node or leaf).
     """
     ratio = {}
     for leaf, kind, loops in itertools.product((False, True), ("row", "symmetric"), (False, True)):
@@ -278,7 +278,7 @@ def other_distances() -> Numbers:
     ),
 )
 def other_graphs() -> Numbers:
-    """Measure how much better resistance ranks the pairs than hops do, on other graphs.
+    """Measure how much better resistance ranks pairs of nodes than hops do, on other graphs.
 
     Returns:
         `z`: the difference of the two rank correlations in standard errors, which are over four
@@ -317,9 +317,10 @@ def other_graphs() -> Numbers:
     ),
 )
 def gaussian_weights() -> Numbers:
-    """Measure by which factor larger widths change the far and the own Jacobian, on each graph.
+    """Measure how larger widths change the Jacobians on each graph, with Gaussian weights.
 
-    The weights are Gaussian, and the factors are in comparison with width 4.
+    We return factors in comparison with width 4, for the far end ("far") and for the node itself
+    ("own").
     """
     seeds, layers = 8, 16
     found = {width: variations.ends_gaussian(width, layers, seeds) for width in (4, 32, 64)}
@@ -345,10 +346,10 @@ def gaussian_weights() -> Numbers:
     ),
 )
 def with_norms() -> Numbers:
-    """Measure by which factor four times as many layers change the Jacobians, with norms.
+    """Measure how four times as many layers change the Jacobians of networks with norms.
 
-    The networks have D and 4 D layers, where D is the diameter of the graph. The factors are for a
-    node's own Jacobian and for the far one, by graph.
+    The networks have D and 4 D layers, where D is the diameter of the graph. We return factors for
+    a node's own Jacobian and for the far one, keyed by graph.
     """
     times = variations.ends_with_norms(4) / variations.ends_with_norms(1)
     return {"own": times["own"].tolist(), "far": times["far"].tolist()}
@@ -407,9 +408,9 @@ def wider_widths() -> Numbers:
     ),
 )
 def other_fields() -> Numbers:
-    """Measure by which factor one more layer multiplies receptive fields and walks at least.
+    """Measure the smallest factor by which one more layer multiplies receptive fields and walks.
 
-    The graphs are others than in the claim. If the factor stays above 1, the growth is exponential.
+    The graphs are not those of the claim. If the factor stays above 1, the growth is exponential.
     """
     made = {
         "grid": nx.convert_node_labels_to_integers(nx.grid_2d_graph(25, 25)),
@@ -449,7 +450,7 @@ def other_fields() -> Numbers:
     ),
 )
 def more_edges() -> Numbers:
-    """Measure whether more new edges, and edges on other graphs, raise the Jacobian of far pairs.
+    """Measure whether more new edges, or new edges on other graphs, increase far Jacobians.
 
     Returns:
         `z`: for each method, graph and depth, the gain minus 1 in standard errors, over twelve
@@ -556,9 +557,9 @@ def sdrf_elsewhere() -> Numbers:
     ),
 )
 def trained_networks() -> Numbers:
-    """Correlate commute time with the sensitivities between the nodes of trained networks.
+    """Correlate commute time with the sensitivities between nodes of trained networks.
 
-    The results are means over three seeds, by graph (see `variations.trained_ranks`).
+    The results are means over three seeds, keyed by graph (see `variations.trained_ranks`).
     """
     rows = {
         name: pd.DataFrame([variations.trained_ranks(graph, seed) for seed in range(3)]).mean()

@@ -1,6 +1,6 @@
-"""Run chapter 1's experiments with another width, learning rate or graph.
+"""Repeat chapter 1's experiments with another width, learning rate or graph.
 
-The claims might not survive these changes.
+The verdicts on the claims might change under these conditions.
 """
 
 import math
@@ -142,7 +142,7 @@ def sensitivities(
 
 
 def _ends(make: Callable[[nx.Graph, int], Callable], width: int, seeds: int) -> pd.DataFrame:
-    """Measure how much one end of the longest path depends on the other end and on itself.
+    """Measure how sensitive one end of the longest path is to the other end and to itself.
 
     There is one row per graph, and the values are means over draws of the network.
     """
@@ -159,7 +159,7 @@ def _ends(make: Callable[[nx.Graph, int], Callable], width: int, seeds: int) -> 
 
 
 def ends_gaussian(width: int, layers: int, seeds: int) -> pd.DataFrame:
-    """Measure the sensitivity to the far end and to the node itself with Gaussian weights.
+    """Measure sensitivities at the ends of the longest path, with Gaussian weights.
 
     This is `measures.ends` with weights of variance 1 / width instead of orthogonal weights.
     """
@@ -175,7 +175,7 @@ def ends_gaussian(width: int, layers: int, seeds: int) -> pd.DataFrame:
 
 
 def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) -> pd.DataFrame:
-    """Measure the sensitivity to the far end and to the node itself in networks with norms.
+    """Measure sensitivities at the ends of the longest path, in networks with norms.
 
     This is `measures.ends` with layers H + relu(A norm(H) W). There are `times` as many layers as
     the diameter.
@@ -198,7 +198,7 @@ def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) ->
 def trained_ranks(
     graph: nx.Graph, seed: int, times: int = 2, width: int = 16, steps: int = 100
 ) -> dict[str, float]:
-    """Train a GCN to give each node the mean of all inputs, and correlate its Jacobian.
+    """Train a GCN to average all inputs at each node, and correlate its Jacobian with distances.
 
     The task needs all other nodes equally, however far away they are. The network has `times` D
     layers H + relu(A H W), where D is the diameter, and a linear map before and after the layers.

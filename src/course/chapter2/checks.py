@@ -1,7 +1,8 @@
 """Check the answers to the exercises of chapter 2.
 
-Call a function with your answer, which is a function or a value as the exercise says. It tests the
-answer on several cases, and returns a verdict with a sentence that says what is right or wrong.
+Call a function with your answer, which is a function or a value as the exercise says. The check
+tries the answer on several cases. It returns a verdict and a sentence that says what is right or
+wrong.
 """
 
 import itertools
@@ -48,9 +49,9 @@ def share(answer: Any) -> Right:
 
 @exercise
 def half(answer: Any) -> Right:
-    """Check a function for the number of layers until the first token has half of the weight.
+    """Check a function that counts the layers until the first token has half of the weight.
 
-    The verdict compares the results with a window and without a window.
+    The verdict compares the results with and without a window.
     """
     compare("half", answer, _half)
     full, narrow = (int(run(f"half(32, {w})", answer, 32, w)) for w in (32, 4))
@@ -74,9 +75,9 @@ COPIED = 64  # the second position of the special first token
 
 @exercise
 def received(answer: Any) -> Right:
-    """Check a function for the attention that one token receives from later tokens.
+    """Check a function that computes the attention one token receives from later tokens.
 
-    The first cases are random attention matrices. The last ones are the model's first token and a
+    The first cases are random attention matrices. The last cases are a model's first token and a
     copy of it in the middle of the text.
     """
     compare("received", answer, _received)
@@ -97,9 +98,9 @@ def _received(attention: Tensor, place: int) -> Tensor:
 
 @cache
 def _with_a_copy() -> tuple[Tensor, str]:
-    """Return a model's attention on prose with a second first token in the middle, and its name.
+    """Return a model's attention on prose with a copy of the first token in the middle.
 
-    The text has 128 tokens, and the model is the embedded one.
+    The text has 128 tokens, and the model is the embedded one. We also return the model's name.
     """
     model = checks.model()
     tokens = torch.cat([probe.first_token(model), probe.encode(model, data.prose())[:127]])
@@ -121,7 +122,7 @@ def paths(answer: Any) -> Right:
 
 @exercise
 def sink_score(answer: Any) -> Right:
-    """Check a sink score that is 0 for uniform attention and 1 for the largest possible score."""
+    """Check a function for a sink score that is 0 for uniform attention and at most 1."""
 
     def above_uniform(matrix: Tensor) -> Tensor:
         return (attention.sink_score(matrix) - _flat(len(matrix))) / (1 - _flat(len(matrix)))
@@ -138,7 +139,7 @@ def _flat(n: int) -> float:
 
 @exercise
 def peak(answer: Any) -> Right:
-    """Check a function for the distance of the largest influence under a decay mask.
+    """Check a function for the distance at which a decay mask gives the largest influence.
 
     The distance is an integer.
     """
@@ -146,7 +147,7 @@ def peak(answer: Any) -> Right:
 
 
 def _peak(t: int, rate: float) -> int:
-    """Find the distance by trying all distances.
+    """Find the distance of the largest influence by trying all distances.
 
     The result equals the floor of the formula, except for ties and rounding errors.
     """
@@ -183,7 +184,7 @@ def directions(count: int, width: int, seed: int) -> Tensor:
 
 @exercise
 def masks(answer: Any) -> Right:
-    """Check one mask per layer, so that the last token is influenced by all tokens equally.
+    """Check a list of masks, one per layer, that let all tokens influence the last one equally.
 
     A mask may have at most two tokens per row.
     """

@@ -1,4 +1,7 @@
-"""Measure the claims of chapter 2's sources, with one function for each row of the table."""
+"""Measure the claims of chapter 2's sources.
+
+There is one function for each row of the table of claims.
+"""
 
 import itertools
 import math
@@ -58,9 +61,9 @@ FELT = Threshold(0.1)  # of an equal weight, above which the page says that an i
     ),
 )
 def causal_attention_is_no_bottleneck() -> Numbers:
-    """Measure the influence of the weakest of 31 nodes under causal attention and in a tree.
+    """Measure the influence of the weakest of 31 nodes, in causal attention and in a tree.
 
-    Each layer keeps the fraction of a state that was measured for this layer. We compute the
+    Each layer keeps the fraction of a hidden state that we measured for this layer. We compute the
     influence as an average and with squares (see `measures.averaged`).
     """
     shares, ways = measures.kept_shares(), measures.connections(31)
@@ -127,10 +130,10 @@ def two_kinds_of_squashing() -> Numbers:
 )
 @cache
 def shares_of_the_bound() -> Numbers:
-    """Measure how near the Jacobians of random decoders come to the theorem's bound.
+    """Measure how close the Jacobians of random decoders come to the theorem's bound.
 
     Returns:
-        For each kind of decoder, the largest ratio of Jacobian and bound in each decoder.
+        For each kind of decoder, the largest ratio of the Jacobian to the bound in each decoder.
     """
 
     def shares(column: str, scaled: bool = False) -> list[float]:
@@ -181,7 +184,7 @@ SCALES = {
 
 
 def _at_scales(model: LanguageModel | None = None) -> dict[str, list[Tensor]]:
-    """Return the sensitivities to each token with random weights, keyed by scale.
+    """Return the sensitivities to each token in networks with random weights, keyed by scale.
 
     There are three scales of the weights for the embedded model, and one for another model.
     """
@@ -221,7 +224,7 @@ THREE = Threshold(3)  # the smallest number of texts for a verdict
     null="random weights of a small scale in the place of trained ones hold",
 )
 def early_tokens_have_more_influence(model: LanguageModel | None = None) -> Numbers:
-    """Measure the rank correlation of sensitivity and position in each text.
+    """Measure the rank correlation between sensitivity and position in each text.
 
     Returns:
         `falls`: whether the path sum of the theorem falls with the position.
@@ -249,15 +252,16 @@ EQUAL = Threshold(1)  # an equal share
 
 
 def _untrained(found: dict) -> list[float]:
-    """Return the values of all scales of random weights in one list."""
+    """Return the values for all scales of random weights in one list."""
     return [x for name, values in found.items() if name != "trained" for x in values]
 
 
 def _recency(middle: dict, late: dict) -> bool:
-    """Return whether training makes the model more sensitive to the last tokens.
+    """Return whether training increases the model's sensitivity to the last tokens.
 
-    This is so if the sensitivity to the last tokens is below the mean over all tokens with random
-    weights of every scale, and above the mean and above the middle tokens after training.
+    This is so if two conditions are met. With random weights of every scale, the sensitivity to the
+    last tokens is below the mean over all tokens. After training, it is above the mean and above
+    that to the middle tokens.
     """
     return (
         max(_untrained(late)) < EQUAL
@@ -292,9 +296,9 @@ def _recency(middle: dict, late: dict) -> bool:
     ),
 )
 def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -> Numbers:
-    """Measure the sensitivity to the first, middle and last tokens, over the mean of all tokens.
+    """Measure the sensitivity to the first, middle and last tokens, relative to the mean.
 
-    The tokens are 1, 9 to 32, 33 to 40 and 41 to 47.
+    The ranges of tokens are 1, 9 to 32, 33 to 40 and 41 to 47. The mean is over all tokens.
 
     Returns:
         For each of these ranges and each network, one value per text.
@@ -316,11 +320,11 @@ def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -
 
 
 def _u(profiles: list[Tensor]) -> Numbers:
-    """Measure how pronounced the U of each row of sensitivities is.
+    """Measure how pronounced the U shape of each row of sensitivities is.
 
     Returns:
-        `lead`: for each row, the smaller one of its two ends over the smallest value between the
-            ends.
+        `lead`: for each row, the smaller one of its two ends divided by the smallest value between
+            the ends.
         `least`: for each row, the token with this smallest value, counted from 1.
     """
     return {
@@ -354,9 +358,9 @@ VALLEY = Threshold(40)
     null="lead and place of the least are asked alike, so that exchanged they say the same",
 )
 def untrained_network_has_a_u() -> Numbers:
-    """Measure the U of the sensitivities in seven texts, at three scales of random weights.
+    """Measure the U shape of the sensitivities in seven texts, at three scales of random weights.
 
-    On one text, two more seeds are measured.
+    On one text, we also measure two more seeds.
     """
     seeds = [row for k in (1, 2) for row in _profiles(f"seed {k}", texts=["harbour"])]
     by_scale = _at_scales()
@@ -382,10 +386,10 @@ def untrained_network_has_a_u() -> Numbers:
     null="random weights, asked as if they were trained, keep their U: nothing has moved it",
 )
 def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
-    """Measure the U of the sensitivities and its smallest value, before and after training.
+    """Measure the U shape of the sensitivities and its lowest point, before and after training.
 
-    The sensitivities have a U if both ends are at least twice the smallest value. Its valley is the
-    token with the smallest value.
+    The sensitivities have a U shape if both ends are at least twice the smallest value. The valley
+    is the token with the smallest value.
 
     Returns:
         `lead`, `least`: the lead of the ends and the valley after training (see `_u`).
@@ -413,9 +417,9 @@ def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
     ),
 )
 def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
-    """Count the texts in which rollout predicts the Jacobian no better than the mask does.
+    """Count the texts in which attention rollout predicts the Jacobian no better than the mask.
 
-    The mask alone is uniform attention. If rollout is no better than the mask, the attention
+    The mask alone means uniform attention. If rollout is no better than the mask, the attention
     weights do not help the prediction.
 
     Returns:
@@ -442,7 +446,7 @@ def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
 def _limit(
     maps: Iterable[Tensor], mask: Tensor, rate: Callable[[Tensor, float], Tensor], prefix: int = 1
 ) -> Numbers:
-    """Measure where many layers with the same attention matrix end, and how fast.
+    """Measure what happens to the tokens' weights after many layers with one attention matrix.
 
     Returns:
         Three numbers over all matrices.
@@ -587,7 +591,7 @@ SMALL_TIMES, SMALL_TAKES = Threshold(10), Threshold(0.1)
     nothing=("no token moves", lambda late: {"early": late}),
 )
 def hiding(model: LanguageModel | None = None) -> dict[str, pd.DataFrame]:
-    """Return losses and states of each text with and without attention knockout.
+    """Return losses and hidden states of each text with and without attention knockout.
 
     Returns:
         Four tables with one row per text. In "plain" no token is knocked out. In "early" the first
@@ -625,7 +629,7 @@ CLAMPED = Threshold(0.5)  # of the sink score as trained
     dealt={"clamped_smollm2": ("change", "text")},
 )
 def massive_activations_draw_the_attention() -> Numbers:
-    """Measure what fraction of the mean sink score remains when activations are clamped.
+    """Measure the fraction of the mean sink score that remains if we clamp activations.
 
     The sink score is the mean over layers 13 to 30.
 
@@ -644,7 +648,7 @@ def massive_activations_draw_the_attention() -> Numbers:
 
 
 def _second(found: dict[str, pd.DataFrame]) -> Numbers:
-    """Count the texts in which token 2 has the largest state after a knockout of token 1.
+    """Count the texts in which token 2 has the largest hidden state after a knockout of token 1.
 
     The attention to the first token is knocked out from the start.
     """
@@ -670,7 +674,7 @@ def sink_values_are_small(model: LanguageModel | None = None) -> Numbers:
 
 
 def _ahead(ours: list[float], theirs: list[float]) -> bool:
-    """Return whether ours is larger than theirs in more texts than a coin would give."""
+    """Return whether `ours` is larger than `theirs` in more texts than a fair coin would give."""
     return more_than_a_coin(sum(m > h for m, h in zip(ours, theirs, strict=True)), len(ours))
 
 
@@ -713,9 +717,9 @@ def _further(late: list, early: list, control: list, mass: list, value: list) ->
     null="texts flat at their means: what is so on average is then so in each",
 )
 def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
-    """Measure how much farther a change spreads when the attention to a token is knocked out.
+    """Measure how much farther a change spreads if attention to a token is knocked out.
 
-    How far a change spreads is the relative change of the hidden states after a replaced token,
+    The spread of a change is the relative change of the hidden states after a replaced token,
     averaged over later tokens.
 
     Returns:
@@ -768,9 +772,9 @@ FIVE = Threshold(5)  # times the control
     null="hidden late and from the start exchanged: one of the two still costs less than asked",
 )
 def hiding_the_sink_breaks_the_model(model: LanguageModel | None = None) -> Numbers:
-    """Measure how much the loss rises when the attention to the first token is knocked out.
+    """Measure how much the loss rises if attention to the first token is knocked out.
 
-    As a control, the attention to another token is knocked out.
+    As a control, we knock out attention to another token.
     """
     found = hiding(model)
     loss = {name: each["loss"] - found["plain"]["loss"] for name, each in found.items()}

@@ -1,4 +1,4 @@
-"""Draw the figures of chapter 2, and state the finding of each in a sentence."""
+"""Draw the figures of chapter 2, and state the finding of each figure in a sentence."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,7 +23,8 @@ def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -
 
     Args:
         matrix: the attention matrix of one layer.
-        layers: the matrix is drawn for this many layers. The arcs are always those of one layer.
+        layers: the number of layers for which the matrix is drawn. The arcs are always those of one
+            layer.
         heard_token: the token, counted from 1, whose arcs are orange. If 0, the arcs of the last
             token are orange.
     """
@@ -48,9 +49,9 @@ def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -
 def _arcs(
     ax: Axes, matrix: Float[Tensor, "n n"], heard: Float[Tensor, " n"], heard_token: int = 0
 ) -> None:
-    """Draw an arc from each token to the tokens that attend to it, as wide as the weight.
+    """Draw an arc from each token to each token that attends to it, as wide as the weight.
 
-    The size of a dot is the token's influence.
+    The size of a dot shows the token's influence.
     """
     n = len(matrix)
     for i in range(n):
@@ -84,9 +85,9 @@ def _arcs(
 
 
 def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
-    """Draw the influence of the weakest node in five graphs, against L (1 - kept).
+    """Draw the influence of the weakest node in five graphs, as a function of L (1 - kept).
 
-    L is the number of layers. The influence is that on the node that is read (see
+    L is the number of layers. The influence is that on the node whose output is read (see
     `measures.connections`).
 
     Args:
@@ -134,7 +135,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
 
 
 def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
-    """Draw two sink scores against length, to show that the plain score can mislead.
+    """Draw two sink scores as functions of length, to show that the plain score can mislead.
 
     The plain score is drawn for uniform attention, which has no sink. The other score is drawn for
     two attention matrices.
@@ -163,7 +164,7 @@ def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
 
 
 def brake(kept: float | None = None) -> tuple[Axes, str]:
-    """Draw the influence of token 5 on the last of 32 tokens against the attention on a sink.
+    """Draw how the influence of token 5 on the last of 32 tokens depends on attention to a sink.
 
     There are 30 layers, and `kept` is as in `worst_heard`.
     """
@@ -214,9 +215,9 @@ def sinks_by_layer(scores: dict[str, Float[Tensor, "layers heads"]]) -> tuple[Ax
 def sensitivities(
     norms: Tensor, errors: Tensor, words: Sequence[str], exact: Tensor | None = None
 ) -> tuple[Axes, str]:
-    """Draw estimated Jacobian norms with twice their standard errors.
+    """Draw estimated Jacobian norms with error bars of two standard errors.
 
-    The words with the largest norms are named. Exact norms are drawn too, if they are given.
+    The words with the largest norms are labelled. Exact norms are drawn, too, if they are given.
     """
     truth = norms if exact is None else exact
     n = len(norms)
@@ -266,7 +267,7 @@ def sensitivities(
 
 
 def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Draw each token's fraction of the sensitivity, times the length, before and after training.
+    """Draw each token's fraction of the sensitivity before and after training, times the length.
 
     The lines are means over the texts, and the bands are ranges over the texts.
     """
@@ -300,7 +301,7 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
 
 
 def hidden_since(table: pd.DataFrame, untrained: pd.DataFrame | None = None) -> tuple[Axes, str]:
-    """Draw how much the later loss rises when the attention to the first token is knocked out.
+    """Draw how much the later loss rises if attention to the first token is knocked out.
 
     The x axis is the first position whose attention is knocked out. There is one line per text, and
     a line for the mean of `untrained`.

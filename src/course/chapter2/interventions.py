@@ -1,6 +1,6 @@
-"""Intervene in a model for chapter 2, by attention knockout or by scaling heads.
+"""Intervene in a model for chapter 2, with attention knockout or scaled heads.
 
-The module also measures what each token contributes to the states of others.
+The module also measures what each token contributes to the hidden states of others.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from helpers.models import LanguageModel
 def with_hidden(
     model: LanguageModel, tokens: Int[Tensor, " n"], hide: int | None = None, since: int = 0
 ) -> tuple[Float[Tensor, "layers n d"], Float[Tensor, " t"]]:
-    """Return a model's states and losses while later tokens cannot attend to one token.
+    """Return a model's hidden states and losses while later tokens cannot attend to one token.
 
     The attention is knocked out in every layer and head, but the token still attends to itself. If
     the first token is knocked out for all later tokens, it has no influence on them, and the second
@@ -70,13 +70,13 @@ class Contributions(NamedTuple):
 
 @torch.inference_mode()
 def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributions:
-    """Measure how much each token contributes to the states of others, by the norms of its values.
+    """Measure how much each token contributes to the hidden states of others.
 
-    In head h, token j contributes f_h(j), which is its value after the output matrix. From token j,
-    token i receives c_ij = sum_h A_h,ij f_h(j), and token i also keeps its own state. The result
-    has the norms of the f_h(j) as `values`, and the norms of the c_ij, divided by their sum over j,
-    as `shares`. This is norm-based analysis with the residual (Kobayashi et al., 2021). The decoder
-    normalises before attention, so f includes the norm.
+    This is norm-based analysis with the residual connection (Kobayashi et al., 2021). In head h,
+    token j contributes f_h(j), which is its value after the output matrix. From token j, token i
+    receives c_ij = sum_h A_h,ij f_h(j), and token i also keeps its own state. The result has the
+    norms of the f_h(j) as `values`, and the norms of the c_ij, divided by their sum over j, as
+    `shares`. The decoder normalises before attention, so f includes the norm.
 
     Args:
         tokens: at most `probe.MOST` tokens.
@@ -121,7 +121,7 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
 
 @contextlib.contextmanager
 def scaled(model: LanguageModel, heads: Float[Tensor, "layers heads"]) -> Iterator[None]:
-    """Multiply the output of each head by a number while the block runs.
+    """Multiply the output of each head by a number, while the block runs.
 
     The number 0 ablates a head. The attention weights of the head stay as they are.
 

@@ -1,6 +1,6 @@
 """Measure what chapter 2 needs on graphs, on random decoders and on a pretrained model.
 
-The mathematics that other chapters use too is in `helpers` and `course.maths`.
+Functions that other chapters use, too, are in `helpers` and `course.maths`.
 """
 
 import contextlib
@@ -73,11 +73,11 @@ MORE_OFF = (
 
 
 def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
-    """Return five graphs of n nodes, keyed by name.
+    """Return five graphs of n nodes with the node whose output is read, keyed by name.
 
     Tree and cycle come from chapter 1. Each of their nodes also has a loop, and the tree is read at
-    its root. In chain, window and causal attention the edges have a direction, so these are read at
-    the last token.
+    its root. In chain, window and causal attention the edges have a direction, so these graphs are
+    read at the last token.
 
     Returns:
         For each graph, its row-stochastic matrix and the number of the node that is read.
@@ -94,7 +94,7 @@ def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
 
 
 def compare_connections(layers: int, kept: float, n: int = 31) -> pd.DataFrame:
-    """Compare five graphs by chapter 1's measures, each at the node for which it is worst.
+    """Compare five graphs with chapter 1's measures, each for the node with the worst value.
 
     Directed edges count as directed if the measure allows it.
 
@@ -130,7 +130,7 @@ def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, li
 
 
 def falls_behind(kept: float, n: int = 31) -> int:
-    """Return the number of layers from which on causal attention is worse than the tree.
+    """Return the number of layers from which causal attention is worse than the tree.
 
     We compare the influence of the weakest token with that of the tree's weakest node
     (`worst_heard`).
@@ -142,7 +142,7 @@ def falls_behind(kept: float, n: int = 31) -> int:
 
 
 def share_kept(profile: Float[Tensor, " n"], layers: int) -> tuple[float, float]:
-    """Fit the fraction of a state that each layer of uniform causal attention would keep.
+    """Fit the fraction of a hidden state that each layer of uniform causal attention would keep.
 
     The fit tries the fractions from 0.3 to 0.995, in steps of 0.005, and chooses the one whose
     influences come nearest to a positive `profile`, by least squares of the logarithms.
@@ -170,7 +170,7 @@ def share_kept(profile: Float[Tensor, " n"], layers: int) -> tuple[float, float]
 
 
 def steps(shares: Sequence[float], squared: bool = False) -> Float[Tensor, " steps"]:
-    """Return how much weight goes through attention in exactly 0, 1, 2, … of the layers.
+    """Return how much weight passes through attention in exactly 0, 1, 2, … of the layers.
 
     In each layer, the fraction ρ in `shares` bypasses attention. So the result has the coefficients
     of Π (ρ + (1 - ρ) z). With `squared`, it has those of Π (ρ² + (1 - ρ)² z).
@@ -188,10 +188,10 @@ def steps(shares: Sequence[float], squared: bool = False) -> Float[Tensor, " ste
 def averaged(
     matrix: Float[Tensor, "n n"], shares: Sequence[float], squared: bool = False
 ) -> Float[Tensor, "n n"]:
-    """Return the influence of all tokens on all states after layers with one attention matrix.
+    """Return the influence of all tokens on all states after layers with one shared matrix.
 
-    Row j has the influence of each token on the state of token j, when the layers keep the
-    fractions `shares`.
+    Row j has the influence of each token on the hidden state of token j. The layers keep the
+    fractions `shares` of a state, and `matrix` is the attention matrix of every layer.
 
     Args:
         squared: by default, the influence is the weight in an average. With `squared`, it is the
@@ -218,7 +218,7 @@ def of_known_share(
     width: int = 64,
     seed: int = 0,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " layers"]]:
-    """Measure a network whose layers keep a known fraction of the state, to calibrate the metrics.
+    """Measure a network whose layers keep a known fraction of the state, to calibrate our metrics.
 
     A layer is x ← ρ x + (1 - ρ) A x W with A uniform.
 
@@ -252,7 +252,7 @@ def of_known_share(
 
 
 def heard(weights: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
-    """Return the effective number of tokens in each row of weights.
+    """Return the effective number of tokens to which each row of weights attends.
 
     This number is the exponential of the entropy of the row. If a row attends equally to k tokens,
     it is k.
@@ -338,7 +338,7 @@ def printed_path_sum(attentions: Float[Tensor, "layers n n"]) -> Float[Tensor, "
 def sequence(
     model: LanguageModel, kind: str, n: int, first: bool = True, seed: int = 0
 ) -> Int[Tensor, " n"]:
-    """Return n tokens of natural text, random tokens, or one token repeated.
+    """Return n tokens of natural text, of random tokens, or of one repeated token.
 
     Args:
         first: begin with the model's opening token (see `probe.opening`). If the model's texts need
@@ -368,10 +368,11 @@ def sequence(
 
 
 def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
-    """Return seven texts of n tokens, the lab's own text and six pieces of the course's prose.
+    """Return seven texts of n tokens, keyed by name.
 
-    The n tokens include the model's opening token. The pieces begin `APART` tokens from each other,
-    or fewer if the tokenizer makes few tokens of the prose.
+    They are the lab's own text and six pieces of the course's prose. The n tokens include the
+    model's opening token. The pieces begin `APART` tokens from each other, or fewer if the
+    tokenizer makes few tokens of the prose.
     """
     prose, front = probe.encode(model, data.prose()), probe.opening(model).tokens
     apart = min(APART, (len(prose) - n + len(front)) // (STRETCHES - 1))
@@ -386,7 +387,7 @@ def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
 def sink_table(
     model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20, 40)
 ) -> pd.DataFrame:
-    """Return how many heads attend to the first token, to their own token or one token back.
+    """Return which fractions of heads attend to the first token, to their own token or one back.
 
     A head counts if its score is above `HEAD_SCORE_THRESHOLD`.
 
@@ -420,7 +421,7 @@ def sink_table(
 
 
 def reader(model: LanguageModel) -> Callable[[str], Reading]:
-    """Return a function that takes a prompt and returns its attention maps, for the head atlas.
+    """Return a function that computes a prompt's attention matrices, for the head atlas.
 
     The function puts the model's opening token in front of the prompt.
     """
@@ -461,9 +462,9 @@ class Hidden(NamedTuple):
 def hiding(
     model: LanguageModel, tokens: Int[Tensor, " n"], token: int | None = None, since: int = 1
 ) -> Hidden:
-    """Knock out the attention to one token, and measure how losses and hidden states change.
+    """Knock out attention to one token, and measure how losses and hidden states change.
 
-    To measure how far a change spreads, the token after token `AFTER` is replaced.
+    To measure how far a change spreads, we replace the token after token `AFTER`.
 
     Args:
         token: the token, counted from 1, that later tokens can no longer attend to. `None` knocks
@@ -495,7 +496,7 @@ def hiding(
 def influences(
     model: LanguageModel, tokens: Int[Tensor, " n"], kept: float = 0.5
 ) -> dict[str, Float[Tensor, " n"]]:
-    """Return cheap measures that people use in place of a Jacobian, for the last token.
+    """Compute cheap measures of influence on the last token that people use instead of a Jacobian.
 
     All measures come from one forward pass, and each has one number per token.
 
@@ -527,7 +528,7 @@ def influences(
 
 @functools.lru_cache(maxsize=8)
 def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return the parts of `influences` that do not depend on `kept`, computed once per text.
+    """Compute the parts of `influences` that do not depend on `kept`, once per text.
 
     Returns:
         The attention matrices averaged over heads, the same with heads shuffled between layers, and
@@ -548,19 +549,21 @@ def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tens
 
 
 def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads"]:
-    """Return the norm of the first token's value over the mean norm of the others, for each head.
+    """Return the norm of the first token's value divided by the mean norm of the others.
 
-    A sink with a small value hardly changes the hidden states of the tokens that attend to it.
+    There is one ratio for each head. A sink with a small value hardly changes the hidden states of
+    the tokens that attend to it.
     """
     values = interventions.contributions(model, tokens).values
     return values[..., 0] / values[..., 1:].mean(-1)
 
 
 def proxies(model: LanguageModel, kept: float = 0.5) -> pd.DataFrame:
-    """Return how well each cheap measure ranks the tokens, by correlation with the Jacobian.
+    """Return how well each cheap measure of influence ranks the tokens.
 
-    There is one row per measure of `influences` and one column per text. The row "untrained" has
-    the Jacobian of the same network with random weights.
+    The score is the rank correlation with the Jacobian. There is one row per measure of
+    `influences` and one column per text. The row "untrained" has the Jacobian of the same network
+    with random weights.
 
     Args:
         kept: the fraction of its state that a token keeps in a layer, as in `influences`.
@@ -581,9 +584,9 @@ def proxies(model: LanguageModel, kept: float = 0.5) -> pd.DataFrame:
 def brake(
     model: LanguageModel, tokens: Int[Tensor, " n"], change: str, draw: int = 0
 ) -> tuple[float, float]:
-    """Return the loss and the spread of a replaced token when one part of the sink is removed.
+    """Measure the loss and the spread of a change after we remove one part of the sink.
 
-    The spread is the relative change of the hidden states after the replaced token. The loss is the
+    The spread is the relative change of the hidden states after a replaced token. The loss is the
     mean after token `AFTER` + 1, in nats.
 
     Args:
@@ -611,7 +614,7 @@ def brake(
 def _braked(
     model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the final states and losses from token `LATE` on, after one part was removed.
+    """Return the final hidden states and losses from token `LATE` on, after removing one part.
 
     The part of the sink is removed from token `LATE` on. Earlier tokens are computed without the
     change.
@@ -650,7 +653,7 @@ GIANT = 12  # the layer after which the embedded model's first token has its gia
 def clamping(
     model: LanguageModel, change: str, since: int = GIANT, seed: int = 0
 ) -> Iterator[None]:
-    """Change the first token's state after each layer from `since` on, while the block runs.
+    """Change the first token's hidden state after each layer from `since` on, while the block runs.
 
     This tests which part of the very large state makes the first token a sink.
 
@@ -743,7 +746,7 @@ def network_of(model: LanguageModel, network: str) -> LanguageModel:
 def sensitivity(
     text: str, network: str, directions: int, model: LanguageModel | None = None
 ) -> dict[str, float]:
-    """Measure how much the last state depends on each token, by norms of its Jacobian.
+    """Measure how much the last hidden state depends on each token, with Jacobian norms.
 
     Args:
         text: one of the `texts`.
@@ -761,7 +764,7 @@ def sensitivity(
 def kept_by_layer(
     model: LanguageModel, tokens: Int[Tensor, " n"], directions: int = 32, seed: int = 0
 ) -> Float[Tensor, " layers"]:
-    """Measure what fraction of the last token's state each layer keeps.
+    """Measure the fraction of the last token's hidden state that each layer keeps.
 
     For each layer, we take the Frobenius norms of d h_n^(l + 1) / d h_i^(l) for all tokens i, and
     divide the norm for i = n by their sum. The Jacobian is estimated from `directions` orthogonal
@@ -802,10 +805,10 @@ def kept_by_layer(
 
 
 def kept_row(text: str, network: str) -> dict[str, float]:
-    """Measure what fraction of a state each layer keeps, as a row of the committed table.
+    """Measure the fraction of a hidden state that each layer keeps, for one row of a table.
 
     The text is one of the `texts`, and the network is the embedded model or its random-weights
-    baseline (see `kept_by_layer`).
+    baseline (see `kept_by_layer`). The table is the committed one.
     """
     model = models.default()
     read = network_of(model, network)
@@ -888,7 +891,7 @@ def profiles(model: LanguageModel) -> pd.DataFrame:
 
 @functools.cache
 def hiding_table(model: LanguageModel) -> pd.DataFrame:
-    """Return the effect of knocking out the attention to a token, text by text.
+    """Return the effect of knocking out attention to a token, for each text.
 
     For the embedded model and its baseline, the results come from a committed table. Any other
     model is measured here.
@@ -902,7 +905,7 @@ def hiding_table(model: LanguageModel) -> pd.DataFrame:
 
 @functools.cache
 def brake_table() -> pd.DataFrame:
-    """Return what each change to the sink costs, and how much farther a replaced token spreads.
+    """Return the loss and the spread after each change to the sink, relative to no change.
 
     There is one row per change and text. The rows of "heads" and `MORE_OFF` are means over their
     random draws. The rows "at equal loss" have the spread when random heads are ablated until the
@@ -923,7 +926,7 @@ def brake_table() -> pd.DataFrame:
 
 
 def _at_equal_loss(found: pd.DataFrame) -> pd.DataFrame:
-    """Return for each text the spread when ablated heads cost as much loss as "mass".
+    """Return for each text the spread if ablated heads cost as much loss as "mass".
 
     The spread is interpolated linearly between the fractions of heads that were tried. It is NaN if
     none of these fractions costs as much.
@@ -938,7 +941,7 @@ def _at_equal_loss(found: pd.DataFrame) -> pd.DataFrame:
 
 @functools.cache
 def kept_shares(text: str = "harbour", network: str = "seed 0") -> Float[Tensor, " layers"]:
-    """Return the committed fraction of a state that each layer of a network keeps."""
+    """Return the committed fraction of a hidden state that each layer of a network keeps."""
     table = data.table("kept_smollm2").set_index(["text", "network"])
     return torch.tensor(table.loc[(text, network)].filter(like="layer ").to_numpy(dtype=float))
 
@@ -954,7 +957,7 @@ def mean_share() -> float:
 
 @functools.cache
 def fitted_share() -> float:
-    """Return the kept fraction ρ that fits the norms of the untrained Jacobian best.
+    """Return the kept fraction ρ with which the model fits the untrained Jacobian norms best.
 
     The result is the median of `share_kept` over the texts. It is not the fraction that a layer
     really keeps. Contributions that differ from layer to layer add in quadrature, and the fit

@@ -1,8 +1,8 @@
-"""Test two causes of sinks that papers of 2026 propose.
+"""Test two causes of attention sinks that papers of 2026 propose.
 
-Kiya et al. (2609.09085, abstract read) say that the causal mask lets the first token only see
-itself, so its value is not mixed with any other. Lampert et al. (2605.08453, abstract read) say
-that a sink costs less to represent than a diagonal.
+Kiya et al. (2609.09085, abstract read) say that the causal mask lets the first token attend only to
+itself, so its value is not mixed with any other value. Lampert et al. (2605.08453, abstract read)
+say that a sink costs less to represent than a diagonal.
 """
 
 import math
@@ -34,9 +34,9 @@ RATES = torch.logspace(-8, 4, 37, dtype=torch.float64).tolist()  # prices of a s
 
 
 def changed_mask(n: int, change: str) -> Bool[Tensor, "n n"]:
-    """Return which tokens may attend to which, under one of `CHANGES` of the causal mask.
+    """Return a changed causal mask, which says which tokens may attend to which tokens.
 
-    The mask is the same in every layer and head.
+    `change` is one of `CHANGES`. The mask is the same in every layer and head.
     """
     require.choice("change", change, CHANGES)
     mask = torch.ones(n, n, dtype=torch.bool).tril()
@@ -56,7 +56,7 @@ def changed_mask(n: int, change: str) -> Bool[Tensor, "n n"]:
 def passes(
     model: LanguageModel, tokens: Int[Tensor, " n"], mask: Bool[Tensor, "n n"]
 ) -> tuple[Float[Tensor, "layers heads n n"], Float[Tensor, "layers n"]]:
-    """Return all attention matrices under a mask, and the norms of the tokens' states.
+    """Return all attention matrices under a mask, and the norms of the tokens' hidden states.
 
     The norms are those after each layer except the last one.
     """

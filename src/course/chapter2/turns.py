@@ -48,7 +48,7 @@ from helpers.style import number  # noqa: F401  the words of a turn call it
 def other_scales() -> Numbers:
     """Measure the kept fraction and the weakest influence at other scales of random weights.
 
-    The weakest of 31 nodes is measured in two ways, by an average and with squares (see
+    The influence is that of the weakest of 31 nodes, measured as an average and with squares (see
     `measures.averaged`).
     """
     ways, rows = measures.connections(31), {}
@@ -97,7 +97,7 @@ def other_scales() -> Numbers:
     ),
 )
 def relative_changes() -> Numbers:
-    """Measure the sensitivity to relative changes of a token, over the mean of all tokens.
+    """Measure the sensitivity to relative changes of each token, divided by its mean over tokens.
 
     The sensitivity to a token is multiplied by the norm of the token's embedding.
 
@@ -162,7 +162,7 @@ def long_text() -> Numbers:
     ),
 )
 def clamped() -> Numbers:
-    """Measure what fraction of the sink score remains when activations are clamped.
+    """Measure the fraction of the sink score that remains if we clamp activations.
 
     The results are those of `claims.massive_activations_draw_the_attention`.
     """
@@ -181,7 +181,7 @@ def clamped() -> Numbers:
     ),
 )
 def u_at_three_scales() -> Numbers:
-    """Measure the U of the sensitivities at three scales of random weights.
+    """Measure the U shape of the sensitivities at three scales of random weights.
 
     Returns:
         `lead`: for each scale, the smaller end over the smallest value between the ends, in the
@@ -219,9 +219,9 @@ def u_at_three_scales() -> Numbers:
     ),
 )
 def other_shares() -> Numbers:
-    """Measure the weakest influence in the tree and under the causal mask as layers are added.
+    """Measure the weakest influence in the tree and under the causal mask for more and more layers.
 
-    The set-ups differ in the number of nodes and in the fraction that a state keeps.
+    The set-ups differ in the number of nodes and in the fraction of a state that a layer keeps.
     """
     rows = {}
     for nodes, kept in ((31, 0.3), (31, 0.99), (63, 0.5), (63, 0.95)):
@@ -239,7 +239,7 @@ def other_shares() -> Numbers:
     measured="at most {max(fixed):.2f} of the bound",
 )
 def deeper_with_attention_fixed() -> Numbers:
-    """Measure the largest ratio of Jacobian and bound in each of twelve deeper decoders.
+    """Measure the largest ratio of the Jacobian to the bound in each of twelve deeper decoders.
 
     The attention is held fixed. A ratio above 1 would refute the bound.
     """
@@ -257,7 +257,7 @@ def deeper_with_attention_fixed() -> Numbers:
     ),
 )
 def deeper_with_attention_free() -> Numbers:
-    """Measure the largest ratio of Jacobian and path sum in each of twelve deeper decoders.
+    """Measure the largest ratio of the Jacobian to the path sum in each of twelve deeper decoders.
 
     The attention is not held fixed.
     """
@@ -291,7 +291,7 @@ def _deeper(column: str) -> list[float]:
     ),
 )
 def other_sizes() -> Numbers:
-    """Measure the largest ratio of the Jacobian and the printed bound in each set-up.
+    """Measure the largest ratio of the Jacobian to the printed bound in each set-up.
 
     Returns:
         `over`: this ratio, keyed by set-up.
@@ -342,7 +342,7 @@ def _long_profiles() -> list[Tensor]:
     ),
 )
 def longer_texts() -> Numbers:
-    """Measure the rank correlation of sensitivity and position in texts of 256 tokens."""
+    """Measure the rank correlation between sensitivity and position in texts of 256 tokens."""
     position = torch.arange(LONG).double()
     return {"order": [significance.rank_correlation(position, row)[0] for row in _long_profiles()]}
 
@@ -364,12 +364,12 @@ def longer_texts() -> Numbers:
     ),
 )
 def valley_of_longer_texts() -> Numbers:
-    """Measure the U of the sensitivities in texts of 256 tokens (see `claims._u`)."""
+    """Measure the U shape of the sensitivities in texts of 256 tokens (see `claims._u`)."""
     return claims._u(_long_profiles())
 
 
 def _replaced(model: LanguageModel, tokens: Tensor, draws: int = 1) -> Tensor:
-    """Return how far the last state moves when each token of a text is replaced, one at a time.
+    """Return how far the last hidden state moves if we replace each token of a text, one at a time.
 
     The result is the mean over the draws of the replacing tokens.
     """
@@ -468,7 +468,7 @@ def replaced_tokens() -> Numbers:
     ),
 )
 def a_new_matrix_each_layer() -> Numbers:
-    """Measure the first token's weight in the last state, with a new matrix in each layer.
+    """Measure the first token's weight in the last hidden state, with a new matrix in each layer.
 
     Returns:
         `first`: for each run, the first token's weight after all layers.
@@ -530,7 +530,7 @@ def other_repeated_tokens() -> Numbers:
     ),
 )
 def sink_heads_only() -> Numbers:
-    """Measure how small the first token's value is in the sink heads of each text.
+    """Measure the size of the first token's value in the sink heads of each text.
 
     Returns:
         `middle`: the median ratio of the norm of this value and the mean norm of the other values.
@@ -556,7 +556,7 @@ def sink_heads_only() -> Numbers:
     ),
 )
 def four_hidden() -> Numbers:
-    """Measure by how much the loss after token 64 changes when the first four tokens are removed.
+    """Measure how the loss after token 64 changes if the first four tokens are removed.
 
     The other tokens then have earlier positions, which does not matter because RoPE depends only on
     distances.

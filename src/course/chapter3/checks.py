@@ -1,7 +1,8 @@
 """Check the answers to the exercises of chapter 3.
 
-Call a function with your answer, which is a function or a value as the exercise says. It tests the
-answer on several cases, and returns a verdict with a sentence that says what is right or wrong.
+Call a function with your answer, which is a function or a value as the exercise says. The check
+tries the answer on several cases. It returns a verdict and a sentence that says what is right or
+wrong.
 """
 
 import bisect
@@ -37,7 +38,7 @@ def probabilities(*shape: int, seed: int) -> Tensor:
 
 
 def _learners(answer: Any, book: Callable) -> Any:
-    """Return the answer, or refuse it if it is the book's own function."""
+    """Return the answer, or raise an error if it is the course's own function."""
     if answer is book:
         raise Wrong(
             f"{book.__name__} is the book's own function, and it is right. "
@@ -58,7 +59,7 @@ def total_variation(answer: Any) -> Right:
 
 @exercise
 def slope(answer: Any) -> Right:
-    """Check the slope of ALiBi at which one more token changes the output most."""
+    """Check the slope of ALiBi for which one more token changes the output most."""
     value = number("slope", answer)
     refuse("slope", value=value)
     change = 2 * math.exp(-value) * (1 - math.exp(-value))
@@ -71,7 +72,7 @@ def slope(answer: Any) -> Right:
 
 @exercise
 def first_zero(answer: Any) -> Right:
-    """Check a function for the length from which on the distance is exactly zero.
+    """Check a function for the length from which the distance is exactly zero.
 
     The layers have windows, and the sequence is a first token followed by equal tokens.
     """
@@ -97,10 +98,10 @@ def _first_zero(windows: Sequence[int]) -> int:
 
 @exercise
 def moved(answer: Any) -> Right:
-    """Check a function for how far the last state moves when the last k tokens are repeated.
+    """Check a function that measures how far the last hidden state moves if k tokens are repeated.
 
-    The verdict gives the L1 distance for two sequences in a random decoder and in the embedded
-    model.
+    The verdict gives the L1 distance for two sequences, in a random decoder and in the embedded
+    model. The repeated tokens are the last k ones.
     """
     compare("moved", answer, _moved)
     second, fifth = [0] + 128 * [1, 1, 2] + [1, 1], [0] + 64 * [1, 1, 1, 1, 1, 2] + 5 * [1]
@@ -148,7 +149,7 @@ def random_states(seed: int, layers: int = 1) -> Callable[[list[int]], Tensor]:
 
 @exercise
 def first_collision(answer: Any) -> Right:
-    """Check a function for the first length at which a format cannot tell f(n) from f(n + 1)."""
+    """Check a function for the first length n at which a format cannot tell f(n) from f(n + 1)."""
     learners, row = (
         _learners(answer, constructions.first_collision),
         checks.tables(globals())["first_collision"],
@@ -160,7 +161,7 @@ def first_collision(answer: Any) -> Right:
 
 
 def _guarded(function: Callable) -> Callable:
-    """Return the function with checks on the lengths that it is called with.
+    """Return the function with checks on the lengths with which it is called.
 
     A call raises `Wrong` if a loop goes past the answer, or if the length has a coarse
     floating-point format.
@@ -185,7 +186,7 @@ FUNCTIONS = [
 def _collision(
     function: Callable, dtype: torch.dtype, start: int = 1, rtol: float = 0.0, atol: float = 0.0
 ) -> int:
-    """Return the first length at which f(n) and f(n + 1) are equal in the format, or close."""
+    """Return the first length n at which f(n) and f(n + 1) are equal or close in the format."""
 
     def rounded(n: int) -> Tensor:
         return collapse.round_to(torch.tensor(function(n), dtype=torch.float64), dtype)
@@ -196,7 +197,7 @@ def _collision(
 
 @exercise
 def stays_nearest(answer: Any) -> Right:
-    """Check a function for how often a prompt with an error stays nearest to itself.
+    """Check a function that computes how often a prompt with an error stays nearest to itself.
 
     The prompts are on a straight line.
     """
@@ -214,9 +215,9 @@ def _stays_nearest(length: float, share: float) -> float:
 
 @exercise
 def kernel(answer: Any) -> Right:
-    """Check a function for bounded logits by distance, with which a head's output never settles.
+    """Check a function for bounded logits that depend on distance and keep an output moving.
 
-    One more token must always change the head's output by at least 1.
+    With these logits, one more token must always change the head's output by at least 1.
     """
     call = "kernel(torch.arange(10_001).double())"
     logits = tensor(call, run(call, answer, torch.arange(10_001, dtype=torch.float64)))
@@ -319,7 +320,7 @@ def _variation(n: float, n0: int, bound: float) -> float:
 
 
 def _least_length(n0: int, bound: float, epsilon: float) -> int:
-    """Return the first length with a variation of at most epsilon, on the falling side."""
+    """Return the first length whose total variation is at most epsilon, after the maximum."""
     lengths = range(2 * n0 + 1, 2 * n0 + math.ceil(4 * n0 * math.exp(2 * bound) / epsilon))
     return lengths[0] + bisect.bisect_left(
         lengths, -epsilon, key=lambda n: -_variation(n, n0, bound)

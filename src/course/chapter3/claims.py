@@ -1,4 +1,7 @@
-"""Measure the claims of chapter 3's sources, with one function for each row of the table."""
+"""Measure the claims of chapter 3's sources.
+
+There is one function for each row of the table of claims.
+"""
 
 import itertools
 import math
@@ -182,7 +185,7 @@ TENFOLD = Threshold(10)
     null="that they are alike is what is claimed",
 )
 def encodings() -> Numbers:
-    """Measure what fraction of the distance remains at n = 10,000, for each position encoding.
+    """Measure how much of a distance remains at n = 10,000 tokens, for each position encoding.
 
     The distance is how far one repeated token moves a layer's output. For ALiBi with equal content,
     the result also has the distance itself at n = 1,000 and 10,000.
@@ -429,7 +432,7 @@ def separators_do_not_follow() -> Numbers:
 def _distance(
     model: LanguageModel | None, lengths: Sequence[int], prompt: str = "", **setting
 ) -> list[float]:
-    """Measure how far the last state moves when the last digit is repeated.
+    """Measure how far the last hidden state moves if the last digit is repeated.
 
     Args:
         lengths: the numbers of digits.
@@ -478,7 +481,7 @@ PLACES = [
 
 @cache
 def _varied(model: LanguageModel | None) -> torch.Tensor:
-    """Measure how far the last state moves for random digits.
+    """Measure how far the last hidden state moves for random digits.
 
     The result has one row per seed and one column for each length of `PLACES`.
     """
@@ -533,7 +536,7 @@ ERRORS = Threshold(2)  # standard errors
     null="with random weights each step falls",
 )
 def varied_digits_still_fall(model: LanguageModel | None = None) -> Numbers:
-    """Measure whether the distance falls with the length when the digits vary.
+    """Measure whether the distance falls with the length if the digits vary.
 
     The trend is measured from n = 22 on, because shorter sequences have only just begun.
 
@@ -621,7 +624,7 @@ def merging_alleviates_collapse(model: LanguageModel | None = None) -> Numbers:
 
 @cache
 def _copying(model: LanguageModel | None, **setting) -> Numbers:
-    """Measure whether a model copies a digit, in sequences of 5 and of 300 digits.
+    """Measure whether a model copies a digit in sequences of 5 and of 300 digits.
 
     Returns:
         `right`: for each position that the question asks for, whether the model is right at each
@@ -707,7 +710,7 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
     ),
 )
 def copying(model: LanguageModel | None = None, **prompts: dict) -> Numbers:
-    """Measure copying under one setting, or under each setting of `prompts`."""
+    """Measure copying in one setting, or in each setting of `prompts`."""
 
     def read(setting: dict) -> Numbers:
         if any(isinstance(one, dict) for one in setting.values()):

@@ -1,6 +1,6 @@
 """Test whether a language model copies the first or the last token of a sequence better.
 
-The position of the question varies too.
+We also vary the position of the question.
 """
 
 import torch
@@ -66,7 +66,7 @@ def asked(
 
 
 def attended_row(place: str, wording: str, length: int, seed: int) -> dict[str, float]:
-    """Measure the last token's attention on the right digit, over the mean for all digits.
+    """Measure the last token's attention to the right digit, relative to the mean for all digits.
 
     The attention is averaged over layers and heads.
     """

@@ -1,4 +1,4 @@
-"""Measure the lead that one token needs over N distractors to keep half of the attention.
+"""Measure the lead with which one token keeps half of the attention among N distractors.
 
 The distractors have random logits. Ghaffari et al. (2609.22101, abstract read) bound the lead from
 below by √log N. The worst case needs 4 log N.
@@ -52,7 +52,7 @@ def lead(distractors: int, spread: float, seed: int) -> dict[str, float]:
 
 
 def model_spread(start: int) -> dict[str, float]:
-    """Measure how much the logits in a row of attention differ in the embedded model.
+    """Measure how widely the attention logits of one row vary in the embedded model.
 
     For each head, we take the standard deviation over the keys of a row, without the first token's
     key, and average it over the rows from token 33 on. The text has 128 tokens, which are the

@@ -1,4 +1,4 @@
-"""Draw the figures of chapter 3, and state the finding of each in a sentence."""
+"""Draw the figures of chapter 3, and state the finding of each figure in a sentence."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from helpers.models import LanguageModel
 
 
 def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
-    """Draw how far one repeated token moves a head that rotates, against the length.
+    """Draw how far one repeated token moves the output of a head that rotates, for each length.
 
     The logits of the head are bounded and do not decay.
     """
@@ -45,7 +45,7 @@ def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
 
 
 def sharpening(temperature: Callable = normalizers.adaptive_temperature) -> tuple[Axes, str]:
-    """Draw the weight of a token that leads by 3 logits, against the length.
+    """Draw the attention weight of a token that leads by 3 logits, as a function of length.
 
     One curve has adaptive temperature, and the other has plain softmax.
     """
@@ -74,7 +74,7 @@ PERIODIC = torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64).repeat(
 
 
 def head(logits: Float[Tensor, " n"], near: int = 16) -> tuple[Axes, str]:
-    """Draw a head's attention and value signs by distance, before and after one more token.
+    """Draw a head's attention and the signs of its values by distance, before and after one token.
 
     The values are `PERIODIC`.
     """
@@ -255,9 +255,9 @@ def told_apart(
 def nearest_by_error(
     right: Callable[[float, float], float] = measures.right_of_two, column: str = "pair"
 ) -> tuple[Axes, str]:
-    """Plot how often a prompt with an error remains nearest to its own state, by size of error.
+    """Plot how often a prompt with an error remains nearest to its own state, for each error size.
 
-    The curve of a closed form is drawn with the measured bands of lengths.
+    We draw the curve of a closed form with the measured bands of lengths.
 
     Args:
         right: the closed form. It takes the length of the error over the distance, and the fraction
@@ -323,7 +323,7 @@ def figure5(
 ) -> tuple[Axes, str]:
     """Draw how far repeated tokens move the last state, as in Figure 5 of Barbero et al. (2024).
 
-    The curve of `sequence` is drawn together with those that it should be compared with.
+    The curve of `sequence` is drawn together with the curves to compare it with.
     """
     found, middle = curves[sequence], len(grid) // 2
     changes = ", ".join(
@@ -352,9 +352,9 @@ def figure5(
 def copying(
     name: str, margins: Mapping[str, dict], digits: Sequence[int], setting: str
 ) -> tuple[Axes, str]:
-    """Draw how a digit 0 changes the logits, by its position and by the position that is asked for.
+    """Draw how a digit 0 changes the logits, for each of its positions and each question.
 
-    In a model that copies, the effect is on the diagonal.
+    If a model copies, the effect is on the diagonal.
     """
     found = margins[setting]
     effects = {places: zero - one for places, (zero, one) in found.items()}
@@ -406,7 +406,7 @@ def copying(
 
 
 def _answers(able: Mapping[str, Tensor], digits: Sequence[int]) -> str:
-    """Say in a sentence at which lengths the model answers both 0 and 1 correctly."""
+    """Write a sentence about the lengths at which the model answers both 0 and 1 correctly."""
     right = {
         place: [str(n) for n, yes in zip(digits, able[place].tolist(), strict=True) if yes]
         for place in able

@@ -1,6 +1,6 @@
 """Measure collapse for chapter 3, in random decoders and in a pretrained model.
 
-The mathematics that can be used with any model is in `helpers.collapse`.
+Functions that work with any model are in `helpers.collapse`.
 """
 
 import copy
@@ -34,7 +34,7 @@ SEQUENCES = ("varied tokens", "first token, then equal ones")
 def random_distance(
     tokens: Sequence[int], lengths: Sequence[int], step: int = 1, seeds: int = 5
 ) -> Float[Tensor, " lengths"]:
-    """Return how far `step` more tokens move the last state, in random decoders.
+    """Measure how far `step` more tokens move the last hidden state of random decoders.
 
     The L1 distance is that between the last states of tokens[: n + 1] and tokens[: n + 1 + step],
     for each length n. The decoders have 3 layers and no positions, and the result is the mean over
@@ -53,7 +53,7 @@ def random_distance(
 def window_distance(
     sequence: str, window: int | None, lengths: Sequence[int], layers: int = 3, seeds: int = 5
 ) -> Float[Tensor, " lengths"]:
-    """Measure how far the last state moves in random decoders when the last token is repeated.
+    """Measure how far a repeated last token moves the last hidden state of random decoders.
 
     The distance is L1, and the result is the mean over the seeds.
 
@@ -86,10 +86,10 @@ def window_distance(
 def influence(
     window: int | None, n: int = 64, layers: int = 4, seeds: int = 5
 ) -> Float[Tensor, " n"]:
-    """Return the norm of the last state's gradient for each token's embedding.
+    """Measure the gradient of the last hidden state with respect to each token's embedding.
 
-    Entry k belongs to the token k positions before the last one. The decoders are random, and the
-    result is the mean over the seeds.
+    Entry k of the result is the norm for the token k positions before the last one. The decoders
+    are random, and the result is the mean over the seeds.
     """
     runs = []
     for seed in range(seeds):
@@ -113,7 +113,7 @@ def influence(
 def read_outs(
     x: Float[Tensor, "m d"], y: Float[Tensor, "m e"], asked: Float[Tensor, "k d"]
 ) -> Float[Tensor, "k e"]:
-    """Fit linear probes of several numbers, and apply them to `asked`.
+    """Fit linear probes for several numbers, and apply them to the vectors in `asked`.
 
     Each probe is fitted as in `read_out`, but the penalty of the ridge regression is 1/1000 of the
     mean eigenvalue.
@@ -132,7 +132,7 @@ def read_outs(
 def matched(
     start: int, tokens: int
 ) -> tuple[Float[Tensor, "layers n c"], Bool[Tensor, "n c"], Float[Tensor, "layers n"]]:
-    """Compare the states that candidate tokens would give with the state of the right token.
+    """Compare the hidden states that candidate tokens would give with the state of the right token.
 
     The prompt is a piece of the prose after the model's first token. The candidates are all
     different tokens of the prose. A candidate is tried at one position at a time, after the right
@@ -217,7 +217,7 @@ def recovered(layer: int, start: int, tokens: int = 20) -> dict[str, float]:
 
 
 class Resolution(NamedTuple):
-    """Describe how well representations with errors tell neighbouring prefixes apart.
+    """Hold how well representations with errors can tell neighbouring prefixes apart.
 
     Entry n is about the prefixes of n and n + 1 tokens after the first one. Let e be the error of
     prefix n, and D the exact difference to prefix n + 1. With its error, the prefix is nearer to n
@@ -251,10 +251,9 @@ class Resolution(NamedTuple):
 
 
 def resolution(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> Resolution:
-    """Compare representations of all prefixes with errors to the exact representations.
+    """Measure how well representations with errors still identify their prefix, at each length.
 
-    The result says for each length how well neighbouring prefixes can be told apart in spite of the
-    errors.
+    We compare the representations of all prefixes with errors to the exact representations.
     """
     exact, rounded = exact.cpu().double(), rounded.cpu().double()
     true, seen, error = exact.diff(dim=0), rounded.diff(dim=0), (rounded - exact)[:-1]
@@ -285,10 +284,10 @@ READ = (400, 1024)  # lengths, from and below, that several readouts are tested 
 def replaced(
     exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"], errors: str, seed: int = 0
 ) -> Float[Tensor, "n d"]:
-    """Return the exact representations with other errors of the same L2 lengths.
+    """Return the exact representations with other errors of the same L2 lengths, as a control.
 
-    This is a control. If the other errors lose as many prompts as rounding does, only the size of
-    the error matters.
+    If the other errors make us confuse as many prompts as rounding does, only the size of the error
+    matters.
 
     Args:
         errors: "its own" keeps the errors. "of another prompt" takes the errors of the prompt that
@@ -317,7 +316,7 @@ def replaced(
 
 
 def controlled(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> dict[str, Resolution]:
-    """Measure how well prompts are told apart with the errors of a format, and with each control.
+    """Measure how well prompts can be identified with a format's errors, and with each control.
 
     The controls are other errors of the same size (`replaced`).
     """
@@ -353,9 +352,10 @@ def readings(
     start: int,
     unembedding: Float[Tensor, "v d"],
 ) -> dict[str, float]:
-    """Read rounded hidden states of `start` and more ones by several readouts.
+    """Measure what several readouts still find in rounded hidden states of repeated ones.
 
-    Row n is the state after n ones. We ask whether a readout can still tell n.
+    The first row is the state after `start` ones, and each next row has one more. We ask whether a
+    readout can still tell the number n of ones.
 
     Returns:
         nearest: the fraction of prompts whose own exact state is the nearest of all exact states
@@ -397,7 +397,7 @@ def readings(
 
 @cache
 def passes(tokens: int, model: LanguageModel | None = None) -> dict[str, Float[Tensor, "n d"]]:
-    """Return the last states of 1, 2, …, `tokens` ones, keyed by the format (fp32, bf16, fp16).
+    """Return the last hidden states of 1, 2, …, `tokens` ones, keyed by format (fp32, bf16, fp16).
 
     Args:
         model: the model, or `None` for the embedded model.
@@ -415,10 +415,10 @@ def passes(tokens: int, model: LanguageModel | None = None) -> dict[str, Float[T
 
 
 def rounding(type: str, errors: str, seed: int) -> dict[str, float]:
-    """Measure how several readouts decode rounded hidden states, as a row of the committed table.
+    """Measure how well several readouts decode rounded hidden states, as a row of a table.
 
-    The prompts are `READ` ones in the embedded model. The errors `EXACT` are a control without any
-    error (see `readings`).
+    The table is the committed one. The prompts are `READ` ones in the embedded model. The errors
+    `EXACT` are a control without any error (see `readings`).
     """
     start, stop = READ
     states = passes(stop)
@@ -441,7 +441,7 @@ REPEATED = 513  # copies of each token
 
 
 def repeated_row(token: int) -> dict[str, float]:
-    """Measure what happens in the embedded model when one token is repeated, in fp32 and in bf16.
+    """Measure what happens in the embedded model if one token is repeated, in fp32 and in bf16.
 
     Args:
         token: the index of one of `FOURTEEN` tokens.
@@ -540,9 +540,9 @@ def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
 
 
 def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
-    """Return a summary of how well prefixes are told apart from one length on.
+    """Summarise how well prefixes are told apart from one length on.
 
-    The keys are names for readers.
+    The keys of the summary are names for readers.
     """
     part = Resolution(*(field[start:].double() for field in found))
     return {
@@ -560,7 +560,7 @@ def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
 def prefix_distance(
     states: Float[Tensor, "n d"], lengths: Sequence[int], step: int = 1
 ) -> Float[Tensor, " lengths"]:
-    """Return the L1 distance between the prefixes of n and n + step tokens after the first."""
+    """Return the L1 distance between prefixes of n and n + step tokens, after the first token."""
     return torch.stack([(states[n + step] - states[n]).abs().sum() for n in lengths]).cpu().double()
 
 
@@ -586,7 +586,9 @@ def random_digits(n: int, ones: Sequence[int], seed: int = 0) -> str:
 def ones_at_the_end(
     model: LanguageModel, runs: Sequence[int] = (1, 5, 20, 50), n: int = 202, seeds: int = 2
 ) -> Float[Tensor, " runs"]:
-    """Return how far the last state moves when the last 1 of n digits is repeated (L1).
+    """Measure how far the last hidden state moves if the last 1 of n digits is repeated.
+
+    The distance is the L1 distance.
 
     Args:
         runs: how many of the last digits are ones. The other digits are random.
@@ -606,11 +608,11 @@ def ones_at_the_end(
 def merging(
     model: LanguageModel, letters: str = "abx", lengths: Sequence[int] = (16, 64, 256)
 ) -> pd.DataFrame:
-    """Measure how far one more letter moves the last state when the tokenizer merges letters (L1).
+    """Measure how far one more letter moves the last hidden state if the tokenizer merges letters.
 
-    We compare three ways to make the text longer. The first adds a letter and tokenizes the text
-    again. The second adds a whole token. The third adds a letter to a text in which each letter is
-    a separate token, which the tokenizer itself would never write.
+    The distance is the L1 distance. We compare three ways to make the text longer. The first adds a
+    letter and tokenizes the text again. The second adds a whole token. The third adds a letter to a
+    text in which each letter is a separate token, which the tokenizer itself would never write.
 
     Returns:
         One row per letter and length, with one column for each way.
@@ -642,7 +644,7 @@ def merging(
 
 
 def right_both_ways(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
-    """Return for which lengths a model gives both right answers at one position.
+    """Return for which lengths a model gives both right answers about one position.
 
     The model must answer 0 if the digit at this position is a 0, and 1 if it is a 1.
     """
@@ -652,7 +654,7 @@ def right_both_ways(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
 
 @cache
 def telling_apart(model: LanguageModel) -> pd.DataFrame:
-    """Measure how well formats tell n from n + 1 in another model than the embedded one.
+    """Measure how well formats distinguish n from n + 1 ones, in a model given by the reader.
 
     The table has the form of the committed one. The prompts are ones, up to 2,048 tokens or up to
     the model's context.
@@ -673,9 +675,9 @@ def tabled(states: dict[str, Tensor]) -> pd.DataFrame:
 
 
 def write(out: Path) -> None:
-    """Measure how well formats tell n from n + 1 in the embedded model, and write the table.
+    """Measure how well formats distinguish n from n + 1 ones, and write the committed table.
 
-    The file begins with the command that produces it.
+    The model is the embedded one. The file begins with the command that produces it.
     """
     start, found = time.monotonic(), tabled(passes(2048))
     lines = (
@@ -706,7 +708,7 @@ DIGITS = (5, 300)
 
 
 def copied(prompt: str) -> dict[str, float]:
-    """Return copying margins of the embedded model as one row of the committed table.
+    """Measure the copying margins of the embedded model, as one row of the committed table.
 
     The name of a column has the position of the digit, the position that the question asks for, the
     digit (0 or 1), and the length.
@@ -721,10 +723,10 @@ def copied(prompt: str) -> dict[str, float]:
 
 
 def other_prompts(model: LanguageModel) -> dict[str, dict[tuple[str, str], tuple[Tensor, Tensor]]]:
-    """Measure whether a model copies a digit with other prompts than the lab's, such as a hint.
+    """Measure whether a model copies a digit with prompts that differ from the lab's.
 
-    The prompts are `PROMPTS`, and the margins are those of `collapse.copying_margins`. For the
-    embedded model they come from the committed table.
+    For example, they contain a hint. The prompts are `PROMPTS`, and the margins are those of
+    `collapse.copying_margins`. For the embedded model they come from the committed table.
     """
     if model.name != models.DEFAULT:
         asked = compute.progress(PROMPTS, "copying prompts")
@@ -761,10 +763,10 @@ SEPARATED = (13, 25, 49, 97, 193, 385)
 
 @cache
 def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict[str, Tensor]:
-    """Measure how far one repeated token moves a random layer's output, for each position encoding.
+    """Measure how far one repeated token moves a random layer's output, for each encoding.
 
     These are the distances of Figures 8 and 10 of Barbero et al. (2024) at `LAYER_LENGTHS`, as
-    means over the seeds.
+    means over the seeds. The encodings are position encodings.
     """
     setting, means = {"lengths": LAYER_LENGTHS, "residual": residual, "deviation": deviation}, {}
     for name, choice in (READING | VARIANTS).items():
@@ -778,9 +780,10 @@ def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict
 
 @cache
 def separator_curves() -> dict[str, Tensor]:
-    """Compare random decoders on ones, and on ones with a comma after every second one.
+    """Compare how random decoders collapse on ones, with and without commas between them.
 
-    The distances are for repeating 1 and 3 tokens.
+    The sequences are ones, and ones with a comma after every second one. The distances are for
+    repeating 1 and 3 tokens.
     """
     ones, commas = [0] + [1] * 400, [0] + [1, 1, 2] * 134
     return {

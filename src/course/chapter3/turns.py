@@ -36,7 +36,7 @@ from helpers import data, models
     ),
 )
 def other_tokens() -> Numbers:
-    """Return by which factor the distance falls with the length for other repeated tokens.
+    """Return the factor by which the distance falls with the length, for other repeated tokens.
 
     The factor is the distance between n and n + 1 copies at n = 400 to 511 over that at n = 8 to
     16, keyed by the token.
@@ -68,7 +68,7 @@ def other_tokens() -> Numbers:
     ),
 )
 def other_tokens_rounded() -> Numbers:
-    """Measure how often the nearest exact state is that of the prompt, for other repeated tokens.
+    """Measure how often the nearest exact state is the prompt's own, for other repeated tokens.
 
     The result has one list per kind of error, with one fraction per token.
     """
@@ -132,7 +132,7 @@ def fixed_penalties() -> Numbers:
     ),
 )
 def gaussian_logits() -> Numbers:
-    """Measure the largest weight of the last token in rows of Gaussian logits, for each length.
+    """Measure the largest weight of a last token in rows of Gaussian logits, for each length.
 
     If this weight falls with the length, the claim does not need bounded logits.
     """
@@ -204,7 +204,7 @@ def other_decays() -> Numbers:
     ),
 )
 def other_rows() -> Numbers:
-    """Measure the difference of two rows of logits in their last entry, for other decays.
+    """Measure how much two rows of logits differ in their last entry, for other decays.
 
     The rows are those before and after one more token, at n = 10 and 10,000. A proof assumes that
     this difference vanishes.
@@ -260,7 +260,7 @@ def other_noise() -> Numbers:
 
 @cache
 def _other_widths() -> dict[int, dict[str, float]]:
-    """Measure what fraction of the distance remains from n = 10 to 10,000, for other widths.
+    """Measure how much of the distance remains from n = 10 to n = 10,000, for other widths.
 
     The fractions are keyed by width and position encoding, and are means over ten seeds.
     """
@@ -301,7 +301,7 @@ _LEFT = (
     measured=_LEFT,
 )
 def other_widths() -> Numbers:
-    """Measure what fraction of the distance between last states remains, for other head widths.
+    """Measure how much of the distance between last states remains, for other head widths.
 
     The result is keyed by "left", then by width, then by position encoding. Each value is the
     distance for one repeated token at n = 10,000 divided by the distance at n = 10.
@@ -391,7 +391,7 @@ def seen_in_bf16() -> Numbers:
     ),
 )
 def other_windows() -> Numbers:
-    """Measure what fraction of the distance between last states remains, for other windows.
+    """Measure how much of the distance between last states remains, for other windows.
 
     The tokens are equal. The fraction is the distance at n = 400 over that at n = 5, keyed by the
     numbers of layers and of tokens in the window. If it stays near 1, the window stops collapse.
@@ -459,7 +459,7 @@ def deeper_windows() -> Numbers:
     ),
 )
 def other_spacings() -> Numbers:
-    """Measure by which factor the distance falls with the length, for other spacings of the commas.
+    """Measure the factor by which the distance falls with the length, for other comma spacings.
 
     The result has two factors for each spacing, for one more token and for one more period of
     digits and comma.
@@ -493,7 +493,7 @@ def other_spacings() -> Numbers:
     ),
 )
 def more_draws() -> Numbers:
-    """Measure the distance of 202 digits over that of as many ones, for more random draws.
+    """Measure the distance of 202 digits relative to that of as many ones, for more random draws.
 
     The digits are random ("varied"), or random with 50 ones at the end ("ends").
     """
@@ -528,7 +528,7 @@ def more_draws() -> Numbers:
     ),
 )
 def other_commas() -> Numbers:
-    """Measure what fraction of the distance remains for other digits and spacings of the commas.
+    """Measure how much of the distance remains for other digits and spacings of the commas.
 
     The sequence grows by one period of digits and comma.
     """

@@ -1,6 +1,6 @@
 """Repeat chapter 3's measurements with another token, penalty or precision.
 
-The claims might not survive these changes.
+The verdicts on the claims might change under these conditions.
 """
 
 import copy
@@ -18,7 +18,7 @@ from helpers.models import LanguageModel
 def ridge(
     x: Float[Tensor, "m d"], y: Float[Tensor, " m"], asked: Float[Tensor, "k d"], penalty: float
 ) -> Float[Tensor, " k"]:
-    """Fit a linear probe of y with one penalty, and apply it to `asked`.
+    """Fit a linear probe of y with a given penalty, and apply it to the vectors in `asked`.
 
     The penalty is in units of the mean eigenvalue. `measures.read_out` is the same probe, but it
     chooses the penalty from the data.
@@ -61,7 +61,7 @@ def fixed_penalties(penalties: Sequence[float]) -> dict[str, dict[float, float] 
 
 
 def right_of_two(names: Sequence[str], low: int, high: int) -> dict[str, dict[str, float]]:
-    """Return how often n copies are nearer to n than to n + 1 after rounding.
+    """Return how often n copies of a token are nearer to n than to n + 1 after rounding.
 
     The result is keyed by format and token.
     """
