@@ -49,7 +49,7 @@ SEVERAL = Threshold(1)  # more widths than this
     nothing=("pairs that a coin decides", {"pairs": {"better": [True, False]}, "widths": 2}),
 )
 def width_explains_failures() -> Numbers:
-    """Measure whether a larger width removes the failures on trees.
+    """Measure whether too small a width explains why networks fail on deep trees.
 
     An easier question also needs a simpler function. So only runs at several widths can separate
     the two explanations.

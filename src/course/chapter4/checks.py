@@ -1,7 +1,8 @@
 """Check the answers to the exercises of chapter 4.
 
-Call a function with your answer, which is a function or a value as the exercise says. It tests the
-answer on several cases, and returns a verdict with a sentence that says what is right or wrong.
+Call a function with your answer, which is a function or a value as the exercise says. The check
+tries the answer on several cases. It returns a verdict and a sentence that says what is right or
+wrong.
 """
 
 import functools
@@ -53,7 +54,7 @@ def _string(name: str, answer: Any) -> str:
 
 
 def _apart(one: str, other: str, **setting: Any) -> float:
-    """Return how far apart the last states of two strings are in a random Transformer."""
+    """Return how far apart the last hidden states of two strings are in a random Transformer."""
     return float(
         (counting.last_state(one, **setting) - counting.last_state(other, **setting)).abs().max()
     )
@@ -64,9 +65,9 @@ ONES = (6, 9)  # of the two strings
 
 @exercise
 def two_strings(first: Any, second: Any) -> Right:
-    """Check two strings with 6 and 9 ones that a Transformer cannot tell apart.
+    """Check two strings, with 6 and 9 ones, for which a Transformer gives the same result.
 
-    The Transformer has no causal mask and no positions.
+    The Transformer has no causal mask and no position encoding.
     """
     first, second = _string("first", first), _string("second", second)
     (a, b), (c, d) = ((text.count("0"), text.count("1")) for text in (first, second))
@@ -89,13 +90,19 @@ def two_strings(first: Any, second: Any) -> Right:
 
 @exercise
 def mass(answer: Any) -> Right:
-    """Check a function for the softmax weight of all ones together, when each leads each zero."""
+    """Check a function for the softmax weight of all ones together.
+
+    The logit of each one exceeds the logit of each zero by the same amount.
+    """
     return compare("mass", answer, counting.mass_on_ones)
 
 
 @exercise
 def baseline(answer: Any) -> Right:
-    """Check a function for the constant with the smallest mean absolute error, and this error."""
+    """Check a function for the constant guess with the smallest mean absolute error.
+
+    The function also returns this error.
+    """
 
     def picture() -> HTML:
         guess, _ = answer(list(range(10, 200, 10)))
@@ -119,7 +126,7 @@ def baseline(answer: Any) -> Right:
 def _guessed(
     counts: list[int], guess: float | None = None, score: Callable[[list], float] = statistics.mean
 ) -> tuple[float, float]:
-    """Return a guess with the mean of its absolute errors.
+    """Return a constant guess and the mean of its absolute errors.
 
     Args:
         guess: the guess, or `None` for the median.
@@ -131,7 +138,7 @@ def _guessed(
 
 @exercise
 def averages(answer: Any) -> Right:
-    """Check a function for the last token after some layers of uniform causal attention."""
+    """Check a function that computes the last token after layers of uniform causal attention."""
     compare("averages", answer, lambda x, k: _averaged(x, k)[-1])
     strings = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])
     ends = [
@@ -150,7 +157,7 @@ def averages(answer: Any) -> Right:
 def _averaged(
     values: Tensor, layers: int, seen: Callable = lambda n: torch.arange(1, n + 1)
 ) -> Tensor:
-    """Return all tokens after some layers of averaging.
+    """Return all tokens after some layers of averaging over earlier tokens.
 
     Args:
         seen: the divisors of the sums, as a function of the number of tokens.
@@ -172,7 +179,7 @@ TEXTS = {  # texts that an answer may have, each with the rule that it tests
 
 @exercise
 def parse(answer: Any) -> Right:
-    """Check a function that reads the integer on the answer line, or returns `None`."""
+    """Check a function that reads the integer in the answer line of a text, or returns `None`."""
     for text, rule in TEXTS.items():
         call, wanted = f"parse({text!r})", counting.parse_answer(text)
         got = run(call, answer, text, nothing=True)
@@ -188,7 +195,7 @@ def parse(answer: Any) -> Right:
 
 @exercise
 def letters(answer: Any) -> Right:
-    """Check a function that says how many letters each token has after byte-pair merges."""
+    """Check a function that returns the number of letters in each token after byte-pair merges."""
     found = compare("letters", answer, _lengths)
     merges = checks.given(globals(), "letters")[3].arguments[1]
     same = [
@@ -202,7 +209,7 @@ def letters(answer: Any) -> Right:
 
 
 def _merged(row: str, pair: tuple[str, str], most: int = 0) -> str:
-    """Return tokens, separated by spaces, after merges of a pair from left to right.
+    """Return tokens, separated by spaces, after merging a pair of tokens from left to right.
 
     Args:
         row: the tokens before the merges, separated by spaces.
@@ -287,7 +294,10 @@ def rounded(x: float | Float[Tensor, "..."], bits: int) -> Float[Tensor, "..."]:
 
 @exercise
 def reach(answer: Any) -> Right:
-    """Check a function for the largest count that the first token's weight tells in few bits."""
+    """Check a function for the largest count that can be read from the first token's weight.
+
+    The weight is stored with few bits.
+    """
     compare("reach", answer, _reach)
     got = [int(run(f"reach({bits})", answer, bits)) for bits in (8, 9, 11)]
     return Right(
@@ -303,8 +313,8 @@ def reach(answer: Any) -> Right:
 def _first(bits: int, wrong: Callable[[Tensor, Tensor], Tensor]) -> int:
     """Return the smallest count for which `wrong` is true.
 
-    `wrong` takes the count and the number that is read from the first token's weight. The counts go
-    far beyond the reach, and the number is not rounded.
+    `wrong` takes the count and the number that is read from the first token's weight. The counts
+    exceed the expected limit by far, and the number is not rounded.
     """
     n = torch.arange(2 ** (bits + 2), dtype=torch.float64)
     return int(wrong(n, 1 / rounded(1 / (1 + n), bits) - 1).nonzero()[0])
@@ -396,7 +406,7 @@ def counter(answer: Any, n: Any) -> Right:
 
 
 def _logits(head: dict[str, Tensor]) -> Tensor:
-    """Return the logits of each kind of token as query (rows) on each kind as key (columns)."""
+    """Return the logits of each kind of query token (rows) for each kind of key token (columns)."""
     return (head["embedding"] @ head["query"]) @ (head["embedding"] @ head["key"]).T
 
 
@@ -410,7 +420,7 @@ def _state(head: dict[str, Tensor], text: str) -> Tensor:
 
 
 def _far(head: dict[str, Tensor], read: Any, below: float = 0.5) -> int:
-    """Return the largest n up to which each string of ones is counted right in bf16.
+    """Return the largest n for which the head counts all strings of up to n ones right in bf16.
 
     The readout may be at most `below` too low.
     """

@@ -1,4 +1,7 @@
-"""Measure the claims of chapter 4's sources, with one function for each row of the table."""
+"""Measure the claims of chapter 4's sources.
+
+There is one function for each row of the table of claims.
+"""
 
 import math
 from collections.abc import Iterable
@@ -237,7 +240,7 @@ def _ordered(error: dict[str, float]) -> bool:
     nothing=("one error for all four", {"read": 4, "error": dict.fromkeys(counting.TASKS, 1.0)}),
 )
 def read_off(column: str) -> Numbers:
-    """Return the mean errors that were read off the source's figures.
+    """Return the mean errors that we read off the source's figures.
 
     Errors that could not be read are NaN. The result also has the errors of a model that always
     says 100, keyed by task and length.
@@ -264,7 +267,7 @@ def alike(a: float, b: float) -> bool:
 
 
 def _short(runs: dict[str, pd.DataFrame]) -> float:
-    """Return the smallest mean accuracy at four or eight letters over all kinds of decoders.
+    """Return the smallest mean accuracy at four or eight letters among all kinds of decoders.
 
     The means are over the seeds.
     """
@@ -502,7 +505,7 @@ def copying_fails_at_collapse() -> Numbers:
 
 
 def span(values: Iterable[float], form: str = "") -> str:
-    """Return the smallest and the largest value as text, or a single value if they are equal."""
+    """Format the smallest and the largest value as text, or one value if they are equal."""
     low, high = (format(end, form) for end in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 
@@ -567,7 +570,7 @@ THREE = Threshold(3)  # seeds, because a length with fewer is reported but decid
     ),
 )
 def counting_holds_within_training() -> Numbers:
-    """Measure whether counting holds at all lengths of training, for each position encoding.
+    """Measure whether decoders count right at all trained lengths, for each position encoding.
 
     The decoders were trained on up to N letters. Lengths N with too few seeds are left out.
 
@@ -618,9 +621,9 @@ WORSE, GAP = Threshold(0), Threshold(0.1)
     ),
 )
 def vocabulary_against_width() -> Numbers:
-    """Measure accuracy against the number of symbols, to see whether it has a step at the width.
+    """Measure how accuracy depends on the number of symbols, to see if it drops at the width.
 
-    `changes` in the result says what more symbols change, seed by seed.
+    `changes` in the result says how more symbols change the accuracy, seed by seed.
     """
     table = data.table("counting_symbols").set_index(["seed", "symbols", "width"]).right
     means = table.groupby(["symbols", "width"])
@@ -665,10 +668,10 @@ SHUFFLED, RATIO = Threshold(0.3), Threshold(0.5)
     ),
 )
 def the_count_is_there() -> Numbers:
-    """Measure how often three readouts name the count of 20 letters, for each position encoding.
+    """Measure how often three readouts find the count of 20 letters, for each position encoding.
 
-    The readouts are the best linear probe, a linear probe that is fitted on the decoder's own
-    training lengths, and the decoder itself.
+    The readouts are the best linear probe, a linear probe that is fitted on the lengths of the
+    decoder's training, and the decoder itself.
     """
     table, moved = data.table("counting_readers"), data.table("counting_moved")
     answers = moved.groupby("encoding").mean(numeric_only=True)

@@ -1,4 +1,4 @@
-"""Draw the figures of chapter 4, and state the finding of each in a sentence."""
+"""Draw the figures of chapter 4, and state the finding of each figure in a sentence."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -23,7 +23,7 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
 def copies() -> tuple[Axes, str]:
-    """Draw how far one more copy of "10" moves the last state, with fp32's rounding error.
+    """Draw how far one more copy of "10" moves the last hidden state, and fp32's rounding error.
 
     The decoder is a random Transformer with a causal mask.
     """
@@ -59,9 +59,9 @@ def copies() -> tuple[Axes, str]:
 
 
 def readout() -> tuple[Figure, str]:
-    """Draw which counts bf16 can no longer tell apart, and how far each format counts.
+    """Draw which counts bf16 cannot distinguish, and how far each format can count.
 
-    The first panel has the counts around the first two that get the same number in bf16.
+    The first panel shows the counts around the first two that get the same number in bf16.
     """
     limits = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
     figure = Figure(figsize=(9.0, 3.6))
@@ -100,7 +100,7 @@ def readout() -> tuple[Figure, str]:
 
 
 def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
-    """Draw the largest count that the first token's weight can tell against the number of bits.
+    """Draw the largest count that the first token's weight can show, for each number of bits.
 
     Args:
         reach: a function that returns this count for the number of bits that store the weight.
@@ -136,7 +136,7 @@ WRITTEN = {
 
 
 def reported(guess: int) -> tuple[Axes, str]:
-    """Draw the talk's answers to 314 ones, together with a model that always names one number."""
+    """Draw the talk's answers to 314 ones, and a model that always gives one number."""
     table = measures.answers()
     ax = style.axes("", "answer", "", height=3.7)
     names = list(dict.fromkeys(table.model))
@@ -182,9 +182,9 @@ def reported(guess: int) -> tuple[Axes, str]:
 
 
 def always_one_number(guess: int) -> tuple[Axes, str]:
-    """Draw the error of a model that always names one number, against the length.
+    """Draw the error of a model that always names one number, as a function of length.
 
-    In one task all items are ones, and in the other task seven tenths of the items are ones.
+    In one task all items are ones. In the other task seven tenths of the items are ones.
     """
     lengths = measures.PAPER_LENGTHS
     lines = {task: measures.always(guess, lengths, task) for task in ("ones", "zeros and ones")}
@@ -216,7 +216,7 @@ def always_one_number(guess: int) -> tuple[Axes, str]:
 
 
 def bases(trials: int) -> tuple[Axes, str]:
-    """Draw the talk's accuracies by base, with the intervals that `trials` strings would give."""
+    """Draw the talk's accuracies for each base, with intervals as for `trials` strings."""
     table, (low, high) = measures.base_intervals(trials), measures.plain_interval(trials)
     above = measures.separated(trials)
     ax = style.axes(
@@ -256,9 +256,10 @@ MARKS = {"no CoT": ("o", BLUE), "CoT zero-shot": ("s", GREEN), "CoT few-shot": (
 
 
 def asked_errors(answers: pd.DataFrame, task: str, line: str, name: str) -> tuple[Axes, str]:
-    """Draw |answer - count| against the length for each strategy, together with always saying 100.
+    """Draw the absolute error of each strategy's counts, as a function of length.
 
-    Answers that are not numbers are at the top.
+    For comparison, we draw a model that always says 100. Answers that are not numbers are at the
+    top.
     """
     chosen = answers[(answers.task == task) & (answers.line == line)]
     given, exact = chosen.dropna(subset="answer"), int((chosen.error == 0).sum())
@@ -312,7 +313,7 @@ def counting_by_length(
     group: str,
     interval: Callable[[int, int], tuple[float, float]] | None = None,
 ) -> tuple[Axes, str]:
-    """Draw accuracy against length, within and beyond the trained lengths.
+    """Draw accuracy as a function of length, within and beyond the trained lengths.
 
     Lines are means over the seeds, and bands are ranges.
 
@@ -411,7 +412,7 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
 
 
 def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
-    """Draw the lengths at which trained decoders lose a digit, one point per decoder and digit."""
+    """Draw the lengths from which decoders lose a digit, one point per decoder and digit."""
     points = {}
     for name, rows in run_selection.copiers(table).items():
         able = {digit: rows[rows[f"short_{place}_{digit}"]] for digit in "01"}
@@ -429,7 +430,7 @@ def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
 
 
 def copying_ends(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Draw at which lengths the first and the last digit are lost, with RoPE and with APE.
+    """Draw the lengths from which the first and the last digit are lost, with RoPE and with APE.
 
     There is one point per decoder and digit.
     """
@@ -449,7 +450,7 @@ def copying_ends(table: pd.DataFrame) -> tuple[Axes, str]:
 
 
 def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
-    """Draw one line of points for each name.
+    """Draw one row of points for each name.
 
     A point is at the first length with a wrong answer, or at "never".
     """
@@ -478,11 +479,11 @@ def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
 
 
 def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
-    """Draw how often linear probes name the count of 20 letters, before and after training.
+    """Draw how often linear probes find the count of 20 letters, before and after training.
 
     The x axis is the probe's penalty, and the states are exact or rounded. The decoder's own
-    answers are drawn too, with two floors, a probe of only the fraction of y and a probe of wrong
-    counts. The bands are ranges over the seeds.
+    answers are drawn, too, and two lower limits: a probe that gets only the fraction of y, and a
+    probe of wrong counts. The bands are ranges over the seeds.
     """
     rows = table[(table.encoding == encoding) & (table.reader == "least squares")]
     own = moved[moved.encoding == encoding].right_20.mean()
@@ -543,7 +544,7 @@ READOUTS = {  # what the figure draws of `run_selection.fates`, as name: (column
 
 
 def three_readouts(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Draw how often three readouts name the count of 20 letters, for each position encoding.
+    """Draw how often three readouts find the count of 20 letters, for each position encoding.
 
     The readouts are the best linear probe, a linear probe that is fitted on the decoder's own
     training lengths, and the decoder itself.
@@ -598,10 +599,10 @@ INSIDE = {  # what is drawn against what, as name: (x, y, label of x, label of y
 
 
 def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
-    """Draw a result of decoders that were trained on up to N letters and tested at N.
+    """Draw a result of decoders that were trained on up to N letters, for each N.
 
-    There is one point per seed, and a line through the means. For the accuracy, an open point shows
-    the same decoder in bf16.
+    The test has N letters. There is one point per seed, and a line through the means. For the
+    accuracy, an open point shows the same decoder in bf16.
     """
     across, up, x, y = INSIDE[what]
     rows = run_selection.chosen(table, across)

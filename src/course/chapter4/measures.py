@@ -1,7 +1,7 @@
 """Measure what chapter 4 needs about counting.
 
-The module covers counts in a random Transformer, codes of any width, tokens of a text, and answers
-that others have reported.
+The module covers counts in a random Transformer, codes of any width, the tokens of a text, and
+answers that others have reported.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,11 +21,11 @@ from helpers.models import LanguageModel
 
 @cache
 def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
-    """Find the first n at which rounding moves the last state of n ones nearer to another count's.
+    """Find the first n for which rounding makes the state of n ones look like another count's.
 
-    The state is computed in the given floating-point format by a random Transformer with a first
-    token and a causal mask. It is misread if the exact state of n - 1 or n + 1 ones is nearer than
-    the exact state of n ones. The result is `None` if no n up to `most` is misread.
+    A random Transformer with a first token and a causal mask computes the last hidden state in the
+    given format. The state is misread if the exact state of n - 1 or n + 1 ones is nearer to it
+    than the exact state of n ones. The result is `None` if no n up to `most` is misread.
     """
     setting = {"first": True, "causal": True, "seed": seed}
     exact = {n: counting.last_state("1" * n, **setting) for n in range(1, 4)}
@@ -38,7 +38,7 @@ def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
 
 
 def counts_to(dtype: str, seeds: int = 4, most: int = 200) -> str:
-    """Return as text up to which n random networks tell the count, from the worst to the best.
+    """Describe up to which n random networks can tell the count, from worst to best.
 
     A network tells the count up to the last n before `first_misread`, or up to `most`.
     """
@@ -76,7 +76,7 @@ def read_right(
 
 
 def pieces(text: str, model: LanguageModel | None = None) -> list[str]:
-    """Return the text of each token, as the model's tokenizer cuts it."""
+    """Return the text of each token, as the model's tokenizer splits it."""
     model = model or models.default()
     return [model.tokenizer.decode([token]) for token in probe.encode(model, text).tolist()]
 
@@ -165,9 +165,9 @@ def best_constant(length: int = 19, share: float = counting.SHARE) -> float:
 
 
 def always(guess: int, lengths: Iterable[int], task: str = "ones") -> list[float]:
-    """Return the absolute error of a model that always names one number, for each length.
+    """Return the absolute error of always naming one number, for each length.
 
-    In the mixed tasks, the error is against the expected count.
+    In the mixed tasks, the error is the difference to the expected count.
     """
     share = 1.0 if task in ("sum", "ones") else counting.SHARE
     return [abs(share * n - guess) for n in lengths]

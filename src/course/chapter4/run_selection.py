@@ -1,6 +1,6 @@
 """Select the runs of trained counters and copiers that chapter 4 compares.
 
-Its claims, figures and lab use the same runs.
+The chapter's claims, figures and lab use the same runs.
 """
 
 import pandas as pd
@@ -31,7 +31,7 @@ def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
 
 
 def turns(table: pd.DataFrame, name: str) -> dict[str, list[int]]:
-    """Return the first lengths at which an encoding's decoders answer wrongly.
+    """Return the first lengths at which the decoders with one encoding answer wrongly.
 
     Only decoders without a window count, and only pairs of decoder and digit that are right up to
     `LONGEST` digits at both positions.
@@ -50,7 +50,8 @@ def turns(table: pd.DataFrame, name: str) -> dict[str, list[int]]:
 
 
 def first_against_last(table: pd.DataFrame) -> pd.DataFrame:
-    """Count how often the first digit is lost before the last one, and how often after it.
+    """Count how often the first digit is lost at a shorter length than the last one, and vice
+    versa.
 
     A pair of decoder and digit is counted if it is right up to `LONGEST` digits at both positions.
 
@@ -95,7 +96,7 @@ def copiers(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def best_read(table: pd.DataFrame) -> pd.DataFrame:
-    """Return how often the best linear probe names the count of 20 letters.
+    """Return how often the best linear probe finds the count of 20 letters.
 
     Returns:
         One row per position encoding, with means over the seeds. The columns are the trained and
@@ -114,10 +115,11 @@ def best_read(table: pd.DataFrame) -> pd.DataFrame:
 def fates(table: pd.DataFrame, n: int = 20) -> pd.DataFrame:
     """Return whether the count of n letters is there, findable and used.
 
-    The three are accuracies of three readouts, as means over the seeds. *there* is the best linear
-    probe, fitted on counts of 17 to 32 letters except 20. *findable* is a linear probe that is
-    fitted on the same lengths as the decoder, 1 to 16 letters. Its penalty is chosen on other
-    strings of these lengths. *used* is the decoder itself.
+    The three numbers are accuracies of three readouts, as means over the seeds. *there* is the
+    accuracy of the best linear probe, fitted on counts of 17 to 32 letters except 20. *findable* is
+    that of a linear probe that is fitted on the same lengths as the decoder, 1 to 16 letters. The
+    penalty of this probe is chosen on other strings of these lengths. *used* is the accuracy of the
+    decoder itself.
 
     Returns:
         One row per position encoding, with `there` (at 20 letters only), `findable` and `used` of

@@ -1,7 +1,8 @@
 """Check the answers to the exercises of chapter 5.
 
-Call a function with your answer, which is a function or a value as the exercise says. It tests the
-answer on several cases, and returns a verdict with a sentence that says what is right or wrong.
+Call a function with your answer, which is a function or a value as the exercise says. The check
+tries the answer on several cases. It returns a verdict and a sentence that says what is right or
+wrong.
 """
 
 import functools
@@ -28,7 +29,7 @@ compare, reason, refuse = (
 
 @exercise
 def rotate_pair(answer: Any) -> Right:
-    """Check a function that rotates a pair by its position times its frequency."""
+    """Check a function that rotates a pair by the angle position times frequency."""
     return compare("rotate_pair", answer, lambda p, m, t: _turn(p, m * t))
 
 
@@ -41,7 +42,7 @@ def _turn(pair: Tensor, angle: float) -> Tensor:
 
 @exercise
 def rotated(line: Any, answer: Any) -> Right:
-    """Check which line of a RoPE rotation has a mistake, and the function without this mistake."""
+    """Check which line of a RoPE rotation has a mistake, and the function without it."""
     named = number("line", line)
     refuse("rotated", line=named)
     if why := reason("rotated", "read", line=named):
@@ -66,7 +67,7 @@ def _rotated(x: Tensor, positions: Tensor, base: float) -> Tensor:
 def apart(answer: Any) -> Right:
     """Check a function that finds the layout of the pairs from what a rotation leaves unchanged.
 
-    The function is tested on random queries and on queries of the embedded model.
+    We test the function on random queries and on queries of the embedded model.
     """
     compare("apart", answer, _apart)
     before, after = queries_of_the_model()
@@ -105,7 +106,7 @@ def queries_of_the_model() -> tuple[Tensor, Tensor]:
 
 @exercise
 def favourite_key(answer: Any) -> Right:
-    """Check a function for a key whose largest score is at a given distance.
+    """Check a function for a key whose attention score is largest at a given distance.
 
     The verdict also says how much random scores vary near and far.
     """
@@ -134,9 +135,9 @@ def favourite_key(answer: Any) -> Right:
 
 @exercise
 def partial(answer: Any) -> Right:
-    """Check a function that keeps the fastest fraction of the frequencies and sets the others to 0.
+    """Check a function that keeps the fastest frequencies and sets all others to 0.
 
-    The frequencies that the function returns are then tried in the embedded model.
+    A fraction says how many to keep. We also try the returned frequencies in the embedded model.
     """
     compare("partial", answer, _share)
     theta = probe.rotary_frequencies(checks.model()).double()
@@ -168,7 +169,7 @@ def _share(theta: Tensor, fraction: float) -> Tensor:
 
 @exercise
 def lead(answer: Any) -> Right:
-    """Check a function for the mean lead of a similar token, 2 sigma^2 times the sum of cosines."""
+    """Check a function for the mean lead of a similar token, 2 sigma^2 times the cosine sum."""
 
     def picture() -> HTML:
         grid, distances = torch.logspace(0, 4, 200).tolist(), [1, 10, 100, 1000, 4096, 8000]
@@ -196,7 +197,7 @@ def lead(answer: Any) -> Right:
 
 @exercise
 def first_negative(answer: Any) -> Right:
-    """Check a function for the first distance with a negative sum of cosines, or a limit."""
+    """Check a function for the first distance below a limit with a negative sum of cosines."""
     try:
         return compare(
             "first_negative", answer, lambda d, b, limit: rope.first_negative(d, b, limit) or limit
@@ -216,7 +217,7 @@ def _sums(d: int, b: float, limit: int) -> Tensor:
 
 @exercise
 def ntk_base(answer: Any) -> Right:
-    """Check a function for the base at which the slowest frequency is divided by a factor."""
+    """Check a function for the base that divides the slowest frequency by a given factor."""
 
     def picture() -> HTML:
         theta = rope.frequencies(128, 1e4)
@@ -243,7 +244,7 @@ def ntk_base(answer: Any) -> Right:
 
 @exercise
 def smallest_scale(answer: Any) -> Right:
-    """Check a function for the smallest scale that gives a diagonal head a wanted weight.
+    """Check a function for the smallest scale that gives a diagonal head a given weight.
 
     The head has one frequency. The verdict also says by how much one more token raises the scale.
     """
@@ -279,9 +280,10 @@ REASONS = checks.tables(globals())["worse_base"]["reasons"]
 
 @exercise
 def worse_base(smaller: Any, larger: Any, context: Any, why: Any) -> Right:
-    """Check two bases for width 128 and a context, where only the smaller base is large enough.
+    """Check two bases of which only the smaller one is large enough for a context.
 
-    The two bases must differ by a large factor, and the reason is checked too.
+    The head width is 128. The two bases must differ by a large factor, and the check also tests the
+    given reason.
     """
     low, high, length = (
         number(n, x) for n, x in (("smaller", smaller), ("larger", larger), ("context", context))

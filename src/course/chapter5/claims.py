@@ -1,6 +1,6 @@
-"""Measure the claims of chapter 5, while their words are in the chapter's table.
+"""Measure the claims of chapter 5.
 
-There is one function for each row of the table.
+There is one function for each row of the chapter's table, which has the words of the claims.
 """
 
 import itertools
@@ -46,9 +46,9 @@ FIFTH = Threshold(0.2)
     nothing=("a bound that stays", lambda bound: {"bound": [bound[0]] * len(bound)}),
 )
 def bound_decays() -> Numbers:
-    """Measure RoFormer's bound at distance 0 and at the distances `FAR`.
+    """Measure RoFormer's bound at distance 0 and at the distances in `FAR`.
 
-    The result also says in how many of the first 250 steps the bound rises.
+    The result also says in how many of the first 250 steps of the distance the bound rises.
     """
     steps = rope_scaling.decay_bound(torch.arange(251), 128, 1e4).diff()
     return {
@@ -72,10 +72,10 @@ ERRORS, LOW, HIGH = Threshold(4), Threshold(0.9), Threshold(1.1)
     nothing=("scores that decay, by a tenth each tenfold", {"spread": [0.9**k for k in range(6)]}),
 )
 def gaussian_scores() -> Numbers:
-    """Measure how the scores of random queries and keys vary, at the distances `FAR`.
+    """Measure how much the scores of random queries and keys vary, at the distances in `FAR`.
 
     Returns:
-        `spread`: the standard deviation of the scores over √d, for each distance.
+        `spread`: the standard deviation of the scores divided by √d, for each distance.
         `mean`: the largest absolute mean of the scores.
         `errors`: this mean in standard errors.
     """
@@ -116,7 +116,7 @@ MOST_HEADS, FEW_HEADS = Threshold(0.5), Threshold(0.05)  # of the heads
     ),
 )
 def trained_heads_decay(model: LanguageModel | None = None) -> Numbers:
-    """Measure by how many nats a head's mean logit falls over 250 tokens.
+    """Measure by how many nats a head's mean logit falls over a distance of 250 tokens.
 
     Returns:
         `median`: the median over the heads, for the prose and for each control.
@@ -163,7 +163,7 @@ EXACT = 1e-9  # rounding
     ),
 )
 def no_positions_no_diagonal() -> Numbers:
-    """Measure the weight of a token on itself without positions, in the first and second layer.
+    """Measure a token's attention weight on itself without positions, in the first two layers.
 
     Returns:
         `plain`, `turned`: the largest weight in a first layer, over `heads` random heads without
@@ -191,7 +191,7 @@ WHOLE = Threshold(0.99)  # of the weight
     nothing=("uniform attention over 1,024 tokens", {"reached": [1 / 1024] * 2}),
 )
 def rope_makes_places() -> Numbers:
-    """Measure the scale that a diagonal head and a previous-token head need.
+    """Measure the query-key scale that a diagonal head and a previous-token head need.
 
     Returns:
         `scales`: the two scales, for a context of 4,096 tokens.
@@ -222,7 +222,7 @@ def rope_makes_places() -> Numbers:
     nothing=("no rotation: some score never turns", {"first": {1.0: [math.inf]}}),
 )
 def one_frequency_loses_content() -> Numbers:
-    """Return the first distance at which a query scores a key negatively, for keys of 64 angles.
+    """Return the first distance at which a query scores a key negatively, for 64 angles of the key.
 
     From this distance on, a token with a score of 0 may be ahead of the key, whatever the angle
     between query and key. The result is keyed by frequency, and a distance is infinite if the score
@@ -255,7 +255,7 @@ def one_frequency_loses_content() -> Numbers:
     nothing=("a base of ten times the context", lambda same: {"same": dict.fromkeys(same, False)}),
 )
 def base_for_a_context() -> Numbers:
-    """Compare the published bases with the smallest bases that are large enough, by context.
+    """Compare the published bases with the smallest bases that are large enough for each context.
 
     Returns:
         `same`: whether the two bases agree to two digits.
@@ -295,8 +295,8 @@ def base_for_a_context() -> Numbers:
 def larger_base_reaches_further() -> Numbers:
     """Measure the first distance with a negative sum of cosines, for larger and larger bases.
 
-    With a larger base this distance should be larger. This is so for powers of ten, but not for two
-    bases that are close to each other.
+    A larger base should increase this distance. This is so for powers of ten, but not for two bases
+    that are close to each other.
     """
     bases = {"tenfold": [1e2, 1e3, 1e4, 1e5, 1e6], "close": [4300.0, 4350.0]}
     return {
@@ -342,7 +342,7 @@ SMALL = Threshold(0.9)  # of the layer's mean
     nothing=("pairs of one size", {"first": 1.0, "between": 1.0, "last": 1.0}),
 )
 def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> Numbers:
-    """Measure the mean norm of the fastest quarter of the pairs, over the layer's mean.
+    """Measure the mean norm of the fastest quarter of the pairs, relative to the layer's mean.
 
     The result has one value for the first layer, one for the last layer, and the mean over the
     layers between them.
@@ -440,9 +440,9 @@ def _least(quarters: pd.DataFrame) -> bool:
     ),
 )
 def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) -> Numbers:
-    """Measure how much the loss rises when a quarter of the pairs is ablated between the ends.
+    """Measure how much ablating a quarter of the pairs raises the loss, between the ends.
 
-    "Between the ends" means in all layers but the first and last ones.
+    "Between the ends" means in all layers except the first and the last ones.
 
     Returns:
         `quarters`: the added loss for each quarter, in nats.
@@ -471,7 +471,7 @@ def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) ->
 def silenced_quarters(
     model: LanguageModel | None = None, where: Sequence[str] = ("outside",)
 ) -> Numbers:
-    """Measure how much the loss rises when a quarter of the pairs is ablated in some heads.
+    """Measure how much ablating a quarter of the pairs in some heads raises the loss.
 
     Returns:
         For each kind of heads in `where`, a table with one row per threshold. Its columns are the
@@ -582,9 +582,10 @@ APART_BY = Threshold(1)  # twice the error, over the distance from the threshold
     null="scales exchanged: random weights of one of them are as concentrated",
 )
 def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
-    """Measure the concentration of queries and keys in slash heads, other heads and random weights.
+    """Measure how concentrated queries and keys are in slash heads, and in two controls.
 
-    The concentration is the largest squared singular value as a fraction of the sum of all.
+    The controls are other heads and random weights. The concentration is the largest squared
+    singular value as a fraction of the sum of all.
     """
     found = _heads(model)
     table = measures.rank_table(found)
@@ -628,7 +629,7 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
     ),
 )
 def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Numbers:
-    """Measure the mean slash score of the previous-token heads without one quarter of the pairs.
+    """Measure the previous-token heads' mean slash score without one quarter of the pairs.
 
     The result also has the mean slash score with all pairs.
     """
@@ -656,7 +657,7 @@ def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Numbers:
 
 
 def _rows(spectrum: str, shared: float = 0.0) -> pd.DataFrame:
-    """Return the decoders with one spectrum and one strength of the shared vector.
+    """Return the runs of decoders with one spectrum and one strength of the shared vector.
 
     Their base is 10,000.
     """
@@ -703,8 +704,9 @@ QUARTER_TURN = Threshold(math.pi / 2)
     nothing=("a quarter that changes nothing", {"turn": 4.0, "gain": 0.0}),
 )
 def partial_rotation_helps() -> Numbers:
-    """Measure how much higher the slash score of 0.75-RoPE is than that of RoPE, and how far RoPE
-    rotates the pairs that 0.75-RoPE leaves alone.
+    """Measure how much 0.75-RoPE raises the slash score over RoPE.
+
+    The result also says how far RoPE rotates the pairs that 0.75-RoPE does not rotate.
 
     Returns:
         `turn`: the largest angle by which RoPE rotates these pairs, in radians.
@@ -732,11 +734,12 @@ TENTH = Threshold(0.1)  # accuracy
     dealt={"race": ("entry", "task", "seed")},
 )
 def positions_alleviate() -> Numbers:
-    """Measure how far position encodings are ahead of none, by task and length.
+    """Measure how much position encodings improve accuracy, by task and length.
 
     Returns:
         `right`: the accuracies with RoPE, with ALiBi and without positions.
-        `better`, `worse`: how far the better and the worse one of the two encodings are ahead.
+        `better`, `worse`: how far the better and the worse one of the two encodings are ahead of
+            none.
         `chance`: the accuracy of guessing.
         `seeds`: the number of seeds.
     """
@@ -779,7 +782,7 @@ def positions_alleviate() -> Numbers:
     dealt={"slash_emergence": ("spectrum", "offset", "base")},
 )
 def trained_slashes_generalise() -> Numbers:
-    """Measure slash scores on tokens that training has not seen, with and without a shared vector.
+    """Measure slash scores on tokens that were not in training, with and without a shared vector.
 
     Returns:
         `unseen`: the score of each decoder with the shared vector.
@@ -820,7 +823,7 @@ LITTLE_SHARED, MUCH_SHARED = 0.6, 0.8  # of queries and keys, the part that is o
 def the_condition_is_needed() -> Numbers:
     """Correlate the common part of queries and keys with the slash score on unseen tokens.
 
-    The decoders have a vector in the embeddings, a vector in the layer norm, or none, and were
+    The decoders have a vector in the embeddings, a vector in the layer norm, or no vector. All were
     trained for the same number of steps.
 
     Returns:

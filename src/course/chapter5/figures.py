@@ -1,4 +1,4 @@
-"""Draw the figures of chapter 5, and state the finding of each in a sentence."""
+"""Draw the figures of chapter 5, and state the finding of each figure in a sentence."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
 def decay(base: float = 1e4, far: int = 100_000) -> tuple[Axes, str]:
-    """Draw how scores of Gaussian queries and keys vary with their distance, with RoPE's bound.
+    """Draw how scores of Gaussian queries and keys depend on their distance, with RoPE's bound.
 
-    The scores' standard deviation does not fall, although the bound does.
+    The standard deviation of the scores does not fall, although the bound does.
     """
     m = torch.unique(torch.logspace(0, math.log10(far), 300).round())
     scores = measures.gaussian_scores(m, base=base)
@@ -48,9 +48,9 @@ def decay(base: float = 1e4, far: int = 100_000) -> tuple[Axes, str]:
 
 
 def second_layer(n: int = 64) -> tuple[Axes, str]:
-    """Draw the weight of each token on itself in (BOS, x, …, x), without positions.
+    """Draw each token's attention weight on itself in (BOS, x, …, x), without positions.
 
-    The figure has a first layer, a second layer, and a control.
+    The figure shows a first layer, a second layer, and a control.
     """
     sharp, soft, unmarked = (
         measures.second_layer_without_positions(n, scale * n**2, marked).diagonal()
@@ -86,9 +86,9 @@ def second_layer(n: int = 64) -> tuple[Axes, str]:
 
 
 def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
-    """Draw the scale that a diagonal head needs against the context length.
+    """Draw the query-key scale that a diagonal head needs, as a function of the context length.
 
-    There is one curve for each of several numbers of pairs, which are the fastest ones of 64 pairs.
+    There is one curve for each number of rotary pairs, which are the fastest ones of 64 pairs.
 
     Args:
         fastest: the number of pairs whose curve is highlighted.
@@ -161,9 +161,10 @@ def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
 
 
 def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
-    """Draw the mean of cos(distance * theta) over a model's pairs, at distances within its context.
+    """Draw the mean of cos(distance * theta) over a model's pairs, as a function of distance.
 
-    There is one curve for each set of frequencies that the model has.
+    The distances are those within the model's context. There is one curve for each set of
+    frequencies that the model has.
     """
     negative = {kind: found["first_negative"] for kind, found in kinds.items()}
     first = min((m for m in negative.values() if m is not None), default=None)
@@ -209,7 +210,7 @@ def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
 def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str]:
     """Draw the attention matrices of two heads of a model on prose.
 
-    One head attends most to the token before, and the other one to the first token.
+    One head attends most to the previous token, and the other one attends most to the first token.
     """
     ids = measures.prose(model, tokens)
     found, theta = measures.heads(model, ids, rank=False), probe.rotary_frequencies(model)
@@ -235,7 +236,7 @@ def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str
 def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
     """Draw how strongly queries or keys use each rotary pair, layer by layer.
 
-    The value is the mean norm of the pair over the layer's mean.
+    The value is the mean norm of the pair divided by the layer's mean.
     """
     norms = (found.queries if what == "queries" else found.keys).mean(1)
     share = norms / norms.mean(-1, keepdim=True)
@@ -266,7 +267,7 @@ def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
 
 
 def special_heads(found: measures.Heads) -> tuple[Axes, str]:
-    """Draw the strongest diagonal head and the strongest previous-token head of each layer."""
+    """Draw the scores of the strongest diagonal head and previous-token head in each layer."""
     best = found.slashes[:, :, :2].max(1).values
     layers = range(1, len(best) + 1)
     tops = [int(best[:, k].argmax()) + 1 for k in (0, 1)]
@@ -298,9 +299,9 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
 def ablation(
     runs: Mapping[str, float], plain: float, blank: Sequence[float] = ()
 ) -> tuple[Axes, str]:
-    """Draw how much the loss rises when each quarter of the pairs is ablated.
+    """Draw how much ablating each quarter of the pairs raises the loss.
 
-    As a control, as many random pairs are ablated.
+    As a control, we ablate random sets of as many pairs.
 
     Args:
         runs: the loss, keyed by the ablated pairs.
@@ -359,10 +360,10 @@ def ablation(
 def dissociation(
     rows: pd.DataFrame, threshold: float, blank: Sequence[float] = ()
 ) -> tuple[Axes, str]:
-    """Draw how much the loss rises when each quarter is ablated, in three sets of heads.
+    """Draw how much ablating each quarter of the pairs raises the loss, in three sets of heads.
 
-    The sets are the heads that look at a position, all other heads, and as many random ones of the
-    other heads.
+    The sets are the heads that attend to a fixed position, all other heads, and as many random ones
+    of the other heads.
 
     Args:
         blank: the added losses for random weights.

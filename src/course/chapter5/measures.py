@@ -1,6 +1,6 @@
 """Measure what chapter 5 needs, such as frequencies and slash heads in a pretrained decoder.
 
-The module also has the lesson's closed forms and simulations.
+The module also has the closed forms and simulations of the lesson.
 """
 
 import math
@@ -116,7 +116,7 @@ def random_tokens(model: LanguageModel, tokens: int = 256, seed: int = 0) -> Int
 
 
 def causal(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]:
-    """Apply the softmax to each row of logits, over the tokens up to its own position."""
+    """Apply the causal softmax to logits, where each row covers tokens up to its position."""
     return logits.masked_fill(torch.ones(logits.shape[-2:]).triu(1).bool(), -math.inf).softmax(-1)
 
 
@@ -126,7 +126,7 @@ def weights(
     theta: Float[Tensor, " half"],
     pairs: Sequence[int] | None = None,
 ) -> Float[Tensor, "h n n"]:
-    """Return the attention weights of queries and keys that are not yet rotated.
+    """Compute attention weights from queries and keys that are not yet rotated.
 
     With `pairs`, the logits only contain the contribution of these rotary pairs.
     """
@@ -149,7 +149,7 @@ def pair_norms(x: Float[Tensor, "h n d"]) -> Float[Tensor, "h half"]:
 
 
 def frequencies(model: LanguageModel) -> list[Float[Tensor, " half"]]:
-    """Return the angles by which each layer rotates its pairs.
+    """Return the angles per token by which each layer rotates its pairs.
 
     There is one tensor per layer, because local and global layers may use different angles.
 
@@ -192,7 +192,9 @@ def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> He
 def silence(
     pairs: Sequence[int], half: int, where: Bool[Tensor, "layers heads"] | None = None
 ) -> Callable[[int, str, Tensor], Tensor]:
-    """Return a patch for `probe.patch_queries_and_keys` that sets these pairs of every query to 0.
+    """Return a patch that sets some rotary pairs of every query to 0.
+
+    Pass it to `probe.patch_queries_and_keys`.
 
     Args:
         pairs: the rotary pairs.
@@ -213,7 +215,7 @@ def silence(
 
 
 def quarters_of_pairs(half: int, controls: int = 3) -> dict[str, list[int]]:
-    """Return the pairs of each quarter of the frequencies, keyed by name.
+    """Return the rotary pairs of each quarter of the frequencies, keyed by name.
 
     As a control, the result also has `controls` random sets of as many pairs, named "random 1",
     "random 2" and so on.
@@ -226,9 +228,9 @@ def quarters_of_pairs(half: int, controls: int = 3) -> dict[str, list[int]]:
 
 
 def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -> dict[str, float]:
-    """Return the loss when each quarter of the pairs is ablated in all heads.
+    """Return the model's loss after ablating each quarter of the pairs in all heads.
 
-    For comparison, `controls` random sets of as many pairs are ablated too.
+    For comparison, we also ablate `controls` random sets of as many pairs.
     """
     half, losses = len(probe.rotary_frequencies(model)), {}
     for name, pairs in compute.progress(quarters_of_pairs(half, controls).items(), "ablations"):
@@ -238,7 +240,7 @@ def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -
 
 
 def rank_table(found: Heads) -> pd.DataFrame:
-    """Compare the rank of queries and keys in slash heads with that in other heads.
+    """Compare how concentrated queries and keys are in slash heads and in other heads.
 
     The columns give the number of heads, the largest squared singular value as a fraction of the
     sum, and the number of squared singular values that make up 95% of the sum. The last two are
@@ -316,7 +318,7 @@ def logits_by_distance(
 
 @cache
 def falling_logits(model: LanguageModel) -> dict[str, Float[Tensor, "layers heads stretches"]]:
-    """Measure the mean logits by distance in the text and in each control.
+    """Measure the mean logits by distance, for the text and for each control.
 
     The keys are `SOURCES`, and the values are those of `logits_by_distance`.
     """
@@ -338,11 +340,11 @@ def fall(logits: Float[Tensor, "layers heads stretches"]) -> Float[Tensor, " hea
 
 
 def matched_row(start: int, draw: int) -> dict[str, float]:
-    """Measure how much the loss rises when a quarter of the pairs is ablated, in one kind of heads.
+    """Measure how much ablating a quarter of the pairs in one kind of heads raises the loss.
 
-    The heads either look at a position (slash score above `HEAD_SCORE_THRESHOLD`), or are drawn at
-    random from all others. We draw so many that ablating all pairs raises the loss by the same
-    amount in both kinds. A head without its pairs attends uniformly.
+    The heads either attend to a fixed position (slash score above `HEAD_SCORE_THRESHOLD`), or are
+    drawn at random from all others. We draw so many that ablating all pairs raises the loss by the
+    same amount in both kinds. A head without its pairs attends uniformly.
 
     Args:
         start: the text's first token.
@@ -379,10 +381,10 @@ def matched_row(start: int, draw: int) -> dict[str, float]:
 
 
 def concentration_row(scale: str) -> dict[str, float]:
-    """Measure the concentration of a random-weights baseline, as the mean over all heads.
+    """Measure how concentrated queries and keys are in a random-weights baseline.
 
-    The concentration is the largest squared singular value of queries and of keys, as a fraction of
-    the sum of all.
+    The result is the mean over all heads. The concentration is the largest squared singular value
+    of queries and of keys, as a fraction of the sum of all.
     """
     found = heads_on_text(null_controls.untrained(models.default(), 0, scale)).concentration
     queries, keys = found.mean((0, 1)).tolist()
@@ -395,7 +397,7 @@ def concentration_row(scale: str) -> dict[str, float]:
 def lead(
     distances: Sequence[int], width: int = 128, base: float = 1e4, count: int = 20_000
 ) -> tuple[Float[Tensor, " m"], Float[Tensor, " m"]]:
-    """Simulate how far a noisy copy of the query leads a random key, at each distance.
+    """Simulate how far a noisy copy of the query is ahead of a random key, at each distance.
 
     The lead is q'R(q + e) - q'Rk, where R is the rotation at this distance. The vectors q, k and e
     are independent, and their entries have mean 0 and variance 1.
@@ -416,9 +418,10 @@ def lead(
 def gaussian_scores(
     distances: Sequence[float] | Tensor, count: int = 2000, base: float = 1e4
 ) -> Float[Tensor, "count m"]:
-    """Return the scores over sqrt(d) of Gaussian queries and keys of width 128 at each distance.
+    """Return the scores of Gaussian queries and keys at each distance, divided by sqrt(d).
 
-    The same vectors are used for all distances, so only the rotation changes with the distance.
+    Their width d is 128. The same vectors are used for all distances, so only the rotation changes
+    with the distance.
     """
     width, generator = 128, torch.Generator().manual_seed(0)
     q, k = (
@@ -433,7 +436,7 @@ def gaussian_scores(
 def weights_without_positions(
     tries: int = 100_000, width: int = 8, seed: int = 0, turn: bool = False
 ) -> Float[Tensor, " tries"]:
-    """Return the weight of the last x on itself in (BOS, x, x), for random heads.
+    """Return the attention weight of the last x on itself in (BOS, x, x), for random heads.
 
     Without positions, the two copies of x always get the same weight.
 
@@ -452,7 +455,7 @@ def weights_without_positions(
 def second_layer_without_positions(
     n: int, scale: float, marked: bool = True
 ) -> Float[Tensor, "n n"]:
-    """Return the attention weights of a second-layer head without positions.
+    """Return the attention weights of a second-layer head that finds positions without encoding.
 
     The sequence is any `n` tokens that start with BOS. The head of the first layer attends
     uniformly and copies what marks BOS, so token i (counted from 1) stores 1/i. The second layer
@@ -466,7 +469,7 @@ def second_layer_without_positions(
 
 
 def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 200) -> dict:
-    """Return the sum of cos(distance * theta) over a model's own frequencies, below `limit` tokens.
+    """Return the sum of cos(distance * theta) over a model's frequencies, below `limit` tokens.
 
     If this sum is negative at a distance, a query prefers a random key to its noisy copy there (Men
     et al., 2024, Theorem 1).
@@ -534,12 +537,12 @@ def smallest_bases() -> dict[int, float]:
 
 
 def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int, int]]:
-    """Return the heads that look at a fixed distance as (layer, head, offset), strongest first.
+    """Return the heads that attend to a fixed distance as (layer, head, offset), strongest first.
 
     A head is in the list if its best slash score is above `HEAD_SCORE_THRESHOLD`.
 
     Args:
-        offset: return only the heads that look at this distance.
+        offset: return only the heads that attend to this distance.
     """
     best, where = found.slashes.max(-1)
     chosen = [
@@ -550,12 +553,15 @@ def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int,
 
 
 def slashes_at(offsets: Int[Tensor, "layers heads"], found: Heads) -> Float[Tensor, "layers heads"]:
-    """Return the slash score of every head at its own offset, as given in `offsets`."""
+    """Return the slash score of every head at the head's own offset.
+
+    `offsets` contains one offset for each head.
+    """
     return found.slashes.gather(-1, offsets[..., None])[..., 0]
 
 
 def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "layers heads"]:
-    """Return which heads to ablate, by their slash scores or as a control.
+    """Select the heads to ablate, by their slash scores or as a control.
 
     Args:
         threshold: the slash score that separates the heads.
@@ -575,7 +581,7 @@ def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "
 
 
 def silenced(start: int, threshold: float, where: str) -> dict[str, float]:
-    """Measure how much ablating quarters of the pairs raises the loss, as a row of the table.
+    """Measure how much ablating quarters of the pairs raises the loss, for one row of a table.
 
     The model is the embedded one (see `silenced_in`).
     """
@@ -603,7 +609,7 @@ def silenced_table(model: LanguageModel | None = None) -> pd.DataFrame:
 def silenced_in(
     model: LanguageModel, found: Heads, start: int, threshold: float, where: str, controls: int = 3
 ) -> dict[str, float]:
-    """Measure how much the loss rises when each quarter of the pairs is ablated in some heads.
+    """Measure how much ablating each quarter of the pairs in some heads raises the loss.
 
     Args:
         found: the scores of the heads on the prose's first 256 tokens, by which the heads are
@@ -640,7 +646,7 @@ def silenced_loss(
     where: Bool[Tensor, "layers heads"],
     sink: bool,
 ) -> float:
-    """Return the loss with some pairs of the queries ablated in some heads.
+    """Return the loss after ablating some pairs of the queries in some heads.
 
     Args:
         sink: keep all logits on the first token as they were. To do so, we add to them what the
@@ -687,7 +693,7 @@ def silenced_loss(
 def silenced_layers(
     start: int, heads: str, sink: str, model: LanguageModel | None = None
 ) -> dict[str, float]:
-    """Measure how much the loss rises when each quarter of the pairs is ablated in some `LAYERS`.
+    """Measure how much ablating each quarter of the pairs in some of `LAYERS` raises the loss.
 
     Args:
         start: the text's first token.

@@ -63,7 +63,7 @@ def trained_keys() -> Numbers:
     ),
 )
 def trained_heads() -> Numbers:
-    """Measure whether a trained model's heads decay with the distance, although RoPE need not."""
+    """Measure whether a trained model's logits fall with distance, which RoPE does not force."""
     return claims.trained_heads_decay()
 
 
@@ -77,14 +77,14 @@ def trained_heads() -> Numbers:
     ),
 )
 def another_text() -> Numbers:
-    """Measure how far the mean logits fall on another text, the next 256 tokens of the prose."""
+    """Measure how far the mean logits fall on another text, which is the next 256 prose tokens."""
     model = models.default()
     falls = measures.fall(measures.logits_by_distance(model, measures.prose(model, start=255)))
     return {"share": float((falls > 1).double().mean()), "median": float(falls.median())}
 
 
 def _averaged(heads: str) -> pd.DataFrame:
-    """Return the added loss when a quarter of the pairs is replaced by its mean over the tokens.
+    """Return how much the loss rises if a quarter of the pairs is replaced by its mean over tokens.
 
     There is one row per text.
 
@@ -126,10 +126,10 @@ def _averaged(heads: str) -> pd.DataFrame:
     ),
 )
 def averaged_and_matched() -> Numbers:
-    """Measure how much each quarter of the pairs matters to the heads that look at a position.
+    """Measure how much each quarter of the pairs matters to heads that attend to a fixed position.
 
-    In these heads, the quarter is averaged over the tokens or set to zero. For comparison, the
-    quarter is set to zero in other heads that are matched in loss.
+    In these heads, we average the quarter over the tokens or set it to zero. For comparison, we set
+    the quarter to zero in other heads that are matched in loss.
     """
     averaged = _averaged("place heads")
     table, quarters = data.table("silenced_matched"), list(measures.BAND_NAMES)
@@ -169,10 +169,10 @@ def averaged_and_matched() -> Numbers:
     ),
 )
 def within_a_dose() -> Numbers:
-    """Correlate the common part of queries and keys with the slash score on unseen tokens.
+    """Correlate the common part of queries and keys with the slash score, within each dose.
 
-    All correlations are by rank. A group of decoders has the same vector, which is added in the
-    same place and with the same strength.
+    The slash score is that on unseen tokens, and all correlations are by rank. A dose is a group of
+    decoders with the same vector, which is added in the same place and with the same strength.
 
     Returns:
         `within`: the correlation in each of the `doses` groups.
@@ -254,8 +254,8 @@ def other_heads() -> Numbers:
 def other_bounds() -> Numbers:
     """Measure how RoFormer's bound falls for other head widths and bases.
 
-    The result has the bound at distance 1,000 over that at 0, and the number of rises in the first
-    250 steps.
+    The result has the bound at distance 1,000 divided by the bound at 0, and the number of rises in
+    the first 250 steps.
     """
     falls, rises = {}, {}
     for width, base in itertools.product((64, 256), (100.0, 500_000.0)):
@@ -280,7 +280,7 @@ def other_bounds() -> Numbers:
     ),
 )
 def one_digit() -> Numbers:
-    """Measure whether the smallest base agrees with the published one to one digit, by context.
+    """Measure whether the smallest base agrees with the published one to one digit, per context.
 
     The result also has the largest ratio of the two bases.
     """
@@ -386,10 +386,10 @@ def each_seed() -> Numbers:
     ),
 )
 def averaged_between_the_ends() -> Numbers:
-    """Measure how much the loss rises when each quarter is averaged between the ends.
+    """Measure how much averaging each quarter of the pairs between the ends raises the loss.
 
-    The result has one value per text. The fastest quarter is also set to zero in all layers but the
-    first three and the last three.
+    The result has one value per text. We also set the fastest quarter to zero in all layers except
+    the first three and the last three.
     """
     table = data.table("silenced_layers").query("sink == 'silenced'").set_index("heads")
     averaged = _averaged("all other layers")
@@ -500,7 +500,7 @@ def _other_texts() -> dict[str, measures.Heads]:
     ),
 )
 def norms_of_other_texts() -> Numbers:
-    """Measure the mean norm of the fastest quarter over the layer's mean, on other texts.
+    """Measure the mean norm of the fastest quarter relative to the layer's mean, on other texts.
 
     The result has the mean between the ends, and the smaller one of the values at the two ends.
     """
@@ -562,7 +562,7 @@ def both_on_other_texts() -> Numbers:
     ),
 )
 def ranks_on_other_texts() -> Numbers:
-    """Measure the concentration of queries and keys in slash heads and other heads, on other texts.
+    """Measure how concentrated queries and keys are in slash heads and others, on other texts.
 
     The concentration is the largest squared singular value as a fraction of the sum of all.
     """
@@ -596,7 +596,7 @@ def ranks_on_other_texts() -> Numbers:
     ),
 )
 def each_seed_by_itself() -> Numbers:
-    """Count the seeds in which an encoding is ahead of none by 0.1 at the last copy, by length.
+    """Count the seeds in which an encoding beats none by 0.1 at copying the last token, by length.
 
     The claim is about means over the seeds, so this experiment looks at each seed separately.
     """
@@ -667,7 +667,7 @@ def more_random_tokens() -> Numbers:
     ),
 )
 def halves() -> Numbers:
-    """Measure what fraction of the slash score remains without the fast or slow half of the pairs.
+    """Measure the fraction of the slash score that remains without the fast or slow half of pairs.
 
     Returns:
         `fast`, `slow`: the fraction that remains without this half, for each text and offset.

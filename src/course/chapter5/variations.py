@@ -1,4 +1,4 @@
-"""Ablate pairs in another way than chapter 5, to test its claims on fast pairs."""
+"""Ablate rotary pairs in another way than chapter 5, to test its claims on fast pairs."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,9 +15,9 @@ HEADS = ("place heads", "as many others", "all other layers")
 def average(
     pairs: Sequence[int], half: int, where: Bool[Tensor, "layers heads"]
 ) -> Callable[[int, str, Tensor], Tensor]:
-    """Return a patch that sets these pairs of every query to their mean over the tokens.
+    """Return a patch that replaces some rotary pairs of every query by their mean over the tokens.
 
-    The pairs are averaged before the rotation. `measures.silence` sets them to 0 instead, which
+    The mean is taken before the rotation. `measures.silence` sets the pairs to 0 instead, which
     also removes the part that all tokens have in common.
     """
     chosen = torch.zeros(2 * half, dtype=torch.bool)
@@ -33,7 +33,7 @@ def average(
 
 
 def averaged(start: int, heads: str) -> dict[str, float]:
-    """Measure how much the loss rises when a quarter of the pairs is averaged over the tokens.
+    """Measure how much averaging a quarter of the pairs over the tokens raises the loss.
 
     Args:
         start: the text's first token.

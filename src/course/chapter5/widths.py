@@ -27,10 +27,10 @@ NEWTON, RIDGE = 60, 1e-3  # the number of steps, and the price of a squared ampl
 
 
 def wanted(width: int, length: int, kernel: str = "window") -> Float[Tensor, " n"]:
-    """Return the weight that the task wants at each distance.
+    """Return the attention weight that the task needs at each distance.
 
-    A "window" wants equal weights below `width`, and an "offset" wants all the weight at `width` -
-    1.
+    A "window" needs equal weights at distances below `width`, and an "offset" needs all the weight
+    at `width` - 1.
 
     >>> wanted(2, 4).tolist()
     [0.5, 0.5, 0.0, 0.0]
@@ -48,7 +48,7 @@ def wanted(width: int, length: int, kernel: str = "window") -> Float[Tensor, " n
 def one_pair_losses(
     theta: Float[Tensor, " t"], weights: Float[Tensor, " n"]
 ) -> Float[Tensor, " t"]:
-    """Return the smallest cross-entropy of attention by a single pair of each frequency, in nats.
+    """Return the smallest cross-entropy of attention with a single pair of each frequency, in nats.
 
     The logit at distance m is a cos(θ m) + b sin(θ m). Cross-entropy is convex in a and b, so
     Newton's method finds the best values. A small ridge penalty keeps the amplitudes finite.
@@ -82,9 +82,9 @@ def one_pair_losses(
 
 
 def best_frequency(width: int, length: int, kernel: str) -> dict[str, float]:
-    """Find the frequency with which a single pair serves a kernel best.
+    """Find the frequency with which a single pair reproduces a kernel best.
 
-    The result also says how much smaller the loss is than without a pair.
+    The result also says how much a pair lowers the loss.
     """
     theta = torch.logspace(math.log10(COARSEST), math.log10(FINEST), GRID, dtype=torch.float64)
     losses = one_pair_losses(theta, wanted(width, length, kernel))
@@ -99,7 +99,7 @@ def best_frequency(width: int, length: int, kernel: str) -> dict[str, float]:
 def copies(
     generator: torch.Generator, width: int, length: int
 ) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
-    """Draw tokens, and for each token a target, which is one of the `width` nearest tokens.
+    """Draw tokens, and as each token's target one of the `width` nearest tokens up to itself.
 
     These tokens are equally likely to be the target. Only the second half of the sequence has
     targets, so that the kernel fits from the first target on if `width` is at most half of
@@ -114,10 +114,11 @@ def copies(
 
 @torch.no_grad()
 def used_frequency(decoder: Decoder, width: int, length: int) -> float:
-    """Return the mean frequency that a decoder of one layer and one head uses for the distance.
+    """Return the mean rotary frequency on which a decoder's attention over distance depends.
 
-    The mean query and the mean key give a logit Σ |q_p| |k_p| cos(θ_p m + φ_p). We average log θ,
-    weighted by the squares of these amplitudes, and return the exponential.
+    The decoder has one layer and one head. Its mean query and mean key give a logit Σ |q_p| |k_p|
+    cos(θ_p m + φ_p). We average log θ, weighted by the squares of these amplitudes, and return the
+    exponential.
     """
     block = decoder.blocks[0]
     ids, _ = copies(torch.Generator().manual_seed(999), width, length)

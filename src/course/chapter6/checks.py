@@ -1,7 +1,8 @@
 """Check the answers to the exercises of chapter 6.
 
-Call a function with your answer, which is a function or a value as the exercise says. It tests the
-answer on several cases, and returns a verdict with a sentence that says what is right or wrong.
+Call a function with your answer, which is a function or a value as the exercise says. The check
+tries the answer on several cases. It returns a verdict and a sentence that says what is right or
+wrong.
 """
 
 import math
@@ -41,7 +42,7 @@ compare, reason, refuse = (
 
 @exercise
 def subtract(answer: Any, largest: Any) -> Right:
-    """Check two functions, for the difference of two attention rows and for its largest lambda.
+    """Check a function for the difference of two attention rows, and one for its largest lambda.
 
     At the largest lambda, no weight of the difference is below 0.
     """
@@ -82,7 +83,7 @@ def _of_maps(f: Callable) -> Callable:
 
 @exercise
 def shared(answer: Any) -> Right:
-    """Check a function for the cosine of two attention rows without one key.
+    """Check a function for the cosine between two attention rows, with one key left out.
 
     The verdict then gives the cosine over all pairs of heads of the embedded model.
     """
@@ -98,7 +99,7 @@ def shared(answer: Any) -> Right:
 
 
 def rows(n: int, seed: int) -> Tensor:
-    """Draw a random row of attention weights."""
+    """Draw random rows of attention weights."""
     return normal(n, seed=seed).softmax(-1)
 
 
@@ -136,7 +137,7 @@ def _of_all_heads() -> tuple[tuple[Tensor, Tensor, Tensor], str]:
 
 @exercise
 def noise_left(answer: Any) -> Right:
-    """Check a function for the size of the difference of two noise patterns."""
+    """Check a function for the size of the difference of two noise vectors."""
     compare("noise_left", answer, lambda c, lam: math.sqrt(1 + lam**2 - 2 * lam * c))
 
     def picture() -> HTML:
@@ -159,7 +160,7 @@ def noise_left(answer: Any) -> Right:
 
 @exercise
 def off_by_one(answer: Any) -> Right:
-    """Check a softmax with an additional 1 in the denominator, at logits of any size."""
+    """Check a softmax with an additional 1 in its denominator, for logits of any size."""
     return compare(
         "off_by_one",
         answer,
@@ -175,7 +176,7 @@ def _naive(x: Tensor) -> Tensor:
 
 
 def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
-    """Draw the attention weights of each normalizer on the logits of the lesson's panel."""
+    """Draw the attention weights that each normalizer gives to the logits of the lesson's panel."""
     logits, places = measures.panel_logits(content, n)
     found = pd.DataFrame(
         {name: tensor(name, way(logits.clone())) for name, way in ways.items()}
@@ -200,9 +201,9 @@ def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
 
 @exercise
 def smallest_scale(answer: Any) -> Right:
-    """Check a function for the smallest s at which scalable softmax gives a key a wanted weight.
+    """Check a function for the smallest s with which scalable softmax gives a key a weight.
 
-    The key is the one with the largest logit.
+    The key is the one with the largest logit, and the wanted weight is an argument.
     """
 
     def scale(gap: float, n: int, weight: float) -> float:
@@ -237,9 +238,9 @@ def _odds(weight: float) -> float:
 
 @exercise
 def counted(answer: Any) -> Right:
-    """Check a function that finds lambda and the parts of answer and noise in a row of weights.
+    """Check a function that finds lambda and the fractions of answer and noise in a row of weights.
 
-    The parts are fractions of the row's sum, and fractions of the sum of absolute values.
+    We test fractions of the row's sum, and fractions of the sum of absolute values.
     """
     compare("counted", answer, _of_row(_five))
 
@@ -270,7 +271,7 @@ def counted(answer: Any) -> Right:
 
 
 def _of_row(f: Callable) -> Callable:
-    """Return a function of row and position for a function of row, answer and other weights."""
+    """Adapt a function of a row and a position to a function of row, answer and other weights."""
     return lambda row, place: torch.stack([*f(row, row[place], _other(row, place))])
 
 
@@ -287,7 +288,7 @@ def _five(row: Tensor, a: Tensor, noise: Tensor, lam: Tensor | None = None) -> t
 
 @exercise
 def entmax(answer: Any) -> Right:
-    """Check a function whose threshold makes weights sum to 1, as in sparsemax and entmax."""
+    """Check a function for the threshold with which sparsemax and entmax weights sum to 1."""
     return compare("entmax", answer, _entmax, picture=lambda: _maps(
         {"softmax": lambda x: x.softmax(-1), "α = 1.5": lambda x: answer(x, 1.5), "α = 2": lambda x:
         answer(x, 2.0)}, "one answer", 64
@@ -295,7 +296,10 @@ def entmax(answer: Any) -> Right:
 
 
 def _bisected(x: Tensor, power: float, astray: bool = False) -> Tensor:
-    """Return max(x - tau, 0) ** power, where bisection finds the tau for a sum of 1 in each row."""
+    """Return max(x - tau, 0) ** power, with the tau for which each row sums to 1.
+
+    We find tau by bisection.
+    """
     x = x.double()
     high = x.max(-1, keepdim=True).values
     low = high - 1
@@ -315,7 +319,7 @@ def _entmax(x: Tensor, alpha: float) -> Tensor:
 
 @exercise
 def head(answer: Any) -> Right:
-    """Check a function for a differential head with its norm and its fixed scale."""
+    """Check a function that computes a differential head with its norm and its fixed scale."""
     compare("head", answer, _head)
 
     def size(head: Callable, n: int, lam: float) -> float:
@@ -387,7 +391,7 @@ def _corrected(
     running: Callable[[Tensor], Tensor] = lambda sizes: sizes.cummax(0).values,
     most: float = 1.0,
 ) -> Tensor:
-    """Return Holm's correction, or a variant with a mistake.
+    """Return p values after Holm's correction, or after a variant of it with a mistake.
 
     A variant has other factors than m, …, 2, 1, or another step than the running maximum.
     """
@@ -397,7 +401,7 @@ def _corrected(
 
 
 def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
-    """Test the race with the learner's p values, every remedy against the baseline.
+    """Test the remedies of the race against the baseline with the learner's p values.
 
     Each task is a separate family of tests.
     """
@@ -498,7 +502,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
 
 
 def _check_weigh(weigh: Any) -> None:
-    """Refuse a function that is not a causal attention function of its logits, and say why."""
+    """Raise an error if a function does not compute causal attention from its logits."""
     refuse("enter_race", "entered", weigh=weigh)
     for n in (5, 1, 16, 140):
         scores = torch.randn(

@@ -1,6 +1,6 @@
-"""Measure the claims of chapter 6, while their words are in the chapter's table.
+"""Measure the claims of chapter 6.
 
-There is one function for each row of the table.
+There is one function for each row of the chapter's table, which has the words of the claims.
 """
 
 from itertools import product
@@ -42,7 +42,7 @@ CORRELATED = 0.9
     ),
 )
 def subtraction_cancels_noise() -> Numbers:
-    """Return by which factor a subtraction changes the answer's fraction of all weight.
+    """Return the factor by which a subtraction changes the answer's fraction of all weight.
 
     The factors are keyed by the correlation of the logits.
     """
@@ -134,7 +134,7 @@ FAR_BELOW, FAR_ABOVE = Threshold(0.25), Threshold(4)
     null="that nothing changes is what is claimed",
 )
 def gradients() -> Numbers:
-    """Measure the gradient of W_Q over that in a Transformer.
+    """Measure the gradient of W_Q in a Differential Transformer relative to that in a Transformer.
 
     Returns:
         `ratios`: the ratio in all settings.
@@ -196,10 +196,10 @@ def negative_attention_reaches_further() -> Numbers:
     null="a weight that is the same at both lengths is kept, by definition",
 )
 def scalable_softmax_keeps_the_peak() -> Numbers:
-    """Measure the weight of one key among 100 keys and among 100,000 keys, for each of two leads.
+    """Measure one key's attention weight among 100 keys and among 100,000 keys, for two leads.
 
-    The lead says by how much the logit of this key is larger than the others. If the lead is large
-    enough, scalable softmax should keep the weight.
+    The lead is the key's logit minus the logit of the other keys. If the lead is large enough,
+    scalable softmax should keep the weight.
     """
     short, long = (torch.eye(1, n, dtype=torch.float64)[0] for n in (100, 100_000))
     peaks = {
@@ -233,7 +233,7 @@ NOT_SURE = {
     **NOT_SURE,
 )
 def differential_gaps(columns: dict[str, str], less: str = "") -> Numbers:
-    """Compare half the heads with differential attention at retrieval, in several columns.
+    """Compare half the heads with differential attention on retrieval, for several measures.
 
     Args:
         columns: the columns to compare, with their names in the result.
@@ -262,7 +262,7 @@ def differential_gaps(columns: dict[str, str], less: str = "") -> Numbers:
 
 
 def _judged(found: pd.DataFrame, claimed: str) -> Numbers:
-    """Compare verdicts with the claimed verdict.
+    """Compare the verdicts that we found with the claimed verdict.
 
     Returns:
         `found`: the verdicts.

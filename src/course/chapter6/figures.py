@@ -1,4 +1,4 @@
-"""Draw the figures of chapter 6, and state the finding of each in a sentence."""
+"""Draw the figures of chapter 6, and state the finding of each figure in a sentence."""
 
 import torch
 from matplotlib.axes import Axes
@@ -14,9 +14,10 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
 def noise_left() -> tuple[Axes, str]:
-    """Draw the fraction of noise that remains against the cosine of two equally large patterns.
+    """Draw the fraction of noise that a subtraction leaves, as a function of the cosine.
 
-    The lines are closed forms, and the points are simulated rows.
+    The cosine is between two noise vectors of equal size. The lines are closed forms, and the
+    points are simulated rows.
     """
     cosine = torch.linspace(0, 1, 101, dtype=torch.float64)
     ax = style.axes("", "cosine of the two noise patterns", "noise left", height=3.8)
@@ -40,7 +41,7 @@ def noise_left() -> tuple[Axes, str]:
 
 
 def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
-    """Draw the weights of six normalizers for the same logits, on the same axes.
+    """Draw the weights that six normalizers give to the same logits, on the same axes.
 
     Args:
         kind: the kind of normalizers, a key of `measures.MAPS`.

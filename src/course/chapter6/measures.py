@@ -81,9 +81,9 @@ def parts(
 def noise_left(cosine: float | Tensor, lam: float | Tensor, ratio: float = 1.0) -> Tensor:
     """Return |a - lam b| / |a|, the fraction of the noise that remains after the subtraction.
 
-    For noise patterns a and b with |b| / |a| = ratio, it is sqrt(1 + (lam ratio)^2 - 2 lam ratio
-    cosine) by the law of cosines. The subtraction lowers the noise only if the cosine is large
-    enough.
+    For noise vectors a and b with |b| / |a| = ratio, this fraction is sqrt(1 + (lam ratio)^2 - 2
+    lam ratio cosine) by the law of cosines. The subtraction lowers the noise only if the cosine is
+    large enough.
     """
     cosine, lam = (
         torch.as_tensor(cosine, dtype=torch.float64),
@@ -93,12 +93,12 @@ def noise_left(cosine: float | Tensor, lam: float | Tensor, ratio: float = 1.0) 
 
 
 class Left(NamedTuple):
-    """Compare two noise patterns.
+    """Hold the comparison of two noise vectors.
 
     Attributes:
-        cosine: the cosine of the two patterns.
-        ratio: the size of the second pattern over that of the first.
-        left: the fraction of the first pattern that remains after the subtraction.
+        cosine: the cosine of the two vectors.
+        ratio: the size of the second vector divided by that of the first.
+        left: the fraction of the first vector that remains after the subtraction.
     """
 
     cosine: float
@@ -114,7 +114,7 @@ def simulated_left(
     draws: int = 20,
     other: float | None = None,
 ) -> Left:
-    """Simulate how much noise remains when one softmax row is subtracted from another.
+    """Simulate how much noise remains after subtracting one softmax row from another.
 
     The logits are Gaussian, and the results are means over the draws.
 
@@ -182,7 +182,7 @@ STARTS = {
 
 @cache
 def gradient_setups(lengths: tuple[int, ...] = (32, 128, 512)) -> pd.DataFrame:
-    """Measure by which factor head norm and scale change the gradient of W_Q.
+    """Measure the factor by which head norm and scale change the gradient of W_Q.
 
     There is one row per initialisation, correlation of the tokens, and length. The factor is the
     geometric mean over three seeds of the ratio to the Transformer's gradient.
@@ -200,7 +200,7 @@ def gradient_setups(lengths: tuple[int, ...] = (32, 128, 512)) -> pd.DataFrame:
 
 
 def as_two_heads() -> float:
-    """Return how far a layer without head norm is from a layer of twice as many plain heads.
+    """Return how much a layer without head norm differs from a layer of twice as many plain heads.
 
     The plain heads share their values and have the output matrices W_O and -lambda W_O. If the
     distance is 0 up to rounding, the two layers compute the same.
@@ -219,11 +219,11 @@ def as_two_heads() -> float:
 
 
 def reach(lam: float, tries: int = 400) -> float:
-    """Return how near one head can come to v_0 - v_1, from 0 to 1, if its output may be scaled.
+    """Return how close the output of one head can come to the direction v_0 - v_1, from 0 to 1.
 
-    The values v_0, v_1 and v_2 are orthogonal. The result is the largest cosine of the output and
-    v_0 - v_1, over random attention rows and the corners of the simplex. With lambda 0, the head is
-    plain softmax.
+    The values v_0, v_1 and v_2 are orthogonal, and the output may be scaled. The result is the
+    largest cosine between the output and v_0 - v_1, over random attention rows and the corners of
+    the simplex. With lambda 0, the head is plain softmax.
     """
     maps = torch.randn(tries, 2, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     corners = torch.eye(3, dtype=torch.float64)
@@ -238,9 +238,9 @@ def reach(lam: float, tries: int = 400) -> float:
 
 
 def _difference(logits: Tensor) -> Tensor:
-    """Subtract 0.8 times a second attention map.
+    """Return softmax weights minus 0.8 times a second row with almost the same noise.
 
-    The second map has almost the same noise, and does not have the answer.
+    The second row does not contain the answer.
     """
     generator = torch.Generator().manual_seed(5)
     other = torch.randn(logits.shape, generator=generator, dtype=logits.dtype)
@@ -304,7 +304,7 @@ def panel_logits(content: str, n: int) -> tuple[Float[Tensor, " n"], list[int]]:
 def loss_in_few_bits(
     model: LanguageModel, ids: Int[Tensor, " n"], bits: tuple[int, ...] = (8, 4)
 ) -> dict:
-    """Measure outliers in a model's hidden states, and the loss when its activations are rounded.
+    """Measure outliers in a model's hidden states, and the loss with activations in few bits.
 
     All inputs of linear layers are rounded by `outliers.few_bits`, except the unembedding. Large
     outliers matter here because they make the steps of the rounding coarse.

@@ -1,6 +1,6 @@
-"""Measure the claims of chapter 7, while their words are in the chapter's table.
+"""Measure the claims of chapter 7.
 
-There is one function for each row of the table.
+There is one function for each row of the chapter's table, which has the words of the claims.
 """
 
 import math
@@ -84,7 +84,7 @@ def race_positions_are_not_enough() -> Numbers:
     nothing=("entries that open nothing", lambda opens: {"opens": opens & False}),
 )
 def race_physical_help() -> Numbers:
-    """Measure three ways to read the talk's "physical intervention".
+    """Measure three interpretations of the talk's "physical intervention".
 
     Returns:
         `won`: the results of the entries (see `comparison.successes`) with their kind.
@@ -190,7 +190,7 @@ def race_sharper_map_reaches_further() -> Numbers:
     nothing=("layers of one kind", lambda alone: {"mixed": alone}),
 )
 def race_recall_takes_both() -> Numbers:
-    """Measure which entries still solve recall at the longest length.
+    """Find which entries still solve recall at the longest length.
 
     For RoPE and NoPE, the result also has the mean number of steps until they learned, and the
     number of steps that they were trained for.
@@ -264,7 +264,7 @@ DRAWS = 400  # of the seeds, with replacement
 
 
 def _difference(groups: dict[str, pd.DataFrame], without: str = "") -> tuple[float, float]:
-    """Return the 95% interval of how much more encodings change accuracy than normalizers do.
+    """Return the 95% interval for how much more encodings change accuracy than normalizers do.
 
     The difference is the largest gap among encodings minus the largest gap among normalizers, as a
     mean over the tasks.
@@ -347,7 +347,7 @@ def race_positions_decide() -> Numbers:
     nothing=("decoders that did not learn", lambda learned: {"learned": learned.iloc[:0]}),
 )
 def race_nothing_keeps_the_count() -> Numbers:
-    """Measure which remedies learned to count, and their accuracy at the longest length.
+    """Find which remedies learned to count, and their accuracy at the longest length.
 
     Returns:
         `learned`: the remedies that learned, with the accuracy of the runs that learned. For

@@ -1,4 +1,4 @@
-"""Draw the figures of chapter 7, and state the finding of each in a sentence."""
+"""Draw the figures of chapter 7, and state the finding of each figure in a sentence."""
 
 import itertools
 from pathlib import Path
@@ -99,7 +99,7 @@ def standing(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> pd.DataFram
 
 
 def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
-    """Draw the standing of all entries as a table that is sorted by a click on a heading.
+    """Draw the results of all entries as a table that a click on a heading sorts.
 
     Accuracies are dots on one scale from 0 to 1. The numbers are those of `standing`.
     """
@@ -132,7 +132,7 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
 
 
 def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figure, str]:
-    """Draw accuracy at the last copy against accuracy at retrieval, with names for the best.
+    """Draw accuracy at copying the last token as a function of accuracy at retrieval.
 
     Entries that are good at both tasks are named.
 
@@ -201,9 +201,9 @@ def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figu
 
 
 def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
-    """Draw which entry solves which task, as the accuracy of `FEW` at the longest length.
+    """Draw which entry solves which task, as accuracy at the longest length.
 
-    Successes and open cases are marked.
+    The entries are those in `FEW`. Successes and open cases are marked.
     """
     able, won = comparison.able(rows), comparison.successes(rows).set_index(["entry", "task"])
     tasks, means = (
@@ -272,7 +272,7 @@ f"Right by attention on the answer at {LONG} tokens (✓; "
 
 
 def _number_of(names: list[str], what: str) -> str:
-    """Return in words how many names there are, with a capital letter."""
+    """Write in words how many names there are, with a capital letter."""
     words = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
     count = words[len(names)] if len(names) < len(words) else str(len(names))
     return f"{count} {what}{'s' * (len(names) != 1 and bool(what))}"
@@ -311,7 +311,7 @@ LOST = {
 
 
 def tasks_asked(rows: pd.DataFrame) -> str:
-    """Return a table of the five tasks, with what is lost in each and an example.
+    """Write a table of the five tasks, with an example and what is lost in each task.
 
     It also says what theory expects of NoPE, next to the measured result of NoPE.
     """
@@ -341,7 +341,7 @@ def tasks_asked(rows: pd.DataFrame) -> str:
 
 
 def entrants(rows: pd.DataFrame) -> str:
-    """Return a table of the entries, grouped by what they change.
+    """Write a table of the entries, grouped by what they change.
 
     Entries that were not run come last, with the reason.
     """
@@ -481,7 +481,7 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def late_pairs(name: str = MIXED) -> str:
-    """Say at which learning rates a design learned the longest sequences, and what RoPE needed."""
+    """Write at which rates a design learned the longest sequences, and what RoPE needed."""
     told = []
     cell = rates.price().loc[(name, LONG)]
     for rate in (0.005, 0.002):
@@ -510,7 +510,7 @@ def _plain(name: str) -> str:
 
 
 def closing_answer(rows: pd.DataFrame) -> str:
-    """Return the answer to the course's question in words.
+    """Write the answer to the course's question in words.
 
     The text says which designs stay right, what training they need, and where they fail.
     """
