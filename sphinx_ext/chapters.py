@@ -1,7 +1,7 @@
 """Show on pages what the notebooks say about their chapters.
 
-The directive `{chapters}` draws a card for each chapter. Links to the previous and the next page
-name the question of that page.
+The directive `{chapters}` draws a card for each chapter, and `row` writes a line of links to the
+lessons. Links to the previous and the next page name the question of that page.
 """
 
 import html
@@ -23,6 +23,22 @@ SAID = {
 }  # what a card calls a part
 
 
+def title(path: Path) -> str:
+    """Return the title of a chapter's lesson as HTML, in the language of the page."""
+    return html.escape(words.translated(re.search(r"^# (.+)$", markdown(path), re.M)[1]))
+
+
+def row(root: Path, up: str) -> str:
+    """Write links to the lessons of all chapters in one line. `up` is as in `Chapters.card`."""
+    links = "".join(
+        f'<a href="{up * (not path.with_suffix(".zh.po").exists())}{path.parent.name}/lesson.html">'
+        f"{path.parent.name[0]} {title(path)}</a>"
+        for path in listed(root)
+    )
+    name = "各章" if up else "Chapters"
+    return f'<nav class="chapter-row" aria-label="{name}"><strong>{name}</strong>{links}</nav>'
+
+
 class Chapters(Directive):
     def run(self):
         env = self.state.document.settings.env
@@ -36,8 +52,7 @@ class Chapters(Directive):
         """Draw the card of a chapter. `up` leads to the English pages from a page of editions,
         whose cards lead to editions if there are some.
         """
-        text, folder = markdown(path), path.parent.name
-        title = re.search(r"^# (.+)$", text, re.M)[1]
+        folder = path.parent.name
         parts = [
             (name, path.parent / f"{name}.ipynb")
             for name in ("lesson", "sinks", "lab", "exercises", "yours", "build", "own")
@@ -57,7 +72,7 @@ class Chapters(Directive):
         asked = question(root / "chapters/zh" / path.relative_to(root / "chapters") if up else path)
         return (
             f'<article class="chapter-card"><h3><a href="{there(path)}">{folder[0]}. '
-            f"{html.escape(words.translated(title))}</a></h3>"
+            f"{title(path)}</a></h3>"
             f'<p class="chapter-question">{asked}</p>'
             f"{drawing.emblem(folder, 'zh' if up else 'en')}"
             f"<p><small>{links}</small></p></article>"

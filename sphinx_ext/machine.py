@@ -9,7 +9,9 @@ and `machine.js` plays them as the reader scrolls.
 import html
 import json
 import re
+from pathlib import Path
 
+from chapters import row
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
@@ -39,7 +41,8 @@ class Machine(Directive):
     has_content = True
 
     def run(self):
-        self.state.document.settings.env.note_reread()
+        env = self.state.document.settings.env
+        env.note_reread()
         stops = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, stops)
         figure = drawing.show("machine", language(self))._repr_html_()
@@ -47,6 +50,8 @@ class Machine(Directive):
             f'<div class="machine-page"><div class="machine-stays">{figure}</div><div '
             'class="machine-stops">'
         )
+        up = "../" * (language(self) == "zh")
+        opening = row(Path(env.srcdir), up) + opening
         return [raw(WITHOUT_MENU + opening), *stops.children, raw("</div></div>")]
 
 

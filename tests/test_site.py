@@ -16,6 +16,7 @@ from fontTools.ttLib import TTFont
 from matplotlib.font_manager import fontManager
 from PIL import Image, ImageSequence
 
+from book.chapters import listed
 from book.lectures import lectures
 from book.pages import pages
 from course import drawing
@@ -1036,7 +1037,6 @@ def test_a_line_has_sixty_to_seventy_five_characters(opened, name):
 
 
 def test_the_front_page_is_short_and_asks_before_it_answers(visit):
-    from book.chapters import listed
 
     page = visit("chapters/welcome.html")
     assert (
@@ -1057,8 +1057,10 @@ SAYS = "words => document.querySelector('.machine-stays .drawing-says').textCont
 
 def test_a_state_of_the_film_and_the_guess_are_in_the_address_that_is_shared(visit):
     page = visit("chapters/welcome.html")
+    assert page.locator(".machine-share").is_hidden(), "nothing is there to share"
     page.fill(".guess input", "280")
     page.keyboard.press("Tab")
+    assert page.locator(".machine-share").is_visible()
     page.locator(".machine-stays .drawing-steps button").nth(4).click()
     said = page.locator(".machine-stays .drawing-says")
     page.wait_for_function(SAYS, arg="314 from 315")
@@ -1075,6 +1077,20 @@ def test_a_state_of_the_film_and_the_guess_are_in_the_address_that_is_shared(vis
     assert again.evaluate("scrollY") > 1000
     assert "guessed 280" in again.locator(".guess").inner_text()
     assert page.errors == again.errors == []
+
+
+@pytest.mark.parametrize("name", ["welcome", "zh/welcome"])
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+def test_the_first_screen_asks_for_the_guess_and_names_the_chapters(visit, name, width):
+    page = visit(f"chapters/{name}.html", viewport={"width": width, "height": 800})
+    settle(page)
+    for part in (".guess input", ".chapter-row a"):
+        assert page.locator(part).first.bounding_box()["y"] < 800
+    hrefs = [link.get_attribute("href") for link in page.locator(".chapter-row a").all()]
+    assert hrefs == [f"{path.parent.name}/lesson.html" for path in listed(ROOT)]
+    assert page.locator(".copy-page").bounding_box()["y"] > 2000
+    if width == 1920:
+        assert page.locator(".machine-stays .drawing-stage").bounding_box()["width"] > 1000
 
 
 def test_welcome_lets_the_reader_guess_before_it_tells(visit):

@@ -18,7 +18,10 @@ if (markdown && title && location.protocol !== "file:") {
     }
     setTimeout(() => (button.textContent = say("Copy page")), 2000);
   });
-  title.after(button);
+  // on the front page it would stand between the title and the first question
+  const front = document.querySelector(".machine-page");
+  if (front) front.closest("section").append(button);
+  else title.after(button);
   const tutor = document.querySelector("link[rel=help][type='text/markdown']");
   if (tutor) {
     const link = document.createElement("a");

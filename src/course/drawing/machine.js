@@ -1307,6 +1307,14 @@ export const render = mount({
       // what the machine shows, and the guess, go into an address that can be sent
       fold.insertAdjacentHTML("beforebegin", `<button type="button" class="machine-share">${said(SHARE)}</button>`);
       const share = panel.querySelector(".machine-share");
+      // once there is something to share: a guess, or a state that a hand has set
+      share.hidden = !guessed?.value;
+      const offer = () => {
+        share.hidden = false;
+      };
+      if (guessed) on(guessed, "change", offer);
+      for (const kind of ["input", "change"]) on(panel, kind, offer);
+      for (const kind of ["pointerup", "keyup"]) on(figure.querySelector(".drawing-stage"), kind, offer);
       on(share, "click", async () => {
         const guess = guessed?.value ? `&guess=${Math.round(Number(guessed.value))}` : "";
         history.replaceState(null, "", `${toLink("machine", hand.state)}${guess}`);
