@@ -318,6 +318,22 @@ async def test_live_plays_shows_every_frame_says_stop_meanwhile_and_starts_over(
 
 
 @awaited
+async def test_each_of_two_buttons_says_what_it_plays():
+    def draw(n, m):
+        return line(n)
+
+    panel = explore(draw, caption="A line", n=[1, 2], m=[1, 2])
+    for name in ("n", "m"):
+        assert f">▶ Play: {name}</button>" in panel.still()
+    assert ">▶ Play</button>" in explore(line, caption="A line", n=[1, 2]).still()
+    live = Live(draw, n=[1, 2], m=[1, 2])
+    live.button.click()
+    assert live.button.description == "■ Stop: n"
+    live.button.click()
+    assert live.button.description == "▶ Play: n"
+
+
+@awaited
 async def test_play_stops_where_draw_fails(monkeypatch):
     monkeypatch.setattr("helpers.widget._live._PACE", 0.01)
 

@@ -355,7 +355,7 @@ def frame(kind: str) -> dict[str, str]:
     }
 
 
-PLAYED = re.compile(r'(?<=▶ )Play(?=<)|(?<=[▶■]", ")(?:Play|Stop)(?=")|(?<=")Play: ')
+PLAYED = re.compile(r'(?<=▶ )Play: |(?<=▶ )Play(?=<)|(?<=[▶■]", ")(?:Play|Stop)(?=")|(?<=")Play: ')
 
 
 def played(page: str) -> str:
@@ -363,6 +363,8 @@ def played(page: str) -> str:
     pressed.
 
     >>> player = '<button aria-label="Play: n">▶ Play</button>'
+    >>> played('<button>▶ Play: n</button>')
+    '<button>▶ 播放：n</button>'
     >>> played(player + '<script>say(button, "■", "Stop")</script>')
     '<button aria-label="播放：n">▶ 播放</button><script>say(button, "■", "停")</script>'
     """

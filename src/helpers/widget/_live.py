@@ -74,8 +74,11 @@ class Panel:
     def _row(self, box: widgets.Widget, control: Control) -> widgets.Widget:
         if control.kind != "range" or len(control.values) == 1:
             return box
+        several = sum(each.kind == "range" for each in self.controls) > 1
         button = widgets.Button(
-            description=_PLAY, tooltip=f"Play: {control.label}", layout={"width": "auto"}
+            description=f"{_PLAY}: {control.label}" if several else _PLAY,
+            tooltip=f"Play: {control.label}",
+            layout={"width": "auto"},
         )
         button.add_class("explore-play")
         button.on_click(lambda _: self._toggle(button, box))
@@ -148,7 +151,7 @@ class Panel:
         if playing and playing[0] is button:
             return
         self._playing = button, slider
-        button.description, button.tooltip = _STOP, button.tooltip.replace("Play", "Stop", 1)
+        _name(button, _PLAY, _STOP)
         self._step()
 
     def _step(self) -> None:
@@ -163,9 +166,14 @@ class Panel:
         if self._pause:
             self._pause.cancel()
         if self._playing:
-            button = self._playing[0]
-            button.description, button.tooltip = _PLAY, button.tooltip.replace("Stop", "Play", 1)
+            _name(self._playing[0], _STOP, _PLAY)
         self._playing = None
+
+
+def _name(button: widgets.Button, before: str, after: str) -> None:
+    """Let a button that said "▶ Play" say "■ Stop", or the other way round."""
+    button.description = button.description.replace(before, after, 1)
+    button.tooltip = button.tooltip.replace(before[2:], after[2:], 1)
 
 
 def _at_end(slider: widgets.SelectionSlider) -> bool:

@@ -28,7 +28,8 @@ def page(controls: list[Control], frames: list, first: int, caption: str) -> str
         "frames": [[body, html.escape(text)] for body, text in frames],
     }
     payload = json.dumps(data).replace("</", "<\\/")
-    inputs = "".join(_native(k, control) for k, control in enumerate(controls))
+    several = sum(control.kind == "range" for control in controls) > 1
+    inputs = "".join(_native(k, control, several) for k, control in enumerate(controls))
     return (
         f'<figure class="explore" data-prevent-swipe><style>{STYLE}{_picture.STYLE}</style>'
         f'<div class="explore-controls" role="group" '
@@ -41,7 +42,8 @@ def page(controls: list[Control], frames: list, first: int, caption: str) -> str
     )
 
 
-def _native(k: int, control: Control) -> str:
+def _native(k: int, control: Control, several: bool) -> str:
+    """Write a control as HTML. If `several` controls play, each button names what it plays."""
     label, last = html.escape(control.label, quote=True), len(control.values) - 1
     beside = ""
     if control.kind == "switch":
@@ -62,6 +64,6 @@ def _native(k: int, control: Control) -> str:
         beside = (
             f'<output aria-live="off">{now}</output>'
             f'<button type="button" data-plays="{k}" data-label="{label}" aria-label="Play: '
-            f'{label}">▶ Play</button>'
+            f'{label}"{" data-named" * several}>▶ Play{f": {label}" * several}</button>'
         )
     return f'<div class="explore-control"><label><span>{label}</span>{box}</label>{beside}</div>'

@@ -27,7 +27,8 @@ for (const root of document.querySelectorAll("figure.explore:not([data-alive])")
   };
 
   const say = (button, icon, word) => {
-    button.textContent = `${icon} ${word}`;
+    const named = "named" in button.dataset ? `: ${button.dataset.label}` : ""; // one of several
+    button.textContent = `${icon} ${word}${named}`;
     button.setAttribute("aria-label", `${word}: ${button.dataset.label}`);
   };
 
