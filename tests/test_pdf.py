@@ -36,6 +36,14 @@ def test_solutions_and_answers_of_guesses_come_at_the_end(part):
             assert words in text(end.sheets.pages)
 
 
+def test_signs_in_the_answer_of_a_guess_stay_in_its_line(part):
+    """Without the style of the guess, each sign fills a sheet."""
+    _, end = part[0]
+    sheet = end.sheets.pages[0].extract_text()
+    assert {"1111…", "1,1,1,…"} <= {word.strip(";.") for word in sheet.split()}
+    assert len(end.sheets.pages) == 1
+
+
 def test_the_contents_name_the_sheet_on_which_a_page_begins(chromium, site, part):
     bodies, ends = [body for body, _ in part], [end for _, end in part]
     writer = pdf.bound(chromium, site, bodies, ends, "en")

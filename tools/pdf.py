@@ -60,7 +60,11 @@ APART = """() => {
     if (fold.matches(".admonition.hide")) {  // its code needs no button here
       copy.querySelector("summary").remove();
       end.append(...copy.childNodes);
-    } else end.append(copy);
+    } else {
+      const guess = fold.closest(".guess")?.cloneNode(false);  // it styles what is in it
+      guess?.append(copy);
+      end.append(guess ?? copy);
+    }
     // a choice, and a question, stay where they are
     const choice = fold.matches(".option");
     if (choice || /[?？]$/.test(words(fold))) {

@@ -81,6 +81,10 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *arguments):
         pass
 
+    def handle(self):
+        with contextlib.suppress(ConnectionError):  # a browser that has what it wants hangs up
+            super().handle()
+
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
