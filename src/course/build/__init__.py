@@ -1,1 +1,1 @@
-"""Write files completely or not at all, fill HTML templates, and find what a page depends on."""
+"""Write files completely or not at all, fill in HTML templates, and find what a page depends on."""

@@ -1,10 +1,10 @@
-"""Find the modules of `helpers` and `course` and the tables that a piece of code depends on.
+"""Find the modules of `helpers` and `course` and the tables on which a piece of code depends.
 
-A page is executed again, and a claim measured again, only when its `key` changes. To compute the
-key, we read the code and never run it. Imports are followed from module to module, and names of
-tables are found where they are written as text. If this cannot tell, everything counts. Code and
-TOML count by their meaning, so comments, docstrings and layout do not matter, and a table in TOML
-counts if a module that is reached names it. The method has one blind spot, a module whose functions
+A page is executed again, and a claim is measured again, only if its `key` changes. To compute the
+key, we read the code and never run it. We follow imports from module to module, and find the names
+of tables where they are written as text. If we cannot tell, everything counts. Code and TOML count
+by their meaning, so comments, docstrings and layout do not matter. A table in TOML counts if a
+module that is reached names it. The method has one blind spot, which is a module whose functions
 arrive in another way than by an import.
 """
 
@@ -39,7 +39,7 @@ def tables(source: Path = SOURCE) -> Path:
 
 
 def pins(root: Path) -> str:
-    """Return the versions of all packages in the source tree's environment, without comments."""
+    """Return the pinned versions of all packages in the source tree's environment."""
     lines = "\n".join(
         (root / name).read_text() for name in ("requirements.txt", "constraints.txt")
     ).splitlines()
@@ -47,10 +47,10 @@ def pins(root: Path) -> str:
 
 
 def machine() -> str:
-    """Return everything else that decides the last digits of a computed number.
+    """Describe the machine, as far as it affects the last digits of a computed number.
 
-    This is the version of Python, torch with its build, and the kernels that torch uses on this
-    processor.
+    The description has the version of Python, torch with its build, and the kernels that torch uses
+    on this processor.
     """
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text().splitlines() if cpu.is_file() else [platform.processor()]
@@ -72,7 +72,9 @@ def machine() -> str:
 
 
 def files(code: str, source: Path = SOURCE) -> list[Path]:
-    """Return the files that `code` depends on, which are modules, files beside them and tables.
+    """Return the files on which `code` depends.
+
+    They are modules, files in the folders of modules, and tables.
 
     Args:
         code: Python source, such as a module or the cells of a notebook. If it is not Python, it
@@ -127,7 +129,7 @@ def files(code: str, source: Path = SOURCE) -> list[Path]:
 
 
 def key(code: str, *more: str, source: Path = SOURCE) -> str:
-    """Return a hash of everything that `code` depends on, and of `more`.
+    """Compute a hash of everything on which `code` depends, and of the texts in `more`.
 
     The code itself counts only if it is in `more`.
 
@@ -145,7 +147,7 @@ def key(code: str, *more: str, source: Path = SOURCE) -> str:
 
 
 def meaning(code: str) -> str:
-    """Return Python source in a form that ignores comments, docstrings and layout.
+    """Return Python code in a form that ignores comments, docstrings and layout.
 
     Two programs with equal forms do the same. Text that is not Python is returned unchanged.
 
@@ -182,7 +184,7 @@ def _content(path: Path) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _toml(code: str) -> set[str]:
-    """Return the names of TOML tables in the code, with a star for each part that is computed."""
+    """Return the names of TOML tables in the code, with a star for each computed part of a name."""
     names, inner = set(), set()
     for node, parent in _parents("\n".join(code.splitlines())).items():
         if isinstance(node, ast.JoinedStr):
@@ -198,7 +200,7 @@ def _toml(code: str) -> set[str]:
 
 
 def _path(name: str, source: Path) -> Path | None:
-    """Return the file of the module `name`, or `None` if the packages have no such module."""
+    """Return the file of the module `name`, or `None` if our packages have no such module."""
     if name.split(".")[0] not in PACKAGES:
         return None
     folder = source.joinpath(*name.split("."))
@@ -239,7 +241,7 @@ def _every_table(source: Path) -> set[Path]:
 def _reads(
     code: str, base: str, source: Path, there: tuple, dynamic: frozenset[str] = DYNAMIC
 ) -> tuple[set[str], set[Path]]:
-    """Return the modules that `code` imports, with their packages, and the tables it reads."""
+    """Return the modules that `code` imports, with their packages, and the tables that it reads."""
     plain = "\n".join("" if re.match(r"\s*[%!?]", line) else line for line in code.splitlines())
     try:
         parents = _parents(plain)
@@ -251,7 +253,7 @@ def _reads(
 
 @lru_cache(maxsize=4)
 def _parents(code: str) -> dict[ast.AST, ast.AST]:
-    """Return every node of the code's syntax tree except the root, with its parent."""
+    """Return every node of the code's syntax tree except the root, as keys for their parents."""
     return {
         child: node for node in ast.walk(ast.parse(code)) for child in ast.iter_child_nodes(node)
     }

@@ -1,4 +1,4 @@
-"""Write files completely or not at all, so that a stopped command leaves no broken file."""
+"""Write files completely or not at all, so that an interrupted command leaves no broken file."""
 
 import contextlib
 import json
@@ -9,7 +9,7 @@ from helpers import compute, require
 
 
 def writable(path: str | Path) -> Path:
-    """Return the path of the file that is changed if this path is written to.
+    """Return the path of the file that changes if we write to a path.
 
     If the path is a link, this is the file behind the link, so that the link remains.
 
@@ -27,7 +27,7 @@ def writable(path: str | Path) -> Path:
 
 
 def weights(path: str | Path) -> Path:
-    """Check a path for a decoder's weights, and return it.
+    """Check a path for the weights of a decoder, and return it.
 
     Raises:
         ValueError: the path does not end in .safetensors, or its folder does not exist.
@@ -44,7 +44,7 @@ def weights(path: str | Path) -> Path:
 
 
 def write(path: str | Path, text: str, kept: str = "rows") -> None:
-    """Write a file completely or not at all.
+    """Write a text file completely or not at all.
 
     Args:
         kept: what a repeated command does not have to compute again. The error message about a full
@@ -78,7 +78,7 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
 
 
 def stored(path: str | Path) -> dict:
-    """Return the object in a JSON file, or an empty dictionary if there is no such object.
+    """Read the object in a JSON file, or return an empty dictionary if there is no such object.
 
     Raises:
         ValueError: the path is not a path.

@@ -1,4 +1,4 @@
-"""Fill HTML templates, which are beside the module that uses them.
+"""Fill in HTML templates, each of which is in the folder of its module.
 
 Text is escaped unless it is marked as HTML.
 """
@@ -11,7 +11,7 @@ import jinja2
 
 
 def template(path: Path, filters: Mapping[str, Callable] = {}, **names: Any) -> jinja2.Template:
-    """Return the template of a file.
+    """Load a template from a file.
 
     Args:
         filters: the filters of the template, by name.

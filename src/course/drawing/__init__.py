@@ -1,4 +1,4 @@
-"""Show interactive drawings in a notebook, a deck or a page, for example `drawing.show("clocks")`.
+"""Show interactive drawings in a notebook, in slides or on a page.
 
 After `from helpers import drawing`, `drawing.show("clocks")` returns a drawing that you can drag
 and change. It works in the same way with a kernel and without, because it is HTML that contains
@@ -35,7 +35,7 @@ LINK = "Link to what you see, alone on a page"
 
 
 class Facts(NamedTuple):
-    """Hold the texts about a drawing.
+    """Hold the texts that belong to a drawing.
 
     Attributes:
         title: the title.
@@ -57,7 +57,7 @@ DRAWINGS = {
 
 
 class Drawing:
-    """Hold a drawing, which displays as HTML, or as its description if HTML is not available."""
+    """Hold a drawing, which displays as HTML, or as its description where HTML is not available."""
 
     def __init__(self, name: str, body: str):
         self.name, self.body = name, body
@@ -70,7 +70,7 @@ class Drawing:
 
 
 def show(name: str, language: str = "en", **data: Any) -> Drawing:
-    """Return the drawing with this name, ready to be displayed.
+    """Return the interactive drawing with this name, ready to be displayed.
 
     Args:
         name: one of `DRAWINGS`.
@@ -113,9 +113,10 @@ FILM = tomllib.loads((HERE / "film.toml").read_text())
 
 
 def film(stop: int) -> list[dict[str, Any]]:
-    """Return the states of the machine's film at a stop, one for each sentence of the film's text.
+    """Return the states of the machine's film at one stop of its camera.
 
-    The text is on the front page. Each state includes the settings of all earlier sentences.
+    There is one state for each sentence of the film's text, which is on the front page. Each state
+    includes the settings of all earlier sentences.
 
     >>> film(1)[:4:3]
     [{'edges': 'path'}, {'edges': 'all'}]
@@ -124,9 +125,9 @@ def film(stop: int) -> list[dict[str, Any]]:
 
 
 def states_of(text: str) -> list[dict[str, Any]]:
-    """Return the states of a film that are written in a text.
+    """Parse the states of a film that are written in a text.
 
-    The text separates sentences by "|".
+    The text separates the states of sentences by "|".
 
     Raises:
         ValueError: a setting has no "=".
@@ -147,7 +148,7 @@ def states_of(text: str) -> list[dict[str, Any]]:
 
 
 def _value(text: str) -> float | bool | str:
-    """Return the value that the text represents in JSON, or the text itself if it is not JSON."""
+    """Parse a setting as JSON, or return the text itself if it is not JSON."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -155,7 +156,7 @@ def _value(text: str) -> float | bool | str:
 
 
 def scene_of(at: float) -> dict[str, Any]:
-    """Return the state that the drawing "machine" shows at one of the stops of its camera.
+    """Return the state that the drawing "machine" shows at a stop of its camera.
 
     At each stop the drawing moves while a text is read (its film), and each sentence of the text
     has a state. If `at` has a decimal, the result is the state at this sentence. For example, 1.4
@@ -175,7 +176,7 @@ def scene_of(at: float) -> dict[str, Any]:
 
 
 def scene(name: str, stop: float, language: str = "en") -> str:
-    """Return the name of a drawing's still picture.
+    """Return the file name of a drawing's still picture, without its ending.
 
     The machine has one picture for each stop of its camera and each language.
 
@@ -187,7 +188,7 @@ def scene(name: str, stop: float, language: str = "en") -> str:
 
 @lru_cache
 def words_of(name: str, language: str) -> dict[str, str]:
-    """Return the words of a drawing in another language, or {} for English.
+    """Return the translations of a drawing's words, or {} for English.
 
     The words are in the form that `helpers.words` takes.
 
@@ -242,7 +243,9 @@ def emblem(folder: str, language: str = "en") -> str:
 
 
 def stop_of(folder: str) -> int:
-    """Return the machine's stop for a chapter, which is the chapter's number, or 0 for other pages.
+    """Return the machine's stop for a chapter's folder, or 0 for other pages.
+
+    The stop is the chapter's number.
 
     >>> stop_of("5-rope-frequencies"), stop_of("chapters")
     (5, 0)
@@ -251,7 +254,7 @@ def stop_of(folder: str) -> int:
 
 
 def numbers(name: str) -> dict[str, Any]:
-    """Return the numbers from a real model that a drawing shows, or {} if it needs none.
+    """Return the numbers from a real model that a drawing shows, or {} for a drawing without them.
 
     The file with the numbers names the script that computed them.
 
@@ -287,7 +290,7 @@ def module(name: str) -> str:
 
 
 def script(name: str) -> str:
-    """Return the drawing as a classic script that makes all figures of this name interactive.
+    """Return the drawing as a classic script that makes all figures with this name interactive.
 
     >>> script("clocks").startswith("(() => {")
     True
@@ -297,7 +300,7 @@ def script(name: str) -> str:
 
 
 def page(name: str, **data: Any) -> str:
-    """Return an HTML page that contains only the drawing, to be put into a frame elsewhere.
+    """Return an HTML page that contains only the drawing, for embedding in a frame elsewhere.
 
     The page supports light and dark mode.
 

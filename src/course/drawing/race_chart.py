@@ -1,4 +1,7 @@
-"""Draw how far each entry of the race generalises, for chapter 7 and chapter 6's last exercise."""
+"""Draw how far each entry of the race generalises.
+
+Chapter 7 and the last exercise of chapter 6 show this chart.
+"""
 
 from pathlib import Path
 
@@ -25,10 +28,10 @@ PICTURE = template(Path(__file__).parent / "race_chart.jinja")
 
 
 def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tuple[HTML, str]:
-    """Draw accuracy against length, with one line for each entry that learned the task.
+    """Draw accuracy as a function of length, with one line for each entry that learned the task.
 
-    RoPE is bold, and three entries have their names beside them. The other names appear under the
-    mouse pointer.
+    RoPE is bold, and three entries have their names next to their lines. The other names appear
+    under the mouse pointer.
 
     Args:
         own: your own rows of `race.enter`, which are drawn and named with the others.

@@ -43,7 +43,7 @@ class Entry(NamedTuple):
 
 
 def folder() -> Path:
-    """Return the folder of the PO files.
+    """Return the folder that contains the PO files.
 
     It is beside the pages of the source tree, or inside the installed package.
 
@@ -55,12 +55,12 @@ def folder() -> Path:
 
 
 def read_all(path: Path) -> list[Entry]:
-    """Return all entries of a PO file, including the obsolete ones after `#~`."""
+    """Read all entries of a PO file, including the obsolete ones after `#~`."""
     return list(_read(path, path.stat().st_mtime_ns)) if path.exists() else []
 
 
 def read(path: Path) -> list[Entry]:
-    """Return the entries of a PO file that its page still has, in their order."""
+    """Read the entries of a PO file that its page still has, in their order."""
     return [entry for entry in read_all(path) if not entry.obsolete]
 
 
@@ -135,7 +135,7 @@ def words(language: str, page: str) -> dict[str, str]:
 
 
 def use(language: str, page: str) -> None:
-    """Let a notebook's figures, tables, widgets and checks use another language from now on.
+    """Show a notebook's figures, tables, widgets and checks in another language from now on.
 
     Args:
         language: "zh".

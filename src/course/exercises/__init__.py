@@ -1,5 +1,7 @@
-"""Run the checks behind the exercises: call the learner's function, compare it with the solution,
-name the mistake, and show a verdict.
+"""Run the checks behind the exercises.
+
+A check calls the learner's function, compares it with the solution, names the mistake, and shows a
+verdict.
 
 A chapter's checks are functions under `@exercise`. They return `Right(sentence, picture)` or raise
 `Wrong(sentence)`. The learner sees a `Verdict`, which is an output and not an error, so "Run all"
@@ -108,16 +110,17 @@ MOST_TO_COMPARE = 6  # of two with more the first entry that differs is shown
 
 
 class Wrong(Exception):
-    """Say in a sentence what the learner's answer does not do yet."""
+    """Raise this from a check to say in a sentence what the learner's answer does not do yet."""
 
 
 class Empty(Wrong):
-    """Stop a check because an answer was not filled in."""
+    """Raise this from a check if the learner has not filled in an answer."""
 
 
 class Right(NamedTuple):
-    """Say in a sentence what the learner's answer does, and hold a function that draws it once the
-    check has passed.
+    """Hold a check's sentence about a right answer, and a function that draws the answer.
+
+    The drawing appears once the check has passed.
     """
 
     sentence: str
@@ -125,19 +128,19 @@ class Right(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Hold the arguments of one call, and the text from which a learner can build them again."""
+    """Hold the arguments of one call, and the text with which a learner can build them again."""
 
     text: str
     arguments: tuple
 
 
 class Verdict:
-    """Show the verdict of a check, "Right" or "Not yet", with a sign, a colour and a sentence. It
-    is true if the answer is right.
+    """Show the verdict of a check, "Right" or "Not yet", with a sign, a colour and a sentence.
 
-    An `empty` answer is not a mistake, so its verdict is grey and says what to do. The verdict on
-    the book's own answer is `quiet`. It shows nothing if the answer passes, so that "Run all"
-    reveals nothing, but on the built page, where it is inside a fold, it shows everything.
+    A verdict is true in Python if the answer is right. An `empty` answer is not a mistake, so its
+    verdict is grey and says what to do. The verdict on the course's own answer is `quiet`. It shows
+    nothing if the answer passes, so that "Run all" reveals nothing. On the built page, where the
+    verdict is inside a fold, it shows everything.
     """
 
     def __init__(
@@ -189,7 +192,7 @@ class Verdict:
 
 
 def marked_up(sentence: str) -> str:
-    """Write a sentence as HTML, with text between backticks as code.
+    """Convert a sentence to HTML, with text between backticks as code.
 
     >>> marked_up("`a < b` is 1")
     '<code>a &lt; b</code> is 1'
@@ -201,11 +204,11 @@ def marked_up(sentence: str) -> str:
 class Exercise:
     """Check one exercise when it is called with the learner's answers.
 
-    `solution` runs the check on the book's answers and leaves no mark in `progress`.
+    `solution` runs the check on the course's own answers and leaves no mark in `progress`.
 
     If there are `guesses`, the first answer is a prediction. Any guess is accepted, and the first
-    one is kept in `guess`. Once the function is right, the verdict shows its result next to that
-    guess, with the sentence that belongs to it.
+    one is kept in `guess`. Once the function is right, the verdict shows its result next to the
+    guess, with the sentence that belongs to the guess.
     """
 
     number: str
@@ -225,7 +228,7 @@ class Exercise:
         return self.last
 
     def solution(self, *answers: Any) -> Verdict:
-        """Return the verdict on the book's answer, without a mark in `progress`."""
+        """Return the verdict on the course's own answers, without a mark in `progress`."""
         return self._verdict(answers, quiet=True)
 
     def _verdict(self, answers: tuple, quiet: bool = False) -> Verdict:
@@ -261,8 +264,10 @@ class Exercise:
         return Verdict(True, sentence, picture, quiet)
 
     def _predicted(self, answers: tuple, quiet: bool) -> tuple[str, tuple, str | None]:
-        """Return the guess that counts (the first one), the other answers, and the current guess if
-        it is another one.
+        """Split the answers into the prediction and the other answers.
+
+        We return the first guess, which counts, the other answers, and the current guess if it
+        differs from the first one.
 
         Raises:
             Wrong: if there are too few answers or too many, or the prediction is not one of the
@@ -290,8 +295,10 @@ class Exercise:
 
 
 def exercise(check: Callable[..., Right]) -> Exercise:
-    """Make an exercise of a check. The chapter's table has its number, title and guesses under the
-    check's name.
+    """Turn a check into an exercise.
+
+    The number, the title and the guesses come from the chapter's table, under the name of the
+    check.
     """
     row = tables(check.__globals__)[check.__name__]
     keys = ("number", "title", "seconds", "guesses", "true")
@@ -299,8 +306,9 @@ def exercise(check: Callable[..., Right]) -> Exercise:
 
 
 def tables(names: Mapping[str, Any]) -> dict[str, dict]:
-    """Read the table of the chapter that `names` belong to: its calls, cases, mistakes and
-    guesses.
+    """Read the table of exercises for the chapter to which `names` belong.
+
+    It has the calls, cases, mistakes and guesses.
     """
     room = Path(
         names["__file__"]
@@ -325,7 +333,7 @@ def _state(verdict: Verdict | None) -> str:
 
 
 def progress(values: Iterable[Any]) -> HTML:
-    """List a chapter's exercises, say which of them are right, and name the next one to do."""
+    """Show a list of a chapter's exercises, which of them are right, and which one to do next."""
     exercises = [exercise for exercise in values if isinstance(exercise, Exercise)]
     done = translated(
         f"{sum(bool(exercise.last) for exercise in exercises)} of {len(exercises)} right."
@@ -349,16 +357,16 @@ def progress(values: Iterable[Any]) -> HTML:
 
 
 def drawn(figure: Figure | Artist, finding: str, caption: str = "With your answer. ") -> HTML:
-    """Show a picture of the learner's answer, with its finding."""
+    """Show a picture of the learner's answer, with a sentence about it."""
     return show(figure, alt=finding, caption=f"{caption}{finding}")
 
 
 def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tensor:
-    """Return the answer as a float64 tensor.
+    """Return the learner's answer as a float64 tensor.
 
     Raises:
-        Wrong: if it is not made of real numbers. The sentence begins with `call`, which must be of
-            this kind.
+        Wrong: if the answer does not consist of real numbers. The sentence begins with `call` and
+            says which `kind` is expected.
     """
     try:
         listed = _floats(
@@ -385,9 +393,7 @@ def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tens
 
 
 def _floats(value: Any) -> Any:
-    """Convert numbers that torch does not know to floats, such as fractions and integers of any
-    size.
-    """
+    """Convert numbers that torch does not know to floats, such as fractions and large integers."""
     if isinstance(value, numbers.Real):
         return float(value)
     if str(getattr(value, "dtype", "")) == "object":
@@ -399,13 +405,14 @@ def _floats(value: Any) -> Any:
 
 @functools.cache
 def model() -> models.LanguageModel:
-    """Load the embedded model.
+    """Load the embedded model for a check.
 
-    The first call tells the learner that the model is being loaded, because nothing else takes as
-    long.
+    The first call tells the learner that the model is being loaded, because loading takes longer
+    than anything else.
 
     Raises:
-        Wrong: if the model could not be loaded, which is not the learner's mistake.
+        Wrong: if the model could not be loaded. The sentence says that this is not the learner's
+            mistake.
     """
     if not compute.building():
         print(translated("Getting the model, once: this may take a minute."))
@@ -419,7 +426,7 @@ def model() -> models.LanguageModel:
 
 
 def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:
-    """Build the arguments of each call from the text that the learner is shown.
+    """Evaluate the texts of calls, as the learner sees them, and return the arguments of each call.
 
     >>> cases({"torch": torch}, "torch.ones(2), 3")[0].text
     'torch.ones(2), 3'
@@ -428,8 +435,9 @@ def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:
 
 
 def given(names: Mapping[str, Any], name: str, rows: str = "cases") -> list[Case]:
-    """Read the cases of a chapter's table. In them `checks` is the chapter's module, as on the
-    learner's page.
+    """Read the cases of an exercise from the chapter's table.
+
+    In the cases, `checks` means the chapter's module, as it does on the learner's page.
     """
     return cases(
         {**names, "checks": SimpleNamespace(**names)}, *tables(names)[name][rows].splitlines()
@@ -437,8 +445,9 @@ def given(names: Mapping[str, Any], name: str, rows: str = "cases") -> list[Case
 
 
 def normal(*shape: int, seed: int) -> Tensor:
-    """Return standard normal numbers in float64 that are the same at every call, as inputs for an
-    answer.
+    """Return standard normal numbers in float64 that are the same at every call.
+
+    They serve as inputs for a learner's answer.
 
     >>> normal(2, 3, seed=0).shape
     torch.Size([2, 3])
@@ -447,8 +456,9 @@ def normal(*shape: int, seed: int) -> Tensor:
 
 
 class Tried(NamedTuple):
-    """Hold the outcome of a case: the learner's result and the expected one, as they are and in
-    float64. A result is None if the call failed.
+    """Hold the outcome of a case: the learner's result and the expected result.
+
+    Both are kept as they are and in float64. A result is None if the call failed.
     """
 
     case: Case
@@ -486,19 +496,18 @@ def compare(
     unseen: Sequence[Case] = (),
     **more: Any,
 ) -> Right:
-    """Compare the learner's function with the solution case by case, and if they differ, look for
-    the mistake.
+    """Compare the learner's function with the solution case by case, and look for the mistake.
 
     Args:
-        names: the names among which mistakes are evaluated, which are the module's `globals()`.
-            `more` is added to them.
+        names: the names with which mistakes are evaluated, which are the module's `globals()`.
+            `more` adds further names.
         signature: name and arguments, such as `"share(mask)"`.
         mistakes: one line `expression :: sentence` per mistake. The expression may use the
             arguments, and the solution as `right`.
-        unseen: cases on which nothing is judged, except that a repair of the learner's code must be
-            right on them, too.
-        tolerance: relative to each entry, and a tenth of it relative to the largest entry. Float32
-            answers get 1e-5.
+        unseen: further cases that do not decide the verdict. Only a repair of the learner's code
+            must be right on them, too.
+        tolerance: the allowed error of an entry. It is relative to the entry, plus a tenth of it
+            relative to the largest entry. Float32 answers get 1e-5.
 
     Raises:
         Wrong: with the first case that differs, both results, and the reason. The reason is the
@@ -547,9 +556,10 @@ def _compared(call: str, case: Case, got: Any, expected: Any, tolerance: float) 
 def _rest(
     name: str, answer: Any, solution: Callable, remaining: Sequence[Case], tolerance: float
 ) -> list[Tried]:
-    """Run the cases after the first wrong one, the smallest first, as long as there is time.
+    """Run the cases that follow the first wrong one, the smallest first, as long as there is time.
 
-    We need them only to find the reason, so nobody has to wait for a long call of a wrong function.
+    We need these cases only to find the reason, so nobody should wait for a long call of a wrong
+    function.
     """
     waiting, tried, spent = sorted(remaining, key=_size), [], 0.0
     while waiting and spent < SEARCH / 2:
@@ -574,8 +584,9 @@ def _rest(
 
 @contextlib.contextmanager
 def _looking(differs: str) -> Iterator[None]:
-    """Show the difference in a notebook while we look for the reason. The verdict then
-    replaces it.
+    """Show in a notebook how the answer differs, while we look for the reason.
+
+    The verdict then replaces this message.
     """
     shell = get_ipython()
     if getattr(shell, "kernel", None) is None or compute.building():
@@ -591,7 +602,7 @@ def _looking(differs: str) -> Iterator[None]:
 
 
 def _size(case: Case) -> float:
-    """Estimate the amount of computation for these arguments, up to a factor."""
+    """Estimate how much computation these arguments need, up to a factor."""
 
     def size(x: Any) -> float:
         if isinstance(x, numbers.Real):
@@ -604,8 +615,9 @@ def _size(case: Case) -> float:
 def tabled(
     names: Mapping[str, Any], name: str, answer: Any, solution: Callable, **more: Any
 ) -> Right:
-    """Run `compare` with the call, the cases and the mistakes that the chapter's table has under
-    this name.
+    """Run `compare` with the call, the cases and the mistakes of an exercise.
+
+    They come from the chapter's table, under `name`.
     """
     row = tables(names)[name]
     more = {"tolerance": row["tolerance"]} | more if "tolerance" in row else more
@@ -616,11 +628,11 @@ def tabled(
 
 
 def reason(names: Mapping[str, Any], name: str, rows: str, /, **found: Any) -> str:
-    """Return the first sentence whose condition holds, among the rows under this name in the
-    chapter's table, or "" if none holds.
+    """Return the first sentence in a table whose condition holds, or "" if no condition holds.
 
-    Each line is `condition :: sentence`. The condition, and the braces of the sentence, are
-    evaluated among the module's names and `found`.
+    The chapter's table has the lines under `name` and `rows`. Each line is `condition :: sentence`.
+    The condition, and the braces of the sentence, are evaluated with the module's names and
+    `found`.
     """
     names = {**names, **found}
     for condition, sentence in _rows(tables(names)[name][rows]):
@@ -630,7 +642,7 @@ def reason(names: Mapping[str, Any], name: str, rows: str, /, **found: Any) -> s
 
 
 def refuse(names: Mapping[str, Any], name: str, rows: str = "refused", /, **found: Any) -> None:
-    """Raise `Wrong` if one of the conditions of these rows holds.
+    """Raise `Wrong` if one of the conditions in a table holds (see `reason`).
 
     Raises:
         Wrong: with the sentence of the first condition that holds.
@@ -640,14 +652,15 @@ def refuse(names: Mapping[str, Any], name: str, rows: str = "refused", /, **foun
 
 
 def filled(name: str, answer: Any, todo: str = "fill it in, then run this cell again") -> None:
-    """Raise `Empty` if an answer was not filled in."""
+    """Raise `Empty` if the learner has not filled in an answer."""
     if answer is ...:
         raise Empty(f"{name} is still empty: {todo}.")
 
 
 def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
-    """Return the answer's result on copies of the arguments. `call` is the call as the learner
-    would write it.
+    """Call the learner's function with copies of the arguments, and return its result.
+
+    `call` is the call as the learner would write it.
 
     Raises:
         Wrong: if the answer is not a function, is empty, raises an error, changes an argument, or
@@ -680,7 +693,7 @@ def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
 
 
 def number(name: str, answer: Any) -> float:
-    """Return the answer as a finite number."""
+    """Return the learner's answer as a finite number."""
     filled(name, answer)
     try:
         value = float(answer if not isinstance(answer, str) else "no number")
@@ -692,10 +705,10 @@ def number(name: str, answer: Any) -> float:
 
 
 def choice(name: str, answer: Any, options: Iterable[str], *todo: str) -> str:
-    """Return the answer if it is one of the options.
+    """Return the learner's answer if it is one of the options.
 
     Raises:
-        Wrong: if it is empty or not one of them.
+        Wrong: if the answer is empty or not one of the options.
     """
     filled(name, answer, *todo)
     if not isinstance(answer, str) or answer not in options:
@@ -708,7 +721,7 @@ def _listed(options: Iterable[str]) -> str:
 
 
 def edges(name: str, answer: Any, count: int) -> list[tuple]:
-    """Return the answer as `count` pairs of nodes, whatever container holds them."""
+    """Return the learner's answer as `count` pairs of nodes, whatever container it is."""
     filled(name, answer)
     what, theirs = (
         ("a pair of nodes", answer[0]) if count == 1 else (f"{count} pairs of nodes", answer)
@@ -724,14 +737,12 @@ def edges(name: str, answer: Any, count: int) -> list[tuple]:
 
 
 def edge(name: str, answer: Any) -> tuple:
-    """Return the answer as one pair of nodes, whatever container holds it."""
+    """Return the learner's answer as one pair of nodes, whatever container it is."""
     return edges(name, answer if answer is ... else [answer], 1)[0]
 
 
 def shown(value: Any) -> str:
-    """Write a value as a learner can read it, with six digits per number and small tensors
-    in full.
-    """
+    """Format a value for a learner, with six digits per number and small tensors in full."""
     if isinstance(value, numbers.Real) and not isinstance(value, bool | int):
         return f"{float(value):.6g}"
     if hasattr(value, "tolist") and "object" not in str(getattr(value, "dtype", "object")):
@@ -774,8 +785,10 @@ def _rounded(value: Any) -> Any:
 
 
 def _differing(got: Any, expected: Any, value: Tensor, target: Tensor) -> str:
-    """Describe how a result differs: NaN, the wrong axis, both results, or the first entry that
-    differs, with as many digits as it takes to see the difference.
+    """Describe how a result differs from the expected one.
+
+    The description names NaN, the wrong axis, both results, or the first entry that differs.
+    Numbers have as many digits as are needed to show the difference.
     """
     mine, theirs = shown(got), shown(expected)
     if torch.isnan(value).any():
@@ -813,7 +826,7 @@ def _rows(text: str) -> list[tuple[str, str]]:
 def _functions(
     mistakes: str, parameters: str, names: Mapping[str, Any]
 ) -> list[tuple[Callable, str]]:
-    """Turn the mistakes of a table into functions, each with its sentence."""
+    """Turn the mistakes of a table into pairs of a function and its sentence."""
     return [
         (eval(f"lambda {parameters}: {expression}", dict(names)), sentence)
         for expression, sentence in _rows(mistakes)
@@ -821,8 +834,9 @@ def _functions(
 
 
 def _made(function: Callable, arguments: tuple) -> Tensor | None:
-    """Compute what a function returns for copies of the arguments, in float64, or None if
-    it fails.
+    """Call a function on copies of the arguments, and return the result in float64.
+
+    If the call fails, the result is None.
     """
     try:
         return _numbers("", function(*_copied(arguments)))
@@ -840,8 +854,9 @@ def _why(
     unseen: Any,
     end: float,
 ) -> str:
-    """Return the first reason for a wrong answer that is found before `end` (on the thread's own
-    clock), or "" if there is none.
+    """Return the first reason for a wrong answer that we find before the time `end`.
+
+    `end` is on the thread's own clock. If we find no reason in time, the result is "".
     """
     result = functools.cache(lambda function, k: _made(function, tried[k].case.arguments))
 
@@ -854,8 +869,9 @@ def _why(
         return ""
 
     def mends(function: Callable) -> bool:
-        """Return whether an edited function is right on all cases, the wrong ones first, and on the
-        unseen ones.
+        """Return whether an edited function is right on all cases, including the unseen ones.
+
+        We try the cases first that were wrong.
         """
         order = [tried[k] for k in _wrong_first(tried)]
         if not all(
@@ -900,8 +916,10 @@ def _why(
 
 
 def _mistake(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """Return the sentence of the mistake that runs wherever the answer runs and returns the same
-    there, or "".
+    """Return the sentence of the known mistake that gives the same results as the learner's answer.
+
+    The mistake must run on every case on which the answer runs. If there is no such mistake, the
+    result is "".
     """
     for function, sentence in mistaken:
         if all(_equal(tried[k].value, result(function, k), tolerance) for k in _wrong_first(tried)):
@@ -910,10 +928,10 @@ def _mistake(mistaken: list, tried: Sequence[Tried], tolerance: float, result: C
 
 
 def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """Return the sentence of the only mistake that returns the same on all cases but one, including
-    at least three wrong ones.
+    """Return the sentence of the only mistake that gives the same results on all cases but one.
 
-    Without this, a second slip that shows on a single case (such as 0 log 0) would hide the first.
+    At least three of these cases must be wrong. Without this rule, a second slip that shows on a
+    single case (such as 0 log 0) would hide the first slip.
     """
     explained = {}
     for function, sentence in mistaken:
@@ -937,8 +955,10 @@ def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
 
 
 def _partly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """Return the sentence of the only mistake that returns the same on the first wrong case and on
-    another one, because then there may be two slips.
+    """Return the sentence of the only mistake that gives the same result on two wrong cases.
+
+    These are the first wrong case and another one. We accept such a weak match because the answer
+    may contain two slips.
     """
     off = [k for k, outcome in enumerate(tried) if not outcome.right and outcome.value is not None]
     explained = {}
@@ -964,8 +984,10 @@ def _wrong_first(tried: Sequence[Tried]) -> list[int]:
 
 
 def _turned(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
-    """Try pairs of mistakes: one of the table, followed by another sign, a half, or two axes
-    swapped.
+    """Look for a pair of mistakes that explains the results.
+
+    The first is one of the table. The second is another sign, a factor of one half, or two swapped
+    axes.
     """
     for turn, words in _relations("turned", "t"):
         for function, sentence in mistaken:
@@ -980,7 +1002,7 @@ def _turned(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
 
 
 def _nan(answer: Callable, tried: Sequence[Tried]) -> str:
-    """Find the learner's line in which a number first becomes NaN, if no NaN is expected."""
+    """Find the line of the learner's code in which NaN first appears, if no NaN is expected."""
     first = next(outcome for outcome in tried if not outcome.right)
     if first.value is None or not first.value.isnan().any() or first.target.isnan().any():
         return ""
@@ -1023,8 +1045,9 @@ def _has_nan(tensor: Tensor) -> bool:
 
 @functools.cache
 def _relations(kind: str, parameters: str) -> list[tuple[Callable, str]]:
-    """Read the relations of one kind between results and expected ones, as functions with their
-    words.
+    """Read the relations of one kind between results and expected results.
+
+    Each is returned as a function and its words.
     """
     names = {"torch": torch, "math": math, "equal": _equal}
     return _functions(_read(HERE / "relations.toml")[kind], parameters, names)
@@ -1033,8 +1056,9 @@ def _relations(kind: str, parameters: str) -> list[tuple[Callable, str]]:
 def _relation(
     tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable
 ) -> str:
-    """Find a relation between the results and the expected ones that holds on every case that runs
-    (at least two).
+    """Find a relation between the results and the expected results that holds on every case.
+
+    Only cases count on which the answer runs, and there must be at least two of them.
     """
     ran = [outcome for outcome in tried if outcome.value is not None]
     if len(ran) < 2 or not all(outcome.value.numel() and outcome.target.numel() for outcome in ran):
@@ -1062,8 +1086,9 @@ def _relation(
 
 
 def _common(tried: Sequence[Tried], parameters: list[str]) -> str:
-    """Find the one property that the arguments of all wrong cases share, or else those of the right
-    ones.
+    """Find the one property that the arguments of all wrong cases share.
+
+    If there is none, look for a property that the arguments of all right cases share.
     """
     wrong, right = (
         [outcome.case.arguments for outcome in tried if outcome.right is so] for so in (False, True)
@@ -1075,15 +1100,17 @@ def _common(tried: Sequence[Tried], parameters: list[str]) -> str:
 
 
 def _is_named(parameter: str) -> bool:
-    """Return whether a statement has this argument. A table's call writes other arguments with a
-    leading underscore.
+    """Return whether the text of an exercise mentions this argument.
+
+    In a table's call, other arguments have a leading underscore.
     """
     return not parameter.startswith("_")
 
 
 def _apart(those: Sequence[tuple], others: Sequence[tuple], parameters: list[str]) -> str:
-    """Find the one property that all these arguments have and none of the others (at least two)
-    has.
+    """Find the one property that all arguments in `those` have and none in `others` has.
+
+    There must be at least two of the others.
     """
     if not those or len(others) < 2:
         return ""
@@ -1119,7 +1146,7 @@ def _true(holds: Callable, arguments: list) -> bool:
 
 
 def _little(tried: Sequence[Tried]) -> str:
-    """Say how near the results are, what else is true of all of them, or how many are right."""
+    """Describe how close the results are, what else they have in common, or how many are right."""
     ran = [outcome for outcome in tried if outcome.value is not None]
     if len(ran) < 2 or not all(
         outcome.value.shape == outcome.target.shape and outcome.value.numel() for outcome in ran
@@ -1162,13 +1189,14 @@ def _transformed(ran: Sequence[Tried]) -> str:
 
 
 def _values(results: Iterable[Tensor]) -> set[float]:
-    """Return the different numbers among these, up to rounding."""
+    """Return the different numbers in some results, up to rounding."""
     return {float(f"{x:.9g}") for result in results for x in result.flatten().tolist()}
 
 
 def _inverted(ran: Sequence[Tried]) -> str:
-    """Find a change that would turn the results into the expected ones. `_transformed` looks for
-    the other direction.
+    """Find a change that would turn the results into the expected ones.
+
+    `_transformed` looks for the opposite direction.
     """
     for function, words in _relations("results", "t"):
         results = [_made(function, (outcome.value,)) for outcome in ran]
@@ -1181,8 +1209,9 @@ def _inverted(ran: Sequence[Tried]) -> str:
 
 
 def _sizes(argument: Any) -> dict[str, float]:
-    """Return the numbers that an argument provides, with words for each. In the words `{}` stands
-    for the argument's name.
+    """Return the numbers that an argument provides, such as its sizes, keyed by a description.
+
+    In a description, `{}` stands for the name of the argument.
     """
     if isinstance(argument, numbers.Real):
         return {} if isinstance(argument, bool) else {"`{}`": argument}
@@ -1198,7 +1227,7 @@ def _sizes(argument: Any) -> dict[str, float]:
 
 
 def _sizes_of_case(case: Case, parameters: list[str]) -> dict[str, float]:
-    """Return the numbers that the arguments of a case provide, and numbers computed from each."""
+    """Return the numbers that the arguments of a case provide, and numbers computed from them."""
     sizes = {}
     for name, argument in zip(parameters, case.arguments, strict=False):
         for of, number in _sizes(argument).items() if _is_named(name) else ():
@@ -1209,8 +1238,9 @@ def _sizes_of_case(case: Case, parameters: list[str]) -> dict[str, float]:
 
 
 def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
-    """Find a factor, a gap or a power between results and expected ones, either constant or given
-    by an argument.
+    """Find a factor, a difference or a power between the results and the expected ones.
+
+    It is either constant or given by an argument.
     """
     if any(
         outcome.value.shape != outcome.target.shape or not outcome.value.isfinite().all()
@@ -1262,8 +1292,9 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
 
 
 def _factor(value: Tensor, target: Tensor) -> float | None:
-    """Return the common factor between two results. It is None if both are 0, and NaN if there is
-    none.
+    """Return the common factor between two results.
+
+    The factor is None if both are 0, and NaN if there is no common factor.
     """
     if not target.any():
         return math.nan if value.any() else None
@@ -1281,7 +1312,7 @@ def _gap(value: Tensor, target: Tensor) -> float:
 
 
 def _region(off: Sequence[Tried]) -> str:
-    """Say in which region the results are wrong, if they are right everywhere else."""
+    """Describe the region in which the results are wrong, if they are right everywhere else."""
     if any(
         outcome.value.shape != outcome.target.shape or outcome.value.numel() < 2 for outcome in off
     ):
@@ -1318,8 +1349,9 @@ def _region(off: Sequence[Tried]) -> str:
 def _unused(
     tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable
 ) -> str:
-    """Find an argument that should change the result but does not, by trying each case with that
-    argument of another case, at least three times.
+    """Find an argument that should change the result but does not.
+
+    We run cases, at least three of them, with this argument taken from another case.
     """
     for k, name in enumerate(parameters):
         if not _is_named(name):
@@ -1345,7 +1377,7 @@ def _unused(
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Return whether two arguments differ although one can take the place of the other."""
+    """Return whether two arguments differ but are alike enough that one can replace the other."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return one.shape == other.shape and not torch.equal(one, other)
     return (
@@ -1360,7 +1392,7 @@ def _numbers(call: str, value: Any) -> Tensor:
 
 
 def _equal(value: Tensor | None, target: Tensor | None, tolerance: float) -> bool:
-    """Return whether these are the same numbers. None stands for a failure."""
+    """Return whether two results are the same numbers. None stands for a call that failed."""
     if value is None or target is None or value.shape != target.shape:
         return value is target
     scale = float(target.nan_to_num(0, 0, 0).abs().max()) if target.numel() else 0.0
@@ -1390,8 +1422,9 @@ def _unchanged(before: Any, after: Any) -> bool:
 
 
 def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
-    """Find the line of the learner's own code in which an error occurred, and whether that line
-    raised it itself.
+    """Find the line of the learner's code in which an error occurred.
+
+    We also return whether this line raised the error itself.
     """
     code, frames = (
         getattr(inspect.unwrap(answer), "__code__", None),
@@ -1404,13 +1437,14 @@ def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
 
 
 def clocked(work: Callable[[], Any], late: str = ENDLESS) -> Any:
-    """Run work on the clock that all of the learner's calls in one check share.
+    """Run a function under the time limit that all of the learner's calls in one check share.
 
-    Inside another `clocked`, for example if a picture calls the learner's function, the clock that
-    is running already counts.
+    Inside another `clocked`, for example if a picture calls the learner's function, the limit that
+    is already running counts.
 
     Raises:
-        Wrong: if the time ran out. `late` says what to do, with the seconds in its braces.
+        Wrong: if the time ran out. `late` is the sentence, which says what to do, with braces for
+            the seconds.
     """
     if _clock.runs:
         return work()

@@ -1,9 +1,9 @@
-"""Limit the time of a learner's code. Limits can be nested, so there is one handler of the
-interrupt and a stack of limits behind it.
+"""Limit the time of a learner's code.
 
-A limit that runs out raises `Late` in the main thread. Because one handler serves all limits, a
-limit that rings while another is being set up or taken down is never mistaken for a learner who
-stops the cell.
+Limits can be nested, so there is one handler of the interrupt and a stack of limits. A limit that
+runs out raises `Late` in the main thread. If a limit runs out while another one is being set up or
+removed, the one handler for all limits makes sure that we do not take it for a learner who stops
+the cell.
 """
 
 import _thread
@@ -23,8 +23,9 @@ AGAIN = 1.0
 
 
 class Limit:
-    """Count processor seconds for one block, and allow at most `patience` times as many by the
-    clock on the wall.
+    """Count the processor seconds of one block, and also limit its time on the wall clock.
+
+    On the wall clock at most `patience` times as many seconds are allowed.
     """
 
     def __init__(self, seconds: float, patience: float):
@@ -32,12 +33,13 @@ class Limit:
         self.start()
 
     def start(self) -> None:
-        """Start to count, or start again from zero."""
+        """Start counting, or start again from zero."""
         self.began, self.ends = time.thread_time(), time.monotonic() + self.patience * self.seconds
 
     def left(self) -> float:
-        """Return the earliest time, in seconds, until the limit has certainly run out (main thread
-        only).
+        """Return the earliest time, in seconds, until the limit has certainly run out.
+
+        Call this only in the main thread.
         """
         wall = self.ends - time.monotonic()
         if self.patience <= 1:
@@ -46,8 +48,9 @@ class Limit:
 
 
 class Late(BaseException):
-    """Stop a learner's code whose limit ran out. An `except Exception` in that code does not catch
-    it.
+    """Raise this in a learner's code if its time limit has run out.
+
+    An `except Exception` in that code does not catch it.
     """
 
     def __init__(self, limit: Limit):
@@ -56,7 +59,7 @@ class Late(BaseException):
 
 
 class Clocks:
-    """Hold all running limits, the outermost first, behind one handler of the interrupt."""
+    """Hold all running limits, the outermost first, and the one handler of the interrupt."""
 
     def __init__(self) -> None:
         self.limits: list[Limit] = []
@@ -67,7 +70,7 @@ class Clocks:
         self.watcher: threading.Thread | None = None
 
     def push(self, limit: Limit) -> None:
-        """Start a limit inside those that are already running."""
+        """Start a new limit inside the limits that are already running."""
         self.changing = True
         if not self.limits:
             self.before = signal.signal(signal.SIGINT, self.handle)
@@ -76,7 +79,7 @@ class Clocks:
         self.changing = False
 
     def pop(self, limit: Limit) -> None:
-        """Remove a limit, together with all limits that are still inside it."""
+        """Remove a limit and all limits that are still inside it."""
         self.changing = True
         if limit in self.limits:
             del self.limits[self.limits.index(limit) :]
@@ -87,8 +90,9 @@ class Clocks:
         self.changing = False
 
     def ring(self, after: float | None = None) -> None:
-        """Set the alarm to this many seconds. By default it rings when the first limit may have run
-        out.
+        """Set the alarm to this many seconds.
+
+        By default it rings at the earliest time at which a limit may have run out.
         """
         if after is None:
             after = min(
@@ -105,7 +109,7 @@ class Clocks:
                 self.lock.notify()
 
     def watch(self) -> None:
-        """Interrupt the main thread whenever it is time, from a thread of its own."""
+        """Interrupt the main thread from another thread whenever a limit may have run out."""
         with self.lock:
             while True:
                 wait = self.next - time.monotonic()
@@ -118,11 +122,11 @@ class Clocks:
                     self.lock.wait(min(wait, TICK))
 
     def handle(self, sign: int, frame: FrameType | None) -> None:
-        """Raise `Late` for the outermost limit that has run out, and pass on a learner's own
-        interrupt.
+        """Raise `Late` for the outermost limit that has run out.
 
-        We never interrupt an import, because that would leave a module without half of its names
-        for the rest of the session. A limit that runs out during an import starts again.
+        An interrupt that the learner caused is passed on. We never interrupt an import, because a
+        module would then lack half of its names for the rest of the session. A limit that runs out
+        during an import starts again.
         """
         if not self.rang:
             signal.default_int_handler(sign, frame)
@@ -149,12 +153,12 @@ CLOCKS = Clocks()
 
 @contextlib.contextmanager
 def limited(seconds: float, patience: float = 1) -> Iterator[Limit]:
-    """Stop the block with `Late` if it takes too long, provided that it runs in the main thread.
+    """Raise `Late` in the block if it takes too long, provided that it runs in the main thread.
 
     Args:
-        seconds: processor seconds if `patience` is above 1, so that other programs do not count.
-            Otherwise seconds by the clock on the wall.
-        patience: how many times as many seconds by the clock on the wall are allowed.
+        seconds: the limit. If `patience` is above 1, it is in processor seconds, so that other
+            programs do not count. Otherwise it is in seconds on the wall clock.
+        patience: how many times as many seconds are allowed on the wall clock.
     """
     limit = Limit(seconds, patience)
     if threading.current_thread() is not threading.main_thread():

@@ -1,8 +1,8 @@
-"""Find one edit of the learner's own code that makes it right, and tell the place and kind of the
-slip, but never the edit.
+"""Find one edit that makes the learner's code right.
 
-We do not guess, because each edited function is run. We name an edit only if no other edit repairs
-the function under another name. If several do and all are in one short expression, we name the
+We tell the learner the place and the kind of the slip, but never the edit. We do not guess, because
+each edited function is run. We name an edit only if no other edit repairs the function under
+another name. If several edits repair the function and all are in one short expression, we name the
 expression and not the kind of slip.
 """
 
@@ -62,8 +62,9 @@ PLAIN = (ast.Add, ast.Mult)  # the order of their sides does not matter
 
 
 class Edit(NamedTuple):
-    """Hold a kind of edit, the node at which it is reported, and how to apply and undo it (an
-    attribute and its new value).
+    """Hold one edit of the syntax tree: its kind, its place, and how to apply and undo it.
+
+    An attribute of a node gets a new value.
     """
 
     kind: str
@@ -74,7 +75,7 @@ class Edit(NamedTuple):
 
 
 def _edits(function: ast.FunctionDef | ast.Lambda) -> Iterator[Edit]:
-    """Yield all edits of a function's body, the plainest first."""
+    """Yield all edits of a function's body, the simplest first."""
     names = sorted(
         {
             n.id
@@ -124,8 +125,9 @@ def _edits(function: ast.FunctionDef | ast.Lambda) -> Iterator[Edit]:
 
 
 def _places(top: ast.AST) -> Iterator[tuple[Any, Any, ast.AST]]:
-    """Yield each expression together with its container: a node and a field, or a list and an
-    index.
+    """Yield each expression together with the place that contains it.
+
+    A place is a node and a field, or a list and an index.
     """
     for owner in ast.walk(top):
         for field, value in ast.iter_fields(owner):
@@ -141,8 +143,9 @@ def _places(top: ast.AST) -> Iterator[tuple[Any, Any, ast.AST]]:
 
 
 def _exchanged(value: ast.expr, names: list[str]) -> Iterator[ast.expr]:
-    """Yield an expression with two of its names swapped, or with a function replaced by one that is
-    often confused with it.
+    """Yield variants of an expression with two of its names swapped or with a similar function.
+
+    A similar function is one that is often confused with the function in the expression.
     """
     used = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)} & set(names)
     called = {_called(node) for node in ast.walk(value)}
@@ -166,7 +169,7 @@ def _number(value: float) -> ast.expr:
 
 
 def _whole(node: ast.AST) -> int | None:
-    """Return an integer that is written in the code, or None."""
+    """Return the integer that a node of the code contains, or None."""
     if (
         isinstance(node, ast.UnaryOp)
         and isinstance(node.op, ast.USub)
@@ -177,7 +180,7 @@ def _whole(node: ast.AST) -> int | None:
 
 
 def _called(node: ast.AST) -> str:
-    """Return the name of the function that a call calls."""
+    """Return the name of the function that a node calls."""
     return (
         getattr(node.func, "attr", getattr(node.func, "id", ""))
         if isinstance(node, ast.Call)
@@ -186,8 +189,9 @@ def _called(node: ast.AST) -> str:
 
 
 def _counted(function: ast.AST) -> set[int]:
-    """Collect the expressions that are positions or numbers of rounds (ends, indices, results),
-    because these are easily off by one.
+    """Collect the expressions that are positions or numbers of iterations.
+
+    Such expressions (ends, indices, results) are easily wrong by one.
     """
     counted = []
     for node in ast.walk(function):
@@ -202,9 +206,7 @@ def _counted(function: ast.AST) -> set[int]:
 
 
 def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tuple[str, ast.expr]]:
-    """Yield possible replacements of an expression, each with the kind of slip that it would
-    repair.
-    """
+    """Yield possible replacements of an expression, each with the kind of slip it would repair."""
     value = _whole(node)
     if value is not None:
         for number in dict.fromkeys(
@@ -289,8 +291,9 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
 
 
 def _bracketed(left: ast.expr, op: ast.operator, right: ast.expr) -> Iterator[ast.expr]:
-    """Yield the same operations with other brackets, by moving one side into the other at any depth
-    of its edge.
+    """Yield the same operations with other brackets.
+
+    We move one side of the operator into the other side, at any depth of its edge.
     """
     if isinstance(left, ast.BinOp):
         for inner in (ast.BinOp(left.right, op, right), *_bracketed(left.right, op, right)):
@@ -394,11 +397,11 @@ def _lines(lines: list[ast.stmt]) -> Iterator[tuple[str, ast.AST, list]]:
 
 
 def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
-    """Return the learner's source, its syntax tree, and the function in it.
+    """Return the learner's source code, its syntax tree, and the function in the tree.
 
     Raises:
-        OSError, SyntaxError, TypeError, StopIteration: if there is no source, or it cannot be read
-            alone.
+        OSError, SyntaxError, TypeError, StopIteration: if the function has no source, or the source
+            cannot be parsed without the code around it.
     """
     source = textwrap.dedent(inspect.getsource(answer))
     tree = ast.parse(source)
@@ -412,15 +415,17 @@ def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
 def repaired(
     answer: Callable, right: Callable[[Callable], bool], longest: float, seconds: float
 ) -> str:
-    """Find the slip in the learner's function, if one edit makes the function right. Otherwise
-    return "".
+    """Find the slip in the learner's function, if one edit makes the function right.
+
+    The result is a sentence for the learner, or "" if no edit or no unique edit is found.
 
     Args:
         right: a function that says whether an edited function is right, on the cases of the check
             and on further inputs.
-        longest: seconds for one edit, longer than all cases take. An edit may make a loop endless.
-        seconds: seconds for the whole search. A search that is not finished says nothing, because
-            another place might repair the function as well.
+        longest: the seconds allowed for one edit, more than all cases need. We need this limit
+            because an edit may make a loop endless.
+        seconds: the seconds allowed for the whole search. If the search does not finish, the result
+            is "", because an edit at another place might repair the function as well.
     """
     answer = inspect.unwrap(answer)
     try:
@@ -467,8 +472,9 @@ def repaired(
 
 
 def _told(source: str, function: Any, edits: list[Edit]) -> str:
-    """Return the sentence that tells a learner where these edits are and of which kind. If they are
-    too far apart to name one place, return "".
+    """Return the sentence that tells a learner where the edits are and of which kind.
+
+    If they are too far apart to name one place, the result is "".
     """
     edits = [edit for edit in edits if not any(_says_the_same(rival, edit) for rival in edits)]
     if not edits:
@@ -509,8 +515,9 @@ def _told(source: str, function: Any, edits: list[Edit]) -> str:
 
 
 def _says_the_same(one: Edit, other: Edit) -> bool:
-    """Return whether one edit's name describes the same slip as the other's, but better, such as a
-    sign or an error by one.
+    """Return whether the name of one edit is a better description of the other edit's slip.
+
+    Examples are a wrong sign or an error by one.
     """
     nested = _holds(one.at, other.at) or _holds(other.at, one.at)
     return nested and any(

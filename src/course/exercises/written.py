@@ -1,11 +1,10 @@
-"""Write as data what an exercise in a page is compared with: cases, results and mistakes, computed
-with real torch.
+"""Compute with real torch the data with which a web page checks the exercises.
 
-`chapter(3)` returns all exercises of a chapter. For each table that the checks compare with, it has
-the cases with their arguments, the expected results, the result of each named mistake, and the
-unseen calls. It also has the results with one argument taken from another case, because the check
-uses these to find an argument without effect. Functions among the arguments stay as code.
-`course.exercises.page.desk` reads all this without torch.
+`chapter(3)` returns the data for all exercises of a chapter. For each table with which the checks
+compare, the data have the cases with their arguments, the expected results, the result of each
+named mistake, and the unseen calls. They also have the results with one argument taken from another
+case, because the check uses these results to find an argument without effect. Functions among the
+arguments stay as code. `course.exercises.page.desk` reads all this without torch.
 """
 
 import ast
@@ -45,10 +44,12 @@ SOURCES = Path(__file__).parents[2]
 
 
 def encoded(value: Any, code: str = "") -> Any:
-    """Return a value in a form that JSON can hold. A function becomes the code that makes it.
+    """Convert a value to a form that JSON can store.
+
+    A function becomes the code that makes it.
 
     Raises:
-        TypeError: if there is no form for it.
+        TypeError: if JSON cannot store the value.
     """
     if isinstance(value, Tensor):
         flat = value.detach().flatten().tolist()
@@ -80,8 +81,9 @@ def encoded(value: Any, code: str = "") -> Any:
 
 
 def arguments(case: checks.Case) -> list:
-    """Return the encoded arguments of a case. The code of each argument is its part of the case's
-    text.
+    """Return the arguments of a case in encoded form.
+
+    The code of each argument is its part of the case's text.
     """
     parts = ast.parse(f"f({case.text})", mode="eval").body.args
     codes = [ast.unparse(part) for part in parts]
@@ -93,7 +95,7 @@ def arguments(case: checks.Case) -> list:
 
 
 def tried(function: Callable, arguments: tuple) -> Any:
-    """Return a function's encoded result, or the sign for a failure."""
+    """Call a function and return its result in encoded form, or the sign for a failure."""
     try:
         return encoded(function(*checks._copied(arguments)))
     except Exception:
@@ -101,7 +103,7 @@ def tried(function: Callable, arguments: tuple) -> Any:
 
 
 def shortened(value: Any) -> Any:
-    """Return a mistake's result with twelve digits, because we compare at most seven."""
+    """Return a mistake's result with twelve digits, because we compare at most seven digits."""
     if isinstance(value, float):
         return float(f"{value:.12g}") if math.isfinite(value) else value
     if isinstance(value, list):
@@ -137,11 +139,11 @@ def table(
 
 
 class Enough(Exception):
-    """Stop a check once all its comparisons are recorded."""
+    """Raise this to stop a check once all its comparisons are recorded."""
 
 
 class Recorder:
-    """Record the results of a function under its arguments."""
+    """Record the results of a function for the arguments of each call."""
 
     def __init__(self, function: Callable):
         self.function, self.results = function, {}
@@ -153,7 +155,7 @@ class Recorder:
 
 
 def recording(module: ModuleType) -> dict[str, Recorder]:
-    """Make the module's random numbers record what they return."""
+    """Make the random functions of a module record what they return."""
     notes = {
         "normal": Recorder(checks.normal),
         "orthogonal_weights": Recorder(graphs.orthogonal_weights),
@@ -174,15 +176,14 @@ def restore(module: ModuleType, notes: dict[str, Recorder]) -> None:
 
 
 def comparisons(exercise: checks.Exercise) -> int:
-    """Return how many functions the check of an exercise compares with the solution by the
-    chapter's table.
-    """
+    """Return how many of an exercise's functions are compared through the chapter's table."""
     return inspect.getsource(exercise.check).count(" compare(")
 
 
 def constants(module: ModuleType) -> dict[str, dict]:
-    """Return constants (numbers, texts, lists) from modules that a chapter's checks name but a page
-    does not have.
+    """Return the constants that a chapter's checks use from modules that a page does not have.
+
+    They are numbers, texts and lists.
     """
     plain = {}
     for part in vars(module).values():
@@ -208,7 +209,7 @@ def is_plain(value: Any) -> bool:
 
 
 def shipped(name: str) -> bool:
-    """Return whether a page contains this module."""
+    """Return whether a web page contains this module."""
     return (
         f"{name.replace('.', '/')}.py" in SHIPPED
         or f"{name.replace('.', '/')}/__init__.py" in SHIPPED
@@ -216,11 +217,12 @@ def shipped(name: str) -> bool:
 
 
 def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
-    """Return the data of a chapter's exercises.
+    """Return the data with which a page checks the exercises of a chapter.
 
     Args:
         setup: the imports with which the exercises' page begins.
-        answers: the book's own answers by the name of the exercise. Its check runs once with them.
+        answers: the course's own answers, keyed by the name of the exercise. Each check runs once
+            with its answers.
     """
     module = importlib.import_module(f"course.chapter{number}.checks")
     rows, tables, notes = checks.tables(vars(module)), {}, recording(module)
@@ -268,7 +270,7 @@ def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
 
 
 def files() -> dict[str, str]:
-    """Return the files that the worker of a page unpacks, as pairs of path and text."""
+    """Return the files that the worker of a page needs, as a dictionary from path to text."""
     folder = SOURCES / "course/exercises"
     texts = {name: (SOURCES / name).read_text() for name in SHIPPED}
     texts |= {

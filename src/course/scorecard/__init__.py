@@ -1,6 +1,4 @@
-"""Gather the claims of all chapters, measure each once, and show them with their verdicts as the
-scorecard.
-"""
+"""Measure the claims of all chapters, and show them with their verdicts as the scorecard."""
 
 import functools
 import json
@@ -77,7 +75,7 @@ CARD = template(HERE / "card.jinja", looks=LOOKS).module
 
 
 class Badge(NamedTuple):
-    """Hold a claim's verdict, the sign and colour that show it, and the link to its row."""
+    """Hold a claim's verdict, the sign and colour for it, and the link to the claim's row."""
 
     verdict: str
     sign: str
@@ -86,8 +84,9 @@ class Badge(NamedTuple):
 
 
 def claims(chapter: int | None = None) -> list[Claim]:
-    """Return the claims of a chapter, or of all chapters, that are measured by themselves. A row
-    that has parts is left out, because its parts are measured.
+    """Return the claims of a chapter, or of all chapters, that have a measurement.
+
+    A row that gathers several claims as parts is left out, because its parts are measured.
     """
     chosen = [
         claim for claim in CLAIMS.values() if not claim.parts and chapter in (None, claim.chapter)
@@ -101,8 +100,9 @@ def claims(chapter: int | None = None) -> list[Claim]:
 
 
 def rows() -> list[Claim]:
-    """Return the rows of the scorecard. A row is a claim with its own set-up, or it gathers several
-    claims of one set-up as parts.
+    """Return the rows of the scorecard.
+
+    A row is one claim, or it gathers several claims of one set-up as parts.
     """
     inside = {part for claim in CLAIMS.values() for part in claim.parts}
     return [claim for name, claim in CLAIMS.items() if name not in inside]
@@ -112,11 +112,11 @@ NOT_TURNED = "the experiment that would most likely turn it was not run"
 
 
 def measure(claim: Claim) -> Found:
-    """Return what the claim's function measures, but without a verdict if the claim's turn (the
-    experiment that might refute it) was not run.
+    """Return what the claim's function measures, with a verdict.
 
-    In a chapter with turns, a claim that lacks one was measured only once, under the choices of its
-    set-up, so it is not decided. In a chapter without turns, verdicts rest on such measurements.
+    There is no verdict if the experiment that might refute the claim (its "turn") was not run. In a
+    chapter with such experiments, a claim without one was measured only once, under the choices of
+    its set-up, so it is not decided. In other chapters, verdicts rest on single measurements.
     """
     found = _measured(claim)
     if (
@@ -130,15 +130,15 @@ def measure(claim: Claim) -> Found:
 
 
 def chapters_with_turns() -> set[int]:
-    """Return the chapters in which each claim faces an experiment that might refute it."""
+    """Return the chapters whose claims have experiments that might refute them."""
     return {CLAIMS[name].chapter for name in turns.TURNS}
 
 
 def _measured(claim: Claim) -> Found:
-    """Measure a claim. In the source tree the result is kept until something changes on which it
-    depends.
+    """Measure a claim, or in the source tree read the stored measurement.
 
-    The verdict of a row with parts follows from theirs.
+    The stored measurement is valid until something changes on which it depends. The verdict of a
+    row with parts follows from the verdicts of its parts.
     """
     if claim.parts:
         verdicts = {part: measure(CLAIMS[part]).verdict for part in claim.parts}
@@ -166,8 +166,9 @@ def _measured(claim: Claim) -> Found:
 
 
 def badge(name: str) -> Badge:
-    """Return what other pages show next to a claim: its verdict with sign and colour, and the
-    address of its row.
+    """Return what other pages show next to a claim.
+
+    This is its verdict with sign and colour, and the address of its row.
 
     >>> badge("width_bound").address.endswith("#width_bound")
     True
@@ -180,8 +181,9 @@ def badge(name: str) -> Badge:
 
 
 def _kept(claim: Claim) -> Path | None:
-    """Return the file that keeps the measurement of a claim. There is one only in the
-    source tree.
+    """Return the file in which the measurement of a claim is stored.
+
+    The result is None outside the source tree.
     """
     root = dependencies.tables().parent
     if not (root / "constraints.txt").is_file():
@@ -197,7 +199,7 @@ def _kept(claim: Claim) -> Path | None:
 
 
 def _seconds(claim: Claim) -> float | None:
-    """Return how long the kept measurement took, if there is one."""
+    """Return how many seconds the stored measurement took, or None without one."""
     if claim.parts:
         return sum(_seconds(CLAIMS[part]) or 0 for part in claim.parts) or None
     place = _kept(claim)
@@ -206,10 +208,10 @@ def _seconds(claim: Claim) -> float | None:
 
 @functools.cache
 def quotations() -> dict[str, tuple[str, str]]:
-    """Return the words of the talk or of its author's note for each claim, in Chinese with the
-    slide and in English.
+    """Return for each claim the words of the talk or of its author's note.
 
-    They come from data/sources.csv, from the row that the claim's own section answers.
+    They are given in Chinese with the slide, and in English. They come from the row of
+    data/sources.csv that the claim's section answers.
     """
     quoted = {}
     for row in data.table("sources").fillna("").itertuples():
@@ -226,15 +228,17 @@ def quotations() -> dict[str, tuple[str, str]]:
 
 @functools.cache
 def _key(chapter: str, pins: str) -> str:
-    """Return the key of everything on which the measurements of a chapter's claims depend. It is
-    computed once, because that takes long.
+    """Return a hash of everything on which the measurements of a chapter's claims depend.
+
+    It is computed only once, because that takes long.
     """
     return dependencies.key(f"from {chapter} import claims", pins, dependencies.machine())
 
 
 def summary() -> HTML:
-    """Show as a picture how many claims have which verdict, with buttons that filter by verdict and
-    chapter without a kernel.
+    """Show as a picture how many claims have each verdict.
+
+    Its buttons filter the claims by verdict and chapter, without a kernel.
     """
     listed = [(kind(claim), claim.chapter, measure(claim).verdict) for claim in rows()]
     kinds, chapters, verdicts = (Counter(column) for column in zip(*listed, strict=True))
@@ -255,8 +259,10 @@ def summary() -> HTML:
 
 
 def kind(claim: Claim) -> str:
-    """Return one of `KINDS`, because we count claims that a measurement could refute apart from
-    those that are proved or defined.
+    """Return the kind of a claim, one of `KINDS`.
+
+    We count claims that a measurement could refute separately from claims that are proved or
+    defined.
     """
     if claim.theorem:
         return "theorem"
@@ -266,7 +272,7 @@ def kind(claim: Claim) -> str:
 
 
 def _bar(name: str, count: Counter) -> tuple[str, list[tuple[str, int]]]:
-    """Return one bar of the summary: all of it in words, and its parts.
+    """Return one bar of the summary, as a description of the whole bar and a list of its parts.
 
     >>> _bar("reading{s}: what is read into it", Counter({"holds": 1}))[0]
     '1 reading: what is read into it: holds 1'
@@ -277,10 +283,10 @@ def _bar(name: str, count: Counter) -> tuple[str, list[tuple[str, int]]]:
 
 
 def papers() -> HTML:
-    """List all claims by paper, one line each with the rest folded. Claims that do not hold come
-    first.
+    """List all claims grouped by paper, each on one line with its details folded.
 
-    Claims that nothing here decides come at the end, without a paper.
+    Claims that do not hold come first. Claims that none of our measurements decides come at the
+    end, without a paper.
     """
     groups: dict[str, list[Claim]] = {}
     for claim in rows():
@@ -314,7 +320,7 @@ UNDECIDED = "Not decided here"
 
 
 def records() -> list[dict]:
-    """Return all rows and their parts as plain data, as `claims.json` on the site holds them."""
+    """Return all rows and their parts as plain data, in the form of the site's `claims.json`."""
     listed = []
     for claim in CLAIMS.values():
         measured = measure(claim)
@@ -378,8 +384,9 @@ def _controlled() -> dict[str, dict[str, str]]:
 
 
 def evidence(claim: Claim) -> str:
-    """Return the kind of evidence for a claim, one of `REFUSED`, from `data/controls.csv` or from
-    the arguments of its function.
+    """Return the kind of evidence for a claim, one of `REFUSED`.
+
+    It comes from `data/controls.csv` or from the arguments of the claim's function.
     """
     named = _controlled().get(claim.name, {}).get("evidence")
     if named:
@@ -390,7 +397,10 @@ def evidence(claim: Claim) -> str:
 
 
 def controls(claim: Claim) -> dict[str, str]:
-    """Return what was run for each of `CONTROLS`, or why it is not needed, or "not run"."""
+    """Return the state of each null control in `CONTROLS` for a claim.
+
+    The state says what was run, or why the control is not needed, or "not run".
+    """
     if claim.parts:
         of_parts = [controls(CLAIMS[part]) for part in claim.parts]
         return {
@@ -405,15 +415,19 @@ def controls(claim: Claim) -> dict[str, str]:
 
 
 def correction(measured: Found) -> str:
-    """Return the correction that a claim needs in order to hold, as its rule states it. Other
-    claims need none, so the result is "".
+    """Return the correction with which a claim holds, as its rule states it.
+
+    The result is "" for a claim that needs no correction.
     """
     return measured.words if measured.verdict == CORRECTED else ""
 
 
 @functools.cache
 def _reported() -> dict[str, dict[str, tuple[str | None, str | None]]]:
-    """Read the verdict on each claim for each model in `data/reports`, or why there is none."""
+    """Read from `data/reports` the verdict on each claim for each model.
+
+    If a report has no verdict on a claim, we return the reason.
+    """
     verdicts = {}
     for path in sorted((data.folder() / "reports").glob("*.json")):
         report = json.loads(path.read_text())
@@ -427,7 +441,7 @@ def _reported() -> dict[str, dict[str, tuple[str | None, str | None]]]:
 
 
 def models_of(name: str) -> dict[str, str]:
-    """Return the models in `data/reports` on which a claim was measured, with its verdict there."""
+    """Return the verdicts on a claim in `data/reports`, keyed by model."""
     return {
         model: verdicts[name][0]
         for model, verdicts in _reported().items()
@@ -436,8 +450,9 @@ def models_of(name: str) -> dict[str, str]:
 
 
 def unasked(claim: Claim) -> dict[str, str]:
-    """Return the models in `data/reports` that gave no verdict on a claim about language models,
-    with the reason.
+    """Return why some models in `data/reports` gave no verdict on a claim about language models.
+
+    The reasons are keyed by model.
 
     >>> unasked(CLAIMS["first_token_is_a_sink"])
     {}
@@ -460,7 +475,7 @@ PARTS = (
 
 
 def _row(claim: Claim, measured: Found) -> Markup:
-    """Write a row on one line, with its measurement folded and a line for each of its parts."""
+    """Write a claim's row on one line, with its measurement folded and a line for each part."""
     inner = Markup("").join(_row(CLAIMS[part], measure(CLAIMS[part])) for part in claim.parts)
     place = "part" if any(claim.name in row.parts for row in CLAIMS.values()) else "row"
     short, turned = _short(claim, measured), turns.of(claim.name)
@@ -470,8 +485,10 @@ def _row(claim: Claim, measured: Found) -> Markup:
 
 
 def _facts(claim: Claim, measured: Found) -> dict[str, str]:
-    """Return the named facts of an opened row: the correction, the measurement in short, what it
-    survived, and where to look.
+    """Return the facts that an opened row shows, keyed by their names.
+
+    They are the correction, a short form of the measurement, what the claim survived, and where to
+    look.
     """
     facts = {}
     if measured.words:
@@ -491,8 +508,7 @@ MOST_WORDS = 32  # of a measurement that an opened row shows at once
 
 
 def brief(text: str, most: int = MOST_WORDS) -> str:
-    """Return the first clauses of a measurement, at least one, as long as they fit a limit of
-    words.
+    """Shorten a measurement to its first clauses, at least one, within a limit of words.
 
     >>> brief("two of three fit; the third stands at 0.9; chance is 0.5", 8)
     'two of three fit'
@@ -507,9 +523,9 @@ def brief(text: str, most: int = MOST_WORDS) -> str:
 
 
 def _more(claim: Claim, measured: Found) -> dict[str, str]:
-    """Return what an opened row shows on request: the whole measurement, the rule, and each control
-    that did not behave.
+    """Return what an opened row shows on request.
 
+    This is the whole measurement, the rule, and each null control that did not behave as expected.
     Everything else (all null controls, the calibration) is in `claims.json`.
     """
     kinds = {
@@ -554,7 +570,7 @@ def _more(claim: Claim, measured: Found) -> dict[str, str]:
 
 
 def _minutes(claim: Claim) -> str:
-    """Say how long the measurement takes, if it is more than a few seconds."""
+    """Write how long the measurement takes, if it takes more than a few seconds."""
     seconds = _seconds(claim)
     return f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
 
@@ -564,14 +580,15 @@ OFF = 0.1
 
 
 def miscalibrated(claim: Claim) -> bool:
-    """Return whether the claim's metric is far from the true value on a case whose answer
-    is known.
+    """Return whether the claim's metric fails its calibration.
+
+    It fails if it is far from the true value on a case whose answer is known.
     """
     return any(abs(reads - truth) > OFF * max(1, abs(truth)) for _, truth, reads in _cases(claim))
 
 
 def _held(verdicts: Mapping[str, str]) -> str:
-    """Count how many models reached each verdict, and write the counts as a phrase.
+    """Write as a phrase how many models reached each verdict.
 
     >>> _held({"a": HOLDS, "b": HOLDS, "c": FAILS})
     'of 3 models: holds in 2, does not hold here in 1'
@@ -584,7 +601,7 @@ def _held(verdicts: Mapping[str, str]) -> str:
 
 
 def _short(claim: Claim, measured: Found) -> str:
-    """Return the one number on a row's line.
+    """Return the one number that stands for the measurement on a row's line.
 
     That is the reported number with the measured one if there are both, or the number of cases that
     agree, or the number that was compared with the deciding threshold. It is "" if the rule asks a
@@ -601,7 +618,10 @@ def _short(claim: Claim, measured: Found) -> str:
 
 
 def _deciding(measured: Found) -> str:
-    """Return the comparison that decided: the case nearest to its threshold, and the threshold."""
+    """Describe the comparison that decided the verdict.
+
+    It names the case nearest to its threshold, and the threshold.
+    """
     conditions = [one for one in measured.compared if one[0] not in (AGREE, OTHERWISE)]
     agreed = next((values for half, _, _, values in measured.compared if half == AGREE), None)
     if agreed:
@@ -621,8 +641,9 @@ def _deciding(measured: Found) -> str:
 
 
 def of_nothing(claim: Claim, measured: Found) -> str:
-    """Say in words what the claim's rule gives for null controls: each verdict with its controls,
-    and why one of them may hold.
+    """Describe what the claim's rule gives for null controls.
+
+    The text has each verdict with its controls, and says why a control may be allowed to agree.
     """
     nothing = {words: verdict for words, verdict in measured.nulls.items() if words != SHORTER}
     lines = [
@@ -640,8 +661,10 @@ def of_nothing(claim: Claim, measured: Found) -> str:
 
 @functools.cache
 def twins() -> dict[str, tuple[str, str]]:
-    """Return, for claims about language models, what the rule gives for the embedded model's
-    random-weights baseline, and what was measured there.
+    """Return what the rules give for a language model with random weights.
+
+    The model is the random-weights baseline of the embedded model. For each claim about language
+    models, we return the verdict and what was measured.
     """
     rows = data.table("twins").query("scale == 'own'")
     return {row.claim: (row.verdict, row.measured) for row in rows.itertuples()}
@@ -649,8 +672,9 @@ def twins() -> dict[str, tuple[str, str]]:
 
 @functools.cache
 def _rulers() -> dict[str, list[tuple[str, float, float]]]:
-    """Read the calibration cases of each metric in data/rulers.csv: their description, the true
-    value, and the metric's value.
+    """Read the calibration cases of each metric from data/rulers.csv.
+
+    Each case has a description, the true value, and the metric's value.
     """
     rows = data.table("rulers")
     return {
@@ -669,7 +693,7 @@ def _cases(claim: Claim) -> list[tuple[str, float, float]]:
 
 
 def calibration(claim: Claim) -> str:
-    """Say what the claim's metric reads on cases whose answer is known.
+    """Describe what the claim's metric gives on cases whose answer is known.
 
     >>> calibration(CLAIMS["first_token_is_a_sink"])[:77]
     'sink score: uniform attention over 64 tokens: reads 0.07412 where 0 is true; '
@@ -682,8 +706,10 @@ def calibration(claim: Claim) -> str:
 
 
 def _line(half: str, side: str, mark: float, values: Sequence[float], width: int = 260) -> Markup:
-    """Draw one threshold and the number that was compared with it. The thick side agrees with the
-    claim, and evidence on the other side of the mark turns this condition of the rule.
+    """Draw one threshold and the number that was compared with it.
+
+    The thick side agrees with the claim. A number on the other side of the threshold changes the
+    verdict on this condition of the rule.
     """
     low, high = min(*values, mark), max(*values, mark)
     room = (high - low or abs(mark) or 1) * 0.12
@@ -704,16 +730,18 @@ def _line(half: str, side: str, mark: float, values: Sequence[float], width: int
 
 
 def _digits(value: float | None) -> str:
-    """Write an integer in full, and any number of five to nine digits as well. Others get four
-    digits.
+    """Format a number with four digits, or in full if it needs at most nine digits.
+
+    Integers are always written in full.
     """
     whole = value is not None and (float(value).is_integer() or 1e4 <= abs(value) < 1e9)
     return "–" if value is None else printed(f"{value:,.0f}" if whole else f"{value:,.4g}")
 
 
 def section(claim: Claim) -> str:
-    """Return the address of the section that shows a claim. While the book is built it is a page of
-    the site, and otherwise the notebook.
+    """Return the address of the section that shows a claim.
+
+    The address is a page of the site while the book is built, and otherwise the notebook.
     """
     page, _, heading = claim.shown.partition("#")
     return (
@@ -724,8 +752,9 @@ def section(claim: Claim) -> str:
 
 
 def colab(claim: Claim) -> str:
-    """Return the address at which Colab opens the claim's page at its section, or "" in a copy of
-    the course that names no repository.
+    """Return the address at which Colab opens the claim's page at its section.
+
+    The result is "" in a copy of the course that names no repository.
     """
     root = dependencies.tables().parent
     config, notebook = (
@@ -746,7 +775,7 @@ def colab(claim: Claim) -> str:
 
 
 def slug(heading: str) -> str:
-    """Return the id that the site gives to a heading, computed as docutils does.
+    """Return the id that the site gives to a heading, computed as docutils does it.
 
     >>> slug("What predicts the sensitivity?")
     'what-predicts-the-sensitivity'
@@ -761,8 +790,7 @@ def slug(heading: str) -> str:
 
 
 def printed(text: str) -> str:
-    """Rewrite the numbers of a sentence as `number` writes them, with a true minus and powers of
-    ten.
+    """Rewrite the numbers in a sentence as `number` formats them, with true minus signs.
 
     >>> printed("gap -0.3, at most 2e-15, in 24-bit floats")
     'gap −0.3, at most 2 × 10⁻¹⁵, in 24-bit floats'

@@ -1,5 +1,6 @@
-"""Gather what the chapters say together: where information is lost, what helps, at what price, and
-which claims show it.
+"""Answer the course's question with the claims of all chapters.
+
+The answer says where information is lost, what helps, what it costs, and which claims show this.
 """
 
 import html
@@ -15,7 +16,7 @@ from helpers import compute, words
 
 
 class Bottleneck(NamedTuple):
-    """Hold one place where information is lost, with the names of the claims that measure it."""
+    """Hold one place where information is lost, and the names of the claims that measure it."""
 
     chapter: int
     place: str
@@ -28,8 +29,9 @@ class Bottleneck(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Hold what a reader should remember from a claim, and the verdict for which the sentences were
-    written.
+    """Hold what a reader should remember from a claim.
+
+    The sentences are valid for one verdict, which is stored with them.
 
     Attributes:
         headline: the finding in one short sentence.
@@ -48,8 +50,9 @@ FINDINGS = tuple(Finding(**row) for row in _TABLE["findings"])
 
 
 def table() -> HTML:
-    """Write the six places as a table: what is lost there, what helps, what it costs, and the
-    claims that show it.
+    """Write a table of the six places where information is lost.
+
+    The columns say what is lost, what helps, what it costs, and which claims show it.
     """
     names = ("Where", "Lost to whom", "What it limits", "It gets worse", "What helps", "Price")
     head = "".join(f'<th scope="col">{words.translated(name)}</th>' for name in names)
@@ -71,22 +74,26 @@ def table() -> HTML:
 
 
 def cell(name: str, text: str) -> str:
-    """Write a table cell that knows the name of its column, because a phone shows the name before
-    the cell.
+    """Write a table cell that contains the name of its column.
+
+    A phone shows the name before the cell.
     """
     return f'<td data-name="{words.translated(name)}">{html.escape(words.translated(text))}</td>'
 
 
 def findings() -> HTML:
-    """List the findings, each with headline, sentence and the claim behind it, whose verdict leads
-    to the measurement.
+    """List the findings, each with a headline, a sentence and the claim that supports it.
+
+    The verdict on the claim links to the measurement.
     """
     return HTML(f"<ol>{''.join(map(_item, FINDINGS))}</ol>")
 
 
 def _item(finding: Finding) -> str:
-    """Write one finding. If the verdict has changed since the sentences were written, write the
-    claim's own statement instead.
+    """Write one finding.
+
+    If the verdict has changed since the sentences were written, we write the claim's own statement
+    instead.
     """
     verdict = scorecard.badge(finding.claim).verdict
     claim = CLAIMS[finding.claim]
@@ -108,9 +115,7 @@ def _item(finding: Finding) -> str:
 
 
 def _judged(name: str) -> str:
-    """Write a claim's sentence after its mark, which belongs to this sentence only. The verdict
-    leads to the claim's row.
-    """
+    """Write a claim's sentence with the mark of its verdict, which links to the claim's row."""
     verdict, sign, colour, address = scorecard.badge(name)
     says = html.escape(words.translated(f"{CLAIMS[name].statement}: "))
     return (

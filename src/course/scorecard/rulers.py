@@ -1,13 +1,12 @@
-"""Calibrate the claims' metrics on cases whose answer is known: `python -m course.runs rulers`
-fills data/rulers.csv.
+"""Calibrate the claims' metrics on cases whose answer is known.
 
-The most important null control is listed with them: what each rule about a language model gives for
-the same network with random weights (data/twins.csv).
+`python -m course.runs rulers` fills data/rulers.csv. We try a metric on cases whose answer follows
+from their construction, for example uniform attention for a score, hidden states that are
+identical, random labels, or an untrained network. A case is a function that returns the metric's
+value. The decorator above it names the metric, describes the case, and gives the true value.
 
-We try a metric on cases whose answer follows from their construction, for example uniform attention
-for a score, states that are identical, labels at random, or an untrained network. A case is a
-function that returns the metric's value, with a line above it that names the metric, describes the
-case, and gives the true value.
+The module also has the most important null control, which is what each rule about a language model
+gives for the same network with random weights (data/twins.csv).
 """
 
 import functools
@@ -42,8 +41,9 @@ KNOWN: dict[
 def known(
     ruler: str, case: str, truth: float
 ) -> Callable[[Callable[[], float]], Callable[[], float]]:
-    """Register a case whose true value is known. The function below it measures the metric
-    there.
+    """Register a case whose true value is known.
+
+    The decorated function measures the metric in this case.
     """
 
     def add(function: Callable[[], float]) -> Callable[[], float]:
@@ -56,7 +56,7 @@ def known(
 
 
 def cases() -> list[dict[str, str]]:
-    """Return the cases of data/rulers.csv without their measured values."""
+    """Return the cases of data/rulers.csv, without measured values."""
     return [{"ruler": ruler, "case": case} for ruler, case in KNOWN]
 
 
@@ -64,7 +64,7 @@ CASES: list[dict[str, str]] = []  # `cases`, filled below
 
 
 def read(ruler: str, case: str) -> dict[str, float]:
-    """Return one row: the true value, and the metric's value."""
+    """Measure one case, and return the true value and the metric's value."""
     truth, function = KNOWN[ruler, case]
     return {"truth": truth, "reads": round(float(function()), 6)}
 
@@ -268,8 +268,9 @@ def _() -> float:
 
 
 def _walk(error: float) -> float:
-    """Measure how often the right one of two states is nearest, if exact states lie a step apart on
-    a line and errors are this many times as long.
+    """Measure how often a state with an error is nearer to itself than to its neighbour.
+
+    The exact states are one step apart on a line, and the errors are `error` steps long.
     """
     exact = torch.arange(400.0)[:, None] * torch.ones(1, 64) / 8
     noise = torch.randn(exact.shape, generator=torch.Generator().manual_seed(0))
@@ -320,8 +321,9 @@ def _() -> float:
 
 
 def _read_out(direction: float, shuffle: bool = False) -> float:
-    """Fit a linear readout of 8 labels to states of width 32 that hold them along planted
-    directions, or along none.
+    """Fit a linear readout to states of width 32 that contain 8 labels, and return its accuracy.
+
+    The states contain the labels along planted directions, or along none.
     """
     draw = torch.Generator().manual_seed(0)
     labels = torch.randint(0, 8, (4096,), generator=draw)
@@ -519,9 +521,7 @@ TWINS = [
 
 @functools.cache
 def _twin(scale: str) -> models.LanguageModel:
-    """Return the embedded model with random weights. Its measurements are kept from one row to the
-    next.
-    """
+    """Return the embedded model with random weights, made only once."""
     return (
         causal.untrained()
         if scale == "own"
@@ -530,8 +530,10 @@ def _twin(scale: str) -> models.LanguageModel:
 
 
 def twin(claim: str, scale: str) -> dict[str, str]:
-    """Apply a claim's rule to the embedded model with random weights, and return its verdict and
-    the measurement. A rule that already holds there proves nothing about training.
+    """Apply a claim's rule to the embedded model with random weights.
+
+    We return the verdict and the measurement. If a rule already holds for this model, it proves
+    nothing about training.
 
     Args:
         claim: the name of a claim about language models.

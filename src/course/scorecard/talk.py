@@ -1,6 +1,4 @@
-"""Show the parts of the talk's notebook that are not figures: a claim with its verdict, and the
-sources.
-"""
+"""Show claims and sources on the slides of the talk."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -35,9 +33,9 @@ STYLE = (
 
 
 def figure(drawn: tuple[Figure | Axes, str], caption: str = "", alt: str = "") -> HTML:
-    """Show a chapter's figure at a height that leaves room on a slide with claims.
+    """Show a chapter's figure at a height that leaves room on a slide for claims.
 
-    Its finding serves as alt text, unless the caller passes another one.
+    The figure's finding serves as alt text, unless the caller passes another text.
     """
     shown, finding = drawn
     shown.figure.set_figheight(min(shown.figure.get_figheight(), ROOM))
@@ -45,14 +43,15 @@ def figure(drawn: tuple[Figure | Axes, str], caption: str = "", alt: str = "") -
 
 
 def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
-    """Show claims in the talk's words, each with its verdict as a chip that leads to its row of the
-    scorecard.
+    """Show claims in the talk's words, each with its verdict.
+
+    A verdict links to the claim's row of the scorecard.
 
     Args:
         rows: for each claim its words, or a pair of words and a remark. If the claim fails or holds
             in part, the remark is marked as the correction. `QUOTED` in place of the words quotes
             the talk or its author's note, with the Chinese original.
-        sources: what the slide rests on, shown at its foot.
+        sources: the sources of the slide, shown at its foot.
     """
     lines = []
     for name, row in rows.items():
@@ -82,8 +81,9 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
 
 
 def _quoted(name: str) -> str:
-    """Quote a claim as its source wrote it. English pages show a translation with the original, and
-    others only the original.
+    """Quote a claim in the words of its source.
+
+    English pages show a translation with the original, and other pages show only the original.
     """
     original, english = scorecard.quotations()[name]
     original, place = (
@@ -99,7 +99,7 @@ def _quoted(name: str) -> str:
 
 
 def foot(*sources: Source) -> HTML:
-    """Name the sources of a slide that makes no claim.
+    """Show the sources of a slide that makes no claim.
 
     >>> from course.evidence.sources import ALON
     >>> "Alon &amp; Yahav (2021)" in foot(ALON).data
@@ -109,8 +109,9 @@ def foot(*sources: Source) -> HTML:
 
 
 def places() -> HTML:
-    """List the six places where information is lost, with what helps. On a slide they appear one
-    after the other.
+    """List the six places where information is lost, and what helps.
+
+    On a slide the places appear one after the other.
     """
     head = "".join(
         f'<th scope="col">{html.escape(words.translated(text))}</th>'

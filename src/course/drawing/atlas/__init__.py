@@ -1,4 +1,4 @@
-"""Show the head atlas, in which you choose a head and see which tokens each token attends to.
+"""Show the head atlas, in which you choose a head and see to which tokens each token attends.
 
 It shows every head of a model on one prompt, with and without a kernel.
 """
@@ -29,7 +29,7 @@ SORTS = {"sink score": 0, "previous-token score": 1, "diagonal score": 2}
 
 
 class Reading(NamedTuple):
-    """Hold what a model makes of a prompt.
+    """Hold the tokens of a prompt and a model's attention matrices for it.
 
     Attributes:
         words: the text of each token.
@@ -43,9 +43,9 @@ class Reading(NamedTuple):
 class Atlas:
     """Show all heads of a model on one prompt.
 
-    The reader chooses a head, points at a token (or tabs to it), and sees where the token attends.
-    With a kernel, the reader can type the prompt. Without one, a built page has a picture of all
-    attention matrices and a short script that shows them.
+    The reader chooses a head and points at a token (or moves to it with Tab). The atlas then shows
+    to which tokens this token attends. With a kernel, the reader can type the prompt. Without a
+    kernel, a built page has a picture of all attention matrices and a short script that shows them.
 
     Args:
         read: a function from a prompt to its `Reading`.
@@ -81,14 +81,14 @@ class Atlas:
         ]
 
     def ranked(self, sort: str) -> list[int]:
-        """Return the indices of the heads, with the highest score first."""
+        """Return the indices of the heads sorted by a score, the highest score first."""
         scores = self.scores[SORTS[sort]]
         return sorted(range(len(scores)), key=lambda k: (-scores[k], k))
 
     def sheet(self) -> str:
         """Return all attention matrices as one picture, with one row per layer.
 
-        The grey value is the square root of the weight, so that small weights can be seen too.
+        The grey value is the square root of the weight, so that small weights are visible, too.
         """
         layers, heads, n, _ = self.maps.shape
         tiles = self.maps.permute(0, 2, 1, 3).reshape(layers * n, heads * n)
@@ -98,7 +98,7 @@ class Atlas:
         return "data:image/png;base64," + base64.b64encode(packed.getvalue()).decode()
 
     def finding(self, head: int, token: int) -> str:
-        """Return a sentence that says where a token attends in a head."""
+        """Return a sentence that says to which tokens a token attends in a head."""
         row = self.maps.flatten(0, 1)[head, token, : token + 1]
         most = row.topk(min(3, len(row)))
         looks = ", ".join(

@@ -1,9 +1,8 @@
-"""Limit the time of a learner's code in a page, which has no threads. `course.exercises.clock` does
-this elsewhere.
+"""Limit the time of a learner's code in a web page, which has no threads.
 
-Python reports each jump and each call (`sys.monitoring`), and then a limit that has run out raises
-`Late`. A single call of a built-in function is not interrupted. If it takes too long, the page ends
-the worker.
+Outside pages `course.exercises.clock` does this. Python reports each jump and each call
+(`sys.monitoring`), and then a limit that has run out raises `Late`. A single call of a built-in
+function is not interrupted. If such a call takes too long, the page ends the worker.
 """
 
 import contextlib
@@ -31,8 +30,9 @@ class Limit:
 
 
 class Late(BaseException):
-    """Stop a learner's code whose time limit ran out. An `except Exception` in that code does not
-    catch it.
+    """Raise this in a learner's code if its time limit has run out.
+
+    An `except Exception` in that code does not catch it.
     """
 
     def __init__(self, limit: Limit):
@@ -45,7 +45,7 @@ limits: list[Limit] = []  # those that run, the outermost first
 
 @contextlib.contextmanager
 def limited(seconds: float, patience: float = 1) -> Iterator[Limit]:
-    """Stop the block with `Late` if it takes too long."""
+    """Raise `Late` in the block if it takes too long."""
     limit = Limit(seconds)
     if not limits:
         watch()

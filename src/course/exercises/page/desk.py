@@ -1,10 +1,10 @@
-"""Run a learner's answer in a page through the check that a notebook runs.
+"""Run a learner's answer in a web page through the same check as in a notebook.
 
-The page has Python's standard library, a stand-in for torch (in this folder), and the course's own
-files, which are the checks of a chapter and what they import. Cases, expected results and mistakes
-come as data that were computed with real torch (`course.exercises.written`). For a missing module
-(NumPy, matplotlib, the language model) there is an `Absent` one. It can be imported and named, but
-a call of anything in it raises `NotHere`.
+The page has Python's standard library, a replacement for torch (in this folder), and files of the
+course, which are the checks of a chapter and the modules that they import. Cases, expected results
+and mistakes come as data that we computed with real torch (`course.exercises.written`). An `Absent`
+module replaces each missing module (NumPy, matplotlib, the language model). It can be imported and
+named, but a call of anything in it raises `NotHere`.
 """
 
 import builtins
@@ -47,13 +47,14 @@ HOMES = {
 
 
 class NotHere(BaseException):
-    """Raise this if the page does not have something. No `except Exception` of a check or a learner
-    catches it.
+    """Raise this if a check needs something that the page does not have.
+
+    No `except Exception` of a check or of a learner catches it.
     """
 
 
 class AbsentClass(type):
-    """Stand in for a class of a missing module. It has no instances."""
+    """Replace a class of a missing module. It has no instances."""
 
     def __call__(cls, *_: Any, **__: Any) -> Any:
         raise NotHere(cls.__module__)
@@ -68,7 +69,7 @@ class AbsentClass(type):
 
 
 class Absent(types.ModuleType):
-    """Stand in for a missing module or something in it. It can be named, but not called."""
+    """Replace a missing module or something in it. It can be named, but not called."""
 
     classes = ("ndarray", "integer", "floating", "bool_", "generic", "number")
 
@@ -104,8 +105,9 @@ class Absent(types.ModuleType):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Create `Absent` modules for what the page lacks: well-known packages, and parts of the
-    course.
+    """Create `Absent` modules for what the page lacks, when code imports it.
+
+    These are well-known packages and parts of the course.
     """
 
     outside = (
@@ -138,7 +140,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return Absent(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Leave the module empty."""
+        """Leave the module empty, as Python's import system requires this method."""
 
 
 sys.meta_path.insert(0, Finder())
@@ -177,8 +179,9 @@ def decoded(value: Any, names: dict) -> Any:
 
 
 def key(value: Any) -> Any:
-    """Return a key by which arguments can be compared: the numbers in an argument, or the object
-    itself if it is a function.
+    """Return a key under which we can look up an argument.
+
+    The key is made of the numbers in the argument. For a function, it is the function itself.
     """
     if isinstance(value, torch.Tensor):
         return str(value.dtype), tuple(value.shape), tuple(map(repr, value.flat()))
@@ -190,7 +193,7 @@ def key(value: Any) -> Any:
 
 
 class Written:
-    """Stand in for a function whose results are known only for some arguments."""
+    """Replace a function whose results are known only for some arguments."""
 
     def __init__(self, name: str, results: dict):
         self.__name__, self.results = name, results
@@ -206,7 +209,7 @@ def copied(value: Any) -> Any:
 
 
 class Failed:
-    """Stand in for the result of a mistake that fails on a case."""
+    """Replace the result of a mistake that fails on a case."""
 
 
 def failing(results: dict) -> Callable:
@@ -224,7 +227,7 @@ def read(value: Any, names: dict) -> Any:
 
 
 def tabled(names: dict, name: str, answer: Any, solution: Callable, **more: Any) -> Any:
-    """Run `course.exercises.tabled` with results that were computed with real torch."""
+    """Run `course.exercises.tabled` with results that real torch computed earlier."""
     from course import exercises as checks
 
     row = DATA["tables"][name]
@@ -295,7 +298,7 @@ def begin(data: str, tell: Callable[[str], None] | None = None) -> None:
 
 
 class Matrix(list):
-    """Hold rows of numbers in place of an array of NumPy or SciPy."""
+    """Hold rows of numbers, in place of a NumPy or SciPy array."""
 
     def toarray(self) -> "Matrix":
         return self
@@ -341,9 +344,7 @@ def resistance_distance(
 
 
 def whole_graphs() -> None:
-    """Replace the parts of networkx, and of the course's graph functions, that use NumPy by code
-    with lists.
-    """
+    """Replace functions of networkx and of the course that use NumPy by code with lists."""
     import networkx as nx
     import numpy as np
 
@@ -361,7 +362,7 @@ def whole_graphs() -> None:
 
 
 class Binomial(NamedTuple):
-    """Stand in for `scipy.stats.binomtest`, with Wilson's interval only."""
+    """Replace `scipy.stats.binomtest`, with Wilson's interval only."""
 
     k: int
     n: int
@@ -380,8 +381,9 @@ class Binomial(NamedTuple):
 
 
 def recorded(name: str, original: Callable) -> Callable:
-    """Return a function that looks up recorded results, and computes others with the stand-in for
-    torch.
+    """Return a function that looks up recorded results and computes all other results.
+
+    The others are computed with the replacement for torch.
     """
     results = DATA.get("recorded", {}).get(name, {})
 
@@ -394,14 +396,14 @@ def recorded(name: str, original: Callable) -> Callable:
 
 @contextlib.contextmanager
 def looking(differs: str) -> Iterator[None]:
-    """Show the difference while we look for the reason."""
+    """Show how the answer differs, while we look for the reason."""
     if STATE.tell:
         STATE.tell(differs)
     yield
 
 
 def check(source: str, call: str) -> str:
-    """Run an answer and return what the page should show, as JSON.
+    """Run a learner's answer through a check, and return what the page should show, as JSON.
 
     Args:
         source: the code that the learner wrote.
@@ -468,8 +470,9 @@ TOO_MUCH = (
 
 
 def elsewhere(absent: NotHere) -> tuple[str, str]:
-    """Return the verdict of a check that needs something the page lacks: right as far as it came,
-    or none.
+    """Return the verdict of a check that needs something the page does not have.
+
+    The verdict is "right" as far as the check could run, or there is none.
     """
     if STATE.agreed and DATA["further"].get(STATE.number):
         return "right", f"{STATE.agreed} {DATA['further'][STATE.number]}"
@@ -480,7 +483,7 @@ def elsewhere(absent: NotHere) -> tuple[str, str]:
 
 
 def said(error: Exception, file: str) -> str:
-    """Say what went wrong outside the check, and in which line."""
+    """Describe an error outside the check, and the line in which it occurred."""
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(error.__traceback__)

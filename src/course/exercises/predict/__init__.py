@@ -1,6 +1,6 @@
-"""Ask for a guess at the head of a page, keep it, and show it again next to the answer at the foot.
+"""Ask for a guess at the top of a page, keep it, and show it at the end next to the answer.
 
-On a built page the browser keeps the guess, and with a kernel the kernel does. We never mark a
+On a built page the browser keeps the guess, and with a kernel the kernel keeps it. We never mark a
 guess right or wrong.
 """
 
@@ -22,9 +22,7 @@ STAYS = "It stays in your browser, and stands beside the answer at the foot of t
 
 
 class Asked(NamedTuple):
-    """Hold a question with its options and the unit of the number. Without options it asks for a
-    number.
-    """
+    """Hold a question with its options and its unit. Without options it asks for a number."""
 
     question: str
     options: tuple[str, ...]
@@ -36,16 +34,18 @@ _guesses: dict[str, str] = {}
 
 
 class Question:
-    """Ask a question, with native inputs on a built page and with ipywidgets (7.7 and 8) in a
-    kernel.
+    """Show a question with inputs for a guess.
+
+    A built page has native inputs, and a notebook with a kernel has ipywidgets (7.7 and 8).
     """
 
     def __init__(self, key: str, asked: Asked):
         self.key, self.asked = key, asked
 
     def page(self) -> str:
-        """Write the question as HTML, with the script that keeps the guess. It has no id, so two
-        builds give equal pages.
+        """Write the question as HTML, with the script that keeps the guess.
+
+        The HTML has no id, so two builds give equal pages.
         """
         question, options, unit = self.asked
         key, question = html.escape(self.key, quote=True), html.escape(words.translated(question))
@@ -68,7 +68,7 @@ class Question:
         )
 
     def live(self) -> ipywidgets.VBox:
-        """Build the question as ipywidgets. The kernel keeps the chosen value."""
+        """Build the question with ipywidgets. The kernel keeps the chosen value."""
         wide = ipywidgets.Layout(width="max-content", max_width="100%")
         guess = _guesses.get(self.key)
         if self.asked.options:
@@ -86,8 +86,9 @@ class Question:
 
 
 def ask(key: str, question: str, options: Sequence[str] = (), unit: str = "") -> Question:
-    """Ask for a guess and keep it under `key`. It is one of the options, or a number if there are
-    none.
+    """Ask the reader for a guess, and keep it under `key`.
+
+    The guess is one of the options. Without options it is a number.
 
     Raises:
         ValueError: if the key or the question is empty, or there is only one option.
@@ -106,11 +107,12 @@ def ask(key: str, question: str, options: Sequence[str] = (), unit: str = "") ->
 
 
 def answer(key: str, found: str, because: str) -> HTML:
-    """Show the guess kept under `key` next to the finding, with a sentence that says why. If nobody
-    has guessed, the finding appears without a guess.
+    """Show the guess that is kept under `key` next to the result, with a sentence that says why.
+
+    If the reader has not guessed, the result appears without a guess.
 
     Raises:
-        ValueError: if nothing was asked under this key.
+        ValueError: if `ask` was not called with this key.
 
     >>> asked = ask("heads", "How many of ten fair coins show heads?")
     >>> "Found: <strong>5</strong>" in answer("heads", "5", "On average.").data

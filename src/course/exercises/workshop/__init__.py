@@ -1,9 +1,9 @@
-"""Check the decoder that a reader builds. Each step is an exercise whose common mistakes have
-names.
+"""Check the decoder that a reader builds in "Build it".
 
-The correct parts are here, too, each with a `mistake`, a word for doing something else than the
-step asks. `course/exercises/workshop.toml` has a sentence for each mistake. If a learner's part
-returns the same as one of these, the learner reads that sentence.
+Each step is an exercise with a table of common mistakes. The correct parts are here, too. Each has
+an argument `mistake`, a word that makes the part do something else than the step asks.
+`course/exercises/workshop.toml` has a sentence for each mistake. If a learner's part returns the
+same as a part with a mistake, the learner reads this sentence.
 """
 
 import copy
@@ -45,8 +45,9 @@ def _normal(*shape: int, seed: int = 0) -> Tensor:
 
 
 def drawn(model: nn.Module, seed: int = 0) -> nn.Module:
-    """Return the same module with weights that are large enough to make every part visible,
-    including its norms.
+    """Return the same module with random weights that are large enough to test every part.
+
+    The weights of the norms are random, too.
     """
     noisy, generator = copy.deepcopy(model), torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -61,10 +62,10 @@ def drawn(model: nn.Module, seed: int = 0) -> nn.Module:
 
 
 def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
-    """Load our weights into a learner's module.
+    """Load the weights of our module into the learner's module.
 
     Raises:
-        Wrong: if it is not a module, or has other weights.
+        Wrong: if the answer is not a module, or has other weights.
     """
     if not isinstance(model, nn.Module):
         raise Wrong(f"{name} must be an `nn.Module`, not {checks.shown(model)}.")
@@ -98,10 +99,10 @@ def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
 
 
 class Made:
-    """Make a function of the cases out of a learner's class or function, and report errors in it
-    with the learner's own line.
+    """Turn a learner's class or function into a function of the cases.
 
-    A function can be repaired if `again` makes the same of an edited one.
+    Errors are reported with the learner's own line. A function can be repaired if `again` builds
+    the same from an edited function.
     """
 
     def __init__(self, act: Callable, original: Any, again: Callable | None = None):
@@ -132,7 +133,10 @@ def _against(
     *unseen: Case,
     like: Any = None,
 ) -> Right:
-    """Run `compare` with mistakes that find in `like` the weights that our solution uses."""
+    """Run `compare` for a step, with mistakes that use the same weights as our solution.
+
+    The weights are in `like`.
+    """
     row = checks.tables(globals())[name]
     return compare(
         globals(),
@@ -148,8 +152,9 @@ def _against(
 
 
 def by_place(x: Tensor) -> Tensor:
-    """Scale every token by its position and every entry of a head by its number, so that a rotation
-    becomes visible.
+    """Scale every token by its position and every entry of a head by its index.
+
+    Without this scaling a rotation could be invisible.
     """
     place, entry = torch.arange(x.shape[-2]), torch.arange(x.shape[-1])
     return x * (1 + place[:, None]) * (1 + entry / 8)
@@ -160,7 +165,7 @@ def by_place(x: Tensor) -> Tensor:
 
 @exercise
 def embedding(ids: Any, table: Any, head: Any, logits: Any, loss: Any) -> Right:
-    """Check embedding and head, and the loss of the first batch."""
+    """Check the embedding and the head, and the loss of the first batch."""
     for name, part in (("embedding", table), ("head", head), ("logits", logits), ("loss", loss)):
         filled(name, part)
     refuse("embedding", "parts", table=table, head=head)
@@ -189,7 +194,7 @@ def _pairs(*shape: int, **settings: Any) -> tuple:
 
 @exercise
 def attend(softmax: Any, answer: Any) -> Right:
-    """Check causal weights, with a window and with another map."""
+    """Check causal attention weights, with a window and with another function than softmax."""
     logits = _normal(2, 3, 4, 5)
     mine = checks.tensor("softmax(logits)", run("softmax(logits)", softmax, logits))
     large = checks.tensor("softmax(logits)", run("softmax(1000 * logits)", softmax, 1_000 * logits))
@@ -220,8 +225,9 @@ def _numbers(values: Tensor) -> str:
 
 
 def _drawn_map(answer: Callable) -> HTML:
-    """Draw the learner's weights on a row of 20 tokens, with queries and keys of the reference
-    decoder.
+    """Draw the learner's attention weights for 20 tokens.
+
+    The queries and keys are those of the reference decoder.
     """
     model, ids = parts.read(parts.COURSE), rows(16, 5, 1)[0]
     with torch.no_grad():
@@ -264,7 +270,7 @@ BLOCKS = {
 
 @exercise
 def block(answer: Any) -> Right:
-    """Check the weights, the values and the output of a block, loaded with our weights."""
+    """Check the weights, the values and the output of a block that has our weights."""
     _class("Block", answer)
     like = drawn(Block())
     module, x = _loaded("Block()", answer(), like), _normal(2, 5, 32, seed=4)
@@ -313,7 +319,7 @@ def _two(pair: Any) -> tuple:
 
 @exercise
 def decoder(places: Any, answer: Any) -> Right:
-    """Check the positions, the input of the first block, and the logits."""
+    """Check a decoder's positions, the input of its first block, and its logits."""
     _class("Places", places)
     _class("Decoder", answer)
     like = drawn(Places(), 1)
@@ -346,8 +352,9 @@ GAIN = 20.0  # so that what comes back is larger than 1, where people cut gradie
 
 
 class Watched(nn.Module):
-    """Record what a training loop does with a small decoder: its inputs, its gradients, and the
-    optimisers that step.
+    """Record what a training loop does with a small decoder.
+
+    We record the inputs, the gradients, and the optimisers that make steps.
     """
 
     def __init__(self):
@@ -370,8 +377,9 @@ class Watched(nn.Module):
         self.gradients.append(self.now)
 
     def stepping(self, optimiser: torch.optim.Optimizer, *_: Any) -> None:
-        """Record an optimiser that is about to step, and whether its gradient is still the one that
-        `backward` computed.
+        """Record an optimiser that is about to make a step.
+
+        We also record whether the gradient is still the one that `backward` computed.
         """
         if optimiser not in self.optimisers:
             self.optimisers.append(optimiser)
@@ -395,8 +403,9 @@ class Watched(nn.Module):
 def _trained(
     train: Callable, steps: int, seed: int = 0, world: int = 0
 ) -> tuple[Watched, Any, Tensor, Tensor]:
-    """Train a watched model for a few steps, and return it, the result of `train`, and its table
-    before and after.
+    """Train a watched model for a few steps with the learner's function.
+
+    We return the model, the result of `train`, and the model's table before and after.
 
     Args:
         world: a seed for everything that is drawn without a generator.
@@ -414,8 +423,9 @@ def _trained(
 
 
 def _stepped(before: Tensor, gradients: list[Tensor]) -> Tensor:
-    """Return what AdamW turns a weight into with these gradients, at the rate that the step asks
-    for.
+    """Return the weight that AdamW computes from a weight and these gradients.
+
+    The learning rate is that of the step's text.
     """
     weight = nn.Parameter(before.clone())
     optimiser = torch.optim.AdamW([weight], lr=5e-3, weight_decay=0.0)
@@ -426,7 +436,7 @@ def _stepped(before: Tensor, gradients: list[Tensor]) -> Tensor:
 
 
 def _answers(ids: Tensor) -> Tensor:
-    """Read the targets of rows from the rows themselves."""
+    """Compute the targets of sequences from the sequences themselves."""
     place = NEEDLE.answers(ids)
     value = 1 + (ids.gather(1, place.clamp(min=0)) - 13) % 4
     return torch.where(place >= 0, value, -100)
@@ -434,7 +444,7 @@ def _answers(ids: Tensor) -> Tensor:
 
 @exercise
 def training(train: Any, share: Any) -> Right:
-    """Check the training loop (its batches, its loss and its steps) and the accuracy."""
+    """Check the training loop (its batches, its loss and its steps) and the accuracy function."""
     filled("train", train)
     filled("right", share)
     model, returned, before, after = _trained(train, 1)
@@ -518,8 +528,9 @@ def _close(one: Tensor, other: Tensor) -> bool:
 
 
 def _share(share: Callable) -> None:
-    """Run the learner's `right` on models of known accuracy. They answer the first few questions
-    correctly and no others.
+    """Run the learner's `right` on models of known accuracy.
+
+    These models answer the first few questions correctly and no others.
     """
 
     class Knows(nn.Module):
@@ -553,7 +564,7 @@ def _share(share: Callable) -> None:
 
 @exercise
 def works(model: Any) -> Right:
-    """Check that a decoder answers correctly at the length it was trained on."""
+    """Check that a decoder answers correctly at the length of its training."""
     return Right(f"right at 16: {_learned('first', model):.2f}. It answers.")
 
 
@@ -579,8 +590,9 @@ OTHER_ROWS = ("no norm", "state", "first", "sum", "best", "weights")
 
 @functools.lru_cache(64)
 def _jacobian(model: nn.Module, ids: tuple[int, ...], mistake: str) -> Tensor:
-    """Compute the derivative of the last logits by each entry of each embedding. The search for a
-    mistake uses it many times.
+    """Compute the derivative of the last logits with respect to each entry of each embedding.
+
+    The result is cached, because the search for a mistake uses it many times.
     """
 
     def last(x: Tensor) -> Tensor:
@@ -631,8 +643,9 @@ def _decoders() -> list[nn.Module]:
 
 @exercise
 def heard(answer: Any, model: Any) -> Right:
-    """Check the Jacobian's norms of three decoders, and then say which tokens influence the
-    learner's own.
+    """Check a function for Jacobian norms on three decoders.
+
+    The verdict then says which tokens influence the learner's own decoder.
     """
     cases = [
         Case("model, ids", (model_, rows(n, k, 1)[0]))
@@ -653,7 +666,7 @@ def heard(answer: Any, model: Any) -> Right:
 
 @exercise
 def scattered(answer: Any) -> Right:
-    """Check which positions are drawn in training, and which are used afterwards."""
+    """Check the random positions that are drawn in training, and the positions used afterwards."""
     _class("Scattered", answer)
     like = Places()
     with torch.no_grad():
@@ -680,10 +693,10 @@ def scattered(answer: Any) -> Right:
 
 @torch.no_grad()
 def attention_on_answer(model: nn.Module, ids: Tensor) -> Tensor:
-    """Return the attention of each question to its answer, in the head that gives most: (blocks,
-    rows, questions).
+    """Return each question's attention to its answer, in the head with the largest attention.
 
-    The head is chosen within each block, so take the largest over blocks if you want one number.
+    The result has shape (blocks, rows, questions). The head is chosen within each block, so take
+    the largest value over the blocks if you want one number.
     """
     place, x, blocks = NEEDLE.answers(ids)[:, None, -QUESTIONS:, None], model.embed(ids), []
     for block in model.blocks:
@@ -720,7 +733,7 @@ def _sharp(model: nn.Module, ids: Tensor, mistake: str = "") -> float:
 
 @exercise
 def sharp(answer: Any) -> Right:
-    """Check how much of a question's attention is on its answer, in three decoders."""
+    """Check a function for a question's attention on its answer, in three decoders."""
     filled("sharp", answer)
     row = checks.tables(globals())["sharp"]
     measured = {}
@@ -790,7 +803,7 @@ def _turned(x: Tensor, mistake: str = "") -> Tensor:
 
 @exercise
 def turned(theta: Any, answer: Any) -> Right:
-    """Check the four angles, and the rotation by them."""
+    """Check the four rotation angles, and the rotation by these angles."""
     filled("theta", theta)
     angles = checks.tensor("theta", theta)
     if not _close(angles, THETA.double()):
@@ -839,8 +852,9 @@ def _layered(settings: dict, mistake: str = "", turn: Callable = _turned) -> nn.
 
 @exercise
 def layered(answer: Any, mixed: Any, roped: Any) -> Right:
-    """Check the logits of a decoder with a window in the lower layer, loaded with our weights, and
-    then report the result of its training.
+    """Check the logits of a decoder whose lower layer has a window.
+
+    The decoder has our weights. The verdict then reports the result of its training.
     """
     filled("layered", answer)
     like = drawn(_layered({}), 3)
@@ -905,7 +919,7 @@ def _scaled(logits: Tensor, mistake: str = "") -> Tensor:
 
 @exercise
 def scaled(answer: Any) -> Right:
-    """Check scalable softmax, by comparing it with the package's row by row."""
+    """Check a function for scalable softmax, row by row against the course's function."""
     cases = [
         Case("logits", (_logits(1, 40, 1),)),
         Case("logits", (_logits(2, 5, 2),)),
@@ -948,7 +962,7 @@ def _difference(logits: Tensor, mistake: str = "") -> Tensor:
 
 @exercise
 def difference(answer: Any) -> Right:
-    """Check the difference of two heads' attention matrices."""
+    """Check a function for the difference of two heads' attention matrices."""
     cases = [
         Case("logits", (_logits(2, 9, 4),)),
         Case("logits", (_logits(1, 6, 5),)),
@@ -975,7 +989,7 @@ def _steps(seen: Tensor) -> Tensor:
 
 @exercise
 def steps(answer: Any) -> Right:
-    """Check how many layers a message needs to pass through a mask."""
+    """Check a function for the number of layers that a message needs under a mask."""
     return _against("steps", answer, _steps, checks.given(globals(), "steps"))
 
 
@@ -985,7 +999,7 @@ def _together(one: Tensor, other: Tensor, dtype: torch.dtype = torch.bfloat16) -
 
 @exercise
 def together(answer: Any) -> Right:
-    """Check whether two vectors become equal in bf16."""
+    """Check a function that tests whether two vectors become equal in bf16."""
     return _against("together", answer, _together, checks.given(globals(), "together"))
 
 
@@ -1010,7 +1024,7 @@ def counted(n: int, d: int, seed: int) -> tuple[Tensor, Tensor]:
 
 @exercise
 def held_out(answer: Any) -> Right:
-    """Check a linear readout on rows that it was not fitted on."""
+    """Check a linear probe on vectors to which it was not fitted."""
     return _against("held_out", answer, _held_out, checks.given(globals(), "held_out"))
 
 
@@ -1026,7 +1040,7 @@ def _spare(model: nn.Module, pair: int, mistake: str = "") -> nn.Module:
 
 @exercise
 def spare(answer: Any) -> Right:
-    """Check the logits of a decoder whose scores lack one rotary pair."""
+    """Check the logits of a decoder whose attention scores lack one rotary pair."""
     filled("spare", answer)
     whole = drawn(Decoder(Block(_turned), Block(_turned)), 1).eval()
 
@@ -1055,5 +1069,5 @@ def noisy_weights(rows_: int, heads: int, n: int, seed: int) -> tuple[Tensor, Te
 
 @exercise
 def agree(answer: Any) -> Right:
-    """Check the cosine between the noise of pairs of heads."""
+    """Check a function for the cosine between the noise of pairs of heads."""
     return _against("agree", answer, _agree, checks.given(globals(), "agree"))

@@ -1,5 +1,6 @@
 """Measure in one call what the pages "Now yours" measure, for any decoder that `parts.mine` reads.
-`tests/test_workshop.py` compares the two.
+
+`tests/test_workshop.py` compares the results with those of the pages.
 """
 
 import torch
@@ -22,10 +23,10 @@ PLACED = 150  # the longest that a table of places has room for
 
 
 def measured(model: Decoder) -> dict[str, dict[str, float]]:
-    """Return the numbers that `parts.note` keeps, by chapter from 0 (Build it) to 6, under the same
-    names.
+    """Return the numbers that `parts.note` saves, under the same names.
 
-    The decoder of chapter 5 is a copy that is trained 50 steps further.
+    They are grouped by chapter, from 0 (Build it) to 6. The decoder of chapter 5 is a copy that is
+    trained 50 steps further.
     """
     with torch.no_grad():
         numbers = {

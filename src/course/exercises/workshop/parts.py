@@ -1,8 +1,8 @@
-"""Provide the decoder of "Build it", as on that page, for the workshop and for readers who have
-none of their own.
+"""Provide the decoder of the page "Build it".
 
-A `mistake` is one word for doing something else than a step asks. The checks recognise a mistake by
-it.
+The workshop uses it, and so do readers who have not built a decoder. A `mistake` is one word that
+makes a part do something else than a step asks. The checks recognise a learner's mistake by
+comparing with it.
 """
 
 import copy
@@ -36,12 +36,12 @@ DESIGN = {
 
 
 def softmax(logits: Tensor) -> Tensor:
-    """Return the attention weights of logits, over the last axis."""
+    """Return the attention weights for logits, over the last axis."""
     return logits.softmax(-1)
 
 
 def batch(n: int, generator: torch.Generator, rows: int = 32) -> tuple[Tensor, Tensor]:
-    """Draw rows of n pairs and four questions, with their targets, as the page does."""
+    """Draw sequences of n pairs and four questions, with their targets, as on the page."""
     order = torch.rand(rows, 8, generator=generator).argsort(1)
     asked_keys, others = order[:, :4], order[:, 4:]
     key = others.gather(1, torch.randint(4, (rows, n), generator=generator))
@@ -55,13 +55,13 @@ def batch(n: int, generator: torch.Generator, rows: int = 32) -> tuple[Tensor, T
 
 
 def rows(n: int, seed: int = 0, count: int = 32) -> tuple[Tensor, Tensor]:
-    """Return the rows and targets for this seed."""
+    """Return the sequences and targets for this seed."""
     return batch(n, torch.Generator().manual_seed(seed), count)
 
 
 @torch.no_grad()
 def right(model: nn.Module, n: int, rows: int = 64) -> float:
-    """Return the accuracy on rows of n pairs that training has not drawn."""
+    """Return a decoder's accuracy on sequences of n pairs that training has not drawn."""
     ids, targets = batch(n, torch.Generator().manual_seed(10**6 + n), rows)
     return float((model(ids).argmax(-1) == targets)[targets != -100].double().mean())
 
@@ -186,14 +186,18 @@ class Decoder(nn.Module):
 def attend(
     q: Tensor, k: Tensor, weigh: Callable[[Tensor], Tensor] = softmax, window: int | None = None
 ) -> Tensor:
-    """Return causal attention weights (rows, heads, n, n) for queries and keys (rows,
-    heads, n, d).
+    """Return causal attention weights (rows, heads, n, n).
+
+    Queries and keys have shape (rows, heads, n, d).
     """
     return attended(q, k, {"weigh": weigh, "window": window})
 
 
 def train(model: nn.Module, steps: int = 400, seed: int = 0) -> nn.Module:
-    """Train a decoder as the page does, on rows of 4 to 16 pairs with AdamW at a rate of 0.005."""
+    """Train a decoder as on the page, with AdamW at a learning rate of 0.005.
+
+    The sequences have 4 to 16 pairs.
+    """
     generator = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3, weight_decay=0.0)
     for _ in range(steps):
@@ -209,10 +213,11 @@ def train(model: nn.Module, steps: int = 400, seed: int = 0) -> nn.Module:
 def exchanged(
     model: Decoder, turn: Callable | None = None, where: bool = True, **settings: Any
 ) -> Decoder:
-    """Return a copy with the same weights but another rotation or another way to weigh. Arguments
-    that are not given stay as they were.
+    """Return a copy of a decoder with the same weights but with other parts.
 
-    If `where` is false, the copy has no positions, neither a table nor a rotation.
+    The other parts can be a rotation or a function for the attention weights. Arguments that are
+    not given stay as they were. If `where` is false, the copy has no positions, neither a table nor
+    a rotation.
     """
     changed = copy.deepcopy(model)
     for block in changed.blocks:
@@ -225,7 +230,7 @@ def exchanged(
 
 
 def untrained(model: Decoder, seed: int = 0) -> Decoder:
-    """Return the same parts with new weights, drawn from a seed as PyTorch draws them."""
+    """Return the same decoder with new weights, drawn from a seed as PyTorch draws them."""
     fresh = copy.deepcopy(model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(require.seed(seed))
@@ -238,8 +243,9 @@ def untrained(model: Decoder, seed: int = 0) -> Decoder:
 
 
 def shelf() -> Path:
-    """Return the folder for a reader's decoder: on Colab the mounted drive, otherwise the folder
-    above the notebook's.
+    """Return the folder in which a reader's decoder is kept.
+
+    On Colab this is the mounted drive, and otherwise the folder above the notebook's.
     """
     drive, folder = Path("/content/drive/MyDrive"), Path.cwd()
     if compute.building():  # the book's pages leave nothing in its sources
@@ -250,8 +256,9 @@ def shelf() -> Path:
 
 
 def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path:
-    """Write a decoder's weights to one file and say where. By default it is
-    `my-decoder.safetensors` in `shelf()`.
+    """Write a decoder's weights to one file, and print the path.
+
+    By default the file is `my-decoder.safetensors` in `shelf()`.
 
     Raises:
         ValueError: if the model is not a module, or path does not end in .safetensors.
@@ -269,21 +276,22 @@ def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path
 
 
 def _named(path: Path) -> str:
-    """Return the place of a file in words for the reader. On the book's pages there is no such
-    place.
+    """Return the text that tells the reader where a file is.
+
+    A built page gives only the file's name, because its path would be that of the build machine.
     """
     return path.name if compute.building() else str(path)
 
 
 def note(chapter: str, sentence: str, **numbers: float) -> None:
-    """Save your sentence about your decoder and its numbers for a chapter, in `my-notes.json`
-    beside the decoder.
+    """Save the reader's sentence about a decoder and its numbers for one chapter.
 
-    For each number that the reference decoder has, too, it prints that one for comparison.
+    The file is `my-notes.json` in the decoder's folder. For each number that the reference decoder
+    has, too, we print the reference's number for comparison.
 
     Raises:
-        ValueError: if chapter or sentence is not a text, a number is not finite, or the file holds
-            something else.
+        ValueError: if chapter or sentence is not a text, a number is not finite, or the file does
+            not contain notes.
     """
     require.text("chapter", chapter, empty=False)
     require.text("sentence", sentence, empty=False)
@@ -316,11 +324,12 @@ def unfinished(sentence: str) -> bool:
 
 
 def notes(path: Path | None = None) -> dict[str, dict]:
-    """Read a file of notes, by chapter. Without a path it reads the notes on the reference decoder,
-    and a missing file gives no notes.
+    """Read a file of notes as a dictionary keyed by chapter.
+
+    Without a path we read the notes on the reference decoder. A missing file gives no notes.
 
     Raises:
-        ValueError: if the file holds something else.
+        ValueError: if the file does not contain notes.
     """
     read = path is None or (path.exists() and not compute.building())
     path = path or data.folder() / "workshop/notes.json"
@@ -345,8 +354,9 @@ def _object(what: str, text: str | bytes) -> dict:
 
 
 def mine(path: Path | str | None = None) -> Decoder:
-    """Load your own decoder from the file that `keep` wrote, or the reference decoder if there is
-    none, and say which.
+    """Load the reader's own decoder, or the reference decoder if there is none.
+
+    We read the file that `keep` wrote, and print which decoder was loaded.
 
     Raises:
         ValueError: if there is no file at the given path, it is damaged, or it holds no decoder of
@@ -370,8 +380,9 @@ def _turned(x: Tensor) -> Tensor:
 
 
 def _of_the_page(design: dict, layer: int) -> dict[str, Any]:
-    """Return the block settings of a decoder that the page "Train it here" saved, or none if the
-    file does not describe itself.
+    """Return the block settings of a decoder that the page "Train it here" saved.
+
+    The result is empty if the file does not describe its design.
     """
     for name, value in design.items():
         known = DESIGN[require.choice("what its design names", name, DESIGN)]
@@ -442,7 +453,7 @@ def read(path: Path) -> Decoder:
 
 
 def make() -> None:
-    """Train the reference decoder again: `python -m course.exercises.workshop`."""
+    """Train the reference decoder again, as `python -m course.exercises.workshop` does."""
     began = time.time()
     torch.manual_seed(0)
     model = train(Decoder(Block(), Block(), where=Places()))

@@ -1,10 +1,10 @@
-"""Stand in for torch in pure Python, for exercises that run in a page. It has only the names that
-the course's tasks need.
+"""Replace torch by pure Python, for exercises that run in a web page.
 
-It computes on Python lists and rounds each result to its dtype as torch does. It has no gradients
-(except `torch.autograd.functional.jacobian`, by differences), no modules, no devices and no NumPy.
-A missing name raises `NotInThisPage`, which says so. tests/test_page_torch.py compares it with
-torch, function by function.
+The module has only the names that the course's tasks need. It computes with Python lists and rounds
+each result to its dtype as torch does. It has no gradients (except
+`torch.autograd.functional.jacobian`, by differences), no modules, no devices and no NumPy. A
+missing name raises `NotInThisPage`, whose message says so. tests/test_page_torch.py compares the
+functions with those of torch one by one.
 """
 
 import math
@@ -89,7 +89,7 @@ class finfo:
 
 
 class _Still:
-    """Silence all watchers while the block runs."""
+    """Turn off all watchers of results while the block runs."""
 
     def __enter__(self) -> None:
         self.kept = watchers[:]

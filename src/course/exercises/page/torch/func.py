@@ -1,4 +1,4 @@
-"""Provide the transformations of functions of `torch.func` that the tasks need."""
+"""Provide those functions of `torch.func` that the exercises need."""
 
 from collections.abc import Callable
 from typing import Any

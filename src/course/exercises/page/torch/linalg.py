@@ -1,4 +1,4 @@
-"""Solve problems of linear algebra for small matrices, by elimination and Jacobi rotations."""
+"""Provide linear algebra for small matrices, by elimination and Jacobi rotations."""
 
 import math
 from collections.abc import Sequence
@@ -47,8 +47,9 @@ def real_matrix(A: Tensor, name: str, square: bool = False) -> None:
 
 
 def each_matrix(A: Tensor, work: Any) -> list:
-    """Apply the function to each matrix of a batch, and return one list of rows for each part of
-    its result.
+    """Apply a function to each matrix of a batch.
+
+    The result has one list of rows for each part of the function's result.
     """
     rows = A.reshape(-1, *A.shape[-2:]).tolist()
     return list(zip(*map(work, rows), strict=True))
@@ -60,7 +61,10 @@ def batch(values: Sequence, like: Tensor) -> Tensor:
 
 
 def symmetric_eigen(matrix: list[list[float]]) -> tuple[list, list]:
-    """Return the eigenvalues, the smallest first, and the eigenvectors as columns."""
+    """Return the eigenvalues of a symmetric matrix, the smallest first, and its eigenvectors.
+
+    The eigenvectors are columns.
+    """
     n = len(matrix)
     a = [[matrix[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
     v = [[float(i == j) for j in range(n)] for i in range(n)]
@@ -95,8 +99,9 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 
 def singular(matrix: list[list[float]]) -> tuple[list, list, list]:
-    """Return U, the singular values (the largest first) and V transposed, by rotating the columns
-    until they are orthogonal.
+    """Return the singular value decomposition of a matrix as U, the values and V transposed.
+
+    The largest value is first. We rotate the columns until they are orthogonal.
     """
     tall = len(matrix) >= len(matrix[0])
     columns = [list(c) for c in (zip(*matrix, strict=True) if tall else matrix)]
@@ -138,7 +143,7 @@ def transposed(rows: list) -> list:
 
 
 def completed(rows: list) -> list:
-    """Return rows of length 1, with missing rows added that are orthogonal to all others."""
+    """Complete orthogonal rows of length 1 with the missing rows that are orthogonal to them."""
     length = len(next(row for row in rows if row)) if any(rows) else len(rows)
     units = iter([[float(i == j) for j in range(length)] for i in range(length)])
     for k, row in enumerate(rows):
@@ -178,7 +183,7 @@ def pinv(
 
 
 def eliminated(matrix: list[list[float]], right: list[list[float]]) -> tuple[list, float]:
-    """Return the solution of matrix @ x = right, and the determinant."""
+    """Solve matrix @ x = right, and return the solution and the determinant."""
     n, rows, det = len(matrix), [[*a, *b] for a, b in zip(matrix, right, strict=True)], 1.0
     for k in range(n):
         pivot = max(range(k, n), key=lambda i: abs(rows[i][k]))
@@ -239,7 +244,7 @@ def lstsq(A: Tensor, B: Tensor) -> Any:
 
 
 def qr(A: Tensor, mode: str = "reduced") -> Orthogonal:
-    """Compute orthogonal columns by Householder reflections, with the signs that LAPACK returns."""
+    """Compute a QR decomposition with Householder reflections, with the signs of LAPACK."""
     real_matrix(A, "linalg.qr")
 
     def work(rows: list) -> tuple[list, list]:

@@ -1,5 +1,6 @@
-"""Define the dtypes of the stand-in, and arithmetic that returns what torch returns where Python
-raises an error.
+"""Define the dtypes of the torch replacement, and arithmetic that follows torch.
+
+For example, a function returns NaN where Python would raise an error.
 """
 
 import array
@@ -9,15 +10,16 @@ from collections.abc import Callable, Iterable
 
 
 class NotInThisPage(AttributeError):
-    """Raise this if the stand-in does not have a part of torch."""
+    """Raise this if code needs a part of torch that the replacement does not have."""
 
     def __init__(self, name: str):
         super().__init__(f"the small stand-in for PyTorch that runs in this page has no {name}")
 
 
 class dtype:
-    """Describe a dtype: its name, its kind (0 bool, 1 integer, 2 real, 3 complex) and its rank
-    within the kind.
+    """Describe a dtype by its name, its kind and its rank within the kind.
+
+    The kinds are 0 for bool, 1 for integers, 2 for real and 3 for complex numbers.
     """
 
     def __init__(self, name: str, kind: int, rank: int):
@@ -39,7 +41,7 @@ class dtype:
 
 
 class device(str):
-    """Name the only device, the CPU."""
+    """Name the only device, which is the CPU."""
 
     type = "cpu"
 
@@ -66,7 +68,7 @@ def to_half(x: float) -> float:
 
 
 def to_bfloat(x: float) -> float:
-    """Round to 8 significant bits, ties to even, by way of float32."""
+    """Round a number to 8 significant bits, ties to even, after rounding it to float32."""
     x = array.array("f", [x])[0]
     if math.isnan(x) or math.isinf(x):
         return x
@@ -76,7 +78,7 @@ def to_bfloat(x: float) -> float:
 
 
 def wrapped(x: float, bits: int) -> int:
-    """Return an integer of so many bits. If it is too large, it wraps around as in C."""
+    """Return an integer in `bits` bits, which wraps around as in C if it is too large."""
     half = 1 << bits - 1
     if isinstance(x, float) and not math.isfinite(x):
         return -half
@@ -84,7 +86,7 @@ def wrapped(x: float, bits: int) -> int:
 
 
 def rounded(values: Iterable, to: dtype) -> list:
-    """Round the values to a dtype."""
+    """Round the values to the precision of a dtype."""
     if to == float64:
         return [float(x) for x in values]
     if to == float32:
@@ -126,7 +128,10 @@ def remainder(a: float, b: float) -> float:
 
 
 def power(a: float, b: float) -> float:
-    """Return a to the power of b. For unbounded integers, square within 64 bits."""
+    """Return a to the power of b.
+
+    If both are unbounded integers, we square within 64 bits.
+    """
     if isinstance(a, int) and isinstance(b, int):
         return pow(a, b, 1 << 64) if b >= 0 else int(abs(a) == 1) * (a if b % 2 else 1)
     try:
@@ -141,8 +146,9 @@ def power(a: float, b: float) -> float:
 
 
 def guarded(function: Callable, over: float = math.nan, wrong: float = math.nan) -> Callable:
-    """Wrap a function of a float so that it never raises an error, as in torch. It returns `over`
-    if the result is too large, and `wrong` if there is none.
+    """Wrap a function of a float so that it never raises an error, as in torch.
+
+    It returns `over` if the result is too large, and `wrong` if there is no result.
     """
 
     def safe(x: float) -> float:
@@ -199,9 +205,7 @@ def gelu(x: float) -> float:
 
 
 def to_integer(function: Callable) -> Callable:
-    """Wrap a rounding function so that it leaves NaN and infinity alone and keeps the sign
-    of zero.
-    """
+    """Wrap a rounding function so that NaN and infinity do not change and zero keeps its sign."""
 
     def rounded_float(x: float) -> float:
         if isinstance(x, int) or not math.isfinite(x):

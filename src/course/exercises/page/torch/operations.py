@@ -1,4 +1,4 @@
-"""Provide the functions of the stand-in. Most of them are also methods of a tensor."""
+"""Provide the functions of the torch replacement, most of which are also methods of a tensor."""
 
 import bisect
 import builtins
@@ -35,7 +35,7 @@ METHODS: dict[str, Callable] = {}
 
 
 def method(function: Callable) -> Callable:
-    """Make a function available as a method of tensors, too."""
+    """Register a function as a method of tensors, too."""
     METHODS[function.__name__.rstrip("_")] = function
     return function
 
@@ -50,8 +50,9 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tens
 
 
 def from_numpy(array: Any) -> Tensor:
-    """Return nested lists as float64. The page has no NumPy, so functions that return an array
-    elsewhere return lists here.
+    """Convert nested lists to a float64 tensor.
+
+    The page has no NumPy, so functions that return an array elsewhere return lists here.
     """
     return tensor(array, float64)
 
@@ -572,8 +573,9 @@ def aminmax(input: Tensor) -> tuple:
 
 
 def ordered(values: Sequence, descending: bool = False) -> list[int]:
-    """Return the positions from the smallest value to the largest. NaN comes last, and equal values
-    keep their order.
+    """Return the positions of the values in sorted order.
+
+    The smallest value is first, NaN is last, and equal values keep their order.
     """
     return (
         sorted(range(len(values)), key=lambda k: (values[k] != values[k], values[k]), reverse=False)
@@ -882,7 +884,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """Sum products over all letters that are not in the result."""
+    """Sum products of entries over all letters that are not in the result."""
     operands = (
         operands[0] if len(operands) == 1 and isinstance(operands[0], list | tuple) else operands
     )
@@ -1186,7 +1188,7 @@ METHODS |= {"angle": angle, "conj": lambda x: unary(x, lambda z: z.conjugate())}
 
 
 class Generator:
-    """Generate random numbers. They differ from torch's."""
+    """Generate random numbers, which are not the same as those of torch."""
 
     def __init__(self, device: Any = None):
         self.random = python_random.Random(0)

@@ -1,4 +1,4 @@
-"""Let a mode see every result, as torch's modes do."""
+"""Let a mode observe every result, as torch's modes do."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,8 +7,9 @@ from torch.tensor import watchers
 
 
 class TorchFunctionMode:
-    """Call `__torch_function__` for each operation while the block runs. Unlike in torch, the
-    result already exists then.
+    """Call `__torch_function__` for each operation while the block runs.
+
+    Unlike in torch, the result already exists at the time of the call.
     """
 
     def __enter__(self) -> "TorchFunctionMode":

@@ -10,7 +10,7 @@ __all__ = ["manual_seed"]
 
 @contextlib.contextmanager
 def fork_rng() -> Iterator[None]:
-    """Restore the random state at the end of the block."""
+    """Restore the state of the random generator at the end of the block."""
     state = default_generator.random.getstate()
     try:
         yield

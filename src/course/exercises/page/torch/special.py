@@ -1,4 +1,4 @@
-"""Provide the special functions of `torch.special` that the tasks need."""
+"""Provide those functions of `torch.special` that the exercises need."""
 
 from typing import Any
 

@@ -1,5 +1,6 @@
-"""Implement a tensor on a flat Python list, with shapes, views, broadcasting, indices and
-reductions as in torch.
+"""Implement a tensor that stores its numbers in a flat Python list.
+
+Shapes, views, broadcasting, indices and reductions are as in torch.
 """
 
 import itertools
@@ -26,7 +27,7 @@ class Size(tuple):
 
 
 def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of a flat list that is stored row by row."""
+    """Return the strides of a tensor that is stored row by row in a flat list."""
     steps, step = [], 1
     for size in reversed(shape):
         steps.append(step)
@@ -35,7 +36,7 @@ def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 class Tensor:
-    """Hold numbers of one dtype in a list, with a shape and strides. A view shares the list."""
+    """Hold numbers of one dtype in a list, with a shape and strides. Views share the list."""
 
     __slots__ = ("dtype", "grad", "offset", "shape", "steps", "storage")
     __hash__ = object.__hash__
@@ -79,8 +80,9 @@ class Tensor:
         return [self.storage[k] for k in places]
 
     def put(self, values: Sequence) -> "Tensor":
-        """Write these numbers into the entries, and so into the tensor of which this one
-        is a view.
+        """Write these numbers into the entries of the tensor.
+
+        If the tensor is a view, its base changes, too.
         """
         for place, value in zip(self.places(), rounded(values, self.dtype), strict=True):
             self.storage[place] = value
@@ -487,17 +489,17 @@ class Tensor:
 
 
 def sizes(given: Sequence) -> list[int]:
-    """Return a shape, given as numbers or as one sequence of numbers."""
+    """Return a shape that was given as several numbers or as one sequence of numbers."""
     if len(given) == 1 and not isinstance(given[0], int | Tensor):
         given = given[0]
     return [int(x) for x in given]
 
 
 def inferred(shape: Sequence[int], count: int) -> list[int]:
-    """Return the shape with its -1 filled in.
+    """Return a shape in which the size -1 is replaced by the size that fits.
 
     Raises:
-        RuntimeError: if the shape does not fit the number of entries.
+        RuntimeError: if no size fits the number of entries.
     """
     shape = list(shape)
     if -1 in shape:
@@ -510,7 +512,7 @@ def inferred(shape: Sequence[int], count: int) -> list[int]:
 
 
 def axis(x: Tensor, dim: int, more: int = 0) -> int:
-    """Return the axis as a number from 0.
+    """Return the number of an axis counted from 0, for a number that may be negative.
 
     Raises:
         IndexError: if the tensor has no such axis.
@@ -539,8 +541,10 @@ def kind_of(value: Any) -> dtype:
 
 
 def result_type(*values: Any) -> dtype:
-    """Return the dtype of a result. Within a kind, tensors with axes count before tensors without
-    axes, and these before numbers.
+    """Return the dtype of the result of an operation on these values.
+
+    Within a kind, tensors with axes take precedence over tensors without axes, and tensors without
+    axes over numbers.
     """
     ranks: list[dtype | None] = [None, None, None]
     for value in values:
@@ -559,10 +563,10 @@ def result_type(*values: Any) -> dtype:
 
 
 def number(value: Any) -> Any:
-    """Return a learner's number as a Python bool, int, float or complex.
+    """Convert a learner's number to a Python bool, int, float or complex.
 
     Raises:
-        TypeError: if it is not a number.
+        TypeError: if the value is not a number.
     """
     if isinstance(value, bool | int | float | complex):
         return value
@@ -590,7 +594,7 @@ def tensor(
 
 
 def read(data: Any) -> tuple[list, list[int]]:
-    """Return the numbers in nested lists, row by row, and their shape.
+    """Return the numbers in nested lists, row by row, and the shape of the lists.
 
     Raises:
         ValueError: if the lists differ in length.
@@ -623,8 +627,9 @@ def read(data: Any) -> tuple[list, list[int]]:
 
 
 def taken(x: Tensor, index: Any) -> tuple[Tensor, dict | None]:
-    """Return the view that integers and slices select, and the axes in which entries are still to
-    be chosen.
+    """Return the view that the integers and slices of an index select.
+
+    We also return the index tensors, keyed by the axes in which they still have to choose entries.
     """
     parts = list(index) if isinstance(index, tuple) else [index]
     parts = [tensor(p) if isinstance(p, list | range) else p for p in parts]
@@ -684,9 +689,7 @@ def taken(x: Tensor, index: Any) -> tuple[Tensor, dict | None]:
 
 
 def chosen_entries(x: Tensor, chosen: dict[int, Tensor]) -> Tensor:
-    """Return the entries that index tensors choose along these axes, after broadcasting their
-    shapes.
-    """
+    """Return the entries that index tensors choose along their axes, after broadcasting."""
     shape = broadcast_shape(*(index.shape for index in chosen.values()))
     lists = []
     for k, index in chosen.items():
@@ -724,10 +727,10 @@ def chosen_entries(x: Tensor, chosen: dict[int, Tensor]) -> Tensor:
 
 
 def broadcast_shape(*shapes: Sequence[int]) -> list[int]:
-    """Return the common shape.
+    """Return the common shape to which all shapes can be broadcast.
 
     Raises:
-        RuntimeError: if there is none.
+        RuntimeError: if there is no common shape.
     """
     common: list[int] = []
     for shape in shapes:
@@ -746,7 +749,7 @@ def broadcast_shape(*shapes: Sequence[int]) -> list[int]:
 
 
 def finished(result: Any, *given: Any) -> Any:
-    """Show the result of an operation to all watchers, and return it."""
+    """Report the result of an operation to all watchers, and return the result."""
     for watch in watchers:
         watch(result, given)
     return result
@@ -762,9 +765,7 @@ def unary(x: Any, function: Callable, to_float: bool = False, to: dtype | None =
 
 
 def worked_in(x: Any, own: dtype) -> Any:
-    """Return an operand in the dtype in which an operation is computed, which is float32 for
-    smaller dtypes.
-    """
+    """Return an operand in the dtype in which we compute, which is float32 for smaller dtypes."""
     if own.kind != 2 or own == float64:
         return x
     if isinstance(x, Tensor):
@@ -827,10 +828,10 @@ COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 def in_place(x: Tensor, result: Tensor) -> Tensor:
-    """Write a result back into the tensor.
+    """Write the result of an operation back into a tensor.
 
     Raises:
-        RuntimeError: if it has another shape or does not fit the dtype.
+        RuntimeError: if the result has another shape or does not fit the dtype.
     """
     if result.shape != x.shape:
         raise RuntimeError(
@@ -885,8 +886,9 @@ Tensor.__invert__ = lambda self: unary(
 
 
 def lines(x: Tensor, dims: Sequence[int]) -> tuple[list[list], list[int]]:
-    """Return the lists of entries along these axes, one for each position in the other axes, and
-    the shape of the other axes.
+    """Return the lists of entries along some axes, and the shape of the other axes.
+
+    There is one list for each position in the other axes.
     """
     axes_left = [k for k in range(x.ndim) if k not in dims]
     length = math.prod(x.shape[k] for k in dims)
@@ -918,7 +920,7 @@ def reduced(
 def mapped(
     x: Tensor, dim: int, function: Callable, to: dtype | None = None, length: int | None = None
 ) -> Tensor:
-    """Return a tensor in which the function has replaced each list of entries along an axis."""
+    """Replace each list of entries along an axis by the list that a function returns for it."""
     if not x.shape:
         return mapped(x.reshape(1), 0, function, to).reshape(())
     k, dtype_ = axis(x, dim), to or x.dtype

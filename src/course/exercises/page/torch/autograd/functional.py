@@ -1,5 +1,6 @@
-"""Compute the Jacobian by central differences of two widths. For smooth functions in float64 it is
-exact to about ten digits.
+"""Compute Jacobians with central differences of two step sizes.
+
+For smooth functions in float64 the result is exact to about ten digits.
 """
 
 from collections.abc import Callable
@@ -15,8 +16,9 @@ STEP = 2e-3
 def jacobian(
     func: Callable, inputs: Any, create_graph: bool = False, vectorize: bool = False, **_: Any
 ) -> Tensor:
-    """Return the derivatives of all entries of a result (the first axes) by all entries of a tensor
-    (the last axes).
+    """Return the derivative of each entry of a function's result with respect to each input entry.
+
+    The first axes belong to the result, and the last axes belong to the input.
     """
     if not isinstance(inputs, Tensor):
         raise NotInThisPage("the Jacobian with respect to several tensors")

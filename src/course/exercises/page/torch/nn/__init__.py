@@ -9,7 +9,7 @@ __all__ = ["functional"]
 
 
 class Module:
-    """Stand in wherever the class of a module is named."""
+    """Replace the class `torch.nn.Module` wherever code only names it."""
 
     def __init__(self, *_: Any, **__: Any):
         raise NotInThisPage("modules (`torch.nn.Module`)")

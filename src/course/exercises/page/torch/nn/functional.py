@@ -1,4 +1,4 @@
-"""Provide network functions that need no module."""
+"""Provide those functions of `torch.nn.functional` that need no module."""
 
 import math
 from collections.abc import Sequence
@@ -35,8 +35,9 @@ __all__ = [
 def pad(
     input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
 ) -> Tensor:
-    """Add entries before and after those of the last axes, in pairs that begin with the last axis.
-    Negative numbers cut entries off.
+    """Add entries at both ends of the last axes.
+
+    The numbers in `pad` are pairs that begin with the last axis. Negative numbers remove entries.
     """
     if mode != "constant":
         raise NotInThisPage("padding in another mode than “constant”")
