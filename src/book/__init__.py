@@ -1,5 +1,6 @@
-"""Build the book from its chapters: run notebooks, and make editions, decks and assignments.
+"""Build the book from its chapters.
 
-The Sphinx extensions and the scripts in `tools` import this package, and it imports `course` and
-`helpers`. Colab does not install it.
+The package runs the notebooks, and makes editions, decks and assignments. The Sphinx extensions and
+the scripts in `tools` import this package, and it imports `course` and `helpers`. Colab does not
+install it.
 """

@@ -1,5 +1,4 @@
-"""Make the assignments of a term without solutions, and mark submissions on cases that no page
-shows.
+"""Make the assignments of a term without solutions, and mark submissions on hidden cases.
 
     python tools/assignments.py make _build/assignments          handouts, and solutions apart
     python tools/assignments.py mark 3 FOLDER --seed 2027        mark every notebook in a folder
@@ -59,19 +58,23 @@ CHILD = Path(__file__).with_name("assignments_child.py")
 
 
 def plan(root: Path = ROOT) -> dict[int, list[dict]]:
-    """Read the exercises of each assignment: number, points, cases."""
+    """Read the plan of the assignments, keyed by the number of the assignment.
+
+    Each entry lists its exercises with their numbers, points and cases.
+    """
     return yaml.safe_load((root / "chapters/plans/assignments.yml").read_text())["assignments"]
 
 
 def entries(root: Path, number: int | str, seed: int) -> list[dict]:
-    """Return the questions of an assignment. For the assignment "drawn" they are drawn from the
-    seed.
+    """Return the questions of an assignment.
+
+    For the assignment "drawn" they are drawn from the seed.
     """
     return families.asked(seed) if number == "drawn" else plan(root)[number]
 
 
 def exercise(root: Path, number: str) -> list[dict]:
-    """Return the cells of an exercise, from its heading to the next one.
+    """Return the cells of an exercise in its notebook, from its heading to the next heading.
 
     Raises:
         ValueError: if there is no exercise with this number.
@@ -89,8 +92,9 @@ def exercise(root: Path, number: str) -> list[dict]:
 
 
 def parts(root: Path, number: str, seed: int = 0) -> dict[str, str]:
-    """Return statement, stub and solution of an exercise, and the name of its function, from the
-    notebook or drawn from the seed.
+    """Return the statement, the stub and the solution of an exercise, and its function's name.
+
+    They come from the notebook, or are drawn from the seed.
     """
     if not number[0].isdigit():
         return families.parts(number, seed)
@@ -132,8 +136,9 @@ def notebook(cells: list[tuple[str, str]]) -> str:
 
 
 def imports(root: Path, chapter: int, solved: bool) -> str:
-    """Return the imports of a chapter's exercises, without the checks. Without solutions we also
-    leave out the course, because it contains answers.
+    """Return the code that imports what a chapter's exercises need, without the checks.
+
+    Without solutions we also leave out the course, because it contains answers.
     """
     if not chapter:
         return "import math\n\nimport networkx as nx\nimport numpy as np\nimport torch"
@@ -150,15 +155,16 @@ def imports(root: Path, chapter: int, solved: bool) -> str:
 
 
 def asked_for(statement: str) -> str:
-    """Return a statement without sentences about a check that the handout lacks, and without links
-    into the book.
+    """Remove from a statement the sentences about a check and the links into the book.
+
+    The handout has neither.
     """
     sentences = re.split(r"(?<=[.?]) (?=[A-Z])", re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", statement))
     return " ".join(sentence for sentence in sentences if "the check" not in sentence.lower())
 
 
 def handout(root: Path, number: int | str, solved: bool = False, seed: int = 0) -> str:
-    """Write the notebook of an assignment, with stubs, or with solutions."""
+    """Return the notebook of an assignment as text, with stubs or with solutions."""
     tasks, drawn = entries(root, number, seed), number == "drawn"
     rules = (
         f"# {'The assignment of this term' if drawn else f'Assignment {number}'}\n\nTen points. "
@@ -205,8 +211,8 @@ ABOUT_COPIES = re.compile(
 def stripped(text: str, folder: str) -> str:
     """Remove from a page the code that readers write themselves, which is the code of its steps.
 
-    What is left of a step sets the names that its check needs to `...`. A link to a page leads to
-    the handout of this page, if there is one.
+    The remaining code of a step sets the names that its check needs to `...`. A link to a page
+    becomes a link to the page's handout, if there is one.
     """
     book, beside = json.loads(text), {f"{page}.ipynb": name for name, page in WORKSHOP.items()}
 
@@ -239,14 +245,15 @@ def stripped(text: str, folder: str) -> str:
 
 
 def folder_of(root: Path, number: float | str) -> str:
-    """Return the folder of an exercise's chapter."""
+    """Return the name of the folder of an exercise's chapter."""
     (path,) = root.glob(f"chapters/{str(number).split('.')[0]}-*/exercises.ipynb")
     return path.parent.name
 
 
 def without_solutions(root: Path, number: str) -> list[dict]:
-    """Return the cells of an exercise as a learner gets them: the chapter's imports, statement,
-    stub, check and hints.
+    """Return the cells of an exercise as a learner gets them.
+
+    They are the chapter's imports, the statement, the stub, the check and the hints.
     """
     folder = folder_of(root, number)
     book = json.loads((root / f"chapters/{folder}/exercises.ipynb").read_text())["cells"]
@@ -273,7 +280,7 @@ def without_solutions(root: Path, number: str) -> list[dict]:
 
 
 def to_do(root: Path, part: dict) -> str:
-    """Say in one line what a part of an evening asks for, and where to stop reading."""
+    """Return a line that says what to do in a part of an evening, and where to stop reading."""
     if "do" in part:
         return f"{part['do']}."
     if "exercises" in part:
@@ -289,8 +296,10 @@ def to_do(root: Path, part: dict) -> str:
 
 
 def evening(root: Path, number: int) -> str:
-    """Return the notebook of one of the five evenings: a list of what to do, its pages of steps
-    without their lines, and its exercises without solutions.
+    """Return the notebook of one of the five evenings as text.
+
+    It has a list of what to do, the pages of steps without the code of the steps, and the exercises
+    without solutions.
     """
     row = yaml.safe_load((root / "chapters/plans/evenings.yml").read_text())["five"][number - 1]
     book = json.loads((root / "chapters/0-build-it/build.ipynb").read_text())
@@ -326,8 +335,9 @@ def evening(root: Path, number: int) -> str:
 
 
 def _steps(cells: list[dict], numbers: list[int] | None) -> list[dict]:
-    """Return the cells of these steps and of everything before the first, or all cells if no
-    numbers are given.
+    """Return the cells of the given steps, and the cells before the first step.
+
+    Without numbers, return all cells.
     """
     chosen, inside = [], True
     for cell in cells:
@@ -370,8 +380,9 @@ def make(out: Path, root: Path = ROOT) -> None:
 def draw(
     seed: int, out: Path, root: Path = ROOT, chapters: Sequence[int] = questions.CHAPTERS
 ) -> None:
-    """Write the assignment for a term's seed and an examination on these chapters, together with
-    the answers.
+    """Write the assignment and the examination that a term's seed gives, with the answers.
+
+    `chapters` are the chapters of the examination.
     """
     out.mkdir(parents=True, exist_ok=True)
     books = {
@@ -396,7 +407,7 @@ def door() -> bool:
 
 @functools.cache
 def sized() -> bool:
-    """Return whether this bubblewrap can limit the size of a folder (0.9 and later)."""
+    """Return whether the installed bubblewrap can limit the size of a folder (0.9 and later)."""
     known = shutil.which("bwrap")
     return (
         bool(known)
@@ -405,8 +416,10 @@ def sized() -> bool:
 
 
 def walls(room: str) -> list[str]:
-    """Build the command that isolates a process: no network, no other processes, only Python's
-    files to read, and one folder to write.
+    """Return the command that runs a process in isolation.
+
+    The process has no network and sees no other processes. It can read only Python's files and
+    write only into one folder.
     """
     python = {os.path.realpath(root) for root in (sys.prefix, sys.base_prefix)} - {"/usr"}
     mounts = [
@@ -422,7 +435,10 @@ def walls(room: str) -> list[str]:
 
 
 def keep_first(pipe: BinaryIO, file: BinaryIO, most: int = PRINTED) -> None:
-    """Copy the first bytes of a pipe into a file, and discard the rest until the pipe is closed."""
+    """Copy the first bytes of a pipe into a file, and discard the rest.
+
+    We read until the pipe is closed.
+    """
     left = most
     while chunk := pipe.read1(1 << 16):
         file.write(chunk[:left])
@@ -435,8 +451,9 @@ def keep_first(pipe: BinaryIO, file: BinaryIO, most: int = PRINTED) -> None:
 def run(
     source: str, number: int | str, seed: int, keep: Path, root: Path = ROOT
 ) -> dict[str, list]:
-    """Run a notebook's functions on the cases of each exercise. The result of a case is a value, or
-    a sentence that says why there is none.
+    """Run a notebook's functions on the cases of each exercise.
+
+    The result of a case is a value, or a sentence that says why there is no value.
 
     Args:
         keep: a folder for the notebook, its printed output, and the returned values.
@@ -491,11 +508,10 @@ def run(
 
 
 def returned(path: Path, jobs: list[dict]) -> dict[str, list]:
-    """Read the results that a submission wrote to a file, one JSON list on each line.
+    """Read the results that a submission wrote to a file, with one JSON list on each line.
 
-    The dictionary that is returned contains, for each job, one pair (problem, value) for each of
-    its cases. A line that fits no case is skipped. A case without a line gets the problem "nothing
-    came back".
+    The returned dictionary has one list per job, with a pair (problem, value) for each case. A line
+    that fits no case is skipped. A case without a line gets the problem "nothing came back".
     """
     answers = {job["name"]: [("nothing came back", None)] * len(job["cases"]) for job in jobs}
     for line in path.read_text(errors="replace").splitlines():
@@ -508,8 +524,9 @@ def returned(path: Path, jobs: list[dict]) -> dict[str, list]:
 
 
 class Key:
-    """Hold the right answer to an exercise: its cases, and the comparison of its check. It exists
-    only in memory and is never written to disk.
+    """Hold the right answer to an exercise, as its cases and the comparison of its check.
+
+    A key exists only in memory and is never written to disk.
     """
 
     def __init__(self, root: Path, task: dict, seed: int):
@@ -556,8 +573,10 @@ class Key:
             self.given += exercises.cases(known, text)
 
     def compare(self, answer: Callable, cases: list, mistakes: str = "") -> str:
-        """Return "" if a function returns the right values, and otherwise the check's sentence on
-        them.
+        """Compare a function with the solution on the cases.
+
+        The result is "" if all values are right, and otherwise the check's sentence about the first
+        mistake.
         """
         try:
             call = self.row.get("call", f"{self.name}()")
@@ -587,8 +606,9 @@ class Key:
 
 
 class Given:
-    """Present the returned values of a submission as a function: for the arguments of a case it
-    returns the value that the submission returned there.
+    """Present the returned values of a submission as a function.
+
+    For the arguments of a case, the function returns the value that the submission returned.
     """
 
     def __init__(self, key: Key, cases: list, values: list):
@@ -616,8 +636,9 @@ class Given:
 
 
 def folders(paths: Iterable[Path]) -> dict[Path, str]:
-    """Return a folder name for each submission, made of letters, digits and underscores, and never
-    used twice.
+    """Return a distinct folder name for each submission.
+
+    The names consist of letters, digits and underscores.
 
     >>> list(folders([Path("A b.ipynb"), Path("a_b.ipynb"), Path("...ipynb")]).values())
     ['A_b', 'a_b_2', '__']
@@ -633,8 +654,10 @@ def folders(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def harmless(text: str) -> str:
-    """Write a text so that a table may hold it. A spreadsheet cannot compute it, and it has no
-    letter that cannot be written.
+    """Change a text so that a table can contain it safely.
+
+    A spreadsheet will not compute the text as a formula, and characters that cannot be written are
+    removed.
 
     >>> harmless("=HYPERLINK(1)"), harmless("a = b")
     ("'=HYPERLINK(1)", 'a = b')
@@ -644,13 +667,14 @@ def harmless(text: str) -> str:
 
 
 def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROOT) -> pd.DataFrame:
-    """Write one row per submission: points by exercise, their sum, and the first mistake.
+    """Mark all submissions in a folder, and write a table with one row per submission.
 
-    A row is written as soon as its submission has ended. A submission that ends in an error has no
-    points, and its row names the error.
+    A row has the points for each exercise, their sum, and the first mistake. We write a row as soon
+    as its submission has ended. A submission that ends in an error gets no points, and its row
+    names the error.
 
     Raises:
-        ValueError: if there is no such assignment, or no notebook in the folder.
+        ValueError: if the assignment does not exist, or the folder contains no notebook.
     """
     if number not in [*plan(root), "drawn"]:
         raise ValueError(

@@ -1,5 +1,7 @@
-"""Run one submission for `assignments.py`: its cells, then its functions on the cases. It returns
-only values.
+"""Run one submission in a separate process, for `assignments.py`.
+
+We run the cells of the notebook, and then its functions on the cases of the exercises. The process
+returns only values.
 """
 
 import ast
@@ -25,10 +27,10 @@ HIDDEN = ("_posixsubprocess", "_ctypes", "ctypes", "course", "helpers")
 
 
 def plain(value: object, depth: int = 0) -> object:
-    """Convert a value to something that JSON can hold.
+    """Convert a value to one that JSON can store.
 
     Raises:
-        TypeError: if it is not a number, a text, a tensor, or a list of these.
+        TypeError: if the value is not a number, a text, a tensor, or a list of these.
     """
     if isinstance(value, torch.Tensor | numpy.ndarray | numpy.generic):
         value = value.tolist()
@@ -46,8 +48,9 @@ def plain(value: object, depth: int = 0) -> object:
 
 
 def told(value: object) -> str:
-    """Write a value in JSON together with its dtype, because a check allows float32 a larger error
-    than float64.
+    """Convert a value to JSON, together with its dtype.
+
+    A check allows a larger error for float32 than for float64.
     """
     return json.dumps([str(getattr(value, "dtype", "")).removeprefix("torch."), plain(value)])
 
@@ -57,8 +60,9 @@ def refused(*_: object, **__: object) -> None:
 
 
 def shut(room: str) -> None:
-    """Forbid new processes, the network, the solutions, and all files except Python's and those of
-    an empty folder.
+    """Forbid the process new processes, the network, the solutions and nearly all files.
+
+    It may still use Python's files and the files of an empty folder.
     """
     allowed = [
         sys.prefix,
@@ -129,7 +133,10 @@ def shut(room: str) -> None:
 
 
 class Late(BaseException):
-    """Stop a submission whose time is up. No `except Exception` of the submission catches it."""
+    """Raise this to stop a submission whose time is up.
+
+    No `except Exception` of the submission catches it.
+    """
 
 
 def stop(*_: object) -> None:
@@ -137,7 +144,10 @@ def stop(*_: object) -> None:
 
 
 def within(seconds: int, act, *arguments: object) -> tuple[str, object]:
-    """Run a function, and return a sentence about what went wrong, or "", with its result."""
+    """Run a function with a time limit.
+
+    We return a sentence about what went wrong, or "", and the function's result.
+    """
     signal.signal(signal.SIGALRM, stop)
     signal.alarm(seconds)
     try:
@@ -154,7 +164,7 @@ def within(seconds: int, act, *arguments: object) -> tuple[str, object]:
 
 
 def aside(node: ast.stmt) -> bool:
-    """Return whether a line belongs to the page and not to the answer, as the book's checks do."""
+    """Return whether a statement belongs to the page and not to the answer, such as a check."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return any(alias.name == "checks" or alias.name.endswith(".checks") for alias in node.names)
     called = (
@@ -168,8 +178,9 @@ def aside(node: ast.stmt) -> bool:
 
 
 def read(text: str) -> ast.Module:
-    """Parse a cell as Python. If that fails, parse it as a notebook does, which allows lines such
-    as `%time` and `!ls`.
+    """Parse a cell as Python.
+
+    If that fails, parse it as a notebook does, which allows lines such as `%time` and `!ls`.
     """
     try:
         tree = ast.parse(text)
@@ -180,8 +191,9 @@ def read(text: str) -> ast.Module:
 
 
 def shell(space: dict) -> SimpleNamespace:
-    """Return a stand-in for the notebook's shell. Magics do nothing, except that a cell under
-    `%%time` runs.
+    """Return a replacement for the notebook's shell.
+
+    Its magics do nothing, except that a cell under `%%time` runs.
     """
     runs = {"time", "timeit", "capture", "prun"}
     return SimpleNamespace(

@@ -1,5 +1,6 @@
-"""Find a Chromium, or install one, and serve the book to it. We look for an installed browser, then
-for Playwright's own, and then for the system's package.
+"""Find or install a Chromium browser, and serve the book to it.
+
+We look for an installed browser, then for Playwright's own, and then for the system's package.
 """
 
 import contextlib
@@ -33,10 +34,10 @@ FLAGS = [
 
 
 def find() -> str | None:
-    """Return the path of a browser, or None.
+    """Return the path of an installed browser, or None.
 
     Raises:
-        SystemExit: if CHROMIUM is set but names no browser.
+        SystemExit: if the environment variable CHROMIUM is set but is not the path of a browser.
     """
     if named := os.environ.get("CHROMIUM"):
         if path := shutil.which(named):
@@ -56,10 +57,10 @@ def find() -> str | None:
 
 
 def install() -> str:
-    """Try each way to install a browser, one after the other.
+    """Install a browser and return its path, trying one way after the other.
 
     Raises:
-        SystemExit: if none worked. One sentence says what to do.
+        SystemExit: if no way worked. One sentence says what to do.
     """
     ways = [[sys.executable, "-m", "playwright", "install", "chromium"]]
     if shutil.which("apt-get"):
@@ -88,7 +89,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Serve a folder on a free port of this machine until the block ends, and yield the address."""
+    """Serve a folder on a free port of this machine while the block runs, and yield the address."""
     server = http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))
     )

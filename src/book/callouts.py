@@ -1,4 +1,7 @@
-"""Define the kinds of boxes. A blockquote becomes a box if its bold first word is in this list."""
+"""Define the kinds of boxes on pages.
+
+A blockquote becomes a box if its first bold word is in this list.
+"""
 
 KINDS = (
     "theorem", "lemma", "proposition", "corollary", "definition", "claim", "example", "proof",

@@ -1,4 +1,4 @@
-"""Read title, question and minutes of a chapter from its notebooks."""
+"""Read the title, the question and the minutes of a chapter from its notebooks."""
 
 import html
 import json
@@ -11,7 +11,7 @@ from book import editions, reading
 
 
 def listed(root: Path) -> list[Path]:
-    """List the lesson of each chapter, in the order of the book."""
+    """Return the paths of the lessons of all chapters, in the order of the book."""
     parts = yaml.safe_load((root / "_toc.yml").read_text())["parts"]
     files = [chapter["file"] for part in parts for chapter in part["chapters"]]
     return [
@@ -27,7 +27,7 @@ def markdown(path: Path) -> str:
 
 
 def said(text: str, word: str) -> str:
-    """Return the text after `> **word.**`, as HTML."""
+    """Return the text after `> **word.**` in a page, as HTML."""
     match = re.search(rf"^> \*\*{word}[.。]\*\* (.+?)(?:\n(?!>)|\Z)", text, re.M | re.S)
     plain = html.escape(re.sub(r"\n> ?", " ", match[1]).strip()) if match else ""
     plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", plain)
@@ -38,7 +38,7 @@ def said(text: str, word: str) -> str:
 
 
 def question(path: Path) -> str:
-    """Return the question of a page, in its language."""
+    """Return the question of a page, in the language of the page."""
     home, in_chinese, name = path.with_suffix(".zh.po").as_posix().rpartition("/chapters/zh/")
     if in_chinese:
         return said(next(iter(editions.texts(Path(home, "chapters", name)).values())), "问题")
@@ -47,9 +47,7 @@ def question(path: Path) -> str:
 
 
 def minutes(path: Path) -> int:
-    """Return the length of a lesson or lab as a lecture, or the total minutes of a chapter's
-    exercises.
-    """
+    """Return the minutes of a lesson or lab as a lecture, or of a chapter's exercises in total."""
     metadata = json.loads(path.read_text())["metadata"]
     for kind in ("lecture", "workshop"):
         if kind in metadata:
@@ -58,7 +56,9 @@ def minutes(path: Path) -> int:
 
 
 def to_read(path: Path) -> int:
-    """Return the reading time of a part of a chapter. For a lesson or lab we compute it from the
-    page, and otherwise the part states it.
+    """Return how many minutes it takes to read a part of a chapter.
+
+    For a lesson or lab we compute the minutes from the page. Other parts state the minutes
+    themselves.
     """
     return reading.minutes(path) if path.stem in ("lesson", "sinks", "lab") else minutes(path)

@@ -79,12 +79,12 @@ LAGS = r'<small class="behind">[^<]*</small>'  # either of them
 
 
 def tables(page: Path) -> list[Path]:
-    """List the PO files beside a page."""
+    """Return the paths of the PO files next to a page."""
     return sorted(page.parent.glob(f"{page.stem}.*.po"))
 
 
 def english(table: Path) -> Path:
-    """Return the page that a table belongs to."""
+    """Return the path of the English page to which a PO file belongs."""
     stem = table.with_name(table.name.split(".")[0])
     return next(path for kind in (".ipynb", ".md") if (path := stem.with_suffix(kind)).exists())
 
@@ -95,30 +95,32 @@ def place(page: Path) -> Path:
 
 
 def stem(table: Path) -> str:
-    """Return the name of an edition's files: `talk.zh`, or `3-representational-collapse-lesson.zh`
-    for a lesson.
+    """Return the stem of an edition's file names.
+
+    It is `talk.zh` for the talk, or `3-representational-collapse-lesson.zh` for a lesson.
     """
     return "-".join(table.relative_to(HOME).with_suffix("").parts)
 
 
 def language(table: Path) -> str:
-    """Return the language of a table, such as "zh"."""
+    """Return the language of a PO file, such as "zh"."""
     return table.stem.rpartition(".")[2]
 
 
 def page_name(table: Path) -> str:
-    """Return the path of a table's page in `chapters`, without its ending, such as
-    "3-representational-collapse/lesson".
+    """Return the path of a PO file's page in `chapters`, without its ending.
+
+    An example is "3-representational-collapse/lesson".
     """
     return table.relative_to(HOME).with_name(table.name.split(".")[0]).as_posix()
 
 
 def cells(page: Path, cues: bool = False, slides: bool = True) -> dict[str, str]:
-    """Split a page into its parts: the Markdown cells of a notebook by their ids, or the sections
-    of a page by their headings.
+    """Split a page into its text cells or sections.
 
-    Cues are included if the page shows their words or the caller asks for them. Cells that only
-    slides have are included unless the caller excludes them.
+    The result has the Markdown cells of a notebook keyed by their ids, or the sections of a page
+    keyed by their headings. Cues are included if the page shows their words or the caller asks for
+    them. Cells that appear only on slides are included unless the caller excludes them.
     """
     if page.suffix == ".ipynb":
         notebook = json.loads(page.read_text())
@@ -138,7 +140,7 @@ def cells(page: Path, cues: bool = False, slides: bool = True) -> dict[str, str]
 
 
 def code(page: Path) -> dict[str, str]:
-    """Return the code cells that a page shows, by their ids."""
+    """Return the code cells that a page shows, keyed by their ids."""
     every = json.loads(page.read_text())["cells"] if page.suffix == ".ipynb" else []
     every = [
         cell
@@ -149,8 +151,10 @@ def code(page: Path) -> dict[str, str]:
 
 
 def wanted(page: Path, entries: list[Entry]) -> list[Entry]:
-    """Collect the units of a page. They come from its text and its code, and from the sentences
-    that it or its directives spoke when it was run.
+    """Return the units of a page that need a translation.
+
+    They come from the page's text and code, and from the sentences that its code or its directives
+    produced when it was run.
     """
     twice = {
         (e.text, e.context) for e in entries if e.context not in (None, units.SAID, units.CODE)
@@ -173,8 +177,9 @@ def wanted(page: Path, entries: list[Entry]) -> list[Entry]:
 
 
 def current(table: Path) -> list[Entry]:
-    """Return the units of a page as they are now, each with its translation if there is one. Units
-    that the table does not know yet are included.
+    """Return the present units of a page, each with its translation if there is one.
+
+    Units that are not yet in the PO file are included.
     """
     page = english(table)
     return list(
@@ -190,10 +195,10 @@ def _current(page: Path, table: Path, *_: int) -> tuple[Entry, ...]:
 
 
 def update(page: Path, more: list[str] = ()) -> Path:
-    """Write the PO file of a page with its current units and their translations. `more` has the
-    sentences that the page spoke when it was run.
+    """Write the PO file of a page with its present units and their translations.
 
-    Units that the page no longer has are kept at the end of the file.
+    `more` has the sentences that the page produced when it was run. Units that the page no longer
+    has are kept at the end of the file.
     """
     table = page.with_suffix(".zh.po")
     entries = units.read_all(table)
@@ -220,13 +225,14 @@ def update(page: Path, more: list[str] = ()) -> Path:
 
 
 def reword(page: Path, phrases: list[str] = ()) -> list[str]:
-    """Keep the translation of units whose English changed in wording but not in meaning, and return
-    their English.
+    """Keep the translation of units whose English changed in wording but not in meaning.
+
+    We return the new English of these units.
 
     Args:
         page: the English page.
-        phrases: for each unit a part of its new English. Without phrases, all changed units are
-            meant.
+        phrases: a part of the new English of each unit to keep. Without phrases, we keep the
+            translations of all changed units.
 
     Raises:
         ValueError: if no changed unit has a phrase, or the translation of a unit has other numbers
@@ -254,20 +260,22 @@ def reword(page: Path, phrases: list[str] = ()) -> list[str]:
 
 
 def optional(page: Path) -> set[str]:
-    """Return the cells that an edition may leave out, which are the cues of a lesson. Without their
-    words there is no deck.
+    """Return the ids of the cells that an edition may leave out, which are the cues of a lesson.
+
+    If an edition has no words for the cues, it has no deck.
     """
     return set(cells(page, cues=True)) - set(cells(page))
 
 
 def digest(text: str) -> str:
-    """Return a hash that names a content."""
+    """Return a hash that identifies a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def stale(page: Path, table: Path) -> list[str]:
-    """Return the work to be done, by its English: units without a translation, and changed units
-    with their old English.
+    """Return what is left to translate on a page, by its English.
+
+    These are the units without a translation, and the changed units with their old English.
     """
     free, todo = optional(page), []
     for unit in current(table):
@@ -279,8 +287,10 @@ def stale(page: Path, table: Path) -> list[str]:
 
 
 def state(table: Path) -> tuple[int, int, int, str]:
-    """Return how many units of a page are translated, how many there are, how many have changed
-    since, and the commit of the translation.
+    """Return the state of a page's translation.
+
+    The four values are the number of translated units, the number of all units, the number of units
+    that have changed since their translation, and the commit of the English page.
     """
     free = optional(english(table))
     every = [e for e in current(table) if e.place not in free]
@@ -289,15 +299,14 @@ def state(table: Path) -> tuple[int, int, int, str]:
 
 
 def words(table: Path) -> dict[str, str]:
-    """Read the table from English to the other language for everything that code cells draw and
-    say.
-    """
+    """Return the translations of everything that a page's code cells draw and print."""
     return edition.words(language(table), page_name(table))
 
 
 def of_questions() -> dict[str, str]:
-    """Read the Chinese of the questions that lessons ask and repeat later. A question without a
-    translation stays English and says so.
+    """Return the translations of the questions that lessons ask and repeat later.
+
+    A question without a translation stays English and says so.
     """
     known = {e.text: e.other for e in units.read(HOME / "zh/questions.po") if e.other}
     every = itertools.chain.from_iterable(questions.in_lessons().values())
@@ -307,8 +316,8 @@ def of_questions() -> dict[str, str]:
 def texts(table: Path, cues: bool = False, marks: bool = False) -> dict[str, str]:
     """Return the cells of a page in the other language.
 
-    A changed paragraph has its old translation, and a paragraph without a translation its English.
-    With `marks`, both say so.
+    A changed paragraph has its old translation, and a paragraph without a translation has its
+    English text. With `marks`, both have a mark that says so.
     """
     known = {(e.text, e.context): e for e in current(table) if e.other}
 
@@ -327,8 +336,9 @@ def texts(table: Path, cues: bool = False, marks: bool = False) -> dict[str, str
 
 
 def marked(piece: units.Piece, text: str, mark: str) -> str:
-    """Return a translated piece with a mark, which comes after its words, in the last cell of a
-    row, or below a heading.
+    """Add a mark to a translated piece.
+
+    The mark comes after the piece's words, in the last cell of a table row, or below a heading.
 
     >>> marked(units.Piece("- ", "English", "\\n"), "中文", "（旧）")
     '- 中文（旧）\\n'
@@ -345,8 +355,9 @@ def marked(piece: units.Piece, text: str, mark: str) -> str:
 
 
 def frame(kind: str) -> dict[str, str]:
-    """Read the words around Chinese pages and slides by their English: those of a "deck", its
-    "speaker" window, the "theme", or a "kind" of box.
+    """Return the words around Chinese pages and slides, keyed by their English.
+
+    `kind` selects those of a "deck", its "speaker" window, the "theme", or a "kind" of box.
     """
     return {
         e.text: e.other
@@ -359,8 +370,9 @@ PLAYED = re.compile(r'(?<=▶ )Play: |(?<=▶ )Play(?=<)|(?<=[▶■]", ")(?:Pla
 
 
 def played(page: str) -> str:
-    """Translate the buttons of widgets on a page or in a deck, as they start and when they are
-    pressed.
+    """Translate the buttons of widgets in a page or a deck.
+
+    We translate their initial text and the text after they are pressed.
 
     >>> player = '<button aria-label="Play: n">▶ Play</button>'
     >>> played('<button>▶ Play: n</button>')
@@ -372,8 +384,9 @@ def played(page: str) -> str:
 
 
 def spoken_too(table: Path) -> bool:
-    """Return whether a table has translations for at least half of a lecture's cues, because then
-    the edition has a deck.
+    """Return whether a PO file has translations for at least half of a lecture's cues.
+
+    If so, the edition has a deck.
     """
     page = english(table)
     if page.suffix == ".md" or "lecture" not in json.loads(page.read_text())["metadata"]:
@@ -384,13 +397,13 @@ def spoken_too(table: Path) -> bool:
 
 
 def folder() -> Path:
-    """Return the folder of the editions, and create it if necessary."""
+    """Return the folder of the editions, after creating it if necessary."""
     (ROOT / "_build/editions").mkdir(parents=True, exist_ok=True)
     return ROOT / "_build/editions"
 
 
 def notebook(table: Path) -> nbformat.NotebookNode:
-    """Build an edition as a notebook that runs wherever the English one runs."""
+    """Build an edition as a notebook, which runs wherever the English notebook runs."""
     translated_notebook = nbformat.read(english(table), as_version=4)
     text, entries, sources = (
         texts(table, cues=True, marks=True),
@@ -417,8 +430,9 @@ def notebook(table: Path) -> nbformat.NotebookNode:
 
 
 def written(table: Path) -> Path:
-    """Write the notebook of an edition, in the form in which it is executed, and the fonts of its
-    page. Return its path.
+    """Write the notebook of an edition and the fonts of its page, and return the notebook's path.
+
+    The notebook has the form in which we execute it.
     """
     book, home, name = notebook(table), folder(), stem(table)
     used = "".join(
@@ -442,15 +456,16 @@ def written(table: Path) -> Path:
 
 
 def speaking(table: Path, shown: re.Match) -> str:
-    """Show a drawing in the language of a table, if the table has words for it."""
+    """Return the HTML of a drawing in the language of a PO file, if its words are known."""
     lang = language(table)
     has = (ROOT / f"src/course/drawing/words/{shown[1]}.{lang}.json").exists()
     return f'{shown[0]}, "{lang}"' if has else shown[0]
 
 
 def cut(text: str, stem: str, home: Path) -> None:
-    """Write fonts that contain only the characters of a text: TrueType for figures, WOFF for the
-    site.
+    """Write fonts that contain only the characters of a text.
+
+    They are TrueType for figures and WOFF for the site.
     """
     characters, note = set(text), home / f"{stem}.fonts"
     key = digest("".join(sorted(characters)))
@@ -475,7 +490,7 @@ def cut(text: str, stem: str, home: Path) -> None:
 
 @cache
 def whole(weight: int) -> bytes:
-    """Load the font of all characters, without the tables for vertical text and joined letters."""
+    """Load the font with all characters, without the tables for vertical text and ligatures."""
     font, file = TTFont(ROOT / SOURCE.format(weight), recalcTimestamp=False), io.BytesIO()
     font.flavor = None
     for name in {"GSUB", "GPOS", "BASE", "vhea", "vmtx"} & {*font.keys()}:
@@ -486,8 +501,10 @@ def whole(weight: int) -> bytes:
 
 @cache
 def drawn() -> str:
-    """Collect the characters of other languages around a page: in the drawings' scripts and tables,
-    in the frame, and in the headings of its neighbours.
+    """Return all characters of other languages that occur around a page.
+
+    They come from the scripts and tables of drawings, from the frame, and from the headings of
+    neighbouring pages.
     """
     files = [
         path
@@ -510,8 +527,9 @@ def drawn() -> str:
 
 
 def live(text: str) -> str:
-    """Return the scripts of `frontend/live` that a page loads, with the sentences that they fill
-    in.
+    """Return the text of the scripts of `frontend/live` that a page loads.
+
+    The sentences that the scripts fill in are included.
     """
     names = re.findall(r'src="[./]*live/(\w+\.js)"', text)
     files = [ROOT / "frontend/live" / name for name in names]
@@ -521,17 +539,16 @@ def live(text: str) -> str:
 
 
 def headings() -> str:
-    """Return the headings of all Chinese pages, because the page of the sources links to each of
-    them.
+    """Return the headings of all Chinese pages.
+
+    The page of the sources links to each of them.
     """
     every = (text for path in HOME.rglob("*.zh.po") for text in texts(path).values())
     return "".join(head for text in every for head in re.findall("^#+ .+$", text, re.M))
 
 
 def executed(table: Path) -> nbformat.NotebookNode:
-    """Return the edition with its outputs, and execute it if something changed on which it
-    depends.
-    """
+    """Return the edition with its outputs, and execute it first if a dependency changed."""
     path = written(table)
     if not execution.kept(path, ROOT).exists():
         execution.execute([path], ROOT)
@@ -539,13 +556,14 @@ def executed(table: Path) -> nbformat.NotebookNode:
 
 
 def missing(notebook: nbformat.NotebookNode) -> list[str]:
-    """Return the texts for which an executed edition had no words."""
+    """Return the texts for which an executed edition had no translation."""
     return json.loads(notebook.cells[-1].outputs[0]["text"])
 
 
 def spoken(source: str) -> str:
-    """Write a cue as the page shows it: the spoken words without the minutes, and waits as stage
-    directions.
+    """Convert a cue to the form that the page shows.
+
+    The result has the spoken words without the minutes, and pauses as stage directions.
 
     >>> spoken("<!-- cue: 1 min\\nWhy? (Wait.) So.\\n-->")
     'Why? <em>(Wait.)</em> So.'
@@ -559,8 +577,9 @@ def raw(text: str) -> str:
 
 
 def ran(cell: nbformat.NotebookNode) -> list[str]:
-    """Write a code cell in Markdown as on the English page: its code (folded if it is folded there)
-    and its output.
+    """Convert a code cell to Markdown as on the English page.
+
+    The result has the code, which is folded if it is folded there, and the output.
     """
     tags = cell.metadata.get("tags", [])
     if "remove-cell" in tags:
@@ -601,7 +620,7 @@ def ran(cell: nbformat.NotebookNode) -> list[str]:
 
 
 def note(table: Path) -> str:
-    """Say on a page how much of it is translated, and how far it lags behind."""
+    """Return a page's note on how much of the page is translated and how much has changed."""
     done, every, moved, commit = state(table)
     of = f"（英文版提交 {commit}）" if commit else ""
     if done == every:
@@ -616,7 +635,9 @@ def note(table: Path) -> str:
 
 
 def listed() -> list[tuple[str, str, int, int, int]]:
-    """Return the pages that have an edition: name, Chinese title, current units, all units, and
+    """Return the pages that have an edition.
+
+    Each has five entries: its name, its Chinese title, and the numbers of translated, all, and
     changed units.
     """
     rows = []
@@ -630,8 +651,9 @@ def listed() -> list[tuple[str, str, int, int, int]]:
 
 
 def page(table: Path) -> str:
-    """Write an edition as a page of the book in Markdown: its text, the outputs of its cells, and
-    the words spoken over it.
+    """Return an edition as a page of the book in Markdown.
+
+    The page has the text, the outputs of the cells, and the words spoken over it.
     """
     source = english(table)
     if source.suffix == ".md":
@@ -655,7 +677,7 @@ def page(table: Path) -> str:
     folder_of = posixpath.relpath(source.parent, HOME)
 
     def there(match: re.Match) -> str:
-        """Redirect a link from a page to its edition, if there is one."""
+        """Redirect a link from a page to the page's edition, if there is one."""
         target = re.sub(r"\.(html|ipynb|md)$", "", match[2])
         has = tables((source.parent / f"{target}.md").resolve())
         address = posixpath.normpath(posixpath.join(away, folder_of, match[2]))

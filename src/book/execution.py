@@ -1,15 +1,15 @@
-"""Execute the notebooks, several at once, and keep their outputs until something changes on which
-they depend.
+"""Execute the notebooks, several at once, and store their outputs.
 
-A notebook's outputs are in `_build/executed/<its path>/<key>.ipynb`. The key is a hash of the
-meaning of its code cells, of the modules and tables that they reach (`course.build.dependencies`),
-of the version of every installed package, of the processor's kernels and of anything else that
-decides the outputs. Text and comments may change freely. Pages, decks and the table of times read
-the outputs there. An error in a cell fails the build with its traceback.
+We keep the outputs until something changes on which they depend. A notebook's outputs are in
+`_build/executed/<its path>/<key>.ipynb`. The key is a hash of the meaning of its code cells, of the
+modules and tables that they reach (`course.build.dependencies`), of the version of every installed
+package, of the processor's kernels and of anything else that affects the outputs. Text and comments
+may change freely. Pages, decks and the table of times read the stored outputs. An error in a cell
+fails the build with its traceback.
 
-So a change in `course/chapter3/figures.py` costs chapter 3's pages, a change of text costs nothing,
-and a change in `helpers.compute` costs everything. A table whose name is computed counts as all of
-`data/`. The set-up cell is not part of the key.
+For example, a change in `course/chapter3/figures.py` makes us execute chapter 3's pages again. A
+change of text executes nothing, and a change in `helpers.compute` executes everything. A table
+whose name is computed counts as all of `data/`. The set-up cell is not part of the key.
 """
 
 import asyncio
@@ -40,8 +40,9 @@ KEPT = 3  # executions of a notebook that are kept, so that going back to a bran
 
 
 def environment(root: Path) -> dict[str, str]:
-    """Return the environment of a notebook's kernel: this source tree, widgets drawn frame by
-    frame, and its share of the cores.
+    """Return the environment variables for a notebook's kernel.
+
+    They select this source tree, make widgets draw frame by frame, and limit the number of cores.
     """
     share = max(1, joblib.cpu_count() // at_once())
     return {
@@ -56,16 +57,17 @@ def environment(root: Path) -> dict[str, str]:
 
 
 def at_once() -> int:
-    """Return how many notebooks run side by side, which is one per core as long as there is memory
-    for them.
+    """Return how many notebooks run at the same time.
+
+    The number is one per core, as long as there is memory for them.
     """
     return max(1, min(joblib.cpu_count(), int(psutil.virtual_memory().total // MEMORY)))
 
 
 def key(path: Path, root: Path) -> str:
-    """Hash everything on which the outputs of the notebook at `path` depend.
+    """Compute a hash of everything on which the outputs of the notebook at `path` depend.
 
-    The key is stored beside the outputs, and read there as long as no file was touched.
+    The key is stored with the outputs, and we read it from there as long as no file was touched.
     """
     note, touched = _folder(path, root) / ".key", _touched(path, root)
     if note.exists() and (noted := note.read_text().split())[0] == touched:
@@ -79,7 +81,10 @@ def key(path: Path, root: Path) -> str:
 
 
 def _touched(path: Path, root: Path) -> str:
-    """Hash names, sizes and times of all files that may matter, and all other inputs of the key."""
+    """Compute a hash of all other inputs of the key, and of the state of the files.
+
+    The state is the names, sizes and times of all files that may matter.
+    """
     walked = (walk for folder in ("src", "data") for walk in os.walk(root / folder))
     every = [
         os.path.join(folder, name)
@@ -116,7 +121,7 @@ def _key(path: Path, root: Path) -> str:
 
 
 def kept(path: Path, root: Path) -> Path:
-    """Return the path of the executed notebook, whether or not it exists yet."""
+    """Return the path of the executed notebook, whether or not the file exists yet."""
     return _folder(path, root) / f"{key(path, root)}.ipynb"
 
 
@@ -125,7 +130,7 @@ def _folder(path: Path, root: Path) -> Path:
 
 
 def executed(path: Path, root: Path) -> nbformat.NotebookNode:
-    """Return the notebook as it is now, with the outputs of its code."""
+    """Return the present notebook, with the stored outputs of its code."""
     notebook = nbformat.read(path, as_version=4)
     outputs = nbformat.read(kept(path, root), as_version=4)
     for kind in (notebook, outputs):
@@ -136,11 +141,13 @@ def executed(path: Path, root: Path) -> nbformat.NotebookNode:
 
 
 def execute(paths: list[Path], root: Path) -> None:
-    """Run the notebooks that must be run again, the longest first, several side by side.
+    """Execute the notebooks whose stored outputs are out of date, several at once.
+
+    The longest ones start first.
 
     Raises:
-        ExtensionError: if a cell raised an error. The message holds its traceback, and no further
-            notebook is started.
+        ExtensionError: if a cell raised an error. The message contains its traceback, and no
+            further notebook is started.
     """
     waiting = [path for path in paths if not kept(path, root).exists()]
     print(
@@ -170,10 +177,11 @@ def execute(paths: list[Path], root: Path) -> None:
 
 
 def longest_first(paths: list[Path], root: Path) -> list[Path]:
-    """Sort notebooks by the time that they took here last, or else where `make times` ran.
-    Otherwise a long one would finish last and alone.
+    """Sort notebooks by the time that their last execution took, the longest first.
 
-    Editions come after all English pages, because they reuse their measurements.
+    Without an earlier execution here, we use the times of `make times`. If a long notebook started
+    last, the build would wait for it alone. Editions come after all English pages, because they
+    reuse their measurements.
     """
     table = root / "benchmarks/notebooks.csv"
     rows = csv.DictReader(table.read_text().splitlines()) if table.is_file() else ()
@@ -190,8 +198,9 @@ def longest_first(paths: list[Path], root: Path) -> list[Path]:
 
 
 def finished(work: Coroutine[None, None, Any]) -> Any:
-    """Run a coroutine and return its result. If this thread already runs an event loop, use a new
-    loop in another thread.
+    """Run a coroutine and return its result.
+
+    If this thread already runs an event loop, we use a new loop in another thread.
     """
     try:
         asyncio.get_running_loop()
@@ -258,7 +267,7 @@ async def run(path: Path, root: Path, manager: type[AsyncKernelManager]) -> None
 
 
 def earlier(path: Path, root: Path) -> list[dict]:
-    """Return for each stored execution when the notebook was executed and how long it took."""
+    """Return the date and the duration of each stored execution of a notebook."""
     return [
         nbformat.read(p, as_version=4).metadata["executed"]
         for p in _folder(path, root).glob("*.ipynb")
@@ -266,8 +275,9 @@ def earlier(path: Path, root: Path) -> list[dict]:
 
 
 def times(paths: list[Path], root: Path) -> list[tuple[str, float, str]]:
-    """Return name, seconds and day of the execution of each notebook that was executed in its
-    current form.
+    """Return the name, the seconds and the day of each notebook's last execution.
+
+    Only notebooks that were executed in their present form are included.
     """
     done = [(path, place) for path in sorted(paths) if (place := kept(path, root)).exists()]
     notes = [

@@ -1,10 +1,10 @@
-"""Export decoders for a browser: the language model as an ONNX graph whose inputs include rotary
-tables, mask and heads.
+"""Export decoders for a browser.
 
-`language_model` takes a GGUF file's blocks as they are: 4-bit weights w = d q + m (Q4_1) and bytes
-w = d q (Q8_0), with one q per weight and fp16 d, m per 32 weights. ONNX Runtime's MatMulNBits
+The language model becomes an ONNX graph whose inputs include rotary tables, mask and heads.
+`language_model` uses a GGUF file's blocks as they are: 4-bit weights w = d q + m (Q4_1) and bytes w
+= d q (Q8_0), with one q per weight and fp16 d, m per 32 weights. ONNX Runtime's MatMulNBits
 computes sum d (q - 8) x. The missing (m + 8 d) times the sum of x over a block is a small dense
-product, so nothing is rounded again. `course_decoder` writes a `transformer.Decoder`, which is so
+product, so nothing is rounded again. `course_decoder` exports a `transformer.Decoder`, which is so
 small that a page can run it without ONNX.
 """
 
@@ -29,7 +29,10 @@ MICROSOFT = "com.microsoft"
 
 
 class _Graph:
-    """Hold a graph under construction. Each call adds a node and returns the name of its output."""
+    """Hold an ONNX graph under construction.
+
+    Each call adds a node and returns the name of its output.
+    """
 
     def __init__(self) -> None:
         import onnx  # not among what the lessons need
@@ -52,7 +55,7 @@ class _Graph:
         return names[0] if outputs == 1 else names
 
     def weight(self, array: np.ndarray) -> str:
-        """Add a constant. Equal small constants are stored once."""
+        """Add a constant to the graph. Equal small constants are stored once."""
         key = (
             (array.dtype.str, array.shape, array.tobytes())
             if array.size <= 16
@@ -103,15 +106,17 @@ class _Graph:
 
 
 def language_model(source: str | Path) -> "onnx.ModelProto":
-    """Build the graph of a Llama-type GGUF file with Q4_1 linear weights and a tied Q8_0 embedding.
+    """Build the ONNX graph of a Llama-type GGUF file.
 
-    Inputs, with n new tokens after p cached ones, t = p + n, L layers, H heads, K heads of keys,
-    width d, heads of width w: `ids` (n,); `cos` and `sin` (n, w), the rotary tables, with the
-    halves of a pair w/2 apart; `bias` (n, t), added to all logits; `gain` (L, H), a factor for each
-    head's output; `past` (L, 2, K, 1, p, w), keys and values; `rows` (r,), the tokens whose
-    next-token logits are wanted. Outputs: `logits` (r, v); `attentions` (L, H, n, t); `states` (L +
-    1, n, d), the last one after the final norm; `present` (L, 2, K, 1, t, w), the past of the next
-    call.
+    The file must have Q4_1 linear weights and a tied Q8_0 embedding.
+
+    Let n be the number of new tokens after p cached ones, t = p + n, L the number of layers, H of
+    heads, and K of key heads. The width is d, and a head's width is w. The inputs are: `ids` (n,);
+    `cos` and `sin` (n, w), the rotary tables, with the halves of a pair w/2 apart; `bias` (n, t),
+    added to all logits; `gain` (L, H), a factor for each head's output; `past` (L, 2, K, 1, p, w),
+    keys and values; `rows` (r,), the tokens whose next-token logits are wanted. The outputs are:
+    `logits` (r, v); `attentions` (L, H, n, t); `states` (L + 1, n, d), the last one after the final
+    norm; `present` (L, 2, K, 1, t, w), the past of the next call.
 
     Raises:
         ValueError: if source is not such a file.
@@ -221,8 +226,9 @@ def language_model(source: str | Path) -> "onnx.ModelProto":
 
 
 def _order(heads: int, size: int) -> np.ndarray:
-    """Sort the rows of a projection so that the halves of a rotary pair are size/2 apart, because
-    GGUF stores them side by side.
+    """Return the order of a projection's rows that puts the halves of a pair size/2 apart.
+
+    The pairs are rotary pairs. GGUF stores their two halves next to each other.
     """
     return np.arange(heads * size).reshape(heads, size // 2, 2).transpose(0, 2, 1).reshape(-1)
 
@@ -234,7 +240,10 @@ def _raw(tensor: gguf.ReaderTensor, kind: str, bytes_a_block: int) -> np.ndarray
 
 
 def _linear(g: _Graph, x: str, parts: Sequence[tuple[gguf.ReaderTensor, np.ndarray | None]]) -> str:
-    """Add the product of x and one or several stacked matrices, from their Q4_1 blocks."""
+    """Add to the graph the product of x with one matrix or several stacked matrices.
+
+    The matrices are Q4_1 blocks.
+    """
     raw = np.concatenate(
         [
             _raw(tensor, "Q4_1", 20)[slice(None) if order is None else order]
@@ -264,8 +273,9 @@ def _linear(g: _Graph, x: str, parts: Sequence[tuple[gguf.ReaderTensor, np.ndarr
 
 
 def _bytes(g: _Graph, tensor: gguf.ReaderTensor) -> tuple[str, str, int]:
-    """Return the embedding's Q8_0 blocks as bytes q + 128 of shape (v, blocks, 32), and their
-    scales of shape (v, blocks).
+    """Return the embedding's Q8_0 blocks as bytes q + 128 and scales.
+
+    The bytes have shape (v, blocks, 32), and the scales have shape (v, blocks).
     """
     raw = _raw(tensor, "Q8_0", 34)
     scale = raw[..., :2].copy().view(np.float16)[..., 0]
@@ -298,10 +308,10 @@ def _turned(g: _Graph, x: str) -> str:
 
 
 def course_decoder(model: Decoder) -> dict[str, Any]:
-    """Convert a decoder of the course to a form that JSON can hold: sizes, frequencies or slopes,
-    and weights (fp32, base64).
+    """Convert a decoder of the course to values that JSON can store.
 
-    `frontend/live/decoder.js` reads it. The decoder has so few weights that a runtime for ONNX
+    They are its sizes, its frequencies or slopes, and its weights (fp32, base64).
+    `frontend/live/decoder.js` reads them. The decoder has so few weights that a runtime for ONNX
     would be a hundred times larger.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Draw the assignment of a term from its seed, by `chapters/plans/families.toml`. No page shows it.
+"""Draw the assignment of a term from its seed, according to `chapters/plans/families.toml`.
 
-A family has the statement, stub, solution, cases and mistakes of a function, and a guess with a
-reason. The seed draws the numbers in all of them.
+No page shows the result. A family is a function with a statement, a stub, a solution, cases and
+mistakes, and with a guess that needs a reason. The seed draws the numbers in all of these.
 """
 
 import ast
@@ -25,7 +25,7 @@ OPTIONS, TRIES = (1, 2, 3), 2000  # of a guess; draws until its option comes tru
 
 
 def drawn(name: str, r: random.Random) -> dict:
-    """Fill a family with the numbers that `r` draws for it."""
+    """Return a family with the numbers that the random generator `r` draws for it."""
     row, values = TABLE["family"][name], {}
     for key, text in row["draw"].items():
         values[key] = eval(text, {"r": r, **values})
@@ -43,7 +43,7 @@ def drawn(name: str, r: random.Random) -> dict:
 
 
 def outcome(row: dict) -> tuple[int, bool]:
-    """Return the option of a guess that comes true, and whether it wins by a clear margin."""
+    """Return which option of a guess comes true, and whether it does so by a clear margin."""
     function = re.search(r"^def (\w+)", row["stub"], re.M)[1]
     x = eval(row["measure"], KNOWN | {"right": solved(row["solution"], function)})
     return eval(row["true"], KNOWN | {"x": x}), bool(eval(row["clear"], KNOWN | {"x": x}))
@@ -51,8 +51,9 @@ def outcome(row: dict) -> tuple[int, bool]:
 
 @functools.cache
 def filled(name: str, seed: int) -> dict:
-    """Draw a family by its seed so that the option that the seed picks comes true, by a clear
-    margin.
+    """Draw a family from a seed so that the option that the seed selects comes true.
+
+    The option must come true by a clear margin.
 
     Raises:
         ValueError: if no draw has this outcome by a margin.
@@ -67,15 +68,16 @@ def filled(name: str, seed: int) -> dict:
 
 
 def solved(source: str, name: str) -> object:
-    """Return the function of this name that a piece of Python code defines."""
+    """Run a piece of Python code, and return the function with this name that it defines."""
     space = dict(KNOWN)
     exec(source, space)
     return space[name]
 
 
 def parts(number: str, seed: int) -> dict:
-    """Return a family in the form in which `assignments.parts` returns an exercise, or its guess if
-    a question mark follows the name.
+    """Return a family in the form in which `assignments.parts` returns an exercise.
+
+    If a question mark follows the name, return the family's guess instead.
     """
     name, guess = number.rstrip("?"), number.endswith("?")
     row = filled(name, seed)
@@ -104,8 +106,10 @@ def parts(number: str, seed: int) -> dict:
 
 
 def asked(seed: int) -> list[dict]:
-    """Draw the families of a seed. The function is worth three points and the guess one, and a
-    human marker gives one for the reason.
+    """Return the questions of a term's seed, drawn from the families.
+
+    The function is worth three points and the guess one point. A human marker gives one point for
+    the reason.
     """
     names = sorted(
         random.Random(seed).sample([*TABLE["family"]], ASKED),
@@ -125,11 +129,10 @@ NO_REASON = "no reason found"
 
 
 def reasons(source: str) -> str:
-    """Collect the reasons that a submission gives for its guesses, in order, for the person who
-    marks them.
+    """Return the reasons that a submission gives for its guesses, for the person who marks them.
 
-    A reason is the last value of `reason`, in any spelling of a string that Python can evaluate
-    without running it.
+    The reasons are in the order of the submission. A reason is the last value of `reason`, in any
+    form of a string that we can evaluate without running the code.
     """
     cells = json.loads(source)["cells"]
     by_name = {}
@@ -140,7 +143,7 @@ def reasons(source: str) -> str:
 
 
 def _guesses(code: str) -> dict[str, str]:
-    """Collect the reason in each cell that guesses, by the name of the function."""
+    """Return the reason in each cell that makes a guess, keyed by the name of the function."""
     try:
         tree = ast.parse(code)
     except SyntaxError:
@@ -163,8 +166,10 @@ def _reason(function: ast.FunctionDef) -> str:
 
 
 def _text(node: ast.AST | None) -> str:
-    """Read a string literal with any quotes, in pieces, joined by a plus, or with braces, which
-    stay as they are.
+    """Return the value of a string in the code, without running the code.
+
+    The string may have any quotes, be in pieces, be joined by a plus, or have braces, which stay as
+    they are.
     """
     match node:
         case ast.Constant(str(text)):

@@ -2,8 +2,8 @@
 
 Importing torch, transformers and Matplotlib takes five seconds of processor time, and a build
 starts about sixty kernels. Run as a module, this is the process that is copied. It reads one line
-per kernel and answers with the number of the new process. It also holds the language model, for the
-first caller in a kernel that loads it.
+per kernel and answers with the number of the new process. It also holds the language model, which
+the first caller in each kernel gets.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ INLINE = "module://matplotlib_inline.backend_inline"
 
 
 def serve(root: Path) -> None:
-    """Import everything, and then fork a kernel for each line of the standard input."""
+    """Import all packages, and then fork a kernel for each line of the standard input."""
     from book import measured
 
     del sys.path[0]  # the folder in which this module was started
@@ -58,8 +58,9 @@ def serve(root: Path) -> None:
 
 
 def parse_once() -> None:
-    """Cache the parsing of TeX. Matplotlib remembers only fifty texts, and forgets them with each
-    figure.
+    """Cache the parsing of TeX in figures.
+
+    Matplotlib remembers only fifty texts, and forgets them with each figure.
     """
     from matplotlib.mathtext import MathTextParser
 
@@ -70,8 +71,9 @@ def parse_once() -> None:
 
 
 def load_once() -> None:
-    """Load the language model. The first caller in a kernel that asks for it with these settings on
-    the CPU gets this one.
+    """Load the language model once for all kernels.
+
+    The first caller in a kernel that asks for it with these settings on the CPU gets this model.
     """
     import torch
 
@@ -108,8 +110,9 @@ def gone(*_: object) -> None:
 
 
 def become(arguments: list[str], cwd: str, env: dict[str, str]) -> None:
-    """Run what `python -m ipykernel_launcher` runs with these arguments, in this folder and
-    environment.
+    """Turn this process into a kernel with these arguments, in this folder and environment.
+
+    We run what `python -m ipykernel_launcher` runs.
     """
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -129,7 +132,7 @@ def become(arguments: list[str], cwd: str, env: dict[str, str]) -> None:
 
 
 class Copy:
-    """Represent a kernel process to its manager, although it is not a child of this process."""
+    """Represent a kernel process to its manager, although the process is not our child."""
 
     stdin = stdout = stderr = None
 
@@ -151,8 +154,9 @@ _begun: list[subprocess.Popen] = []
 
 
 def begin(env: dict[str, str], root: Path) -> None:
-    """Start the process that `copies` will use. It imports its packages while the caller
-    continues.
+    """Start the process that `copies` will use.
+
+    The process imports its packages while the caller continues.
     """
     if (
         not _begun and sys.platform == "linux"
@@ -168,8 +172,9 @@ def begin(env: dict[str, str], root: Path) -> None:
 
 @contextlib.contextmanager
 def copies() -> Iterator[type[AsyncKernelManager]]:
-    """Yield a manager of kernels that are copies of the process started by `begin`, which ends with
-    the block. If there is none, yield an ordinary manager.
+    """Yield a manager of kernels that are copies of the process that `begin` started.
+
+    The process ends with the block. If `begin` was not called, we yield an ordinary manager.
     """
     if not _begun:
         yield AsyncKernelManager
@@ -195,8 +200,9 @@ def copies() -> Iterator[type[AsyncKernelManager]]:
 
 
 def counted(root: Path) -> tuple[int, int]:
-    """Return how often, since the last call, the kernels used a stored result and how often they
-    measured one (`measured`).
+    """Return how often the kernels used a stored result and how often they measured one.
+
+    We count since the last call of this function (see `measured`).
     """
     files = [root / "_build/measured" / what for what in ("taken", "measured")]
     sizes = [file.stat().st_size if file.exists() else 0 for file in files]

@@ -1,5 +1,6 @@
-"""List the lectures of the book, which are the notebooks whose metadata has `"lecture": {"minutes":
-…}`, and their decks.
+"""List the lectures of the book and their decks.
+
+A lecture is a notebook whose metadata has `"lecture": {"minutes": …}`.
 """
 
 import json
@@ -19,10 +20,10 @@ def deck(path: Path) -> str:
 
 
 def lectures(root: Path) -> list[dict]:
-    """List title, minutes, number of slides, source, deck and language of each lecture, in the
-    order of the book.
+    """Return the lectures of the book in order.
 
-    An edition in another language is a separate lecture if its PO file contains the cues.
+    Each has its title, minutes, number of slides, source, deck and language. An edition in another
+    language is a separate lecture if its PO file contains the cues.
     """
     items = []
     for name in re.findall(r"file: (chapters/\S+)", (root / "_toc.yml").read_text()):

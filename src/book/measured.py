@@ -1,14 +1,14 @@
-"""Store measurements, so that nothing is measured twice: not by another page, in another language,
-or after a change that has no influence on it.
+"""Store measurements, so that we measure nothing twice.
 
+A result is reused by another page, in another language, and after a change that does not affect it.
 A kernel of the build (`kernels`) stores the results of the functions in `ASKED` in
 `_build/measured`. The key contains everything that the function's module reaches (with its tables),
 the installed packages, the processor's kernels (`course.build.dependencies`), and the content of
 the arguments. A network counts with its weights, and a figure with Matplotlib's settings. The
-effect of a function on torch's random numbers is repeated. We store and use nothing if a network
-has hooks or another attention than its own, if an argument is a function of the course, or if it
-belongs to a class that the key does not cover. When a reader runs a notebook, everything is
-measured.
+effect of a function on torch's random numbers is repeated. We store and use nothing in three cases:
+if a network has hooks or another attention than its own, if an argument is a function of the
+course, or if an argument belongs to a class that the key does not cover. When a reader runs a
+notebook, everything is measured.
 """
 
 import contextlib
@@ -61,14 +61,17 @@ OWN = ("__main__", "course", "helpers")  # all else is installed, and in each ke
 
 
 class Unkept(Exception):
-    """Stop the search for a stored result, because the content of an argument cannot be
-    determined.
+    """Raise this if the content of an argument cannot be determined.
+
+    The search for a stored result then stops.
     """
 
 
 class Content(pickle.Pickler):
-    """Serialise arguments: tensors and networks by their content and not by their device, functions
-    of `module` by their names.
+    """Serialise arguments by their content.
+
+    Tensors and networks do not depend on their device, and functions of `module` count by their
+    names.
     """
 
     def __init__(self, into: io.BytesIO, module: str, reached: Collection[Path] | None) -> None:
@@ -76,7 +79,7 @@ class Content(pickle.Pickler):
         self.module, self.reached, self.drawn = module, reached, False
 
     def _told(self, kind: type) -> None:
-        """Return whether the key covers the behaviour of a class."""
+        """Raise `Unkept` if the key does not cover the behaviour of a class."""
         file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
         if (
             self.reached is not None
@@ -123,9 +126,9 @@ _weighed: "weakref.WeakKeyDictionary[torch.nn.Module, tuple[tuple, str]]" = (
 
 
 def weights(network: torch.nn.Module) -> str:
-    """Hash a network: its type, its configuration, and everything that it holds.
+    """Compute a hash of a network from its type, its configuration and everything that it contains.
 
-    The hash is computed again once a tensor was written to. A write through `.data` leaves no
+    We compute the hash again after a tensor was written to. A write through `.data` leaves no
     trace, so each time we also compare one number in `STRIDE` of each tensor.
     """
     parts = [*network.named_parameters(), *network.named_buffers()]
@@ -167,11 +170,12 @@ def weights(network: torch.nn.Module) -> str:
 def content(
     function: Callable, given: tuple, named: dict, reached: Collection[Path] | None = None
 ) -> str:
-    """Hash the arguments, however they were passed. `reached` lists the files that the function's
-    key covers.
+    """Compute a hash of a function's arguments, however they were passed.
+
+    `reached` lists the files that the function's key covers.
 
     Raises:
-        Unkept: if the content of one of them cannot be determined.
+        Unkept: if the content of an argument cannot be determined.
     """
     bound = inspect.signature(function).bind(*given, **named)
     bound.apply_defaults()
@@ -188,8 +192,9 @@ def content(
 def kept(
     function: Callable, place: Path, code: str, reached: Collection[Path] | None = None
 ) -> Callable:
-    """Wrap a function so that it first looks for a stored result. `place` is its folder, and `code`
-    the key of its module.
+    """Wrap a function so that it looks for a stored result before it computes one.
+
+    `place` is the folder of the stored results, and `code` is the key of the function's module.
     """
 
     @functools.wraps(function)
@@ -219,8 +224,9 @@ def kept(
 
 
 def store(file: Path, result: tuple) -> None:
-    """Write a result completely or not at all. Nothing is written if it is too large or no file can
-    hold it.
+    """Write a result to a file completely or not at all.
+
+    Nothing is written if the result is too large or a file cannot represent it.
     """
     into = io.BytesIO()
     with contextlib.suppress(pickle.PicklingError, AttributeError, TypeError):
@@ -232,15 +238,16 @@ def store(file: Path, result: tuple) -> None:
 
 
 def code(module: str, root: Path) -> str:
-    """Return a key that changes if anything changes on which the functions of a module depend."""
+    """Return a key that changes whenever something changes on which a module's functions depend."""
     return dependencies.key(
         f"import {module}", dependencies.pins(root), dependencies.machine(), source=root / "src"
     )
 
 
 def keep(root: Path) -> None:
-    """Let the functions of this process look for stored results first, and delete those that nobody
-    has used for `DAYS`.
+    """Make the functions of this process look for stored results first.
+
+    We also delete the results that were not used for `DAYS` days.
     """
     place = root / "_build/measured"
     place.mkdir(parents=True, exist_ok=True)
@@ -258,6 +265,6 @@ def keep(root: Path) -> None:
 
 
 def note(place: Path, what: str) -> None:
-    """Append one byte, which counts a stored result that was used or a new measurement."""
+    """Append one byte to a file, to count a stored result that was used or a new measurement."""
     with (place / what).open("a") as file:
         file.write("x")

@@ -1,5 +1,6 @@
-"""List the book's notebooks and pages in one place. `make sync` reads it without any package
-installed.
+"""List the book's notebooks and pages in one place.
+
+`make sync` reads this module without any package installed.
 """
 
 import re
@@ -12,8 +13,9 @@ LEFT_OUT = {Path(name.strip(" \"'")).name for name in PATTERNS.split(",")}
 
 
 def pages(*more: str) -> list[Path]:
-    """Return every page of the book, notebook or Markdown, in the order of their names. `more` adds
-    other endings.
+    """Return every page of the book, notebook or Markdown, sorted by name.
+
+    `more` adds other endings.
     """
     paths = (p for p in (ROOT / "chapters").rglob("*") if p.suffix in (".ipynb", ".md", *more))
     return sorted(p for p in paths if not LEFT_OUT & {*p.relative_to(ROOT).parts})

@@ -1,5 +1,6 @@
-"""Read the plans of `chapters/plans` for an hour, a day and a term, and add minutes and links from
-the decks.
+"""Read the plans in `chapters/plans` for an hour, a day and a term.
+
+We add the minutes and the links from the decks.
 """
 
 import json
@@ -17,11 +18,12 @@ PARTS = ("lesson", "sinks", "lab", "exercises")
 
 
 def part(root: Path, name: str) -> Path:
-    """Return the notebook of a part of a chapter: "3 lesson" is
-    chapters/3-representational-collapse/lesson.ipynb.
+    """Return the path of the notebook for a part of a chapter.
+
+    "3 lesson" is chapters/3-representational-collapse/lesson.ipynb.
 
     Raises:
-        ValueError: if there is no such part.
+        ValueError: if the part does not exist.
     """
     number, _, kind = name.partition(" ")
     paths = sorted(root.glob(f"chapters/{number}-*/{kind}.ipynb")) if kind in PARTS else []
@@ -33,8 +35,10 @@ def part(root: Path, name: str) -> Path:
 
 
 def slides(path: Path) -> list[dict]:
-    """List the slides of a deck: the id of the cell, the heading, the minutes, what listeners get
-    wrong, and the position in the deck.
+    """Return the slides of a deck.
+
+    Each has the id of its cell, its heading, its minutes, what listeners get wrong, and its
+    position in the deck.
     """
     listed_slides, across, down = [], -1, 0
     for cell in json.loads(path.read_text())["cells"]:
@@ -67,7 +71,7 @@ def slides(path: Path) -> list[dict]:
 
 
 def exercises(path: Path) -> dict[str, tuple[str, int]]:
-    """Return title and minutes of each exercise, by its number."""
+    """Return the title and the minutes of each exercise, keyed by its number."""
     headings = re.findall(
         r"^## (\d\.\d+) (.+?)$.*?^●+ .*?(\d+) minutes$", markdown(path), re.M | re.S
     )
@@ -75,8 +79,9 @@ def exercises(path: Path) -> dict[str, tuple[str, int]]:
 
 
 def row(root: Path, planned: dict) -> dict:
-    """Add minutes and links to a row of a plan. The row may name whole `decks`, `slides` and
-    `exercises`, and add `minutes` of its own.
+    """Add minutes and links to a row of a plan.
+
+    The row may name whole `decks`, `slides` and `exercises`, and may have `minutes` in addition.
 
     Raises:
         ValueError: if a slide, a deck or an exercise does not exist.
@@ -117,13 +122,13 @@ def deck(path: Path) -> str:
 
 
 def plan(root: Path, name: str) -> dict:
-    """Read a plan for one sitting, with its rows."""
+    """Read a plan for one sitting with its rows."""
     planned = yaml.safe_load((root / f"chapters/plans/{name}.yml").read_text())
     return planned | {"rows": [row(root, entry) for entry in planned["rows"]]}
 
 
 def weeks(root: Path, name: str) -> list[dict]:
-    """Read a plan for a term, which has one row per week with its lecture and its class."""
+    """Read a plan for a term, which has one row per week with a lecture and a class."""
     planned = yaml.safe_load((root / f"chapters/plans/{name}.yml").read_text())["weeks"]
     return [
         week | {kind: row(root, week[kind]) for kind in ("lecture", "class")} for week in planned
@@ -131,7 +136,7 @@ def weeks(root: Path, name: str) -> list[dict]:
 
 
 def terms(root: Path) -> dict[int, dict]:
-    """Read the terms of the plan by their number of weeks."""
+    """Return the terms of the plan, keyed by their number of weeks."""
     return {
         term["weeks"]: term
         for term in yaml.safe_load((root / "chapters/plans/term.yml").read_text())["terms"]
@@ -139,11 +144,12 @@ def terms(root: Path) -> dict[int, dict]:
 
 
 def shorter(root: Path, name: str) -> list[dict]:
-    """List the slides of a deck that may be left out, the first to go first, each with the minutes
-    that are `left` then.
+    """Return the slides of a deck that may be left out, in the order in which to leave them out.
+
+    Each has the minutes that are `left` after leaving it out.
 
     Raises:
-        ValueError: if one of them is not a slide of the deck, or is its first or last one.
+        ValueError: if such a slide is not in the deck, or is the first or last slide of the deck.
     """
     all_slides = slides(part(root, name))
     middle, left, rows = (
@@ -162,7 +168,10 @@ def shorter(root: Path, name: str) -> list[dict]:
 
 
 def decks(root: Path) -> list[str]:
-    """List the parts that are lectures in the order of the book: "1 lesson", "1 lab", …"""
+    """Return the names of the parts that are lectures, in the order of the book.
+
+    The first names are "1 lesson" and "1 lab".
+    """
     kinds = ((lesson, kind) for lesson in listed(root) for kind in ("lesson", "lab"))
     return [
         f"{lesson.parent.name[0]} {kind}"

@@ -1,8 +1,8 @@
-"""Fill the questions of `chapters/plans/questions.toml` with drawn numbers, and write them as
-Markdown or as a paper of 60 minutes.
+"""Fill in the numbers of the exam questions in `chapters/plans/questions.toml`, and write them.
 
-The head of that file explains the parts of a question. `bank()` returns all questions as the bank's
-page shows them, and `paper(seed)` returns an examination with its own numbers.
+The head of that file explains the parts of a question. `bank()` returns all questions as the page
+of the question bank shows them, and `paper(seed)` returns an examination of 60 minutes with its own
+numbers.
 
     python tools/questions.py         print how many questions there are and can be drawn
     python tools/questions.py 2027    print the paper of a seed and its key
@@ -44,7 +44,7 @@ NO_WORDS: Mapping[str, str] = MappingProxyType({})
 
 
 def tex(value: Fraction) -> str:
-    r"""Write a fraction in TeX.
+    r"""Format a fraction in TeX.
 
     >>> tex(Fraction(1, 54)), tex(Fraction(4, 2))
     ('\\tfrac{1}{54}', '2')
@@ -58,7 +58,7 @@ def tex(value: Fraction) -> str:
 
 
 def reduced(a: int, b: int) -> str:
-    r"""Write a fraction a/b, and if it is not in lowest terms, write these as well.
+    r"""Format a fraction a/b, followed by its lowest terms if they differ.
 
     >>> reduced(6, 2), reduced(5, 3)
     ('6/2 = 3', '5/3')
@@ -68,7 +68,7 @@ def reduced(a: int, b: int) -> str:
 
 
 def rounded(value: float) -> str:
-    """Write a number with three significant digits, without trailing zeros.
+    """Format a number with three significant digits, without trailing zeros.
 
     >>> rounded(0.01851), rounded(0.4), rounded(2 / 3 * 100)
     ('0.0185', '0.4', '66.7')
@@ -77,7 +77,7 @@ def rounded(value: float) -> str:
 
 
 def grouped(value: float) -> str:
-    """Write a large number with two significant digits and with TeX's separator of thousands.
+    """Format a large number with two significant digits and with TeX's thousands separator.
 
     >>> grouped(47116.3), grouped(148.4)
     ('47{,}000', '150')
@@ -87,8 +87,9 @@ def grouped(value: float) -> str:
 
 
 def first_equal(p: int, value: Callable[[int], Fraction] = lambda n: Fraction(1, 1 + n)) -> int:
-    """Return the first n for which the values at n and n + 1 round to the same float with p
-    significant bits.
+    """Return the first n for which the values at n and n + 1 round to the same float.
+
+    The float has p significant bits.
 
     >>> first_equal(8), first_equal(8, lambda n: Fraction(n, n + 1))
     (189, 18)
@@ -112,7 +113,9 @@ KNOWN |= {
 
 
 def load(root: Path = ROOT) -> dict[str, dict]:
-    """Return the rows of the file by id, in order, each with its id and its number.
+    """Read the questions of the file, keyed by id and in order.
+
+    Each has its id and its number.
 
     Raises:
         ValueError: if a chapter or a kind does not exist.
@@ -130,8 +133,9 @@ def load(root: Path = ROOT) -> dict[str, dict]:
 
 
 def choices(row: dict) -> Iterator[dict]:
-    """Return all possible draws for a question, the bank's own first, or one empty draw if nothing
-    is drawn.
+    """Yield all possible draws of numbers for a question, the one of the question bank first.
+
+    If nothing is drawn, we yield one empty draw.
     """
     draws = row.get("draw", {})
     for values in itertools.product(*draws.values()):
@@ -142,7 +146,7 @@ def choices(row: dict) -> Iterator[dict]:
 
 
 def spell(value: object) -> str:
-    """Write a drawn value for a reader, with a true minus before a negative number.
+    """Format a drawn value for a reader, with a true minus sign before a negative number.
 
     >>> spell(-8), spell("one-hot")
     ('−8', 'one-hot')
@@ -152,8 +156,9 @@ def spell(value: object) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text without Markdown marks, TeX spaces and line breaks, so that words and formulas
-    can be compared.
+    """Remove Markdown marks, TeX spaces and line breaks from a text.
+
+    The result is used to compare words and formulas.
 
     >>> plain("*Only* the $\\\\tfrac{1}{n}$") == plain("only the $\\\\frac 1 n$")
     True
@@ -169,8 +174,9 @@ def plain(text: str) -> str:
 
 
 def fill(row: dict, drawn: dict, words: Mapping[str, str] = NO_WORDS) -> dict:
-    """Return a question with its drawn numbers filled in: its texts, the numbers behind them, and
-    the sum of its marks.
+    """Return a question with its drawn numbers filled in.
+
+    The result has the question's texts, the numbers in them, and the sum of its marks.
 
     Args:
         row: a row of the file.
@@ -210,8 +216,9 @@ def fill(row: dict, drawn: dict, words: Mapping[str, str] = NO_WORDS) -> dict:
 def bank(
     root: Path = ROOT, chapter: int | None = None, words: Mapping[str, str] = NO_WORDS
 ) -> list[dict]:
-    """Return the questions of a chapter or of all chapters as the bank shows them, if necessary in
-    another language.
+    """Return the questions of one chapter or of all chapters as the question bank shows them.
+
+    `words` translates them.
     """
     rows = load(root).values()
     return [
@@ -220,8 +227,9 @@ def bank(
 
 
 def in_lessons(root: Path = ROOT) -> dict[str, list[str]]:
-    """Return the texts of the questions that lessons ask, by their ids, because an edition
-    translates them.
+    """Return the texts of the questions that lessons ask, keyed by id.
+
+    An edition translates these questions.
     """
     rows = [row for row in load(root).values() if row.get("lesson")]
     put = {row["id"]: fill(row, next(choices(row)))["numbers"].values() for row in rows}
@@ -236,29 +244,29 @@ def in_lessons(root: Path = ROOT) -> dict[str, list[str]]:
 
 
 def drawable(root: Path = ROOT, chapter: int | None = None) -> list[dict]:
-    """Return the rows of which a term can draw one of several forms."""
+    """Return the rows of the questions that have several forms, from which a term draws one."""
     return [
         row for row in load(root).values() if "draw" in row and chapter in (None, row["chapter"])
     ]
 
 
 def for_what(question: dict) -> str:
-    """Say in one line what each mark is for: *Marks. 1: the number; 2: …*"""
+    """Return a line that says what each mark of a question is for: *Marks. 1: the number; 2: …*"""
     return f"*Marks. {'; '.join(f'{points}: {what}' for points, what in question['parts'])}.*"
 
 
 def markdown(question: dict) -> str:
-    """Write a question with its answer folded, as the bank shows it."""
+    """Return a question in Markdown with its answer folded, as the question bank shows it."""
     head = f"**{question['number']}** {question['ask']} *({question['marks']})*"
     answer = f"{question['answer']}\n\n{for_what(question)}"
     return f"{head}\n\n<details><summary>Answer</summary>\n\n{answer}\n\n</details>\n"
 
 
 def drawn(seed: int, root: Path = ROOT, chapters: Sequence[int] = CHAPTERS) -> list[dict]:
-    """Return the questions of a term, one from each chapter and then more until their marks fill
-    the minutes.
+    """Return the examination questions of a term, drawn from a seed.
 
-    With all seven chapters there are at most two from each, and with fewer chapters as many as
+    There is one question from each chapter, and then more until their marks fill the minutes. With
+    all seven chapters there are at most two from each, and with fewer chapters as many as
     necessary. At least three questions require a computation, and at least three do not.
 
     Raises:
@@ -286,7 +294,7 @@ def total(rows: list[dict]) -> int:
 
 
 def paper(seed: int, root: Path = ROOT, chapters: Sequence[int] = CHAPTERS) -> dict[str, str]:
-    """Return the examination of a term and its key, by file name."""
+    """Return the examination of a term and its key as texts, keyed by file name."""
     rows = drawn(seed, root, chapters)
     marks = sum(row["marks"] for row in rows)
     head = (

@@ -34,7 +34,7 @@ PANEL = re.compile(r"\b(drawing\.show|explore|predict\.ask|Atlas)\(")
 
 
 def minutes_of_text(text: str) -> float:
-    """Return the minutes of a Markdown text: its words, formulas and tables."""
+    """Return how many minutes it takes to study a Markdown text with its formulas and tables."""
     text, displayed = DISPLAYED.subn(" ", HIDDEN.sub(" ", text))
     text, symbols = INLINE.subn(" ", text)
     words = re.findall(r"[^\W_]{2,}", re.sub(r"\]\([^)]*\)|<[^>]+>", " ", text))
@@ -43,8 +43,9 @@ def minutes_of_text(text: str) -> float:
 
 
 def minutes_of_cell(cell: dict) -> float:
-    """Return the minutes of a cell: those of its text, or of its open lines and its visible
-    outputs.
+    """Return how many minutes it takes to study a cell.
+
+    We count the text, or the code lines that are not folded and the visible outputs.
     """
     source, tags = "".join(cell["source"]), set(cell["metadata"].get("tags", []))
     if tags & {"cue", "remove-cell"}:
@@ -62,8 +63,9 @@ def minutes_of_cell(cell: dict) -> float:
 
 
 def sections(path: Path) -> dict[str, float]:
-    """Return the minutes of a page by section. Sections begin at second-level headings, and the
-    first part has the page's title.
+    """Return the minutes of each section of a page.
+
+    Sections begin at second-level headings. The first part is named after the page's title.
     """
     if path.suffix == ".md":
         parts = re.split(r"^#{1,2} (.+)$", path.read_text(), flags=re.M)
@@ -85,8 +87,10 @@ def sections(path: Path) -> dict[str, float]:
 
 
 def minutes(path: Path, first: int = 0) -> int:
-    """Return the minutes of a page, rounded up to the next five. With `first`, return those of its
-    title and first sections, rounded up to the next minute.
+    """Return the minutes of a page, rounded up to the next five.
+
+    With `first`, return those of its title and its first `first` sections, rounded up to the next
+    minute.
     """
     every = [*sections(path).values()]
     return round(sum(every[: first + 1])) if first else max(5 * round(sum(every) / 5), 5)

@@ -1,7 +1,7 @@
-"""Make a reveal.js deck of every lecture from the outputs that the build of the book has stored.
+"""Make a reveal.js deck of every lecture from the stored outputs of the book's build.
 
-A build makes them at its end (`lectures`). To make only the decks, run python tools/slides.py [PART
-OF A NAME].
+A build makes the decks at its end (`lectures`). To make only the decks, run python tools/slides.py
+[PART OF A NAME].
 """
 
 import hashlib
@@ -70,8 +70,9 @@ OPENING = re.compile(r"<blockquote>(\s*<p><strong>(\w+))")
 
 
 def callout(match: re.Match, kinds: dict[str, str]) -> str:
-    """Give a blockquote the class of its first bold word, as `sphinx_ext/callouts.py` does. `kinds`
-    has the words of other languages.
+    """Give a blockquote the class of its first bold word, as `sphinx_ext/callouts.py` does.
+
+    `kinds` has the words of other languages.
     """
     kind = kinds.get(match[2], match[2].lower())
     return f'<blockquote class="callout {kind}">{match[1]}' if kind in KINDS else match[0]
@@ -82,8 +83,9 @@ def kind(cell: nbformat.NotebookNode) -> str:
 
 
 def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, frame: dict) -> None:
-    """Write the first slide with the course, the chapter and the length, and with the machine at
-    the chapter's stop.
+    """Add the first slide, with the course, the chapter and the length of the lecture.
+
+    It also shows the machine at the chapter's stop.
     """
     first = next(cell for cell in notebook.cells if kind(cell) == "slide")
     stop = drawing.stop_of(item["path"].parent.name) or 1  # its first stop shows the machine whole
@@ -103,8 +105,9 @@ def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, fram
 
 
 def acts(notebook: nbformat.NotebookNode, language: str) -> None:
-    """Put a small picture of the machine next to the heading of each act's first slide, where it
-    shows the act's stop. On the talk's last slide it shows the last stop.
+    """Add a small picture of the machine to the heading of each act's first slide.
+
+    The picture shows the act's stop. On the talk's last slide it shows the last stop.
     """
     slides = [cell for cell in notebook.cells if kind(cell) == "slide"]
     places = [
@@ -123,7 +126,7 @@ def acts(notebook: nbformat.NotebookNode, language: str) -> None:
 def last_slide(
     notebook: nbformat.NotebookNode, item: dict, following: dict | None, frame: dict
 ) -> None:
-    """Say on the last slide what comes next."""
+    """Add to the last slide what comes next."""
     last = [cell for cell in notebook.cells if kind(cell) not in ("notes", "skip")][-1]
     if not item["chapter"]:
         text = frame["next"]
@@ -142,13 +145,14 @@ def last_slide(
 
 
 def code(address: str, page: str) -> str:
-    """Draw the QR code of a page on the site of the repository at `address`."""
+    """Return a QR code for a page on the site of the repository at `address`."""
     return segno.make(site(address) + page).svg_inline(border=1, omitsize=True)
 
 
 def claim_links(notebook: nbformat.NotebookNode, frame: dict, address: str) -> None:
-    """Add to a slide with claims a QR code of the page that shows the first claim, if the site has
-    an address.
+    """Add QR codes to the slides with claims, if the site has an address.
+
+    A code leads to the page that shows the first claim of the slide.
     """
     from course.scorecard import CLAIMS, slug
 
@@ -165,8 +169,9 @@ def claim_links(notebook: nbformat.NotebookNode, frame: dict, address: str) -> N
 
 
 def typeset(text: str) -> str:
-    """Convert Markdown to HTML in one piece, with formulas as MathML, because the speaker view has
-    no script that could typeset them.
+    """Convert Markdown to HTML in one piece, with formulas as MathML.
+
+    The speaker view has no script that could typeset formulas.
     """
 
     def formula(tex: str, options: dict) -> str:
@@ -181,7 +186,7 @@ def typeset(text: str) -> str:
 
 
 def parts(cue: str) -> list[tuple[str, str, str]]:
-    """Split a cue into its parts, each with its class, label and text.
+    """Split a cue into its parts, each with its class, its label and its text.
 
     A cue that is one speech has no labels.
 
@@ -205,8 +210,10 @@ def parts(cue: str) -> list[tuple[str, str, str]]:
 
 
 def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) -> None:
-    """Write the content of the speaker view: the minutes, a block for each part of the cue, and in
-    small type the page's paragraphs.
+    """Write the content of the speaker view for each slide.
+
+    It has the minutes, a block for each part of the cue, and in small type the paragraphs of the
+    page.
     """
     start = 0.0
     for cell in notebook.cells:
@@ -229,8 +236,10 @@ def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) ->
 
 
 def projected(notebook: nbformat.NotebookNode, frame: dict) -> None:
-    """Draw each figure as slides have it, beside the page's drawing, which stays where a slide has
-    less room. Its title and its caption move into the speaker's notes.
+    """Add to each figure the drawing for slides.
+
+    The page's drawing remains for slides with less room. The title and the caption of the figure
+    move into the speaker's notes.
     """
     cells = []
     for cell in notebook.cells:
@@ -258,8 +267,9 @@ def projected(notebook: nbformat.NotebookNode, frame: dict) -> None:
 
 
 def timed(page: str) -> str:
-    """Write the seconds of each slide from its cue into the deck, because the speaker view shows
-    whether one is on time.
+    """Write the seconds of each slide into the deck, from the slide's cue.
+
+    The speaker view shows whether the speaker is on time.
     """
     slides = re.split(r"(?=<section\b)", page)
     seconds = [
@@ -273,8 +283,9 @@ def timed(page: str) -> str:
 
 
 def page_links(page: str, source: Path, chinese: bool = False) -> str:
-    """Let the links of a deck lead to the built pages. Links of a Chinese deck lead to Chinese
-    editions if there are any.
+    """Make the links of a deck lead to the built pages.
+
+    Links of a Chinese deck lead to Chinese editions if there are any.
     """
 
     def there(match: re.Match) -> str:
@@ -299,8 +310,9 @@ def page_links(page: str, source: Path, chinese: bool = False) -> str:
 def live_links(
     notebook: nbformat.NotebookNode, item: dict, address: str, frame: dict = FRAME
 ) -> None:
-    """Add to the printed deck a link to each widget on its page, with a QR code if the site has an
-    address.
+    """Add to the printed deck a link to each widget on its page.
+
+    If the site has an address, the link also gets a QR code.
     """
     from course.scorecard import slug
 
@@ -323,8 +335,9 @@ def live_links(
 
 
 def sitting(name: str, address: str) -> nbformat.NotebookNode:
-    """Return the slides that a plan of `chapters/plans` names, in order, and what the deck shows if
-    it names none.
+    """Return a notebook with the slides that a plan of `chapters/plans` names, in order.
+
+    If a row of the plan names no slides, the notebook has what the deck shows.
     """
     new, planned, cells = nbformat.v4.new_markdown_cell, plan(ROOT, name), []
     can, single = {}, nbformat.v4.new_notebook()
@@ -372,8 +385,9 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
 
 
 def filmed(scenes: list[float], minutes: float) -> list[nbformat.NotebookNode]:
-    """Write a slide with the machine, which the clicker moves from scene to scene
-    (`drawing/machine.js`).
+    """Return slides with the machine, which the clicker moves from scene to scene.
+
+    `drawing/machine.js` moves it.
     """
     first, *others = map(drawing.scene_of, scenes)
     steps = "".join(
@@ -392,7 +406,7 @@ def filmed(scenes: list[float], minutes: float) -> list[nbformat.NotebookNode]:
 
 
 def chinese() -> dict:
-    """Return the texts around a deck (`FRAME`) in Chinese."""
+    """Return the Chinese translation of the texts around a deck (`FRAME`)."""
     words = chinese_frame("deck")
     kinds = {chinese_word: kind for kind, chinese_word in chinese_frame("kind").items()}
     plain = {name: words[text] for name, text in FRAME.items() if isinstance(text, str)}
@@ -400,11 +414,12 @@ def chinese() -> dict:
 
 
 def made_of(item: dict, sources: list[Path], *more: object) -> str:
-    """Hash everything that a deck is made of: its notebooks with their outputs, the words of its
-    edition, and the files around them.
+    """Compute a hash of everything from which a deck is made.
+
+    This is its notebooks with their outputs, the words of its edition, and the files around them.
 
     Args:
-        sources: the notebooks whose cells it shows.
+        sources: the notebooks whose cells the deck shows.
         more: settings and words that are not in a file.
     """
     files = [*sources, item["path"], item["words"], *item["asks"]]
@@ -419,7 +434,7 @@ def made_of(item: dict, sources: list[Path], *more: object) -> str:
 
 @cache
 def around() -> str:
-    """Hash the files around each deck, which are read once."""
+    """Compute a hash of the files around each deck, which are read only once."""
     folders = ("slides", "src/book", "sphinx_ext", "chapters/plans", "src/course/scorecard")
     files = [
         ROOT / "chapters/zh/frame.po",
@@ -552,7 +567,7 @@ def main(only: str = "") -> None:
 
 
 def fonts(stem: str, out: Path) -> str:
-    """Copy an edition's fonts beside its deck, and return the style that names them."""
+    """Copy an edition's fonts to its deck, and return the style sheet that names them."""
     faces = []
     for weight in WEIGHTS:
         name = f"{stem}-{weight}.woff"

@@ -1,13 +1,13 @@
-"""Split a page into units, which are translated one by one in a PO file beside it, such as
-`chapters/talk.zh.po`.
+"""Split a page into units, which are translated one by one in a PO file next to the page.
 
-A unit is a paragraph, a heading, a list item, a row of a table or a line of a cue, with its English
-as the `msgid`. Sentences that code produces have the context "said", with `{}` for a number and
-`{a}` for words (`helpers.words`). These are the strings and comments of the cells that a page
-shows, and the words that functions draw or print. A string that must stay in the code as it is has
-the context "code" as well. A unit that changed since it was translated is `fuzzy`, with the old
-English after `#|`. A unit that the page no longer has stays at the end of the file after `#~`. So
-no translation is lost, and a sentence that comes back has its words.
+An example is `chapters/talk.zh.po`. A unit is a paragraph, a heading, a list item, a row of a table
+or a line of a cue, with its English as the `msgid`. Sentences that code produces have the context
+"said", with `{}` for a number and `{a}` for words (`helpers.words`). These are the strings and
+comments of the cells that a page shows, and the words that functions draw or print. A string that
+must stay in the code as it is has the context "code" as well. A unit that changed since it was
+translated is `fuzzy`, with the old English after `#|`. A unit that the page no longer has stays at
+the end of the file after `#~`. So no translation is lost, and a sentence that comes back gets its
+translation back.
 """
 
 import ast
@@ -53,8 +53,9 @@ OTHERS = {"columns", "index", "labels", "reader"}  # and such as may be
 
 
 class Piece(NamedTuple):
-    """Hold a part of a text. `text` is a unit or empty, and around it is what all
-    languages share.
+    """Hold a piece of a text.
+
+    `text` is a unit or empty. Around it is the text that all languages share.
     """
 
     before: str
@@ -63,7 +64,7 @@ class Piece(NamedTuple):
 
 
 def prose(text: str) -> bool:
-    """Return whether a text has words in addition to formulas, code, tags and addresses.
+    """Return whether a text has words besides formulas, code, tags and addresses.
 
     >>> prose("| $n$ | `n` |"), prose("$n$ ones")
     (False, True)
@@ -76,8 +77,9 @@ def prose(text: str) -> bool:
 
 
 def pieces(source: str) -> list[Piece]:
-    """Split a Markdown text into pieces. Joined together they give the text again, except for line
-    ends within a paragraph.
+    """Split a Markdown text into pieces.
+
+    Joined together the pieces give the text again, except for line ends within a paragraph.
 
     >>> [piece.text for piece in pieces("# One\\n\\nTwo\\nlines.\\n\\n- Three") if piece.text]
     ['One', 'Two lines.', 'Three']
@@ -151,8 +153,9 @@ def pieces(source: str) -> list[Piece]:
 
 
 def write(path: Path, entries: Iterable[Entry], commit: str = "") -> None:
-    """Write a PO file. `commit` is the commit of the English page at which every unit was
-    translated.
+    """Write a PO file.
+
+    `commit` is the commit of the English page for which every unit was translated.
     """
 
     def line(name: str, text: str) -> str:
@@ -183,15 +186,17 @@ def write(path: Path, entries: Iterable[Entry], commit: str = "") -> None:
 
 
 def commit(path: Path) -> str:
-    """Return the commit of the English page at which every unit was translated, or "" if none was
-    recorded.
+    """Return the commit of the English page for which every unit was translated.
+
+    The result is "" if no commit was recorded.
     """
     return re.search(r"X-English: (\w*)", path.read_text())[1] if path.exists() else ""
 
 
 def likeness(first: str, second: str) -> float:
-    """Return how much two texts share, from 0 to 1, by characters if they are short and by words if
-    they are long.
+    """Return how similar two texts are, from 0 to 1.
+
+    Short texts are compared by characters, and long texts by words.
 
     >>> first, last = (f"The head attends to the {place} token." for place in ("first", "last"))
     >>> round(likeness(first, last), 1)
@@ -208,8 +213,8 @@ SAME_ENOUGH, SAME_CELL = 0.5, 0.2  # a text that stayed in its cell may differ b
 def merged(entries: list[Entry], wanted: list[Entry]) -> list[Entry]:
     """Return the wanted units with their translations.
 
-    A unit whose English changed takes the words of the nearest old unit that no other has taken. It
-    is marked fuzzy and keeps the old English.
+    A unit whose English changed gets the translation of the most similar old unit that no other
+    unit has used. It is marked fuzzy and keeps the old English.
     """
 
     def kind(entry: Entry) -> str:
@@ -253,8 +258,9 @@ def merged(entries: list[Entry], wanted: list[Entry]) -> list[Entry]:
 
 
 def left(entries: list[Entry], units: list[Entry]) -> list[Entry]:
-    """Return the translations that no unit uses, as obsolete entries, because no translation is
-    ever thrown away.
+    """Return the translations that no unit uses, as obsolete entries.
+
+    We never throw a translation away.
     """
     present = {(e.text, e.other) for e in units} | {(e.previous, e.other) for e in units}
     return [
@@ -265,8 +271,9 @@ def left(entries: list[Entry], units: list[Entry]) -> list[Entry]:
 
 
 def keeps(sources: Iterable[str]) -> Callable[[str], bool]:
-    """Return a function that says whether a string of a page's code must stay as it is, because
-    code searches for it in other strings or in a table, or because it is a name.
+    """Return a function that says whether a string in a page's code must stay as it is.
+
+    A string must stay if code looks for it in other strings or in a table, or if it is a name.
     """
     within, exact = set(), {*style._READERS, *style._FATES}
     for source in sources:
@@ -301,8 +308,9 @@ def parsed(source: str) -> ast.Module:
 
 
 def strings(source: str) -> Iterator[tuple[ast.expr, bool]]:
-    """Yield the strings of a piece of code that may be meant for a reader, and whether they surely
-    are (several words, and not an index).
+    """Yield the strings in a piece of code that may be meant for a reader.
+
+    With each we yield whether it surely is (several words, and not an index).
     """
     tree = parsed(source)
     above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
@@ -330,8 +338,10 @@ def strings(source: str) -> Iterator[tuple[ast.expr, bool]]:
 
 
 def nested(node: ast.expr) -> list[ast.Constant]:
-    """Return the strings within the values of an f-string, except keys of one word such as `answer`
-    in `row['answer']`, which stay.
+    """Return the strings within the values of an f-string.
+
+    Keys of one word, such as `answer` in `row['answer']`, are left out, because they must not
+    change.
     """
     values = [
         part.value for part in getattr(node, "values", []) if isinstance(part, ast.FormattedValue)
@@ -348,8 +358,9 @@ def nested(node: ast.expr) -> list[ast.Constant]:
 
 
 def template(node: ast.expr) -> tuple[str, list[str]]:
-    """Split a string into its text, with a placeholder character for each inserted value, and the
-    source code of these values.
+    """Split a string into its text and the source code of its inserted values.
+
+    The text has a placeholder character for each value.
     """
     values: list[str] = []
 
@@ -369,8 +380,10 @@ def template(node: ast.expr) -> tuple[str, list[str]]:
 
 
 def holes(text: str, values: list[str] = ()) -> str:
-    """Write a text as an entry, with `{}` for its numbers and for values that are formatted as
-    numbers, and `{a}` for other values.
+    """Convert a text to an entry with placeholders.
+
+    `{}` stands for a number or a value that is formatted as a number, and `{a}` for any other
+    value.
 
     >>> holes("right at 16, bf16")
     'right at {}, bf16'
@@ -388,7 +401,7 @@ def holes(text: str, values: list[str] = ()) -> str:
 
 
 def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
-    """Return the entry for a string of code, and the string in the other language.
+    """Return the entry for a string in code, and the string in the other language.
 
     We skip an entry whose translation has other placeholders than its English, because it follows
     an older English.
@@ -413,8 +426,9 @@ def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=8192)
 def form(english: str) -> tuple[re.Pattern, list[str]]:
-    """Return a pattern that matches an entry in code, before values are inserted, and the names of
-    its holes, with numbers counted from "0".
+    """Return a pattern that matches an entry in code, before values are inserted.
+
+    We also return the names of its placeholders, with numbers counted from "0".
     """
     fits = words._pattern(english, HOLE.pattern)
     return fits, [name[1:] for name in fits.groupindex]
@@ -433,7 +447,10 @@ def comments(source: str) -> Iterator[tokenize.TokenInfo]:
 def of_code(
     source: str, place: str, entries: list[Entry], stays: Callable[[str], bool]
 ) -> Iterator[Entry]:
-    """Yield the units of a cell: for each string and comment its entry, or a new one."""
+    """Yield the units of a code cell, which are the entries of its strings and comments.
+
+    A string or comment without an entry gets a new one.
+    """
     table = patterns([e._replace(other=e.other or e.text, fuzzy=False) for e in entries])
     own_code = {e.text for e in entries if e.context == CODE}
     for node, is_asked in strings(source):
@@ -451,8 +468,9 @@ def of_code(
 
 
 def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool]) -> str:
-    """Write a cell with its strings and comments in the other language. The text differs, but the
-    code stays the same.
+    """Return a code cell with its strings and comments in the other language.
+
+    Only these texts change, and the code stays the same.
 
     >>> table = [Entry("{} bits", "{} 比特", SAID), Entry("so it is", "如此", SAID)]
     >>> in_code('print(f"{x:.2f} bits")  # so it is', table, lambda text: False)
@@ -494,11 +512,10 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
 
 
 def legend(source: str, entries: Iterable[Entry]) -> str:
-    """Return a cell with a comment that says how its outputs show those strings that stay English
-    in its code.
+    """Add a comment to a cell that translates the strings that stay English in its code.
 
-    A name by which code looks something up cannot change, so a reader of the listing learns here
-    how it appears.
+    A name with which code looks something up cannot change. The comment tells readers of the code
+    how the outputs show this name.
 
     >>> print(legend('show({"turned": 1})', [Entry("turned", "旋转之后", SAID)]))
     show({"turned": 1})
@@ -523,8 +540,10 @@ def legend(source: str, entries: Iterable[Entry]) -> str:
 
 
 def literal(text: str, values: list[str], node: ast.expr, quote: str = '"') -> str:
-    """Write a string as a Python literal, on as many lines as it needs if it was on several. A
-    docstring stays one.
+    """Write a string as a Python literal.
+
+    A string that was on several lines gets as many lines as it needs. A docstring stays a
+    docstring.
     """
     if quote == '"""':
         body = HOLE.sub(lambda sign: values[ord(sign[0]) - 0xE000], text).replace("\\", "\\\\")
@@ -550,8 +569,9 @@ def literal(text: str, values: list[str], node: ast.expr, quote: str = '"') -> s
 
 
 def shape(source: str) -> str:
-    """Return code with all words removed from its strings. The result is the same in every
-    language, so it shows whether a translation changed the code.
+    """Return code with all words removed from its strings.
+
+    The result is the same in every language, so it shows whether a translation changed the code.
     """
     tree = parsed(source)
     for node in ast.walk(tree):
@@ -565,8 +585,9 @@ def shape(source: str) -> str:
 
 
 def differing(english: str, other: str) -> list[str]:
-    """Return the formulas and numbers of an English text that its translation lacks. Ones and zeros
-    are skipped, because they may be digits of a sequence.
+    """Return the formulas and numbers of an English text that its translation does not have.
+
+    Ones and zeros are skipped, because they may be digits of a sequence.
 
     >>> differing("At $n$ = 12, 3 of 4 fail.", "$n$ = 12 时，4 个里有 3 个失败。")
     []
