@@ -129,6 +129,9 @@ def test_every_claim_stands_once_in_a_row_of_its_paper_and_what_does_not_hold_co
         ]
         assert fails == sorted(fails, reverse=True)
     rows = json.loads(re.search(r'id="claims">(.*?)</script>', page, re.S)[1])
+    key = re.search(r'<p class="card-key">(.*?)</p>', page)[1]
+    for verdict, (sign, _) in scorecard.LOOKS.items():
+        assert f"<b>{sign}</b> {verdict}" in key
     assert {row["name"] for row in rows} == set(scorecard.CLAIMS)
     assert all(row["address"].endswith(f"#{row['name']}") for row in rows)
 

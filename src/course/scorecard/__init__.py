@@ -249,7 +249,8 @@ def summary() -> HTML:
     chips = {
         "verdict": [(v, f"{LOOKS[v][0]} {v}", verdicts[v], LOOKS[v][1]) for v in VERDICTS],
         "kind": [
-            (key, name.format(s="s"), kinds[key], "currentColor") for key, name in KINDS.items()
+            (key, re.split(" that|[,:]", name.format(s="s"))[0], kinds[key], "currentColor")
+            for key, name in KINDS.items()
         ],
         "chapter": [
             (k, f"chapter {k}", count, "currentColor") for k, count in sorted(chapters.items())
@@ -311,8 +312,8 @@ def papers() -> HTML:
         )
     every = json.dumps(records(), ensure_ascii=False).replace("</", "<\\/")
     return HTML(
-        f'<div class="card-papers">{"".join(parts)}</div><script type="application/json" '
-        f'id="claims">{every}</script>'
+        f'<div class="card-papers">{CARD.legend(turns.SIGNS)}{"".join(parts)}</div>'
+        f'<script type="application/json" id="claims">{every}</script>'
     )
 
 
