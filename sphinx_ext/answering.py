@@ -1,11 +1,11 @@
-"""Prepare the exercises that readers answer in the page: the files that `frontend/answers` needs,
-beside each page of exercises and in `answers/`.
+"""Prepare the exercises that readers answer in the page.
 
-A page of exercises gets its exercises (stub, check, whether a page can judge it) as JSON together
-with the scripts, and every page gets the rings of progress. At the end of a build we write
-`answers/`: the scripts, the course's files for Python in the page, and for each chapter the cases,
-results and mistakes, computed with real torch (`course.exercises.written`). Pyodide itself comes
-from the npm lock, by way of `frontend/dist/pyodide`.
+We write the files that `frontend/answers` needs, in the folder of each page of exercises and in
+`answers/`. A page of exercises gets its exercises (stub, check, whether a page can judge it) as
+JSON together with the scripts, and every page gets the rings of progress. At the end of a build we
+write `answers/`: the scripts, the course's files for Python in the page, and for each chapter the
+cases, results and mistakes, computed with real torch (`course.exercises.written`). Pyodide itself
+comes from the npm lock, through `frontend/dist/pyodide`.
 """
 
 import functools
@@ -58,8 +58,9 @@ document.querySelector("main article h1")?.insertAdjacentHTML("afterend",
 
 
 def written() -> ModuleType:
-    """Return the module that writes the data. It imports torch, so only the end of a build imports
-    it.
+    """Import and return the module that writes the exercises' data.
+
+    It imports torch, so we import it only at the end of a build.
     """
     return importlib.import_module("course.exercises.written")
 
@@ -74,13 +75,14 @@ def code_cells(path: Path) -> list[str]:
 
 
 def setup_cell(path: Path) -> str:
-    """Return the imports at the beginning of the page."""
+    """Return the code at the beginning of a page of exercises that imports what it needs."""
     return next(cell for cell in code_cells(path) if SETUP_SIGN not in cell)
 
 
 def solutions(path: Path) -> dict[str, tuple]:
-    """Return the book's own answers to the compared functions, by the name of the check, without
-    the prediction.
+    """Return the course's own answers to the compared functions, without the predictions.
+
+    They are keyed by the name of the check.
     """
     names: dict = {}
     exec(setup_cell(path), names)
@@ -101,8 +103,10 @@ def solutions(path: Path) -> dict[str, tuple]:
 
 @functools.cache
 def listed(path: Path) -> list[dict]:
-    """Return the exercises of a page, each with number and title, stub and check, whether a page
-    can judge it, and the reason if it cannot.
+    """Return the exercises of a page.
+
+    Each has its number and title, its stub, its check, whether a page can judge it, and the reason
+    if it cannot.
     """
     chapter = path.parent.name[0]
     rows = tomllib.loads((ROOT / f"src/course/exercises/chapter{chapter}.toml").read_text())
@@ -128,7 +132,7 @@ def listed(path: Path) -> list[dict]:
 
 
 def notebooks() -> dict[int, Path]:
-    """Return the English notebooks of exercises, by chapter."""
+    """Return the English notebooks of exercises, keyed by chapter."""
     return {
         int(path.parent.name[0]): path for path in sorted(ROOT.glob("chapters/*/exercises.ipynb"))
     }
@@ -144,7 +148,7 @@ def archive(path: Path, files: dict[str, str | bytes]) -> None:
 
 
 def graph_files() -> dict[str, bytes]:
-    """Return the files of networkx in pure Python, without its tests, with its licence."""
+    """Return the Python files of networkx and its licence, without its tests."""
     top = Path(networkx.__file__).parent
     files = {}
     for path in sorted(top.glob("**/*.py")):
@@ -157,8 +161,9 @@ def graph_files() -> dict[str, bytes]:
 
 
 def version(files: dict[str, str]) -> str:
-    """Return a hash of everything on which the data depend: the course's source and the
-    exercises.
+    """Compute a hash of everything on which the data depend.
+
+    This is the source of the course and the exercises.
     """
     digest = hashlib.sha256()
     for name, text in sorted(files.items()):
@@ -169,7 +174,10 @@ def version(files: dict[str, str]) -> str:
 
 
 def chapter_data(number: int, path: Path, of: str, kept: Path) -> str:
-    """Return a chapter's data as JSON, from an earlier build if nothing has changed."""
+    """Return the data of a chapter's exercises as JSON.
+
+    If nothing has changed, they come from an earlier build.
+    """
     note = kept / f"chapter{number}-{of}.json"
     if not note.exists():
         kept.mkdir(parents=True, exist_ok=True)
@@ -180,8 +188,9 @@ def chapter_data(number: int, path: Path, of: str, kept: Path) -> str:
 
 
 def write(out: Path, kept: Path) -> None:
-    """Write the folder `answers` of a site, which has everything that a page needs to judge
-    exercises.
+    """Write the folder `answers` of the site.
+
+    It has everything that a page needs to judge exercises.
     """
     folder = out / "answers"
     shutil.rmtree(folder, ignore_errors=True)
@@ -210,8 +219,9 @@ def write(out: Path, kept: Path) -> None:
 
 
 def returning(words: Mapping[str, str]) -> list[dict]:
-    """Return the questions that lessons ask and repeat later, in the words of the page's language
-    if they are translated.
+    """Return the questions that lessons ask and repeat later.
+
+    They are in the language of the page if they are translated.
     """
     return [
         {
@@ -230,8 +240,10 @@ def pyodide_version() -> str:
 
 
 def megabytes(chapter: int) -> str:
-    """Return the size in MB that the button announces, as a site sends the files. Large files
-    hardly shrink, except for the wasm.
+    """Return the download size in MB that the button announces.
+
+    This is the size of the files that the site sends. Compression hardly reduces large files,
+    except for the wasm file.
     """
     return "8" if chapter == 1 else "7"
 
@@ -247,8 +259,9 @@ def source(pagename: str) -> str:
 
 
 def add_scripts(app, pagename, templatename, context, doctree) -> None:
-    """Add the rings of progress to every page, and the list of exercises with its scripts to pages
-    of exercises.
+    """Add the rings of progress to every page.
+
+    Pages of exercises also get the list of exercises with its scripts.
     """
     if app.builder.format != "html" or "body" not in context or not notebooks():
         return

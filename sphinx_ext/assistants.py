@@ -1,11 +1,11 @@
-"""Publish the book for a reader's assistant: `llms.txt`, each page as Markdown, a tutor's file for
-each chapter, and facts about each page.
+"""Publish the book in forms that a reader's AI assistant can read.
 
-The Markdown of a page is next to its HTML (`lesson.md` next to `lesson.html`). It has the printed
-output of its cells but no solutions, and the page has a link to it and a button that copies it.
-`tutor/chapter3.md` has what a tutor of chapter 3 needs: statements, stubs, hints in order, the
+These are `llms.txt`, each page as Markdown, a tutor's file for each chapter, and facts about each
+page. The Markdown of a page is next to its HTML (`lesson.md` next to `lesson.html`). It has the
+printed output of its cells but no solutions, and the page has a link to it and a button that copies
+it. `tutor/chapter3.md` has what a tutor of chapter 3 needs: statements, stubs, hints in order, the
 mistakes that the checks name, and last the solutions, with the rule not to reveal them before the
-third hint. The head of each page says what it is about and how to cite it.
+third hint. The head of each page says what the page is about and how to cite it.
 """
 
 import functools
@@ -47,8 +47,10 @@ LONGEST = 160  # characters of a description
 
 
 def source(path: Path, solutions: bool = False) -> str:
-    """Return a page as Markdown: a notebook's text and code, without its set-up cell and, by
-    default, without its solutions.
+    """Convert a page to Markdown.
+
+    A notebook's text and code are included, without its set-up cell and, by default, without its
+    solutions.
     """
     if path.suffix != ".ipynb":
         return path.read_text()
@@ -56,7 +58,7 @@ def source(path: Path, solutions: bool = False) -> str:
 
 
 def of_cells(cells: list[dict], solutions: bool = False) -> str:
-    """Return a notebook's cells as Markdown. The output of each code cell is described in words."""
+    """Convert a notebook's cells to Markdown, and describe the outputs in words."""
     parts = []
     for cell in cells:
         text = "".join(cell["source"]).strip()
@@ -76,8 +78,9 @@ def of_cells(cells: list[dict], solutions: bool = False) -> str:
 
 
 def in_words(output: dict) -> str:
-    """Return the output of a cell as Markdown: its text, or the description and the rows of a
-    picture or table.
+    """Convert the output of a cell to Markdown.
+
+    The result is the text of the output, or the description and the rows of a picture or table.
     """
     data = output.get("data", {})
     if "text/markdown" in data:
@@ -89,7 +92,9 @@ def in_words(output: dict) -> str:
 
 
 def described(page: str) -> list[str]:
-    """Return the alternative texts, captions and rows in a piece of HTML, one per line, in order.
+    """Return the alternative texts, captions and table rows in a piece of HTML.
+
+    They are in order, one per line.
 
     >>> described('<img alt="A line."><table><tr><th>n</th><td>1</td></tr></table>')
     ['*Figure.* A line.', '| n | 1 |']
@@ -116,8 +121,10 @@ def bare(page: str) -> str:
 
 
 def made_by_the_build(text: str, name: str) -> str:
-    """Return Markdown with a link in place of each directive that has no words of its own, and with
-    the questions of the bank.
+    """Fill in the directives of a page in Markdown.
+
+    A directive without words of its own becomes a link to the page, and the directive of the
+    question bank becomes the questions.
 
     >>> made_by_the_build("```{times}\\n```", "about")
     '*This part is made when the book is built: see [the page](about.html).*'
@@ -132,8 +139,9 @@ def made_by_the_build(text: str, name: str) -> str:
 
 
 def markdown(name: str, path: Path, root: Path = ROOT) -> str:
-    """Return a page of the built book as Markdown, with the outputs of its cells. A Chinese edition
-    gives its Chinese.
+    """Return a page of the built book as Markdown, with the outputs of its cells.
+
+    For a Chinese edition the text is Chinese.
     """
     if name.startswith(lectures.HERE):
         table = editions.HOME / f"{name.removeprefix(lectures.HERE)}.zh.po"
@@ -149,13 +157,14 @@ def markdown(name: str, path: Path, root: Path = ROOT) -> str:
 
 
 def without_solution(text: str) -> str:
-    """Return Markdown without the folded solution in words."""
+    """Remove the folded solutions in words from a Markdown text."""
     return re.sub(r"<details><summary>Solution in words.*?</details>", "", text, flags=re.S).strip()
 
 
 def description(text: str) -> str:
-    """Return what a page is about in a limited number of characters: its question, or its first
-    sentence of prose.
+    """Return a short text that says what a page is about.
+
+    It is the page's question or its first sentence of prose, with a limited number of characters.
     """
     question = re.search(r"^> \*\*(?:Question\.|问题。)\*\* (.+)$", text, re.M)
     if not question:
@@ -171,8 +180,9 @@ def description(text: str) -> str:
 
 
 def tutor(chapter: int, path: Path) -> str:
-    """Return the tutor's file of a chapter, with statements, hints, mistakes and, last, the
-    solutions.
+    """Return the tutor's file of a chapter.
+
+    It has statements, hints and mistakes, and at the end the solutions.
     """
     cells = json.loads(path.read_text())["cells"]
     rows = tomllib.loads((ROOT / f"src/course/exercises/chapter{chapter}.toml").read_text())
@@ -206,13 +216,13 @@ def tutor(chapter: int, path: Path) -> str:
 
 
 def folds(text: str, kind: str) -> list[str]:
-    """Return the folds of this kind, each as a paragraph that begins with the name of the fold."""
+    """Return the folded parts of one kind, each as a paragraph that begins with its name."""
     details = re.findall(r"<details><summary>(.*?)</summary>\s*(.*?)\s*</details>", text, re.S)
     return [f"**{name}.** {inside}" for name, inside in details if name.startswith(kind)]
 
 
 def named(table: str) -> str:
-    """Return the mistakes in a table as a list."""
+    """Return the mistakes that a table of exercises names, as a list in Markdown."""
     rows = [row.partition(" :: ")[::2] for row in table.splitlines() if " :: " in row]
     if not rows:
         return ""
@@ -224,7 +234,7 @@ def named(table: str) -> str:
 
 
 def llms(app) -> str:
-    """Return the list of all pages for an assistant, in the order of the book."""
+    """Return the text of `llms.txt`, a list of all pages in the order of the book."""
     lines = [f"# {TITLE}", "", f"> {SUMMARY}", "", "## Pages", ""]
     for name in ordered(app.env):
         title = app.env.titles[name].astext()
@@ -251,7 +261,7 @@ def llms(app) -> str:
 
 @functools.cache
 def released() -> str:
-    """Return the date of the release in the form that citations use."""
+    """Return the date of the release in the form for citations."""
     path = ROOT / "CITATION.cff"
     date = (
         re.search(r'date-released: "(\d+)-(\d+)-(\d+)"', path.read_text())
@@ -273,7 +283,11 @@ def ordered(env) -> list[str]:
 
 
 def add_facts(app, pagename, templatename, context, doctree) -> None:
-    """Add to a page's head what it is about, how to cite it, and a link to its Markdown."""
+    """Add facts to the head of a page.
+
+    They say what the page is about and how to cite it, and they include a link to the page's
+    Markdown.
+    """
     if app.builder.format != "html" or pagename not in app.env.found_docs:
         return
     text = source(Path(app.env.doc2path(pagename)))
@@ -302,7 +316,7 @@ def add_facts(app, pagename, templatename, context, doctree) -> None:
 
 
 def finish(app, error) -> None:
-    """Write the files of the site that are not pages."""
+    """Write the files of the site that are not pages, at the end of a build."""
     if error is not None or app.builder.format != "html":
         return
     out = Path(app.outdir)

@@ -1,7 +1,7 @@
-"""Style a blockquote by its bold first word, so that `> **Theorem 3.2 (Collapse).** …` becomes a
-theorem box.
+"""Style a blockquote according to its first bold word.
 
-The notebooks stay portable Markdown. `book.slides` does the same for the decks.
+For example, `> **Theorem 3.2 (Collapse).** …` becomes a theorem box, so the notebooks remain
+portable Markdown. `book.slides` does the same for the decks.
 """
 
 from docutils import nodes

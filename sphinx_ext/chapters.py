@@ -29,7 +29,7 @@ def title(path: Path) -> str:
 
 
 def row(root: Path, up: str) -> str:
-    """Write links to the lessons of all chapters in one line. `up` is as in `Chapters.card`."""
+    """Return one line of links to the lessons of all chapters. `up` is as in `Chapters.card`."""
     links = "".join(
         f'<a href="{up * (not path.with_suffix(".zh.po").exists())}{path.parent.name}/lesson.html">'
         f"{path.parent.name[0]} {title(path)}</a>"
@@ -49,8 +49,10 @@ class Chapters(Directive):
         return [nodes.raw("", f'<div class="chapter-cards">{cards}</div>', format="html")]
 
     def card(self, path: Path, root: Path, up: str) -> str:
-        """Draw the card of a chapter. `up` leads to the English pages from a page of editions,
-        whose cards lead to editions if there are some.
+        """Return the HTML card of a chapter.
+
+        `up` leads to the English pages from a page of editions, where cards lead to editions if
+        there are some.
         """
         folder = path.parent.name
         parts = [
@@ -80,7 +82,7 @@ class Chapters(Directive):
 
 
 def name_questions(app, pagename, templatename, context, doctree):
-    """Write the question of the previous and the next page into the links that lead there."""
+    """Add to the links to the previous and next page the question of that page."""
     pages = {app.builder.get_relative_uri(pagename, name): name for name in app.env.found_docs}
     for side in ("prev", "next"):
         if (link := context.get(side)) and (name := pages.get(link["link"])):

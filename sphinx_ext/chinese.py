@@ -1,10 +1,10 @@
-"""Translate the frame around a Chinese page: the names of its parts, buttons and their tooltips,
-contents, search, and marks on links.
+"""Translate the frame around a Chinese page.
 
-The translations are in `chapters/zh/frame.po`. The English comes from several packages, and some of
-it from lists in Python, so we search the finished page for it. We replace a text or an attribute
-only if it is one of these phrases as a whole. The article has its own table of words, so in it we
-look only for whole phrases.
+The frame consists of the names of the page's parts, buttons and their tooltips, contents, search,
+and marks on links. The translations are in `chapters/zh/frame.po`. The English comes from several
+packages, and in part from lists in Python, so we search the finished page for it. We replace a text
+or an attribute only if the whole text is one of these phrases. The article has its own table of
+words, so in the article we also look only for whole phrases.
 """
 
 import posixpath
@@ -21,7 +21,7 @@ SAID = re.compile(
 
 
 def worded(page: str) -> str:
-    """Write the theme's words on a page in Chinese.
+    """Translate the theme's words on a page into Chinese.
 
     >>> worded('<a title="next page"><p> Search </p></a> Search')
     '<a title="下一页"><p> 搜索 </p></a> Search'
@@ -80,8 +80,7 @@ def of_one_language(page: str, name: str) -> str:
 
 
 def own_home(text: str, name: str) -> str:
-    """Return a piece of a Chinese page in which links to the English front page lead to the Chinese
-    one.
+    """Make the links to the English front page in a Chinese page lead to the Chinese front page.
 
     >>> link = '<a class="reference internal" href="../welcome.html">The book</a>'
     >>> own_home(link, "chapters/zh/try")
@@ -99,7 +98,7 @@ def own_home(text: str, name: str) -> str:
 
 
 def searched_here(page: str, name: str) -> str:
-    """Return a Chinese page whose search field leads to the Chinese search.
+    """Make the search field of a Chinese page lead to the Chinese search.
 
     >>> searched_here('<form action="../../../search.html">', "chapters/zh/4-counting/lab")
     '<form action="../search.html">'
@@ -109,7 +108,7 @@ def searched_here(page: str, name: str) -> str:
 
 
 def marked(article: str, name: str) -> str:
-    """Return the text of a Chinese page with a mark on each link that leads to an English page.
+    """Add a mark to each link of a Chinese page that leads to an English page.
 
     >>> marked('<a href="../about.html">x</a>', "chapters/zh/talk")
     '<a href="../about.html" hreflang="en">x<sup class="to-english" title="英文页面">英</sup></a>'
@@ -131,8 +130,9 @@ def marked(article: str, name: str) -> str:
 
 
 def with_names(app):
-    """Write each page with the contents in its language, and Chinese pages with Chinese names,
-    search and marks.
+    """Write each page with contents in its language, and Chinese pages with Chinese words.
+
+    Chinese pages also get the Chinese search and the marks on links.
     """
     templates = getattr(app.builder, "templates", None)
     if templates is None:
@@ -153,12 +153,12 @@ def with_names(app):
 
 
 def search_page(app):
-    """Add a second search page, for Chinese pages."""
+    """Add a second search page to the site, for the Chinese pages."""
     return [(SEARCH, {}, "search.html")]
 
 
 def offer(app, pagename, templatename, context, doctree):
-    """Tell readers with a Chinese browser, on the front page, that there is a Chinese edition."""
+    """Offer the Chinese edition on the front page to readers whose browser is set to Chinese."""
     if pagename == "chapters/welcome" and "chapters/zh/welcome" in app.env.found_docs:
         context["body"] = OFFER + context["body"]
 

@@ -1,6 +1,6 @@
-"""Put a drawing on a page of the book, with the directive `{drawing} name`.
+"""Provide the directive `{drawing} name`, which puts an interactive drawing on a page of the book.
 
-Each drawing also has a page of its own, `drawings/<name>.html`, for a frame on another site.
+Each drawing also has a separate page, `drawings/<name>.html`, for a frame on another site.
 """
 
 from pathlib import Path

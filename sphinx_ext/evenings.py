@@ -1,7 +1,7 @@
-"""Show what an evening of a path asks for, with computed minutes and its one handout: `{evening}
-five 1`.
+"""Provide the directive `{evening} five 1`, which shows what to do on an evening of a path.
 
-The paths are in `chapters/plans/evenings.yml`. `{evening} engineer 1` is the only one of two hours.
+It shows the computed minutes and the one handout of the evening. The paths are in
+`chapters/plans/evenings.yml`. `{evening} engineer 1` is the only evening of two hours.
 """
 
 import html
@@ -20,7 +20,7 @@ STEP = re.compile(r"^### (\d+)\. .+ \((\d+) minutes?\)", re.M)
 
 
 def plan(root: Path) -> dict[str, list[dict]]:
-    """Return the evenings of each path."""
+    """Read the evenings of each path, keyed by the name of the path."""
     return yaml.safe_load((root / PLANS).read_text())
 
 
@@ -31,8 +31,10 @@ def text(path: Path) -> str:
 
 
 def minutes(root: Path, part: dict) -> int:
-    """Return how long a part takes: as it says itself, by its steps or exercises, or computed from
-    its text.
+    """Return how many minutes a part of an evening takes.
+
+    The minutes are stated in the part, follow from its steps or exercises, or are computed from its
+    text.
     """
     if "do" in part:
         return part["minutes"]
@@ -50,12 +52,12 @@ def minutes(root: Path, part: dict) -> int:
 
 
 def total(root: Path, evening: dict) -> int:
-    """Return how long an evening takes."""
+    """Return how many minutes an evening takes."""
     return sum(minutes(root, part) for part in evening["parts"])
 
 
 def named(root: Path, part: dict) -> str:
-    """Return a part as HTML, with its address and how much of it belongs to the evening."""
+    """Return a link to a part as HTML, with how much of it belongs to the evening."""
     if "do" in part:
         return f'<a href="{part["link"]}">{html.escape(part["do"])}</a>'
     if "exercises" in part:
@@ -102,8 +104,9 @@ BEYOND = "Beyond the five evenings: what follows can wait."
 
 
 def ends(root: Path) -> dict[str, int]:
-    """Return by page how many of its sections the five evenings need. Pages that no evening names
-    are missing.
+    """Return how many sections of each page the five evenings need, keyed by page.
+
+    Pages that are in no evening are missing.
     """
     parts = [
         part for evening in plan(root)["five"] for part in evening["parts"] if "sections" in part
@@ -112,8 +115,10 @@ def ends(root: Path) -> dict[str, int]:
 
 
 def mark(app, doctree, docname):
-    """Draw a quiet line where the five evenings leave a lesson, and a note under the title of a
-    lesson or lab that they skip.
+    """Mark on lessons and labs what the five evenings leave out.
+
+    A thin line shows where they stop in a lesson. A lesson or lab that they skip gets a note below
+    its title.
     """
     if not re.fullmatch(r"chapters/\d-[^/]+/(lesson|sinks|lab)", docname):
         return

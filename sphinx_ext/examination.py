@@ -1,10 +1,9 @@
-"""Show the questions of `chapters/plans/questions.toml`: `{questions} 3` shows those of a chapter,
-and each lesson asks four.
+"""Show the questions of `chapters/plans/questions.toml` on pages.
 
-A lesson asks each of the four at the end of the section that has the answer.
-`frontend/answers/cards.js` gives them their buttons and asks them again in later lessons.
-
-`{questions} pool` says how many questions there are, and how many of them a term may draw.
+The directive `{questions} 3` shows the questions of a chapter. Each lesson asks four of them, each
+at the end of the section that has the answer. `frontend/answers/cards.js` gives them their buttons
+and asks them again in later lessons. `{questions} pool` says how many questions there are, and how
+many of them a term may draw.
 """
 
 import html
@@ -33,7 +32,7 @@ COUNTS = {3: "three", 4: "four", 5: "five"}
 
 
 def inline(text: str) -> str:
-    r"""Write a line of Markdown as HTML: formulas, emphasis, code.
+    r"""Convert a line of Markdown to HTML, with formulas, emphasis and code.
 
     >>> inline("*So* & `x`")
     '<em>So</em> &amp; <code>x</code>'
@@ -57,7 +56,10 @@ def inline(text: str) -> str:
 
 
 def asked(question: dict, title: str = TITLE) -> str:
-    """Return a question of a lesson above its folded answer. `data-question` is its id."""
+    """Return the HTML of a lesson's question above its folded answer.
+
+    The attribute `data-question` has the id of the question.
+    """
     return (
         f'<aside class="question-here"><p><strong>{title}</strong></p>'
         '<details class="hint" '
@@ -67,7 +69,7 @@ def asked(question: dict, title: str = TITLE) -> str:
 
 
 def section_with(node: nodes.Element, words: str) -> nodes.section | None:
-    """Return the innermost section of a node that contains these words, or nothing."""
+    """Return the innermost section of a node that contains these words, or None."""
     for child in node.children:
         if isinstance(child, nodes.section) and words in questions.plain(child.astext()):
             return section_with(child, words) or child
@@ -75,10 +77,10 @@ def section_with(node: nodes.Element, words: str) -> nodes.section | None:
 
 
 def numbered_section(markdown: str, words: str) -> int | None:
-    """Return the number of the innermost section that contains these words, in the order of the
-    headings, or nothing.
+    """Return the number of the innermost section that contains these words, or None.
 
-    A Chinese page uses this number to find the section in which its English page asks.
+    Sections are numbered in the order of the headings. A Chinese page uses this number to find the
+    section in which its English page asks.
 
     >>> numbered_section("# A\\n\\nno\\n\\n## B\\n\\nno\\n\\n## C\\n\\n### D\\n\\nyes", "Yes")
     3
@@ -102,12 +104,12 @@ def numbered_section(markdown: str, words: str) -> int | None:
 
 
 def words_in(text: str, words: str) -> bool:
-    """Return whether a text contains these words, apart from marks and spaces."""
+    """Return whether a text contains these words, ignoring marks and spaces."""
     return questions.plain(words) in questions.plain(text)
 
 
 def pool(root: Path) -> str:
-    """Say in a sentence how many questions the bank has."""
+    """Return a sentence that says how many questions the question bank has."""
     every, rows = questions.bank(root), questions.drawable(root)
     forms = sum(len([*questions.choices(row)]) for row in rows)
     least = min(len(questions.drawable(root, chapter)) for chapter in range(1, 8))
@@ -147,8 +149,9 @@ class Questions(Directive):
 
 
 def ask_in_the_lesson(app, doctree):
-    """Ask each question of a lesson at the end of the section that contains its words, in the
-    language of the page.
+    """Insert each question of a lesson at the end of the section that contains its words.
+
+    The question is in the language of the page.
     """
     match = LESSON.fullmatch(app.env.docname)
     sections = [node for node in doctree.children if isinstance(node, nodes.section)]

@@ -1,10 +1,9 @@
-"""Arrange the frame of a page around its text, so that readers who move by Tab reach the text
-first.
+"""Arrange the frame of a page around its text for readers who move with the Tab key.
 
-The theme binds the menu and the contents to the first button of each kind. Its own header contains
-a first pair that nobody sees, so `templates/layout.html` leaves that header out. The sidebar comes
-after the text in the page's source, because readers who move by Tab would otherwise pass all its
-links on every page. `course.css` shows it at the left.
+They reach the text first. The theme connects the menu and the contents to the first button of each
+kind. Its own header contains a first pair that is never visible, so `templates/layout.html` leaves
+that header out. The sidebar comes after the text in the page's source, because otherwise readers
+who move with Tab would pass all its links on every page. `course.css` shows it at the left.
 """
 
 import re
@@ -26,8 +25,9 @@ SKIP = ("Skip to the list of pages", "跳到页面列表")
 
 
 def sidebar_last(content: str) -> str:
-    """Move the sidebar of a page after its text, and remove the link there that repeats the one at
-    its head.
+    """Move the sidebar of a page after the text, and remove its duplicate link.
+
+    The removed link repeats the one at the head of the sidebar.
 
     Raises:
         ValueError: if the theme writes its pages in another form than we expect.
@@ -46,8 +46,10 @@ def framed(app, pagename, templatename, context, doctree):
 
 
 def offer(app, pagename, templatename, context, doctree):
-    """Describe in words what the download button offers. The source of a page without code is of no
-    use to a reader.
+    """Describe in words what the download button offers.
+
+    The button does not offer the Markdown source of a page without code, because it is of no use to
+    a reader.
     """
     chinese = pagename.startswith(HERE)
     for group in context.get("header_buttons", []):

@@ -1,8 +1,7 @@
-"""List the public functions of the package's modules with signature, docstring and code, by the
-directive `{functions} module …`.
+"""Provide the directive `{functions} module …`, which lists the public functions of modules.
 
-We read the source and do not import it. So the page needs no torch, and a docstring's shapes and
-equations appear as they are written.
+Each entry has the signature, the docstring and the code. We read the source and do not import it.
+So the page needs no torch, and a docstring's shapes and equations appear as they are written.
 """
 
 import ast
@@ -18,8 +17,9 @@ from pygments.lexers import PythonLexer
 
 
 def public(module: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
-    """List the functions and classes that have a docstring and no leading underscore, in the order
-    of the file.
+    """Return the functions and classes that have a docstring and no leading underscore.
+
+    They are in the order of the file.
     """
     defined = [node for node in module.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     return [node for node in defined if not node.name.startswith("_") and ast.get_docstring(node)]
@@ -37,12 +37,12 @@ def signature(node: ast.FunctionDef | ast.ClassDef) -> str:
 
 
 def words(text: str) -> str:
-    """Write a paragraph of a docstring as HTML, with names in code type."""
+    """Convert a paragraph of a docstring to HTML, with names in code type."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(" ".join(text.split())))
 
 
 def described(path: Path, name: str) -> list[nodes.Node]:
-    """Write a section for a module, with its docstring and an entry for each function."""
+    """Return a section for a module, with its docstring and an entry for each function."""
     text = path.read_text()
     tree = ast.parse(text)
     title = f"helpers.{name.replace('/', '.')}"

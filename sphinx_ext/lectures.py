@@ -1,10 +1,10 @@
-"""List the decks by the directive `{lectures}`, from the notebooks' own metadata, and connect the
-pages of two languages.
+"""Provide the directive `{lectures}`, which lists the decks, and connect the pages of two
+languages.
 
 A notebook is a lecture if its metadata has `"lecture": {"minutes": …}`. If the metadata also has
-`"spoken": true`, its page shows the words of its cues under each picture. A page of `chapters/zh`
-is written from the PO file beside its English page (`book.editions`), which also has the
-translations for directives. The head of each page has a link to the other language.
+`"spoken": true`, the page shows the words of the cues below each picture. A page of `chapters/zh`
+is written from the PO file of its English page (`book.editions`), which also has the translations
+for directives. The head of each page has a link to the other language.
 """
 
 import json
@@ -29,7 +29,10 @@ CHINESE = "unicode-range:U+2E80-9FFF,U+F900-FFEF"
 
 
 class Lectures(Directive):
-    """List the decks, with the talk of an hour first and the Chinese decks in a separate table."""
+    """List the decks on a page.
+
+    The talk of an hour comes first, and the Chinese decks are in a separate table.
+    """
 
     def run(self):
         self.state.document.settings.env.note_reread()
@@ -42,7 +45,7 @@ class Lectures(Directive):
 
 
 def hour(root: Path) -> dict:
-    """Return the row of the deck that is made from the plan for an hour."""
+    """Return the table row of the deck that follows the plan for an hour."""
     made = plan(root, "hour")
     slides = sum(len(row["links"]) or 1 + ("film" in row) for row in made["rows"])
     item = {"name": "The hour", "title": "Six drawings, six questions", "deck": "hour.html"}
@@ -63,9 +66,7 @@ def table(items: list[dict]) -> str:
 
 
 class Editions(Directive):
-    """List the pages that exist in Chinese, and how far each of them follows the current
-    English.
-    """
+    """List the pages that exist in Chinese on a page, and how current each of them is."""
 
     def run(self):
         env = self.state.document.settings.env
@@ -97,8 +98,10 @@ COPY_BUTTON = "复制到剪贴板成功失败！"  # what the theme's button say
 
 
 def everywhere(app):
-    """Collect the characters that any page may show: the names of the Chinese pages and of the
-    links to them. A search result can show any of these.
+    """Collect the characters that any page may show.
+
+    These are the characters in the names of Chinese pages and in links to them, because a search
+    result can show any of these.
     """
     home = Path(app.srcdir) / "chapters"
     if app.builder.format == "html" and (home / "zh").exists():
@@ -123,8 +126,9 @@ def everywhere(app):
 
 
 def in_two_languages(app, name, source):
-    """Write a page of `chapters/zh` from its translation, and add the spoken words to the page of a
-    spoken lecture.
+    """Write the text of a page of `chapters/zh` from its translation.
+
+    A page of a spoken lecture also gets its spoken words.
     """
     words.use(None)
     if name.startswith(HERE):
@@ -143,8 +147,9 @@ def in_two_languages(app, name, source):
 
 
 def editions_of(app, names):
-    """Return the notebooks of the editions that are being read. They are executed together with the
-    others, several at once.
+    """Return the notebooks of the editions that Sphinx is reading.
+
+    They are executed together with the other notebooks, several at once.
     """
     tables = [
         editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
@@ -157,7 +162,7 @@ def editions_of(app, names):
 
 
 def with_editions(app, config):
-    """Add a place to the head of a page for the link to its edition."""
+    """Add a place for the link to a page's edition to the head of each page."""
     config.html_theme_options["article_header_end"] = [
         "edition.html",
         "article-header-buttons.html",
@@ -165,8 +170,10 @@ def with_editions(app, config):
 
 
 def anchored(app, doctree):
-    """Let the headings of a Chinese page answer to the English ones, too, so that a link to `#rope`
-    leads there in its edition, from other pages and from the page itself.
+    """Give the headings of a Chinese page the ids of the English headings, too.
+
+    A link to `#rope` then leads to this section in the edition, from other pages and from the page
+    itself.
     """
     name = app.env.docname
     if not name.startswith(HERE):
@@ -190,8 +197,9 @@ def anchored(app, doctree):
 
 
 def all_said(app, doctree):
-    """Log the sentences that a Chinese page says in English because its table has no translation.
-    It raises no error, because an edition may lag behind.
+    """Log the sentences that a Chinese page shows in English because they have no translation.
+
+    This is not an error, because an edition may be behind its English page.
     """
     for text in words._missing:
         logging.getLogger(__name__).info("%s has no words for %r", app.env.docname, text)
@@ -199,8 +207,9 @@ def all_said(app, doctree):
 
 
 def language(app, name, template, context, doctree):
-    """Mark a Chinese page with its language, and link each page to its edition in its head. A page
-    without one links to the other front page.
+    """Mark a Chinese page with its language, and link each page to its edition.
+
+    The link is in the head of the page. A page without an edition links to the other front page.
     """
     is_chinese = name.startswith(HERE)
     counterpart = (
@@ -241,8 +250,9 @@ def language(app, name, template, context, doctree):
 
 
 def download(app, name, template, context, doctree):
-    """Let the download button of a Chinese page offer its notebook, which runs as the English one
-    does, or its text.
+    """Make the download button of a Chinese page offer its notebook or its text.
+
+    The notebook runs as the English one does.
     """
     if not name.startswith(HERE) or name not in app.env.found_docs:
         return
@@ -260,8 +270,9 @@ def download(app, name, template, context, doctree):
 
 
 def handout(app, name, template, context, doctree):
-    """Let the download button of a page of steps offer the copy to write in first, and the notebook
-    with solutions second.
+    """Make the download button of a page of steps offer the empty copy first.
+
+    The notebook with solutions comes second.
     """
     english = name.replace(HERE, "chapters/", 1)
     handed_out = {f"chapters/{page}": file for file, page in assignments.WORKSHOP.items()}.get(
@@ -290,8 +301,10 @@ def handout(app, name, template, context, doctree):
 
 
 def outdated(app, env, added, changed, removed):
-    """Return the pages of `chapters/zh` whose English, table, outputs or frame has changed, because
-    Sphinx watches none of these.
+    """Return the pages of `chapters/zh` that must be read again.
+
+    Their English, their PO file, their outputs or the frame have changed, and Sphinx watches none
+    of these.
     """
     before, env.edition_keys = getattr(env, "edition_keys", {}), {}
     chinese = sorted(name for name in env.found_docs if name.startswith(HERE))
@@ -310,8 +323,9 @@ def outdated(app, env, added, changed, removed):
 
 
 def decks(app, exception):
-    """Make the decks in copies of this process, which has already imported and read most of what
-    they need.
+    """Make the decks in copies of this process at the end of a build.
+
+    This process has already imported and read most of what the decks need.
     """
     if exception is None and app.builder.format == "html" and lectures(Path(app.srcdir)):
         from book import slides  # it imports the scorecard, which takes seconds

@@ -1,9 +1,10 @@
-"""Show the machine on the front page. `{machine}` is the drawing that stays in view while the text
-scrolls, and `{stop} 3 Title` is the text of one stop, with a still picture for print and for
-browsers without scripts. `{places}` is the table of The answer in four columns.
+"""Show the drawing of the machine on the front page.
 
-A stop is a piece of film. `course/drawing/film.toml` has a state of the drawing for each sentence,
-and `machine.js` plays them as the reader scrolls.
+The directive `{machine}` is the drawing that remains visible while the text scrolls. `{stop} 3
+Title` is the text of one stop, with a still picture for print and for browsers without scripts.
+`{places}` is the table of The answer in four columns. A stop is a piece of film.
+`course/drawing/film.toml` has a state of the drawing for each sentence, and `machine.js` plays them
+as the reader scrolls.
 """
 
 import html
@@ -60,8 +61,10 @@ END = re.compile(r"(?<=[.?!])\s+|(?<=[。？！])(?=.)")
 
 
 def sentences(paragraph: nodes.paragraph) -> list[list[nodes.Node]]:
-    """Split a paragraph at the ends of sentences that are outside bold text, links and formulas.
-    The space stays with the sentence before it.
+    """Split a paragraph into sentences.
+
+    We split only outside bold text, links and formulas. The space after a sentence belongs to the
+    sentence before it.
     """
     spans: list[list[nodes.Node]] = [[]]
     for child in paragraph.children:
@@ -78,8 +81,9 @@ def sentences(paragraph: nodes.paragraph) -> list[list[nodes.Node]]:
 
 
 def filmed(paragraph: nodes.paragraph, states: list[dict]) -> None:
-    """Mark each sentence of a paragraph with its state of the drawing. A translation may have more
-    or fewer sentences.
+    """Mark each sentence of a paragraph with the state of the drawing that belongs to it.
+
+    A translation may have more or fewer sentences than states.
 
     Raises:
         ValueError: if there are no sentences.

@@ -1,10 +1,9 @@
-"""Arrange what goes into the margin of a wide page, what spans text and margin, and what moves to
-the foot.
+"""Arrange the wide parts, the margin and the foot of a page.
 
-A table with many columns or long cells spans the margin, too. A short fold that comes singly
-becomes a note in the margin, while longer ones, questions and options stay folded. The code of
+A table with many columns or long cells spans text and margin. A short fold that comes singly
+becomes a note in the margin, while longer folds, questions and options stay folded. The code of
 set-up, guess and figures moves to one fold at the foot, and each figure has a link to its listing.
-On a page of a chapter the machine is a strip that says where the reader is.
+On a page of a chapter the machine is a strip that shows the reader's position in the course.
 """
 
 import itertools
@@ -53,7 +52,7 @@ def raw(text: str) -> nodes.raw:
 
 
 def numbered(table: re.Match) -> str:
-    """Mark the cells of a table that hold numbers, and the heads above columns of numbers.
+    """Mark the cells of an HTML table that hold numbers, and the heads of such columns.
 
     >>> table = "<table><tr><th>n</th><th>a</th></tr><tr><td>x</td><td>1</td></tr></table>"
     >>> for row in numbered(re.match(".*", table)).split("<tr>")[1:]:
@@ -79,7 +78,7 @@ def numbered(table: re.Match) -> str:
 
 
 def widened(table: re.Match) -> str:
-    """Return a table of HTML that spans the margin, too, if its rows need the width.
+    """Return an HTML table that spans text and margin if its rows need the width.
 
     >>> row = "".join(f"<td>{k}</td>" for k in range(5))
     >>> widened(re.match(".*", f"<table><tr>{row}</tr></table>"))[:20]
@@ -98,8 +97,9 @@ def widened(table: re.Match) -> str:
 
 
 def is_wide(rows: list[list[str]]) -> bool:
-    """Return whether a table has many columns, or its longest cells are long when placed side by
-    side.
+    """Return whether a table needs more than the width of the text.
+
+    It does if it has many columns, or if its longest cells would be too long side by side.
     """
     across = sum(
         max(map(len, column)) for column in itertools.zip_longest(*rows, fillvalue="") if column
@@ -149,8 +149,9 @@ class Margins(SphinxPostTransform):
         self.code()
 
     def strip(self, stop: int) -> None:
-        """Put a small machine at the chapter's stop above the text, with links to all of its stops
-        on the front page.
+        """Add a small picture of the machine above the text, at the chapter's stop.
+
+        It has links to all stops of the machine on the front page.
         """
         language, front = "zh" * self.chinese or "en", f"chapters/{'zh/' * self.chinese}welcome"
         front = self.app.builder.get_relative_uri(self.env.docname, front)
@@ -166,7 +167,7 @@ class Margins(SphinxPostTransform):
                 node.replace_self(raw(MACHINE.sub(lambda _: whole, text)))
 
     def code(self) -> None:
-        """Move hidden listings to the foot of the page."""
+        """Move hidden code listings to the foot of the page."""
         foot = nodes.container(classes=["page-code"])
         for cell in [
             cell
@@ -190,8 +191,9 @@ class Margins(SphinxPostTransform):
 
 
 def cells(document: nodes.document) -> None:
-    """Give the cells of an edition that hide their listing the same form as those of the English
-    page, because `book.editions` writes HTML around them.
+    """Give the cells of an edition that hide their listing the form of the English page's cells.
+
+    `book.editions` writes HTML around these cells.
     """
     for fold in [node for node in document.findall(nodes.raw) if told(node).startswith(HIDDEN)]:
         page, k = fold.parent, fold.parent.index(fold)
@@ -214,8 +216,9 @@ def cells(document: nodes.document) -> None:
 
 
 def notes(section: nodes.section, kind: str) -> None:
-    """Move short single folds of a section into the margin. Folds in a row belong together (options
-    or hints), so they stay.
+    """Move short single folds of a section into the margin.
+
+    Folds that follow each other belong together (options or hints), so they stay in the text.
     """
     folds = []
     for k, child in enumerate(section.children):
@@ -246,7 +249,7 @@ def notes(section: nodes.section, kind: str) -> None:
 
 
 def tall(inside: list[nodes.Node]) -> bool:
-    """Return whether the margin is too narrow for a fold."""
+    """Return whether a fold is too long for the narrow margin."""
     wide = (nodes.table, nodes.literal_block, nodes.math_block)
     return any(next(iter(node.findall(kind)), None) is not None for node in inside for kind in wide)
 

@@ -1,5 +1,6 @@
-"""Fill pages with the outputs of their notebooks, which `book.execution` runs. `{times}` lists how
-long each took.
+"""Fill pages with the outputs of their notebooks, which `book.execution` runs.
+
+The directive `{times}` lists how long each notebook took.
 """
 
 import zlib
@@ -21,7 +22,7 @@ def _notebooks(env, names) -> list[Path]:
 
 
 def outdated(app, env, added, changed, removed):
-    """Return the pages whose notebook has other outputs than when the page was made."""
+    """Return the pages whose notebooks have new outputs since the page was made."""
     root, before = Path(app.srcdir), getattr(env, "execution_keys", {})
     env.execution_keys = {}
     for path in _notebooks(env, env.found_docs):

@@ -32,8 +32,9 @@ class Reports(Directive):
 
 
 def write_claims(app, failed):
-    """Write `claims.json` next to the start page, with the rows that the scorecard's cell left in
-    its page.
+    """Write `claims.json` into the site, next to the start page.
+
+    It has the rows that the scorecard's cell left in its page.
     """
     page = Path(app.outdir) / "chapters/scorecard.html"
     match = (

@@ -1,5 +1,6 @@
-"""Tell readers without JavaScript what does not work. `course.css` hides the controls that would
-have no effect.
+"""Tell readers without JavaScript what does not work.
+
+`course.css` hides the controls that would have no effect.
 """
 
 import re
@@ -19,7 +20,7 @@ def said(sentence: str) -> str:
 
 
 def explained(body: str) -> str:
-    """Put a sentence into each part of a page that needs a script."""
+    """Add a sentence to each part of a page that needs a script."""
     for opening, sentence in SENTENCES.items():
         body = re.sub(f"({opening})", rf"\1{said(sentence)}", body)
     return (said(FORMULAS) if 'class="math' in body else "") + body

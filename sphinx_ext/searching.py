@@ -1,5 +1,7 @@
-"""Improve the search: the index leaves out listings and includes Chinese, lessons come before pages
-for teachers, and quotations come from the text only.
+"""Improve the search of the site.
+
+The index leaves out code listings and includes Chinese. Lessons come before pages for teachers, and
+quotations come only from the text.
 """
 
 import re
@@ -24,8 +26,10 @@ def without_listings(app):
 
 
 class WithChinese(SearchEnglish):
-    """Split text into words for the index. Chinese has no spaces, so we index pairs of neighbouring
-    characters, by which any word can be found.
+    """Split text into words for the index.
+
+    Chinese has no spaces, so we index pairs of neighbouring characters, with which any word can be
+    found.
     """
 
     def split(self, input):
@@ -36,8 +40,10 @@ class WithChinese(SearchEnglish):
 
 
 def where_it_is_used(app, name, template, context, doctree):
-    """Load the index only on the search page. The theme would load it on every page for results
-    while typing, which we switched off.
+    """Load the index only on the search page.
+
+    The theme would load it on every page to show results while the reader types, which we switched
+    off.
     """
     tools = r'<script src="[^"]*(searchtools|language_data|searchindex)\.js"></script>\s*'
     context["without_search"] = lambda head: re.sub(tools, "", head)

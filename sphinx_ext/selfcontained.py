@@ -1,5 +1,6 @@
-"""Drop the scripts of sphinx-thebe, which Jupyter Book always loads, because they refer to another
-host and declare a name twice.
+"""Remove the scripts of sphinx-thebe, which Jupyter Book always loads.
+
+They refer to another host and declare a name twice.
 """
 
 

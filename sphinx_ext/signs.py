@@ -1,10 +1,9 @@
-"""Provide signs that the course's typeface lacks (arrows, marks, signs of mathematics) as two small
-fonts of a few kB.
+"""Provide signs that the course's typeface lacks as two small fonts of a few kB.
 
-We ship the Latin and Greek parts of the pages' typeface, Source Sans 3. A browser takes every other
-sign from the fonts of its computer, which may have none. So we cut the signs that the built site
-uses out of two fonts that the build already has: the same typeface (`helpers/fonts`), and DejaVu
-Sans, which Matplotlib brings.
+The signs are arrows, marks and mathematical symbols. We ship the Latin and Greek parts of the
+pages' typeface, Source Sans 3. A browser takes every other sign from the fonts of its computer,
+which may not have it. So we cut the signs that the built site uses out of two fonts that the build
+already has: the same typeface (`helpers/fonts`), and DejaVu Sans, which is part of Matplotlib.
 """
 
 import html
@@ -35,7 +34,8 @@ WRITTEN = ("chapters", "slides", "live", "drawings")  # folders of the site whos
 
 def used(site: Path) -> set[int]:
     """Collect the signs beyond Latin that any page, deck or script of a built site can show.
-    Chinese has separate fonts.
+
+    Chinese characters have separate fonts.
     """
     files = [
         path
@@ -53,7 +53,7 @@ def used(site: Path) -> set[int]:
 
 
 def cut(font: Path, signs: set[int], to: Path) -> None:
-    """Write the wanted signs of a font as WOFF."""
+    """Write a WOFF font with the wanted signs of a font."""
     whole = TTFont(font, recalcTimestamp=False)
     options = subset.Options(layout_features=[], hinting=False, notdef_outline=True)
     options.drop_tables += ["FFTM"]  # when the font was made, which the cutter cannot keep

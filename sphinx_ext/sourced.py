@@ -1,8 +1,7 @@
-"""List what the source documents say, quotation by quotation, with the page that answers each
-(data/sources.csv), by the directive `{sources}`.
+"""Provide the directive `{sources}`, which lists quotations of the source documents.
 
-On a Chinese page a Chinese quotation appears without a translation, and links lead to editions if
-there are some.
+Each quotation (data/sources.csv) has the page that answers it. On a Chinese page a Chinese
+quotation appears without a translation, and links lead to editions if there are some.
 """
 
 import html
@@ -57,18 +56,19 @@ font-weight:700;color:inherit}
 
 
 def signed(text: str) -> str:
-    """Return a text as HTML, with a true minus in an exponent."""
+    """Convert a text to HTML, with true minus signs in exponents."""
     return html.escape(text).replace("{-", "{−")
 
 
 def rows() -> pd.DataFrame:
-    """Return the table of the sources. Empty cells are empty strings."""
+    """Read the table of the sources, with empty strings for empty cells."""
     return data.table("sources").fillna("").astype(str)
 
 
 def answering(row) -> str:
-    """Return the page and section that answer a row. A row without its own takes those of its
-    claim.
+    """Return the page and the section that answer a quotation.
+
+    A row without a page of its own has the page of its claim.
     """
     from course.evidence.claims import CLAIMS
 
@@ -77,7 +77,7 @@ def answering(row) -> str:
 
 @cache
 def headings(page: str, lang: str) -> dict[str, str]:
-    """Return a page's headings in a language, by their English."""
+    """Return a page's headings in a language, keyed by the English headings."""
     source = editions.english(editions.HOME / f"{page}.zh.po")
     cells = editions.cells(source, slides=page == "talk")
     table = source.with_suffix(".zh.po")
@@ -90,8 +90,9 @@ def headings(page: str, lang: str) -> dict[str, str]:
 
 
 def link(where: str, lang: str) -> str:
-    """Return a link from chapters/ or chapters/zh/ to a page and section such as
-    `3-representational-collapse/lab#The model`.
+    """Return the address of a page and section, as seen from chapters/ or chapters/zh/.
+
+    An example of a page and section is `3-representational-collapse/lab#The model`.
     """
     page, _, heading = where.partition("#")
     named = headings(page, lang)
@@ -107,8 +108,9 @@ def link(where: str, lang: str) -> str:
 
 
 def chip(name: str, lang: str) -> str:
-    """Return a claim's verdict as a link to its row of the scorecard, or nothing if the claim no
-    longer exists.
+    """Return a claim's verdict as a link to the claim's row of the scorecard.
+
+    The result is empty if the claim no longer exists.
     """
     from course import scorecard
     from course.evidence.claims import CLAIMS
@@ -124,7 +126,7 @@ def chip(name: str, lang: str) -> str:
 
 
 def place(row, lang: str) -> str:
-    """Return where a quotation is in its document, in the language of the page."""
+    """Describe where a quotation is in its document, in the language of the page."""
     text = row.place
     if lang == "zh":
         for english, chinese in PLACES.items():
@@ -133,7 +135,7 @@ def place(row, lang: str) -> str:
 
 
 def entry(row, number: int, lang: str) -> str:
-    """Return one row of the page: the quotation, our answer to it, and the place of that answer."""
+    """Return the HTML of one quotation, with our answer and a link to it."""
     quoted = f'<p lang="{LANGUAGE[row.document]}"><q>{signed(row.quotation)}</q></p>'
     if lang == "en" and LANGUAGE[row.document] == "zh" and row.english != row.quotation:
         quoted += f"<p>{signed(row.english)}</p>"
@@ -152,8 +154,9 @@ def entry(row, number: int, lang: str) -> str:
 
 
 def choice(kind: str, values: dict[str, str], counts: dict[str, int]) -> str:
-    """Return buttons of which one is chosen, with a style that hides all other rows, so no script
-    is needed.
+    """Return buttons of which one is active, with a style that hides all other rows.
+
+    The buttons need no script.
     """
     buttons, rules = [], []
     for value, name in {"": "all", **values}.items():
@@ -193,8 +196,9 @@ class Sources(Directive):
 
 
 def outdated(app, env, added, changed, removed):
-    """Return the pages that must be read again because a verdict may have changed, that is, when
-    the scorecard was executed again.
+    """Return the pages that must be read again because a verdict may have changed.
+
+    This is so if the scorecard was executed again.
     """
     before, env.sources_key = getattr(env, "sources_key", ""), ""
     pages = [name for name in ("chapters/sources", "chapters/zh/sources") if name in env.found_docs]

@@ -1,7 +1,8 @@
-"""Show a table of `data/` under the first line of its head, with the rest of the head folded below:
-`{data-table} name`.
+"""Provide the directive `{data-table} name`, which shows a table of `data/`.
 
-`{data-list}` lists all tables from their heads: content, command, date, rows, licence.
+The first line of the table's head is above the table, and the rest of the head is folded below.
+`{data-list}` lists all tables with their content, command, date, rows and licence, as their heads
+state them.
 """
 
 import csv
@@ -14,10 +15,11 @@ from docutils.parsers.rst import Directive
 
 
 def shown(path: Path) -> str:
-    """Write the table as HTML.
+    """Return a table of `data/` as HTML.
 
     Raises:
-        ValueError: if no head says where the numbers come from, or a row has another length.
+        ValueError: if the table has no head that names the source of the numbers, or a row has
+            another length.
     """
     lines = path.read_text().splitlines()
     head = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
@@ -56,8 +58,9 @@ class DataTable(Directive):
 
 
 def listed(root: Path) -> str:
-    """List all tables of `data/` as HTML, one per row. Numbers that others measured have the
-    licence of their source.
+    """Return a list of all tables in `data/` as HTML, one per row.
+
+    Numbers that others measured have the licence of their source.
     """
     rows = []
     for path in sorted((root / "data").rglob("*.csv")):

@@ -1,11 +1,10 @@
-"""Write the pages for teachers: plans, and common mistakes of students. Both are read from the
-decks, the exercises and their checks.
+"""Write the pages for teachers, with plans and with common mistakes of students.
 
-`{plan} hour` shows the rows of `chapters/plans/hour.yml` with the minutes from the decks.
-`{shorter}` lists for each deck which slides to leave out first, from `chapters/plans/shorter.yml`.
-`{terms}` shows terms of twelve, ten and eight weeks, and their marks. `{mistakes} 3` lists the
-mistakes in the cues of chapter 3 and the sentences of its checks. `{athand} 3` shows its minutes
-and what can be done live.
+We read both from the decks, the exercises and their checks. `{plan} hour` shows the rows of
+`chapters/plans/hour.yml` with the minutes from the decks. `{shorter}` lists for each deck which
+slides to leave out first, from `chapters/plans/shorter.yml`. `{terms}` shows terms of twelve, ten
+and eight weeks, and their marks. `{mistakes} 3` lists the mistakes in the cues of chapter 3 and the
+sentences of its checks. `{athand} 3` shows the chapter's minutes and what can be done live.
 """
 
 import ast
@@ -26,8 +25,10 @@ from book.plans import PARTS, deck, decks, exercises, part, plan, shorter, slide
 
 
 def by_term(root: Path) -> str:
-    """Write the table of terms: which parts are left out, who is asked when, which parts move, and
-    how much each part of the mark counts.
+    """Return the table of terms as HTML.
+
+    It shows which parts are left out, when students are examined, which parts move, and how much
+    each part of the mark counts.
     """
     all_terms = [*terms(root).values()]
 
@@ -57,7 +58,7 @@ def by_term(root: Path) -> str:
 
 
 def out(root: Path, name: str) -> str:
-    """List the slides of a deck that may be left out, as links, in their order."""
+    """Return links to the slides of a deck that may be left out, in their order."""
     path = part(root, name)
     return ", ".join(
         (
@@ -69,8 +70,9 @@ def out(root: Path, name: str) -> str:
 
 
 def by_deck(root: Path) -> str:
-    """Write the table of all decks: the length of each, what to leave out first, and the length
-    that remains.
+    """Return a table of all decks as HTML.
+
+    It shows the length of each deck, what to leave out first, and the length that remains.
     """
     rows = []
     for name in decks(root):
@@ -89,8 +91,10 @@ def linked(links: list[tuple[str, str]]) -> str:
 
 
 def shown(sitting: dict) -> str:
-    """Write the table of a plan for one sitting: when, how long, the topic, what the audience can
-    do afterwards, and what to leave out first.
+    """Return the table of a plan for one sitting as HTML.
+
+    It shows the times, the lengths, the topics, what the audience can do afterwards, and what to
+    leave out first.
     """
     at, rows = 0.0, []
     for row in sitting["rows"]:
@@ -113,7 +117,7 @@ def shown(sitting: dict) -> str:
 
 
 def by_week(schedule: list[dict]) -> str:
-    """Write the table of a term."""
+    """Return the table of a term with its weeks as HTML."""
 
     def cell(lesson: dict) -> str:
         decks = linked([link for link in lesson["links"] if "exercises.html" not in link[1]])
@@ -154,7 +158,7 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]], kind: str) -> str:
 
 
 def words(text: str) -> str:
-    """Write a sentence as HTML, with its formulas and its code."""
+    """Convert a sentence to HTML, with its formulas and its code."""
     marked = re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(text, quote=False))
     return re.sub(
         r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', marked
@@ -162,13 +166,14 @@ def words(text: str) -> str:
 
 
 def value(node: ast.expr):
-    """Return the value of an expression of words and numbers, such as `32 * "1"`."""
+    """Evaluate an expression of strings and numbers in the code, such as `32 * "1"`."""
     return eval(compile(ast.Expression(node), "", "eval"), {"__builtins__": {}})
 
 
 def known(table: str) -> dict[str, tuple[str, list[str]]]:
-    """Read the title of each exercise in a chapter's table, and the mistakes that it names, for
-    calls and for predictions.
+    """Read the titles and the named mistakes of the exercises in a chapter's table.
+
+    The mistakes are those of calls and of predictions.
     """
     exercises = {}
     for row in tomllib.loads(table).values():
@@ -188,8 +193,9 @@ def known(table: str) -> dict[str, tuple[str, list[str]]]:
 
 
 def mistakes(root: Path, chapter: str) -> str:
-    """List the mistakes that the cues of a chapter's decks expect from listeners, and those that
-    its checks know, folded.
+    """Return a folded list of common mistakes for a chapter.
+
+    The cues of its decks expect these mistakes from listeners, or its checks recognise them.
     """
     items = [
         (
@@ -225,8 +231,9 @@ def mistakes(root: Path, chapter: str) -> str:
 
 
 def sizes(root: Path, chapter: str) -> str:
-    """Add up the minutes of a chapter's lesson, of its page on sinks if it has one, of its lab and
-    of its exercises.
+    """Describe how many minutes the parts of a chapter take.
+
+    They are its lesson, its page on sinks if it has one, its lab and its exercises.
     """
     parts = []
     (folder,) = root.glob(f"chapters/{chapter}-*")
@@ -247,8 +254,9 @@ def sizes(root: Path, chapter: str) -> str:
 
 
 def stage(root: Path, chapter: str) -> str:
-    """List what can be done live in a chapter: the drawing of its lesson, and its lab's link with
-    everything set.
+    """Return a list of what can be done live in a chapter.
+
+    It has the drawing of the lesson, and the lab's link with all settings.
     """
     sources = {
         kind: [
@@ -323,7 +331,7 @@ class AtHand(_Shown):
 
 
 def files(root: Path) -> dict[str, list[list[str]]]:
-    """Return the plans as rows of plain text, by name."""
+    """Return the plans as rows of plain text, keyed by name."""
 
     def names(part: dict) -> str:
         return "; ".join([text for text, _ in part["links"]] + [part["do"]] * bool(part["do"]))

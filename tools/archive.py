@@ -1,5 +1,7 @@
-"""Pack the whole site into one zip, `_build/html/book.zip`, so that it can be read offline from a
-small server. The front page then has a link to it.
+"""Pack the whole site into one zip file, `_build/html/book.zip`.
+
+With it the site can be read offline from a small server. The front page then has a link to the
+file.
 """
 
 import fnmatch
@@ -28,7 +30,7 @@ of the course, and the page that trains one, work.
 
 
 def write(site: Path) -> Path:
-    """Write the archive of a site into the site."""
+    """Write the zip archive of a site into the site's folder, and return its path."""
     path = site / "book.zip"
     partial = path.with_suffix(".part")
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:

@@ -1,4 +1,4 @@
-"""Hand out, mark and draw assignments: see `book.assignments`."""
+"""Make, mark and draw assignments (see `book.assignments`)."""
 
 from book.assignments import main
 

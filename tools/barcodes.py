@@ -1,6 +1,6 @@
-"""Compute the numbers of the drawing `barcodes`: the embedded model's last states for n and n + 1
-tokens, in few characters.
+"""Compute the numbers of the drawing `barcodes`.
 
+They are the embedded model's last hidden states for n and n + 1 tokens, written in few characters.
 `python tools/barcodes.py` writes `numbers/barcodes.json`, which takes two or three minutes on one
 CPU core.
 """
@@ -28,8 +28,9 @@ SHADES = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+-"
 
 @torch.inference_mode()
 def last_states(model: LanguageModel, ids: Int[Tensor, " n"], window: int) -> Float[Tensor, "2 d"]:
-    """Compute the final states of the last two tokens if each token sees `window` tokens, itself
-    among them, or all tokens if `window` is 0.
+    """Compute the final hidden states of the last two tokens under a sliding window.
+
+    Each token sees `window` tokens, including itself, or all tokens if `window` is 0.
     """
     n = len(ids)
     visible = torch.ones(n, n, dtype=torch.bool).tril()
@@ -41,7 +42,7 @@ def last_states(model: LanguageModel, ids: Int[Tensor, " n"], window: int) -> Fl
 
 
 def sequence(model: LanguageModel, tokens: str, n: int, seed: int = 0) -> Int[Tensor, " n+2"]:
-    """Return the first token, n tokens, and once more the last of them."""
+    """Return a first token, n tokens, and the last of these n tokens again."""
     digits = torch.cat([probe.encode(model, str(digit)) for digit in range(10)])
     drawn = torch.randint(0, 10, (max(LENGTHS),), generator=torch.Generator().manual_seed(seed))
     body = digits[torch.ones(n, dtype=torch.long) if tokens == "ones" else drawn[:n]]
@@ -49,8 +50,9 @@ def sequence(model: LanguageModel, tokens: str, n: int, seed: int = 0) -> Int[Te
 
 
 def shades(state: Float[Tensor, " d"], largest: float) -> str:
-    """Write one character per number, in 64 steps from -largest to largest. Numbers beyond are cut
-    off.
+    """Encode each number of a hidden state as one character.
+
+    There are 64 steps from -largest to largest, and numbers beyond are cut off.
     """
     steps = ((state.double() / largest).clamp(-1, 1) + 1) * 31.5
     return "".join(SHADES[int(step)] for step in steps.round())

@@ -1,8 +1,8 @@
 """Begin a chapter: `make chapter NUMBER=8 NAME=first-token TITLE="The first token"`.
 
-The chapter is complete from the start, with a page, a figure, an exercise and a claim in the same
-places as in the other chapters (`tools/chapter/` holds the forms). All tests pass, and then you
-change its content.
+The new chapter is complete from the start. It has a page, a figure, an exercise and a claim in the
+same places as in the other chapters (`tools/chapter/` has the templates). All tests pass, and then
+you change its content.
 """
 
 import json
@@ -24,8 +24,9 @@ PLACES = {  # of each form
 
 
 def page(text: str) -> dict:
-    """Build the notebook of a form. Lines of three dashes separate its cells, and a cell is code if
-    its first line is code.
+    """Build a notebook from a template.
+
+    Lines of three dashes separate its cells, and a cell is code if its first line is code.
     """
     cells = []
     for k, part in enumerate(text.rstrip("\n").split("\n---\n")):
@@ -38,13 +39,12 @@ def page(text: str) -> dict:
 
 
 def first_free(root: Path = ROOT) -> str:
-    """Return the number of the next chapter."""
+    """Return the number of the next new chapter."""
     return str(1 + max(int(path.name[7:]) for path in (root / "src/course").glob("chapter*")))
 
 
 def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
-    """Write a chapter's files, name it in the lists of chapters, and return the files that were
-    written.
+    """Write the files of a new chapter, add it to the lists of chapters, and return the new paths.
 
     Raises:
         ValueError: if a chapter cannot have this number, name or title.

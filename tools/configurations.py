@@ -1,5 +1,6 @@
-"""Write the data of the page "Read a config.json": defaults of transformers' classes by model type,
-and smallest bases of RoPE.
+"""Write the data of the page "Read a config.json".
+
+The data are the defaults of transformers' classes by model type, and the smallest bases of RoPE.
 
     python tools/configurations.py families    src/course/report/families.json, in a few seconds
     python tools/configurations.py bases       data/rope_smallest_bases.csv, in about five minutes
@@ -101,8 +102,9 @@ MORE = {
 
 
 def families() -> dict[str, dict]:
-    """Return an entry for each model type that has a causal language model, or is the text part of
-    another type.
+    """Return the defaults of all model types, keyed by model type.
+
+    We include each type that has a causal language model or is the text part of another type.
     """
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -153,7 +155,7 @@ def entry(kind: str, configuration: type) -> dict[str, Any]:
 
 
 def _field(plain: Any, name: str) -> object:
-    """Return a field, or its value in the first layer if layers differ."""
+    """Return a field of a configuration, or its value in the first layer if layers differ."""
     try:
         return getattr(plain, name, None)
     except Exception:
@@ -161,7 +163,7 @@ def _field(plain: Any, name: str) -> object:
 
 
 def _wrong(plain: Any, fields: dict[str, Any]) -> bool:
-    """Return whether an entry gives another order of layers than the class."""
+    """Return whether an entry gives a different order of layers than the class."""
     from course.report import configuration
 
     listed = getattr(plain, "layer_types", None) or getattr(plain, "layers_block_type", None)
@@ -172,7 +174,7 @@ def _wrong(plain: Any, fields: dict[str, Any]) -> bool:
 
 
 def _derived(configuration: type, plain: Any, name: str) -> bool:
-    """Return whether a class computes a field from the width or the heads."""
+    """Return whether a class computes a field from the width or from the number of heads."""
     for source in ("hidden_size", "num_attention_heads"):
         size = _field(plain, source)
         if name == source or not isinstance(size, int):
@@ -187,7 +189,7 @@ def _derived(configuration: type, plain: Any, name: str) -> bool:
 
 
 def _kinds(configuration: type, **arguments: object) -> list[str] | None:
-    """Return the kinds of layers that a class fills in at a given depth."""
+    """Return the kinds of layers that a configuration class fills in for a given depth."""
     try:
         plain = configuration(**arguments)
     except Exception:
@@ -197,7 +199,7 @@ def _kinds(configuration: type, **arguments: object) -> list[str] | None:
 
 
 def _layers(configuration: type) -> dict[str, Any]:
-    """Return the cycle in which a class arranges its layers, and the field that sets its length."""
+    """Return the pattern in which a class arranges its layers, and the field for its length."""
     plain = configuration()
     listed = _kinds(configuration, num_hidden_layers=36)
     if (
@@ -227,7 +229,7 @@ def _layers(configuration: type) -> dict[str, Any]:
 
 
 def write_families() -> None:
-    """Write the table of defaults."""
+    """Write the table of defaults to its file."""
     import transformers
 
     warnings.filterwarnings("ignore")
@@ -252,8 +254,9 @@ LIMIT = 2**20
 
 
 def staircase(pairs: int) -> list[tuple[float, int]]:
-    """Return the bases of two digits that work for more tokens than any smaller one, up to 1.1 ·
-    10¹² or `LIMIT` tokens.
+    """Return the two-digit bases of RoPE that work for more tokens than any smaller base.
+
+    The list ends at a base of 1.1 · 10¹² or at `LIMIT` tokens.
     """
     from helpers import rope
 
@@ -270,7 +273,7 @@ def staircase(pairs: int) -> list[tuple[float, int]]:
 
 
 def write_bases() -> None:
-    """Write the table of smallest bases."""
+    """Write the table of smallest bases to its file."""
     import torch
 
     start = time.time()

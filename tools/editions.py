@@ -1,6 +1,4 @@
-"""Bring the Chinese editions up to date: see `book.editions`, or `python tools/editions.py
---help`.
-"""
+"""Update the Chinese editions (see `book.editions`, or `python tools/editions.py --help`)."""
 
 from book.editions import main
 

@@ -8,8 +8,8 @@ distribution that is already listed there keeps its version unless requirements.
 pyproject.toml ask for another.
 
 We install with uv, which is several times faster than pip, from the index that pip is set to use.
-If uv fails, pip installs. On a computer without an NVIDIA GPU, torch comes as PyTorch's build for
-CPUs (0.2 GB instead of 3), if its index can be reached.
+If uv fails, pip installs the packages. On a computer without an NVIDIA GPU, torch comes as
+PyTorch's build for CPUs (0.2 GB instead of 3), if its index can be reached.
 """
 
 import ast
@@ -35,7 +35,7 @@ UV_NAMES = {
 
 
 def says(*command: str | Path) -> str:
-    """Return what a command prints, or "" if it fails."""
+    """Return what a command prints, or "" if the command fails."""
     environment = {
         "PYENV_VERSION": COLAB_PYTHON,
         **os.environ,
@@ -50,8 +50,9 @@ def says(*command: str | Path) -> str:
 
 
 def prepared(folder: Path, python: str) -> str:
-    """Create the environment from scratch, unless it is finished and has exactly this Python, and
-    return its Python.
+    """Create the environment from scratch, and return the path of its Python.
+
+    If the environment is complete and has exactly this version of Python, we keep it.
     """
     interpreter = folder / "bin/python"
     version = "import sys; print(sys.version)"
@@ -63,7 +64,7 @@ def prepared(folder: Path, python: str) -> str:
 
 
 def uv_settings(pip_config: str) -> dict[str, str]:
-    """Translate pip's settings to the names that uv knows, because uv reads none of pip's."""
+    """Translate pip's settings to uv's names, because uv does not read pip's settings."""
     settings = {}
     for section in ("global", "install", ":env:"):  # the later ones win
         for line in pip_config.splitlines():
@@ -89,7 +90,7 @@ def reached(url: str) -> bool:
 
 
 def install(python: str, backend: str, *packages: str) -> None:
-    """Install with uv, or with pip if uv fails.
+    """Install packages with uv, or with pip if uv fails.
 
     Raises:
         SystemExit: if neither succeeds. pip's output is printed.
@@ -152,12 +153,13 @@ TORCH = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+|uv)==")
 
 
 def lock() -> None:
-    """Compute the versions of all requirements for all systems and versions of Python at once, and
-    write them.
+    """Compute the versions of all requirements, and write them.
+
+    We do so for all systems and versions of Python at once.
 
     Raises:
-        SystemExit: if they contradict each other, or no index can be reached. uv's output is
-            printed.
+        SystemExit: if the requirements contradict each other, or no index can be reached. uv's
+            output is printed.
     """
     environment = {**uv_settings(says(sys.executable, "-m", "pip", "config", "list")), **os.environ}
     command = [
@@ -187,8 +189,10 @@ def lock() -> None:
 
 
 def colab(backend: str) -> None:
-    """Build Colab's environment with its Python (if there is one), its torch and its versions. The
-    package comes from a wheel, and nothing comes from the source tree.
+    """Build an environment like Colab's, with its Python, its torch and its versions.
+
+    If Colab's version of Python is not available, another one is used. The package comes from a
+    wheel, and nothing comes from the source tree.
     """
     candidates = [
         f"python{COLAB_PYTHON}",

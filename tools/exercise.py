@@ -1,8 +1,8 @@
-"""Begin an exercise at the end of a chapter: `make exercise NUMBER=2.11 NAME=loudest TITLE="The
-loudest token"`.
+"""Begin an exercise at the end of a chapter with a command.
 
-It writes an exercise that works (return n + 1): cells, check, table of cases and mistakes, answers
-and conditions for the tests. All tests pass from the start, and then you change what it asks.
+The command is `make exercise NUMBER=2.11 NAME=loudest TITLE="The loudest token"`. It writes an
+exercise that works (return n + 1), with cells, check, table of cases and mistakes, and with answers
+and conditions for the tests. All tests pass from the start, and then you change the exercise.
 """
 
 import json
@@ -135,7 +135,7 @@ def read_arguments(number: str, name: str, title: str, root: Path) -> tuple[str,
 
 
 def first_free(chapter: str, notebook: Path) -> str:
-    """Return the number of the next exercise of a chapter."""
+    """Return the number of the next new exercise of a chapter."""
     taken = re.findall(rf"^## {chapter}\.(\d+) ", "\n".join(map(source, cells(notebook))), re.M)
     return f"{chapter}.{max(map(int, taken)) + 1}"
 
@@ -166,7 +166,7 @@ def new_cells(number: str, name: str, title: str) -> list[dict]:
 
 
 def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
-    """Write the cells, the check and the answers, and return the files that were changed.
+    """Write the cells, the check and the answers of a new exercise, and return the changed files.
 
     Raises:
         ValueError: if an exercise cannot have this number, name or title.

@@ -1,11 +1,11 @@
-"""Prepare the course's typefaces, Source Sans 3, Source Code Pro and Noto Sans SC (SIL Open Font
-License 1.1), for the pages and for Matplotlib.
+"""Prepare the course's typefaces for the pages and for Matplotlib.
 
-`python tools/fonts.py FOLDER`, where FOLDER holds three unpacked packages of npm. From
+They are Source Sans 3, Source Code Pro and Noto Sans SC (SIL Open Font License 1.1). In `python
+tools/fonts.py FOLDER`, FOLDER contains three unpacked packages of npm. From
 `@fontsource-variable/source-sans-3` and `source-code-pro`, 5.3.0, the pages get files as they are.
 From `@fontsource/source-sans-3`, 5.3.1, Matplotlib gets the characters that figures use, in one
-file per weight. Without FOLDER, only the characters of Chinese figures are cut, from the Noto Sans
-SC that `make scripts` has put into `frontend/dist`.
+file per weight. Without FOLDER, we only cut the characters of Chinese figures from the Noto Sans SC
+that `make scripts` has put into `frontend/dist`.
 """
 
 import shutil
@@ -30,7 +30,7 @@ USED = [*range(0x20, 0x180), *range(0x370, 0x400), *range(0x2000, 0x2300), 0x260
 
 
 def figures(packed: Path, weight: int) -> None:
-    """Merge Latin and Greek of one weight into one TrueType font."""
+    """Merge the Latin and Greek characters of one weight into one TrueType font."""
     with tempfile.TemporaryDirectory() as folder:
         parts = []
         for script in ("latin", "latin-ext", "greek"):
@@ -66,8 +66,10 @@ def main(folder: Path) -> None:
 
 
 def chinese() -> None:
-    """Write common Chinese characters as one TrueType font per weight: the 3,755 of level 1 of GB
-    2312, the punctuation, and any others that the editions use.
+    """Write common Chinese characters as one TrueType font per weight.
+
+    These are the 3,755 characters of level 1 of GB 2312, the punctuation, and all other characters
+    that the editions use.
     """
     rows = (bytes([row, cell]) for row in range(0xB0, 0xD8) for cell in range(0xA1, 0xFF))
     used = "".join(pair.decode("gb2312", errors="ignore") for pair in rows)

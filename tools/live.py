@@ -1,5 +1,6 @@
-"""Put the model that runs in a page beside the book: parts of 8 MB with their hashes, its tokenizer
-and its runtime.
+"""Add the model that runs in a page to the book.
+
+The model comes in parts of 8 MB with their hashes, with its tokenizer and its runtime.
 
 The parts are made again when their sources change, kept in `_build/live`, and linked into
 `_build/html/live` together with the page's own scripts (`frontend/live`), which `terser` shortens.
@@ -50,8 +51,9 @@ DIST, WRITTEN = ROOT / "frontend/dist/live", ROOT / "frontend/live"
 
 
 def key() -> str:
-    """Hash everything that the files are made of: the exporter, the model, the runtime, this
-    script.
+    """Compute a hash of everything from which the files are made.
+
+    This is the exporter, the model, the runtime and this script.
     """
     pins = [
         line
@@ -73,7 +75,7 @@ def key() -> str:
 
 
 def made() -> None:
-    """Write the parts, and `model.json`, which lists them."""
+    """Write the parts of the model, and `model.json`, which lists them."""
     from book import export
     from helpers import models
 
@@ -114,8 +116,10 @@ def made() -> None:
 
 
 def tokenizer(folder: Path) -> dict:
-    """Return the tokenizer's files as the page reads them. Its library recognises fewer characters
-    as digits, so we spell out the split.
+    """Return the tokenizer's files in the form that the page reads.
+
+    The page's library recognises fewer characters as digits, so we spell out the rule that splits
+    digits.
     """
     parts = {
         name: json.loads((folder / f"{name}.json").read_text())
@@ -143,7 +147,7 @@ SMALL = {
 
 
 def small() -> dict:
-    """Export the course's own decoders in their current form for the page that runs them."""
+    """Export the current decoders of the course for the page that runs them."""
     from book import export
     from course.training import checkpoints
 
@@ -168,8 +172,9 @@ PROMPT = (
 
 
 def stored(prompt: str = PROMPT) -> dict:
-    """Run the model on the page's first prompt, so that the page can draw something before it
-    downloads anything large.
+    """Run the model on the page's first prompt, and return the results.
+
+    The page can draw them before it downloads anything large.
     """
     import torch
 
@@ -195,8 +200,10 @@ def stored(prompt: str = PROMPT) -> dict:
 
 
 def seeds() -> dict[str, dict[str, list[list[float]]]]:
-    """Read the race's runs for the page that trains: by task and entry a row per seed, with its
-    steps and its accuracy by length.
+    """Return the race's runs for the page that trains a decoder.
+
+    They are grouped by task and entry, with one row per seed that has its steps and its accuracy
+    for each length.
     """
     with (ROOT / "data/race.csv").open() as file:
         rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
@@ -211,8 +218,9 @@ def seeds() -> dict[str, dict[str, list[list[float]]]]:
 
 
 def configurations() -> dict[str, dict]:
-    """Collect the data for the page that reads a configuration: defaults by model type, sentences,
-    bases of RoPE, and well-known configurations.
+    """Collect the data for the page that reads a configuration.
+
+    These are defaults by model type, sentences, bases of RoPE, and well-known configurations.
     """
     report = ROOT / "src/course/report"
     bases: dict[str, list[list[float]]] = {}
@@ -246,8 +254,9 @@ console.log(JSON.stringify(given));"""
 
 
 def scripts() -> dict[str, str]:
-    """Return the page's scripts by file name, with short names and without comments. They compute
-    the same, step by step.
+    """Return the page's scripts, shortened, keyed by file name.
+
+    They have short names and no comments, but compute the same, step by step.
     """
     texts = {path.name: path.read_text() for path in WRITTEN.glob("*.js")}
     del texts["offline.js"]  # it gets its list yet
@@ -258,7 +267,7 @@ def scripts() -> dict[str, str]:
 
 
 def laid() -> None:
-    """Link all files into the site, and remove those that are no longer needed there."""
+    """Link all files into the site, and remove files that are no longer needed there."""
     shutil.rmtree(SITE, ignore_errors=True)
     SITE.mkdir(parents=True)
     for path in (path for folder in (OUT, DIST, WRITTEN) for path in folder.iterdir()):
@@ -274,8 +283,9 @@ def laid() -> None:
 
 
 def kept_offline() -> None:
-    """Tell the service worker which files to store: the page's own under a hash of them, and not
-    the parts of the model.
+    """Write into the service worker which files to store.
+
+    These are the page's own files, under a hash of them, and not the parts of the model.
     """
     parts = {file["name"] for file in json.loads((SITE / "model.json").read_text())["files"]}
     names = sorted(path.name for path in SITE.iterdir() if path.name not in parts | {"offline.js"})

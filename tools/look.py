@@ -1,8 +1,8 @@
-"""Take pictures of every page and every slide into `_build/look`, with a sheet of all slides of a
-deck, so that somebody can look at them.
+"""Take pictures of every page and every slide, so that a person can look at them.
 
-Pages are taken wide and light, wide and dark, and on a phone. `python tools/look.py lesson` takes
-only those with this in their name. The README's film of the machine is also made here.
+They are written to `_build/look`, with a sheet of all slides of a deck. Pages are taken wide and
+light, wide and dark, and on a phone. `python tools/look.py lesson` takes only pages and decks with
+this text in their name. The README's film of the machine is also made here.
 """
 
 import io
@@ -65,7 +65,7 @@ def still(page: Page) -> Image.Image:
 
 
 def stop(page: Page, site: str, number: int) -> Image.Image:
-    """Show the machine at one of its stops, as a reader sees it on arrival."""
+    """Move to one of the machine's stops, and return a picture as a reader sees it on arrival."""
     page.set_viewport_size({"width": 1280, "height": 720})
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
     page.goto("about:blank")  # nothing is left of what was moved before
@@ -78,8 +78,9 @@ def stop(page: Page, site: str, number: int) -> Image.Image:
 
 
 def film(page: Page, site: str) -> list[tuple[Image.Image, int]]:
-    """Take the pictures of the README's film, which shows each stop with one change, and return for
-    how many ms each is shown.
+    """Return the pictures of the README's film, each with the number of milliseconds it is shown.
+
+    The film shows each stop with one change.
     """
     shown = []
     for number, moved in enumerate(MOVED):

@@ -1,17 +1,19 @@
-"""Compare what the report says about a model with an independent oracle that uses no names, for
-every decoder in transformers.
+"""Compare the report's description of models with an independent test.
+
+We do so for every family of decoders in transformers.
 
     python tools/model_families.py --out data/model_families.csv    all families
     python tools/model_families.py llama mamba falcon_h1            some, printed to the terminal
 
 All families take about ten minutes on two idle cores.
 
-Each family is made tiny, with random weights and its default configuration shrunk. The oracle uses
-only torch and transformers. It cuts attention and changes the first token. It finds the furthest
-token with weight in the attention matrices. It stretches and shifts the positions. And it tests
-whether the first token still has influence when it is hidden. A family agrees if each answer equals
-that of `helpers.probe`. "refused" names what the report does not measure, and "not made" says why
-there is no model.
+Each family is made tiny, with random weights and a smaller version of its default configuration.
+The independent test, which we call the oracle, uses only torch and transformers and no names. It
+replaces attention by zeros and changes the first token. It finds the furthest token with weight in
+the attention matrices. It stretches and shifts the positions. It also tests whether the first token
+still has influence when it is hidden. A family agrees if each answer equals that of
+`helpers.probe`. "refused" names what the report does not measure, and "not made" says why there is
+no model.
 """
 
 import argparse
@@ -123,7 +125,7 @@ SECTIONS = ("sinks", "hiding", "heads", "frequencies", "base")
 
 
 def shrunk(family: str) -> transformers.PreTrainedConfig:
-    """Return the default configuration of a family, made small."""
+    """Return a small version of a family's default configuration."""
     plain = transformers.AutoConfig.for_model(family)
     fields = {
         name: value for name, value in SMALL.items() if getattr(plain, name, None) is not None
@@ -161,7 +163,7 @@ OWN: dict[str, dict[str, Any]] = {
 
 
 def make(family: str) -> models.LanguageModel:
-    """Return a random decoder of a family."""
+    """Return a random decoder of a model family."""
     compute.seed(0)
     network = transformers.AutoModelForCausalLM.from_config(shrunk(family))
     network.config._name_or_path = family
@@ -173,7 +175,7 @@ def make(family: str) -> models.LanguageModel:
 def cut(
     module, query: Tensor, key: Tensor, value: Tensor, attention_mask, **settings
 ) -> tuple[Tensor, None]:
-    """Return zeros in place of attention."""
+    """Return zeros instead of attention."""
     CUT.append(module)
     return query.new_zeros(query.shape[0], query.shape[2], query.shape[1], value.shape[-1]), None
 
@@ -187,12 +189,12 @@ def logits(network, ids: Tensor, **named) -> Tensor:
 
 
 def moved(first: Tensor, second: Tensor) -> bool:
-    """Return whether two states differ by more than rounding."""
+    """Return whether two hidden states differ by more than rounding error."""
     return float((first - second).abs().max()) > 1e-5 * max(float(first.abs().max()), 1e-6)
 
 
 class Oracle:
-    """Hold what one model did in each experiment."""
+    """Hold the results of the experiments on one model."""
 
     def __init__(self, model: models.LanguageModel):
         self.network = model.model
@@ -201,8 +203,9 @@ class Oracle:
         self.changed[0] = 251
 
     def mixes_otherwise(self) -> bool | None:
-        """Return whether the first token reaches the last one with all attention cut, or None if
-        attention cannot be cut.
+        """Return whether the first token influences the last one while all attention is zero.
+
+        The result is None if we cannot replace attention.
         """
         transformers.AttentionInterface.register("oracle_cut", cut)
         transformers.AttentionMaskInterface.register(
@@ -225,8 +228,9 @@ class Oracle:
             self.network.set_attn_implementation(before)
 
     def furthest(self) -> list[int] | None:
-        """Measure how many positions back the furthest token with any weight is, for each layer
-        with attention matrices. Return None if there are none.
+        """Return for each layer how many positions back the furthest token with any weight is.
+
+        Only layers with attention matrices count. The result is None if there are none.
         """
         with self.attending("eager"), torch.no_grad():
             out = self.network(self.ids[None], use_cache=False, output_attentions=True)
@@ -240,8 +244,9 @@ class Oracle:
         return [int(places[(attention[0] > 0).any(0)].max()) for attention in maps] or None
 
     def rotary(self) -> bool | None:
-        """Return whether the output depends on distances between positions but not on the positions
-        themselves, or None if the model takes no positions.
+        """Return whether the output depends only on distances between positions.
+
+        The result is None if the model takes no positions.
         """
         try:
             places, all_ones = (
@@ -260,8 +265,9 @@ class Oracle:
         )
 
     def heard_though_hidden(self, model: models.LanguageModel) -> bool | None:
-        """Return whether the first token changes the last state inside `probe.attention_knockout`,
-        or None if the knockout is refused.
+        """Return whether the first token changes the last state inside `probe.attention_knockout`.
+
+        The result is None if the knockout is refused.
         """
         try:
             with probe.attention_knockout(model, 0):
@@ -306,9 +312,7 @@ def compared(model: models.LanguageModel) -> list[str]:
 
 
 def refusals(model: models.LanguageModel) -> list[str]:
-    """Return the sections of a report that are refused and those that fail, each with the
-    reason.
-    """
+    """Return the sections of a report that are refused or that fail, each with the reason."""
     from course.report import runner
     from course.report.sections import SECTIONS as ALL
     from course.report.subject import PLANS, Subject
@@ -327,7 +331,7 @@ def refusals(model: models.LanguageModel) -> list[str]:
 
 
 def row(family: str) -> dict[str, str]:
-    """Return a row of the table."""
+    """Test one family, and return its row of the table."""
     cells = dict.fromkeys(COLUMNS, "") | {"family": family}
     try:
         model = make(family)
@@ -381,7 +385,7 @@ def main() -> None:
 
 
 def write(path: Path, rows: list[dict[str, str]]) -> None:
-    """Write the table with the rows that are done so far."""
+    """Write the table with the rows that are finished."""
     text = io.StringIO()
     text.write(
         "# What the report says of each family's tiny random decoder, held against experiments "

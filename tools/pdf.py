@@ -1,4 +1,4 @@
-"""Print the book as a PDF for each edition: `_build/html/book.pdf` and `book.zh.pdf`.
+"""Print each edition of the book as a PDF, `_build/html/book.pdf` and `book.zh.pdf`.
 
 Chromium prints every page of the book, with widgets as they start. The contents come first, with
 page numbers. Hints, solutions and the answers of guesses come at the end. The front page shows the
@@ -101,7 +101,7 @@ ALONE = """() => {
 
 
 class Part(NamedTuple):
-    """Hold a printed page: its title, its depth in the contents, and its sheets."""
+    """Hold a printed page with its title, its depth in the contents, and its sheets."""
 
     title: str
     depth: int
@@ -109,8 +109,9 @@ class Part(NamedTuple):
 
 
 def pages(language: str) -> list[tuple[str, int]]:
-    """Return the pages of an edition in the book's order, such as `chapters/welcome`, each with its
-    depth.
+    """Return the pages of an edition in the book's order, each with its depth in the contents.
+
+    A page is a path such as `chapters/welcome`.
     """
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
     found = [(toc["root"], 0)]
@@ -125,13 +126,14 @@ def pages(language: str) -> list[tuple[str, int]]:
 
 
 def sheets(page: Page) -> PdfReader:
-    """Print a page as A4."""
+    """Print a web page as A4 sheets."""
     return PdfReader(io.BytesIO(page.pdf(format="A4", margin=MARGIN, scale=SCALE)))
 
 
 def printed(started: Browser, address: str, depth: int) -> tuple[Part, Part | None]:
-    """Print a page without the parts that come at the end of the book, and print these separately
-    if there are any.
+    """Print a page without the parts that come at the end of the book.
+
+    These parts are printed separately if there are any.
     """
     page = started.new_context(color_scheme="light").new_page()
     page.set_default_timeout(120_000)  # a busy machine is slow, not broken
@@ -150,8 +152,10 @@ def printed(started: Browser, address: str, depth: int) -> tuple[Part, Part | No
 def contents(
     started: Browser, site: str, title: str, heading: str, rows: list[tuple[str, int, int]]
 ) -> bytes:
-    """Print the title and the contents, with a row for each (title, depth, page number), in the
-    site's own type, because a machine may have none for Chinese.
+    """Print the title page and the table of contents.
+
+    There is a row for each (title, depth, page number). We use the site's own typeface, because a
+    machine may have no font for Chinese.
     """
     listed = "".join(
         f'<p style="margin:.25em 0 .25em {1.5 * depth}em;display:flex;gap:1em'
@@ -177,7 +181,7 @@ def contents(
 
 
 def numbers(started: Browser, count: int) -> PdfReader:
-    """Print empty sheets with their number at the foot."""
+    """Print empty sheets with their page number at the foot."""
     page = started.new_page()
     page.set_content(
         "<style>@page{size:A4;margin:0}body{margin:0;font:10pt sans-serif}"
@@ -193,7 +197,7 @@ def numbers(started: Browser, count: int) -> PdfReader:
 def bound(
     started: Browser, site: str, parts: list[Part], ends: list[Part], language: str
 ) -> PdfWriter:
-    """Join the contents, the pages and the parts at the end, and number the sheets."""
+    """Join the contents, the pages and the end parts into one document, and number the sheets."""
     title, heading, later = WORDS[language]
     whole = [*parts, *ends]
     front = 1
@@ -224,7 +228,7 @@ def bound(
 
 
 def make(started: Browser, site: str, language: str, only: str) -> None:
-    """Print an edition, and link it from its front page."""
+    """Print one edition, and add a link to it on its front page."""
     chosen = [(name, depth) for name, depth in pages(language) if only in name]
     if not chosen:
         return
@@ -247,7 +251,7 @@ def make(started: Browser, site: str, language: str, only: str) -> None:
 
 
 def main(only: str = "") -> None:
-    """Print both editions, or from both only the pages with this in their name."""
+    """Print both editions, or only their pages with `only` in the name."""
     with browser.served(BUILT) as site, sync_playwright() as playwright:
         path = browser.find() or browser.install()
         started = playwright.chromium.launch(executable_path=path, args=browser.FLAGS)

@@ -1,4 +1,4 @@
-"""Count the examination questions, or print a paper: see `book.questions`."""
+"""Count the examination questions, or print a paper (see `book.questions`)."""
 
 from book.questions import main
 

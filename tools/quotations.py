@@ -39,7 +39,7 @@ TEX = [  # what stands in a formula of the sources, and how it is quoted
 
 
 def plain(text: str) -> str:
-    """Return a text without TeX commands, with one kind of quotation marks and single spaces.
+    """Remove TeX commands from a text, and make quotation marks and spaces uniform.
 
     >>> plain("难度: $\\\\textcircled{\\\\small 3} < \\\\textcircled{\\\\small 1}$")
     '难度: ③ < ①'
@@ -63,21 +63,19 @@ def contains(document: str, quotation: str) -> bool:
 
 
 def seal(row: dict[str, str]) -> str:
-    """Return the digest of a row's document and quotation, ten hexadecimal digits."""
+    """Compute the digest of a row's document and quotation, ten hexadecimal digits."""
     return hashlib.sha256(f"{row['document']}\n{row['quotation']}".encode()).hexdigest()[:10]
 
 
 def read() -> tuple[str, list[dict[str, str]]]:
-    """Return the head of the table (its comments) and its rows."""
+    """Read the head of the table (its comments) and its rows."""
     lines = TABLE.read_text().splitlines(keepends=True)
     head = [line for line in lines if line.startswith("#")]
     return "".join(head), list(csv.DictReader(lines[len(head) :]))
 
 
 def check(documents: dict[str, list[str]]) -> list[str]:
-    """Seal the quotations that their documents contain, and return those that no document
-    contains.
-    """
+    """Seal the quotations that occur in their documents, and return those that occur in none."""
     head, rows = read()
     missing = []
     for row in rows:

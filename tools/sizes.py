@@ -1,9 +1,9 @@
-"""Print how the code of each room reads: `python tools/sizes.py`. This is a report and not a limit,
-and no test uses it.
+"""Print how the code of each folder reads: `python tools/sizes.py`.
 
-For each room it prints lines of code, tokens per line, lines over 100 characters, assigned names
-that say nothing, and docstrings that begin with a verb. For comparison, networkx has 8 tokens per
-line, QuantEcon.py 9, nanochat 11 and d2l 11.
+This is a report without limits, and no test uses it. For each folder it prints lines of code,
+tokens per line, lines over 100 characters, assigned names that say nothing, and docstrings that
+begin with a verb. For comparison, networkx has 8 tokens per line, QuantEcon.py 9, nanochat 11 and
+d2l 11.
 """
 
 import ast
@@ -43,7 +43,7 @@ VERBS = frozenset(
 
 
 class Counts(NamedTuple):
-    """Hold the counts of one file or one room."""
+    """Hold the counts of one file or one folder."""
 
     lines: int = 0
     tokens: int = 0
@@ -55,7 +55,7 @@ class Counts(NamedTuple):
 
 
 def count(text: str) -> Counts:
-    """Count one file of Python. Docstrings and comments do not count as code.
+    """Count the code of one Python file. Docstrings and comments do not count as code.
 
     >>> head = "def double(x):\\n    '''Return twice x.'''"
     >>> count(head + "\\n    found = 2 * x\\n    return found\\n")
@@ -103,7 +103,7 @@ def functions(nodes: list[ast.AST]) -> Iterator[ast.FunctionDef]:
 
 
 def rooms() -> dict[str, Counts]:
-    """Return the counts of each folder, and of each room of `src/course`."""
+    """Return the counts of each folder, and of each folder in `src/course`."""
     totals: dict[str, Counts] = {}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):

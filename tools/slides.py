@@ -1,4 +1,4 @@
-"""Make the decks from the outputs that a build left: see `book.slides`."""
+"""Make the decks from the outputs that a build has stored (see `book.slides`)."""
 
 import sys
 

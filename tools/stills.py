@@ -1,6 +1,7 @@
-"""Write what the drawings need in addition to what they compute (`python tools/stills.py`): a still
-picture of each for browsers without scripts, drawn by the drawing itself, and the numbers that the
-machine quotes from real models and from the race.
+"""Write the files that the drawings need: `python tools/stills.py`.
+
+They are a still picture of each drawing for browsers without scripts, drawn by the drawing itself,
+and the numbers that the machine quotes from real models and from the race.
 """
 
 import json
@@ -43,9 +44,10 @@ process.stdout.write(JSON.stringify([drawn, [...missing]]));
 
 
 def measured() -> dict:
-    """Collect the numbers that the machine quotes: the race's entries by task, each with the
-    accuracy at 128 tokens and whether that is a success, and numbers of a real model to compare
-    with the toy's.
+    """Collect the numbers that the machine quotes.
+
+    They are the race's entries by task, each with the accuracy at 128 tokens and whether it is a
+    success, and numbers of a real model to compare with those of the toy model.
     """
     won = comparison.successes(comparison.table())
     race: dict = {}
@@ -88,8 +90,9 @@ def measured() -> dict:
 
 
 def drawn(name: str, states: list[dict], language: str = "en") -> tuple[list, list[str]]:
-    """Return height, picture and sentence in each state as the drawing itself makes them, and the
-    texts that the language has no words for.
+    """Return the height, the picture and the sentence of each state, as the drawing makes them.
+
+    We also return the texts that have no translation in the language.
     """
     command = ["node", "--input-type=module", "-e", DRAW, (drawing.HERE / f"{name}.js").as_uri()]
     request = json.dumps(
@@ -105,7 +108,7 @@ def drawn(name: str, states: list[dict], language: str = "en") -> tuple[list, li
 
 
 def still(name: str, language: str = "en", **state: float) -> str:
-    """Draw the first state of a drawing, or another one, as SVG with its sentence."""
+    """Return the first state of a drawing, or another state, as SVG with its sentence."""
     [(height, picture, sentence)], _ = drawn(name, [state], language)
     alt = drawing.DRAWINGS[name].alt
     alt = drawing.words_of(name, language).get(alt, alt)
@@ -117,7 +120,7 @@ def still(name: str, language: str = "en", **state: float) -> str:
 
 
 def stills() -> dict[str, str]:
-    """Draw every still picture, by its name."""
+    """Draw all still pictures, keyed by name."""
     languages = {
         name: ["en", *(p.name.split(".")[1] for p in drawing.HERE.glob(f"words/{name}.*"))]
         for name in drawing.DRAWINGS

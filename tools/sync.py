@@ -1,13 +1,13 @@
-"""Write what must be the same everywhere: the repository's address, the notebooks' set-up cell, the
-list of chapters.
+"""Write what must be the same in several files.
 
-The address has one home, `[project.urls]` in pyproject.toml. `make sync` takes it from
-`COURSE_REPOSITORY` or from git's remote `origin`, and writes it there and wherever it is needed. If
-neither names a repository on GitHub, from which Colab opens notebooks, the address there stays.
-While it is empty there are no launch buttons, and the set-up cell says what to set. `COURSE_COMMIT`
-fixes the version that the set-up cell installs. Launch buttons open the notebooks of
-`COURSE_BRANCH`, or of the remote's default branch, or of the current branch. `--check` changes
-nothing and fails if something differs.
+These are the repository's address, the notebooks' set-up cell and the list of chapters. The address
+is defined in one place, `[project.urls]` in pyproject.toml. `make sync` takes it from
+`COURSE_REPOSITORY` or from git's remote `origin`, and writes it there and into all files that need
+it. If neither names a repository on GitHub, from which Colab opens notebooks, the address in
+pyproject.toml stays. While it is empty there are no launch buttons, and the set-up cell says what
+to set. `COURSE_COMMIT` fixes the version that the set-up cell installs. Launch buttons open the
+notebooks of `COURSE_BRANCH`, or of the remote's default branch, or of the current branch. `--check`
+changes nothing and fails if something differs.
 """
 
 import csv
@@ -42,10 +42,10 @@ MARKS = {".md": ("<!--", " -->")}  # of a block that is written here; a `#` in e
 
 
 def address(remote: str) -> str:
-    """Return the web address of a repository, from the form that git or a workflow uses.
+    """Return the web address of a repository, from an address of git or of a workflow.
 
     Raises:
-        ValueError: if it is not a repository on GitHub.
+        ValueError: if the address is not that of a repository on GitHub.
     """
     match = REMOTE.fullmatch(remote.strip())
     if not match or match[2] in (".", ".."):
@@ -57,7 +57,7 @@ def address(remote: str) -> str:
 
 
 def without_token(remote: str) -> str:
-    """Write a remote's address without its credentials, so that a log may show it.
+    """Remove the credentials from a remote's address, so that a log may show it.
 
     >>> without_token("https://me:secret@example.org/a/b")
     'https://example.org/a/b'
@@ -66,7 +66,7 @@ def without_token(remote: str) -> str:
 
 
 def git(*command: str) -> str:
-    """Return what git prints, or "" if it fails."""
+    """Return what a git command prints, or "" if the command fails."""
     done = subprocess.run(
         ["git", "-C", str(ROOT), *command], capture_output=True, text=True, check=False
     )
@@ -74,8 +74,9 @@ def git(*command: str) -> str:
 
 
 def opened(check: bool) -> str:
-    """Return the branch whose notebooks the launch buttons open. A check takes the branch in
-    _config.yml.
+    """Return the branch whose notebooks the launch buttons open.
+
+    With `check` we use the branch in _config.yml.
     """
     if check:
         written = re.search(r"^  branch: (\S+)$", (ROOT / "_config.yml").read_text(), re.M)
@@ -85,7 +86,10 @@ def opened(check: bool) -> str:
 
 
 def chosen() -> str:
-    """Return the address to write: a workflow's, or git's, or the current one."""
+    """Return the repository's address to write.
+
+    It is the workflow's address, or git's, or the present one.
+    """
     named = os.environ.get("COURSE_REPOSITORY", "")
     if not named:
         named = git("remote", "get-url", "origin")
@@ -102,10 +106,10 @@ def set_up(url: str, commit: str = "") -> str:
 
 
 def cleaned(path: Path, url: str, commit: str = "") -> str:
-    """Return the notebook with the set-up cell, and without outputs, counts and widget state.
+    """Return a notebook with the set-up cell and without outputs, counts and widget state.
 
     If the first code cell is not a set-up cell, we add one at the top, because the existing cell is
-    somebody's work.
+    part of the page.
     """
     notebook = json.loads(path.read_text())
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
@@ -129,7 +133,7 @@ def cleaned(path: Path, url: str, commit: str = "") -> str:
 
 
 def blocks(url: str, branch: str = "main") -> dict[str, dict[str, str]]:
-    """Return the content of the marked blocks of each file."""
+    """Return the new content of the marked blocks of each file."""
     buttons = f"""\
 repository:
   url: {url}
@@ -158,7 +162,7 @@ html:
 
 
 def times() -> str:
-    """Return the table of the times that each command takes, as `make times` measured them."""
+    """Return the table with the times of each command, as `make times` measured them."""
     rows = list(csv.DictReader((ROOT / "benchmarks/times.csv").open()))
     if not rows:
         return "Not measured since either changed much.\n"
@@ -178,10 +182,10 @@ def times() -> str:
 
 
 def filled(path: Path, texts: dict[str, str]) -> str:
-    """Fill the blocks of a file, from `name: …` to `end`.
+    """Return the text of a file with its marked blocks filled in, from `name: …` to `end`.
 
     Raises:
-        ValueError: if the file does not have such a block.
+        ValueError: if the file does not have a block with one of the names.
     """
     text = path.read_text()
     opening, closing = MARKS.get(path.suffix, ("#", ""))
@@ -200,7 +204,7 @@ def filled(path: Path, texts: dict[str, str]) -> str:
 
 
 def titles() -> list[str]:
-    """List the existing chapters by number and title."""
+    """Return the numbers and titles of the existing chapters, as a list."""
     numbered = []
     for path in notebooks():
         if path.stem == "lesson":

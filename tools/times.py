@@ -1,4 +1,4 @@
-"""Time the two commands in a fresh clone, and write the result into the README.
+"""Measure the time of the two commands in a fresh clone, and write the result into the README.
 
     python tools/times.py [--runs 3] [book again check test sentence function]
 
@@ -31,7 +31,7 @@ PAGE, FIGURES = "chapters/glossary.md", "src/course/chapter3/figures.py"
 
 
 def added(name: str, text: str) -> Callable[[Path], None]:
-    """Return a change to a file of the clone that adds one line."""
+    """Return a function that changes a file of the clone by adding one line."""
 
     def change(clone: Path) -> None:
         time.sleep(0.1)  # files of one tick are of one time, and `make` sees no change
@@ -62,8 +62,9 @@ def processor() -> str:
 
 
 def timed(clone: Path, target: str) -> tuple[float, float] | None:
-    """Measure how many seconds a target takes by the clock and of the processor, or return None if
-    it fails.
+    """Measure how many seconds a target takes, on the clock and of the processor.
+
+    The result is None if the target fails.
     """
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(["make", f"PYTHON={sys.executable}", target], cwd=clone, check=False)
@@ -78,8 +79,9 @@ def timed(clone: Path, target: str) -> tuple[float, float] | None:
 def measure(
     steps: list[str], runs: int, times: dict[str, list[tuple[float, float, float]]]
 ) -> None:
-    """Time each requested step once more: seconds by the clock, of the processor, and the load
-    before.
+    """Measure each requested step once more.
+
+    We record the seconds on the clock, the seconds of the processor, and the load before the step.
     """
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,9 +1,9 @@
-"""Print how our English reads: `python tools/voice.py [PAGE ...]`. It is a thermometer and no test
-depends on it; see chapters/voice.md.
+"""Print how our English reads: `python tools/voice.py [PAGE ...]`.
 
-Per 1,000 words it counts habits that make a sentence hard to read, and two that make it easy, next
-to the rates of good books of the field (QuantEcon, Dive into Deep Learning, Distill, nanochat). If
-you name pages, it prints the lines as well.
+This is only a report, and no test depends on it (see chapters/voice.md). It counts habits that make
+a sentence hard to read, and two that make it easy, per 1,000 words, next to the rates of good books
+of the field (QuantEcon, Dive into Deep Learning, Distill, nanochat). If you name pages, it also
+prints the lines with these habits.
 """
 
 import ast
@@ -60,7 +60,7 @@ def read_prose(path: Path) -> str:
 
 
 def docstrings(folder: Path) -> Iterator[str]:
-    """Yield the docstrings of a folder's Python, without their examples."""
+    """Yield the docstrings of a folder's Python code, without their examples."""
     for path in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and (

@@ -1,7 +1,7 @@
-"""Compute the numbers of the drawing `waves`, which are the scores of some entries in chapter 6's
-race, from `data/race.csv`.
+"""Compute the numbers of the drawing `waves` from `data/race.csv`.
 
-`python tools/waves.py` writes `numbers/waves.json`, and a test checks that the file is up to date.
+They are the scores of some entries in chapter 6's race. `python tools/waves.py` writes
+`numbers/waves.json`, and a test checks that the file is up to date.
 """
 
 import json
@@ -39,8 +39,10 @@ FILE = ROOT / "src/course/drawing/numbers/waves.json"
 
 
 def scores() -> dict:
-    """Collect the scores by task and entry, with one row per length and one score per run that
-    learned. Entries without such a run are left out.
+    """Return the scores of the drawing's entries, grouped by task and entry.
+
+    There is one row per length and one score per run that learned. Entries without such a run are
+    left out.
     """
     table = data.table("race").sort_values("seed")
     by_task = {}

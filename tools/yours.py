@@ -1,7 +1,8 @@
-"""Compute the numbers of the drawing `yours`: the embedded model's attention weights of two heads
-on its words, and GPT-4o's answer when it was asked to count the ones.
+"""Compute the numbers of the drawing `yours`.
 
-`python tools/yours.py` writes `numbers/yours.json`, which takes a few seconds on one CPU core.
+They are the embedded model's attention weights of two heads on its words, and GPT-4o's answer when
+it was asked to count the ones. `python tools/yours.py` writes `numbers/yours.json`, which takes a
+few seconds on one CPU core.
 """
 
 import json
@@ -22,8 +23,10 @@ ONES = 314
 
 
 def places() -> tuple[Bool[Tensor, "n n"], Bool[Tensor, "n n"]]:
-    """Return for each word, and for the first token, the position of the word before it and the
-    positions before it with the same word.
+    """Return which earlier positions belong to each word, in two ways.
+
+    The first result marks the position of the previous word. The second marks the earlier positions
+    that have the same word. Rows are the words, after a row for the first token.
     """
     words = ["", *TEXT.split()]
     same = torch.tensor([[a == b for b in words] for a in words]).tril(-1)
@@ -31,8 +34,9 @@ def places() -> tuple[Bool[Tensor, "n n"], Bool[Tensor, "n n"]]:
 
 
 def strongest(maps: Float[Tensor, "l h n n"], where: Bool[Tensor, "n n"]) -> tuple[int, int]:
-    """Return the layer and head with the largest mean weight on these positions, over the rows that
-    have such a position.
+    """Return the layer and head with the largest mean attention weight on the given positions.
+
+    The mean is over the rows that have such a position.
     """
     share = (maps * where).sum(-1)[..., where.any(1)].mean(-1)
     return divmod(int(share.argmax()), maps.shape[1])
@@ -40,7 +44,7 @@ def strongest(maps: Float[Tensor, "l h n n"], where: Bool[Tensor, "n n"]) -> tup
 
 @torch.inference_mode()
 def measured() -> dict:
-    """Compute both heads and their weights, and read GPT-4o's answer from the talk's table."""
+    """Return both heads with their weights, and GPT-4o's answer from the talk's table."""
     model = models.load(attention="eager")
     words = [probe.encode(model, f" {word}") for word in TEXT.split()]
     ids = torch.cat([probe.first_token(model), *words])
