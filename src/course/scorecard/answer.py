@@ -5,6 +5,7 @@ The answer says where information is lost, what helps, what it costs, and which 
 
 import html
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,13 +65,18 @@ def table() -> HTML:
         + "".join(cell(name, text) for name, text in zip(names[1:], bottleneck[2:7], strict=True))
         + (
             '</tr><tr class="answer-evidence"><td '
-            f'colspan="6">{" · ".join(map(_judged, bottleneck.evidence))}</td></tr>'
+            f'colspan="6">{_listed(bottleneck.evidence)}</td></tr>'
         )
         for bottleneck in BOTTLENECKS
     )
     return HTML(
         f'<table class="answer-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Write claims with their verdicts, each in its own line."""
+    return "".join(f'<div class="answer-claim">{_judged(name)}</div>' for name in names)
 
 
 def cell(name: str, text: str) -> str:
