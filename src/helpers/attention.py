@@ -16,8 +16,8 @@ from torch import Tensor
 
 from helpers import compute, require
 
-_MOST = 1 << 15  # tokens of a mask, which takes 1 GB then
-_TOLERANCE = 4e-3  # of a row's sum: half a bf16 step
+_MOST = 1 << 15  # the largest number of tokens of a mask, which then takes 1 GB
+_TOLERANCE = 4e-3  # the allowed error of a row's sum, half a bf16 step
 
 
 def causal_mask(n: int) -> Bool[Tensor, "n n"]:
@@ -101,7 +101,7 @@ def influence(
 
 
 HEAD_SCORE_THRESHOLD = (
-    0.3  # a head with a larger sink or slash score is called a sink or a slash head
+    0.3  # a head with a larger sink or slash score counts as a sink or a slash head
 )
 
 

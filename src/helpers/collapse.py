@@ -95,7 +95,7 @@ def last_token_distance(
 
 _FORM = "Please answer exactly as 'The answer to your question is: <ANSWER>'"
 _HINT = " Hint: It's not necessarily a 1, check carefully."
-# Barbero et al. (2024), appendix C.1, and the two orders of appendix C.5
+# the prompts of Barbero et al. (2024), appendix C.1, and the two orders of appendix C.5
 _PROMPTS = {
     "sequence first": "Consider the following sequence: {sequence}. What is the {place} digit in "
     "this sequence?{hint} {form}",
@@ -174,7 +174,7 @@ def copying_margins(
     require.choice("pattern", pattern, _PATTERNS)
     lengths = require.integers("lengths", lengths, 2)
     filler = (_PATTERNS[pattern] * max(lengths))[: max(lengths) - 1]
-    reads: dict[tuple[str, str], list] = {}  # what has one beginning is read once
+    reads: dict[tuple[str, str], list] = {}  # prompts with the same beginning are read in one pass
     for asked in PLACES:
         head, tail = copying_prompt(model, prompt, asked, hint)
         start, tail = len(probe.encode(model, head)), probe.encode(model, tail)

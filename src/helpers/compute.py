@@ -13,16 +13,16 @@ from tqdm.auto import tqdm
 
 from helpers import require
 
-FULL = (errno.ENOSPC, errno.EDQUOT)  # what an operating system says of a disk that is full
+FULL = (errno.ENOSPC, errno.EDQUOT)  # error numbers of the operating system for a full disk
 _Result = TypeVar("Result")
-# what torch says without its own class of error: cuBLAS, MPS, the CPU
+# what torch says without a special error class, for cuBLAS, MPS and the CPU
 _FULL_MEMORY = (
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
     "out of memory",
     "can't allocate memory",
 )
-_WITHOUT_FLOAT64 = {"mps"}  # types of devices
+_WITHOUT_FLOAT64 = {"mps"}  # types of devices without float64
 _DTYPES = {
     "fp32": torch.float32,
     "fp16": torch.float16,
@@ -42,7 +42,7 @@ def device(name: str | torch.device | None = None) -> torch.device:
     if name is not None:
         try:
             probe = torch.zeros(1, device=name)
-            probe.item()  # the device "meta" holds no numbers
+            probe.item()  # a tensor on the device "meta" has no numbers
             return probe.device
         except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
             raise ValueError(

@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from helpers import require, rope
 
-EPSILON = 1e-5  # of the norm of a head, as in the released code
-_SPREAD = 0.1  # standard deviation of the vectors that lambda is made of
+EPSILON = 1e-5  # epsilon in the norm of a head, as in the released code
+_SPREAD = 0.1  # the initial standard deviation of the vectors that make up lambda
 
 
 def lambda_init(layer: int) -> float:
@@ -158,7 +158,7 @@ class DifferentialAttention(nn.Module):
         if version == 1:
             self.lambdas = nn.Parameter(
                 _SPREAD * torch.randn(2, 2, d)
-            )  # (first or second, query or key, d)
+            )  # the axes are (first or second, query or key, d)
         else:
             self.gate = nn.Linear(width, heads, bias=False)
 

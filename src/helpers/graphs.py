@@ -49,7 +49,7 @@ def check(graph: nx.Graph, name: str = "graph", **nodes: Hashable) -> None:
 _MOST = {
     "barbell": 2_000,
     "expander": 10_000,
-}  # nodes of a family whose edges or whose certificate grow faster
+}  # the largest number of nodes, for families whose edges or whose spectral gap take long
 
 
 def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:

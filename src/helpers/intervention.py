@@ -27,7 +27,7 @@ from helpers import models, probe, require
 from helpers.models import mixing
 from helpers.words import translated
 
-_NAME = "helpers_intervention"  # under which transformers knows the attention below
+_NAME = "helpers_intervention"  # the name under which transformers knows the attention below
 
 
 class _Reading(NamedTuple):
@@ -247,7 +247,7 @@ def _rotated(model: models.LanguageModel, rope: Tensor | None, n: int) -> Iterat
 
     def tables(module, arguments, out):
         scale = getattr(module, "attention_scaling", 1.0)
-        if isinstance(out, Tensor):  # complex numbers, as here
+        if isinstance(out, Tensor):  # the rotations are complex numbers, as they are here
             return (rope * scale)[None].to(out)
         return tuple(
             _twice(part * scale, out[0])[None].to(out[0]) for part in (rope.real, rope.imag)
@@ -288,7 +288,8 @@ class _Link:
             for name, value in state.items()
         }
         self.address = (
-            f"../../live/{page}.html#{urllib.parse.urlencode(written)}"  # from a page of a chapter
+            # the path from a page of a chapter
+            f"../../live/{page}.html#{urllib.parse.urlencode(written)}"
         )
 
     def _repr_html_(self) -> str:

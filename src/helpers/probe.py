@@ -23,14 +23,14 @@ from torch import Tensor
 from helpers import compute, data, models, require
 from helpers.models import mixing
 
-_PASSAGE = 64  # tokens of each passage on which ways to open a text are compared
-_CLEAR = 3  # standard errors by which another way must be better
+_PASSAGE = 64  # the tokens of each passage on which we compare openings of a text
+_CLEAR = 3  # the number of standard errors by which another opening must be better
 _OPENED = {
     "nothing": 3.603,
     "<|im_start|>": 3.654,
     "<|im_end|>": 3.656,
-}  # of the embedded model, which a test holds
-# tokens a pass, which bounds the memory for activations; halved where that is still too much
+}  # the result for the embedded model, which a test checks
+# tokens per pass, which limits the memory for activations; we halve this number if memory runs out
 _CHUNK = 1024
 
 
@@ -76,7 +76,7 @@ _A_MODEL = (
 )
 _POSITIONS = re.compile(
     r"(^|[._])(wpe|embed_positions|position_embeddings?|pos_embed)$"
-)  # names of learned positions
+)  # names of tables with learned positions
 _tables: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 _openings: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
@@ -121,7 +121,7 @@ def _found_opening(model: models.LanguageModel) -> _Opening:
     reason = "its BOS" if declared else "nothing, as the tokenizer does it"
     try:
         losses = {way: _opened_losses(model, ids) for way, ids in ways.items()}
-    except ValueError:  # a tokenizer that cannot cut prose
+    except ValueError:  # a tokenizer that cannot encode prose
         return _Opening(torch.tensor(declared, dtype=torch.long), reason, {}, ways)
     usual = losses[next(way for way, ids in ways.items() if ids == declared)]
     clear = {}
@@ -156,7 +156,7 @@ def _ways(model: models.LanguageModel) -> dict[str, list[int]]:
     """
     tokenizer = model.tokenizer
     tokens = [tokenizer.bos_token_id, tokenizer.eos_token_id]
-    with contextlib.suppress(Exception):  # a template may ask for anything, and raise anything
+    with contextlib.suppress(Exception):  # a chat template may use any variable and raise any error
         if tokenizer.chat_template:
             written = tokenizer.apply_chat_template(
                 [{"role": "user", "content": "x"}], tokenize=False
@@ -358,11 +358,11 @@ def _after(
         cache, done = None, 0
         alike = collections.defaultdict(
             list
-        )  # tails of one length after one prefix go through the model together
+        )  # tails of equal length after the same prefix go through the model together
         for k, (n, tail) in enumerate(continuations):
             alike[n, len(tail)].append(k)
         for (n, length), which in sorted(alike.items()):
-            # the prefix's last token goes with the tail, so that there always is one to read
+            # the prefix's last token is read with the tail, so that there is always a token to read
             cache, done = _read(model, ids[done : n - 1], cache, chunk), n - 1
             rows = max(1, chunk // (n + length))
             for some in (which[i : i + rows] for i in range(0, len(which), rows)):
@@ -551,9 +551,9 @@ class _Streamed:
 
 
 _STREAMING = "helpers_streaming"  # the name under which transformers knows the attention below
-_BLOCK = 256  # rows of a map that exist at one time
-_PROBES = 8  # directions that go backward together
-MOST = 512  # tokens of which whole maps are returned
+_BLOCK = 256  # rows of an attention matrix that are in memory at the same time
+_PROBES = 8  # directions in one backward pass
+MOST = 512  # the largest number of tokens for which we return whole attention matrices
 _streamed: list[_Streamed] = []
 
 
@@ -737,7 +737,7 @@ def _by_rows(
     output = query.new_empty(n, heads, values.shape[-1])
     for start in range(0, n, task.rows):
         stop = min(start + task.rows, n)
-        # the heads of a group share their keys: one product for all of them
+        # the heads of a group share their keys, so we compute one product for all of them
         part = (query[:, start:stop] * scaling).reshape(len(values), -1, width)
         logits = (part @ keys[..., :stop]).view(heads, stop - start, stop)
         if softcap is not None:
@@ -885,7 +885,7 @@ def sensitivity(
     if probes is None:
         return _Sensitivity(squared.sum(0).sqrt(), torch.zeros(len(tokens), dtype=torch.float64))
     norms = (d * squared.mean(0)).sqrt()
-    # without replacement: with d directions nothing is left to chance
+    # the directions are drawn without replacement, so with d directions there is no error
     errors = d * squared.std(0) * ((1 - probes / d) / probes) ** 0.5
     return _Sensitivity(norms, torch.where(norms > 0, errors / (2 * norms), 0.0))
 
@@ -990,7 +990,7 @@ def _hook(alter: Callable, layer: int, name: str, width: int, heads: int, apart:
         ):
             return changed(out.transpose(1, 2)).transpose(
                 1, 2
-            )  # Gemma 3 norms (batch, heads, n, d)
+            )  # Gemma 3 normalises (batch, heads, n, d)
         return changed(out)
 
     def changed(out: Tensor) -> Tensor:
@@ -999,7 +999,7 @@ def _hook(alter: Callable, layer: int, name: str, width: int, heads: int, apart:
             return alter(layer, name, x).reshape(out.shape)
         order = (
             torch.arange(width, device=x.device).view(-1, 2).T.flatten()
-        )  # all even entries, then all odd ones
+        )  # first all even entries, then all odd ones
         return alter(layer, name, x[..., order])[..., order.argsort()].reshape(out.shape)
 
     return hook

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from helpers import compute, require
 
-_LAYOUTS = ("half", "interleaved")  # which entries of a vector are a pair
-_BLOCK = 1024  # distances whose sums are made from one start by the angle sum formula
+_LAYOUTS = ("half", "interleaved")  # the layout says which entries of a vector form a pair
+# the number of distances whose sums we compute from one start with the angle sum formula
+_BLOCK = 1024
 
 
 def frequencies(width: int, base: float, turning: float = 1.0) -> Float[Tensor, " half"]:
@@ -195,7 +196,7 @@ def smallest_base(
     while k < tries:
         bases = start + step * torch.arange(k, min(k + size, tries), dtype=torch.float64)
         failed = 0
-        if witness is not None:  # the bases that fail for certain near the last place
+        if witness is not None:  # the bases that certainly fail near the last distance
             reach = 4 + min(int(length * step / bases[0]), 500)
             failed, witness = _near(bases, width, witness, reach, length)
         if failed == len(bases):

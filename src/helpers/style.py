@@ -21,7 +21,8 @@ from pandas.io.formats.style import Styler
 
 from helpers import require, words
 
-# Okabe and Ito (2008), darkest first; each has a contrast of at least 3:1 against white.
+# The colours of Okabe and Ito (2008), the darkest first. Each has a contrast of at least 3:1 to
+# white.
 COLOURS = {
     "blue": "#0072B2",
     "vermillion": "#D55E00",
@@ -31,7 +32,7 @@ COLOURS = {
     "grey": "#767676",
 }
 
-# What keeps its colour in all chapters.
+# Networks and metrics have the same colour in all chapters.
 NETWORKS = {
     "gcn": COLOURS["blue"],
     "gin": COLOURS["green"],
@@ -43,10 +44,11 @@ ENCODINGS = {
     "RoPE": COLOURS["blue"],
     "p-RoPE": COLOURS["purple"],
     "NoPE": COLOURS["black"],
-    "ALiBi": "#8F6B00",  # ochre: vermillion is for the token that is followed, and for what fails
+    # ochre, because vermillion marks the token that a figure follows, and failures
+    "ALiBi": "#8F6B00",
     "APE": COLOURS["green"],
 }
-# Designs that chapters 6 and 7 compare, and graphs that chapters 1 and 2 compare.
+# These are the designs that chapters 6 and 7 compare, and the graphs of chapters 1 and 2.
 DESIGNS = {
     "local RoPE, global NoPE": COLOURS["green"],
     "local RoPE, global NoPE + scalable softmax": ENCODINGS["ALiBi"],
@@ -55,15 +57,15 @@ DESIGNS = {
 }
 GRAPHS = {"causal attention": COLOURS["black"], "causal": COLOURS["black"]}
 NAMED = ENCODINGS | DESIGNS | GRAPHS
-# What keeps its line: of a number type, whatever its colour says; the fewer bits of a fraction, the
-# more is left out.
+# A floating-point format has the same line style in every colour. The fewer bits its fraction has,
+# the more of the line is left out.
 TYPES = {"fp32": "-", "bf16": "--", "fp16": ":", "fewer bits": "-."}
 _LINE_END = "line's end"  # the id of a name at the end of a line
-# the id of what is drawn of rounding noise: its digits are another processor's tomorrow
+# the id of parts that show only rounding errors, whose digits differ between processors
 ROUNDING = "rounding"
 
 
-# Who can be asked whether a state still tells something, and what each may find.
+# The readouts that try to recover information from a state, and the possible outcomes of each.
 _READERS = (
     "an average",
     "a Jacobian",
@@ -106,7 +108,7 @@ plt.rcParams.update(
         "lines.markersize": 8,
         "xtick.labelsize": 15,
         "ytick.labelsize": 15,
-        "ytick.alignment": "center",  # the default stands 4 pixels below its tick on a slide
+        "ytick.alignment": "center",  # by default this label is 4 pixels below its tick on a slide
     }
 )
 
@@ -184,7 +186,8 @@ def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes
     if log not in ("", "x", "y", "xy"):
         raise ValueError(f"log must be '', 'x', 'y' or 'xy', not {log!r}")
     require.number("height", height, 0.1, 100)
-    figure = Figure(figsize=(9.0, height))  # not pyplot's: a notebook shows it only when asked
+    # this is not pyplot's figure, because a notebook should show the figure only on request
+    figure = Figure(figsize=(9.0, height))
     ax = figure.subplots()
     ax.set_title(title, wrap=True)
     ax.set(xlabel=x, ylabel=y)
@@ -261,7 +264,7 @@ def label(ax: Axes, lines: list[Line2D] | None = None) -> None:
     ):
         raise ValueError(f"lines must be a list of lines of the axes, not {require.brief(lines)}")
     lines = lines or [line for line in ax.get_lines() if not line.get_label().startswith("_")]
-    ax.get_ylim()  # settles the limits, which the label's height depends on
+    ax.get_ylim()  # this fixes the limits, on which the label's height depends
     ends = []
     for line in lines:
         points = [(x, y) for x, y in zip(*line.get_data(), strict=True) if math.isfinite(y)]

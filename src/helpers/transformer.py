@@ -46,7 +46,7 @@ def _alibi_slopes(heads: int) -> Float[Tensor, " h"]:
     return 2.0 ** (-8.0 * torch.arange(1, heads + 1, dtype=torch.float64) / heads)
 
 
-@lru_cache(maxsize=32)  # the same at every step of training
+@lru_cache(maxsize=32)  # the bias is the same at every step of training
 def _bias(
     n: int, window: int | None, slopes: int | None, dtype: torch.dtype, device: torch.device
 ) -> Float[Tensor, "#h n n"]:

@@ -14,13 +14,15 @@ from matplotlib.font_manager import fontManager
 
 from helpers import require
 
-_FACE = ("Source Sans 3", "DejaVu Sans")  # the second for signs that the first has not, as ≤
+# the second font is for signs that the first does not have, such as ≤
+_FACE = ("Source Sans 3", "DejaVu Sans")
 _NUMBER = r"[+−-]?\d[\d,]*(?:\.\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?"
 _HOLE = re.compile(r"\{(\w*)\}")
-_missing: list[str] = []  # what was to be said and no entry had
-_faces = [*_FACE]  # those in use: after the course's own, an edition's
+_missing: list[str] = []  # texts that were to be translated but have no entry
+_faces = [*_FACE]  # the fonts in use, which are the course's own and then those of an edition
 _entries: list[tuple[re.Pattern, str]] = []
-_frames: list[re.Pattern] = []  # translations with names, for code that says them itself
+# patterns of translations with names, for code that writes translated text itself
+_frames: list[re.Pattern] = []
 
 
 def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> None:
@@ -114,7 +116,7 @@ def translated(text: str) -> str:
             for name in reversed(frame.groupindex):
                 start, end = match.span(name)
                 text = text[:start] + translated(text[start:end]) + text[end:]
-            del _missing[known:]  # a name as RoPE stays
+            del _missing[known:]  # a name that stays as it is, such as RoPE
             return text
     _missing.append(text)
     return text

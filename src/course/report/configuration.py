@@ -25,14 +25,14 @@ FOLDER = Path(__file__).parent
 FAMILIES = json.loads((FOLDER / "families.json").read_text(encoding="utf-8"))
 WORDS = json.loads((FOLDER / "sentences.json").read_text(encoding="utf-8"))
 NEEDED = ("num_hidden_layers", "hidden_size", "num_attention_heads")
-LIMITS = FAMILIES["limits"]  # by field, the least and the largest whole number that is read
-TOKENS = 2**20  # the longest text that is computed
-LARGEST = 2_000_000  # characters of a file
-ASKED = 100_000  # tokens, where the configuration names no context
-# a configuration of several models has the one that reads text under one of these names
+LIMITS = FAMILIES["limits"]  # the least and the largest integer that we read, keyed by field
+TOKENS = 2**20  # the longest text for which we compute facts
+LARGEST = 2_000_000  # the largest number of characters in a file
+ASKED = 100_000  # the number of tokens if the configuration names no context
+# a configuration of several models has the text model's configuration under one of these names
 PARTS = ("text_config", "language_config", "llm_config")
-# by the number type's name in the file: bytes of a number, the course's name, and how far one
-# weight counts (`course.maths.counting.first_token_limit`; none where no text that is computed is
+# keyed by the format's name in the file: bytes of a number, the course's name, and how far one
+# weight counts (`course.maths.counting.first_token_limit`, or None if no text that we compute is
 # longer)
 FORMATS = {
     "bfloat16": (2, "bf16", 188),
@@ -41,17 +41,17 @@ FORMATS = {
     "float64": (8, "fp64", None),
 }
 SCALINGS = ("default", "linear", "dynamic", "yarn", "llama3", "longrope", "proportional")
-DOUBT = 1e-9  # a sum of cosines nearer to 0 is not called negative
+DOUBT = 1e-9  # we do not call a sum of cosines negative if it is nearer to 0 than this
 
 
 class Layer(NamedTuple):
     """Hold what a configuration says about a layer."""
 
-    mixes: str  # "attention", or the name that the configuration has for something else
-    window: int | None  # tokens that it sees, or of a chunk; None is all
+    mixes: str  # "attention", or the configuration's name for something else
+    window: int | None  # the number of tokens in the window or the chunk, or None for all tokens
     rotates: bool
     chunked: bool = False
-    kind: str = "full_attention"  # its name in layer_types
+    kind: str = "full_attention"  # the name of the layer's kind in layer_types
 
 
 class Refused(ValueError):
@@ -253,7 +253,8 @@ def _rope(config: Mapping[str, Any], family: Mapping[str, Any]) -> dict[str, dic
     else:
         scaling = parameters or config.get("rope_scaling") or {}
         flat = {} if plain is None or _nested(plain) else plain
-        if parameters or "rope_scaling" in config:  # then the family's own scaling does not count
+        # in this case the family's own scaling does not count
+        if parameters or "rope_scaling" in config:
             flat = {k: flat[k] for k in ("rope_theta", "partial_rotary_factor") if k in flat}
         for name in ("rope_theta", "partial_rotary_factor"):
             if config.get(name) is not None:

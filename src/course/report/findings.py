@@ -32,9 +32,9 @@ SINK_TEXTS = {"natural": "text", "random": "random", "repeated": "repeated"}
 class Seen(NamedTuple):
     """Hold the figure of a section, the case that applies, and the values for its sentences."""
 
-    figure: Any  # of Matplotlib
+    figure: Any  # a Matplotlib figure
     alt: str
-    case: str  # a line of `short`; it begins with one of `sections.LEVELS`
+    case: str  # a line of `short`, which begins with one of `sections.LEVELS`
     values: Numbers
 
 
@@ -194,7 +194,7 @@ def commas(numbers: Numbers, name: str) -> Seen:
     ax, alt = figures3.figure5(name, {"four tokens more": curves}, grid, "four tokens more")
     for text in list(
         ax.texts
-    ):  # a model's curves may end in one place: their names stand in a legend
+    ):  # the curves of a model may end at the same point, so their names are in a legend
         text.remove()
     ax.legend()
     ax.yaxis.set_minor_formatter("")

@@ -13,7 +13,7 @@ from course.report.subject import PLANS
 from course.training import threads
 from helpers import require
 
-MOST = 1_024  # CPU threads
+MOST = 1_024  # the largest number of CPU threads
 
 
 def parser() -> argparse.ArgumentParser:

@@ -94,7 +94,7 @@ def heard(subject: Subject, plan: Plan) -> Numbers:
     norms, errors = probe.sensitivity(model, tokens, probes)
     residual, _ = measures2.share_kept(
         norms.clamp(min=1e-12), len(probe.layers(model))
-    )  # fits uniform attention
+    )  # compare with a fit of uniform attention
     influences, why = _or_why(lambda: measures2.influences(model, tokens, residual))
     stand_ins = influences or {}
     return {
@@ -117,7 +117,7 @@ def hiding(subject: Subject, plan: Plan) -> Numbers:
         measures2.NAMES[: plan.texts],
         "data/hiding_smollm2.csv" if subject.committed else None,
     )
-    if source or names == measures2.NAMES:  # the claims ask for all of it, too
+    if source or names == measures2.NAMES:  # the claims need all of it, too
         return {"rows": measures2.hiding_table(subject.model).to_dict("records"), "from": source}
     rows = [
         cell | measures2.hiding_in(**cell, model=subject.model)
@@ -246,8 +246,8 @@ def frequencies(subject: Subject, plan: Plan) -> Numbers:
     subject.needs(plan.prose)
     model, theta = subject.model, _rotating(subject)
     ids = prose(model, plan.prose)
-    # which heads look at a place is read off the model itself: a window or a soft cap is not in the
-    # queries and keys
+    # we read from the model itself which heads attend to a fixed position, because queries and keys
+    # do not show a window or a soft cap
     slashes = probe.head_scores(model, ids, offsets=EVERY_PLACE).slash
     heads = measures5.heads(model, ids)._replace(slashes=slashes)
     ranks = (
@@ -311,8 +311,8 @@ def silenced(subject: Subject, plan: Plan) -> Numbers:
             "data/silenced_pairs.csv",
         )
     else:
-        # loss added by each quarter in heads that look at a place, in the others, and in as many
-        # of these
+        # the loss that each quarter adds in heads that attend to a fixed position, in the others,
+        # and in as many of the others
         heads_ = measures5.Heads(slashes=probe.head_scores(model, ids, offsets=EVERY_PLACE).slash)
         if not bool(measures5.silenced_heads(heads_, 0.15, "inside").any()):
             return numbers | {"where": None, "heads": {"inside": 0}, "from": None}

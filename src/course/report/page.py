@@ -24,7 +24,7 @@ from helpers.style import number
 
 FOLDER = Path(__file__).parent
 STYLE = (FOLDER / "page.css").read_text()
-SIGNS = {  # what needs a look first
+SIGNS = {  # the levels that need attention come first
     TROUBLE: ("▲", "trouble"),
     NOTE: ("●", "worth knowing"),
     FINE: ("✓", "nothing that stands out"),
@@ -37,7 +37,7 @@ CHAPTERS = {
     5: "RoPE frequencies",
     6: "The Differential Transformer",
 }
-MOST = 12  # models on one page
+MOST = 12  # the largest number of models on one page
 MINUS = re.compile(r"(?<![\w.])-(?=\d)")
 
 

@@ -18,10 +18,10 @@ from helpers import attention, probe
 if TYPE_CHECKING:
     from course.report.sections import Need
 
-TOKENS = 128  # of prose, of which the loss is taken
-LEARNT = 0.9  # of the loss of a guess among all tokens
-SINKS = 0.05  # of the heads: below, a model has no sinks to speak of
-AGREES = ("holds", "holds with a correction")  # the stronger first
+TOKENS = 128  # the number of tokens of prose on which we measure the loss
+LEARNT = 0.9  # as a fraction of the loss of guessing among all tokens
+SINKS = 0.05  # the fraction of heads below which we say that a model has no sinks
+AGREES = ("holds", "holds with a correction")  # the stronger verdict first
 
 
 @functools.cache

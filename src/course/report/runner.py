@@ -36,7 +36,7 @@ from course.report.subject import (
 from course.scorecard import CLAIMS
 from helpers import compute, models, require
 
-BESIDE = 6  # reports on one model's page
+BESIDE = 6  # the largest number of reports on the page of one model
 MEASURED, REFUSED, SHORT_OF_MEMORY, FAILED = "measured", "does not apply", "out of memory", "failed"
 
 
@@ -261,7 +261,7 @@ def _measured(section: Section, subject: Subject, plan: Plan) -> dict:
             return result | {"status": MEASURED, "numbers": section.measure(subject, shorter)}
         except ValueError as error:
             return result | {"status": REFUSED, "why": refusal(error)}
-        except Exception as error:  # whatever an architecture that nobody tried may raise
+        except Exception as error:  # an untested architecture may raise any error
             if not compute.is_out_of_memory(error):
                 return result | {"status": FAILED, "why": failed(error)}
             compute.empty_cache()

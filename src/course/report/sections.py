@@ -27,12 +27,12 @@ LEVELS = FINE, NOTE, TROUBLE = ("fine", "note", "trouble")
 class Told(NamedTuple):
     """Hold the explanation of a section's numbers, as a figure, sentences and headline numbers."""
 
-    figure: Any  # of Matplotlib
+    figure: Any  # a Matplotlib figure
     alt: str
     sentence: str
-    headline: Mapping[str, float | None]  # what is put beside other models
-    level: str  # one of `LEVELS`: whether someone who builds models should look
-    short: str  # in a line
+    headline: Mapping[str, float | None]  # the numbers that are compared with those of other models
+    level: str  # one of `LEVELS`, which says whether a builder of models should look at this
+    short: str  # the finding in one line
 
 
 class Need(NamedTuple):
@@ -41,15 +41,15 @@ class Need(NamedTuple):
     These needs come in addition to what the claim's section reads.
     """
 
-    tokens: int = 0  # that it sends through the model
-    longest: int = 256  # tokens of its longest text
-    committed: bool = False  # its numbers lie in a table of the course for the embedded model
-    exact: bool = False  # it measures distances that are smaller than the rounding of 16 bits
-    copy: int = 0  # bytes a parameter of another copy: in 16 bits, or with random weights
-    layers: int = 1  # with fewer the model cannot decide
-    sinks: bool = False  # it speaks of sinks: a model without any cannot decide
-    untrained: str = ""  # why a model that has learnt nothing may decide; "" for one that cannot
-    null: str = ""  # why the rule may say the same of nothing
+    tokens: int = 0  # the number of tokens that the claim sends through the model
+    longest: int = 256  # the number of tokens in its longest text
+    committed: bool = False  # a table of the course has the claim's numbers for the embedded model
+    exact: bool = False  # the claim measures distances smaller than the rounding errors of 16 bits
+    copy: int = 0  # bytes per parameter of another copy, in 16 bits or with random weights
+    layers: int = 1  # a model with fewer layers cannot decide
+    sinks: bool = False  # the claim is about sinks, so a model without any cannot decide
+    untrained: str = ""  # why an untrained model may decide, or "" if it may not
+    null: str = ""  # why the rule may hold for a null control
 
 
 class Section(NamedTuple):
@@ -58,11 +58,11 @@ class Section(NamedTuple):
     name: str
     chapter: int
     title: str
-    shown: str  # page and heading of the chapter
+    shown: str  # page and heading of the chapter that shows this section
     measure: Callable[[Subject, Plan], Numbers]
     tell: Callable[[Numbers, str], Told]
     claims: Mapping[str, Need]
-    maps: bool = False  # it reads attention head by head
+    maps: bool = False  # whether the section reads attention head by head
 
 
 def plain(value: Any, digits: int = 6) -> Any:

@@ -15,7 +15,7 @@ import jsonschema
 from course.build import files
 from helpers import data, models, require
 
-FORMAT = 2  # of the JSON; a new number makes every part be measured again
+FORMAT = 2  # the format of the JSON, where a new number makes us measure every section again
 HASHES = ("configuration_sha256", "weights_sha256")
 SCHEMA = json.loads((Path(__file__).parent / "schema.json").read_text())
 
@@ -64,7 +64,7 @@ def committed() -> list[dict]:
     return sorted(reports, key=lambda report: report["model"]["name"] != models.DEFAULT)
 
 
-COMPARED = "compare"  # the page of several models, whose name no model's page has
+COMPARED = "compare"  # the file name of the page of several models, which no model's page may have
 
 
 def slug(name: str) -> str:
@@ -106,7 +106,7 @@ def beside(folder: Path, model: str) -> dict[Path, dict]:
     """Read the reports in a folder on models with this name, the newest first."""
     reports = {}
     for path in folder.glob(f"{slug(model)}*.json"):
-        with contextlib.suppress(ValueError):  # another file
+        with contextlib.suppress(ValueError):  # another file that is not a report
             report = read(path)
             if slug(report["model"]["name"]) == slug(model):
                 reports[path] = report

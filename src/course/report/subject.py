@@ -25,17 +25,17 @@ class Plan(NamedTuple):
     """
 
     name: str
-    seeds: tuple[int, ...]  # places in the text at which sinks are counted
-    probes: int  # random directions of the sensitivity
-    texts: int  # in which a token is hidden, and silenced pairs are read
-    ones: int  # the longest row of ones whose number types are compared
-    grid: tuple[int, ...]  # lengths at which repeated tokens are compared
-    copied: tuple[int, ...]  # digits to copy from
-    counted: tuple[int, ...]  # items to count
-    lines: tuple[str, ...]  # of the answer: begun for the model, or its own
-    prose: int  # tokens of prose
-    controls: int  # random sets of pairs
-    claims: int  # the most tokens that a claim may send through the model for itself
+    seeds: tuple[int, ...]  # positions in the text at which sinks are counted
+    probes: int  # the number of random directions for the sensitivity
+    texts: int  # the number of texts for knockouts and for ablated pairs
+    ones: int  # the longest sequence of ones on which formats are compared
+    grid: tuple[int, ...]  # the lengths at which repeated tokens are compared
+    copied: tuple[int, ...]  # the numbers of digits to copy from
+    counted: tuple[int, ...]  # the numbers of items to count
+    lines: tuple[str, ...]  # kinds of answer lines, begun for the model or written by the model
+    prose: int  # the number of tokens of prose
+    controls: int  # the number of random sets of pairs
+    claims: int  # the largest number of tokens that one claim may send through the model
 
 
 PLANS = (
@@ -71,8 +71,9 @@ PLANS = (
 )
 
 
-MAPS = 256  # tokens of the maps that chapter 5 reads off queries and keys
-LONGEST = 120  # bytes of a model's name, which names its files
+# the number of tokens for which chapter 5 computes attention matrices from queries and keys
+MAPS = 256
+LONGEST = 120  # the largest number of bytes in a model's name, which is part of file names
 
 
 class Subject:
@@ -101,14 +102,12 @@ class Subject:
         self.trained = trained.checkpoint(name)
         self.model: LanguageModel = self._load(dtype)
         self.config = self.model.model.config.get_text_config()
-        self.unread: str | None = (
-            None  # why its attention cannot be read part by part, if it cannot
-        )
+        self.unread: str | None = None  # why the parts of its attention cannot be read, or None
         try:
             self._finite()
         except ValueError:
             raise
-        except Exception as error:  # whatever a model of odd sizes may raise
+        except Exception as error:  # a model with unusual sizes may raise any error
             raise ValueError(
                 f"{self.short} cannot read a text of 8 tokens ({sentence(error)})"
             ) from error
@@ -215,7 +214,7 @@ class Subject:
             )
         try:
             whole, by_head = logits[0].float().cpu(), intervention.read(self.model, ids[0]).logits
-        except Exception:  # each section that takes maps says why it cannot
+        except Exception:  # each section that needs attention matrices says why it cannot have them
             return
         off = float((by_head - whole).abs().max() / whole.std())
         if off > max(1e-3, 32 * torch.finfo(self.model.model.dtype).eps):
@@ -315,7 +314,7 @@ class Subject:
         """
         digest = hashlib.sha256()
         for name, weight in self.model.model.named_parameters():
-            if weight.is_meta:  # on the disk, for want of memory
+            if weight.is_meta:  # this weight is on the disk, because memory is too small
                 sums = (0.0, 0.0)
             else:
                 parts = [part.cpu().double() for part in weight.detach().flatten().split(1 << 24)]
@@ -364,7 +363,8 @@ def watched() -> Iterator[dict[str, int]]:
     """
     peaks: dict[str, int] = {}
     with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+        # this resets the peak that the system has recorded so far
+        Path("/proc/self/clear_refs").write_text("5")
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     yield peaks
@@ -413,7 +413,7 @@ def prose(model: LanguageModel, tokens: int) -> torch.Tensor:
     return ids
 
 
-SEED = 0  # of all that is drawn
+SEED = 0  # the seed of everything that is drawn
 
 
 def seeded() -> None:

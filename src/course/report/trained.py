@@ -21,7 +21,7 @@ from course.training.checkpoints import Trained
 from helpers import compute
 from helpers.models import LanguageModel
 
-STRINGS = 20  # asked at each length
+STRINGS = 20  # the number of strings of each length
 
 
 def checkpoint(name: str) -> Trained | None:

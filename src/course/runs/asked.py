@@ -16,8 +16,8 @@ from helpers import compute, data, models
 from helpers.models import LanguageModel
 
 LENGTHS = (3, 5, 10, 50, 100)
-# The most tokens that an answer may have. For 100 items, the steps in the form of the worked
-# examples take about 360, and a string that is written back takes 100.
+# The largest number of tokens in an answer. For 100 items, the steps in the form of the worked
+# examples take about 360 tokens, and writing the string again takes 100.
 NEW = {"no CoT": 160, "CoT zero-shot": 400, "CoT few-shot": 400}
 NEW_BEGUN = 128
 # the start of the answer line, for a model that does not write it

@@ -217,7 +217,7 @@ def last_token_distance(model: Decoder, entry: Entry, task: str, n: int, seed: i
     32 strings. A small distance is a sign of collapse.
     """
     ids, _ = TASKS[task](n, 32)(torch.Generator().manual_seed(seed))
-    ids = ids[:, :n] if task == "retrieval" else ids[:, : n + 1]  # without the question
+    ids = ids[:, :n] if task == "retrieval" else ids[:, : n + 1]  # without the question's token
     pair = ids, torch.cat([ids, ids[:, -1:]], 1)
     if entry.separators:
         pair = [separated(tokens, len(vocabulary(task)) - 1) for tokens in pair]

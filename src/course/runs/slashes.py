@@ -21,7 +21,7 @@ QUARTERS = {
     "second quarter": 1,
     "third quarter": 2,
     "slowest quarter": 3,
-}  # the fastest quarter is 0.25-RoPE
+}  # only the fastest quarter of the pairs rotates, as in 0.25-RoPE
 SPECTRA = ("RoPE", "0.75-RoPE", "0.25-RoPE", *QUARTERS, "NoPE")
 # where one vector is added before training, which is to all embeddings or to the bias of the layer
 # norm

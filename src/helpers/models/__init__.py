@@ -25,15 +25,15 @@ from helpers.models._package import blocks, embedded
 
 __all__ = ["DEFAULT", "LanguageModel", "blocks", "default", "embedded", "load"]
 
-# else transformers asks a service to convert a hub's pickled weights, and waits for it
+# otherwise transformers asks a service to convert pickled weights of the hub, and waits
 os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
 
 DEFAULT = _package.SMOLLM2.name
 _ATTENTION = ("sdpa", "eager")
-_SHARDED = "auto"  # the device that stands for all there are
+_SHARDED = "auto"  # this device name stands for all devices
 _BOTH = "is an encoder and a decoder; this course needs a decoder alone (causal language model)"
-# what files hold beside a decoder's weights: buffers, the embedding once more, a head for values,
-# layers that draft
+# weights in files that a decoder does not need: buffers, a copy of the embedding, a value head,
+# layers for drafting
 _SPARE = re.compile(
     r"inv_freq$|position_ids$|\.(attn|attention)\.(masked_)?bias$|^lm_head\.weight$|^v_head\.|^(model\.)?mtp\b"
 )
@@ -113,7 +113,7 @@ def load(
     >>> model.config.num_hidden_layers
     30
     """
-    # takes as long as torch to import: whoever loads no model need not wait for it
+    # importing transformers takes as long as torch, so we do it only if a model is loaded
     import transformers
 
     require.choice("attention", attention, _ATTENTION)
@@ -124,7 +124,7 @@ def load(
         raise ValueError(
             "tokenizer is only for a model in memory, because a hub id or a folder has its own"
         )
-    # a load takes a second; its bar would stay in a page as a dead widget
+    # loading takes a second, and its bar would stay in a page as a widget that does nothing
     transformers.utils.logging.disable_progress_bar()
     number, place = compute.dtype(dtype), None if device == _SHARDED else compute.device(device)
     source = embedded() if name == DEFAULT else _source(name)
@@ -155,7 +155,7 @@ def load(
             )
     except (torch.OutOfMemoryError, MemoryError):
         raise
-    except Exception as error:  # each family has faults of its own in its config.json
+    except Exception as error:  # the errors in a config.json differ between model families
         raise _explained(name, error) from None
     model, report = result
     if report["missing_keys"]:
@@ -248,7 +248,7 @@ def _check_config(name: str | Path, path: Path) -> None:
     try:
         config = json.loads(path.read_text())
     except (OSError, ValueError):
-        return  # which transformers says well
+        return  # transformers explains this error well
     if not isinstance(config, dict):
         raise ValueError(
             f"the config.json of {name} must hold an object, not {require.brief(config)}"
@@ -266,9 +266,7 @@ def _unreachable(name: str) -> bool:
         get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=10)
     except (hub.RepositoryNotFoundError, hub.EntryNotFoundError, ValueError):
         return False
-    except (
-        Exception
-    ):  # the hub's HTTP library, whose errors arrive here, is not the same in every version
+    except Exception:  # the errors of the hub's HTTP library differ between its versions
         return True
     return False
 

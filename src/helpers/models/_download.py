@@ -74,7 +74,7 @@ def download(url: str, target: str | Path, expected: str, attempts: int = 3, **s
     with filelock.FileLock(target.with_name(target.name + ".lock")), room(target.parent):
         if target.is_file() and sha256(target) == expected:
             return target
-        for _ in range(2):  # a stale or damaged part costs one fetch from the start
+        for _ in range(2):  # if the part is old or damaged, we download once more from the start
             try:
                 _stream(url, part, attempts, settings)
             except OSError as error:
@@ -94,7 +94,7 @@ def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
         return
     for attempt in range(attempts):
         have = part.stat().st_size if part.exists() else 0
-        # without "identity" a server may compress, and offsets would count other bytes
+        # without "identity" a server may compress, and then offsets would count other bytes
         headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={have}-"} if have else {})}
         try:
             with requests.get(
@@ -102,7 +102,7 @@ def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
             ) as response:
                 if (
                     response.status_code == 416
-                ):  # nothing lies beyond what we have: its hash decides
+                ):  # nothing comes after what we have, so its hash decides
                     return
                 response.raise_for_status()
                 resumed = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")

@@ -96,7 +96,8 @@ def _dense(tensor: gguf.ReaderTensor, config: "transformers.LlamaConfig") -> tor
     dense = torch.from_numpy(gguf.dequantize(tensor.data, tensor.tensor_type).copy())
     heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
     for part, count in heads.items():
-        if f".{part}." in tensor.name:  # GGUF keeps the two halves of a rotary pair side by side
+        # GGUF stores the two halves of a rotary pair next to each other
+        if f".{part}." in tensor.name:
             dense = dense.unflatten(0, (count, -1, 2)).transpose(1, 2).reshape(dense.shape)
     return dense.contiguous()
 

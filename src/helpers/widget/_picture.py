@@ -36,11 +36,11 @@ from helpers.widget import _vector
 
 _MOST_ROWS = 15
 _DPI = 120
-# What slides draw, in inches: 1,184 pixels wide, and as high as the room of a figure below a
-# heading and a line or two, or of one that has more text above it (`slides/lecture/lecture.css`
-# takes the one that fits). Its numbers are then 20 pixels at least.
+# The size of figures on slides, in inches. They are 1,184 pixels wide. They are as high as the room
+# below a heading and a line or two of text, or below more text (`slides/lecture/lecture.css` takes
+# the size that fits). Their numbers are then at least 20 pixels high.
 _WIDE, _SLIDES = 10.28, {"roomy": 4.2, "flat": 3.5, "low": 2.9}
-_HEAVY = 120_000  # characters of a drawing, above which a picture is better
+_HEAVY = 120_000  # if a drawing has more characters, we use an image
 STYLE = (Path(__file__).parent / "picture.css").read_text().split("*/\n")[1]
 
 
@@ -96,10 +96,12 @@ def _level(figure: Figure, near: bool = False) -> None:
         if not ax.title.get_text() and not ax._left_title.get_text():
             ax._left_title.set(
                 text=" ", size=1
-            )  # the layout keeps room for a title, and none for a level name
+            )  # the layout keeps room for a title, but not for a label above the axis
         for title in (ax.title, ax._left_title):
-            if title.get_text():  # lines broken anew above the page would hold a word each
-                title.get_window_extent()  # where nothing was drawn, it learns by what
+            # we do not break the lines of a title again, because each would get only a few words
+            if title.get_text():
+                # if the title was not drawn yet, this tells it the renderer
+                title.get_window_extent()
                 title.set(text=title._get_wrapped_text(), wrap=False)
                 ax._set_title_offset_trans(
                     least + line * label.get_size() * (1 + label.get_text().count("\n"))
@@ -122,7 +124,8 @@ def _spread(figure: Figure) -> None:
         high = [_ink(text).height + 3 for _, text in ends]
         for k, (height, _) in enumerate(ends):
             places.append(max(height, places[-1] + (high[k - 1] + high[k]) / 2) if k else height)
-        for k in reversed(range(len(ends))):  # none above the axes, where the title stands
+        # no label is above the axes, because the title is there
+        for k in reversed(range(len(ends))):
             top = box.y1 if k == len(ends) - 1 else places[k + 1] - (high[k] + high[k + 1]) / 2
             places[k] = min(places[k], top)
         for (_, text), place in zip(ends, places, strict=True):
@@ -157,7 +160,8 @@ def _ink(text: Text) -> Bbox:
     The box that Matplotlib returns has extra space above and below the letters, or at their sides
     if the text is upright.
     """
-    text.get_window_extent()  # settles the place of a note; with its arrow, which is no text
+    # this fixes the position of a note, without its arrow, which is not text
+    text.get_window_extent()
     box = Text.get_window_extent(text)
     air = 0.2 * text.get_size() * text.figure.dpi / 72
     return box.padded(-air, -2) if text.get_rotation() % 180 else box.padded(-2, -air)
@@ -180,7 +184,7 @@ def _faults(figure: Figure) -> list[str]:
     lines in the style or colour of another floating-point format or of another name in
     `style.NAMED`.
     """
-    texts = [*figure.texts]  # a title above all panels is among them
+    texts = [*figure.texts]  # a title above all panels is one of these texts
     faults = []
     for ax in figure.axes:
         names = [ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label, *ax.texts]
@@ -208,7 +212,8 @@ def _faults(figure: Figure) -> list[str]:
                 ):
                     faults.append(f"{line.get_label()} through the legend")
         for text in ax.texts:
-            if not same_color(text.get_color(), "black"):  # plain text says nothing by its colour
+            # the colour of plain black text has no meaning
+            if not same_color(text.get_color(), "black"):
                 faults += _miscoloured(text.get_text(), text.get_color())
     boxes = [(text, _ink(text)) for text in texts if _seen(text)]
     wide, high = figure.bbox.size
@@ -221,7 +226,7 @@ def _faults(figure: Figure) -> list[str]:
     for (a, one), (b, other) in itertools.combinations(boxes, 2):
         corner = numbers.get(id(a)) != numbers.get(id(b)) and {id(a), id(b)} <= set(
             numbers
-        )  # numbers of both axes meet
+        )  # the numbers of both axes meet in the corner
         if one.overlaps(other) and not corner:
             faults.append(f"{a.get_text()} over {b.get_text()}")
     return faults
@@ -234,7 +239,7 @@ def _laid_out(figure: Figure, near: bool = False) -> list[str]:
     """
     if (
         figure.get_layout_engine() and figure.axes
-    ):  # names are put in their places before anything is drawn
+    ):  # labels get their positions before anything is drawn
         figure.get_layout_engine().execute(figure)
         for ax in figure.axes:
             ax.apply_aspect()
@@ -257,7 +262,7 @@ def _reword(figure: Figure) -> None:
                 formatter.seq = [words.translated(str(text)) for text in formatter.seq]
             elif isinstance(
                 getattr(formatter, "func", None), functools.partial
-            ):  # of Axis.set_ticks with labels
+            ):  # from Axis.set_ticks with labels
                 labels = formatter.func.args[0]
                 labels.update(
                     {place: words.translated(str(text)) for place, text in labels.items()}
@@ -285,7 +290,8 @@ def image(figure: Any, alt: str) -> str:
     """
     figure = whole(figure)
     _reword(figure)
-    face = words._faces == [*words._FACE]  # an edition's face on the page is cut to its page
+    # the font of an edition has only the characters of its page
+    face = words._faces == [*words._FACE]
     made = _made(figure, alt, compute.building() and face)
     plt.close(figure)
     return made
@@ -318,11 +324,13 @@ def _projected(figure: Figure, alt: str, kind: str, high: float, drawing: bool) 
     """Return one drawing of `for_slides`, or an empty string. A build stores the result."""
     try:
         held = pickle.dumps(figure)
-    except (AttributeError, TypeError, pickle.PicklingError):  # a function on an axis
+    # a function on an axis cannot be pickled
+    except (AttributeError, TypeError, pickle.PicklingError):
         return ""
     for near in (True, False):
         sized = _untitled(pickle.loads(held), high)
-        with warnings.catch_warnings():  # that there is no room is what is asked
+        # we test here whether there is enough room, so we ignore the warning about it
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             wrong = not sized.axes or _laid_out(sized, near)
         plt.close(sized)
@@ -353,7 +361,7 @@ def _untitled(figure: Figure, high: float) -> Figure:
         figure._suptitle.set_text("")
     if figure.get_layout_engine():
         figure.get_layout_engine().set(h_pad=0, w_pad=0.02)
-    for ax in panels:  # a line of type has air of its own above and below its letters
+    for ax in panels:  # a line of text has empty space above and below its letters
         ax.xaxis.labelpad -= 9
         ax.tick_params(axis="x", which="both", pad=1)
     return figure
@@ -395,7 +403,7 @@ def _made(figure: Figure, alt: str, drawing: bool) -> str:
     held = b""
     with contextlib.suppress(
         AttributeError, TypeError, pickle.PicklingError
-    ):  # a function on an axis
+    ):  # a function on an axis cannot be pickled
         held = pickle.dumps(figure) if compute.building() else b""
         figure = pickle.loads(held) if held else figure
     figure.set_dpi(_DPI)

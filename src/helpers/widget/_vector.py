@@ -27,7 +27,8 @@ from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from helpers.style import _LINE_END
 
-_PHONE, _LEAST = 330, 12.1  # px: the column of a phone, and the smallest type there
+# in pixels, the width of a phone's column and the smallest letters there
+_PHONE, _LEAST = 330, 12.1
 _INK, _GROUND, _GROUNDS = {"000000", "1a1a1a"}, "ffffff", "var(--pst-color-background,#fff)"
 _UNSAID = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
@@ -56,7 +57,8 @@ def drawn(figure: Figure, alt: str, kind: str) -> str:
         ground.set_visible(False)
     salt, held = hashlib.sha256(f"{alt} {kind}".encode()).hexdigest(), io.StringIO()
     with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
-        FigureCanvasSVG(figure).print_svg(held, metadata=_UNSAID)  # `savefig` would draw it twice
+        # `savefig` would draw the figure twice
+        FigureCanvasSVG(figure).print_svg(held, metadata=_UNSAID)
     for ground in grounds:
         ground.set_visible(True)
     text = held.getvalue()
@@ -188,7 +190,7 @@ def _slim(figure: Figure, letters: float) -> None:
         for text in [*names, *ends, *([figure._suptitle] if figure._suptitle else [])]:
             most = (
                 letters * 2 * 72 * figure.get_figwidth() / text.get_size()
-            )  # a letter is half as wide as high
+            )  # a letter is about half as wide as it is high
             text.set(
                 text=textwrap.fill(text.get_text(), int(most * (0.4 if text in ends else 1))),
                 wrap=False,
@@ -220,7 +222,8 @@ def narrow(held: bytes, lay_out: Callable[[Figure], list[str]], alt: str) -> str
         _stacked(figure)
         _below(figure)
         _slim(figure, letters)
-        with warnings.catch_warnings():  # that there is no room is what is asked
+        # we test here whether there is enough room, so we ignore the warning about it
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             wrong = lay_out(figure)
         panels = [ax.get_window_extent().width for ax in figure.axes if ax.get_subplotspec()]
