@@ -101,13 +101,14 @@ def everywhere(app):
     """Collect the characters that any page may show.
 
     These are the characters in the names of Chinese pages and in links to them, because a search
-    result can show any of these.
+    result can show any of these, and in the tasks of the trainer.
     """
     home = Path(app.srcdir) / "chapters"
     if app.builder.format == "html" and (home / "zh").exists():
         used = (
             "中文首页（）"
             + COPY_BUTTON
+            + (Path(app.srcdir) / "frontend/live/race.js").read_text()
             + "".join(path.read_text() for path in (home / "welcome.md", *home.rglob("zh/**/*.md")))
         )
         tables = (

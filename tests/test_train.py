@@ -634,6 +634,16 @@ def test_the_page_that_trains_offers_three_decoders_and_folds_the_rest(opened):
     assert page.errors == other.errors == []
 
 
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+def test_the_first_screen_of_the_trainer_explains_the_row_and_shows_the_chart(opened, locale):
+    page = opened(viewport={"width": 1280, "height": 800}, locale=locale)
+    assert "?b asks for this value" in page.inner_text(".train-task")
+    assert ("键" in page.inner_text(".train-chinese")) == (locale == "zh-CN")
+    for part in (".train-lengths svg", "[data-do=train]"):
+        box = page.locator(part).bounding_box()
+        assert box["y"] + box["height"] < 800
+
+
 def test_back_and_a_reload_leave_the_table_of_runs(opened):
     page = opened("#positions=none")
     page.click("[data-do=train]")

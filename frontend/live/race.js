@@ -92,6 +92,9 @@ export const TASKS = {
   retrieval: {
     what: "find a pair by its key",
     example: "a1 c0 b1 … ?b has the answer 1",
+    means: "A pair is a key with its value: b1 gives the key b the value 1, and ?b asks for this value.",
+    chinese:
+      "每一对由一个键和它的值组成：b1 表示键 b 的值是 1，?b 问的就是 b 的值。所以 a1 c0 b1 … ?b 的答案是 1。",
     tested: 64,
     unit: "pairs",
     says: "its pair",
@@ -119,6 +122,8 @@ export const TASKS = {
   last: {
     what: "copy the last digit",
     example: "<s> 1 1 0 last has the answer 0",
+    means: "The token <s> begins a row, and the token last asks for the digit before it.",
+    chinese: "<s> 是一行的开头，last 问的是它前面的那个数字。所以 <s> 1 1 0 last 的答案是 0。",
     tested: 128,
     unit: "digits",
     says: "the last digit",
@@ -133,6 +138,8 @@ export const TASKS = {
   counting: {
     what: "count the y",
     example: "<s> x y y has the answer 2",
+    means: "The token <s> begins a row, and the answer is the number of y up to its end.",
+    chinese: "<s> 是一行的开头，答案是这一行里 y 的个数。所以 <s> x y y 的答案是 2。",
     tested: 128,
     unit: "letters",
     says: "the last letter",

@@ -2,8 +2,10 @@
 import { engine } from "./engine.js";
 import { bestRate, entryOf, LEARNED, LENGTHS, PARTS, RATE, RATES, refused, STEPS, TASKS, TRAINED } from "./race.js";
 
+/** Whether the reader comes from the Chinese edition, or has a Chinese browser. */
+const CHINESE = /\/zh\//.test(document.referrer) || navigator.language?.startsWith("zh");
 const root = document.getElementById("train"), KEPT = 4, FAR = 512;
-document.fonts.forEach((face) => void face.load().catch(() => 0)); // at once, since the page goes on without a network
+document.fonts.forEach((face) => (CHINESE || !face.family.includes("Everywhere")) && void face.load().catch(() => 0)); // at once, since the page goes on without a network
 const escape = (text) =>
   String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const $ = (selector) => root.querySelector(selector);
@@ -325,9 +327,10 @@ const exchanged = () => Object.keys(PARTS).filter((part) => now.run.design[part]
 const unchanged = () => now.run.task === state.task && now.run.rate === rateOf(state) && !exchanged().length;
 /** What the task is, and what to guess before Train is pressed. */
 function asks() {
-  const { example, unit, chance } = TASKS[state.task];
+  const { example, means, chinese, unit, chance } = TASKS[state.task];
+  $(".train-chinese").textContent = CHINESE ? chinese : "";
   $(".train-task").textContent =
-    `For example, ${example}. It learns on rows of up to ${TRAINED} ${unit}, and chance is ${shareOf(chance)}.`;
+    `For example, ${example}. ${means} It learns on rows of up to ${TRAINED} ${unit}, and chance is ${shareOf(chance)}.`;
   return `Before you press Train: it will be right at ${TRAINED} ${unit}. How often at 64?`;
 }
 
@@ -579,12 +582,12 @@ async function start() {
   const choice = ({ name, about }, k) =>
     `<label class="train-choice"><input type="radio" name="choice" value="${k}"><span><b>${escape(name)}</b> ${escape(about)}</span></label>`;
   root.innerHTML = `<fieldset class="train-choices"><legend>Which decoder learns?</legend>${CHOICES.map(choice).join("")}</fieldset>
+<p class="train-task"></p><p class="train-chinese" lang="zh-CN"></p><p class="live-error" role="alert"></p>
+<p class="live-status" role="status"></p>
+<div class="live-load"><label class="train-guess">your guess, 0 to 1 <input class="short" type="number" data-guess min="0" max="1" step="0.05"></label><button type="button" data-do="train">Train</button><button type="button" data-do="stop" hidden>Stop</button><button type="button" data-do="on" hidden>Go on</button><progress max="${STEPS}" value="0" hidden aria-label="Steps of training"></progress> <span class="train-pace"></span></div>
 <details class="live-fold train-more"><summary>More: other parts, tasks, seeds and learning rates</summary>
 <div class="live-row">${Object.keys(PARTS).map((part) => select(part, NAMES[part], PARTS[part])).join("")}</div>
 <div class="live-row">${select("task", "task", Object.fromEntries(Object.entries(TASKS).map(([name, { what }]) => [name, what])))}${select("rate", "learning rate", { best: "the best we know", ...Object.fromEntries(RATES.map((rate) => [String(rate), String(rate)])) })}<label>seed <input type="number" data-set="seed" min="0" max="999999" step="1"></label></div></details>
-<p class="train-task"></p><p class="live-error" role="alert"></p>
-<p class="live-status" role="status"></p>
-<div class="live-load"><label class="train-guess">your guess, 0 to 1 <input class="short" type="number" data-guess min="0" max="1" step="0.05"></label><button type="button" data-do="train">Train</button><button type="button" data-do="stop" hidden>Stop</button><button type="button" data-do="on" hidden>Go on</button><progress max="${STEPS}" value="0" hidden aria-label="Steps of training"></progress> <span class="train-pace"></span></div>
 <div class="live-both train-plots"><div class="train-learning"></div><div class="train-lengths"></div></div>
 <div class="train-after" hidden><div class="train-further"><label style="max-width:40rem">length <input type="range" data-at="n" min="2" max="9" step="0.125" value="4" style="flex:1 1 12rem" aria-label="length, from 4 to 512"> <output class="train-n">16</output></label>
 <p class="live-says train-says" aria-live="polite"></p></div>
