@@ -29,7 +29,7 @@ from book import editions, questions
 ROOT = Path(__file__).resolve().parents[1]
 EXERCISES = re.compile(r"chapters/(?:zh/)?(\d)-[\w-]+/exercises")
 LESSON = re.compile(r"chapters/(?:zh/)?(\d)-[\w-]+/lesson")
-SETUP_SIGN = "google.colab"  # in the cell that installs the course on Colab
+SETUP_SIGN = "google.colab"  # a word in the cell that installs the course on Colab
 FIXED = (
     2020,
     1,
@@ -41,7 +41,9 @@ FIXED = (
 LARGE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 
 
-OPENED_AS_A_FILE = [  # scripts of a page do not run then: a plain one says how to serve the folder
+# in a page opened as a file, module scripts do not run, so a plain script says how to serve the
+# folder
+OPENED_AS_A_FILE = [
     f"""<script>if (location.protocol === "file:")
 document.querySelector("main article h1")?.insertAdjacentHTML("afterend",
 {json.dumps(f'<p class="answer-file">{words}</p>', ensure_ascii=False)});</script>"""
@@ -211,7 +213,8 @@ def write(out: Path, kept: Path) -> None:
         path = ROOT / "frontend/dist/pyodide" / name
         if (
             path.exists()
-        ):  # else this build has no Python, and the pages say so when they look for it
+            # otherwise this build has no Python for pages, which say so when they look for it
+        ):
             sizes[f"pyodide/{name}"] = path.stat().st_size
     (folder / "sizes.json").write_text(
         json.dumps({"version": of, "pyodide": pyodide_version(), "bytes": sizes})

@@ -43,7 +43,7 @@ Do not mend the code yourself.
 5. The check decides, not you: on the site (button *Check*), in JupyterLab or on Colab.
 6. An exercise with a prediction asks for the learner's own guess first. Do not give it away.
 """
-LONGEST = 160  # characters of a description
+LONGEST = 160  # the largest number of characters in a description
 
 
 def source(path: Path, solutions: bool = False) -> str:
@@ -72,7 +72,7 @@ def of_cells(cells: list[dict], solutions: bool = False) -> str:
             parts.append(text if solutions else without_solution(text))
         elif solutions or not text.startswith("# @title Solution"):
             parts.append(f"```python\n{text}\n```")
-            if not text.startswith("checks."):  # a check gives nothing before it has an answer
+            if not text.startswith("checks."):  # a check prints nothing before it has an answer
                 parts += map(in_words, cell.get("outputs", []))
     return "\n\n".join(filter(None, parts)) + "\n"
 

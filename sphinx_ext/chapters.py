@@ -20,7 +20,7 @@ SAID = {
     "build": "workshop",
     "yours": "now yours",
     "own": "your page",
-}  # what a card calls a part
+}  # the names of the parts on a card
 
 
 def title(path: Path) -> str:

@@ -32,7 +32,7 @@ def worded(page: str) -> str:
         return f"{match[1]}{NAMES.get(name, match[2]) if least in name else match[2]}{match[3]}"
 
     before, begins, from_article = page.partition("<article ")
-    # stops of the film are articles, too
+    # the stops of the film are articles, too
     article, ends, after = from_article.rpartition("</article>")
     around, within = (partial(SAID.sub, partial(named, least=least)) for least in ("", " "))
     return around(before) + begins + played(within(article)) + ends + around(after)

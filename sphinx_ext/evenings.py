@@ -123,7 +123,7 @@ def mark(app, doctree, docname):
     if not re.fullmatch(r"chapters/\d-[^/]+/(lesson|sinks|lab)", docname):
         return
     whole = next(iter(doctree.findall(nodes.section)), None)
-    if whole is None or not (Path(app.srcdir) / PLANS).is_file():  # a book without these paths
+    if whole is None or not (Path(app.srcdir) / PLANS).is_file():  # this book has no such paths
         return
     sections = [child for child in whole.children if isinstance(child, nodes.section)]
     needed = ends(Path(app.srcdir)).get(docname, 0)

@@ -9,12 +9,12 @@ who move with Tab would pass all its links on every page. `course.css` shows it 
 import re
 from pathlib import Path
 
-HERE = "chapters/zh/"  # where the Chinese pages stand
+HERE = "chapters/zh/"  # the folder of the Chinese pages
 OPENING = '<dialog id="pst-primary-sidebar-modal">'
 TEXT, END = '<main id="main-content"', "</main>"
 HOME = re.compile(r'<ul class="nav bd-sidenav bd-sidenav__home-link">.*?</ul>', re.S)
-# the names of what the download button offers, by the suffix that the theme shows: in English and
-# in Chinese
+# the names of what the download button offers, keyed by the suffix that the theme shows, in English
+# and in Chinese
 OFFERED = {
     ".ipynb": ("Notebook", "笔记本"),
     ".zip": ("Notebooks", "笔记本"),

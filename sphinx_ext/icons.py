@@ -15,13 +15,13 @@ from fontTools import subset
 SCRIPT = re.compile(
     r"\s*<!--[^>]*custom icons[^>]*-->\s*<script[^>]*fontawesome\.js[^>]*></script>"
 )
-# file, family, weight, and the classes that choose it
+# the file, the family, the weight, and the classes that select it
 FONTS = (
     ("fa-solid-900", "Font Awesome 6 Free", 900, {"fa-solid", "fas"}),
     ("fa-regular-400", "Font Awesome 6 Free", 400, {"fa-regular", "far"}),
     ("fa-brands-400", "Font Awesome 6 Brands", 400, {"fa-brands", "fab"}),
 )
-# what the theme says of an SVG alone
+# the theme's rules for icons that are only an SVG
 RULES = """.search-button-field > i { display: inline-block !important; }
 .bd-header-article .btn i { width: 1.3rem; text-align: center; }
 .bd-header-article .theme-switch { font-size: 1.3rem; line-height: 1; }

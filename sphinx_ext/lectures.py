@@ -24,7 +24,7 @@ from book.lectures import lectures
 from book.plans import plan
 from helpers import words
 
-HERE = "chapters/zh/"  # where the Chinese pages stand
+HERE = "chapters/zh/"  # the folder of the Chinese pages
 CHINESE = "unicode-range:U+2E80-9FFF,U+F900-FFEF"
 
 
@@ -94,7 +94,9 @@ def laid(app, stem: str) -> None:
         shutil.copy(editions.folder() / f"{stem}-{weight}.woff", folder)
 
 
-COPY_BUTTON = "复制到剪贴板成功失败！"  # what the theme's button says, from its script
+COPY_BUTTON = (
+    "复制到剪贴板成功失败！"  # the words of the theme's copy button, which are in its script
+)
 
 
 def everywhere(app):
@@ -192,7 +194,8 @@ def anchored(app, doctree):
                 doctree.ids[anchor] = section
             slugs.setdefault(default_slugify(heading), (None, anchor, heading))
         for link in doctree.findall(addnodes.pending_xref):
-            if link["reftype"] == "myst" and link["reftarget"] in slugs:  # it names no other page
+            # the link leads to a heading on this page
+            if link["reftype"] == "myst" and link["reftarget"] in slugs:
                 link["reftargetid"] = slugs[link["reftarget"]][1]
                 link["refdomain"], link["reftarget"] = "doc", name
 
@@ -239,7 +242,7 @@ def language(app, name, template, context, doctree):
         context["metatags"] = f"{context.get('metatags', '')}<style>{faces}{own_font}</style>"
     if is_chinese:
         context["language"] = "zh-CN"
-    for side in ("prev", "next"):  # neighbours are of one language
+    for side in ("prev", "next"):  # the neighbours of a page are in its language
         link = context.get(side)
         if link and is_chinese != (
             (Path("/") / name).parent / link["link"]
@@ -329,7 +332,7 @@ def decks(app, exception):
     This process has already imported and read most of what the decks need.
     """
     if exception is None and app.builder.format == "html" and lectures(Path(app.srcdir)):
-        from book import slides  # it imports the scorecard, which takes seconds
+        from book import slides  # this import includes the scorecard, which takes seconds
 
         words.use(None)
         slides.main()
@@ -342,7 +345,7 @@ def setup(app):
     app.connect("executing", editions_of)
     app.connect(
         "source-read", in_two_languages, priority=600
-    )  # after the outputs stand in a notebook
+    )  # after the outputs were added to the notebook
     app.connect("config-inited", with_editions)
     app.connect("builder-inited", everywhere)
     app.connect("doctree-read", anchored)

@@ -19,7 +19,7 @@ from docutils.parsers.rst import Directive
 from course import drawing
 from helpers import words
 
-# the machine takes the whole width: the list of pages waits behind ☰
+# the machine needs the whole width, so the list of pages is hidden behind ☰
 WITHOUT_MENU = """<script>
 document.addEventListener("DOMContentLoaded", () =>
   document.getElementById("pst-primary-sidebar")?.classList.add("pst-sidebar-hidden"));
@@ -56,7 +56,7 @@ class Machine(Directive):
         return [raw(WITHOUT_MENU + opening), *stops.children, raw("</div></div>")]
 
 
-# a sentence ends here; in Chinese nothing stands between two
+# a sentence ends here, and in Chinese there is no space between two sentences
 END = re.compile(r"(?<=[.?!])\s+|(?<=[。？！])(?=.)")
 
 

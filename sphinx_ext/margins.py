@@ -19,10 +19,12 @@ from course import drawing
 COLUMNS, ACROSS = (
     5,
     150,
-)  # a table with as many columns, or characters side by side, takes the margin, too
-WIDE = "wide"  # what takes the margin
-FOLDING = "full_width"  # the theme folds the contents beside this class; without contents it fails
-LONGEST, OPTION = 660, 260  # bytes of a note and of an option: 110 words, or as much in Chinese
+)  # a table with this many columns, or this many characters in a row, spans the margin, too
+WIDE = "wide"  # the class of parts that span the margin
+# the theme folds the contents next to this class, and fails without contents
+FOLDING = "full_width"
+# the largest number of bytes of a note (110 words, or as much in Chinese) and of an option
+LONGEST, OPTION = 660, 260
 FOLD = re.compile(r"\s*<details><summary>(.*?)</summary>\s*$", re.S)
 NUMBER = re.compile(
     r"<td(?=[^>]*>\s*[≥<+−]?\s*(?:\d[\d,.]*(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?|∞|–)\s*</td>)([^>]*>)"
@@ -33,7 +35,7 @@ TABLE, ROW, CELL = (
 OPENING, TAG = re.compile(r"<table[^>]*>"), re.compile(r"^[^>]*>|<.*?>", re.S)
 BESIDE = re.compile(
     "<figcaption(?=>)"
-)  # where one is seen the theme folds the contents, by this class
+)  # the theme folds the contents where such a part is visible, with this class
 HIDDEN = '<details class="admonition hide above-input">'
 MACHINE = re.compile(r'<figure class="drawing" data-drawing="machine".*?</figure>', re.S)
 SAID = {
@@ -112,15 +114,15 @@ def told(node: nodes.Node) -> str:
 
 
 class Margins(SphinxPostTransform):
-    default_priority = 198  # before MyST-NB folds what is left
+    default_priority = 198  # before MyST-NB folds the remaining code
     formats = ("html",)
 
     def run(self, **kwargs):
         self.chinese = self.env.docname.startswith("chapters/zh/")
         self.code_said, self.stop_said, self.listing_said, self.its = SAID[self.chinese]
         sections = list(self.document.findall(nodes.section))
-        # a page with one section has no contents, which a note folds, and an examination keeps its
-        # answers folded
+        # a page with one section has no contents that a note could fold, and an examination keeps
+        # its answers folded
         folds = len(sections) > 1 and not self.env.docname.endswith("/exam")
         for section in sections if folds else ():
             notes(section, "hint" if self.env.docname.endswith("exercises") else "option")
@@ -128,7 +130,7 @@ class Margins(SphinxPostTransform):
             self.strip(stop)
         contents = (
             len(list(self.document.findall(nodes.section))) > 1
-        )  # else the theme's script finds none to fold
+        )  # otherwise the theme's script finds no contents to fold
         for node in list(self.document.findall(nodes.raw)):
             text = TABLE.sub(widened, TABLE.sub(numbered, told(node)))
             if contents:

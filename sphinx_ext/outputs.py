@@ -37,9 +37,8 @@ def fill(app, env, names):
     more = [path for paths in app.emit("executing", names) for path in paths]
     execute(_notebooks(env, env.found_docs) + more, Path(app.srcdir))
     for name in app.extensions.keys() & {"sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"}:
-        app.extensions[
-            name
-        ].parallel_read_safe = True  # they act once all is read, and do not say so
+        # these extensions act after all pages are read, but do not say that they are parallel-safe
+        app.extensions[name].parallel_read_safe = True
 
 
 def swap(app, name, source):
@@ -48,7 +47,7 @@ def swap(app, name, source):
         notebook = executed(path, Path(app.srcdir))
         for cell in notebook.cells:
             for output in cell.get("outputs", []):
-                output.get("data", {}).pop(SLIDES, None)  # decks alone have these drawings
+                output.get("data", {}).pop(SLIDES, None)  # only decks use these drawings
         source[0] = nbformat.writes(notebook)
 
 
@@ -79,13 +78,13 @@ def setup(app):
     app.add_directive("times", Times)
     app.add_event(
         "executing"
-    )  # pages that are read give what else is executed beside the book's notebooks
+    )  # the pages that are read tell us which notebooks to execute in addition to the book's
     app.connect("env-get-outdated", outdated)
     app.connect("env-before-read-docs", fill)
     app.connect("source-read", swap)
     app.parallel = (
         at_once()
-    )  # pages are read and written in as many processes; Jupyter Book has no option for it
+    )  # pages are read and written in this many processes, for which Jupyter Book has no option
     sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
     return {
         "version": "2",

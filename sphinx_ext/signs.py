@@ -18,7 +18,8 @@ from matplotlib import get_data_path
 
 ROOT = Path(__file__).resolve().parents[1]
 DEJAVU = Path(get_data_path()) / "fonts/ttf"
-# name, weight, and the font that it is cut from; `course.css` and `lecture.css` name the files
+# the name, the weight, and the font from which we cut it; `course.css` and `lecture.css` name the
+# files
 FONTS = (
     ("letters", 400, ROOT / "src/helpers/fonts/source-sans-3-400.ttf"),
     ("letters", 700, ROOT / "src/helpers/fonts/source-sans-3-700.ttf"),
@@ -28,8 +29,8 @@ FONTS = (
 ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 ALIKE = {
     0x2753: 0x3F
-}  # a sign that neither font has, and the one that is shown for it: a red question mark, of a slide
-WRITTEN = ("chapters", "slides", "live", "drawings")  # folders of the site whose files show text
+}  # a sign that neither font has, with the sign shown instead: the red question mark of a slide
+WRITTEN = ("chapters", "slides", "live", "drawings")  # folders of the site whose files contain text
 
 
 def used(site: Path) -> set[int]:
@@ -56,7 +57,8 @@ def cut(font: Path, signs: set[int], to: Path) -> None:
     """Write a WOFF font with the wanted signs of a font."""
     whole = TTFont(font, recalcTimestamp=False)
     options = subset.Options(layout_features=[], hinting=False, notdef_outline=True)
-    options.drop_tables += ["FFTM"]  # when the font was made, which the cutter cannot keep
+    # this table has the font's date of creation, which the cutter cannot keep
+    options.drop_tables += ["FFTM"]
     cutter = subset.Subsetter(options)
     shown = {alike for sign, alike in ALIKE.items() if sign in signs}
     cutter.populate(unicodes={0x20} | shown | signs & set(whole.getBestCmap()))
@@ -81,5 +83,6 @@ def write(app, error):
 
 
 def setup(app):
-    app.connect("build-finished", write, priority=900)  # after the decks and the drawings
+    # after the decks and the drawings were written
+    app.connect("build-finished", write, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -20,7 +20,7 @@ from helpers import data, words
 DOCUMENTS = {"talk": "Talk", "note": "Note", "abstract": "Abstract", "paper": "Paper"}
 ANSWERED = {"full": "answered in full", "part": "in part", "not here": "not here"}
 LANGUAGE = {"talk": "zh", "note": "zh", "abstract": "en", "paper": "en"}
-PLACES = {  # in a place of a document, in the order in which they are replaced
+PLACES = {  # words for a place in a document, in the order in which we replace them
     r"slide (\d+), note": r"第 \1 页，备注",
     r"slide (\d+)": r"第 \1 页",
     r"sentence (\d+)": r"第 \1 句",

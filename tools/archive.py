@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 HIDDEN = '<p class="book-zip" hidden>'
-LEFT_OUT = (  # what can be had from the site, and is larger than all the rest
+LEFT_OUT = (  # files that the site offers and that are larger than all the rest
     "downloads/*",
     "live/model-*",
     "book.zip",

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LENGTHS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512)
 TOKENS = ("ones", "digits")
 TYPES = ("fp32", "bf16")
-WINDOWS = (0, 32)  # 0: every token sees all before it
+WINDOWS = (0, 32)  # with 0, every token attends to all earlier tokens
 SHADES = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+-"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FORMS = Path(__file__).parent / "chapter"
-PLACES = {  # of each form
+PLACES = {  # the place of each template's file
     "figures.py": "src/course/chapter{0}/figures.py",
     "claims.py": "src/course/chapter{0}/claims.py",
     "checks.py": "src/course/chapter{0}/checks.py",

@@ -59,7 +59,7 @@ INTERVALS = (
     "no_rope_layer_interval",
 )
 FIELDS = (*LIMITS, "use_sliding_window")
-# by name: the value that code takes where it is missing, the least and the largest
+# keyed by name: the default value in the code, the least and the largest value
 SCALING = (
     ("factor", None, 1, 1_000_000),
     ("partial_rotary_factor", 1.0, 0, 1),
@@ -69,7 +69,7 @@ SCALING = (
     ("beta_fast", 32.0, 0.001, 1_000_000_000),
     ("beta_slow", 1.0, 0.001, 1_000_000_000),
 )
-# older names that files have whatever their type
+# older names of fields, for every model type
 ALIASES = {
     "n_embd": "hidden_size",
     "n_layer": "num_hidden_layers",
@@ -88,7 +88,7 @@ ALIASES = {
     "num_kv_heads": "num_key_value_heads",
     "_sliding_window_pattern": "sliding_window_pattern",
 }
-# families whose code rotates only the layers with a window, as no field of the file says
+# families whose code rotates only layers with a window, which no field of the file says
 ROTATE_IN_WINDOWS = ("afmoe", "cohere2", "exaone4", "exaone_moe", "flint", "kolibri1")
 POSITIONS = {"bloom": "alibi", "mpt": "alibi"} | dict.fromkeys(
     ("gpt2", "gpt_neo", "gpt_bigcode", "opt", "biogpt"), "learned"
@@ -118,7 +118,8 @@ def families() -> dict[str, dict]:
         try:
             instance = CONFIG_MAPPING[kind]()
             alone = instance.get_text_config() is instance
-        except Exception:  # a few need arguments or have several texts: they get no entry
+        # a few classes need arguments or have several text models, so they get no entry
+        except Exception:
             continue
         if alone:
             entries[kind] = entry(kind, type(instance))
@@ -212,7 +213,7 @@ def _layers(configuration: type) -> dict[str, Any]:
     for whole in (
         len(listed),
         len(listed) - 6,
-    ):  # the last layers may differ: what repeats before them
+    ):  # the last layers may differ, so we look for a pattern that repeats before them
         for p in range(1, whole // 2 + 1):
             if cycle is None and all(listed[k] == listed[k % p] for k in range(whole)):
                 cycle = listed[:p]

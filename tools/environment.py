@@ -39,7 +39,7 @@ def says(*command: str | Path) -> str:
     environment = {
         "PYENV_VERSION": COLAB_PYTHON,
         **os.environ,
-    }  # pyenv hides versions that are not asked for
+    }  # pyenv hides versions that are not selected
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment
@@ -66,7 +66,7 @@ def prepared(folder: Path, python: str) -> str:
 def uv_settings(pip_config: str) -> dict[str, str]:
     """Translate pip's settings to uv's names, because uv does not read pip's settings."""
     settings = {}
-    for section in ("global", "install", ":env:"):  # the later ones win
+    for section in ("global", "install", ":env:"):  # later sections take precedence
         for line in pip_config.splitlines():
             match = re.match(rf"{re.escape(section)}\.([\w-]+)=(.*)", line)
             if match and match[1] in UV_NAMES:
@@ -136,11 +136,11 @@ def book(backend: str) -> None:
     locked = ("-c", "constraints.txt")
     install(
         python, backend, *locked, *re.findall(r"^torch==\S+", pins, re.M)
-    )  # first: else pip meets a CUDA build
+    )  # this must come first, because pip would otherwise choose a CUDA build
     install(python, backend, *locked, "-r", "requirements.txt")
     install(python, "", "--no-deps", "--editable", ".")
-    # `jsonschema` is imported in a tenth of the time: this compiles grammars, for a format that no
-    # schema here has
+    # without this package `jsonschema` is imported ten times faster, because the package compiles
+    # grammars for a format that our schemas do not use
     says(python, "-m", "pip", "uninstall", "-qq", "--yes", "rfc3987-syntax")
 
 
@@ -206,7 +206,8 @@ def colab(backend: str) -> None:
         try:
             python = prepared(ROOT / ".venv-colab", name)
             break
-        except subprocess.CalledProcessError:  # a Python without the module that makes environments
+        # this Python lacks the module that makes environments
+        except subprocess.CalledProcessError:
             print(f"{name} cannot make an environment", flush=True)
     else:
         raise SystemExit(

@@ -36,7 +36,8 @@ def figures(packed: Path, weight: int) -> None:
         for script in ("latin", "latin-ext", "greek"):
             font = TTFont(packed / f"source-sans-3-{script}-{weight}-normal.woff")
             font.flavor = None
-            for table in ("GSUB", "GPOS", "GDEF"):  # Matplotlib kerns by none of them
+            # Matplotlib uses none of these tables for kerning
+            for table in ("GSUB", "GPOS", "GDEF"):
                 if table in font:
                     del font[table]
             parts.append(f"{folder}/{script}.ttf")

@@ -42,10 +42,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# what takes seconds to import waits until something has changed
+# these imports take seconds, so we wait until something has changed
 from course.build import dependencies  # noqa: E402
 
-PART = 8_000_000  # bytes: what an interrupted load loses at most
+PART = 8_000_000  # in bytes, the most that an interrupted download loses
 OUT, SITE = ROOT / "_build/live", ROOT / "_build/html/live"
 DIST, WRITTEN = ROOT / "frontend/dist/live", ROOT / "frontend/live"
 
@@ -259,7 +259,7 @@ def scripts() -> dict[str, str]:
     They have short names and no comments, but compute the same, step by step.
     """
     texts = {path.name: path.read_text() for path in WRITTEN.glob("*.js")}
-    del texts["offline.js"]  # it gets its list yet
+    del texts["offline.js"]  # its list is added later
     command = [Path(sys.executable).with_name("node"), "--input-type=module", "-e", SHRINK]
     return json.loads(
         subprocess.check_output(command, input=json.dumps(texts), cwd=WRITTEN.parent, text=True)
@@ -274,7 +274,8 @@ def laid() -> None:
         target = SITE / path.name
         if path.name in (".key", "ort.wasm.gz") or not path.is_file():
             continue
-        try:  # what is no part of the model is copied, so that a copy of the site can be changed
+        # files that are not part of the model are copied, so that a copy of the site can be changed
+        try:
             (os.link if path.parent == OUT else shutil.copyfile)(path, target)
         except OSError:
             shutil.copyfile(path, target)

@@ -23,7 +23,7 @@ VIEWS = {
 }
 COLUMNS, THUMB = 4, (640, 360)
 FILM = ROOT / "_static/machine.webp"
-# what a hand moves at each stop of the machine
+# the control that a reader moves at each stop of the machine
 MOVED = (
     None,
     "hears",
@@ -68,12 +68,12 @@ def stop(page: Page, site: str, number: int) -> Image.Image:
     """Move to one of the machine's stops, and return a picture as a reader sees it on arrival."""
     page.set_viewport_size({"width": 1280, "height": 720})
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
-    page.goto("about:blank")  # nothing is left of what was moved before
+    page.goto("about:blank")  # this undoes what was moved before
     page.goto(f"{site}/chapters/welcome.html#stop-{number}", wait_until="networkidle")
     page.wait_for_function(
         f"document.querySelector('.drawing-steps [aria-current]')?.textContent === '{number}'"
     )
-    page.wait_for_timeout(500)  # the page has scrolled there
+    page.wait_for_timeout(500)  # wait until the page has scrolled there
     return still(page)
 
 
@@ -111,7 +111,7 @@ def look_at_deck(started: Browser, site: str, path: Path) -> None:
     while True:
         page.evaluate("while (Reveal.availableFragments().next) Reveal.nextFragment()")
         slides.append(OUT / f"{path.stem}.{len(slides) + 1:02}.png")
-        page.wait_for_timeout(300)  # fragments fade in
+        page.wait_for_timeout(300)  # wait until fragments have faded in
         page.screenshot(path=slides[-1])
         if page.evaluate("Reveal.isLastSlide()"):
             break

@@ -39,8 +39,7 @@ import tiny_models  # noqa: E402
 
 COLUMNS = ("family", "result", "mixes", "window", "refused", "differs")
 WINDOW, N, CONTEXT = 16, 48, 512
-# how a configuration is shrunk: a field that it has, and its value; the first names are those of
-# most families
+# fields of a configuration and their small values; the first names are those of most families
 SMALL = {
     "hidden_size": 64,
     "n_embd": 64,
@@ -137,7 +136,7 @@ def shrunk(family: str) -> transformers.PreTrainedConfig:
         del fields["sliding_window"]
     kinds = getattr(plain, "layer_types", None)
     if kinds:
-        fields["layer_types"] = ([*dict.fromkeys(kinds)] * 4)[:4]  # each kind once or more
+        fields["layer_types"] = ([*dict.fromkeys(kinds)] * 4)[:4]  # each kind at least once
     ids = {"vocab_size": 257, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
     try:
         return transformers.AutoConfig.for_model(family, **(fields | ids | OWN.get(family, {})))
@@ -146,9 +145,9 @@ def shrunk(family: str) -> transformers.PreTrainedConfig:
         return transformers.AutoConfig.for_model(family, **(fields | ids | OWN.get(family, {})))
 
 
-# their keys come of a state that all heads share, so none is shared
+# all heads share a state from which their keys are computed, so they have no shared keys
 LATENT = ("kimi_linear", "bailing_hybrid", "axk1", "axk2", "deepseek_v2", "deepseek_v3")
-# what single families need beside
+# further settings for single families
 OWN: dict[str, dict[str, Any]] = {
     "phi3": {"pad_token_id": 0},
     "falcon": {"new_decoder_architecture": False, "multi_query": False},
@@ -252,7 +251,7 @@ class Oracle:
             places, all_ones = (
                 1 + torch.arange(N)[None],
                 torch.ones(1, N, dtype=torch.long),
-            )  # else gaps begin a new text
+            )  # otherwise gaps start a new text
             plain, shifted, stretched = (
                 logits(self.network, self.ids, position_ids=p, attention_mask=all_ones)[-1]
                 for p in (places, places + 3, 2 * places)

@@ -22,7 +22,7 @@ from book import browser
 ROOT = Path(__file__).resolve().parents[1]
 BUILT = ROOT / "_build/html"
 ZH = "chapters/zh/"
-# looked up and not read, or of use on a screen only
+# pages for looking things up, or of use only on a screen
 SITE_ALONE = {
     *("about", "config", "data", "evenings", "exam", "functions", "lectures", "make-a-chapter"),
     *("making", "reports", "scorecard", "since", "sources", "syllabus", "talk", "teaching"),
@@ -32,7 +32,7 @@ WORDS = {
     "en": ("Connection Bottlenecks in Attention", "Contents", "Hints, answers and solutions"),
     "zh": ("注意力中的连接瓶颈", "目录", "提示、答案与解答"),
 }
-# the contents' type: the site's own, and for Chinese what its search has for all titles
+# the typefaces of the contents: the site's, and for Chinese that of the search
 FACES = (
     ("Book", "200 900", "_static/fonts/source-sans-3-latin-wght-normal.woff2"),
     ("Chinese", "100 500", "fonts/search-400.woff"),
@@ -40,7 +40,8 @@ FACES = (
 )
 MARGIN = dict.fromkeys(("top", "bottom", "left", "right"), "16mm")
 SCALE = 0.8
-# what readers find alone first goes to the end of the book, below the heading of its task
+# parts that readers should first find themselves go to the end of the book, below the heading of
+# their task
 APART = """() => {
   const SOLVED = /^(Hint|Solution|Show the|Answer|提示|文字解答|显示|解答|答案)/;
   const main = document.querySelector("article"), end = document.createElement("div");
@@ -136,7 +137,8 @@ def printed(started: Browser, address: str, depth: int) -> tuple[Part, Part | No
     These parts are printed separately if there are any.
     """
     page = started.new_context(color_scheme="light").new_page()
-    page.set_default_timeout(120_000)  # a busy machine is slow, not broken
+    # a slow page means that the machine is busy, not that the page is broken
+    page.set_default_timeout(120_000)
     page.goto(address, wait_until="load")
     page.evaluate("() => Promise.all([document.fonts.ready, window.MathJax?.startup?.promise])")
     title = page.locator("main h1").first.inner_text().strip("#\n ")
@@ -168,7 +170,7 @@ def contents(
         for name, weight, file in FACES
     )
     page = started.new_page()
-    page.goto(f"{site}/llms.txt")  # fonts come from the origin of a page alone
+    page.goto(f"{site}/llms.txt")  # a page may load fonts only from its own origin
     page.set_content(
         f'<style>{faces}</style><body style="font:16px/1.35 Book,Chinese,sans-serif">'
         f'<h1 style="font-size:2.4em;margin:4em 0 1em">{html.escape(title)}</h1>'
@@ -201,7 +203,7 @@ def bound(
     title, heading, later = WORDS[language]
     whole = [*parts, *ends]
     front = 1
-    while True:  # how long the contents are decides the numbers that stand in them
+    while True:  # the length of the contents decides the page numbers in them
         start, rows = front, []
         for part in whole:
             if ends and part is ends[0]:

@@ -19,9 +19,9 @@ import sys
 from pathlib import Path
 
 TABLE = Path(__file__).resolve().parents[1] / "data/sources.csv"
-TEX = [  # what stands in a formula of the sources, and how it is quoted
+TEX = [  # parts of formulas in the sources, and how we quote them
     (r"\\textcircled\{\\small (\d)\}", lambda match: "①②③④⑤⑥⑦⑧⑨"[int(match[1]) - 1]),
-    (r"\{\}\^\{\\tiny \[[\d,]+\]\}", ""),  # a mark of a reference
+    (r"\{\}\^\{\\tiny \[[\d,]+\]\}", ""),  # a reference mark
     (r"\\textcolor\{\w+\}\{([^{}]*)\}", r"\1"),
     (r"\\(?:text|textbf|bm|mathbf)\{([^{}]*)\}", r"\1"),
     (r"\\xrightarrow\{([^{}]*)\}", r"—\1→"),

@@ -28,7 +28,7 @@ FILLERS = frozenset(
     "asked each found given here held kept made now other own rest said seen there told "
     "wanted".split()
 )
-# how a docstring begins that says first what a function does
+# first words of a docstring that says at once what a function does
 VERBS = frozenset(
     """add adds apply ask assign average build call check choose collect compare compute convert
     copy count cut decide describe divide download draw encode enter estimate evaluate explain

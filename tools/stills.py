@@ -18,7 +18,8 @@ from helpers import data
 
 ROOT = Path(__file__).resolve().parents[1]
 
-SHOWN = "local RoPE, global NoPE"  # at the last stop: the part that keeps what plain RoPE loses
+# the design that keeps what plain RoPE loses, shown at the last stop
+SHOWN = "local RoPE, global NoPE"
 TASKS = ("retrieval", "last", "counting")
 REPORT = "reports/smollm2-135m-instruct.json"
 DRAW = """
@@ -64,7 +65,7 @@ def measured() -> dict:
     barcodes, codes = drawing.numbers("barcodes"), {}
     for n in barcodes["lengths"][
         ::2
-    ]:  # every third number, in eight shades, or a point: the same bits after one more 1
+    ]:  # every third number in eight shades, or a point if one more 1 leaves the bits unchanged
         pair = barcodes["pairs"][f"ones bf16 0 {n}"]
         equal = f"{int(pair['equal'], 16):0{len(pair['n'])}b}"
         shades = [

@@ -38,7 +38,8 @@ REMOTE = re.compile(
     r"(?:https://|ssh://)?(?:[\w.-]+(?::[^@/\s]*)?@)?github\.com(?::\d+/|[/:])"
     r"([A-Za-z0-9][\w.-]*)/([\w.-]+?)(?:\.git)?/*"
 )
-MARKS = {".md": ("<!--", " -->")}  # of a block that is written here; a `#` in every other file
+# the marks of a block that we write, which are `#` in every other file
+MARKS = {".md": ("<!--", " -->")}
 
 
 def address(remote: str) -> str:
@@ -116,7 +117,8 @@ def cleaned(path: Path, url: str, commit: str = "") -> str:
     if not code or "google.colab" not in "".join(code[0]["source"]):
         code.insert(0, {"cell_type": "code", "id": "set-up"})
         notebook["cells"].insert(0, code[0])
-        notebook["nbformat_minor"] = max(5, notebook["nbformat_minor"])  # the first that knows ids
+        # the first version of the format with cell ids
+        notebook["nbformat_minor"] = max(5, notebook["nbformat_minor"])
     code[0]["source"] = set_up(url, commit).splitlines(keepends=True)
     code[0]["metadata"] = {"slideshow": {"slide_type": "skip"}, "tags": ["remove-cell"]}
     for cell in code:

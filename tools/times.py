@@ -34,7 +34,8 @@ def added(name: str, text: str) -> Callable[[Path], None]:
     """Return a function that changes a file of the clone by adding one line."""
 
     def change(clone: Path) -> None:
-        time.sleep(0.1)  # files of one tick are of one time, and `make` sees no change
+        # files written within one tick of the clock have the same time, and `make` sees no change
+        time.sleep(0.1)
         with (clone / name).open("a") as file:
             file.write(text)
 
@@ -117,7 +118,7 @@ def main() -> None:
     times: dict[str, list[tuple[float, float, float]]] = {}
     try:
         measure(options.steps or [*STEPS], options.runs, times)
-    finally:  # whoever stops it keeps the runs that ended
+    finally:  # if the user stops the script, the finished runs are kept
         write(rows, times)
     short = [step for step in options.steps or STEPS if len(times.get(step, ())) < options.runs]
     sys.exit(f"failed at least once: {', '.join(short)}" if short else 0)

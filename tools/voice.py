@@ -15,7 +15,7 @@ from pathlib import Path
 
 from book.pages import ROOT, pages
 
-# habit: its pattern, and its rate in good books; of the first two, more is better
+# each habit with its pattern and its rate in good books, where more is better for the first two
 HABITS = {
     "we, us, our": (r"\b(we|us|our|let's)\b", "5 to 29"),
     "because, however, for example, …": (

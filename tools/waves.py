@@ -34,7 +34,8 @@ SHOWN = (
     "differential, version 2",
     "gated attention",
 )
-CELL = 0.8  # of an entry's runs must have learned a task, or it is not in its race
+# the fraction of an entry's runs that must have learned a task, or else the entry is left out
+CELL = 0.8
 FILE = ROOT / "src/course/drawing/numbers/waves.json"
 
 

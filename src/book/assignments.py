@@ -50,10 +50,11 @@ from course.build.files import writable
 SECONDS, CASE = (
     300,
     30,
-)  # for a submission, the import of torch on a busy machine too; and for one cell or one case
-# bytes that are kept of what a submission prints: all that comes behind is read and dropped
+)  # seconds for a submission with the import of torch, and for one cell or one case
+# the number of bytes of a submission's output that we keep; the rest is read and discarded
 PRINTED = 100_000
-ROOM = 64 << 20  # bytes of all files that a submission writes, where walls can hold it to that
+# the number of bytes in all files that a submission writes, if bubblewrap can limit them
+ROOM = 64 << 20
 CHILD = Path(__file__).with_name("assignments_child.py")
 
 
@@ -191,7 +192,7 @@ def handout(root: Path, number: int | str, solved: bool = False, seed: int = 0) 
     return notebook(cells)
 
 
-# pages of steps, which are handed out with their steps' lines taken out
+# pages of steps, which are handed out without the code of their steps
 WORKSHOP = {
     "build-it.ipynb": "0-build-it/build",
     **{
@@ -240,7 +241,7 @@ def stripped(text: str, folder: str) -> str:
                 f"# {len(text.splitlines())} lines or fewer\n",
                 f"{' = '.join(names)} = ...\n",
             ]
-            cell["metadata"] = {"tags": ["step"]}  # nothing to fold
+            cell["metadata"] = {"tags": ["step"]}  # there is nothing to fold
     return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -261,7 +262,7 @@ def without_solutions(root: Path, number: str) -> list[dict]:
     start = {
         **code[1],
         "id": f"imports-{number.replace('.', '-')}",
-    }  # other pages of the evening have `checks` of their own
+    }  # other pages of the evening have a module `checks`, too
     cells = [
         cell
         for cell in exercise(root, number)
@@ -326,7 +327,7 @@ def evening(root: Path, number: int) -> str:
         elif page and page.endswith("/own"):
             cells += json.loads((root / f"chapters/{page}.ipynb").read_text())["cells"][1:]
     for cell in cells:
-        if cell["cell_type"] == "markdown":  # a handout has no pages of the book beside it
+        if cell["cell_type"] == "markdown":  # next to a handout there are no pages of the book
             cell["source"] = [
                 re.sub(r"\[([^\]]+)\]\([^):#]+\.(?:ipynb|md)[^)]*\)", r"\1", line)
                 for line in cell["source"]
@@ -491,7 +492,8 @@ def run(
                     "room": room,
                     "source": source,
                 }
-                with contextlib.suppress(BrokenPipeError):  # it ended before it had read its job
+                # the process ended before it had read its job
+                with contextlib.suppress(BrokenPipeError):
                     process.stdin.write(json.dumps(job).encode())
                     process.stdin.close()
                 process.wait(SECONDS)
@@ -500,7 +502,7 @@ def run(
             finally:
                 with contextlib.suppress(
                     ProcessLookupError
-                ):  # what it has started may hold the pipe open
+                ):  # a process that the submission started may hold the pipe open
                     os.killpg(process.pid, 9)
                 process.wait()
                 reader.join(5)
@@ -519,7 +521,7 @@ def returned(path: Path, jobs: list[dict]) -> dict[str, list]:
             name, case, problem, value = json.loads(line)
             answers[name][case] = (str(problem), value)
         except (ValueError, KeyError, IndexError, TypeError):
-            continue  # what a submission wrote there itself
+            continue  # the submission wrote this line itself
     return answers
 
 
@@ -710,7 +712,7 @@ def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROO
                 row["remark"] = next((remark for _, remark in marks.values() if remark), "")
                 if number == "drawn":
                     row["reasons"] = families.reasons(path.read_text(errors="replace"))
-            except Exception as error:  # whatever a submission is, the next one is marked
+            except Exception as error:  # whatever happens in this submission, we mark the next one
                 row["remark"] = f"not marked: {type(error).__name__}: {error}"
             row["points"] = round(sum(row[key.number] for key in keys), 1)
             row |= {key: harmless(row[key]) for key in ("who", "remark", "reasons") if key in row}

@@ -21,8 +21,9 @@ import torch
 from IPython.core.inputtransformer2 import TransformerManager
 
 MEMORY, FILES = 6 << 30, 1 << 20
-WRITES = 64  # files that may be opened for writing, of which each has at most so many bytes
-# what starts a process or reads a file past Python's own events, and what holds answers
+WRITES = 64  # files that the submission may open for writing, each with a limited number of bytes
+# modules that could start a process or read a file without an audit event, and modules that contain
+# answers
 HIDDEN = ("_posixsubprocess", "_ctypes", "ctypes", "course", "helpers")
 
 
@@ -118,17 +119,19 @@ def shut(room: str) -> None:
                     if not any(path == root or path.startswith(root + os.sep) for root in allowed):
                         raise PermissionError(f"a submission must not read the file {path}")
 
-    for name in ("_fork_exec", "_posixsubprocess"):  # what starts a process past the events
+    # functions that start a process without an audit event
+    for name in ("_fork_exec", "_posixsubprocess"):
         if name in vars(sys.modules.get("subprocess", object)):
             setattr(sys.modules["subprocess"], name, refused)
     for name in [module for module in sys.modules if module.split(".")[0] in HIDDEN]:
-        del sys.modules[name]  # what is loaded already is imported without an event
+        del sys.modules[name]  # a loaded module would be imported without an audit event
     torch.from_file = torch.UntypedStorage.from_file = (
         torch.UntypedStorage._new_shared_filename_cpu
     ) = refused
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILES, FILES))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))  # no process or thread more, but for root
+    # no further process or thread, except for root
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
     sys.addaudithook(watch)
 
 

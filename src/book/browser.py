@@ -16,7 +16,7 @@ from pathlib import Path
 
 from playwright.sync_api import Error, sync_playwright
 
-# the first draws pages alone, no windows around them: a page takes it half the time
+# the first one draws only pages and no windows, which halves the time per page
 NAMES = (
     "chromium-headless-shell",
     "chromium",
@@ -26,7 +26,7 @@ NAMES = (
     "chrome",
 )
 MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
-WAIT = ["-o", "DPkg::Lock::Timeout=300"]  # seconds, while somebody else installs
+WAIT = ["-o", "DPkg::Lock::Timeout=300"]  # in seconds, while another program installs packages
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--no-first-run", "--font-render-hinting=none",
@@ -83,7 +83,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
     def handle(self):
-        with contextlib.suppress(ConnectionError):  # a browser that has what it wants hangs up
+        # a browser that has what it needs closes the connection
+        with contextlib.suppress(ConnectionError):
             super().handle()
 
 

@@ -62,7 +62,7 @@ print(json.dumps(unknown, ensure_ascii=False))"""
 
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 SHOWN = re.compile(r'drawing\.show\("(\w+)"')
-WAIT = re.compile(r"[(（][^()（）]*[.。][)）]")  # a sentence in brackets is not said
+WAIT = re.compile(r"[(（][^()（）]*[.。][)）]")  # a sentence in brackets is not spoken
 LISTING = "````{code-block}"
 NAMED = "".join(
     f'<p class="{state} admonition-title">代码</p>' for state in ("collapsed", "expanded")
@@ -75,7 +75,7 @@ BEHIND = '<small class="behind">（本段依据较早的英文版，尚未更新
 OPEN = '<small class="behind">（本段尚未译出，暂用英文）</small>'
 NOT_YET = "（尚未译出，暂用英文）"
 LINK = re.compile(r'(\]\(|(?:href|src)=")(?!https?:|#|/|data:)([^)"#]+)')
-LAGS = r'<small class="behind">[^<]*</small>'  # either of them
+LAGS = r'<small class="behind">[^<]*</small>'  # the note on a page or a mark in its text
 
 
 def tables(page: Path) -> list[Path]:
@@ -345,7 +345,7 @@ def marked(piece: units.Piece, text: str, mark: str) -> str:
     >>> marked(units.Piece("", "| English |", "\\n"), "| 中文 |", "（旧）")
     '| 中文（旧） |\\n'
     """
-    if re.match(r"(?:`{3}|:{3})", piece.before):  # the title of a directive
+    if re.match(r"(?:`{3}|:{3})", piece.before):  # this is the title of a directive
         return f"{piece.before}{text}{piece.after}"
     if piece.before.startswith("#"):
         return f"{piece.before}{text}\n\n{mark}\n" + piece.after.removeprefix("\n")
@@ -422,7 +422,7 @@ def notebook(table: Path) -> nbformat.NotebookNode:
     cell.metadata = {
         "tags": ["remove-cell"],
         "slideshow": {"slide_type": "skip"},
-        "cellView": "form",  # Colab shows the title
+        "cellView": "form",  # Colab shows the title instead of the code
     }
     first = next(k for k, cell in enumerate(translated_notebook.cells) if cell.cell_type == "code")
     translated_notebook.cells.insert(first + 1, cell)
@@ -442,15 +442,17 @@ def written(table: Path) -> Path:
             drawn(),
             note(table),
             (ROOT / "data/sources.csv").read_text(),
-        ]  # quoted in Chinese
+        ]  # this text is quoted in Chinese
     )
     cut(used, name, home)
-    end = END.format(words=digest(repr(words(table))))  # in other words it is executed again
+    # with other translations the cell is executed again
+    end = END.format(words=digest(repr(words(table))))
     book.cells.append(
         nbformat.v4.new_code_cell(end, id="missing", metadata={"slideshow": {"slide_type": "skip"}})
     )
     path, text = home / f"{name}.ipynb", nbformat.writes(book)
-    if not path.exists() or path.read_text() != text:  # else it is as old as what was executed
+    # an unchanged file keeps its time, which is that of the execution
+    if not path.exists() or path.read_text() != text:
         path.write_text(text)
     return path
 
@@ -475,7 +477,7 @@ def cut(text: str, stem: str, home: Path) -> None:
         plain = home / f"{stem}-{weight}.ttf"
         font = TTFont(
             io.BytesIO(whole(weight)), recalcBBoxes=False, recalcTimestamp=False
-        )  # outlines stay as they are
+        )  # the outlines stay as they are
         cutter = subset.Subsetter(
             subset.Options(layout_features=[], hinting=False, notdef_outline=True)
         )
@@ -673,7 +675,7 @@ def page(table: Path) -> str:
                 parts.append(spoken(cell.source))
     away = posixpath.relpath(
         ".", place(source).parent.relative_to(HOME)
-    )  # the way up to `chapters`
+    )  # the path up to `chapters`
     folder_of = posixpath.relpath(source.parent, HOME)
 
     def there(match: re.Match) -> str:

@@ -34,9 +34,10 @@ from sphinx.errors import ExtensionError
 from book import kernels
 from course.build import dependencies
 
-CELL_SECONDS = 600  # the longest that one cell may take
-MEMORY = 2.5e9  # bytes that a notebook with a language model takes
-KEPT = 3  # executions of a notebook that are kept, so that going back to a branch costs nothing
+CELL_SECONDS = 600  # the longest time that one cell may take
+MEMORY = 2.5e9  # bytes of memory for a notebook with a language model
+# the number of stored executions per notebook, so that a return to a branch needs no new execution
+KEPT = 3
 
 
 def environment(root: Path) -> dict[str, str]:
@@ -89,7 +90,8 @@ def _touched(path: Path, root: Path) -> str:
     every = [
         os.path.join(folder, name)
         for folder, _, names in walked
-        if os.path.basename(folder) != "__pycache__"  # other processes write there all the time
+        # other processes write into these folders all the time
+        if os.path.basename(folder) != "__pycache__"
         for name in names
     ]
     every += [__file__, path, *(root / name for name in ("requirements.txt", "constraints.txt"))]
@@ -108,7 +110,7 @@ def _key(path: Path, root: Path) -> str:
     may_fail = ["raises-exception" in cell.metadata.get("tags", []) for cell in cells]
     shows_lines = (
         any(may_fail) or "checks" in code
-    )  # a traceback and a check show lines as they stand, comments included
+    )  # tracebacks and checks show the lines of the code, including comments
     return dependencies.key(
         code,
         *(cell.source if shows_lines else dependencies.meaning(cell.source) for cell in cells),
@@ -225,7 +227,7 @@ async def _all(paths: list[Path], root: Path) -> list[str]:
             except CellExecutionError as error:
                 plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
                 errors.append(f"{name} failed after {time.time() - start:.0f} s\n{plain}")
-            except Exception as error:  # a kernel that died, a cell that took too long
+            except Exception as error:  # a kernel died, or a cell took too long
                 errors.append(
                     f"{name} failed after {time.time() - start:.0f} s: {type(error).__name__}: "
                     f"{error}"
@@ -252,7 +254,7 @@ async def run(path: Path, root: Path, manager: type[AsyncKernelManager]) -> None
     )
     client.extra_arguments = [
         "--IPKernelApp.log_level=ERROR"
-    ]  # else each says that TCP is not encrypted
+    ]  # otherwise each kernel warns that TCP is not encrypted
     await client.async_execute(env=environment(root))
     notebook.metadata["executed"] = {
         "seconds": round(time.time() - start, 1),

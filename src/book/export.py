@@ -22,7 +22,7 @@ from helpers.transformer import Block, Decoder, _alibi_slopes
 if TYPE_CHECKING:
     import onnx
 
-BLOCK = 32  # weights that share a scale
+BLOCK = 32  # the number of weights with one scale
 OPSET = 18
 IR = 10
 MICROSOFT = "com.microsoft"
@@ -35,7 +35,7 @@ class _Graph:
     """
 
     def __init__(self) -> None:
-        import onnx  # not among what the lessons need
+        import onnx  # the lessons do not need this package
 
         self.onnx, self.nodes, self.weights, self.named = onnx, [], [], {}
 

@@ -20,8 +20,9 @@ from book.pages import ROOT
 
 TABLE = tomllib.loads((ROOT / "chapters/plans/families.toml").read_text())
 KNOWN = {"math": math, "np": np, "nx": nx, "torch": torch}
-ASKED = 2  # families of an assignment
-OPTIONS, TRIES = (1, 2, 3), 2000  # of a guess; draws until its option comes true
+ASKED = 2  # the number of families in an assignment
+# options of a guess, and the number of draws until the wanted option comes true
+OPTIONS, TRIES = (1, 2, 3), 2000
 
 
 def drawn(name: str, r: random.Random) -> dict:

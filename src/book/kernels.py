@@ -29,7 +29,7 @@ IMPORTED = (
     "networkx", "matplotlib.figure", "matplotlib.font_manager", "matplotlib.backends.backend_agg",
     "IPython", "ipykernel.kernelapp", "ipykernel.debugger",
 )  # fmt: skip
-# as a kernel would set it before it imports Matplotlib
+# the setting that a kernel would make before it imports Matplotlib
 INLINE = "module://matplotlib_inline.backend_inline"
 
 
@@ -42,13 +42,13 @@ def serve(root: Path) -> None:
         importlib.import_module(name)
     measured.keep(root)
     parse_once()
-    with contextlib.suppress(ImportError):  # a book without models
+    with contextlib.suppress(ImportError):  # a book without models lacks this package
         if (
             os.environ["OMP_NUM_THREADS"] == "1"
-        ):  # threads that have worked are not copied, and would be waited for
+        ):  # threads that have worked are not copied, and the copy would wait for them
             load_once()
     gc.collect()
-    gc.freeze()  # none of this is looked through again in each kernel
+    gc.freeze()  # so that the garbage collector does not visit these objects again in each kernel
     signal.signal(signal.SIGCHLD, gone)
     for line in sys.stdin:
         kernel = os.fork()
@@ -81,7 +81,8 @@ def load_once() -> None:
     from helpers import compute, models
 
     load, state, ready = models.load, torch.get_rng_state(), []
-    with contextlib.suppress(OSError, ValueError):  # without it, whoever needs it is told so
+    # without the model, its first user gets the error
+    with contextlib.suppress(OSError, ValueError):
         ready.append(load(device="cpu"))
         measured.weights(ready[0].model)
     torch.set_rng_state(state)
@@ -124,7 +125,7 @@ def become(arguments: list[str], cwd: str, env: dict[str, str]) -> None:
     sys.argv[1:] = [
         *arguments,
         f"--IPKernelApp.parent_handle={os.getppid()}",
-    ]  # it ends where that does
+    ]  # our process ends together with that process
     try:
         runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)
     finally:
@@ -141,10 +142,10 @@ class Copy:
 
     def poll(self) -> int | None:
         with contextlib.suppress(ProcessLookupError):
-            return os.kill(self.pid, 0)  # None: it is there
+            return os.kill(self.pid, 0)  # None says that the process is still running
         return 0
 
-    wait = poll  # it is asked once the process has ended
+    wait = poll  # called once the process has ended
 
     def send_signal(self, number: int) -> None:
         os.kill(self.pid, number)
@@ -160,7 +161,7 @@ def begin(env: dict[str, str], root: Path) -> None:
     """
     if (
         not _begun and sys.platform == "linux"
-    ):  # elsewhere a copy of a process may not use the screen
+    ):  # on other systems a copy of a process may not use the screen
         more = {"MPLBACKEND": INLINE, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         _begun.append(

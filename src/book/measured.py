@@ -53,11 +53,13 @@ ASKED = {
     "course.runs.asked": ("ask",),
     "course.runs.trained": ("seen",),
 }
-LEAST, MOST = 0.1, 8_000_000  # seconds that are worth a file, and its bytes
-DAYS = 14  # for so long a file is kept that nobody asks for
+# the shortest time in seconds and the largest size in bytes of a result that we store
+LEAST, MOST = 0.1, 8_000_000
+DAYS = 14  # the number of days for which we keep a file that nobody uses
 ATTENTION = ("sdpa", "eager")
 STRIDE = 997
-OWN = ("__main__", "course", "helpers")  # all else is installed, and in each key
+# all other packages are installed, and their versions are part of each key
+OWN = ("__main__", "course", "helpers")
 
 
 class Unkept(Exception):
@@ -107,15 +109,16 @@ class Content(pickle.Pickler):
             if isinstance(given, Figure):
                 self.drawn, state = True, (state, [*dict.items(rcParams)])
             else:
-                state = {**state, "_parents": None}  # what hangs on it, by where it lies
+                # objects that depend on it count by their positions
+                state = {**state, "_parents": None}
             return maker, how, state
         if isinstance(given, type):
             self._told(given)
-            if self.drawn and is_ours:  # it may draw itself by code that no key holds
+            if self.drawn and is_ours:  # it may draw itself with code that is not part of the key
                 raise Unkept
         if type(given).__module__.startswith(
             ("transformers", "tokenizers")
-        ):  # a tokenizer: it comes with its network
+        ):  # a tokenizer belongs to its network
             return str, (getattr(given, "name_or_path", type(given).__name__),)
         return NotImplemented
 
@@ -141,7 +144,7 @@ def weights(network: torch.nn.Module) -> str:
     )
     if any(
         not (hook.__module__ or "").startswith("transformers") for hook in hooks
-    ):  # it sets some to read its states
+    ):  # the function sets some hooks to read hidden states
         raise Unkept
     if attention not in ATTENTION:
         raise Unkept

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# names of what `_config.yml` leaves out of the book; the Makefile reads them there, too
+# patterns of what `_config.yml` leaves out of the book, which the Makefile reads there, too
 PATTERNS = re.search(r"^exclude_patterns: *\[(.*)\]", (ROOT / "_config.yml").read_text(), re.M)[1]
 LEFT_OUT = {Path(name.strip(" \"'")).name for name in PATTERNS.split(",")}
 

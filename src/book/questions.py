@@ -26,7 +26,7 @@ import torch
 from book.pages import ROOT
 
 FILE = "chapters/plans/questions.toml"
-MINUTES, A_MARK = 60, 2  # of a paper, and of a mark
+MINUTES, A_MARK = 60, 2  # the minutes of an examination and of a mark
 HOW = """\
 Each part is given whole or not at all, in any words that say it. A slip costs \
 the part in which it is made. A value of
@@ -39,7 +39,7 @@ CHAPTERS = range(1, 8)
 KINDS = ("compute", "explain", "control")
 WORDS = re.compile(
     r"(?<!\\)\b[A-Za-z]{3,} |^[a-z]{3,}$"
-)  # of a drawn text: not those of TeX, no name
+)  # names in a drawn text, without those of TeX
 NO_WORDS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -97,7 +97,7 @@ def first_equal(p: int, value: Callable[[int], Fraction] = lambda n: Fraction(1,
 
     def scaled(x: Fraction) -> Fraction:
         unit = Fraction(2) ** (math.floor(math.log2(x)) + 1 - p)
-        return round(x / unit) * unit  # to the nearest, ties to even
+        return round(x / unit) * unit  # to the nearest unit, ties to even
 
     return next(n for n in itertools.count(1) if scaled(value(n)) == scaled(value(n + 1)))
 
@@ -196,7 +196,7 @@ def fill(row: dict, drawn: dict, words: Mapping[str, str] = NO_WORDS) -> dict:
 
     def replace(text: str) -> str:
         text, before = words.get(text, text), None
-        while before != text:  # a drawn text may have names of its own
+        while before != text:  # a drawn text may itself contain names
             before, text = text, re.sub(r"<(\w+)>", value, text)
         if left := re.search(r"<\w+>", text):
             raise ValueError(f"{row['id']}: nothing is drawn or computed for {left[0]}")

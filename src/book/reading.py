@@ -23,8 +23,9 @@ from pathlib import Path
 
 from book.pages import ROOT
 
-WORDS = 70  # a minute
-LINE, SYMBOL, FORMULA, OUTPUT, CONTROL = 15 / 60, 8 / 60, 40 / 60, 60 / 60, 80 / 60  # minutes each
+WORDS = 70  # words per minute
+# in minutes each
+LINE, SYMBOL, FORMULA, OUTPUT, CONTROL = 15 / 60, 8 / 60, 40 / 60, 60 / 60, 80 / 60
 FOLDED = {"hide-input", "hide-cell", "remove-cell", "cue"}
 HIDDEN = re.compile(r"<details.*?</details>|<!--.*?-->", re.S)
 DISPLAYED = re.compile(r"\$\$.+?\$\$", re.S)

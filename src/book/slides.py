@@ -35,7 +35,7 @@ from book.pages import ROOT
 from book.plans import part, plan
 from book.repository import repository, site
 from course import (
-    drawing,  # the scorecard takes seconds to import: it waits until a deck has changed
+    drawing,  # importing the scorecard takes seconds, so we wait until a deck has changed
 )
 from course.build import dependencies
 from helpers.widget import SLIDES
@@ -56,11 +56,12 @@ FRAME = {
     "chapters</a>.",
     "row": "The page of this claim",
     "when": "{minutes:g} min · from {start:g} to {end:g} of {total}",
-    "speaker": {},  # the words of the speaker's window, where they are not English
+    "speaker": {},  # the words of the speaker's window, in another language than English
     "figure": "Figure",
-    "kinds": {},  # the first word of a box, where it is not English
+    "kinds": {},  # the first word of a box, in another language than English
 }
-# what a part of a cue begins with, and its class in the speaker's window; the rest is what to do
+# the word with which a part of a cue begins, and its class in the speaker's window; all other text
+# says what to do
 PARTS = {"Ask": "ask", "Say": "say", "Answer": "say", "They get wrong": "wrong"}
 PARTS |= {"问": "ask", "说": "say", "答": "say", "易错": "wrong"}
 LABEL = rf"""({"|".join(PARTS)})([^:：.?!"]{{0,20}}(?=: )|(?:（[^（）]+）)?(?=：))(?:: |：)"""
@@ -88,7 +89,7 @@ def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, fram
     It also shows the machine at the chapter's stop.
     """
     first = next(cell for cell in notebook.cells if kind(cell) == "slide")
-    stop = drawing.stop_of(item["path"].parent.name) or 1  # its first stop shows the machine whole
+    stop = drawing.stop_of(item["path"].parent.name) or 1  # the first stop shows the whole machine
     picture = drawing.picture("machine", stop, language=item["language"][:2])
     if item["chapter"]:
         name = frame[item["path"].stem]
@@ -99,7 +100,7 @@ def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, fram
         what = frame["length"].format(minutes=item["minutes"])
     named = (
         frame["course"].partition("（")[0].lower() in first.source.lower()
-    )  # the talk's own title says it
+    )  # the title of the talk already says this
     course = "" if named else f'<p class="course">{frame["course"]}</p>\n\n'
     first.source = f'{course}{first.source}\n\n<p class="length">{what}</p>\n\n{picture}'
 
@@ -289,7 +290,7 @@ def page_links(page: str, source: Path, chinese: bool = False) -> str:
     """
 
     def there(match: re.Match) -> str:
-        if match[0].startswith("<use"):  # a mark of a drawing, from the drawing itself
+        if match[0].startswith("<use"):  # this is a mark within a drawing
             return match[0]
         name = posixpath.normpath(
             f"{source.parent.relative_to(ROOT).as_posix()}/{match[1] or source.stem}"
@@ -320,7 +321,7 @@ def live_links(
     page = page.relative_to(ROOT).with_suffix(".html").as_posix()
     sources = {
         cell.id: cell.source for cell in nbformat.read(item["path"], as_version=4).cells
-    }  # anchors are English
+    }  # anchors are in English
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             heading = [heading, *re.findall(r"^##? (.+)$", sources.get(cell.id, ""), re.M)][-1]
@@ -356,7 +357,9 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
             live_links(single, {"path": path}, address)
             for cell in single.cells:
                 cell.id = f"{path.parent.name[0]}-{path.stem}-{cell.id}"[:64]
-                if cell.cell_type == "markdown":  # a link of the notebook, from where the plan lies
+                # a link of the notebook is relative to the notebook's folder, so we adapt it to the
+                # plan's folder
+                if cell.cell_type == "markdown":
                     local = rf"](../{path.parent.name}/\g<1>\g<2>)"
                     cell.source = re.sub(r"\]\(#", f"]({path.name}#", cell.source)
                     cell.source = re.sub(
@@ -370,7 +373,7 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
                 planned["minutes"] - sum(planned_row["minutes"] for planned_row in planned["rows"])
             )
             scenes = row.get("film", [])
-            minutes /= 1 + bool(scenes)  # half of them are for the film
+            minutes /= 1 + bool(scenes)  # half of the minutes are for the film
             shown = row["show"] + last * "".join(
                 f"\n{number}. You can {they}." for number, they in can.items()
             )
@@ -514,7 +517,8 @@ def main(only: str = "") -> None:
         else:
             notebook = edition(item["words"]) if item["words"] else executed(item["path"], ROOT)
         for cell in notebook.cells:
-            cell.source = re.sub(LAGS, "", cell.source)  # a page says it; a slide has no room
+            # a page says this, but a slide has no room for it
+            cell.source = re.sub(LAGS, "", cell.source)
             if cell.cell_type == "code":
                 cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
         title_slide(notebook, item, len(chapters), frame)
@@ -522,7 +526,7 @@ def main(only: str = "") -> None:
             acts(notebook, item["language"][:2])
         projected(notebook, frame)
         speaker_notes(notebook, item["minutes"], frame)
-        if item["path"] != hour:  # its widgets have theirs
+        if item["path"] != hour:  # the widgets of the hour's deck already have links
             live_links(notebook, item, address, frame)
         claim_links(notebook, frame, address)
         last_slide(notebook, item, after, frame)

@@ -25,7 +25,8 @@ from typing import NamedTuple
 from course.editions import SAID, Entry, patterns, read, read_all
 from helpers import style, words
 
-__all__ = ["SAID", "Entry", "patterns", "read", "read_all"]  # the PO file as the notebook reads it
+# the PO functions are imported from the module that notebooks use
+__all__ = ["SAID", "Entry", "patterns", "read", "read_all"]
 DATA = Path(__file__).resolve().parents[2] / "data"
 CODE = "code"
 MATH = re.compile(r"\$\$?[^$]+\$\$?")
@@ -37,8 +38,9 @@ DIRECTIVE = re.compile(
 BLOCK = re.compile(r"\s*(?:#+ |[-*+] |\d+[.)] |\||`{3}|:{3}|\$\$|<|%|>|:[\w-]+:|\()")
 TAGGED = re.compile(r"((?:<[a-z][^>]*>\s*)*)(.*?)((?:\s*</[^>]+>)*)", re.S)
 NUMBER = re.compile(r"(?<![\w.−-])[+−-]?\d+(?:,\d{3})*(?:\.\d+)?%?(?!\w|[.,]\d)")
-FORMATTED = re.compile(r"\{\w*:[^{}\s]+\}|\{\}")  # a value to come, in a string for `str.format`
-HOLE = re.compile("[\ue000-\uf8ff]")  # a value in an f-string, while its words are looked up
+# a value that is filled in later, in a string for `str.format`
+FORMATTED = re.compile(r"\{\w*:[^{}\s]+\}|\{\}")
+HOLE = re.compile("[\ue000-\uf8ff]")  # a value in an f-string while we look up its words
 TOLD = {
     "label",
     "name",
@@ -48,8 +50,8 @@ TOLD = {
     "xlabel",
     "ylabel",
     "unit",
-}  # arguments for readers, of one word, too
-OTHERS = {"columns", "index", "labels", "reader"}  # and such as may be
+}  # arguments that contain text for readers, even if it is one word
+OTHERS = {"columns", "index", "labels", "reader"}  # arguments that may contain text for readers
 
 
 class Piece(NamedTuple):
@@ -103,7 +105,7 @@ def pieces(source: str) -> list[Piece]:
             and not line[fence.end() :].startswith("{")
             and line != fence[1]
         ):
-            while k < len(lines) and not lines[k].startswith(fence[1]):  # code
+            while k < len(lines) and not lines[k].startswith(fence[1]):  # a block of code
                 k += 1
             k += 1
         elif line.startswith("$$"):
@@ -207,7 +209,7 @@ def likeness(first: str, second: str) -> float:
     return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()
 
 
-SAME_ENOUGH, SAME_CELL = 0.5, 0.2  # a text that stayed in its cell may differ by as much more
+SAME_ENOUGH, SAME_CELL = 0.5, 0.2  # a text that stayed in its cell may differ more by this amount
 
 
 def merged(entries: list[Entry], wanted: list[Entry]) -> list[Entry]:
@@ -499,7 +501,7 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
                 len(start[: node.col_offset].decode()),
                 len(end[: node.end_col_offset].decode()),
             )
-            # the quotes that stand there: within an f-string they are the other ones
+            # the quotes in the source, because within an f-string they differ
             quote = re.match(r'\w*("""|.)', lines[node.lineno - 1][columns[0] :])[1]
             new = literal(other(text, values), values, node, quote)
             changes.append(((node.lineno, columns[0]), (node.end_lineno, columns[1]), new))

@@ -8,7 +8,7 @@ import torch
 from course import exercises as checks
 from course.exercises import Right, exercise
 
-progress = partial(checks.progress, globals().values())  # of all exercises of this module
+progress = partial(checks.progress, globals().values())  # over all exercises of this module
 compare = partial(checks.tabled, globals())
 
 

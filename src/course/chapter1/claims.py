@@ -16,14 +16,14 @@ from course.maths import bounds
 from course.training import gnn, threads
 from helpers import graphs, style
 
-CUT = {"epochs", "a minute"}  # how a run ends if its budget stopped it
-TWO = Threshold(2)  # standard errors
-EVEN = Threshold(1)  # a gain or a ratio when nothing has changed
+CUT = {"epochs", "a minute"}  # the ways in which a run ends if its budget stopped it
+TWO = Threshold(2)  # in standard errors
+EVEN = Threshold(1)  # a gain or a ratio that means no change
 NOWHERE = Threshold(0)
-EXACT = Threshold(1e-9)  # rounding
+EXACT = Threshold(1e-9)  # the allowed rounding error
 
 
-FLOATS = Threshold(32)  # numbers of 32 bits in a state
+FLOATS = Threshold(32)  # the largest number of 32-bit numbers that a state may need
 
 
 @rule(
@@ -37,7 +37,7 @@ def width_bound() -> Numbers:
     return {"widths": [gnn.minimum_width(r) for r in range(2, 9)]}
 
 
-SEVERAL = Threshold(1)  # more widths than this
+SEVERAL = Threshold(1)  # the number of widths must be larger than this
 
 
 @rule(
@@ -93,7 +93,7 @@ def compared(**other: bool | str) -> Numbers:
     return {"pairs": measures.compare(**other)}
 
 
-APART = Threshold(0.05)  # of accuracy
+APART = Threshold(0.05)  # a difference of accuracy
 
 
 @rule(
@@ -193,7 +193,7 @@ def _longer_at_random(control: str) -> list[float]:
     return (mean[True] / mean[False]).dropna().tolist()
 
 
-LONGER = Threshold(2)  # times as long, with random labels
+LONGER = Threshold(2)  # the factor by which random labels lengthen the training
 HOPS = Threshold(8)
 
 
@@ -218,7 +218,7 @@ def chains_are_fitted() -> Numbers:
     }
 
 
-UNSEEN = Threshold(0.9)  # of unseen examples right
+UNSEEN = Threshold(0.9)  # the fraction of unseen examples that are answered correctly
 
 
 @rule(
@@ -263,7 +263,7 @@ def _epochs(found: list[float], most: int) -> str:
     return ", ".join(f"{x:.0f}" if x < math.inf else f"more than {most}" for x in found)
 
 
-CHOOSES = Threshold(0.1)  # accuracy without a choice
+CHOOSES = Threshold(0.1)  # the largest accuracy without a choice
 
 
 @rule(
@@ -345,7 +345,7 @@ def tree_closed_form() -> Numbers:
     }
 
 
-OVER_ALL = Threshold(0.5)  # a rank correlation
+OVER_ALL = Threshold(0.5)  # a threshold for a rank correlation
 
 
 @rule(
@@ -491,7 +491,7 @@ def growth(sizes: list[int]) -> float:
     return min(after / before for before, after in itertools.pairwise(sizes[1:]))
 
 
-GROWS = Threshold(1.5)  # times per layer
+GROWS = Threshold(1.5)  # the growth factor per layer
 
 
 @rule(

@@ -17,7 +17,7 @@ from course.maths import bounds
 from course.training import gnn
 from helpers import data, graphs
 
-DEPTH = 3  # the depth at which three seeds were trained
+DEPTH = 3  # the depth for which three seeds were trained
 KINDS = ("gcn", "ggnn")
 
 

@@ -22,9 +22,9 @@ from helpers.attention import causal_mask, influence, uniform
 from helpers.models import LanguageModel
 from helpers.style import number  # noqa: F401  the words of the table call it
 
-FOREVER = 400  # so many layers stand for the limit
-EVEN = Threshold(1)  # a ratio when there is no difference
-ALL = Threshold(1 - 1e-6)  # of a state
+FOREVER = 400  # this number of layers stands for the limit
+EVEN = Threshold(1)  # a ratio that means no difference
+ALL = Threshold(1 - 1e-6)  # the fraction of a state that counts as all of it
 
 
 def _random(mask: Tensor, layers: int = 1, seed: int = 0) -> Tensor:
@@ -37,7 +37,8 @@ def _random(mask: Tensor, layers: int = 1, seed: int = 0) -> Tensor:
 # Test the attention graph -------------------------------------------------------------------------
 
 
-FELT = Threshold(0.1)  # of an equal weight, above which the page says that an influence is felt
+# the fraction of an equal weight from which the page says that tokens have an influence
+FELT = Threshold(0.1)
 
 
 @rule(
@@ -200,7 +201,7 @@ def _profiles(
     return [measures.profile_of(table, text, network) for text in texts]
 
 
-FALLS = Threshold(-0.5)  # a rank correlation with the position
+FALLS = Threshold(-0.5)  # a threshold for the rank correlation with the position
 THREE = Threshold(3)  # the smallest number of texts for a verdict
 
 
@@ -247,8 +248,8 @@ def early_tokens_have_more_influence(model: LanguageModel | None = None) -> Numb
     }
 
 
-PRIMACY = Threshold(3)  # times an equal share
-EQUAL = Threshold(1)  # an equal share
+PRIMACY = Threshold(3)  # as a multiple of an equal fraction
+EQUAL = Threshold(1)  # an equal fraction
 
 
 def _untrained(found: dict) -> list[float]:
@@ -333,8 +334,8 @@ def _u(profiles: list[Tensor]) -> Numbers:
     }
 
 
-LEADS = Threshold(2)  # times the smallest value
-# the token from which on the smallest value counts as next to the last token
+LEADS = Threshold(2)  # as a multiple of the smallest value
+# from this token on, a valley counts as close to the last token
 VALLEY = Threshold(40)
 
 
@@ -504,7 +505,7 @@ def _sinks(model: LanguageModel | None) -> pd.DataFrame:
     return measures.sink_table(model or models.default()).set_index(["text", "first token"])
 
 
-MOST, SOME = Threshold(0.5), Threshold(0.2)  # of all heads
+MOST, SOME = Threshold(0.5), Threshold(0.2)  # fractions of all heads
 
 
 @rule(
@@ -534,7 +535,7 @@ def first_token_is_a_sink(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-NEARLY_NONE = Threshold(0.05)  # of all heads
+NEARLY_NONE = Threshold(0.05)  # a fraction of all heads
 
 
 @rule(
@@ -563,7 +564,8 @@ def _moves(early: pd.DataFrame) -> bool:
     return min(early["times"]) > TIMES and min(early["attention"]) > TAKES
 
 
-TIMES, TAKES = Threshold(50), Threshold(0.2)  # of the median state, and of the attention
+# as a multiple of the median state, and as a fraction of the attention
+TIMES, TAKES = Threshold(50), Threshold(0.2)
 SMALL_TIMES, SMALL_TAKES = Threshold(10), Threshold(0.1)
 
 
@@ -608,7 +610,7 @@ def hiding(model: LanguageModel | None = None) -> dict[str, pd.DataFrame]:
     return {name: measures.hidden_from(table, *which) for name, which in cases.items()}
 
 
-CLAMPED = Threshold(0.5)  # of the sink score as trained
+CLAMPED = Threshold(0.5)  # a fraction of the sink score without clamping
 
 
 @rule(
@@ -742,7 +744,7 @@ def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
     table = measures.brake_table()
     names = {"mass": "mass", "value": "value", "heads": "at equal loss"}
     parts = {name: table.loc[change]["spread"] for name, change in names.items()}
-    told = parts["heads"].dropna().index  # the texts in which the losses meet
+    told = parts["heads"].dropna().index  # the texts in which the two losses become equal
     return (
         spread
         | {name: rows[told].tolist() for name, rows in parts.items()}
@@ -750,8 +752,8 @@ def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
     )
 
 
-BREAKS = Threshold(0.5)  # nats
-FIVE = Threshold(5)  # times the control
+BREAKS = Threshold(0.5)  # in nats
+FIVE = Threshold(5)  # as a multiple of the control
 
 
 @rule(

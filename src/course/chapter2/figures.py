@@ -107,7 +107,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
         log="xy",
         height=3.0,
     )
-    floor = -10  # as a power of ten
+    floor = -10  # the exponent of the smallest value on the axis
     colours = (GREEN, GREY, RED, style.COLOURS["purple"], style.NAMED["causal attention"])
     for (name, shares), colour in zip(found.items(), colours, strict=True):
         points = [
@@ -117,7 +117,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
         dots, along = 10**x, np.linspace(x[0], x[-1], 500)
         line = np.interp(along, x, y)
         ax.plot(dots[y >= floor], 10 ** y[y >= floor], "o", color=colour)
-        if (line >= floor).any():  # drawn as far down as the axis goes
+        if (line >= floor).any():  # lines are drawn down to the end of the axis
             ax.plot(10 ** along[line >= floor], 10 ** line[line >= floor], color=colour, label=name)
     ax.axhline(1 / n, color="black", lw=1, ls="--")
     ax.axvline(depth * (1 - kept), color=BLUE, lw=1.5, ls=":")
@@ -174,7 +174,7 @@ def brake(kept: float | None = None) -> tuple[Axes, str]:
         float(attention.influence([constructions.sink(32, p)] * layers, kept)[-1, 4])
         for p in shares
     ]
-    assert found == sorted(found, reverse=True)  # as the title says
+    assert found == sorted(found, reverse=True)  # the title says so
     ax = style.axes(
         "In this average, a sink slows mixing",
         "share of attention on the first token",
@@ -287,7 +287,7 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
     style.label(ax)
     least = int(before[:-1].argmin()) + 1
     late = [float(mean[2 * n // 3 : -1].sum()) / n for mean in (before, after)]
-    lifted = late[1] > late[0]  # in another model it may not be so
+    lifted = late[1] > late[0]  # this need not be so in another model
     ax.set_title(
         "Training lifts the late tokens" if lifted else "Training does not lift the late tokens"
     )

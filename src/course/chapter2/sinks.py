@@ -26,11 +26,11 @@ CHANGES = (
     "token 40 sees the last 2",
     "token 40 sees the last 4",
 )
-TOKEN = 40  # counted from 0
+TOKEN = 40  # the position of the other token, counted from 0
 PATTERNS = ("sink", "diagonal")
-COPIES = 64  # sequences in which a pattern must hold
-WEIGHT = 0.9  # of the wanted token, as a mean over all rows
-RATES = torch.logspace(-8, 4, 37, dtype=torch.float64).tolist()  # prices of a squared norm
+COPIES = 64  # the number of sequences in which a pattern must appear
+WEIGHT = 0.9  # the weight of the wanted token, as a mean over all rows
+RATES = torch.logspace(-8, 4, 37, dtype=torch.float64).tolist()  # the penalties for a squared norm
 
 
 def changed_mask(n: int, change: str) -> Bool[Tensor, "n n"]:

@@ -23,7 +23,7 @@ from course.maths import constructions, normalizers
 from helpers import collapse, models, probe
 from helpers.transformer import Decoder
 
-MOST_STEPS = 20_000  # calls of a function of n before a loop counts as endless
+MOST_STEPS = 20_000  # the number of calls of a function of n from which a loop counts as endless
 
 
 progress = partial(checks.progress, globals().values())  # over all exercises of this module

@@ -16,7 +16,7 @@ from course.maths import constructions
 from helpers import collapse, data, models, rope, style
 from helpers.models import LanguageModel
 
-FIFTH = Threshold(0.2)  # of the distance
+FIFTH = Threshold(0.2)  # a fraction of the distance
 TWICE = Threshold(2)
 NONE = Threshold(0)
 
@@ -25,7 +25,7 @@ def _never_rises(values: Sequence[float]) -> bool:
     return all(after <= before for before, after in itertools.pairwise(values))
 
 
-VANISHED = Threshold(0.01)  # of the weight, or of a distance
+VANISHED = Threshold(0.01)  # a fraction of the weight or of a distance
 
 
 @rule(
@@ -55,7 +55,7 @@ def last_weights() -> Numbers:
     return {"falls": falls, "largest": largest}
 
 
-LOW, HIGH = Threshold(0.9), Threshold(1.1)  # of the limit
+LOW, HIGH = Threshold(0.9), Threshold(1.1)  # as fractions of the limit
 
 
 @rule(
@@ -129,7 +129,7 @@ def proof_is_rough() -> Numbers:
     rows = [3 * torch.exp(-torch.arange(n, -1, -1, dtype=torch.float64) / 10) for n in (10, 10_000)]
     return {
         "last": [float((row[1:] - row[:-1])[-1].abs()) for row in rows]
-    }  # of the logits of the two rows
+    }  # the difference of the two rows of logits
 
 
 @rule(
@@ -216,8 +216,8 @@ def _pointed(nearest: dict[str, float]) -> bool:
     return nearest["isotropic"] > HARMLESS and nearest["its own"] < OWN
 
 
-CHANCE = Threshold(0.55)  # of two prompts, which is a little more than the 0.5 of chance
-OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # of all prompts
+CHANCE = Threshold(0.55)  # for two prompts, a little more than the 0.5 of guessing
+OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # fractions of all prompts
 
 
 @rule(
@@ -282,7 +282,7 @@ def telling_apart(model: LanguageModel | None = None) -> Numbers:
     return {
         "low": int(bf16.index[-1]),
         "high": int(bf16.high.iloc[-1]) - 1,
-        "sure": int(bf16.high.iloc[1]) - 1,  # the end of the second band
+        "sure": int(bf16.high.iloc[1]) - 1,  # the last length of the second band
         "bf16": bf16.pair.tolist(),
         "fp16": fp16.pair.tolist(),
         "inside": all(map(math.isfinite, fp16.floor)),
@@ -517,7 +517,7 @@ def varied_digits_delay_collapse(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-ERRORS = Threshold(2)  # standard errors
+ERRORS = Threshold(2)  # in standard errors
 
 
 @rule(
@@ -590,7 +590,7 @@ def commas_prevent_collapse(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-MOST, FEW = Threshold(0.9), Threshold(0.5)  # of the runs
+MOST, FEW = Threshold(0.9), Threshold(0.5)  # fractions of the runs
 
 
 @rule(
@@ -639,7 +639,7 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
     return {
         "able": all(
             at[0] for at in right.values()
-        ),  # a model that is wrong at five digits tells us nothing about three hundred
+        ),  # if a model is wrong at 5 digits, its answers at 300 tell us nothing
         "right": right,
         "effect": {places: float((zero - one)[-1]) for places, (zero, one) in margins.items()},
         "margin": float(margins["last", "last"][0][-1]),

@@ -12,7 +12,7 @@ import torch
 from helpers import data, models, probe, require, rope
 
 SHARE, CONFIDENCE, DRAWS = 0.5, 0.9, 400  # half of the attention, in nine of ten draws
-CHUNK = 2**20  # logits that are drawn at once
+CHUNK = 2**20  # the number of logits that we draw at once
 TOKENS = 128
 
 

@@ -234,7 +234,7 @@ def told_apart(
         ax.axhline(chance, color=style.COLOURS["grey"], lw=1)
     if (
         column == "floor"
-    ):  # whole decades, because for a part of one Matplotlib writes numbers over each other
+    ):  # only whole decades, because Matplotlib would otherwise write numbers over each other
         low, high = map(math.log10, ax.get_ylim())
         ax.set_ylim(10 ** math.floor(low), 10 ** math.ceil(high))
     if column == "along":

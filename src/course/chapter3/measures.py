@@ -24,8 +24,8 @@ from helpers import collapse, compute, data, models, probe, require
 from helpers.models import LanguageModel
 from helpers.transformer import Decoder
 
-SAME = 1e-3  # two states count as one if they differ by less than this fraction of their length
-BANDS = [2, 10, 30, 100, 200, 400, 800, 1200, 1600, 2047]  # lengths, each band from one to the next
+SAME = 1e-3  # two states count as equal if they differ by less than this fraction of their length
+BANDS = [2, 10, 30, 100, 200, 400, 800, 1200, 1600, 2047]  # limits of the bands of lengths
 SEQUENCES = ("varied tokens", "first token, then equal ones")
 
 # Random decoders ----------------------------------------------------------------------------------
@@ -278,7 +278,8 @@ def resolution(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> Re
 ERRORS = ("its own", "of another prompt", "with shuffled coordinates", "isotropic")
 PARTS = ("with signs flipped", "its constant part", "without its constant part")
 EXACT = "none"
-READ = (400, 1024)  # lengths, from and below, that several readouts are tested on
+# the lengths on which several readouts are tested, from the first to below the second
+READ = (400, 1024)
 
 
 def replaced(
@@ -437,7 +438,7 @@ def rounding(type: str, errors: str, seed: int) -> dict[str, float]:
 
 
 FOURTEEN = ("1", "0", "7", " the", "b", "x", " one", "()", "e", " and", ",", "\n", "a", " dog")
-REPEATED = 513  # copies of each token
+REPEATED = 513  # the number of copies of each token
 
 
 def repeated_row(token: int) -> dict[str, float]:
@@ -697,7 +698,8 @@ def write(out: Path) -> None:
     files.write(out, "\n".join(lines) + "\n" + found.to_csv(index=False, float_format="%.4f"))
 
 
-PROMPTS = {  # in addition to the plain prompt, as arguments of `collapse.copying_margins`
+# further arguments of `collapse.copying_margins`, in addition to those of the plain prompt
+PROMPTS = {
     "hint": {"hint": True},
     "alternating": {"pattern": "alternating"},
     "groups of ten": {"pattern": "repeated"},

@@ -60,7 +60,7 @@ def _apart(one: str, other: str, **setting: Any) -> float:
     )
 
 
-ONES = (6, 9)  # of the two strings
+ONES = (6, 9)  # the numbers of ones in the two strings
 
 
 @exercise
@@ -145,7 +145,7 @@ def averages(answer: Any) -> Right:
         " and ".join(f"{float(run('averages', answer, x, k)):.3g}" for x in strings) for k in (1, 2)
     ]
     network = [_apart("10", "1100", causal=True, layers=layers) for layers in (1, 2)]
-    assert network[0] < 1e-9  # with the same means, only rounding is left
+    assert network[0] < 1e-9  # if the means are equal, only rounding errors remain
     return Right(
         f"your function sends 10 and 1100 to {ends[0]} with one layer, and to {ends[1]} with "
         "two. In a random Transformer they "
@@ -171,7 +171,7 @@ def _averaged(
 
 LINE = "The final answer to your maths question is:"
 PROMPT = counting.prompt("ones", "no CoT", "1111")
-TEXTS = {  # texts that an answer may have, each with the rule that it tests
+TEXTS = {  # possible texts of an answer, each with the rule that it tests
     text.replace("LINE", LINE).replace("PROMPT", PROMPT): rule
     for text, rule in checks.tables(globals())["parse"]["texts"].items()
 }
@@ -350,7 +350,7 @@ def codes(answer: Any) -> Right:
 
 
 HEAD = ("embedding", "query", "key", "value")
-FAR = 4000  # how far the reach of a counter is followed
+FAR = 4000  # the largest count up to which we test a counter
 
 
 @exercise

@@ -18,8 +18,8 @@ from course.runs import asked, inside, trained
 from helpers import data
 from helpers.models import LanguageModel
 
-EXACT = 1e-13  # rounding
-LEVEL = Threshold(0.05)  # of p
+EXACT = 1e-13  # the allowed rounding error
+LEVEL = Threshold(0.05)  # the level of significance
 INSIDE = Threshold(0.9)  # accuracy within the trained lengths
 
 
@@ -54,7 +54,7 @@ def same_ratio_same_state() -> Numbers:
     }
 
 
-SOMEWHERE = Threshold(2**26)  # a length
+SOMEWHERE = Threshold(2**26)  # the largest length that we search
 
 
 @rule(
@@ -278,7 +278,7 @@ def _grow(errors: dict[str, list[float]]) -> bool:
     return all(a < b < c for a, b, c in errors.values())
 
 
-TEN = Threshold(0.5)  # of the short questions
+TEN = Threshold(0.5)  # a fraction of the short questions
 
 
 @rule(
@@ -354,8 +354,9 @@ def guesses_are_round(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-MARGIN = Threshold(0.02)  # of accuracy, below which a change counts as no help
-FLOOR, CEILING = Threshold(0.1), Threshold(0.98)  # between them there is room for an improvement
+MARGIN = Threshold(0.02)  # if a change raises accuracy by less than this, it does not help
+# there is room for an improvement between these accuracies
+FLOOR, CEILING = Threshold(0.1), Threshold(0.98)
 
 
 @rule(
@@ -456,7 +457,7 @@ GONE, FALLS, NEAR, CELLS, GUESS = (
     Threshold(5),
     Threshold(0.65),
 )
-READ = 0.95  # accuracy of the probe
+READ = 0.95  # the accuracy from which a probe can read the count
 
 
 @rule(
@@ -547,7 +548,7 @@ def counting_is_hard_to_learn() -> Numbers:
 
 
 LEARNED = Threshold(trained.LEARNED)
-THREE = Threshold(3)  # seeds, because a length with fewer is reported but decides nothing
+THREE = Threshold(3)  # if a length has fewer seeds, it is reported but decides nothing
 
 
 @rule(

@@ -44,7 +44,7 @@ def copies() -> tuple[Axes, str]:
         index=pd.Index(many, name="copies k of 10"),
     )
     change, error = (frame[name] for name in frame)
-    assert (error < change / 2).all()  # otherwise fp32 could not show it
+    assert (error < change / 2).all()  # otherwise fp32 could not show the change
     ax = style.lines(frame, "relative to the state", log="xy", height=4.0, colours=(BLACK, GREY))
     ax.get_lines()[1].set_gid(style.ROUNDING)
     ax.set_ylim(1e-8, 0.1)  # otherwise the axis begins at the smallest rounding error
@@ -346,7 +346,7 @@ def counting_by_length(
     ax.plot(lengths, one, ":", color=GREY, lw=2, label="one number")
     style.ticks(
         ax, lengths, ["" if n == 18 else str(n) for n in lengths]
-    )  # there is no room between 16 and 20
+    )  # labels between 16 and 20 would overlap
     ax.set_ylim(-0.02, 1.04)
     style.label(ax)
     falls = [

@@ -89,8 +89,8 @@ def gaussian_scores() -> Numbers:
     }
 
 
-NAT = Threshold(1)  # by which a logit falls
-MOST_HEADS, FEW_HEADS = Threshold(0.5), Threshold(0.05)  # of the heads
+NAT = Threshold(1)  # the number of nats by which a logit falls
+MOST_HEADS, FEW_HEADS = Threshold(0.5), Threshold(0.05)  # fractions of the heads
 
 
 @rule(
@@ -138,8 +138,8 @@ def trained_heads_decay(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-SHARED, OWN = Threshold(0.5), Threshold(0.9)  # of the weight
-EXACT = 1e-9  # rounding
+SHARED, OWN = Threshold(0.5), Threshold(0.9)  # fractions of the weight
+EXACT = 1e-9  # the allowed rounding error
 
 
 @rule(
@@ -180,7 +180,7 @@ def no_positions_no_diagonal() -> Numbers:
     }
 
 
-WHOLE = Threshold(0.99)  # of the weight
+WHOLE = Threshold(0.99)  # a fraction of the weight
 
 
 @rule(
@@ -321,7 +321,7 @@ def _none(model: LanguageModel | None) -> ValueError:
     return ValueError(f"no head of {called(model)} looks at one distance, so it cannot decide")
 
 
-SMALL = Threshold(0.9)  # of the layer's mean
+SMALL = Threshold(0.9)  # a fraction of the layer's mean
 
 
 @rule(
@@ -394,7 +394,7 @@ def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> N
         third = len(best[-1]) // 3
         early, late = best[-1][:third].mean(0).tolist(), best[-1][-third:].mean(0).tolist()
         ends[text], strongest[text] = (*early, *late), (best[-1].argmax(0) + 1).tolist()
-    # previous-token minus diagonal score, by layer
+    # previous-token score minus diagonal score, for each layer
     ahead = torch.stack(best).mean(0).diff(dim=1)[:, 0]
     leans = [ahead[:third], -ahead[-third:]]
     errors = [float(lean.mean() / (lean.std() / math.sqrt(third))) for lean in leans]
@@ -408,8 +408,8 @@ def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> N
     }
 
 
-COSTS = Threshold(0.1)  # nats
-ALIKE = Threshold(0.1)  # in nats, between two quarters that cost the same
+COSTS = Threshold(0.1)  # in nats
+ALIKE = Threshold(0.1)  # in nats, between two quarters that count as equal
 
 
 def _least(quarters: pd.DataFrame) -> bool:
@@ -515,7 +515,7 @@ def previous_token_is_the_sink(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-STAY, OVER_HALF = Threshold(0.9), Threshold(0.5)  # of the heads
+STAY, OVER_HALF = Threshold(0.9), Threshold(0.5)  # fractions of the heads
 
 
 @rule(
@@ -552,8 +552,8 @@ def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Numbers
     return {"stay": stay, "share": [sum(kept) / len(kept) for kept in every]}
 
 
-RANK_ONE, OTHERS = Threshold(0.8), Threshold(0.5)  # of the squared singular values
-APART_BY = Threshold(1)  # twice the error, over the distance from the threshold
+RANK_ONE, OTHERS = Threshold(0.8), Threshold(0.5)  # as fractions of the squared singular values
+APART_BY = Threshold(1)  # twice the error, divided by the distance from the threshold
 
 
 @rule(
@@ -802,7 +802,7 @@ def trained_slashes_generalise() -> Numbers:
 
 
 ORDERS, APART = Threshold(0.9), Threshold(0.5)
-LITTLE_SHARED, MUCH_SHARED = 0.6, 0.8  # of queries and keys, the part that is one vector
+LITTLE_SHARED, MUCH_SHARED = 0.6, 0.8  # the fraction of queries and keys that is one shared vector
 
 
 @rule(

@@ -20,7 +20,7 @@ from helpers import compute, data, models, probe, require, rope
 from helpers.attention import HEAD_SCORE_THRESHOLD
 from helpers.models import LanguageModel
 
-# which heads are ablated: those that look at a position, all others, or as many random others
+# the heads to ablate: those that attend to a fixed position, all others, or as many random others
 PLACES = ("inside", "outside", "control")
 THRESHOLDS = (0.1, 0.15, 0.2, HEAD_SCORE_THRESHOLD)
 TEXT_TOKENS = 119
@@ -30,7 +30,7 @@ TEXTS = (
     491,
     609,
 )  # first tokens of four texts after the 256 tokens on which heads are chosen
-OFFSETS = 6  # slash heads are looked for at distances 0 … 5
+OFFSETS = 6  # we look for slash heads at distances 0 … 5
 # sets of heads by their layers, with the number of layers at each end, and whether these layers or
 # the others are ablated
 LAYERS = {
@@ -42,7 +42,7 @@ LAYERS = {
 CONTEXTS = tuple(1024 << k for k in range(11))  # context lengths of the published bases
 # relative steps of the search for a base, and how many are tried before the step grows
 FINE, TRIES = 1e-6, 100_000
-OUTSIDE = 0.15  # heads below this slash score are ablated, with and without the sink's logit
+OUTSIDE = 0.15  # heads with a slash score below this are ablated, with and without the sink's logit
 
 
 class Heads(NamedTuple):
@@ -285,7 +285,7 @@ STRETCHES = (
     (65, 128),
     (129, 179),
     (180, 249),
-)  # distances, with both ends included
+)  # distances, including both ends
 SOURCES = ("prose", "keys shuffled", "random tokens", "random weights")
 
 
@@ -511,7 +511,7 @@ def least_base(context: int) -> float:
     while True:
         try:
             return rope.smallest_base(context, 128, FINE * start, start, TRIES)
-        except ValueError:  # none among so many
+        except ValueError:  # no base in this range is large enough
             start *= 1 + FINE * TRIES
 
 

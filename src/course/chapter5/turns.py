@@ -18,7 +18,7 @@ from course.maths import rope_scaling
 from course.runs import slashes
 from helpers import data, models, probe, rope
 
-_BY_A_NAT = {  # when trained heads decide about decay
+_BY_A_NAT = {  # when we say that trained heads decay
     "survives": (
         "under a tenth of the heads fall by a nat",
         lambda share: max(share.values()) < 0.1,
@@ -137,7 +137,8 @@ def averaged_and_matched() -> Numbers:
     pairs = [(float(inside.fastest[each.start]), each.fastest) for each in others.itertuples()]
     return {
         "averaged": averaged.to_numpy().tolist(),
-        "mean": (averaged.mean().round(2) + 0).tolist(),  # so that no minus comes before a zero
+        # adding 0 removes the minus sign of a zero
+        "mean": (averaged.mean().round(2) + 0).tolist(),
         "low_mean": averaged.fastest.min(),
         "high_mean": averaged.fastest.max(),
         "pairs": pairs,

@@ -22,8 +22,8 @@ FINEST, COARSEST, GRID = (
     3.0,
     0.01,
     400,
-)  # in radians per token, the range in which the best frequency is searched
-NEWTON, RIDGE = 60, 1e-3  # the number of steps, and the price of a squared amplitude
+)  # in radians per token, the range in which we search the best frequency
+NEWTON, RIDGE = 60, 1e-3  # the number of steps, and the penalty for a squared amplitude
 
 
 def wanted(width: int, length: int, kernel: str = "window") -> Float[Tensor, " n"]:
@@ -74,7 +74,7 @@ def one_pair_losses(
         bend = torch.einsum("tn,tni,tnj->tij", share, centred, centred) + ridge
         step = torch.linalg.solve(bend, mean - target + RIDGE * amplitude)
         before, size = objective(amplitude), torch.ones(len(theta), 1, dtype=torch.float64)
-        for _ in range(20):  # halve a step that does not descend
+        for _ in range(20):  # halve a step that does not lower the loss
             worse = objective(amplitude - size * step) > before
             size = torch.where(worse[:, None], size / 2, size)
         amplitude = amplitude - size * step

@@ -442,7 +442,7 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
 # Check an entry of the race -----------------------------------------------------------------------
 
 BETTER, SAME, WORSE = "better", "not told apart", "worse"
-FEW = 3  # seeds, because a p value over two depends on the processor
+FEW = 3  # the number of seeds, because a p value from two seeds depends on the processor
 
 
 @exercise

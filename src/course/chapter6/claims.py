@@ -53,7 +53,7 @@ def subtraction_cancels_noise() -> Numbers:
     return {"gains": gains}
 
 
-MOST, MANY = Threshold(0.95), Threshold(0.8)  # of the settings
+MOST, MANY = Threshold(0.95), Threshold(0.8)  # fractions of the settings
 
 
 @rule(

@@ -262,7 +262,8 @@ def _window(logits: Tensor) -> Tensor:
     return logits.masked_fill(hidden, -math.inf).softmax(-1)
 
 
-MAPS = {  # ways from the last token's logits to its weights, which do or do not have to sum to 1
+# normalizers that do or do not have to sum to 1, from the last token's logits to its weights
+MAPS = {
     "sum to 1": {
         "softmax": lambda x: x.softmax(-1),
         "scalable softmax": normalizers.scalable_softmax,
@@ -281,7 +282,7 @@ MAPS = {  # ways from the last token's logits to its weights, which do or do not
     },
 }
 CONTENTS = ("one answer", "two answers", "nothing found", "all equal")
-LOUD = 5.0  # logit of an answer
+LOUD = 5.0  # the logit of an answer
 
 
 def panel_logits(content: str, n: int) -> tuple[Float[Tensor, " n"], list[int]]:

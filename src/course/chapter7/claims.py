@@ -361,8 +361,8 @@ def race_nothing_keeps_the_count() -> Numbers:
     rows = comparison.table().query("task == 'counting'")
     won = comparison.successes(comparison.table()).query("task == 'counting'")
     late = comparison.plateaus().query("task == 'counting'").droplevel("task")
-    # an entry is judged where more of its runs learned, because one run that learned early says
-    # little next to eight
+    # judge an entry where more of its runs learned, because one run that learned early says little
+    # compared with eight
     larger = late.index[(late.learned >= protocol.CELL * late.runs)]
     larger = [
         name

@@ -41,7 +41,7 @@ from helpers.words import translated
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 BOTH = ("retrieval", "last")  # the tasks that all entries ran, and in which we look at attention
-# for a figure that is read from far away, the baseline and one or two of each kind of remedy
+# the baseline and one or two entries of each kind, for a figure that must be readable from far away
 FEW = [
     BASELINE, RANDOM, "sliding window", "differential", "NoPE", SCALED, STICK, MIXED, MIXED_SCALED,
 ]  # fmt: skip
@@ -216,7 +216,7 @@ def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
         here,
         key=lambda name: -sum(means.get((name, t), 0) * able.get((t, name), False) for t in shown),
     )
-    figure = Figure(figsize=(11.5, 4.65))  # fits a slide
+    figure = Figure(figsize=(11.5, 4.65))  # this size fits a slide
     ax = figure.subplots()
     for (y, name), (x, task) in itertools.product(enumerate(order), enumerate(tasks)):
         learned, run = able.get((task, name), False), (name, task) in won.index
@@ -289,7 +289,7 @@ def _kept(won: pd.DataFrame, task: str) -> str:
     return "; ".join(name for name in names if won.kept[name, task]) or "none"
 
 
-# Can C-RASP without positions express the task? This is our reading of Huang et al. (2025).
+# Can C-RASP express the task without positions? This is our interpretation of Huang et al. (2025).
 EXPECTED = {
     "retrieval": (True, "is there a pair of this key with this value: a count above 0"),
     "last": (False, "the token before the question: a neighbour"),
@@ -370,7 +370,7 @@ def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
         shown,
         "steps to the first touch (a run that has not learned counts all)",
         log="x",
-        height=min(1.4 + 0.35 * len(shown), 4.9),  # flat enough for a slide
+        height=min(1.4 + 0.35 * len(shown), 4.9),  # this height fits a slide
     )
     least, most = float(price.min().min()), float(price.max().max())
     style.ticks(ax, [steps for steps in (100, 200, 500, 1000, 2000) if least <= steps <= most])

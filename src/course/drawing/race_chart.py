@@ -51,7 +51,8 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
     top = order[order > order.iloc[0] - 0.005].index
     named = {order.index[-1]: GREY, top[0]: RED, "NoPE": "", MIXED: "", STICK: ""}
     named |= dict.fromkeys(mine, PURPLE) | {BASELINE: ""}
-    own_colours = style.NAMED | {"NoPE": "currentColor"}  # black, or white in the dark
+    # black on a light page and white on a dark page
+    own_colours = style.NAMED | {"NoPE": "currentColor"}
     named = {name: own_colours.get(name, colour) for name, colour in named.items()}
     named = {name: colour for name, colour in named.items() if name in means.index}
     x, y = dict(zip(LENGTHS, (60, 228, 396, 564), strict=True)), lambda share: 410 - 350 * share
@@ -62,7 +63,7 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
     ]
     ends = sorted([*ends, (CHANCE[task], translated("guessing"), GREY)], reverse=True)
     labels, place = [], 0
-    for value, words, tone in ends:  # names keep their distance
+    for value, words, tone in ends:  # move names apart so that they do not overlap
         place = max(y(value) + 7, place + 27)
         labels.append((round(place), words, tone))
     threads = []

@@ -36,10 +36,10 @@ class Entry(NamedTuple):
     text: str
     other: str = ""
     context: str | None = None
-    place: str = ""  # the cell
+    place: str = ""  # the cell from which the entry comes
     fuzzy: bool = False
     previous: str = ""
-    obsolete: bool = False  # the page does not contain it any more
+    obsolete: bool = False  # the page does not contain the entry any more
 
 
 def folder() -> Path:

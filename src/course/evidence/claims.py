@@ -236,7 +236,7 @@ class Claim(NamedTuple):
         )
 
 
-# what each row must have, unless it is a row of parts, as explained at the top of this file
+# the fields that each row must have, except a row of parts, as explained at the top of this file
 ASKED = ("statement", "ruler", "assumes", "would_change_if", "measured")
 CLAIMS: dict[str, Claim] = {}  # rows and parts of rows by name, which `course.scorecard` fills in
 EMBEDDED = "SmolLM2-135M"  # the name of the embedded model in claims

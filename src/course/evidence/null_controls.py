@@ -47,7 +47,7 @@ def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
         outcomes[words] = rule.decide({**numbers, **made}).verdict
     draws = (
         [random.Random(seed) for seed in range(SHUFFLES)] if rule.holds else []
-    )  # cases of `each` have no order
+    )  # the cases of `each` have no order
     shuffles = [
         _said(rule, numbers, {name: _walk(x, _shuffle(draw)) for name, x in compared.items()})
         for draw in draws

@@ -26,15 +26,15 @@ LITTLE = "too little evidence"
 UNFIT = "this set-up cannot decide"
 UNABLE = "this model cannot decide"
 VERDICTS = (HOLDS, CORRECTED, FAILS, OPEN, LITTLE, UNFIT, UNABLE)
-# names of the comparison if a rule has one verdict per case
+# names of the comparisons in a rule that gives a verdict on each case
 AGREE, OTHERWISE = "cases that agree", "cases the other way"
-LEAST_CASES = 2  # for a rule with one verdict per case
+LEAST_CASES = 2  # the least number of cases for a rule that gives a verdict on each case
 ASKED_FIRST = {
     "enough": LITTLE,
     "fit": UNFIT,
     "able": UNABLE,
     "decided": OPEN,
-}  # weakest evidence first
+}  # the weakest evidence first
 
 Numbers = Mapping[str, Any]  # the results of a claim's function, by name, for its rule and its row
 Condition = tuple[str, Callable[..., Any]]
@@ -374,7 +374,7 @@ def beyond(errors: Iterable[float], freedom: float = math.inf, level: float = 0.
     return [p < level for p in significance.holm([float(stats.t.sf(x, freedom)) for x in values])]
 
 
-RULES: dict[str, Rule] = {}  # by the name of the claim
+RULES: dict[str, Rule] = {}  # the rules, keyed by the name of the claim
 
 
 def rule(

@@ -80,7 +80,7 @@ class Outcome(NamedTuple):
         return SIGNS[self.outcome]
 
 
-TURNS: dict[str, Turn] = {}  # by the name of the claim
+TURNS: dict[str, Turn] = {}  # the experiments, keyed by the name of the claim
 
 
 def turn(claim: str, **parts: Any) -> Callable[[Callable[[], Numbers]], Callable[[], Numbers]]:

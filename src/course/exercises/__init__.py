@@ -92,21 +92,24 @@ from helpers import compute, models, show
 from helpers.words import translated
 
 HERE = Path(__file__).parent
-# of the processor, for the learner's calls in one check: longer takes a loop that does not end
+# processor seconds for the learner's calls in one check, because a longer run is probably an
+# endless loop
 SECONDS = 20.0
-SEARCH = 2.0  # such seconds for the whole search for a reason, which then simply ends
-LONG = 1.0  # seconds: a case that may take longer is not waited for once another one was wrong
-# of them are left for what is said where no reason was found: on how many cases it is right
+SEARCH = 2.0  # processor seconds for the whole search for a reason, which then simply ends
+# in seconds; if one case was wrong, we do not wait for another case that may take longer
+LONG = 1.0
+# in seconds, left at the end to say on how many cases the answer is right
 LAST = 0.2
 ENDLESS = (
     "your code ran for {:.0f} seconds and was stopped. Does a loop in it never end? "
     "Look at the condition that should end it, and at what changes in each round."
 )
-# of a picture
+# the message if a picture takes too long
 SLOW = "it was not finished after {:.0f} seconds, which says nothing against your answer."
-PICTURES = True  # whether what a right answer gives is drawn: a page on the site draws none
-MOST_NUMBERS = 12  # a tensor with more is shown by its shape
-MOST_TO_COMPARE = 6  # of two with more the first entry that differs is shown
+# whether to draw the result of a right answer, which a page of the site does not do
+PICTURES = True
+MOST_NUMBERS = 12  # a tensor with more numbers is shown by its shape
+MOST_TO_COMPARE = 6  # if two tensors have more numbers, we show the first entry that differs
 
 
 class Wrong(Exception):
@@ -312,7 +315,7 @@ def tables(names: Mapping[str, Any]) -> dict[str, dict]:
     """
     room = Path(
         names["__file__"]
-    ).parent  # a chapter's, or the workshop's, which stands among the tables
+    ).parent  # the table of a chapter, or of the workshop, which is in the same folder
     folder = room.parent if room.parent.name == "exercises" else room.parent / "exercises"
     return _read(folder / f"{room.name}.toml")
 
@@ -371,7 +374,7 @@ def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tens
     try:
         listed = _floats(
             answer
-        )  # float64 from the start: float32 would round whole numbers beyond 2**24
+        )  # in float64 from the start, because float32 would round integers beyond 2**24
         values = torch.as_tensor(
             listed, dtype=torch.float64 if isinstance(listed, float | list) else None
         ).detach()
@@ -525,7 +528,7 @@ def compare(
     with _looking(differs):
         end = time.thread_time() + SEARCH
         tried += _rest(name, answer, solution, given[len(tried) :], tolerance)
-        written = isinstance(mistakes, list)  # a page has functions already
+        written = isinstance(mistakes, list)  # a page already has functions
         mistaken = (
             mistakes
             if written
@@ -673,13 +676,13 @@ def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
     mine = _copied(arguments)
     try:
         result = clocked(lambda: answer(*mine))
-    except Wrong:  # from a function that the check handed over
+    except Wrong:  # raised by a function that the check passed in
         raise
     except Exception as error:
         where, stub = _own_line(answer, error)
         if (
             isinstance(error, NotImplementedError) and not error.args and stub
-        ):  # torch raises it, too
+        ):  # torch raises this error, too
             raise Empty(f"{name} is still empty: write it, then run this cell again.") from None
         raise Wrong(f"{call} raised {type(error).__name__}: {error}{where}") from None
     if result is None and not nothing:
@@ -1016,7 +1019,7 @@ def _nan(answer: Callable, tried: Sequence[Tried]) -> str:
             tensors = [x for x in args if isinstance(x, Tensor)]
             fresh = bool(tensors) and not any(
                 map(_has_nan, tensors)
-            )  # memory that nothing was written to has any number
+            )  # memory that was never written to may contain any number
             result = function(*args, **(kwargs or {}))
             if fresh and not lines and isinstance(result, Tensor) and _has_nan(result):
                 frame = sys._getframe(1)
@@ -1173,7 +1176,7 @@ def _transformed(ran: Sequence[Tried]) -> str:
     for kind, fewest in (
         ("results", 2),
         ("rounded", 3),
-    ):  # one number on all cases says nothing of it
+    ):  # if all cases give the same number, a relation says nothing
         for function, words in _relations(kind, "t"):
             results = [_made(function, (outcome.target,)) for outcome in ran]
             pairs = zip(ran, results, strict=True)
@@ -1361,7 +1364,7 @@ def _unused(
             for first, second in itertools.permutations(tried, 2)
             if _alike(first.case.arguments[k], second.case.arguments[k]) and first.value is not None
         ]
-        stayed = []  # of the cases in which the result has to change
+        stayed = []  # the cases in which the result has to change
         for outcome, replacement in pairs[:24]:
             arguments = (*outcome.case.arguments[:k], replacement, *outcome.case.arguments[k + 1 :])
             value, target = (_made(function, arguments) for function in (answer, solution))
@@ -1454,14 +1457,14 @@ def clocked(work: Callable[[], Any], late: str = ENDLESS) -> Any:
             _clock.runs = True
             return work()
     except Late as stopped:
-        if limit is not None and stopped.limit is not limit:  # of whoever called us
+        if limit is not None and stopped.limit is not limit:  # this limit belongs to our caller
             raise
         raise Wrong(late.format(_clock.seconds)) from None
     finally:
         _clock.runs = False
         _clock.left = max(
             _clock.left - (time.thread_time() - began), 1.0
-        )  # an import may have taken all of it
+        )  # an import may have taken all the time
 
 
 _clock = SimpleNamespace(seconds=SECONDS, left=SECONDS, runs=False)

@@ -16,9 +16,11 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-PATIENCE = 6.0  # times as long by the clock on the wall, where others are busy on the processor
-TICK = 0.05  # seconds between two looks at the limits
-# seconds until it rings once more: a bare `except` of a learner's may have caught the first
+# how many times as long a block may take on the wall clock, if other programs use the processor
+PATIENCE = 6.0
+TICK = 0.05  # seconds between two checks of the limits
+# seconds until we interrupt again, because a bare `except` in the learner's code may have caught
+# the first interrupt
 AGAIN = 1.0
 
 
@@ -63,8 +65,8 @@ class Clocks:
 
     def __init__(self) -> None:
         self.limits: list[Limit] = []
-        self.before: Any = None  # whoever handled the interrupt before the first limit
-        self.next = float("inf")  # when it rings, by the clock on the wall
+        self.before: Any = None  # the handler of the interrupt before the first limit
+        self.next = float("inf")  # the time of the next alarm on the wall clock
         self.rang = self.changing = False
         self.lock = threading.Condition()
         self.watcher: threading.Thread | None = None
@@ -85,7 +87,7 @@ class Clocks:
             del self.limits[self.limits.index(limit) :]
         self.ring()
         if not self.limits:
-            time.sleep(0)  # a signal that is on its way comes now, and not to whoever is next
+            time.sleep(0)  # a pending signal arrives now, and not in later code
             signal.signal(signal.SIGINT, self.before)
         self.changing = False
 
@@ -171,5 +173,5 @@ def limited(seconds: float, patience: float = 1) -> Iterator[Limit]:
         finally:
             limit.done = True
     finally:
-        limit.done = True  # again: it may have run out in the line before
+        limit.done = True  # once more, because it may have run out in the line before
         CLOCKS.pop(limit)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from course.exercises.clock import PATIENCE, Late, limited
 
 WORDS = tomllib.loads((Path(__file__).parent / "repairs.toml").read_text())
-# functions that are taken for each other
+# functions that are often confused with each other
 LIKE = [row.split() for row in WORDS["like"].splitlines()]
 OPERATORS = {
     "Add": "Sub Mult",
@@ -49,7 +49,7 @@ COMPARISONS = {
 }
 SAME = [
     row.split() for row in WORDS["same"].splitlines()
-]  # kinds that one slip has in nested places
+]  # kinds of edits that describe the same slip in nested places
 MAKES = (
     "eye",
     "ones",
@@ -57,8 +57,8 @@ MAKES = (
     "arange",
     "range",
     "tensor",
-)  # what they are given does not stand for what they make
-PLAIN = (ast.Add, ast.Mult)  # the order of their sides does not matter
+)  # parts that we do not replace by what they contain
+PLAIN = (ast.Add, ast.Mult)  # the order of the operands does not matter
 
 
 class Edit(NamedTuple):
@@ -96,7 +96,7 @@ def _edits(function: ast.FunctionDef | ast.Lambda) -> Iterator[Edit]:
     ]
     huge = {
         id(part) for n in grows for part in ast.walk(n)
-    }  # two to the power of another whole number may never end
+    }  # a power of two large integers may never be computed
     for owner, field, node in nodes:
         for kind, new in _expressions(node, names, id(node) in counted):
             if kind in ("name", "missing") and id(node) in huge:
@@ -222,7 +222,7 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
                 yield "order", ast.BinOp(right, op, left)
             floats = any(
                 isinstance(part, ast.Div) for part in ast.walk(right)
-            )  # whole powers of whole numbers never end
+            )  # powers of large integers may never be computed
             if isinstance(op, ast.Mult) and (floats or 1 < (_whole(right) or 0) < 5):
                 yield "operator", ast.BinOp(left, ast.Pow(), right)
             yield from (("brackets", new) for new in _bracketed(left, op, right))
@@ -464,7 +464,7 @@ def repaired(
             except Exception:
                 pass
             except Late as late:
-                if late.limit is not limit:  # the whole search is over
+                if late.limit is not limit:  # the time for the whole search is over
                     raise
             finally:
                 put(edit.field, old)

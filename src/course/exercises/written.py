@@ -30,7 +30,7 @@ from course import exercises as checks
 from helpers import graphs
 
 PLAIN = (bool, int, float, str, type(None))
-# the course's files that a page has, beside those of `page` and the tables of the checks
+# the files of the course in a page, in addition to those of `page` and the tables of the checks
 SHIPPED = [
     "course/__init__.py", "course/evidence/significance.py", "course/exercises/__init__.py",
     "course/exercises/repair.py", "course/maths/__init__.py", "course/maths/bounds.py",
@@ -89,7 +89,7 @@ def arguments(case: checks.Case) -> list:
     codes = [ast.unparse(part) for part in parts]
     if any(
         isinstance(part, ast.Starred) for part in parts
-    ):  # several arguments of one piece of code: none a function
+    ):  # one piece of code gives several arguments, none of which is a function
         codes = [""] * len(case.arguments)
     return [encoded(x, code) for x, code in zip(case.arguments, codes, strict=True)]
 
@@ -233,7 +233,7 @@ def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
         row = rows[name]
         cases = checks.given(names, name)
         unseen = checks.given(names, name, "unseen") if "unseen" in row else []
-        # a table is written twice: a function among the arguments is another one each time
+        # we write a table twice, because a function among the arguments differs each time
         tables[name] = table(
             {**names, "checks": SimpleNamespace(**names)}, row, solution, more, cases, unseen
         )
@@ -248,7 +248,7 @@ def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
     try:
         for name, row in rows.items():
             if "cases" in row:
-                checks.given(vars(module), name)  # its random numbers are noted
+                checks.given(vars(module), name)  # this records the random numbers
         for name, arguments in answers.items():
             exercise = getattr(module, name)
             left[0] = comparisons(exercise)

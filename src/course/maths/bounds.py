@@ -97,7 +97,8 @@ def influence_bound(
     >>> influence_bound([attention.uniform(attention.causal_mask(2))], slope=0.0).tolist()
     [[2.0, 0.0], [0.5, 1.5]]
     """
-    attention.influence(attentions)  # this call refuses matrices that are not attention weights
+    # this call raises an error for matrices that are not attention weights
+    attention.influence(attentions)
     matrices = torch.stack(list(attentions)).double()
     if (matrices.triu(1) != 0).any():
         raise ValueError("attentions must be causal: no token looks at a later one")

@@ -155,7 +155,7 @@ def slash_scale(
         return 0.0
     if float(lead.min()) <= 1e-15 * len(frequencies):
         return math.inf
-    # the last token sees all distances, so its weight is the smallest
+    # the last token has all distances, so its weight is the smallest
     target = math.log1p(-weight) - math.log(weight)
     low, high = 0.0, (math.log(len(lead)) - target) / float(lead.min())
     for _ in range(200):

@@ -46,15 +46,15 @@ from course.evidence.rules import (
 from course.evidence.sources import NOTE, TALK
 from helpers import compute, data, require, style
 
-TURNED = list(turns.TURNS)  # claims whose turn is run
+TURNED = list(turns.TURNS)  # claims with an experiment that might refute them
 CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5, chapter6, chapter7)
 READ_INTO_THE_TALK = (
     "race_physical_help",
-)  # readings of its last sentence, which this course tests
+)  # interpretations of the source's last sentence, which this course tests
 HERE = Path(__file__).parent
 for _module in CHAPTERS:
     CLAIMS.update(read(HERE / f"{_module.__name__.split('.')[1]}.toml", _module))
-LOOKS = {  # sign and colour of each verdict, told apart without either by its words
+LOOKS = {  # the sign and the colour of each verdict, whose words distinguish it without either
     HOLDS: ("✓", "#00805c"),
     CORRECTED: ("≈", "#0072b2"),
     FAILS: ("✗", "#d55e00"),
@@ -296,7 +296,7 @@ def papers() -> HTML:
             UNDECIDED if measure(claim).verdict in OPEN_VERDICTS else name, []
         ).append(claim)
     if UNDECIDED in groups:
-        groups[UNDECIDED] = groups.pop(UNDECIDED)  # last
+        groups[UNDECIDED] = groups.pop(UNDECIDED)  # undecided claims come last
     order = [FAILS, CORRECTED, HOLDS, UNFIT, UNABLE, OPEN, LITTLE]
     parts = []
     for name, group in compute.progress(groups.items(), "papers"):
@@ -362,7 +362,7 @@ def records() -> list[dict]:
 
 
 CONTROLS = ("random labels", "random weights", "another reader")
-REFUSED = {  # why a kind of evidence is not asked for a control; None asks for it
+REFUSED = {  # why a kind of evidence needs no null control, or None if it needs one
     "theorem": (
         "nothing is learned",
         "holds for all weights, by proof",
@@ -505,7 +505,7 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
     return facts
 
 
-MOST_WORDS = 32  # of a measurement that an opened row shows at once
+MOST_WORDS = 32  # the number of words of a measurement that an opened row shows at once
 
 
 def brief(text: str, most: int = MOST_WORDS) -> str:
@@ -576,7 +576,8 @@ def _minutes(claim: Claim) -> str:
     return f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
 
 
-# of the true value, or of one where that is smaller: a metric that reads further off is shown
+# as a fraction of the true value, or of 1 if the true value is smaller; we show metrics with a
+# larger error
 OFF = 0.1
 
 

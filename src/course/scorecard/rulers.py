@@ -35,7 +35,7 @@ from helpers import attention, collapse, graphs, models, probe, rope
 
 KNOWN: dict[
     tuple[str, str], tuple[float, Callable[[], float]]
-] = {}  # by ruler and case: what is true, and what reads it
+] = {}  # the true value of each case and the function that measures it, keyed by metric and case
 
 
 def known(
@@ -60,7 +60,7 @@ def cases() -> list[dict[str, str]]:
     return [{"ruler": ruler, "case": case} for ruler, case in KNOWN]
 
 
-CASES: list[dict[str, str]] = []  # `cases`, filled below
+CASES: list[dict[str, str]] = []  # the result of `cases`, filled in below
 
 
 def read(ruler: str, case: str) -> dict[str, float]:
@@ -494,14 +494,14 @@ CASES += cases()
 
 # The untrained twin -------------------------------------------------------------------------------
 
-# 60,000 tokens written by a network that names no number; a model loaded anew by its name, in
-# another type
+# claims left out: a network that names no number would write 60,000 tokens, or the measurement
+# loads the model again by its name in another format
 SPARED = {
     "guesses_are_round",
     "low_precision_is_worse",
     "direction_of_rounding_decides",
 }
-AT_EACH_SCALE = (  # the claims of whose verdict on random weights the pages speak
+AT_EACH_SCALE = (  # claims for which pages mention the verdict on random weights
     "early_tokens_have_more_influence",
     "primacy_is_topology_recency_is_learned",
     "valley_survives_training",
@@ -541,6 +541,6 @@ def twin(claim: str, scale: str) -> dict[str, str]:
     """
     try:
         measured = claims.CLAIMS[claim].measure(_twin(scale))
-    except ValueError as error:  # such as: no head looks at a place
+    except ValueError as error:  # for example, if no head attends to a fixed position
         return {"verdict": claims.UNABLE, "measured": str(error)}
     return {"verdict": measured.verdict, "measured": measured.measured}

@@ -13,8 +13,9 @@ from course.evidence.sources import Source
 from course.scorecard.answer import BOTTLENECKS
 from helpers import widget, words
 
-QUOTED = ""  # in the place of a claim's words: as its source wrote them
-# inches: above a caption and four lines its ticks are still 20 pixels on a slide of 1280 x 720
+QUOTED = ""  # this stands for the claim's words as its source wrote them
+# in inches, so that the ticks above a caption and four lines are still 20 pixels high on a slide of
+# 1280 x 720
 ROOM = 4.05
 STYLE = (
     ".talk-claim{margin:.35em 0;font-size:max(22px,.8em);line-height:1.3}"

@@ -12,10 +12,11 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
-PATIENCE = 6.0  # as in a notebook: here all seconds are those of the clock on the wall
-# seconds until it rings once more: a bare `except` of a learner's may have caught the first
+PATIENCE = 6.0  # the same name as in a notebook, but here all seconds are on the wall clock
+# seconds until we interrupt again, because a bare `except` in the learner's code may have caught
+# the first interrupt
 AGAIN = 1.0
-TOOL = 4  # a number that no debugger has
+TOOL = 4  # a number that no debugger uses
 
 
 class Limit:
@@ -40,7 +41,7 @@ class Late(BaseException):
         self.limit = limit
 
 
-limits: list[Limit] = []  # those that run, the outermost first
+limits: list[Limit] = []  # the running limits, the outermost first
 
 
 @contextlib.contextmanager

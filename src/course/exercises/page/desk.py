@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-SECONDS = 20.0  # for the learner's calls in one check, as in a notebook
-SEARCH = 8.0  # for the search for a reason
-LONGEST_OUTPUT = 4000  # characters of what the learner prints
+SECONDS = 20.0  # seconds for the learner's calls in one check, as in a notebook
+SEARCH = 8.0  # seconds for the search for a reason
+LONGEST_OUTPUT = 4000  # the largest number of characters of the learner's output
 NAMES = {
     "np": "NumPy",
     "numpy": "NumPy",
@@ -36,14 +36,14 @@ NAMES = {
 }
 
 
-for _clock in ("thread_time", "process_time"):  # the browser has one clock
+for _clock in ("thread_time", "process_time"):  # the browser has only one clock
     if not hasattr(time, _clock):
         setattr(time, _clock, time.perf_counter)
 
 
 HOMES = {
     "course.training.gnn": "course.training.gnn.task"
-}  # packages of which the page has one module
+}  # packages of which the page has only one module
 
 
 class NotHere(BaseException):
@@ -78,7 +78,7 @@ class Absent(types.ModuleType):
             raise AttributeError(name)
         inside = f"{self.__name__}.{name}"
         spec = importlib.machinery.PathFinder.find_spec(inside, self.__dict__.get("__path__") or [])
-        if spec and spec.loader:  # the page has this part of it
+        if spec and spec.loader:  # the page has this module
             return importlib.import_module(inside)
         if name in self.classes or (name[:1].isupper() and not name.isupper()):
             absent = AbsentClass(name, (), {"__module__": self.__name__})

@@ -235,7 +235,7 @@ def _drawn_map(answer: Callable) -> HTML:
         q, k, _ = block.qkv(block.norm1(x)).unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
     weights = checks.tensor("attend(q, k)", run("attend(q, k)", answer, q, k))[0]
     place = NEEDLE.answers(ids)[0, -QUESTIONS:]
-    attention = weights[:, torch.arange(16, 20), place]  # by head and question
+    attention = weights[:, torch.arange(16, 20), place]  # indexed by head and question
     head = int(attention.mean(1).argmax())
     names = NEEDLE.text(ids[0]).split()
     ax = Figure(figsize=(7.0, 6.4)).subplots()
@@ -348,7 +348,7 @@ def decoder(places: Any, answer: Any) -> Right:
     return Right(f"{count:,} parameters, all of them yours.")
 
 
-GAIN = 20.0  # so that what comes back is larger than 1, where people cut gradients
+GAIN = 20.0  # so that gradients become larger than 1, where people clip them
 
 
 class Watched(nn.Module):
@@ -364,9 +364,10 @@ class Watched(nn.Module):
         self.seen: list[Tensor] = []
         self.back: list[tuple[Tensor, Tensor]] = []
         self.gradients: list[Tensor] = []
-        self.optimisers: list[torch.optim.Optimizer] = []  # held, so that no two have one address
+        # kept here so that no two optimisers have the same address
+        self.optimisers: list[torch.optim.Optimizer] = []
         self.changed = (
-            False  # whether a gradient was changed between `backward` and the optimiser's step
+            False  # whether a gradient changed between `backward` and the optimiser's step
         )
         self.kept = 0.0
         self.table.weight.register_hook(self._now)

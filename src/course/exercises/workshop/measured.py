@@ -19,7 +19,7 @@ from course.exercises.workshop.parts import Decoder, batch, exchanged, right, tr
 from helpers import rope
 
 LENGTHS = (2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 150, 256, 512, 1024)
-PLACED = 150  # the longest that a table of places has room for
+PLACED = 150  # the longest length that a table of positions has rows for
 
 
 def measured(model: Decoder) -> dict[str, dict[str, float]]:

@@ -26,8 +26,9 @@ from helpers.words import translated
 
 FILE = "my-decoder.safetensors"
 NOTES = "my-notes.json"
-COURSE = data.folder() / "workshop/decoder.safetensors"  # what this page's lines give with seed 0
-# What of the page "Train it here" these parts have
+# the decoder that the code of the page gives with seed 0
+COURSE = data.folder() / "workshop/decoder.safetensors"
+# Settings of the page "Train it here" that these parts have, too.
 DESIGN = {
     "positions": ("learned", "none", "RoPE", "mixed"),
     "window": (0, 8),
@@ -248,7 +249,7 @@ def shelf() -> Path:
     On Colab this is the mounted drive, and otherwise the folder above the notebook's.
     """
     drive, folder = Path("/content/drive/MyDrive"), Path.cwd()
-    if compute.building():  # the book's pages leave nothing in its sources
+    if compute.building():  # on the book's pages we leave no file in the sources
         return Path(tempfile.gettempdir())
     if drive.is_dir():
         return drive
@@ -266,7 +267,8 @@ def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path
     """
     require.instance("model", model, nn.Module, "a decoder")
     path = files.weights(shelf() / FILE if path is None else path)
-    if "right" not in facts:  # so that `mine` sees where it has other parts than these pages know
+    # so that `mine` can see if the decoder has parts that these pages do not know
+    if "right" not in facts:
         facts["right"] = json.dumps({"16": round(right(model, 16), 3)})
     save_file(
         {name: weights.contiguous() for name, weights in model.state_dict().items()}, path, facts

@@ -8,7 +8,7 @@ from torch import numbers, operations
 from torch.numbers import NotInThisPage, float32, float64, rounded
 from torch.tensor import Tensor, finished, tensor
 
-ROUNDS = 60  # sweeps of Jacobi's rotations: ten are enough
+ROUNDS = 60  # the largest number of sweeps of Jacobi rotations, of which ten are enough
 
 
 class LinAlgError(RuntimeError):

@@ -227,7 +227,7 @@ def smaller(a: float, b: float) -> float:
     return math.nan if a != a or b != b else min(a, b)
 
 
-UNARY = {  # name: function of a float; the result is real
+UNARY = {  # name: a function of a float with a real result
     "exp": guarded(math.exp, math.inf),
     "exp2": guarded(lambda x: 2.0**x, math.inf),
     "expm1": guarded(math.expm1, math.inf),
@@ -257,7 +257,7 @@ UNARY = {  # name: function of a float; the result is real
     "gelu": gelu,
     "silu": lambda x: x * sigmoid(x),
 }
-SAME_TYPE = {  # name: function of a number; the result has the tensor's own type
+SAME_TYPE = {  # name: a function of a number whose result has the tensor's dtype
     "neg": lambda x: -x,
     "abs": abs,
     "square": lambda x: x * x,
@@ -270,7 +270,7 @@ SAME_TYPE = {  # name: function of a number; the result has the tensor's own typ
     "frac": lambda x: x - math.trunc(x),
     "deg2rad": math.radians,
 }
-TRUTH = {  # name: question about one number
+TRUTH = {  # name: a yes-or-no question about one number
     "isnan": lambda x: x != x,
     "isinf": lambda x: x in (math.inf, -math.inf),
     "isposinf": lambda x: x == math.inf,

@@ -127,7 +127,7 @@ def arange(
 
 def linspace(start: float, end: float, steps: int, dtype: dtype | None = None, **_: Any) -> Tensor:
     dtype_, gap = dtype or float32, (end - start) / builtins.max(steps - 1, 1)
-    half = steps // 2  # torch counts from both ends
+    half = steps // 2  # torch computes the values from both ends
     values = [start + k * gap if k < half else end - (steps - 1 - k) * gap for k in range(steps)]
     return Tensor(rounded(values if steps != 1 else [start], dtype_), [steps], dtype_)
 
@@ -1298,4 +1298,4 @@ SHAPES = (
 )  # fmt: skip
 for _name in SHAPES:
     globals()[_name] = getattr(Tensor, _name)
-_ = (Size, dims_of, lines)  # names for others
+_ = (Size, dims_of, lines)  # names that other modules import from here

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from torch import numbers
 from torch.numbers import NotInThisPage, dtype, float32, float64, int64, promoted, rounded
 
-AXES = ("dim", "axis")  # two names of one argument
-watchers: list[Callable] = []  # told of every result, by torch.overrides
+AXES = ("dim", "axis")  # two names of the same argument
+watchers: list[Callable] = []  # functions that are called with every result, set by torch.overrides
 
 
 class Size(tuple):
@@ -803,7 +803,8 @@ def binary(
     return finished(Tensor(rounded(values, to or dtype_), shape, to or dtype_), a, b)
 
 
-# name: function of two numbers, whether the result is real for integers too, the type of the result
+# name: a function of two numbers, whether the result is real for integers, too, and the dtype of
+# the result
 OPERATIONS = {
     "add": (operator.add, False, None),
     "sub": (operator.sub, False, None),
