@@ -28,13 +28,11 @@ ANYWHERE = {
     "slashes_survive_random_tokens": "it is asked only of heads that look at one distance",
     "slash_heads_are_rank_one": "it is asked only of heads that look at one distance",
     "fast_pairs_make_the_slash": "it is asked only of heads that look at one distance",
-    "first_layers_previous_last_diagonal": "it is measured on three texts",
 }
 MAY_AGREE = {
     "untrained": {"early_tokens_have_more_influence", "ones_collapse"},
     "sinkless": {*ANYWHERE},
-    "two layers": {*ANYWHERE}
-    - {"fast_pairs_are_small_but_at_the_ends", "first_layers_previous_last_diagonal"},
+    "two layers": {*ANYWHERE} - {"fast_pairs_are_small_but_at_the_ends"},
 }
 
 

@@ -383,7 +383,13 @@ def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> N
         `strongest`: the layers with the best previous-token and the best diagonal head, on the
             prose.
         `layers`, `third`: the number of layers, and the number in a third.
+
+    Raises:
+        ValueError: if the model has fewer than six layers, because a third of them then has no
+            error.
     """
+    if (layers := len(_heads(model).sinks)) < 6:
+        raise ValueError(f"{called(model)} has {layers} layers, but each third needs two or more")
     ends, strongest, best = {}, {}, []
     for text, found in {
         "prose": _heads(model),
@@ -403,7 +409,7 @@ def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> N
         "lean": [float(lean.mean()) for lean in leans],
         "ends": ends,
         "strongest": strongest["prose"],
-        "layers": len(ahead),
+        "layers": layers,
         "third": third,
     }
 
