@@ -275,9 +275,9 @@ def bits_a_number() -> pd.DataFrame:
 
     Returns:
         `width`: the smallest width.
-        `orders`: log2 (2^r)! over the width.
-        `Eq. 5`: log2 of `gnn.orderings` over the width.
-        `leaves`: 2^r over the width, a control that counts no orders.
+        `orders`: log2 (2^r)! divided by the width.
+        `Eq. 5`: log2 of `gnn.orderings` divided by the width.
+        `leaves`: 2^r divided by the width, a control that counts no orders.
     """
     table = data.table("reported/tree_neighbors_match_width").set_index("r")
     bits = {

@@ -205,7 +205,7 @@ def trained_ranks(
     Adam makes `steps` steps on 32 draws of the inputs.
 
     Returns:
-        error: the squared error at the end, over that of always answering zero
+        error: the squared error at the end, divided by the squared error of always answering zero
         over: the rank correlation of the Jacobian with minus the commute time, over all pairs
         within: the same over pairs of equal distance (NaN if all values are equal)
     """

@@ -450,7 +450,7 @@ def _limit(
     """Measure what happens to the tokens' weights after many layers with one attention matrix.
 
     Returns:
-        Three numbers over all matrices.
+        Three numbers, each the extreme value among all matrices.
         `together`: the smallest weight that the first `prefix` tokens have together in a state
             after `FOREVER` layers.
         `each`: the smallest weight that one of these tokens has in such a state.

@@ -447,7 +447,7 @@ class Hidden(NamedTuple):
         norms: the norms of all hidden states, layer by layer.
         heir: the token, counted from 1, with the largest state at half depth, apart from the
             knocked-out token.
-        times: the norm of the heir's state over the median norm.
+        times: the norm of the heir's state divided by the median norm.
         attention: the mean attention that the heir receives from later tokens, over all heads.
     """
 
@@ -912,8 +912,8 @@ def brake_table() -> pd.DataFrame:
     loss is that of "mass", interpolated between the fractions that were tried.
 
     Returns:
-        `loss`: the loss above that of no change, in nats.
-        `spread`: the spread (see `brake`) over that of no change.
+        `loss`: the loss minus the loss with no change, in nats.
+        `spread`: the spread (see `brake`) divided by the spread with no change.
     """
     table = data.table("brake_smollm2").groupby(["change", "text"])[["loss", "spread"]].mean()
     plain = table.loc["nothing"]

@@ -89,8 +89,8 @@ def masked_row(text: str, change: str) -> dict[str, float]:
             heads, on the first token and on token 40
         heads_first, heads_other: the fraction of these heads in which it is above
             `HEAD_SCORE_THRESHOLD`
-        norm_first, norm_other: the norm of the token's state after layer 12, over the median of all
-            tokens
+        norm_first, norm_other: the norm of the token's state after layer 12, divided by the median
+            of all tokens
     """
     model = models.default()
     tokens = measures.texts(model, measures.LENGTH)[text]
@@ -137,12 +137,12 @@ def cost(pattern: str, shared: float, width: int, length: int, seed: int) -> dic
 
     The logit is x_i M x_j / √d. For several values of a penalty, we minimise the mean negative log
     weight of the wanted token (the first token, or the token itself) plus the penalty times |M|²,
-    which is convex. The norm is read where the mean weight of the wanted token, over all rows but
-    the first, is `WEIGHT`.
+    which is convex. We read the norm at the penalty for which the wanted token's mean weight is
+    `WEIGHT`. The mean is over all rows except the first.
 
     Returns:
         norm: the Frobenius norm of M, or `None` if no penalty reaches the weight
-        rank: |M|² over the largest squared singular value
+        rank: |M|² divided by the largest squared singular value
         reached: the largest mean weight
     """
     require.choice("pattern", pattern, PATTERNS)

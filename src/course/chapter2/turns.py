@@ -184,8 +184,8 @@ def u_at_three_scales() -> Numbers:
     """Measure the U shape of the sensitivities at three scales of random weights.
 
     Returns:
-        `lead`: for each scale, the smaller end over the smallest value between the ends, in the
-            text with the smallest lead.
+        `lead`: for each scale, the smaller end divided by the smallest value between the ends, in
+            the text with the smallest lead.
         `place`: for each scale, the first and the last token that has the smallest value in a text.
     """
     found = claims.untrained_network_has_a_u()["by_scale"]
@@ -295,7 +295,7 @@ def other_sizes() -> Numbers:
 
     Returns:
         `over`: this ratio, keyed by set-up.
-        `proved`: the largest ratio of the Jacobian and the bound of the proof, over all set-ups.
+        `proved`: the largest ratio of the Jacobian to the bound of the proof, among all set-ups.
     """
     over, proved = {}, []
     for n, layers, kind in itertools.product((3, 8, 20), (2, 4, 6), ("uniform", "random")):

@@ -260,8 +260,8 @@ def nearest_by_error(
     We draw the curve of a closed form with the measured bands of lengths.
 
     Args:
-        right: the closed form. It takes the length of the error over the distance, and the fraction
-            of the error's squared length along the distance, and returns a probability.
+        right: the closed form. It takes the length of the error divided by the distance, and the
+            fraction of the error's squared length along the distance. It returns a probability.
         column: "pair" if only n and n + 1 are compared, or "nearest" for all prompts.
     """
     table = data.table("telling_apart")

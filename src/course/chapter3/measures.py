@@ -451,9 +451,9 @@ def repeated_row(token: int) -> dict[str, float]:
         name: the token, with a line break written as its code
         near, far: the median L1 distance between the last states of n and n + 1 copies, for n from
             8 to 16 and from 400 to 511
-        fall: far over near
-        copies: the largest norm of a copy's state at half depth, over the median norm for the
-            course's prose there
+        fall: far divided by near
+        copies: the largest norm of a copy's state at half depth, divided by the median norm for the
+            course's prose at the same depth
         first: the same for the first token
         nearest, shuffled, isotropic: the fraction of prompts of 200 to 511 copies whose own exact
             state is the nearest one to the state with an error. The error is that of bf16, the same

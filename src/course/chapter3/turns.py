@@ -38,8 +38,8 @@ from helpers import data, models
 def other_tokens() -> Numbers:
     """Return the factor by which the distance falls with the length, for other repeated tokens.
 
-    The factor is the distance between n and n + 1 copies at n = 400 to 511 over that at n = 8 to
-    16, keyed by the token.
+    The factor is the distance between n and n + 1 copies at n = 400 to 511 divided by the distance
+    at n = 8 to 16. The result is keyed by the token.
     """
     return {"fall": data.table("fourteen_tokens").set_index("name")["fall"].to_dict()}
 
@@ -245,9 +245,9 @@ def other_noise() -> Numbers:
     """Measure the total variation for noise of other sizes.
 
     Returns:
-        `ratio`: n times the total variation over its limit, at 100,000 tokens, keyed by the size of
-            the noise.
-        `first`: the total variation at 50 tokens over the largest one at a longer length.
+        `ratio`: n times the total variation divided by its limit, at 100,000 tokens, keyed by the
+            size of the noise.
+        `first`: the total variation at 50 tokens divided by the largest one at a longer length.
     """
     lengths, ratio, first = [50, 100, 200, 350, 500, 1000, 10_000, 100_000], {}, {}
     for noise in (0.01, 1.0, 3.0):
@@ -393,8 +393,9 @@ def seen_in_bf16() -> Numbers:
 def other_windows() -> Numbers:
     """Measure how much of the distance between last states remains, for other windows.
 
-    The tokens are equal. The fraction is the distance at n = 400 over that at n = 5, keyed by the
-    numbers of layers and of tokens in the window. If it stays near 1, the window stops collapse.
+    The tokens are equal. The fraction that remains is the distance at n = 400 divided by the
+    distance at n = 5. It is keyed by the number of layers and the number of tokens in the window.
+    If the fraction stays near 1, the window stops collapse.
     """
     kept = {}
     for layers, window in itertools.product((3, 6), (4, 16, 32)):

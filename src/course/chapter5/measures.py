@@ -51,8 +51,8 @@ class Heads(NamedTuple):
     Scores that were not requested are empty tensors.
 
     Attributes:
-        queries, keys: the mean norm of each rotary pair over all tokens but the first, with shape
-            (layers, heads, pairs).
+        queries, keys: the mean norm of each rotary pair over all tokens except the first, with
+            shape (layers, heads, pairs).
         slashes: the mean attention weight at each distance from 0 to OFFSETS - 1, with shape
             (layers, heads, OFFSETS).
         sinks: the mean attention weight on the first token, without the first token's own row, with
@@ -478,7 +478,8 @@ def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 2
         "first_negative": the first distance with a negative sum, or `None`
         "negative": the fraction of distances with a negative sum
         "distances": the beginnings of about `points` intervals of distances, even on a log scale
-        "least" and "largest": the extremes of the sum in each interval, over the number of pairs
+        "least" and "largest": the extremes of the sum in each interval, divided by the number of
+            pairs
         "limit": the limit that was used
     """
     theta, limit = theta.double(), max(limit, 2)
@@ -650,8 +651,8 @@ def silenced_loss(
 
     Args:
         sink: keep all logits on the first token as they were. To do so, we add to them what the
-            ablated pairs contributed, layer by layer. This tells the effect of losing the positions
-            from the effect of losing the sink.
+            ablated pairs contributed, layer by layer. This separates the effect of losing the
+            positions from the effect of losing the sink.
     """
     theta = frequencies(model)
     half, n = len(theta[0]), len(ids)

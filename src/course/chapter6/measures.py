@@ -311,8 +311,8 @@ def loss_in_few_bits(
     outliers matter here because they make the steps of the rounding coarse.
 
     Returns:
-        "states": for the embedding and each layer, the largest entry of the hidden states over the
-            median
+        "states": for the embedding and each layer, the largest entry of the hidden states divided
+            by the median
         "states_without_first": the same without the first token
         "plain": the loss in nats without rounding
         "losses": the loss in nats for each number of bits, as in "8". In "8, first token exact",

@@ -1,1 +1,1 @@
-"""Define claims and decide what their evidence supports, with rules, controls and significance."""
+"""Define claims and decide what their evidence supports, with rules, controls and tests."""

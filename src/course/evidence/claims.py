@@ -208,7 +208,7 @@ class Claim(NamedTuple):
 
     @property
     def asks_a_model(self) -> bool:
-        """Return whether the claim is about language models, so that any model can be measured."""
+        """Return whether the claim is about language models and can be measured on any of them."""
         return "model" in inspect.signature(self.function).parameters
 
     def measure(self, *model: Any) -> Found:
@@ -243,7 +243,7 @@ EMBEDDED = "SmolLM2-135M"  # the name of the embedded model in claims
 
 
 def called(model: Any = None) -> str:
-    """Return the name of the model, or of the embedded model if `model` is `None`."""
+    """Return the name of a model, or of the embedded model if `model` is `None`."""
     return EMBEDDED if model is None or model.short.startswith(EMBEDDED) else model.short
 
 
@@ -292,7 +292,7 @@ def read(table: Path, module: ModuleType) -> dict[str, Claim]:
 
 
 def together(verdicts: Iterable[str]) -> str:
-    """Combine the verdicts of the parts of a row into the verdict of the row.
+    """Combine the verdicts on the parts of a row into the verdict on the row.
 
     The row holds if all parts hold. It holds with a correction if no part fails and most parts
     hold, with or without a correction of their own. The row fails if one part fails. If no part

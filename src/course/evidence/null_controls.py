@@ -1,11 +1,12 @@
 """Test whether a rule would also hold if there were nothing to find.
 
-Five null controls are made from the measured numbers. The arrays are set to their mean, shuffled or
-reversed, groups are swapped, or each array gets one case fewer. The sixth is the rule's own
-`nothing`, which is what an untrained network, a coin or equal weights would give. The seventh
-shuffles labels in the committed table that the numbers come from (`course.evidence.null_tables`). A
-rule that holds for such a control is wrong, unless its `null` says why it may hold. For a language
-model there is one more control, the same network with random weights.
+We make five null controls from the measured numbers. The arrays are set to their mean, shuffled or
+reversed, groups are swapped, or each array gets one case fewer. The sixth control is the rule's own
+`nothing`, which has the numbers that an untrained network, a coin or equal weights would give. The
+seventh shuffles labels in the committed table from which the numbers come
+(`course.evidence.null_tables`). A rule that holds for such a control is wrong, unless its `null`
+says why it may hold. For a language model there is one more control, the same network with random
+weights.
 """
 
 import copy
@@ -77,11 +78,11 @@ def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
 
 
 def wrong(found: Mapping[str, str], verdict: str = HOLDS) -> list[str]:
-    """Return the names of the null controls that the rule wrongly accepts.
+    """Return the names of the null controls for which the rule wrongly holds.
 
-    The rule accepts a control if the control holds, or if the claim itself only holds "with a
-    correction" and the control reaches this verdict too. The control with one case fewer is not
-    counted, because removing one case does not take the evidence away.
+    A control also counts if the claim itself only holds "with a correction" and the control reaches
+    the same verdict. The control with one case fewer is not counted, because removing one case does
+    not remove the evidence.
 
     Args:
         found: the verdict of each control by its name, as `verdicts` returns them.
@@ -104,7 +105,7 @@ SCALES = {  # scales of random weights
 
 
 def untrained(model: LanguageModel, seed: int, scale: str = "own") -> LanguageModel:
-    """Return the same network with random weights, as a random-weights baseline.
+    """Return the same network with random weights, as a baseline.
 
     Args:
         seed: the seed of the random weights.
@@ -221,7 +222,7 @@ def _walk(value: Any, change: Change, whole: bool = False) -> Any:
 
 
 def _form(value: Any) -> Any:
-    """Return the form of a value, which is its type and length.
+    """Return the type and the length of a value, which we call its form.
 
     Two values may be swapped only if their forms are equal.
     """
@@ -235,7 +236,7 @@ def _form(value: Any) -> Any:
 
 
 def _exchanged(asked: Numbers, inside: bool) -> Numbers | None:
-    """Return the numbers with the values of equal form swapped between their names.
+    """Return the numbers after swapping the values of equal form between their names.
 
     The values are assigned to the names in reverse order. The names `agree` and `against` are never
     swapped, because the rule would then say the opposite.

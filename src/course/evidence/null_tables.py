@@ -1,7 +1,7 @@
-"""Apply a rule again after the labels of its committed table were shuffled among the runs.
+"""Apply a rule again after shuffling the labels of its committed table among the runs.
 
 The rule's `dealt` names the label. This is a separate module because a page that imports it may
-read any table, so it is built again whenever one changes.
+read any table, so the page is built again whenever a table changes.
 """
 
 import inspect
@@ -22,7 +22,7 @@ DEALS = 5
 
 
 def of_tables(rule: Rule, function: Callable[[], Numbers]) -> dict[str, str]:
-    """Return the most frequent verdict on a claim after the labels of its table were shuffled.
+    """Return the most frequent verdict on a claim after the labels of its table are shuffled.
 
     Returns:
         A dictionary with one entry, from the name of this control to the verdict. It is empty if
@@ -45,7 +45,9 @@ def of_tables(rule: Rule, function: Callable[[], Numbers]) -> dict[str, str]:
 def dealt(
     tables: Mapping[str, Sequence[str]], seed: int, function: Callable | None = None
 ) -> Iterator[None]:
-    """Let `data.table` return some tables with one column shuffled inside groups of rows.
+    """Make `data.table` return some tables with one column shuffled, while the block runs.
+
+    The column is shuffled within groups of rows.
 
     Args:
         tables: for each table, the column to shuffle, followed by the columns whose values make the
@@ -82,7 +84,7 @@ def dealt(
 
 @contextmanager
 def _without_memory(function: Callable | None) -> Iterator[None]:
-    """Bypass the caches of a function's module and the chapter's measures for a block."""
+    """Bypass the caches of a function's module and of the chapter's measures, for a block."""
     home = getattr(inspect.unwrap(getattr(function, "func", function)), "__module__", None)
     names = {home, f"{home.rpartition('.')[0]}.measures"} if home else set()
     caches = []

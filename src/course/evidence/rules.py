@@ -1,9 +1,9 @@
 """Turn the conditions of a claim into its verdict, its rule as text, and its correction.
 
-A condition is a sentence and a predicate. The sentence is an f-string over named thresholds, so it
-cannot name another threshold than the predicate uses. The predicate takes the results of the
-claim's function by name. A `Threshold` is a number that remembers what was compared with it. So the
-card can show how near the evidence came.
+A condition is a sentence and a predicate. The sentence is an f-string with named thresholds, so it
+always names the thresholds that the predicate uses. The predicate takes the results of the claim's
+function as arguments. A `Threshold` is a number that records what was compared with it. So the
+claim's card can show how near to the threshold the evidence was.
 """
 
 import inspect
@@ -43,9 +43,9 @@ _compared: ContextVar[list | None] = ContextVar("compared", default=None)
 
 
 class Threshold(float):
-    """Hold a number, and record the values that are compared with it while a rule is applied.
+    """Hold a number, and record the values that a rule compares with it.
 
-    If a threshold is multiplied or shifted by measured numbers, the result is a threshold too. For
+    If a threshold is multiplied or shifted by measured numbers, the result is a threshold, too. For
     example, `x > HALF * y` compares x / y with HALF.
 
     >>> HALF = Threshold(0.5)
@@ -234,7 +234,7 @@ class Rule(NamedTuple):
         return "; ".join(parts)
 
     def ask(self, condition: str, numbers: Numbers) -> Any:
-        """Return what a condition's predicate says about the numbers.
+        """Evaluate a condition's predicate on the numbers.
 
         Raises:
             ValueError: the predicate has an argument that `numbers` does not have.
@@ -295,7 +295,7 @@ class Rule(NamedTuple):
 
 
 def joined(seen: Iterable[Compared]) -> list[Compared]:
-    """Join all comparisons that one condition makes with one threshold.
+    """Join all comparisons of one condition with one threshold.
 
     Infinite values and NaN are left out.
     """
@@ -306,7 +306,7 @@ def joined(seen: Iterable[Compared]) -> list[Compared]:
 
 
 def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CASES) -> str:
-    """Combine the answers of several cases (graphs, depths, encodings, texts) into a verdict.
+    """Combine the answers for several cases (graphs, depths, encodings, texts) into a verdict.
 
     If there are fewer than `least` cases, there is too little evidence, whatever the cases say.
     Otherwise the claim fails if one case goes the other way, and holds if every case agrees. A case
@@ -357,9 +357,9 @@ def more_than_a_coin(agreeing: int, cases: int, level: float = 0.05) -> bool:
 def beyond(errors: Iterable[float], freedom: float = math.inf, level: float = 0.05) -> list[bool]:
     """Return for each case whether its value is significantly above 0.
 
-    All cases are tested together. If there is no effect in any case, the probability that at least
-    one case is called significant stays below `level`, however many cases there are. The tests are
-    one-sided and corrected by Holm's method (1979).
+    We correct for testing all cases together. If there is no effect in any case, the probability
+    that at least one case is called significant stays below `level`, however many cases there are.
+    The tests are one-sided and corrected by Holm's method (1979).
 
     Args:
         errors: for each case, its value divided by its standard error. To test whether values are

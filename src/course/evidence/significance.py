@@ -110,7 +110,7 @@ def sign_test(better: int, worse: int) -> float:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Return p values after Holm's correction (1979).
+    """Return p values after Holm's correction for several tests (1979).
 
     If the corrected p values are compared with a level, the probability of one or more false alarms
     stays below this level.

@@ -32,7 +32,7 @@ SIGNS = {SURVIVED: "●", TURNED: "↻", UNDECIDED: "◐", NOT_RUN: "–"}
 
 
 class Turn(NamedTuple):
-    """Describe an experiment that might refute a claim (the claim's turn).
+    """Describe an experiment that might refute a claim, which we call the claim's turn.
 
     Attributes:
         claim: the name of the claim.
@@ -53,7 +53,7 @@ class Turn(NamedTuple):
     function: Callable[[], Numbers]
 
     def outcome(self, numbers: Numbers) -> str:
-        """Return "survived", "turned" or "undecided" for the measured numbers."""
+        """Return the outcome for measured numbers, "survived", "turned" or "undecided"."""
         for verdict, (_, condition) in ((TURNED, self.turned), (SURVIVED, self.survives)):
             if condition(
                 **{name: numbers[name] for name in inspect.signature(condition).parameters}

@@ -1,4 +1,4 @@
-"""Count paths and bound influence, to say how much information can arrive through the layers."""
+"""Count paths and bound influence, to say how much information the layers can transmit."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -28,10 +28,10 @@ def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
 def computation_tree(
     graph: nx.Graph, node: Hashable, layers: int, loops: bool = False
 ) -> list[int]:
-    """Count the walks of 0, 1, ..., `layers` steps that start at the node.
+    """Count the walks of 0, 1, ..., `layers` steps that start at a node.
 
     These counts are the sizes of the levels of the node's computation tree. They say how many
-    messages one vector must hold.
+    messages one vector must store.
 
     Args:
         loops: let a node receive its own message too, as with self-loops or a self-weight.
@@ -74,13 +74,14 @@ def influence_bound(
     norm3: float = 1.0,
     slope: float | Sequence[float] = 1.0,
 ) -> Float[Tensor, "n n"]:
-    """Bound the Jacobian of token j's output by token i's input, with attention held fixed.
+    """Bound the Jacobian of each token's output with respect to each token's input.
 
-    Entry (j, i) is the bound of Theorem B.5 of Barbero et al. (2024), in the form that the
-    theorem's proof supports. The bound is C times the product over the layers of A / norm1 + I,
-    with C = prod(slope / norm2 + 1) / norm3. It holds for z = sum_i A_ji v_i / norm1 + v_j, v' =
-    psi(z / norm2) + z and y = v / norm3. The derivative of the softmax is not included, so the true
-    Jacobian may be larger.
+    The attention is held fixed. Entry (j, i) is the bound of Theorem B.5 of Barbero et al. (2024)
+    on the Jacobian of output j with respect to input i, in the form that the theorem's proof
+    supports. The bound is C times the product over the layers of A / norm1 + I, with C = prod(slope
+    / norm2 + 1) / norm3. It holds for z = sum_i A_ji v_i / norm1 + v_j, v' = psi(z / norm2) + z and
+    y = v / norm3. The derivative of the softmax is not included, so the true Jacobian may be
+    larger.
 
     Args:
         attentions: one causal, row-stochastic matrix per layer.

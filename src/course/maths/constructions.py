@@ -23,7 +23,7 @@ VALUES = ("rotation", "random", "constant")
 def perturbed_total_variation(
     lengths: Sequence[int], seeds: int = 5, disturbed: int = 200, noise: float = 0.1
 ) -> Float[Tensor, "seeds lengths"]:
-    """Return the total variation of Figure 9 of Barbero et al. (2024).
+    """Return the total variation that Figure 9 of Barbero et al. (2024) shows, for each length.
 
     The figure compares softmax(x) with softmax(x + noise), where x is uniform on [0, 1]. The first
     `disturbed` entries have noise that is uniform on [0, `noise`]. The total variation falls with
@@ -54,9 +54,9 @@ def perturbed_total_variation(
 
 
 def perturbation_limit(disturbed: int = 200, noise: float = 0.1) -> float:
-    """Return the limit of n times Figure 9's total variation, 2 k (E[e^noise] - 1).
+    """Return the limit of n times the total variation of Figure 9, 2 k (E[e^noise] - 1).
 
-    Here k is the number of disturbed entries, and the noise is uniform.
+    Here n is the length, k is the number of disturbed entries, and the noise is uniform.
 
     >>> round(perturbation_limit(), 5)
     20.68367
@@ -73,7 +73,7 @@ def repeat_last(
 ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
     """Measure how one more copy of the last token changes a head's output and its weights.
 
-    The logits depend only on the distance.
+    The head's logits depend only on the distance between query and key.
 
     Args:
         kernel: the logit as a function of the distance (0, 1, 2, …) between query and key.
@@ -128,7 +128,7 @@ def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float
 def rotating_counterexample(
     n: int, frequency: float = math.pi, scale: float = 2.0, values: str = "rotation", seed: int = 0
 ) -> tuple[float, float]:
-    """Build a bounded head without decay for which the conclusion of Theorem B.3 fails.
+    """Build a bounded head without decay that violates the conclusion of Theorem B.3.
 
     Its logits are scale * cos(frequency * distance). With frequency pi and values in step with the
     rotation, both numbers tend to 2 tanh(scale) instead of zero.
@@ -185,12 +185,12 @@ def one_layer_distance(
     window: int | None = None,
     seed: int = 0,
 ) -> Float[Tensor, " lengths"]:
-    """Measure how far a random head's last output moves when the last of n tokens is repeated.
+    """Measure how far a random head's last output moves if the last of n tokens is repeated.
 
     The head is causal. The distance is the L1 distance between the outputs for n and for n + 1
     tokens. The settings are those of Barbero et al. (2024), appendices C.3 (Figure 8, with
-    `deviation` 1/sqrt(width) and APE) and C.4 (Figure 10). Only the last row of the attention
-    matrix is computed, which takes n d operations.
+    `deviation` 1/sqrt(width) and APE) and C.4 (Figure 10). We compute only the last row of the
+    attention matrix, which takes n d operations.
 
     Args:
         encoding: one of `ENCODINGS`. "APE on q, k" adds the sinusoid after the projections of
@@ -245,10 +245,10 @@ def one_layer_distance(
 
 
 def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Float[Tensor, "..."]:
-    """Return the total variation without the usual factor 1/2, sum |p - q| over the last axis.
+    """Return the total variation of two distributions, without the usual factor 1/2.
 
-    This is the definition of Barbero et al. (2024), computed in float64. Rows may sum to less than
-    one, because Theorem B.3 compares the first n entries of a longer row.
+    It is sum |p - q| over the last axis, computed in float64, as Barbero et al. (2024) define it.
+    Rows may sum to less than one, because Theorem B.3 compares the first n entries of a longer row.
 
     Raises:
         ValueError: the shapes differ, an entry is negative or not finite, or a row sums to more
@@ -273,8 +273,8 @@ def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Flo
 def prefix_mask(n: int, prefix: int) -> Bool[Tensor, "n n"]:
     """Return the prefix mask of Wu et al. (2025), Theorem 4.3.
 
-    The first `prefix` tokens see one another. Every other token sees its own and all earlier
-    tokens. The mask is not causal.
+    The first `prefix` tokens attend to one another. Every other token attends to itself and to all
+    earlier tokens. The mask is not causal.
 
     >>> prefix_mask(3, 2).int().tolist()
     [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
@@ -288,9 +288,10 @@ def prefix_mask(n: int, prefix: int) -> Bool[Tensor, "n n"]:
 
 
 def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
-    """Build causal attention with a sink.
+    """Build a causal attention matrix with a sink.
 
-    Every token gives `weight` to token 0, and the rest uniformly to its own and all earlier tokens.
+    Every token gives `weight` to token 0, and spreads the rest uniformly over itself and all
+    earlier tokens.
 
     >>> sink(2, 0.5).tolist()
     [[1.0, 0.0], [0.75, 0.25]]
@@ -304,9 +305,9 @@ def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
 def first_collision(
     function: Callable[[Tensor], Tensor], dtype: str | torch.dtype, limit: int = 2**26
 ) -> int:
-    """Find the smallest n >= 1 for which function(n) and function(n + 1) are equal after rounding.
+    """Find the smallest n for which function(n) and function(n + 1) are equal after rounding.
 
-    From this n on, the number format can no longer tell all lengths apart.
+    From this n >= 1 on, the floating-point format can no longer distinguish all lengths.
 
     Args:
         function: takes a float64 tensor of lengths and returns a tensor of the same shape.

@@ -1,4 +1,4 @@
-"""Make counting tasks, compute what softmax keeps of a count, and bound the width of a counter.
+"""Make counting tasks, compute what softmax preserves of a count, and bound a counter's width.
 
 "Barbero et al. (2024)" is "Transformers need glasses!", and "Yehudai et al. (2024)" is "When Can
 Transformers Count to n?". Closed forms run in float64.
@@ -37,12 +37,13 @@ class Sample(NamedTuple):
 
 
 def make(task: str, length: int, seed: int) -> Sample:
-    """Make a sequence and its answer for one of the four tasks of Barbero et al. (2024), 3.2.
+    """Make a sequence and its right answer for one of the four counting tasks.
 
-    "sum" and "ones" consist of `length` ones. In "zeros and ones", each of `length` digits is a one
-    with probability 0.7. In "word", each of `length` words is "car" with probability 0.7. The paper
-    gives no sentence for "word", so its sentence is ours. With the same length and seed, the
-    answers of "word" and of "zeros and ones" are equal.
+    The tasks are those of Barbero et al. (2024), section 3.2. "sum" and "ones" consist of `length`
+    ones. In "zeros and ones", each of `length` digits is a one with probability 0.7. In "word",
+    each of `length` words is "car" with probability 0.7. The paper gives no sentence for "word", so
+    its sentence is ours. With the same length and seed, the answers of "word" and of "zeros and
+    ones" are equal.
 
     >>> make("sum", 3, seed=0)
     Sample(sequence='1 + 1 + 1', count=3)
@@ -136,7 +137,7 @@ The answer is then 2
 
 
 def prompt(task: str, strategy: str, sequence: str) -> str:
-    """Return the question for a model, word for word as Barbero et al. (2024) print it (C.1).
+    """Return the question for a model in the exact words of Barbero et al. (2024), appendix C.1.
 
     "no CoT" is only the question. With chain of thought, the paper's sentence "Let's think step by
     step, showing me your reasoning." comes before the question. For "CoT few-shot", two examples
@@ -167,11 +168,12 @@ _DIGITS = 4300  # the longest number that Python reads
 
 
 def parse_answer(text: str) -> int | None:
-    """Return the number on the answer line, "The final answer to your maths question is: …".
+    """Return the number on the answer line of a model's text, or `None`.
 
-    If there are several such lines, the last one counts. If the line has a "=", only the text after
-    the last "=" is read. Letter case and Markdown do not matter, and thousands may have commas. The
-    result is `None` if there is no such line, or if the line has no integer or more than one.
+    The answer line is "The final answer to your maths question is: …". If there are several such
+    lines, the last one counts. If the line has a "=", only the text after the last "=" is read.
+    Letter case and Markdown do not matter, and thousands may have commas. The result is `None` if
+    there is no such line, or if the line has no integer or more than one.
 
     >>> line = "The final answer to your maths question is: "
     >>> [parse_answer(line + said) for said in ("1,204", "**37**.", "2 * 5 + 2 = 12")]
@@ -204,10 +206,10 @@ def _last_answer(line: str) -> re.Match | None:
 
 
 def mass_on_ones(zeros: int, ones: int, lead: float = 1.0) -> float:
-    """Return the total weight of all ones when each leads each zero by `lead`.
+    """Return the total attention weight of all ones, if each leads each zero by `lead`.
 
-    The weight depends only on the ratio of the two counts, so it cannot tell how many tokens there
-    are (Barbero et al., 2024, proof of Proposition B.9).
+    `lead` is a difference of logits. The weight depends only on the ratio of the two counts, so it
+    does not show how many tokens there are (Barbero et al., 2024, proof of Proposition B.9).
 
     >>> round(mass_on_ones(2, 2), 6), round(mass_on_ones(200, 200), 6), round(mass_on_ones(1, 3), 6)
     (0.731059, 0.731059, 0.890768)
@@ -315,11 +317,11 @@ def last_state(
 
 
 def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 2**26) -> int:
-    """Find the largest n up to which the rounded weight of the first token still tells the count.
+    """Find the largest n up to which the first token's rounded weight shows the count.
 
-    A first token that leads n others by `lead` gets the weight alpha = 1 / (1 + n exp(-lead)). We
-    round alpha to the format, and read the count as (1/alpha - 1) exp(lead), rounded to the nearest
-    integer. Up to the result, this reading is right for every n.
+    A first token whose logit leads n others by `lead` gets the weight alpha = 1 / (1 + n
+    exp(-lead)). We round alpha to the format, and read the count as (1/alpha - 1) exp(lead),
+    rounded to the nearest integer. Up to the returned n, this reading is always right.
 
     >>> first_token_limit("bf16"), first_token_limit("fp16")
     (188, 1463)
@@ -346,11 +348,11 @@ def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 
 
 
 def welch_bound(vectors: int, width: int) -> float:
-    """Return the smallest possible coherence of m unit vectors of width d.
+    """Return the smallest possible coherence of `vectors` unit vectors of width `width`.
 
-    At least one pair of vectors has a product of sqrt((m - d) / (d (m - 1))) or more, where m is
-    `vectors` and d is `width`. The bound is 0 if the vectors can be orthogonal (Welch, 1974). The
-    same number is a lower bound for the root mean square of all products.
+    At least one pair of the vectors has a product of sqrt((m - d) / (d (m - 1))) or more, where m
+    is `vectors` and d is `width`. The bound is 0 if the vectors can be orthogonal (Welch, 1974).
+    The same number is a lower bound for the root mean square of all products.
 
     >>> round(welch_bound(64, 32), 6), welch_bound(32, 64)
     (0.125988, 0.0)
@@ -366,7 +368,7 @@ CODES = ("tight", "random")
 def codes(
     vocabulary: int, width: int, kind: str = "tight", seed: int = 0
 ) -> Float[Tensor, "{vocabulary} {width}"]:
-    """Draw a unit vector for each symbol of a vocabulary.
+    """Return a unit vector for each symbol of a vocabulary.
 
     Args:
         kind: "tight" codes are orthogonal if they fit (width >= vocabulary). Otherwise their mean
@@ -401,8 +403,8 @@ def codes(
 def coherence(vectors: Float[Tensor, "m d"]) -> float:
     """Return the largest absolute cosine between two different rows.
 
-    If the rows are codes of symbols, this says how much the count of one symbol can disturb that of
-    another.
+    If the rows are codes of symbols, the coherence says how much the count of one symbol can
+    disturb the count of another.
 
     Raises:
         ValueError: there are fewer than two rows, or a row of zeros.
@@ -419,11 +421,12 @@ def coherence(vectors: Float[Tensor, "m d"]) -> float:
 
 
 def histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[Tensor, " m"]:
-    """Estimate each symbol's count by the product of its code with the sum of the tokens' codes.
+    """Estimate each symbol's count from the sum of the tokens' codes.
 
-    Uniform attention gives this sum divided by n (Yehudai et al., 2024). The estimate is exact if
-    the codes are orthonormal. Otherwise the counts of other symbols are added, weighted by the
-    products of their codes with the symbol's code.
+    The estimate is the product of the symbol's code with this sum. Uniform attention gives the sum
+    divided by n (Yehudai et al., 2024). The estimate is exact if the codes are orthonormal.
+    Otherwise the counts of other symbols are added, weighted by the products of their codes with
+    the symbol's code.
 
     >>> histogram(torch.tensor([0, 2, 2]), torch.eye(3)).tolist()
     [1.0, 0.0, 2.0]
@@ -437,14 +440,12 @@ def histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[T
 
 
 def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[Tensor, " m"]:
-    """Solve linear equations for the counts of the tokens.
+    """Compute all counts together from the sum of the tokens' codes and the length n.
 
-    The equations give the sum of the tokens' codes and the length n.
-
-    Because n is known, the counts are on a hyperplane, so m - 1 dimensions in general position are
-    enough. For a simplex, unit vectors whose products are all -1/d with d = m - 1, the solution is
-    the affine readout (<sum, code> + n/d) / (1 + 1/d). If the equations do not determine the
-    counts, the result is the solution with the smallest norm.
+    We solve linear equations for the counts. Because n is known, the counts are on a hyperplane, so
+    m - 1 dimensions in general position are enough. For a simplex, unit vectors whose products are
+    all -1/d with d = m - 1, the solution is the affine readout (<sum, code> + n/d) / (1 + 1/d). If
+    the equations do not determine the counts, the result is the solution with the smallest norm.
 
     >>> triangle = torch.tensor([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]]).double()
     >>> solved_histogram(torch.tensor([0, 2, 2]), triangle).round().abs().tolist()
@@ -457,10 +458,11 @@ def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> 
 
 
 def longest_counted(coherence: float) -> int | None:
-    """Return the longest length at which rounding `histogram` is right for any tokens.
+    """Return the largest length for which rounding `histogram` gives the right counts.
 
-    If n - c tokens are another symbol, the estimate of c is off by up to (n - c) times the
-    coherence. This error must stay below one half. The result is `None` if there is no limit.
+    This must be so for any tokens. If n - c tokens are another symbol, the estimate of a count c is
+    wrong by up to (n - c) times the coherence. This error must stay below one half. The result is
+    `None` if there is no limit.
 
     >>> longest_counted(welch_bound(64, 32)), longest_counted(0)
     (3, None)

@@ -1,4 +1,4 @@
-"""Compute the alternatives to softmax, which turn logits into attention weights in other ways.
+"""Provide the alternatives to softmax that turn logits into attention weights.
 
 Each function names the paper that it comes from.
 """
@@ -16,9 +16,9 @@ from helpers import require
 def softmax_off_by_one(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     """Return exp(x_i) / (1 + sum_j exp(x_j)), a softmax whose weights may sum to less than 1.
 
-    This is a softmax with one more logit, a 0 that takes weight and contributes nothing (Miller,
-    2023, and SoftMax1 of Xiao et al., 2024). So a head can attend to nothing. A row sums to nearly
-    0 if all logits are low, and to 0 if all keys are masked.
+    With these weights a head can attend to nothing. The function is a softmax with one more logit,
+    a 0 that takes weight and contributes nothing (Miller, 2023, and SoftMax1 of Xiao et al., 2024).
+    A row sums to nearly 0 if all logits are low, and to 0 if all keys are masked.
 
     >>> softmax_off_by_one(torch.zeros(4)).tolist()
     [0.20000000298023224, 0.20000000298023224, 0.20000000298023224, 0.20000000298023224]
@@ -47,9 +47,10 @@ def softpick(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 
 
 def sparsemax(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Return the nearest point of the simplex, max(x_i - tau, 0) with a sum of 1.
+    """Return sparsemax weights, which are the point of the simplex nearest to the logits.
 
-    This is sparsemax (Martins & Astudillo, 2016). Low logits get a weight of exactly 0.
+    The weights are max(x_i - tau, 0), with the tau for which they sum to 1 (Martins & Astudillo,
+    2016). Low logits get a weight of exactly 0.
 
     >>> sparsemax(torch.tensor([2.0, 1.5, -1.0])).tolist()
     [0.75, 0.25, 0.0]
@@ -60,10 +61,11 @@ def sparsemax(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 
 
 def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Return max(x_i / 2 - tau, 0)^2 with a sum of 1, which is entmax with alpha = 1.5.
+    """Return the weights of entmax with alpha = 1.5, which are max(x_i / 2 - tau, 0)^2.
 
-    The weights are between those of softmax and those of sparsemax. We use the exact algorithm of
-    Peters et al. (2019), which sorts once and takes the largest support that is consistent.
+    The number tau is such that the weights sum to 1. They are between the weights of softmax and
+    those of sparsemax. We use the exact algorithm of Peters et al. (2019), which sorts once and
+    takes the largest support that is consistent.
 
     >>> [round(w, 4) for w in entmax15(torch.tensor([2.0, 1.0, 0.0, -1.0])).tolist()]
     [0.8307, 0.1693, 0.0, 0.0]
@@ -81,10 +83,11 @@ def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 
 
 def scalable_softmax(logits: Float[Tensor, "... n"], scale: float = 1.0) -> Float[Tensor, "... n"]:
-    """Return softmax(scale ln(n) x) over the n keys that a query sees, after Nakanishi (2025).
+    """Return softmax(scale ln(n) x), where n is the number of keys that a query sees.
 
-    In the paper each head learns its own `scale`. If the scale times the gap between the largest
-    logit and the others is above 1, the largest logit keeps its weight however long the context is.
+    This is scalable softmax (Nakanishi, 2025). In the paper each head learns its own `scale`. If
+    the scale times the gap between the largest logit and the others is above 1, the largest logit
+    keeps its weight however long the context is.
 
     >>> [round(w, 4) for w in scalable_softmax(torch.tensor([1.0, 0.0, 0.0, 0.0])).tolist()]
     [0.5714, 0.1429, 0.1429, 0.1429]
@@ -103,7 +106,7 @@ def adaptive_entmax(
     gamma: float | Tensor = 1.0,
     delta: float = 1.0,
 ) -> Float[Tensor, "... n"]:
-    """Return entmax15((delta + beta ln(n)^gamma) x) over the n keys that a query sees.
+    """Return entmax15((delta + beta ln(n)^gamma) x), where n is the number of keys a query sees.
 
     This follows Vasylenko et al. (2026). Their method computes beta and gamma from the token in
     each head. Here beta and gamma are numbers, or tensors that broadcast.
@@ -153,12 +156,13 @@ def top_k(logits: Float[Tensor, "... n"], k: int = 8) -> Float[Tensor, "... n"]:
 
 
 def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]:
-    """Return sigmoid(x_ij) times the product of 1 - sigmoid(x_ik) over the keys k between j and i.
+    """Return the weights of stick-breaking attention (Tan et al., 2025).
 
-    This is stick-breaking attention (Tan et al., 2025). Imagine a stick of length 1 for each token.
-    The nearest earlier key takes the fraction sigmoid(x) of the stick, and each key further back
-    takes its fraction of what is left. So the nearest match gets most, and no position encoding is
-    needed. A token does not attend to itself, so the first row is 0. A row may sum to less than 1.
+    The weight of key j for query i is sigmoid(x_ij) times the product of 1 - sigmoid(x_ik) over the
+    keys k between j and i. Imagine a stick of length 1 for each token. The nearest earlier key
+    takes the fraction sigmoid(x) of the stick, and each key further back takes its fraction of what
+    is left. So the nearest match gets most, and no position encoding is needed. A token does not
+    attend to itself, so the first row is 0. A row may sum to less than 1.
 
     >>> stick_breaking(torch.zeros(3, 3)).tolist()
     [[0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [0.25, 0.5, 0.0]]
@@ -172,11 +176,12 @@ def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]
 
 
 def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
-    """Return softmax(x_ij - sum of relu(s_kj) over k < i), where s are the first head's logits.
+    """Return the weights of selective attention (Leviathan et al., 2025).
 
-    This is selective attention (Leviathan et al., 2025). If a token attends to an earlier token in
-    the first head, the earlier token is marked as no longer needed, for all later tokens and all
-    heads. A token does not mark itself, and the first token is never marked.
+    They are softmax(x_ij - sum of relu(s_kj) over k < i), where s are the first head's logits. If a
+    token attends to an earlier token in the first head, the earlier token is marked as no longer
+    needed, for all later tokens and all heads. A token does not mark itself, and the first token is
+    never marked.
 
     >>> seen = torch.ones(3, 3).tril() > 0
     >>> logits = torch.tensor([[[0.0, 0, 0], [0, 0, 0], [0, 1, 0]]]).masked_fill(~seen, -math.inf)
@@ -240,7 +245,7 @@ def delta_rule(
     rate: Float[Tensor, "... n"],
     gates: Float[Tensor, "... n"],
 ) -> Float[Tensor, "... n n"]:
-    """Return the gated delta rule as a matrix from values to outputs, in the form of attention.
+    """Return the gated delta rule as a matrix from values to outputs, like an attention matrix.
 
     The rule keeps a state of k x w numbers, S_t = g_t S_(t-1) (I - b_t k_t k_t^T) + b_t v_t k_t^T
     with S_0 = 0, and reads it by o_t = S_t q_t (Gated DeltaNet, Yang et al., 2025). So the old
@@ -291,11 +296,11 @@ def delta_rule(
 
 
 def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
-    """Return the bias that forgetting adds to each logit, from the gates between key and query.
+    """Return the bias of forgetting attention, which is added to each logit.
 
-    For query j and key i, the bias is the sum of ln(gate_l) over i < l <= j, and -inf for i > j
-    (Lin et al., 2025). The model computes the gates from the tokens. With equal gates, the bias is
-    ALiBi with the slope -ln(gate).
+    It is computed from the gates between key and query. For query j and key i, the bias is the sum
+    of ln(gate_l) over i < l <= j, and -inf for i > j (Lin et al., 2025). The model computes the
+    gates from the tokens. With equal gates, the bias is that of ALiBi with the slope -ln(gate).
 
     Args:
         gates: one per token, above 0 and at most 1.
@@ -324,7 +329,7 @@ def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
 def _support(
     logits: Tensor, threshold: Callable[[Tensor, Tensor, Tensor], Tensor], half: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the logits minus their largest, and a mask of the logits that get weight.
+    """Return the logits minus their largest one, and a mask of the logits that get weight.
 
     The support is the largest one that is consistent with its own threshold. A logit that is 1 or
     more below the largest never gets weight. The gradient only goes through the logits of the
@@ -344,7 +349,7 @@ def _support(
 
 
 def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
-    """Return a matrix of `True` with as many rows and columns as the logits, which must be square.
+    """Check that the logits are square, and return a matrix of `True` of the same size.
 
     A row of the logits may mask all keys.
     """
@@ -382,7 +387,7 @@ def _check_logits(logits: Tensor, all_hidden: bool = False) -> None:
 
 
 def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Return a softmax that is sharpened if its entropy H (in nats) is above 0.5.
+    """Return a softmax with a lower temperature if its entropy H (in nats) is above 0.5.
 
     The logits are multiplied by max(1, polynomial(H)), with the fitted coefficients of Figure 6 in
     Veličković et al. (2024), "softmax is not enough".

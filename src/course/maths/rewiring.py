@@ -1,7 +1,7 @@
-"""Find where a graph is narrow, and add edges that widen it.
+"""Find the bottlenecks of a graph, and add edges that widen them.
 
-The module computes effective resistance, spectral gap and curvature, and the methods that add edges
-to improve them.
+The module computes effective resistance, spectral gap and curvature, and provides methods that add
+edges to improve these measures.
 """
 
 import itertools
@@ -22,10 +22,11 @@ METHODS = ("sdrf", "fosr", "gtr", "random")
 
 
 def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
-    """Return R_uv = (e_u - e_v)^T L^+ (e_u - e_v), the resistance between u and v in ohms.
+    """Return the effective resistance between each pair of nodes, if every edge is one ohm.
 
-    Every edge counts as one ohm. Many parallel paths make the resistance small, while the number of
-    hops only depends on the shortest path.
+    It is R_uv = (e_u - e_v)^T L^+ (e_u - e_v), where L^+ is the pseudoinverse of the Laplacian.
+    Many parallel paths make the resistance small, while the number of hops depends only on the
+    shortest path.
 
     >>> effective_resistance(nx.path_graph(4))[0].round(decimals=6).tolist()
     [0.0, 1.0, 2.0, 3.0]
@@ -39,9 +40,10 @@ def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
 
 
 def spectral_gap(graph: nx.Graph) -> float:
-    """Return the second smallest eigenvalue of the normalised Laplacian I - D^-1/2 A D^-1/2.
+    """Return the spectral gap, the second smallest eigenvalue of the normalised Laplacian.
 
-    A small gap means that the graph has a bottleneck.
+    The normalised Laplacian is I - D^-1/2 A D^-1/2. A small gap means that the graph has a
+    bottleneck.
 
     >>> round(spectral_gap(nx.complete_graph(5)), 6)
     1.25
@@ -53,12 +55,13 @@ def spectral_gap(graph: nx.Graph) -> float:
 
 
 def balanced_forman(graph: nx.Graph) -> dict[tuple, float]:
-    """Compute the balanced Forman curvature of every edge, Definition 1 of Topping et al. (2022).
+    """Compute the balanced Forman curvature of every edge (Topping et al., 2022, Definition 1).
 
-    An edge with a very negative curvature is a bottleneck. Ric(i, j) = 2/d_i + 2/d_j - 2 + 2 t /
-    max(d_i, d_j) + t / min(d_i, d_j) + (s_i + s_j) / (g max(d_i, d_j)), or 0 if one degree is 1.
-    Here t counts common neighbours, s_i counts the neighbours of i that start a 4-cycle i-k-w-j
-    without diagonals, and g is the largest number of such 4-cycles through one neighbour.
+    An edge with a very negative curvature is a bottleneck. The curvature is Ric(i, j) = 2/d_i +
+    2/d_j - 2 + 2 t / max(d_i, d_j) + t / min(d_i, d_j) + (s_i + s_j) / (g max(d_i, d_j)), or 0 if
+    one degree is 1. Here t counts common neighbours, s_i counts the neighbours of i that start a
+    4-cycle i-k-w-j without diagonals, and g is the largest number of such 4-cycles through one
+    neighbour.
 
     >>> round(balanced_forman(nx.barbell_graph(5, 0))[4, 5], 6)
     -1.2
@@ -83,7 +86,7 @@ def _forman(neighbours: dict[Hashable, set], i: Hashable, j: Hashable) -> Fracti
 
 
 def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
-    """Return a WRONG balanced Forman curvature, the one in the most copied public code.
+    """Return a WRONG balanced Forman curvature, as the most copied public code computes it.
 
     This function is only for display. For 4-cycles, the code takes all k with A_kj (A^2 - A)_ik > 0
     or A_ik (A^2 - A)_kj > 0. So it also takes i, j and nodes that close a triangle, and counts too
@@ -137,7 +140,10 @@ def rewire(graph: nx.Graph, method: str, edges: int, seed: int = 0) -> nx.Graph:
 
 
 def _least(graph: nx.Graph, score: Tensor) -> tuple:
-    """Return the pair without an edge that has the smallest score, or the first one in a tie."""
+    """Return the pair of nodes without an edge that has the smallest score.
+
+    In a tie, the first such pair is returned.
+    """
     free = torch.triu(adjacency(graph) == 0, diagonal=1).nonzero()
     values = score[free[:, 0], free[:, 1]]
     first = (values <= values.min() + 1e-9 * score.abs().max()).nonzero()[0, 0]

@@ -1,4 +1,4 @@
-"""Change RoPE's frequencies for longer contexts, and measure what follows.
+"""Change RoPE's frequencies for longer contexts, and measure the consequences.
 
 The module also computes the bound of RoPE's authors, and heads made only of rotations. Su et al.
 (2021) is RoFormer, and Barbero et al. (2025) is "Round and Round We Go!". All angles are in radians
@@ -30,7 +30,7 @@ def scaled_frequencies(
     length: int | None = None,
     turns: tuple[float, float] | None = None,
 ) -> Float[Tensor, " half"]:
-    """Return the rotary frequencies after a method that stretches the context `factor` times.
+    """Return RoPE's frequencies after a method that stretches the context `factor` times.
 
     "linear" (Chen et al., 2023) divides all frequencies. "ntk" (NTK-aware) raises the base to base
     factor^(d/(d-2)), so it divides only the slowest frequency by the whole factor. "yarn" (Peng et
@@ -99,10 +99,11 @@ def _turns(turns: tuple[float, float]) -> tuple[float, float]:
 def decay_bound(
     distance: float | Num[Tensor, "..."], width: int, base: float
 ) -> Float[Tensor, "..."]:
-    """Return the factor of RoFormer's bound that depends on the distance, the mean over j of |S_j|.
+    """Return RoFormer's bound on attention logits as a function of the distance.
 
-    This is Eq. 37 of Su et al. (2021). S_j is the sum of exp(i m theta) over the j fastest pairs,
-    for j = 1 to width/2. The authors use it to argue that attention decays with the distance.
+    This is the factor that depends on the distance in Eq. 37 of Su et al. (2021), the mean over j
+    of |S_j|. S_j is the sum of exp(i m theta) over the j fastest pairs, for j = 1 to width/2. The
+    authors use the bound to argue that attention decays with the distance.
 
     Example:
         >>> decay_bound(0, 128, 10_000).item()
@@ -118,7 +119,7 @@ def decay_bound(
 def slash_attention(
     frequencies: Float[Tensor, " half"], length: int, offset: int = 0, scale: float = 1.0
 ) -> Float[Tensor, "n n"]:
-    """Build the causal attention of a head that always looks back by the same distance.
+    """Build the causal attention matrix of a head that always attends to one fixed distance.
 
     All queries are one vector, and all keys are this vector rotated by `offset`. At distance m the
     logit is scale x sum_i cos(theta_i (m - offset)), as in Theorem 5.3 of Barbero et al. (2025),
@@ -138,10 +139,11 @@ def slash_attention(
 def slash_scale(
     frequencies: Float[Tensor, " half"], length: int, weight: float = 0.99, offset: int = 0
 ) -> float:
-    """Find the smallest scale at which `slash_attention` gives every token `weight` at its offset.
+    """Find the smallest scale for which a slash head gives every token the wanted weight.
 
-    This holds for the tokens from `offset` on. The result is infinite if another distance has the
-    same logit, as it is without rotation.
+    The head is that of `slash_attention`, and `weight` is each token's weight at its offset, for
+    the tokens from `offset` on. The result is infinite if another distance has the same logit, as
+    it is without rotation.
 
     Example:
         >>> round(slash_scale(frequencies(128, 10_000), 4096), 4)

@@ -92,7 +92,7 @@ def two_noises(
         `cosine`: the mean cosine of the two noises.
         `needed`: the mean of the cosine above which the subtraction helps.
         `agree`: the fraction of heads and questions whose cosine is above the needed one.
-        `left`: the mean of |a - lambda b| over the mean of |a|.
+        `left`: the mean of |a - lambda b| divided by the mean of |a|.
         `gain`: the factor by which the signal-to-noise ratio changes. The signal is the mean weight
             on the answer.
         `signal`: the mean weight on the answer in the first matrix.

@@ -64,10 +64,12 @@ def separation(
 
     Returns:
         Three medians over these counts c.
-        `gap`: the distance between the mean states of c and c + 1, over the mean norm of a state.
-        `spread`: the standard deviation of the states along this direction, over the same distance.
-        `rounding`: the root mean square of the change by bf16 along this direction, over the same
+        `gap`: the distance between the mean states of c and c + 1, divided by the mean norm of a
+            state.
+        `spread`: the standard deviation of the states along this direction, divided by the same
             distance.
+        `rounding`: the root mean square of the change that bf16 makes along this direction, divided
+            by the same distance.
     """
     size, rows = float(known.norm(dim=1).mean()), []
     for c in range(int(labels.max()) // 2, int(labels.max())):

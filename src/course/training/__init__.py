@@ -39,14 +39,14 @@ def fit(
 ) -> list[float]:
     """Train `model` with AdamW and cross-entropy, and return the loss of every step.
 
-    Each step t draws its batch from a separate generator, made from `seed` and t. So a run that was
-    stopped and is called again with the same `checkpoint` ends with the same weights as a run that
-    was never stopped.
+    Each step t draws its batch from a separate random generator, made from `seed` and t. So a run
+    that was stopped and is called again with the same `checkpoint` ends with the same weights as a
+    run that was never stopped.
 
     Args:
-        model: takes tokens (b, n) and returns logits (b, n, v). It is trained in place.
-        batches: takes a generator and returns tokens and targets. Targets equal to `UNASKED` do not
-            count.
+        model: a module that maps tokens (b, n) to logits (b, n, v). We change its weights in place.
+        batches: a function of a random generator that returns tokens and targets. Targets equal to
+            `UNASKED` do not count.
         steps: the total number of steps, including the steps that the checkpoint already has.
         rate: the learning rate. It rises linearly over `warmup` steps and then stays constant.
         cosine: let the rate fall to 0 at the last step, along half a cosine.
@@ -265,7 +265,9 @@ def accuracy(
     count: int = 4,
     seed: int = 10**6,
 ) -> float:
-    """Return the fraction of targets that a model predicts, on batches that `fit` never draws.
+    """Return the fraction of targets that a model predicts correctly.
+
+    The batches are ones that `fit` never draws.
 
     Args:
         count: the number of batches. They come from generators that `fit` does not use for any seed
