@@ -80,7 +80,10 @@ const LEAST = { TD: 8.5, TH: 7, HEAD: 5.5, LONG: 13 };
 const pen = document.createElement("canvas").getContext("2d");
 const widen = () => {
   const phone = matchMedia("(max-width: 600px)").matches;
-  for (const cell of document.querySelectorAll(".bd-content table:not(.answer-table) :is(td, th)")) {
+  const cells = /** @type {NodeListOf<HTMLTableCellElement>} */ (
+    document.querySelectorAll(".bd-content table:not(.answer-table) :is(td, th)")
+  );
+  for (const cell of cells) {
     if (!phone || cell.colSpan > 1 || cell.querySelector("mjx-container")) {
       cell.style.minWidth = "";
       continue;
