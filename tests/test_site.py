@@ -1013,6 +1013,19 @@ def test_a_table_on_a_phone_fits_or_shows_that_it_scrolls_and_no_column_is_crush
         assert least is None or least > 75, "a long text has more than a word in each line"
 
 
+@pytest.mark.parametrize("name", ["welcome", "1-over-squashing/lesson", "7-the-race/lesson"])
+def test_nothing_that_moves_or_waits_for_a_bet_is_printed(visit, name):
+    page = visit(f"chapters/{name}.html")
+    settle(page)
+    page.emulate_media(media="print")
+    for part in ("button", "input[type=range]", 'figure:has([data-part="waits"])'):
+        assert not [each for each in page.locator(f"main {part}").all() if each.is_visible()]
+    lines = page.locator(":is(.guess, .prediction) input[type=number]")
+    assert all(
+        line.evaluate("e => getComputedStyle(e).borderTopWidth") == "0px" for line in lines.all()
+    )
+
+
 def test_pages_decks_and_figures_have_one_face():
     assert fontManager.findfont("Source Sans 3", fallback_to_default=False)
     assert style.plt.rcParams["font.family"][0] == "Source Sans 3"

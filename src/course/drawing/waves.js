@@ -179,7 +179,7 @@ const drawRace = (s, data, w) => {
     ...seeds,
     s.bet
       ? curve(run(s.bet), "orange thick", "bet")
-      : text(plot.x + plot.w / 2, plot.y + plot.h / 2, "lay your bet first", "mid bold"),
+      : text(plot.x + plot.w / 2, plot.y + plot.h / 2, "lay your bet first", "mid bold", "waits"),
     ...rows,
   ].join("");
 };
