@@ -3,7 +3,7 @@
 With these functions we build masks, follow the influence of one token on another through the
 layers, and score heads.
 
-A mask is True where token j (the row) may look at token i (the column). An attention matrix is
+A mask is True in row j and column i if token j may attend to token i. An attention matrix is
 row-stochastic, which means that row j holds the weights that token j gives to all tokens, and these
 weights sum to 1. Positions count from 0, and results are float64.
 """
@@ -35,6 +35,10 @@ def window_mask(n: int, width: int) -> Bool[Tensor, "n n"]:
 
     Each token may attend to itself and to the `width` - 1 tokens before it.
 
+    Args:
+        n: the number of tokens.
+        width: the number of tokens to which a token may attend, itself included.
+
     >>> window_mask(3, 2).int().tolist()
     [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
     """
@@ -47,6 +51,12 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     """Return the attention matrix that spreads attention equally over the tokens a mask allows.
 
     A head with this matrix prefers no token, so it serves as a baseline for other heads.
+
+    Args:
+        mask: a boolean matrix, True in row j and column i if token j may attend to token i.
+
+    Returns:
+        A row-stochastic matrix of the same shape in float64.
 
     >>> uniform(causal_mask(2)).tolist()
     [[1.0, 0.0], [0.5, 0.5]]
@@ -114,6 +124,13 @@ def sink_score(
     sequences of equal length, because the score of uniform attention over n tokens depends on n: it
     is H_n / n for position 0, where H_n is the n-th harmonic number, and exceeds 0.3 up to n = 9.
 
+    Args:
+        attention: one or more causal, row-stochastic attention matrices.
+        position: the position whose received attention is measured, counted from 0.
+
+    Returns:
+        One score per attention matrix.
+
     >>> round(float(sink_score(uniform(causal_mask(64)))), 6)
     0.074123
     """
@@ -128,6 +145,9 @@ def share_of_strong_heads(scores: Float[Tensor, "*heads"]) -> float:
 
     Papers report this fraction for attention sinks. A mean over all heads would not show whether a
     few heads have a strong sink or all heads have a weak one.
+
+    Args:
+        scores: sink scores or slash scores, one per head, in a tensor of any shape.
 
     Raises:
         ValueError: if `scores` is empty or has entries that are not finite real numbers.
@@ -145,6 +165,13 @@ def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Te
     The mean is over all tokens that have such an earlier token. A head with a high score attends
     along one diagonal of its attention matrix. At offset 0 each token attends to itself. At offset
     1 the head is a previous-token head.
+
+    Args:
+        attention: one or more causal, row-stochastic attention matrices.
+        offset: the distance to the earlier token, in positions.
+
+    Returns:
+        One score per attention matrix.
 
     >>> float(slash_score(uniform(window_mask(4, 2)), 1))
     0.5

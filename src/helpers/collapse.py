@@ -23,6 +23,10 @@ def round_to(x: Float[Tensor, "..."], dtype: str | torch.dtype) -> Float[Tensor,
     become infinity. This function rounds only once, whereas a cast to bfloat16 may round twice
     because it goes through float32.
 
+    Args:
+        x: the numbers to round, in any floating-point format.
+        dtype: "bf16", "fp16", "fp32" or the torch type to round to.
+
     >>> round_to(torch.tensor([257.0, 70_000.0]).double(), "bf16").tolist()
     [256.0, 70144.0]
     >>> round_to(torch.tensor([70_000.0]).double(), "fp16").tolist()
@@ -46,7 +50,7 @@ def last_token_distance(
     tail: str = "",
     period: int = 1,
 ) -> Float[Tensor, " lengths"]:
-    """Measure how much the last token's final representation changes if a sequence gets longer.
+    """Measure how much the last token's final hidden state changes if we repeat the sequence's end.
 
     For each length n we compare two prompts. The first prompt is head + n tokens of the sequence +
     tail. The second prompt repeats the last `period` of these n tokens before the tail. We return
@@ -64,6 +68,9 @@ def last_token_distance(
         tail: the text after the sequence.
         period: how many tokens the second prompt repeats. If a separator follows every digit, set
             2, so that both prompts end with a separator ("1,1," and "1,1,1,").
+
+    Returns:
+        One L1 distance per length.
 
     >>> short, long = last_token_distance(models.default(), [2, 64]).tolist()
     >>> short > long
@@ -115,6 +122,12 @@ def copying_prompt(
     Put the sequence of digits between the first and the second part. The second part ends where the
     model must write the first or the last digit, as `place` says.
 
+    Args:
+        prompt: the wording, "sequence first", "type 1" or "type 2". The first is that of Barbero et
+            al. (2024), appendix C.1. The other two are the orders of their appendix C.5.
+        place: the digit that the question asks for, "first" or "last".
+        hint: whether to add the hint that the digit need not be a 1.
+
     >>> before, after = copying_prompt(models.default(), "type 1", "last", hint=False)
     >>> after[-28:]
     'answer to your question is: '
@@ -157,15 +170,18 @@ def copying_margins(
     If the model copies, the effect is large where the question asks for the position of the placed
     digit. The pairs with two different positions are the control, where the effect should be zero.
 
-    Returns a dictionary with four keys (position of the digit, position that the question names),
-    each "first" or "last". Each value holds two tensors with one margin per length, the first with
-    a 0 at the digit's position and the second with a 1.
-
     Args:
+        model: a model from `models.load`.
+        prompt, hint: as in `copying_prompt`.
         lengths: the numbers of digits in the sequence, each at least 2. Each digit is one token,
             even if the tokenizer would merge digits.
         pattern: the digits in all other positions: "ones", "alternating" (10) or "repeated" (a 0 in
             every ten).
+
+    Returns:
+        A dictionary with four keys (position of the placed digit, position that the question
+            names), each "first" or "last". Each value holds two tensors with one margin per length,
+            the first with a 0 at the digit's position and the second with a 1.
 
     >>> list(copying_margins(models.default(), [3]))
     [('first', 'first'), ('first', 'last'), ('last', 'first'), ('last', 'last')]

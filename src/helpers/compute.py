@@ -105,6 +105,11 @@ def progress(items: Iterable | None = None, label: str = "", **options: Any) -> 
     Without `items`, return a bar that the caller updates by hand. While a page of the book is built
     we show no bar, because the finished page would contain it as a widget that no longer works.
 
+    Args:
+        items: the items of the loop.
+        label: the text in front of the bar.
+        options: further arguments of `tqdm`.
+
     >>> sum(progress(range(4), "numbers"))
     6
     """
@@ -144,6 +149,10 @@ def shrink(call: Callable[[int], _Result], chunk: int) -> _Result:
 
     Use this for work that can be cut into chunks, so that the same code runs on devices with much
     and with little memory. Returns what the first successful call returns.
+
+    Args:
+        call: a function of the size of a chunk, which does the whole work in chunks of this size.
+        chunk: the size to try first.
 
     Raises:
         ValueError: if `chunk` is below 1.

@@ -50,7 +50,7 @@ def table(name: str) -> pd.DataFrame:
 def prose() -> str:
     """Return the text in `data/prose.txt`, on which we measure language models.
 
-    The authors of the course wrote this text.
+    The text was written for the course.
 
     >>> len(prose()) > 3000
     True

@@ -86,6 +86,9 @@ def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
 
     If there are several such pairs, we return the first one in the order of `graph.nodes`.
 
+    Returns:
+        The two nodes, at the largest distance in hops.
+
     >>> far_pair(nx.path_graph(4))
     (0, 3)
     """
@@ -102,6 +105,11 @@ def adjacency(
     With the adjacency matrix A and the diagonal matrix D of the degrees, the matrix is A ("none"),
     D^-1 A ("row") or D^-1/2 A D^-1/2 ("symmetric"). If `loops` is true, every node gets a self-loop
     first, so A + I replaces A.
+
+    Args:
+        graph: a graph with n nodes.
+        normalisation: "none", "row" or "symmetric".
+        loops: whether every node gets a self-loop before the normalisation.
 
     >>> adjacency(nx.path_graph(3), "row").tolist()
     [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
@@ -125,6 +133,11 @@ def orthogonal_weights(
 
     Orthogonal matrices keep the length of every vector. If a message shrinks, the cause is
     therefore the graph or the activation and not the weights.
+
+    Args:
+        layers: the number of layers, each of which gets two matrices.
+        width: the number of rows and columns of a matrix.
+        seed: the seed of the random generator.
 
     >>> weights = orthogonal_weights(layers=2, width=3)
     >>> bool(torch.allclose(weights @ weights.mT, torch.eye(3).double()))
@@ -152,6 +165,10 @@ def propagate(
     W_own and W_heard are the layer's two weight matrices (Di Giovanni et al., 2023).
 
     Args:
+        features: the features H of n nodes before the first layer.
+        matrix: the matrix of the graph, as `adjacency` returns it.
+        weights: W_own and W_heard of each layer.
+        activation: a function that is applied to each entry.
         self_weight: the weight of a node's own state inside the activation, c_r in the paper.
         skip: whether to add H outside the activation, as a residual network does.
 
@@ -211,10 +228,19 @@ def jacobian_norms(
     normal features.
 
     Args:
+        graph: a graph with n nodes.
+        target: the node whose final state is differentiated.
+        layers, width: the number of layers and the number of features per node.
+        normalisation: as in `adjacency`.
+        self_weight, activation: as in `propagate`.
+        seed: the seed of the weights and of the input.
         last: another graph for the last layer, with the same nodes in the same order. None uses
             `graph` in all layers.
         skip: as in `propagate`. The bound is then `walk_bound` with a `self_weight` that is larger
             by one.
+
+    Returns:
+        One norm per node, in the order of `graph.nodes`.
 
     >>> norms = jacobian_norms(nx.path_graph(5), target=4, layers=3)
     >>> (norms > 0).tolist()  # three layers do not reach four hops
@@ -261,6 +287,9 @@ def walk_bound(
     This is Theorem 3.2 of Di Giovanni et al. (2023). Lemma 1 of Topping et al. (2022) is the case
     of a node s exactly `layers` hops away, where the node's own state cannot contribute and
     self_weight drops out.
+
+    Returns:
+        One bound per node, in the order of `graph.nodes`.
 
     >>> walk_bound(nx.path_graph(3), 2, 2, "none").tolist()
     [1.0, 2.0, 2.0]

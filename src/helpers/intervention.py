@@ -51,10 +51,14 @@ def turns(
     `read` as `rope`.
 
     Args:
+        model: a model with rotary position encoding.
         positions: the positions of the tokens, or the number of tokens for positions 0, 1, 2, ….
         base: a base that replaces the base of the model's training.
         still: indices of pairs that do not rotate (their number is 1), as in p-RoPE.
         silent: indices of pairs that add nothing to any logit (their number is 0).
+
+    Returns:
+        One complex number per token and rotary pair.
 
     Raises:
         ValueError: if the model has no rotary encoding, a position is not finite, the base is not
@@ -101,6 +105,8 @@ def read(
     layer. The last of the states is normalised.
 
     Args:
+        model: a model from `models.load`.
+        ids: 1 to `probe.MOST` tokens.
         rope: the rotations of queries and keys, as `turns` returns them.
         mask: True in entry (i, j) if token i may attend to token j. None uses the model's own mask.
         heads: a factor for each head's output. 0 ablates the head, and 1 leaves it as it is.

@@ -296,6 +296,12 @@ def last_representations(
     reading ids[: i + 1]. The distance between two rows shows how well the model can tell the two
     prefixes apart.
 
+    Args:
+        ids: n tokens, or a text, which we encode after the model's opening tokens.
+
+    Returns:
+        One row of width d per prefix, the shortest prefix first.
+
     >>> model = models.default()
     >>> last_representations(model, encode(model, "The cat sat")).shape
     torch.Size([3, 576])
@@ -396,6 +402,9 @@ def attention_rows(
     n, so this function works for long sequences. In a layer with a sliding window, tokens outside
     the window get 0.
 
+    Args:
+        ids: n tokens, or a text, which we encode after the model's opening tokens.
+
     >>> model = models.default()
     >>> attention_rows(model, encode(model, "The cat sat")).shape
     torch.Size([30, 9, 3])
@@ -483,6 +492,11 @@ def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, 
     A sequence is invalid if it has fewer than `least` tokens or contains unknown tokens. Pass each
     sequence as a keyword with the name of your own argument, so that the error message can mention
     the argument.
+
+    Args:
+        model: the value that must be one of our models.
+        least: the smallest allowed number of tokens in a sequence.
+        sequences: the sequences, keyed by the names of your arguments.
 
     >>> check(models.default(), tokens=torch.tensor([-1]))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -627,6 +641,9 @@ def attention_maps(
     """Return the attention matrix of every head, for a short sequence.
 
     For scores of long sequences use `head_scores`.
+
+    Args:
+        tokens: 1 to `MOST` tokens, or a text, which we encode after the model's opening tokens.
 
     Raises:
         ValueError: if there are no tokens, or more than `MOST`. The matrices of more tokens would
@@ -796,6 +813,11 @@ def attention_knockout(
     at `place` still attends to itself. If `place` is None, no token is hidden. Compare the model's
     output with and without the block to see what depends on direct attention to this token.
 
+    Args:
+        model: a model from `models.load`.
+        place: the position of the token that is hidden, counted from 0, or None.
+        since: the first position whose token can no longer attend to it.
+
     Raises:
         ValueError: if attention cannot be replaced, or if something else mixes tokens, so that the
             hidden token would still have influence. A call of the model inside the block raises it
@@ -846,6 +868,7 @@ def sensitivity(
     exact).
 
     Args:
+        tokens: tokens, or a text, which we encode after the model's opening tokens.
         probes: how many random directions to use, from 2 to d. None computes the exact norm.
         seed: the seed of the directions.
 
@@ -1050,6 +1073,12 @@ def queries_and_keys(
 
     If several heads share keys, we repeat the keys for each of these heads.
 
+    Args:
+        ids: n tokens, or a text, which we encode after the model's opening tokens.
+
+    Returns:
+        For each layer, a pair of the queries and the keys.
+
     Raises:
         ValueError: if `ids` is empty, or the model does not compute queries and keys separately
             (see `patch_queries_and_keys`).
@@ -1123,6 +1152,9 @@ def loss(model: models.LanguageModel, ids: Int[Tensor, " n"] | str) -> float:
     Each token from the second on is predicted from the tokens before it. A lower loss means that
     the model predicts the text better. Compare the loss before and after an intervention to see how
     much the intervention hurts.
+
+    Args:
+        ids: at least two tokens, or a text, which we encode after the model's opening tokens.
 
     >>> model = models.default()
     >>> loss(model, "The cat sat on the mat.") < loss(model, "mat. the on sat cat The")

@@ -132,6 +132,11 @@ def cosine_sum(
     random token by 2 sigma^2 B(m) on average. If B(m) is negative, attention at distance m prefers
     random tokens.
 
+    Args:
+        distance: one distance m or a tensor of distances, in tokens.
+        width: the width of a query or key, an even number.
+        base: the base of RoPE.
+
     Example:
         >>> cosine_sum(0, 128, 10_000).item()
         64.0
@@ -146,6 +151,11 @@ def first_negative(width: int, base: float, limit: int) -> int | None:
     We compute the sums in blocks of 1024 distances that start at M. The identity cos(M + j) = cos M
     cos j - sin M sin j turns each block into a matrix product. If a sum is too close to 0 for
     float64, we compute it with 50 digits.
+
+    Args:
+        width: the width of a query or key, an even number.
+        base: the base of RoPE.
+        limit: the distance in tokens at which the search stops.
 
     Example:
         >>> first_negative(128, 10_000, 4096)

@@ -175,7 +175,11 @@ def colours_of(names: Iterable[str]) -> list[str]:
 def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes:
     """Create a figure and return its axes, with a title that states the finding.
 
-    `log` selects the logarithmic axes and is "", "x", "y" or "xy". `height` is in inches.
+    Args:
+        title: the finding in one sentence.
+        x, y: the labels of the axes, with units.
+        log: the logarithmic axes, "", "x", "y" or "xy".
+        height: the height of the figure in inches.
 
     >>> ax = axes("Distance falls", "n", "L1", log="xy")
     >>> ax.get_xscale(), ax.get_title(loc="left")
@@ -199,6 +203,10 @@ def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes
 def whole_ticks(ax: Axes, x: bool = True, y: bool = False) -> None:
     """Put ticks only at integers, on a linear axis that shows a count.
 
+    Args:
+        ax: the axes to change.
+        x, y: whether to change the x axis and the y axis.
+
     >>> ax = axes("Whole numbers", "n", "L1")
     >>> whole_ticks(ax)
     """
@@ -216,6 +224,12 @@ def ticks(
     """Put ticks at the given values of the x axis or the y axis, without minor ticks.
 
     The ticks are labelled with their values or with `names`. Set `x` to False for the y axis.
+
+    Args:
+        ax: the axes to change.
+        places: the values at which to put ticks.
+        names: the labels of the ticks. By default they are the values.
+        x: True for the x axis, False for the y axis.
 
     >>> ax = axes("Lengths", "n", "L1", log="x")
     >>> ticks(ax, [1000, 2000])
@@ -301,6 +315,7 @@ def lines(
     `TYPES` is drawn in the line style of that format.
 
     Args:
+        frame: the data, with one row per value of x and one column per line.
         y: the label of the y axis.
         log, height: as in `axes`.
         numbers: whether to write each line's last value next to its name.
@@ -342,6 +357,7 @@ def dots(
     The name of the row is at the left, and each column has a colour.
 
     Args:
+        frame: the data, with one row of dots per row.
         x: the label of the x axis.
         log: "" or "x".
         height: the height in inches. By default it depends on the number of rows.

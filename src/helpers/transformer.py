@@ -23,6 +23,10 @@ def sinusoidal(positions: Num[Tensor, " n"], width: int) -> Float[Tensor, "n {wi
 
     Sines and cosines are interleaved. The result has one row of `width` numbers per position.
 
+    Args:
+        positions: the positions of n tokens.
+        width: the width of the model, an even number.
+
     >>> sinusoidal(torch.tensor([0]), 4).tolist()
     [[0.0, 1.0, 0.0, 1.0]]
     """
