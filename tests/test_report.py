@@ -279,7 +279,7 @@ def eight_bits(numbers, cost, spared=0.0):
         ("precision", lambda n: blurred(n, bf16=None, fp16=7), "trouble", "in fp16 n ones"),
         ("precision", lambda n: blurred(n, bf16=None, fp16=None), "fine", "tell n from n + 1"),
         ("precision", lambda n: n["types"].update(fp16={"why": "too large"}), "trouble", "the range of fp16"),
-        ("outliers", lambda n: eight_bits(n, 0.11), "trouble", "most of it by the first token"),
+        ("outliers", lambda n: eight_bits(n, 0.11), "trouble", "most of it because of the first token"),
         ("outliers", lambda n: eight_bits(n, 0.09), "fine", "8-bit activations cost"),
     ],
 )  # fmt: skip

@@ -79,8 +79,8 @@ def measured() -> dict:
         "layers": measures.LAYERS_READ,
         "kept": measures.mean_share(),
         "sink": round(head["sinks"]["heads with a sink, text (%)"]),
-        "misread": head["precision"]["first n that bf16 takes for another"],
-        "counted": head["counting"]["longest row counted right"],
+        "misread": head["precision"]["first n that bf16 confuses with another"],
+        "counted": head["counting"]["longest string counted right (ones)"],
         "previous": head["heads"]["previous-token heads"],
         "tree": {
             "graph": round(trees[~direct].best_train_accuracy.max(), 3),

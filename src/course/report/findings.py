@@ -157,10 +157,13 @@ def precision(numbers: Numbers, name: str) -> Seen:
         right[kind], first = part["late"]["right one of all"], part["first_wrong"]
         wrong.append(first or math.inf)
         sentences.append(
-            f"in {kind} a state is nearest to its own prompt's, among all {count + 1}, in "
-            f"{right[kind]:.0%} of the cases from "
-            f"n = {start} on, "
-            + (f"and first not at n = {first}" if first else "and always before")
+            f"in {kind}, {right[kind]:.0%} of the states from n = {start} onwards are nearest to "
+            f"the exact state of their own prompt, among all {count + 1} exact states, "
+            + (
+                f"and the first state that is not has n = {first}"
+                if first
+                else "and so are all states of smaller n"
+            )
         )
     blurred = [kind for kind, share in right.items() if share < 0.99]
     out = [kind for kind, part in types.items() if "why" in part]
@@ -234,15 +237,17 @@ def copying(numbers: Numbers, name: str) -> Seen:
     fails = [
         f"the {place} digit from {n} digits on" for place, n in lost.items() if able[place] and n
     ]
-    fails += [f"the {place} digit at {digits[0]} already" for place in able if not able[place]]
+    fails += [
+        f"the {place} digit already at {digits[0]} digits" for place in able if not able[place]
+    ]
     right_at = {
         place: [str(n) for n, yes in zip(digits, right[place], strict=True) if yes]
         for place in right
     }
-    places = "; ".join(
+    places = ". ".join(
         (
-            f"the {place} digit: right both with a 0 and with a 1 at "
-            f"{', '.join(lengths) or 'none of these lengths'}"
+            f"The model copies the {place} digit right, both a 0 and a 1, at "
+            f"{', '.join(lengths) + ' digits' if lengths else 'none of these lengths'}"
         )
         for place, lengths in right_at.items()
     )
@@ -254,7 +259,7 @@ def copying(numbers: Numbers, name: str) -> Seen:
         state = "trouble" if fails else "fine"
     slots = {
         "lengths": ", ".join(map(str, digits)),
-        "places": _upper(places),
+        "places": places,
         "begin": digits[0],
         "end": digits[-1],
         "last": effects["last", "last"],
@@ -336,14 +341,14 @@ def _trained_to_count(numbers: Numbers) -> Seen:
         float(right[rows].mean()) for rows in (right.index <= high, right.index > high)
     )
     title = f"Right at {low} to {high} letters: {inside:.0%}, beyond: {beyond:.0%}"
-    ax = style.axes(title, "letters", "share of right counts", log="x", height=4.2)
+    ax = style.axes(title, "letters", "fraction of right counts", log="x", height=4.2)
     ax.axvspan(low, high, color=figures5.GREY, alpha=0.25, label="lengths of training")
     ax.plot(right.index, right, "o-", color=style.COLOURS["blue"], label="right")
     style.ticks(ax, right.index)
     ax.set_ylim(-0.05, 1.05)
     ax.legend()
     listed = ", ".join(f"{share:.0%} at {n}" for n, share in right.items())
-    alt = f"Share of right counts by the number of letters: {listed}. Trained on {low} to {high}."
+    alt = f"Fraction of right counts per number of letters: {listed}. Trained on {low} to {high}."
     return Seen(
         ax,
         alt,
