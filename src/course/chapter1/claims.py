@@ -34,6 +34,7 @@ FLOATS = Threshold(32)  # the largest number of 32-bit numbers that a state may 
     nothing=("the width of r = 2 for all", {"widths": [1] * 7}),
 )
 def width_bound() -> Numbers:
+    """Compute the smallest width of Eq. 5 of Alon & Yahav (2021) for the depths r = 2 to 8."""
     return {"widths": [gnn.minimum_width(r) for r in range(2, 9)]}
 
 
@@ -158,6 +159,11 @@ FITTED = Threshold(0.99)
     ),
 )
 def gat_and_ggnn_alleviate() -> Numbers:
+    """Compare the networks' best training accuracies at the first depth at which one of them fails.
+
+    Whether a network fails is read from the paper. The result also says which of our runs stopped
+    because their budget was used up.
+    """
     paper = measures.reported()
     depth = min(r for r in paper.columns if paper[r].min() < 1)
     runs = {kind: measures.grid_runs(kind).loc[depth] for kind in measures.NETWORKS}
@@ -210,6 +216,10 @@ HOPS = Threshold(8)
     nothing=("labels at random, fitted as fast", {"longer": [1.0]}),
 )
 def chains_are_fitted() -> Numbers:
+    """Measure the training accuracy on chains for each number of hops.
+
+    The result also says how much longer the training with random labels takes.
+    """
     found = measures.chains()
     return {
         "found": found,
@@ -278,6 +288,10 @@ CHOOSES = Threshold(0.1)  # the largest accuracy without a choice
     nothing=("a control that fits as well", {"control": 1.0}),
 )
 def attention_picks_the_leaf() -> Numbers:
+    """Measure whether one attention layer from the root fits the trees up to depth 6.
+
+    As a control, we also train attention that gives all leaves the same weight.
+    """
     with threads(1):
         control = measures.train_tree("attention", 5, 20, change=measures.without_choice)[
             "train_accuracy"
@@ -303,6 +317,11 @@ def attention_picks_the_leaf() -> Numbers:
     ),
 )
 def walks_bound_the_jacobian() -> Numbers:
+    """Compute the Jacobian norms as fractions of the bound that counts walks.
+
+    We do so on every example graph, for three normalisations and with or without a self-weight.
+    Where the bound is zero, the norm itself must be zero up to rounding errors.
+    """
     shares, beyond = [], []
     for seed, graph in enumerate(measures.examples().values()):
         layers, target = nx.diameter(graph), graphs.far_pair(graph)[1]
@@ -334,6 +353,10 @@ HERE = Threshold(1 / 18)
     nothing=("the equal share of 63 nodes", {"found": {"row": 1 / 63, "symmetric": 1 / 63}}),
 )
 def tree_closed_form() -> Numbers:
+    """Compute an entry of the power of a tree's adjacency matrix for each normalisation.
+
+    The entry links the root to a node at depth 3, with and without self-loops.
+    """
     tree, node, depth = nx.balanced_tree(2, 5), 7, 3
     kinds = itertools.product(("row", "symmetric"), (False, True))
     matrices = {
@@ -384,6 +407,10 @@ def squashed_at_high_commute_time() -> Numbers:
     nothing=("no lead", {"z": [0.0] * 15}),
 )
 def resistance_beats_hops() -> Numbers:
+    """Measure how much better resistance predicts the Jacobian than the number of hops does.
+
+    We use only graphs on which the two can differ.
+    """
     can = [
         name for name, graph in measures.examples().items() if measures.resistance_can_differ(graph)
     ]
@@ -471,6 +498,10 @@ def wider() -> Numbers:
     ),
 )
 def depth_does_not_help() -> Numbers:
+    """Measure the factor by which four times as many layers change the Jacobians.
+
+    The networks have a self-weight or a skip connection.
+    """
     kinds = {"self-weight": False, "skip connection": True}
     return {
         "times": {
@@ -515,6 +546,7 @@ GROWS = Threshold(1.5)  # the growth factor per layer
     null="walks in the place of nodes do grow on both graphs: that is the correction",
 )
 def field_grows_exponentially() -> Numbers:
+    """Count the nodes and the walks that reach a node of a path and of a tree in 0 to 6 layers."""
     path, tree = (nx.path_graph(129), 64, 6), (nx.balanced_tree(2, 6), 0, 6)
     return {
         "nodes": {"path": bounds.receptive_field(*path), "tree": bounds.receptive_field(*tree)},

@@ -111,6 +111,10 @@ def _apart(row: tuple) -> bool:
     ),
 )
 def two_kinds_of_squashing() -> Numbers:
+    """Measure the weakest influence in a tree and in causal attention as layers are added.
+
+    We do so for three fractions of a state that a layer keeps.
+    """
     rows = []
     for kept in (0.5, measures.mean_share(), 0.95):
         found = measures.worst_heard([round(x / (1 - kept)) for x in (4, 8, 32)], kept)
@@ -491,6 +495,7 @@ def _limit(
     nothing=("an equal share of twelve", {"together": 1 / 12}),
 )
 def causal_mask_ends_at_the_first_token() -> Numbers:
+    """Measure whether many layers of random causal attention keep only the first token's weight."""
     mask = causal_mask(12)
     return _limit(
         [_random(mask, seed=seed)[0] for seed in range(10)], mask, lambda j, least: 1 - j * least
@@ -520,6 +525,10 @@ MOST, SOME = Threshold(0.5), Threshold(0.2)  # fractions of all heads
     nothing=("uniform attention: no head", {"share": 0.0}),
 )
 def first_token_is_a_sink(model: LanguageModel | None = None) -> Numbers:
+    """Measure the fraction of heads with an attention sink at the first token of natural text.
+
+    The result also has the fraction without a first token, and the number that the paper reports.
+    """
     table = _sinks(model).loc["natural"]
     share = float(table["sink heads"]["yes"])
     return {
@@ -550,6 +559,10 @@ NEARLY_NONE = Threshold(0.05)  # a fraction of all heads
     ),
 )
 def repeated_tokens_have_no_sink(model: LanguageModel | None = None) -> Numbers:
+    """Measure the fraction of heads with a sink if all tokens of the text are equal.
+
+    The result has this fraction with and without a different first token.
+    """
     heads = _sinks(model).loc["repeated"]["sink heads"]
     what = f"sink heads, repeated tokens, Llama2-7B against {called(model)} (%)"
     without = float(heads["no"])
@@ -669,6 +682,7 @@ HALF, NINE = Threshold(0.5), Threshold(0.9)
     nothing=("values of one size", {"middle": 1.0, "small": 0.0}),
 )
 def sink_values_are_small(model: LanguageModel | None = None) -> Numbers:
+    """Measure the norm of the first token's value divided by the mean norm of the other values."""
     read = model or models.default()
     texts = measures.texts(read, measures.TOKENS).values()
     ratios = torch.stack([measures.value_ratios(read, tokens) for tokens in texts])

@@ -79,6 +79,10 @@ LOW, HIGH = Threshold(0.9), Threshold(1.1)  # as fractions of the limit
     nothing=("noise that is not forgotten: a distance that stays", {"ratio": 200.0}),
 )
 def early_noise_is_forgotten() -> Numbers:
+    """Measure how the total variation from noise on the first tokens falls with the length.
+
+    The result compares it with its limit.
+    """
     lengths, limit = [50, 200, 350, 500, 10_000], constructions.perturbation_limit()
     variation = constructions.perturbed_total_variation(lengths).mean(0)
     return {
@@ -100,6 +104,7 @@ def early_noise_is_forgotten() -> Numbers:
     ),
 )
 def decaying_positions_collapse() -> Numbers:
+    """Measure how far one repeated token moves a head whose logits decay with the distance."""
     changes = [
         constructions.repeat_last(
             lambda r: 3 * torch.exp(-r / 10), constructions.rotating_values("random", n, 0.0)
@@ -126,6 +131,7 @@ STILL = Threshold(0.1)
     nothing=("equal rows", {"last": [0.0, 0.0]}),
 )
 def proof_is_rough() -> Numbers:
+    """Measure how much the last logits of two rows differ, before and after one more token."""
     rows = [3 * torch.exp(-torch.arange(n, -1, -1, dtype=torch.float64) / 10) for n in (10, 10_000)]
     return {
         "last": [float((row[1:] - row[:-1])[-1].abs()) for row in rows]
@@ -140,6 +146,10 @@ def proof_is_rough() -> Numbers:
     nothing=("a key turned by nothing, heard best beside the query", {"distance": 0, "best": 0}),
 )
 def rope_decays() -> Numbers:
+    """Find the distance at which RoPE gives a query and a key their largest logit.
+
+    The key is made from the query so that the largest logit is at a distance of 5,000 tokens.
+    """
     query = torch.randn(1, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     distance = 5000
     theta = rope.frequencies(64, 1e4)
@@ -205,6 +215,7 @@ def _left(distances: torch.Tensor) -> float:
 
 
 def named(shares: dict[str, float]) -> str:
+    """Write fractions with their names as a list."""
     return ", ".join(f"{name} {style.number(share)}" for name, share in shares.items())
 
 
@@ -322,6 +333,7 @@ FEWER, FURTHER = Threshold(0.2), Threshold(1.5)
     dealt={"rounding_readers": ("errors", "type")},
 )
 def the_reader_decides() -> Numbers:
+    """Measure what three readouts still find in rounded hidden states, for each kind of error."""
     rows = data.table("rounding_readers").query("type == 'bf16'")
     mean = rows.groupby("errors")[["nearest", "off", "variation"]].mean()
     found = {name: [column[measures.ERRORS[k]] for k in (0, 2, 3)] for name, column in mean.items()}
@@ -344,6 +356,7 @@ EVERY, OVER_HALF = Threshold(1), Threshold(0.5)
     ),
 )
 def prompts_can_be_recovered() -> Numbers:
+    """Measure how many tokens of a prompt can be recovered from hidden states, for each layer."""
     rows = data.table("recovered")
     return {
         "candidates": rows.candidates.max(),
@@ -378,6 +391,8 @@ def prompts_can_be_recovered() -> Numbers:
     ),
 )
 def window_stops_collapse() -> Numbers:
+    """Measure how far a repeated token moves the last hidden state with and without a window."""
+
     def distances(kind: str, window: int | None) -> list[float]:
         return measures.window_distance(kind, window, [5, 100], seeds=3).tolist()
 
@@ -399,6 +414,7 @@ GAIN = Threshold(1)
     nothing=("no window", lambda least: {"near": 1.0, "far": least}),
 )
 def window_stops_over_squashing() -> Numbers:
+    """Measure how a window changes the influence of near and of distant tokens."""
     free, held = measures.influence(None), measures.influence(8)
     return {
         "near": float(held[1:8].mean() / free[1:8].mean()),
@@ -422,6 +438,7 @@ FIVEFOLD = Threshold(5)
     nothing=("a distance that stays", {"falls": [1.0, 1.0]}),
 )
 def separators_do_not_follow() -> Numbers:
+    """Measure the factor by which the distance falls with the length if there are commas."""
     curves = measures.separator_curves()
     return {"falls": [1 / _left(curves[f"commas, n to n + {step}"]) for step in (1, 3)]}
 
@@ -464,6 +481,7 @@ def _distance(
 def one_more(
     model: LanguageModel | None = None, lengths: Sequence[int] = (), prompt: str = ""
 ) -> Numbers:
+    """Measure how far one more token moves the last hidden state, for each length."""
     return {"lengths": lengths, "distances": _distance(model, lengths, prompt)}
 
 
@@ -505,6 +523,7 @@ def _varied(model: LanguageModel | None) -> torch.Tensor:
     null="ones end nearer with random weights, too, and runs of ones in another order",
 )
 def varied_digits_delay_collapse(model: LanguageModel | None = None) -> Numbers:
+    """Measure how far a repeated digit moves the last state, for random digits and for ones."""
     fifty, *near, last = _distance(model, [50, *range(192, 213, 5), 502])
     return {
         "varied": float(_varied(model).mean(0)[-1]),
@@ -580,6 +599,7 @@ HALF = Threshold(0.5)
     ),
 )
 def commas_prevent_collapse(model: LanguageModel | None = None) -> Numbers:
+    """Measure how far a repeated end moves the last hidden state, with and without commas."""
     lengths, commas, inside = [6, 502], {"sequence": "111,"}, {"prompt": "sequence first"}
     return {
         "last": _distance(model, lengths, **commas),
@@ -609,6 +629,7 @@ MOST, FEW = Threshold(0.9), Threshold(0.5)  # fractions of the runs
     null="random weights hold: longer tokens are the tokenizer's doing",
 )
 def merging_alleviates_collapse(model: LanguageModel | None = None) -> Numbers:
+    """Count how often one more letter moves the last state more if the tokenizer merges letters."""
     table = measures.merging(model or models.default())
     more = table[["one letter more", "one token more"]].gt(
         table["one letter more, unmerged"], axis=0

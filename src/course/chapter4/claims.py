@@ -40,6 +40,10 @@ DIFFERS = Threshold(0.01)
     nothing=("a network that hears nothing", {"largest": 0.0, "masked": 0.0, "other": 0.0}),
 )
 def same_ratio_same_state() -> Numbers:
+    """Measure how far apart the last states of strings with equal ratios of zeros and ones are.
+
+    As controls, we add a causal mask, and compare two strings with different ratios.
+    """
     pairs = [("10", "1100"), ("0111", "0111" * 25), ("1", "1" * 200)]
     return {
         "pairs": len(pairs),
@@ -66,6 +70,7 @@ SOMEWHERE = Threshold(2**26)  # the largest length that we search
     nothing=("a number type without end", {"exact": True, "limits": {"exact": math.inf}}),
 )
 def collapse_ends_counting() -> Numbers:
+    """Compute the counts up to which the first token's weight shows the count, in each format."""
     exact = all(Fraction(1, 1 + n) != Fraction(1, 2 + n) for n in range(5000))
     return {
         "exact": exact,
@@ -91,6 +96,10 @@ REACH = {"bf16": 188, "fp16": 1463, "fp32": 11_864_337}
     ),
 )
 def first_token_reach() -> Numbers:
+    """Compute the largest count that the first token's weight shows in each format.
+
+    The result also says up to which count random networks tell it.
+    """
     reach = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
     return {
         "reach": reach,
@@ -119,6 +128,7 @@ def first_token_reach() -> Numbers:
     nothing=("one answer for all", {"right": [0.0] * 9, "told": False}),
 )
 def wide_enough_counts() -> Numbers:
+    """Measure the accuracy of reading counts if the width equals the number of symbols."""
     return {
         "right": [
             measures.read_right(m, m, "tight", n, trials=5)
@@ -151,6 +161,7 @@ READS, MISREADS = Threshold(0.9), Threshold(0.5)
     nothing=("a width that changes nothing", {"long": [1.0] * 3, "solved": [1.0] * 2}),
 )
 def transition_at_the_vocabulary() -> Numbers:
+    """Measure the accuracy of reading the counts of 64 symbols at widths below and equal to 64."""
     product = {
         n: [measures.read_right(64, d, "tight", n) for d in (48, 63, 64)] for n in (16, 4096)
     }
@@ -179,6 +190,7 @@ SHARE, TOKENS = Threshold(0.5), Threshold(100)
     nothing=("a token a letter", {"merged": 0.0, "ones": 100}),
 )
 def merged_tokens_hide_items() -> Numbers:
+    """Measure the fraction of letters that share a token, with and without commas."""
     merged, separated = measures.hidden_letters()
     return {"merged": merged, "separated": separated, "ones": len(measures.pieces("1" * 100))}
 
@@ -198,6 +210,7 @@ def merged_tokens_hide_items() -> Numbers:
     ),
 )
 def separators_help_in_training() -> Numbers:
+    """Compare the talk's accuracies with separators to its accuracy without separators."""
     return {
         "accuracies": data.table("reported/counting_separator_base").accuracy_percent.tolist(),
         "above": {trials: measures.separated(trials) for trials in (100, 1000, 5000)},
@@ -216,6 +229,7 @@ def separators_help_in_training() -> Numbers:
     null="that nothing shows is what is claimed; so it needs accuracies that could show it",
 )
 def base_has_no_rule() -> Numbers:
+    """Measure the rank correlation between the talk's accuracy and the base of RoPE."""
     rho, p = measures.base_trend()
     best = float(data.table("reported/counting_separator_base").accuracy_percent.max())
     return {"rho": rho, "p": p, "best": best, "constant": 100 * measures.best_constant()}
@@ -260,6 +274,7 @@ def read_off(column: str) -> Numbers:
 
 
 def alike(a: float, b: float) -> bool:
+    """Return whether two numbers differ by less than the factor `ALIKE`."""
     return max(a, b) <= ALIKE * min(a, b)
 
 
@@ -297,6 +312,10 @@ TEN = Threshold(0.5)  # a fraction of the short questions
     nothing=("an error that no length changes", {"errors": {"NoPE": [1.0] * 3, "RoPE": [1.0] * 3}}),
 )
 def counting_error_grows() -> Numbers:
+    """Measure how the counting error of trained decoders grows with the number of letters.
+
+    The result also says how often a language model counts up to ten items correctly.
+    """
     runs = trained.chosen_runs(data.table("counting_trained"), "position encoding")
     answers = asked.long(data.table("counting_smollm2"))
     few = answers[answers.length <= 10]
@@ -330,6 +349,7 @@ TENTH = Threshold(0.1)
     nothing=("numbers drawn evenly: one in ten", {"low": 0.05, "right": 1, "few": 1}),
 )
 def guesses_are_round(model: LanguageModel | None = None) -> Numbers:
+    """Measure how many of a model's counts end in zero."""
     answers = asked.asked_of(model)
     given, few = answers.answer.dropna(), answers[answers.length <= 10]
     if not len(given):
@@ -379,6 +399,7 @@ FLOOR, CEILING = Threshold(0.1), Threshold(0.98)
     nothing=("commas that help by a tenth", {"gaps": {"RoPE": trained.Gap(0.1, 0.08, 0.12, 9)}}),
 )
 def commas_do_not_help_from_scratch() -> Numbers:
+    """Measure how much commas raise the accuracy of decoders that are trained to count."""
     table = data.table("counting_commas")
     return {
         "gaps": trained.comma_gaps(table),
@@ -404,6 +425,7 @@ def commas_do_not_help_from_scratch() -> Numbers:
     ),
 )
 def chunks_in_trained_decoders() -> Numbers:
+    """Compare the accuracy of counting with one letter per token and with several."""
     runs = trained.chosen_runs(data.table("counting_trained"), "tokens")
     inside = {
         name: rows[[f"right_{n}" for n in (4, 8, 12, 16)]].mean(axis=1).tolist()
@@ -441,6 +463,7 @@ STEADY = Threshold(0.9)
     ),
 )
 def last_token_is_lost_first() -> Numbers:
+    """Count how often the last digit is lost at a shorter length than the first one."""
     table = data.table("copying_trained")
     controls = [f"control_{place}_{digit}" for place in trained.PLACES for digit in "01"]
     columns = ["encoding", "pairs", "first earlier", "last earlier", "p"]
@@ -480,6 +503,7 @@ READ = 0.95  # the accuracy from which a probe can read the count
     nothing=("a read-out that falls nowhere", {"gone": 0, "falls": 0}),
 )
 def copying_fails_at_collapse() -> Numbers:
+    """Measure whether probes still find the digit to copy where a trained copier fails."""
     table = data.table("copying_probed").set_index(["encoding", "seed"])
     right, read, guess, control = (
         table[
@@ -533,6 +557,7 @@ HARD_TO, EASY_TO = Threshold(0.5), Threshold(0.9)
     null="a network that learned nothing is what is claimed",
 )
 def counting_is_hard_to_learn() -> Numbers:
+    """Measure the accuracy of counting at the trained lengths, for each position encoding."""
     table, asked_ = (
         run_selection.chosen(data.table("counting_inside")),
         data.table("counting_asked"),

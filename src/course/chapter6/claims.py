@@ -151,6 +151,7 @@ def gradients() -> Numbers:
 
 
 def two_plain_heads() -> Numbers:
+    """Measure how much a differential layer without head norm differs from two plain heads."""
     return {"gap": measures.as_two_heads()}
 
 
@@ -179,6 +180,7 @@ EXACT = Threshold(1e-12)
     nothing=("softmax for it", lambda plain: {"full": plain}),
 )
 def negative_attention_reaches_further() -> Numbers:
+    """Measure how close one head's output comes to a difference of values, for three lambdas."""
     plain, half, full = (measures.reach(lam) for lam in (0.0, 0.5, 1.0))
     return {"plain": plain, "half": half, "full": full} | two_plain_heads()
 
@@ -290,6 +292,7 @@ def _judged(found: pd.DataFrame, claimed: str) -> Numbers:
     ),
 )
 def race_differential_retrieves() -> Numbers:
+    """Compare the differential entries with softmax at retrieval in the race."""
     found = (
         comparison.compare(comparison.table(), against=None)
         .query("task == 'retrieval'")
@@ -316,6 +319,7 @@ def race_differential_retrieves() -> Numbers:
     nothing=("intervals around 1", lambda noises: {"noises": noises.assign(low=0.9, high=1.1)}),
 )
 def race_subtraction_raises_signal_over_noise() -> Numbers:
+    """Measure the factor by which the subtraction changes the signal-to-noise ratio in the race."""
     pairs = data.table("race_pairs").query("entry == 'differential' and rate == 0.005")
     output = pairs[["first_output", "end_output"]]
     return {"noises": comparison.noises(), "output": output.mean().tolist(), "runs": len(pairs)}

@@ -52,6 +52,7 @@ def _of_layers(numbers: Numbers) -> str:
 
 
 def sinks(numbers: Numbers, name: str) -> Seen:
+    """Draw the mean sink score of each layer, and explain it."""
     layers = {SINK_TEXTS[kind]: known(means) for kind, means in numbers["by_layer"].items()}
     uniform = float(attention.sink_score(attention.uniform(attention.causal_mask(64))))
     text = layers["text"]
@@ -94,6 +95,7 @@ def sinks(numbers: Numbers, name: str) -> Seen:
 
 
 def heard(numbers: Numbers, name: str) -> Seen:
+    """Draw how sensitive the last token is to each token, and explain it."""
     norms, ranks = known(numbers["norms"]), numbers["ranks"]
     ax, alt = figures2.sensitivities(norms, known(numbers["errors"]), numbers["words"])
     ax.get_legend().remove()
@@ -119,6 +121,7 @@ def heard(numbers: Numbers, name: str) -> Seen:
 
 
 def hiding(numbers: Numbers, name: str) -> Seen:
+    """Draw how a knockout of the first token changes the loss, and explain it."""
     table = pd.DataFrame(numbers["rows"])
     ax, alt = figures2.hidden_since(table)
     whole, control = measures2.hidden_from(table, 0)["loss"], measures2.CONTROL
@@ -145,6 +148,7 @@ def hiding(numbers: Numbers, name: str) -> Seen:
 
 
 def precision(numbers: Numbers, name: str) -> Seen:
+    """Draw the distance between n and n + 1 ones with the rounding errors, and explain it."""
     signal, types = known(numbers["signal"]), numbers["types"]
     shown = next(kind for kind, part in types.items() if "floor" in part)
     ax, alt = figures3.falling(name, signal, known(types[shown]["floor"]), shown)
@@ -190,6 +194,7 @@ def precision(numbers: Numbers, name: str) -> Seen:
 
 
 def commas(numbers: Numbers, name: str) -> Seen:
+    """Draw how far a repeated end moves the last state for several texts, and explain it."""
     grid, curves = (
         numbers["grid"],
         {text: known(curve) for text, curve in numbers["curves"].items()},
@@ -221,6 +226,7 @@ def commas(numbers: Numbers, name: str) -> Seen:
 
 
 def copying(numbers: Numbers, name: str) -> Seen:
+    """Draw whether the model copies the first and the last digit, and explain it."""
     digits = numbers["digits"]
     margins = {
         tuple(key.split("|")): tuple(map(known, pair)) for key, pair in numbers["margins"].items()
@@ -289,6 +295,7 @@ def _upper(text: str) -> str:
 
 
 def counting(numbers: Numbers, name: str) -> Seen:
+    """Draw the model's counting errors, and explain them."""
     if "trained_on" in numbers:
         return _trained_to_count(numbers)
     table = (
@@ -367,6 +374,7 @@ def _trained_to_count(numbers: Numbers) -> Seen:
 
 
 def heads(numbers: Numbers, name: str) -> Seen:
+    """Draw the slash scores of the strongest heads in each layer, and explain them."""
     seen_heads, drawn = (
         measures5.Heads(slashes=torch.tensor(numbers["slashes"][k]))
         for k in ("prose", "random tokens")
@@ -401,6 +409,7 @@ def heads(numbers: Numbers, name: str) -> Seen:
 
 
 def frequencies(numbers: Numbers, name: str) -> Seen:
+    """Draw how strongly queries use each rotary frequency, and explain it."""
     queries, keys = (torch.tensor(numbers[what]) for what in ("queries", "keys"))
     ax, alt = figures5.usage("queries", measures5.Heads(queries[:, None], keys[:, None]))
     asking, asked_for = _quarters(queries), _quarters(keys)
@@ -433,6 +442,7 @@ def _quarters(norms: Tensor) -> list[float]:
 
 
 def silenced(numbers: Numbers, name: str) -> Seen:
+    """Draw how much ablating each quarter of the rotary pairs raises the loss, and explain it."""
     ax, alt = figures5.ablation(numbers["losses"], numbers["plain"])
     every = {what: loss - numbers["plain"] for what, loss in numbers["losses"].items()}
     added = {what: value for what, value in every.items() if not what.startswith("random")}
@@ -467,6 +477,7 @@ def silenced(numbers: Numbers, name: str) -> Seen:
 
 
 def base(numbers: Numbers, name: str) -> Seen:
+    """Draw the sums of cosines within the model's context, and explain them."""
     kinds = numbers["kinds"]
     ax, alt = figures5.context_sums(kinds)
     sums = [
@@ -524,6 +535,7 @@ def _share(share: float) -> str:
 
 
 def outliers(numbers: Numbers, name: str) -> Seen:
+    """Draw the largest entries of the hidden states in each layer, and explain them."""
     states, without = known(numbers["states"]), known(numbers["states_without_first"])
     frame = pd.DataFrame({"all but the first": without, "all tokens": states}).rename_axis(
         "layer (0: embedding)"

@@ -31,6 +31,7 @@ EVERY_PLACE = tuple(range(measures5.OFFSETS))
 
 
 def sinks(subject: Subject, plan: Plan) -> Numbers:
+    """Measure sink scores on three kinds of text, and the size of the first token's value."""
     subject.needs(measures2.LENGTH)
     model = subject.model
     texts = {"natural": True, "random": True, "repeated": False}
@@ -88,6 +89,10 @@ def _sinks_by_opening(model: LanguageModel) -> Numbers:
 
 
 def heard(subject: Subject, plan: Plan) -> Numbers:
+    """Measure how sensitive the last token is to each token.
+
+    The result also says how well cheap measures rank the tokens.
+    """
     subject.needs(measures2.TOKENS)
     model, probes = subject.model, min(plan.probes, subject.config.hidden_size)
     tokens = measures2.texts(model, measures2.TOKENS)["harbour"]
@@ -112,6 +117,7 @@ def heard(subject: Subject, plan: Plan) -> Numbers:
 
 
 def hiding(subject: Subject, plan: Plan) -> Numbers:
+    """Measure how the loss changes if later tokens cannot attend to the first token."""
     subject.needs(measures2.LENGTH)
     names, source = (
         measures2.NAMES[: plan.texts],
@@ -130,6 +136,7 @@ def hiding(subject: Subject, plan: Plan) -> Numbers:
 
 
 def precision(subject: Subject, plan: Plan) -> Numbers:
+    """Measure whether bf16 and fp16 can distinguish the hidden states of n and n + 1 ones."""
     n = min(plan.ones, subject.readable - 1)
     subject.needs(32)
     with subject.copy("fp32") as exact:
@@ -157,6 +164,7 @@ def precision(subject: Subject, plan: Plan) -> Numbers:
 
 
 def commas(subject: Subject, plan: Plan) -> Numbers:
+    """Measure how far a repeated end moves the last state, for ones, commas and random digits."""
     grid = subject.within(plan.grid, 6)
     texts = {
         "ones": {"period": 4},
@@ -172,6 +180,7 @@ def commas(subject: Subject, plan: Plan) -> Numbers:
 
 
 def copying(subject: Subject, plan: Plan) -> Numbers:
+    """Measure whether the model copies the first and the last digit of a sequence."""
     if subject.trained:
         task = _trained_for(subject, tasks.Copying)
         lengths = sorted({*plan.copied, task.lengths[1]})
@@ -198,6 +207,7 @@ def _trained_for(subject: Subject, kind: type) -> Any:
 
 
 def counting(subject: Subject, plan: Plan) -> Numbers:
+    """Measure the model's answers to counting questions."""
     model = subject.model
     if subject.trained:
         task = _trained_for(subject, tasks.Counting)
@@ -228,6 +238,7 @@ def counting(subject: Subject, plan: Plan) -> Numbers:
 
 
 def heads(subject: Subject, plan: Plan) -> Numbers:
+    """Measure the slash scores of every head on prose and on random tokens."""
     subject.needs(plan.prose)
     model = subject.model
     texts = {
@@ -243,6 +254,7 @@ def heads(subject: Subject, plan: Plan) -> Numbers:
 
 
 def frequencies(subject: Subject, plan: Plan) -> Numbers:
+    """Measure how strongly each layer uses each rotary pair."""
     subject.needs(plan.prose)
     model, theta = subject.model, _rotating(subject)
     ids = prose(model, plan.prose)
@@ -296,6 +308,7 @@ def _rotating(subject: Subject) -> Tensor:
 
 
 def silenced(subject: Subject, plan: Plan) -> Numbers:
+    """Measure how much ablating each quarter of the rotary pairs raises the loss."""
     subject.needs(plan.prose)
     model = subject.model
     _rotating(subject)
@@ -330,6 +343,7 @@ def silenced(subject: Subject, plan: Plan) -> Numbers:
 
 
 def base(subject: Subject, plan: Plan) -> Numbers:
+    """Compute the sums of cosines over the model's rotary frequencies within its context."""
     layers = probe.layers(subject.model)
     turned = sum(layer.theta is not None for layer in layers)
     if not turned:
@@ -366,6 +380,7 @@ def _furthest(layers: Sequence[Any], theta: Tensor) -> int:
 
 
 def outliers(subject: Subject, plan: Plan) -> Numbers:
+    """Measure outliers in the hidden states, and the loss with activations in few bits."""
     subject.needs(measures2.LENGTH)
     ids = prose(subject.model, measures2.LENGTH)
     return measures6.loss_in_few_bits(subject.model, ids) | {"tokens": len(ids)}
