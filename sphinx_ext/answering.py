@@ -239,6 +239,7 @@ def returning(words: Mapping[str, str]) -> list[dict]:
 
 
 def pyodide_version() -> str:
+    """Return the version of Pyodide that the npm package file requires."""
     return json.loads((ROOT / "frontend/package.json").read_text())["dependencies"]["pyodide"]
 
 
@@ -302,6 +303,7 @@ def add_scripts(app, pagename, templatename, context, doctree) -> None:
 
 
 def finish(app, error) -> None:
+    """Write the folder `answers` at the end of a build."""
     if error is None and app.builder.format == "html" and notebooks():
         write(Path(app.outdir), Path(app.outdir).parent / "answers")
 

@@ -117,6 +117,7 @@ def described(page: str) -> list[str]:
 
 
 def bare(page: str) -> str:
+    """Return the text of a piece of HTML, without tags."""
     return " ".join(html.unescape(re.sub(r"<[^>]+>", "", page)).split())
 
 

@@ -11,6 +11,8 @@ from book.callouts import CHINESE, KINDS
 
 
 class Callouts(SphinxPostTransform):
+    """Turn blockquotes with a known first word into boxes."""
+
     default_priority = 200
 
     def run(self, **kwargs):

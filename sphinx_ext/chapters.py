@@ -40,6 +40,8 @@ def row(root: Path, up: str) -> str:
 
 
 class Chapters(Directive):
+    """Show a card for each chapter, with the directive `{chapters}`."""
+
     def run(self):
         env = self.state.document.settings.env
         env.note_reread()

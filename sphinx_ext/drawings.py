@@ -14,6 +14,8 @@ from course import drawing
 
 
 class Shown(Directive):
+    """Show an interactive drawing on a page, with the directive `{drawing}`."""
+
     required_arguments = 1
 
     def run(self):
@@ -26,6 +28,7 @@ class Shown(Directive):
 
 
 def stand_alone(app, error):
+    """Write a page for each drawing at the end of a build."""
     folder = Path(app.outdir) / "drawings"
     if error is None:
         folder.mkdir(exist_ok=True)

@@ -77,6 +77,8 @@ def named(root: Path, part: dict) -> str:
 
 
 class Evening(Directive):
+    """Show what to do on one evening of a path, with the directive `{evening}`."""
+
     required_arguments = 2
 
     def run(self):

@@ -124,6 +124,8 @@ def pool(root: Path) -> str:
 
 
 class Questions(Directive):
+    """Show exam questions on a page, with the directive `{questions}`."""
+
     required_arguments = 1
 
     def run(self):

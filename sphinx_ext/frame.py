@@ -41,6 +41,7 @@ def sidebar_last(content: str) -> str:
 
 
 def framed(app, pagename, templatename, context, doctree):
+    """Give the page templates the function that moves the sidebar, and the skip link's text."""
     context["sidebar_last"] = sidebar_last
     context["skip_to_pages"] = SKIP[pagename.startswith(HERE)]
 

@@ -26,6 +26,7 @@ def public(module: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
 
 
 def signature(node: ast.FunctionDef | ast.ClassDef) -> str:
+    """Return the signature of a function or a class as text."""
     if isinstance(node, ast.ClassDef):
         constructor = next(
             (f for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "__init__"), None
@@ -71,6 +72,8 @@ def described(path: Path, name: str) -> list[nodes.Node]:
 
 
 class Functions(Directive):
+    """Show the public functions of modules on a page, with the directive `{functions}`."""
+
     required_arguments = 1
     final_argument_whitespace = True
 

@@ -1,5 +1,6 @@
-"""Ask the reader to count a row of ones, and show the answers of five models on one line, with the
-directive `{guess}`.
+"""Provide the directive `{guess}`, which asks the reader to count a row of ones.
+
+It then shows the answers of five models on one line.
 """
 
 import html
@@ -39,6 +40,7 @@ for name, size in (("LEAST", LEAST), ("MOST", MOST), ("LEFT", LEFT), ("WIDTH", W
 
 
 def place(value: float) -> float:
+    """Return the horizontal position of a value in the drawing, in pixels."""
     return LEFT + (value - LEAST) / (MOST - LEAST) * WIDTH
 
 
@@ -91,6 +93,8 @@ def picture(table) -> str:
 
 
 class Guess(Directive):
+    """Ask the reader for a count and show the answers of models, with the directive `{guess}`."""
+
     def run(self):
         from course.chapter4 import measures
 

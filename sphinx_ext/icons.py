@@ -92,10 +92,12 @@ def style(site: Path) -> str:
 
 
 def without(app, pagename, templatename, context, doctree):
+    """Give the page templates the function that removes the script with all icons."""
     context["without_all_icons"] = lambda head: SCRIPT.sub("", head)
 
 
 def write(app, error):
+    """Write the style sheet with the icons that the site uses, and remove unused icon scripts."""
     if error is None and app.builder.format == "html":
         (Path(app.outdir) / "_static/icons.css").write_text(style(Path(app.outdir)))
         for unused in ("fontawesome.js", "fontawesome.js.map"):

@@ -35,10 +35,13 @@ def language(directive: Directive) -> str:
 
 
 def raw(text: str) -> nodes.raw:
+    """Return a node that contains HTML."""
     return nodes.raw("", text, format="html")
 
 
 class Machine(Directive):
+    """Show the machine on a page, with the directive `{machine}`."""
+
     has_content = True
 
     def run(self):
@@ -99,6 +102,8 @@ def filmed(paragraph: nodes.paragraph, states: list[dict]) -> None:
 
 
 class Stop(Directive):
+    """Show the text of one stop of the machine, with the directive `{stop}`."""
+
     required_arguments = 2
     final_argument_whitespace = True
     has_content = True
@@ -120,6 +125,8 @@ class Stop(Directive):
 
 
 class Places(Directive):
+    """Show the places where information is lost as a table, with the directive `{places}`."""
+
     def run(self):
         from course.scorecard import answer
 

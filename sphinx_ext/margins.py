@@ -50,6 +50,7 @@ SAID = {
 
 
 def raw(text: str) -> nodes.raw:
+    """Return a node that contains HTML."""
     return nodes.raw("", text, format="html")
 
 
@@ -110,10 +111,13 @@ def is_wide(rows: list[list[str]]) -> bool:
 
 
 def told(node: nodes.Node) -> str:
+    """Return the HTML of a raw node, or "" for any other node."""
     return node.astext() if isinstance(node, nodes.raw) else ""
 
 
 class Margins(SphinxPostTransform):
+    """Arrange the wide parts, the margin and the foot of each page."""
+
     default_priority = 198  # before MyST-NB folds the remaining code
     formats = ("html",)
 

@@ -34,6 +34,7 @@ def outdated(app, env, added, changed, removed):
 
 
 def fill(app, env, names):
+    """Execute the notebooks of the pages that Sphinx is about to read."""
     more = [path for paths in app.emit("executing", names) for path in paths]
     execute(_notebooks(env, env.found_docs) + more, Path(app.srcdir))
     for name in app.extensions.keys() & {"sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"}:
@@ -42,6 +43,7 @@ def fill(app, env, names):
 
 
 def swap(app, name, source):
+    """Replace the source of a page by its executed notebook."""
     path = Path(app.env.doc2path(name))
     if path.suffix == ".ipynb":
         notebook = executed(path, Path(app.srcdir))

@@ -12,6 +12,8 @@ from docutils.parsers.rst import Directive
 
 
 class Reports(Directive):
+    """Show reports on a page, with the directive `{reports}`."""
+
     required_arguments = 1
 
     def run(self):

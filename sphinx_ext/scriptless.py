@@ -16,6 +16,7 @@ SENTENCES = {
 
 
 def said(sentence: str) -> str:
+    """Return a sentence as HTML that only browsers without JavaScript show."""
     return f'<noscript><p class="scriptless">{sentence}</p></noscript>'
 
 
@@ -27,6 +28,7 @@ def explained(body: str) -> str:
 
 
 def explain(app, pagename, templatename, context, doctree):
+    """Add the sentences for readers without JavaScript to the text of a page."""
     if "body" in context:
         context["body"] = explained(context["body"])
 

@@ -12,6 +12,7 @@ from sphinx.search.en import SearchEnglish
 
 
 def without_listings(app):
+    """Leave code listings out of the search index."""
     feed = getattr(app.builder, "index_page", None)
     if app.builder.format != "html" or feed is None:
         return
@@ -50,6 +51,7 @@ def where_it_is_used(app, name, template, context, doctree):
 
 
 def rank(app, config):
+    """Set the script with which the search ranks its results."""
     config.html_search_scorer = str(Path(__file__).with_suffix(".js"))
 
 

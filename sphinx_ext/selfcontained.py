@@ -5,6 +5,8 @@ They refer to another host and declare a name twice.
 
 
 def drop_thebe(app, pagename, templatename, context, doctree):
+    """Remove the scripts of sphinx-thebe from a page."""
+
     def wanted(script):
         name = getattr(script, "filename", script)
         attributes = getattr(script, "attributes", "")

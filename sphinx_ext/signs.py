@@ -72,6 +72,7 @@ def cut(font: Path, signs: set[int], to: Path) -> None:
 
 
 def write(app, error):
+    """Write the fonts with the signs that the built site uses."""
     if error is None and app.builder.format == "html":
         site = Path(app.outdir)
         (site / "_static/fonts").mkdir(parents=True, exist_ok=True)

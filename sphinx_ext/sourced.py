@@ -179,6 +179,8 @@ def choice(kind: str, values: dict[str, str], counts: dict[str, int]) -> str:
 
 
 class Sources(Directive):
+    """Show the quotations of the source documents, with the directive `{sources}`."""
+
     def run(self):
         env = self.state.document.settings.env
         env.note_dependency(str(Path(env.srcdir) / "data/sources.csv"))

@@ -45,6 +45,8 @@ def shown(path: Path) -> str:
 
 
 class DataTable(Directive):
+    """Show a table of `data/` on a page, with the directive `{data-table}`."""
+
     required_arguments = 1
 
     def run(self):
@@ -102,6 +104,8 @@ def listed(root: Path) -> str:
 
 
 class DataList(Directive):
+    """Show the list of all tables in `data/`, with the directive `{data-list}`."""
+
     def run(self):
         env = self.state.document.settings.env
         env.note_reread()

@@ -83,10 +83,12 @@ def by_deck(root: Path) -> str:
 
 
 def clock(at: float) -> str:
+    """Format minutes as hours and minutes, such as 1:05."""
     return f"{int(at // 60)}:{int(at % 60):02d}"
 
 
 def linked(links: list[tuple[str, str]]) -> str:
+    """Return links as HTML, one per line."""
     return "<br>".join(f'<a href="{where}">{html.escape(text)}</a>' for text, where in links)
 
 
@@ -150,6 +152,7 @@ def by_week(schedule: list[dict]) -> str:
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]], kind: str) -> str:
+    """Return an HTML table with a head, rows and a class."""
     names = "".join(f'<th scope="col">{name}</th>' for name in head)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>" for cells in rows)
     return (
@@ -298,6 +301,8 @@ class _Shown(Directive):
 
 
 class Plan(_Shown):
+    """Show a plan on a page, with the directive `{plan}`."""
+
     def html(self, root: Path, name: str) -> str:
         shape = by_week(weeks(root, name)) if name == "term" else shown(plan(root, name))
         return (
@@ -307,6 +312,8 @@ class Plan(_Shown):
 
 
 class Terms(_Shown):
+    """Show the terms of three lengths on a page, with the directive `{terms}`."""
+
     required_arguments = 0
 
     def html(self, root: Path) -> str:
@@ -314,6 +321,8 @@ class Terms(_Shown):
 
 
 class Shorter(_Shown):
+    """Show what each deck can leave out, with the directive `{shorter}`."""
+
     required_arguments = 0
 
     def html(self, root: Path) -> str:
@@ -321,11 +330,15 @@ class Shorter(_Shown):
 
 
 class Mistakes(_Shown):
+    """Show the common mistakes for a chapter, with the directive `{mistakes}`."""
+
     def html(self, root: Path, chapter: str) -> str:
         return mistakes(root, chapter)
 
 
 class AtHand(_Shown):
+    """Show the minutes of a chapter and what can be done live, with the directive `{athand}`."""
+
     def html(self, root: Path, chapter: str) -> str:
         return sizes(root, chapter) + stage(root, chapter)
 
@@ -370,6 +383,7 @@ def files(root: Path) -> dict[str, list[list[str]]]:
 
 
 def write_files(app, error):
+    """Write the plans as CSV files at the end of a build."""
     if error is None and app.builder.format == "html" and "chapters/teaching" in app.env.found_docs:
         folder = Path(app.outdir) / "teaching"
         folder.mkdir(exist_ok=True)

@@ -45,6 +45,7 @@ def write(site: Path) -> Path:
 
 
 def main() -> None:
+    """Write the archive of the built site, and show the link to it on the front page."""
     site = ROOT / "_build/html"
     welcome = site / "chapters/welcome.html"
     welcome.write_text(welcome.read_text().replace(HIDDEN, HIDDEN.replace(" hidden", "")))

@@ -59,6 +59,7 @@ def shades(state: Float[Tensor, " d"], largest: float) -> str:
 
 
 def main(out: Path = ROOT / "src/course/drawing/numbers/barcodes.json") -> None:
+    """Compute the numbers of the drawing and write them to a file."""
     start, pairs = time.monotonic(), {}
     for kind in TYPES:
         model = models.load(dtype=kind)

@@ -82,6 +82,7 @@ def uv_settings(pip_config: str) -> dict[str, str]:
 
 
 def reached(url: str) -> bool:
+    """Return whether an index of packages can be reached."""
     try:
         with urllib.request.urlopen(f"{url}/torch/", timeout=5) as answer:
             return answer.status == 200
@@ -130,6 +131,7 @@ def install(python: str, backend: str, *packages: str) -> None:
 
 
 def book(backend: str) -> None:
+    """Build the environment that builds and tests the book."""
     pins = (ROOT / "requirements.txt").read_text()
     python = prepared(ROOT / ".venv", sys.executable)
     says(python, "-m", "pip", "install", "-qq", *re.findall(r"^uv==\S+", pins, re.M))

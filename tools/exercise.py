@@ -96,6 +96,7 @@ lambda n: -n - 1 :: wrong sign
 
 
 def source(cell: dict) -> str:
+    """Return the text of a notebook's cell."""
     return "".join(cell["source"])
 
 
@@ -141,6 +142,7 @@ def first_free(chapter: str, notebook: Path) -> str:
 
 
 def cells(notebook: Path) -> list[dict]:
+    """Return the cells of a notebook."""
     return json.loads(notebook.read_text())["cells"]
 
 

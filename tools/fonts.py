@@ -50,6 +50,7 @@ def figures(packed: Path, weight: int) -> None:
 
 
 def main(folder: Path) -> None:
+    """Write the fonts for the pages and for Matplotlib."""
     variable, static = folder / "@fontsource-variable", folder / "@fontsource"
     for name in FILES:
         for script in ("latin", "greek"):

@@ -300,6 +300,7 @@ def kept_offline() -> None:
 
 
 def main() -> None:
+    """Write the parts of the model if their sources changed, and link all files into the site."""
     start, current = time.time(), key()
     note = OUT / ".key"
     if not (note.exists() and note.read_text() == current):

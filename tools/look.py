@@ -37,6 +37,7 @@ MOVED = (
 
 
 def opened(started: Browser, address: str, **view) -> Page:
+    """Return a page of the browser that shows an address and has finished loading."""
     page = started.new_context(**view).new_page()
     page.goto(address, wait_until="load")
     page.wait_for_load_state("networkidle")
@@ -45,6 +46,7 @@ def opened(started: Browser, address: str, **view) -> Page:
 
 
 def look_at_page(started: Browser, site: str, path: Path) -> None:
+    """Take pictures of a page, wide and light, wide and dark, and on a phone."""
     name = (
         path.relative_to(ROOT / "_build/html/chapters").with_suffix("").as_posix().replace("/", "-")
     )
@@ -105,6 +107,7 @@ def film(page: Page, site: str) -> list[tuple[Image.Image, int]]:
 
 
 def look_at_deck(started: Browser, site: str, path: Path) -> None:
+    """Take pictures of all slides of a deck, and put them on one sheet."""
     page = opened(started, f"{site}/slides/{path.name}", viewport={"width": 1280, "height": 720})
     page.wait_for_function("window.deckReady && Reveal.isReady()")
     slides = []
@@ -127,6 +130,7 @@ def look_at_deck(started: Browser, site: str, path: Path) -> None:
 
 
 def main(part: str = "") -> None:
+    """Take pictures of all pages and decks with `part` in their names."""
     OUT.mkdir(parents=True, exist_ok=True)
     pages = sorted((ROOT / "_build/html/chapters").rglob("*.html"))
     decks = sorted((ROOT / "_build/html/slides").glob("*.html"))

@@ -184,6 +184,7 @@ CUT: list = []
 
 @torch.no_grad()
 def logits(network, ids: Tensor, **named) -> Tensor:
+    """Return the logits of a network for one sequence, in fp32."""
     return network(ids[None], use_cache=False, **named).logits[0].float()
 
 

@@ -115,6 +115,7 @@ def rooms() -> dict[str, Counts]:
 
 
 def main() -> None:
+    """Print one line of counts for each folder."""
     print(
         f"{'room':28} {'lines':>7} {'tokens/line':>12} {'over 100':>9} {'fillers':>8} "
         f"{'verb first':>11}"

@@ -117,6 +117,7 @@ def parts(root: Path, number: str, seed: int = 0) -> dict[str, str]:
 
 
 def notebook(cells: list[tuple[str, str]]) -> str:
+    """Return a notebook with the given cells as text."""
     built = [
         {
             "cell_type": kind,

@@ -57,6 +57,7 @@ def told(value: object) -> str:
 
 
 def refused(*_: object, **__: object) -> None:
+    """Raise the error for forbidden actions of a submission."""
     raise PermissionError("submissions must not read or write files, nor start processes")
 
 
@@ -143,6 +144,7 @@ class Late(BaseException):
 
 
 def stop(*_: object) -> None:
+    """Raise `Late` when the time limit of a submission runs out."""
     raise Late
 
 

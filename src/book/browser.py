@@ -79,6 +79,8 @@ def install() -> str:
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serve files without writing to a log."""
+
     def log_message(self, *arguments):
         pass
 

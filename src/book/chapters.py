@@ -22,6 +22,7 @@ def listed(root: Path) -> list[Path]:
 
 
 def markdown(path: Path) -> str:
+    """Return the text of a notebook's Markdown cells."""
     cells = json.loads(path.read_text())["cells"]
     return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
 

@@ -575,6 +575,7 @@ def spoken(source: str) -> str:
 
 
 def raw(text: str) -> str:
+    """Return a MyST directive that contains HTML."""
     return f"````{{raw}} html\n{text}\n````"
 
 

@@ -22,4 +22,5 @@ def pages(*more: str) -> list[Path]:
 
 
 def notebooks() -> list[Path]:
+    """Return the paths of all notebooks of the book."""
     return [path for path in pages() if path.suffix == ".ipynb"]
