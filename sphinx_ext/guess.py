@@ -45,7 +45,7 @@ def place(value: float) -> float:
 
 
 def mark(way: str, x: float, y: float) -> str:
-    """Draw the mark for a way of writing ones, as the figures of chapter 4 do."""
+    """Return the mark for a way of writing the ones, as the figures of chapter 4 draw it."""
     from course.chapter4 import figures
 
     shape, colour, _ = figures.WRITTEN[way]
@@ -56,7 +56,7 @@ def mark(way: str, x: float, y: float) -> str:
 
 
 def picture(table) -> str:
-    """Draw every answer on a line of numbers, with a row for each model."""
+    """Return a picture of all answers on a number line, with one row per model."""
     from course.chapter4 import figures, measures
 
     models = list(dict.fromkeys(table.model))

@@ -1,8 +1,8 @@
-"""Provide the icons of the pages as a font of a few kB, because the theme's script contains 2,000
-of them in 1.5 MB.
+"""Provide the icons of the pages as a font of a few kB.
 
-We cut the font out of the theme's own, so the same classes show the same icons.
-`templates/layout.html` leaves out the script, so an icon is a letter instead of an SVG.
+The theme's script contains 2,000 icons in 1.5 MB, so `templates/layout.html` leaves it out. We cut
+our font out of the theme's own font, so the same classes show the same icons. An icon is then a
+letter instead of an SVG.
 """
 
 import base64
@@ -32,7 +32,7 @@ form.bd-search .fa-solid.fa-magnifying-glass { position: static; color: inherit;
 
 
 def letters(css: str) -> dict[str, int]:
-    """Read the letter of each icon from the theme's style, by its class."""
+    """Return the letter of each icon in the theme's style sheet, keyed by class."""
     rules = re.findall(r'((?:\.fa-[\w-]+:before,?)+)\{content:"\\([0-9a-f]+) ?"', css)
     return {
         name: int(letter, 16) for names, letter in rules for name in re.findall(r"fa-[\w-]+", names)
@@ -40,8 +40,9 @@ def letters(css: str) -> dict[str, int]:
 
 
 def named(css: str) -> set[int]:
-    """Return the letters of the icon font that a style sheet writes itself, by `content` before or
-    after an element.
+    """Return the letters of the icon font that a style sheet writes itself.
+
+    It does so with `content` before or after an element.
     """
     return {ord(sign) for sign in css if 0xE000 <= ord(sign) < 0xF900} | {
         int(letter, 16)
@@ -50,7 +51,7 @@ def named(css: str) -> set[int]:
 
 
 def cut(font: Path, needed: set[int]) -> bytes:
-    """Return the font with the chosen letters only, as WOFF."""
+    """Return a WOFF font with only the chosen letters."""
     options = subset.Options(flavor="woff", layout_features=[], notdef_outline=True)
     loaded = subset.load_font(font, options)
     cutter = subset.Subsetter(options)
@@ -62,7 +63,7 @@ def cut(font: Path, needed: set[int]) -> bytes:
 
 
 def style(site: Path) -> str:
-    """Write the style with the icons of all pages of a built site."""
+    """Return the style sheet with the icons of all pages of a built site."""
     static = site / "_static"
     css = "".join(path.read_text() for path in sorted((static / "styles").glob("*.css")))
     pages = [

@@ -1,10 +1,10 @@
-"""Provide the directive `{lectures}`, which lists the decks, and connect the pages of two
-languages.
+"""Provide the directive `{lectures}`, and connect the pages of two languages.
 
-A notebook is a lecture if its metadata has `"lecture": {"minutes": …}`. If the metadata also has
-`"spoken": true`, the page shows the words of the cues below each picture. A page of `chapters/zh`
-is written from the PO file of its English page (`book.editions`), which also has the translations
-for directives. The head of each page has a link to the other language.
+The directive lists the decks. A notebook is a lecture if its metadata has `"lecture": {"minutes":
+…}`. If the metadata also has `"spoken": true`, the page shows the words of the cues below each
+picture. A page of `chapters/zh` is written from the PO file of its English page (`book.editions`),
+which also has the translations for directives. The head of each page has a link to the other
+language.
 """
 
 import json

@@ -1,5 +1,6 @@
-"""Make a virtual environment: `.venv`, which builds and tests the book, or `.venv-colab`, which has
-Colab's packages.
+"""Make a virtual environment for the book or for Colab's packages.
+
+`.venv` builds and tests the book, and `.venv-colab` has the packages of Colab.
 
     python tools/environment.py book|colab|lock
 

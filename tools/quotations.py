@@ -1,5 +1,6 @@
-"""Check that each quotation in data/sources.csv occurs in its source as one contiguous piece, and
-seal it.
+"""Check that each quotation in data/sources.csv occurs in its source, and seal it.
+
+A quotation must occur as one contiguous piece.
 
 The five source documents are not in the repository. Whoever has them as text files runs
 

@@ -398,8 +398,8 @@ def attention_rows(
 ) -> Float[Tensor, "layers heads n"]:
     """Compute the attention weights that the last token gives to all tokens, in every head.
 
-    These are the last rows of the attention matrices. They need n numbers per head instead of n x
-    n, so this function works for long sequences. In a layer with a sliding window, tokens outside
+    The result is the last row of each attention matrix. A row needs n numbers per head instead of n
+    x n, so this function works for long sequences. In a layer with a sliding window, tokens outside
     the window get 0.
 
     Args:

@@ -1,5 +1,6 @@
-"""Return the numbers that decide the claims of chapter NUMBER. Their words are in the scorecard's
-table.
+"""Measure the claims of chapter NUMBER.
+
+There is one function for each row of the chapter's table, which has the words of the claims.
 """
 
 import torch

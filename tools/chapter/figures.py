@@ -1,5 +1,6 @@
-"""Draw the figures of chapter NUMBER. Each function returns axes and the sentence that states their
-finding.
+"""Draw the figures of chapter NUMBER, and state the finding of each figure in a sentence.
+
+Each function returns the axes and this sentence.
 """
 
 from collections.abc import Sequence

@@ -50,8 +50,7 @@ def turns(table: pd.DataFrame, name: str) -> dict[str, list[int]]:
 
 
 def first_against_last(table: pd.DataFrame) -> pd.DataFrame:
-    """Count how often the first digit is lost at a shorter length than the last one, and vice
-    versa.
+    """Count how often the first digit is lost at a shorter length than the last, and vice versa.
 
     A pair of decoder and digit is counted if it is right up to `LONGEST` digits at both positions.
 

@@ -1,20 +1,22 @@
 """Show interactive drawings in a notebook, in slides or on a page.
 
-After `from helpers import drawing`, `drawing.show("clocks")` returns a drawing that you can drag
-and change. It works in the same way with a kernel and without, because it is HTML that contains
-everything it needs. This is the drawing's own ES module, the modules that all drawings share
-(`kit.js`, `mathematics.js`), its data, and a still picture for readers without scripts. It loads
-nothing from the network. On a Markdown page, write the directive `{drawing} clocks`. The built book
-also has `drawings/clocks.html`, which is only the drawing, to put into a frame elsewhere.
+After `from course import drawing`, `drawing.show("clocks")` returns a drawing that you can drag
+and change. It works with a kernel and without one, because it is HTML that contains everything it
+needs. These are the drawing's own ES module, the modules that all drawings share (`kit.js`,
+`mathematics.js`), the drawing's data, and a still picture for readers without scripts. Nothing is
+loaded from the network. On a Markdown page, write the directive `{drawing} clocks`. The built book
+also has `drawings/clocks.html`, a page with only the drawing, for a frame on another site.
 
-A drawing is a plain ES module, `src/course/drawing/<name>.js`, with anywidget's contract `render({
-model, el })`. `kit.js` gives it controls, things to drag, a link that stores its state, and words
-that light up a part of it. Such a word is a `<span data-light="part">`, or a word in emphasis
-(`*chain*`) in the same section that is one of the drawing's `words`. Everything that moves is
-computed in `mathematics.js`, and a test checks each function there against the Python function of
-the same name. After a change, run `python tools/stills.py`. It writes the still pictures, and the
-numbers from real models and from the race that the machine shows. A drawing must be smaller than 80
-kB, and it should start in the state that explains most.
+A drawing is a plain ES module, `src/course/drawing/<name>.js`, with a function `render({ model, el
+})` as in anywidget. `kit.js` gives it controls, things to drag, a link that stores its state, and
+words that highlight a part of it. Such a word is a `<span data-light="part">`, or an emphasised
+word (`*chain*`) in the same section that is one of the drawing's `words`. Everything that moves is
+computed in `mathematics.js`, and a test compares each function there with the Python function of
+the same name.
+
+After a change, run `python tools/stills.py`. It writes the still pictures, and the numbers from
+real models and from the race that the machine shows. A drawing must be smaller than 80 kB, and it
+should start in the state that explains most.
 """
 
 import html

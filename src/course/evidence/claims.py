@@ -2,7 +2,7 @@
 
 A claim has a rule in Python, next to the function that measures its numbers, and a row of text. The
 rule says when the claim holds, and the row has the words of the claim. Rule and row are in two
-files, and each fact is in only one of the two. The function and the rule are in
+files, and each fact is in only one of them. The function and the rule are in
 `course.chapterN.claims`:
 
     CHANCE = Threshold(0.55)  # the sentence and the predicate both use this name
@@ -25,18 +25,19 @@ The words are in the chapter's table beside `course.scorecard`, under the same n
     ruler = "right of two"
     measured = "bf16 {bf16[-1]:.0%}, fp16 {fp16[-1]:.0%}"
 
-A predicate takes the results of the function as arguments, by name. The conditions give the
-verdict, the rule as text and the correction. `course.evidence.rules.Rule` explains which conditions
-there are, and `course.evidence.null_controls` which controls each rule must pass. If a claim is
-about several cases, such as graphs, texts or depths, use `each` and `against` instead of `holds`
-and `part`. `nothing` is a null control, with a description and its numbers. The rule must not hold
-for it. If the rule may hold, or if there is no such control, `null` says why. `ruler` names rows of
-data/rulers.csv, which show what the metric gives when the answer is known.
+A predicate takes the results of the function as arguments with their names. The verdict, the rule
+as text and the correction follow from the conditions. `course.evidence.rules.Rule` explains which
+conditions there are, and `course.evidence.null_controls` which controls each rule must pass. If a
+claim is about several cases, such as graphs, texts or depths, use `each` and `against` instead of
+`holds` and `part`. `nothing` is a null control, with a description and its numbers. The rule must
+not hold for it. If the rule may hold, or if there is no such control, `null` says why. `ruler`
+names rows of data/rulers.csv, which show what the metric gives when the answer is known.
 
-Some conditions come first. `enough` asks whether there was enough evidence, `fit` whether the
-set-up could decide, `able` whether the model does the task at some length, and `decided` whether
-the runs went far enough. Decide what would count against the claim before you know the numbers. A
-predicate may use functions of helpers, loops and `zip(strict=True)`, and `ruff` checks it.
+Some conditions are tested before all others. `enough` asks whether there was enough evidence, `fit`
+whether the set-up could decide, `able` whether the model does the task at some length, and
+`decided` whether the runs went far enough. Decide before you know the numbers what would count
+against the claim. A predicate may use functions of helpers, loops and `zip(strict=True)`, and
+`ruff` checks it.
 
 `measured` is an f-string that reports the numbers. It may use the names that the function returns
 and those of its module, and `{model}` is the name of the model. `assumes` says what nobody has
@@ -75,10 +76,10 @@ control may hold, unless `null` says why it may ("that nothing changes is what i
 claims about a language model, `python -m course.runs twins` measures a network with random weights
 (data/twins.csv).
 
-Experiments that could refute a claim are run if they can be. `would_change_if` says in words which
-evidence could change the verdict. If we can run this experiment, it is a function with `@turn` in
-`course.chapterN.turns` (see `course.evidence.turns`), and the card shows its outcome as a second
-sign, which is survived, turned or undecided.
+Experiments that could refute a claim are run if they can be. The field `would_change_if` says in
+words which evidence could change the verdict. If we can run this experiment, it is a function with
+`@turn` in `course.chapterN.turns` (see `course.evidence.turns`), and the card shows its outcome as
+a second sign, which is survived, turned or undecided.
 
 Metrics are calibrated on cases with a known answer. `ruler` names rows of `data/rulers.csv`, which
 `python -m course.runs rulers` writes. To add a metric, write a function in

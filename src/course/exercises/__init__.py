@@ -3,57 +3,62 @@
 A check calls the learner's function, compares it with the solution, names the mistake, and shows a
 verdict.
 
-A chapter's checks are functions under `@exercise`. They return `Right(sentence, picture)` or raise
-`Wrong(sentence)`. The learner sees a `Verdict`, which is an output and not an error, so "Run all"
-runs to the end.
+The checks of a chapter are functions with the decorator `@exercise`. They return `Right(sentence,
+picture)` or raise `Wrong(sentence)`. The learner sees a `Verdict`, which is an output and not an
+error, so "Run all" runs to the end.
 
 Each chapter has ten exercises, in `exercises.ipynb`, `course/chapterN/checks.py` and
-`course/exercises/chapterN.toml`. They go from easy to research (● easy, ●● moderate, ●●● demanding,
-●●●● hard, ●●●●● research), and an exercise that is added later comes after them, whatever its
-level. Each has a statement with a line on why it matters, a stub with types and an example, a check
-as the last line of its cell, three hints (what to think of, which function, nearly the code), and a
-solution in words. The solution in code is a cell that opens with `# @title Solution`, binds no name
-but `solution`, ends in `checks.<name>.solution(solution)`, and is folded on the site, on Colab and
-in JupyterLab. Two of the ten exercises ask for a prediction. `checks.progress()` ends the page.
+`course/exercises/chapterN.toml`. Their levels go from easy to research (● easy, ●● moderate, ●●●
+demanding, ●●●● hard, ●●●●● research). An exercise that is added later comes last, whatever its
+level. An exercise has these parts: a statement with a line on why it matters, a stub with types and
+an example, a check as the last line of its cell, three hints (what to think of, which function,
+nearly the code), and a solution in words. The solution in code is a cell that starts with `# @title
+Solution`, defines only the name `solution`, and ends with `checks.<name>.solution(solution)`. This
+cell is folded on the site, on Colab and in JupyterLab. Two of the ten exercises ask for a
+prediction. `checks.progress()` ends the page.
 
-The chapter's table, `src/course/exercises/chapterN.toml`, has the number and the title under the
-check's name. Most checks call `compare("name", answer, solution)`, and for these the table has the
-`call`, the `cases` and the `mistakes`. The text of a case is what the learner sees and can run. A
-common mistake is a line `expression :: sentence`, in which the solution is called `right`. Both are
-evaluated among the names of the chapter's `checks.py`. A second function in the same exercise has a
-table of its own below.
+The chapter's table, `src/course/exercises/chapterN.toml`, has the number and the title of each
+exercise under the name of its check. Most checks call `compare("name", answer, solution)`. For
+these checks the table has the `call`, the `cases` and the `mistakes`. The learner sees the text of
+a case and can run it. A common mistake is a line `expression :: sentence`, in which `right` stands
+for the solution. Expressions and cases are evaluated with the names of the chapter's `checks.py`.
+If an exercise has a second function, the table has another entry for it below.
 
-If no line returns what the learner's function returns, `compare` looks for a relation that holds
-between the results and the expected ones on every case (transposed, twice, divided by `n`, right
-except for the diagonal, no change with an argument). These relations are in `relations.toml`. If
-none holds, `exercises/repair.py` looks for one edit of the learner's code that makes all cases
-right. It tells the place and the kind of the edit, but never the edit itself, and only if two
-conditions hold: the edited function also agrees with the solution on the calls in `unseen`, which
-are not judged otherwise, and no other edit repairs it under another name. If several edits do and
-all are in one short expression, it names that expression. Last, `compare` tells what the arguments
-of the wrong cases have in common. So add a line only if its sentence says more than that, and copy
-the refused answer as it is. Give each line a case that distinguishes it from the others, because a
-test runs every line and expects its own sentence.
+If no known mistake returns what the learner's function returns, `compare` looks for a relation that
+holds between the results and the expected results on every case. Examples are: transposed, twice as
+large, divided by `n`, right except for the diagonal, no change with an argument. These relations
+are in `relations.toml`. If no relation holds, `exercises/repair.py` looks for one edit of the
+learner's code that makes all cases right. It tells the learner the place and the kind of the edit,
+but never the edit itself, and only under two conditions. The edited function must also agree with
+the solution on the calls in `unseen`, which do not affect the verdict. Also, no other edit may
+repair the function under another name. If several edits repair it and all of them are in one short
+expression, it names this expression. Finally, `compare` tells the learner what the arguments of the
+wrong cases have in common.
 
-A check that refuses answers by itself has its sentences in the table as `refused`, one `condition
-:: sentence` per line, and calls `refuse("name", x=x)`. The first condition that holds among these
-names and the module's gives its sentence, and the sentence may use the names in braces. A check
-that refuses at several places, or whose sentence ends in one of several reasons, has further rows
-for `refuse("name", "rows", x=x)` and `reason("name", "rows", x=x)`, which returns the sentence.
+So add a known mistake only if its sentence says more than these general methods do. Copy the wrong
+answer exactly, and add a case that distinguishes the mistake from the others. A test runs every
+known mistake and expects its sentence.
 
-The table asks for a prediction by `guesses`, each with a sentence that appears once the function
-has answered, and by `true`, the guess that comes true. Any guess is accepted and the first one is
-kept. The verdict shows it next to what the learner's function returns.
+Some checks reject answers themselves. Their sentences are in the table as `refused`, one `condition
+:: sentence` per line, and they call `refuse("name", x=x)`. The sentence of the first condition that
+holds is shown, and it may use names in braces. Conditions and sentences may use the given names and
+those of the module. If a check rejects answers at several places, or if its sentence ends with one
+of several reasons, the table has further rows. `refuse("name", "rows", x=x)` uses such rows, and
+`reason("name", "rows", x=x)` returns the sentence.
 
-The clock of a check (`SECONDS` of processor time) runs only during the learner's calls (`run`, or
-`clocked` for calls of another form), and it never interrupts an import. The search for a reason has
-a time limit of its own. A check that needs the model calls `checks.model()`, which tells the
+For a prediction the table has `guesses`, each with a sentence that appears once the learner's
+function is right, and `true`, the guess that comes true. Any guess is accepted, and the first one
+is kept. The verdict shows it next to the result of the learner's function.
+
+The time limit of a check (`SECONDS` of processor time) counts only during the learner's calls
+(`run`, or `clocked` for calls of another form), and it never interrupts an import. The search for a
+reason has a separate limit. A check that needs the model calls `checks.model()`, which tells the
 learner that loading takes a while. A learner never sees an exception.
 
 `tests/answers/chapterN.toml` has four right answers in different forms for each exercise, and a
-wrong answer for each sentence of the check's own. A line is what a learner writes between the
-check's brackets, without the prediction. It may use the names of the chapter's `checks.py`. A
-function that is not an expression is in `chapterN.py` beside it.
+wrong answer for each sentence that the check itself contains. A line is what a learner writes
+between the brackets of the check, without the prediction. It may use the names of the chapter's
+`checks.py`. A function that is not an expression is in `chapterN.py` in the same folder.
 """
 
 import contextlib
@@ -474,8 +479,9 @@ class Tried(NamedTuple):
 
     @property
     def right(self) -> bool:
-        """Return whether the result equals the expected one. Integers must agree to their last
-        digit.
+        """Return whether the result equals the expected one.
+
+        Integers must agree to their last digit.
         """
         if not _equal(self.value, self.target, self.allowed):
             return False

@@ -1,5 +1,6 @@
-"""Measure claims anew and print the results: `python -m course.scorecard NAME …`. Without a name,
-list the claims.
+"""Measure claims again and print the results: `python -m course.scorecard NAME …`.
+
+Without a name, list the claims.
 """
 
 import argparse

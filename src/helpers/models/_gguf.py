@@ -1,5 +1,6 @@
-"""Convert a GGUF file of a Llama-type model to weights, configuration and tokenizer that
-transformers can read.
+"""Convert a GGUF file of a Llama-type model to a form that transformers can read.
+
+The form has weights, a configuration and a tokenizer.
 """
 
 import errno
