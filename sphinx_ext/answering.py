@@ -62,7 +62,7 @@ document.querySelector("main article h1")?.insertAdjacentHTML("afterend",
 def written() -> ModuleType:
     """Import and return the module that writes the exercises' data.
 
-    It imports torch, so we import it only at the end of a build.
+    The module imports torch, so we import it only at the end of a build.
     """
     return importlib.import_module("course.exercises.written")
 
@@ -84,7 +84,7 @@ def setup_cell(path: Path) -> str:
 def solutions(path: Path) -> dict[str, tuple]:
     """Return the course's own answers to the compared functions, without the predictions.
 
-    They are keyed by the name of the check.
+    The answers are keyed by the name of the check.
     """
     names: dict = {}
     exec(setup_cell(path), names)
@@ -165,7 +165,7 @@ def graph_files() -> dict[str, bytes]:
 def version(files: dict[str, str]) -> str:
     """Compute a hash of everything on which the data depend.
 
-    This is the source of the course and the exercises.
+    The data depend on the source of the course and on the exercises.
     """
     digest = hashlib.sha256()
     for name, text in sorted(files.items()):
@@ -192,7 +192,7 @@ def chapter_data(number: int, path: Path, of: str, kept: Path) -> str:
 def write(out: Path, kept: Path) -> None:
     """Write the folder `answers` of the site.
 
-    It has everything that a page needs to judge exercises.
+    The folder has everything that a page needs to judge exercises.
     """
     folder = out / "answers"
     shutil.rmtree(folder, ignore_errors=True)
@@ -224,7 +224,7 @@ def write(out: Path, kept: Path) -> None:
 def returning(words: Mapping[str, str]) -> list[dict]:
     """Return the questions that lessons ask and repeat later.
 
-    They are in the language of the page if they are translated.
+    The questions are in the language of the page if they are translated.
     """
     return [
         {
@@ -246,7 +246,7 @@ def pyodide_version() -> str:
 def megabytes(chapter: int) -> str:
     """Return the download size in MB that the button announces.
 
-    This is the size of the files that the site sends. Compression hardly reduces large files,
+    The result is the size of the files that the site sends. Compression hardly reduces large files,
     except for the wasm file.
     """
     return "8" if chapter == 1 else "7"

@@ -94,7 +94,7 @@ def in_words(output: dict) -> str:
 def described(page: str) -> list[str]:
     """Return the alternative texts, captions and table rows in a piece of HTML.
 
-    They are in order, one per line.
+    The lines are in order, one per line.
 
     >>> described('<img alt="A line."><table><tr><th>n</th><td>1</td></tr></table>')
     ['*Figure.* A line.', '| n | 1 |']
@@ -165,7 +165,8 @@ def without_solution(text: str) -> str:
 def description(text: str) -> str:
     """Return a short text that says what a page is about.
 
-    It is the page's question or its first sentence of prose, with a limited number of characters.
+    The text is the page's question or its first sentence of prose, with a limited number of
+    characters.
     """
     question = re.search(r"^> \*\*(?:Question\.|问题。)\*\* (.+)$", text, re.M)
     if not question:
@@ -183,7 +184,7 @@ def description(text: str) -> str:
 def tutor(chapter: int, path: Path) -> str:
     """Return the tutor's file of a chapter.
 
-    It has statements, hints and mistakes, and at the end the solutions.
+    The file has statements, hints and mistakes, and at the end the solutions.
     """
     cells = json.loads(path.read_text())["cells"]
     rows = tomllib.loads((ROOT / f"src/course/exercises/chapter{chapter}.toml").read_text())
@@ -286,7 +287,7 @@ def ordered(env) -> list[str]:
 def add_facts(app, pagename, templatename, context, doctree) -> None:
     """Add facts to the head of a page.
 
-    They say what the page is about and how to cite it, and they include a link to the page's
+    The facts say what the page is about and how to cite it, and include a link to the page's
     Markdown.
     """
     if app.builder.format != "html" or pagename not in app.env.found_docs:

@@ -19,7 +19,7 @@ from pygments.lexers import PythonLexer
 def public(module: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
     """Return the functions and classes that have a docstring and no leading underscore.
 
-    They are in the order of the file.
+    The result is in the order of the file.
     """
     defined = [node for node in module.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     return [node for node in defined if not node.name.startswith("_") and ast.get_docstring(node)]

@@ -102,7 +102,7 @@ COPY_BUTTON = (
 def everywhere(app):
     """Collect the characters that any page may show.
 
-    These are the characters in the names of Chinese pages and in links to them, because a search
+    The characters are those in the names of Chinese pages and in links to them, because a search
     result can show any of these, and in the tasks of the trainer.
     """
     home = Path(app.srcdir) / "chapters"
@@ -152,7 +152,7 @@ def in_two_languages(app, name, source):
 def editions_of(app, names):
     """Return the notebooks of the editions that Sphinx is reading.
 
-    They are executed together with the other notebooks, several at once.
+    The notebooks are executed together with the other notebooks, several at once.
     """
     tables = [
         editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
@@ -203,7 +203,7 @@ def anchored(app, doctree):
 def all_said(app, doctree):
     """Log the sentences that a Chinese page shows in English because they have no translation.
 
-    This is not an error, because an edition may be behind its English page.
+    Such a sentence is not an error, because an edition may be behind its English page.
     """
     for text in words._missing:
         logging.getLogger(__name__).info("%s has no words for %r", app.env.docname, text)

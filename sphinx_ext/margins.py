@@ -102,7 +102,8 @@ def widened(table: re.Match) -> str:
 def is_wide(rows: list[list[str]]) -> bool:
     """Return whether a table needs more than the width of the text.
 
-    It does if it has many columns, or if its longest cells would be too long side by side.
+    A table needs more if it has many columns, or if its longest cells would be too long side by
+    side.
     """
     across = sum(
         max(map(len, column)) for column in itertools.zip_longest(*rows, fillvalue="") if column
@@ -157,7 +158,7 @@ class Margins(SphinxPostTransform):
     def strip(self, stop: int) -> None:
         """Add a small picture of the machine above the text, at the chapter's stop.
 
-        It has links to all stops of the machine on the front page.
+        The picture has links to all stops of the machine on the front page.
         """
         language, front = "zh" * self.chinese or "en", f"chapters/{'zh/' * self.chinese}welcome"
         front = self.app.builder.get_relative_uri(self.env.docname, front)

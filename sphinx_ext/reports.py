@@ -36,7 +36,7 @@ class Reports(Directive):
 def write_claims(app, failed):
     """Write `claims.json` into the site, next to the start page.
 
-    It has the rows that the scorecard's cell left in its page.
+    The file has the rows that the scorecard's cell left in its page.
     """
     page = Path(app.outdir) / "chapters/scorecard.html"
     match = (

@@ -200,7 +200,7 @@ class Sources(Directive):
 def outdated(app, env, added, changed, removed):
     """Return the pages that must be read again because a verdict may have changed.
 
-    This is so if the scorecard was executed again.
+    A verdict may have changed if the scorecard was executed again.
     """
     before, env.sources_key = getattr(env, "sources_key", ""), ""
     pages = [name for name in ("chapters/sources", "chapters/zh/sources") if name in env.found_docs]

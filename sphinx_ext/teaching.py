@@ -27,8 +27,8 @@ from book.plans import PARTS, deck, decks, exercises, part, plan, shorter, slide
 def by_term(root: Path) -> str:
     """Return the table of terms as HTML.
 
-    It shows which parts are left out, when students are examined, which parts move, and how much
-    each part of the mark counts.
+    The table shows which parts are left out, when students are examined, which parts move, and how
+    much each part of the mark counts.
     """
     all_terms = [*terms(root).values()]
 
@@ -72,7 +72,7 @@ def out(root: Path, name: str) -> str:
 def by_deck(root: Path) -> str:
     """Return a table of all decks as HTML.
 
-    It shows the length of each deck, what to leave out first, and the length that remains.
+    The table shows the length of each deck, what to leave out first, and the length that remains.
     """
     rows = []
     for name in decks(root):
@@ -95,8 +95,8 @@ def linked(links: list[tuple[str, str]]) -> str:
 def shown(sitting: dict) -> str:
     """Return the table of a plan for one sitting as HTML.
 
-    It shows the times, the lengths, the topics, what the audience can do afterwards, and what to
-    leave out first.
+    The table shows the times, the lengths, the topics, what the audience can do afterwards, and
+    what to leave out first.
     """
     at, rows = 0.0, []
     for row in sitting["rows"]:
@@ -236,7 +236,7 @@ def mistakes(root: Path, chapter: str) -> str:
 def sizes(root: Path, chapter: str) -> str:
     """Describe how many minutes the parts of a chapter take.
 
-    They are its lesson, its page on sinks if it has one, its lab and its exercises.
+    The parts are the chapter's lesson, its page on sinks if it has one, its lab and its exercises.
     """
     parts = []
     (folder,) = root.glob(f"chapters/{chapter}-*")
@@ -259,7 +259,7 @@ def sizes(root: Path, chapter: str) -> str:
 def stage(root: Path, chapter: str) -> str:
     """Return a list of what can be done live in a chapter.
 
-    It has the drawing of the lesson, and the lab's link with all settings.
+    The list has the drawing of the lesson, and the lab's link with all settings.
     """
     sources = {
         kind: [

@@ -70,8 +70,8 @@ def main(folder: Path) -> None:
 def chinese() -> None:
     """Write common Chinese characters as one TrueType font per weight.
 
-    These are the 3,755 characters of level 1 of GB 2312, the punctuation, and all other characters
-    that the editions use.
+    The characters are the 3,755 ones of level 1 of GB 2312, the punctuation, and all other
+    characters that the editions use.
     """
     rows = (bytes([row, cell]) for row in range(0xB0, 0xD8) for cell in range(0xA1, 0xFF))
     used = "".join(pair.decode("gb2312", errors="ignore") for pair in rows)

@@ -53,7 +53,7 @@ DIST, WRITTEN = ROOT / "frontend/dist/live", ROOT / "frontend/live"
 def key() -> str:
     """Compute a hash of everything from which the files are made.
 
-    This is the exporter, the model, the runtime and this script.
+    The files are made from the exporter, the model, the runtime and this script.
     """
     pins = [
         line
@@ -202,8 +202,8 @@ def stored(prompt: str = PROMPT) -> dict:
 def seeds() -> dict[str, dict[str, list[list[float]]]]:
     """Return the race's runs for the page that trains a decoder.
 
-    They are grouped by task and entry, with one row per seed that has its steps and its accuracy
-    for each length.
+    The runs are grouped by task and entry, with one row per seed that has its steps and its
+    accuracy for each length.
     """
     with (ROOT / "data/race.csv").open() as file:
         rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
@@ -220,7 +220,7 @@ def seeds() -> dict[str, dict[str, list[list[float]]]]:
 def configurations() -> dict[str, dict]:
     """Collect the data for the page that reads a configuration.
 
-    These are defaults by model type, sentences, bases of RoPE, and well-known configurations.
+    The data are defaults by model type, sentences, bases of RoPE, and well-known configurations.
     """
     report = ROOT / "src/course/report"
     bases: dict[str, list[list[float]]] = {}
@@ -256,7 +256,7 @@ console.log(JSON.stringify(given));"""
 def scripts() -> dict[str, str]:
     """Return the page's scripts, shortened, keyed by file name.
 
-    They have short names and no comments, but compute the same, step by step.
+    The shortened scripts have short names and no comments, but compute the same, step by step.
     """
     texts = {path.name: path.read_text() for path in WRITTEN.glob("*.js")}
     del texts["offline.js"]  # its list is added later
@@ -286,7 +286,8 @@ def laid() -> None:
 def kept_offline() -> None:
     """Write into the service worker which files to store.
 
-    These are the page's own files, under a hash of them, and not the parts of the model.
+    The files to store are the page's own files, under a hash of them, and not the parts of the
+    model.
     """
     parts = {file["name"] for file in json.loads((SITE / "model.json").read_text())["files"]}
     names = sorted(path.name for path in SITE.iterdir() if path.name not in parts | {"offline.js"})

@@ -47,8 +47,8 @@ process.stdout.write(JSON.stringify([drawn, [...missing]]));
 def measured() -> dict:
     """Collect the numbers that the machine quotes.
 
-    They are the race's entries by task, each with the accuracy at 128 tokens and whether it is a
-    success, and numbers of a real model to compare with those of the toy model.
+    The numbers are the race's entries by task, each with the accuracy at 128 tokens and whether it
+    is a success, and numbers of a real model to compare with those of the toy model.
     """
     won = comparison.successes(comparison.table())
     race: dict = {}

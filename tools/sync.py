@@ -89,7 +89,7 @@ def opened(check: bool) -> str:
 def chosen() -> str:
     """Return the repository's address to write.
 
-    It is the workflow's address, or git's, or the present one.
+    We take the workflow's address, or git's, or the present one.
     """
     named = os.environ.get("COURSE_REPOSITORY", "")
     if not named:

@@ -95,7 +95,7 @@ def exercise(root: Path, number: str) -> list[dict]:
 def parts(root: Path, number: str, seed: int = 0) -> dict[str, str]:
     """Return the statement, the stub and the solution of an exercise, and its function's name.
 
-    They come from the notebook, or are drawn from the seed.
+    All four come from the notebook, or are drawn from the seed.
     """
     if not number[0].isdigit():
         return families.parts(number, seed)
@@ -255,7 +255,7 @@ def folder_of(root: Path, number: float | str) -> str:
 def without_solutions(root: Path, number: str) -> list[dict]:
     """Return the cells of an exercise as a learner gets them.
 
-    They are the chapter's imports, the statement, the stub, the check and the hints.
+    The cells are the chapter's imports, the statement, the stub, the check and the hints.
     """
     folder = folder_of(root, number)
     book = json.loads((root / f"chapters/{folder}/exercises.ipynb").read_text())["cells"]
@@ -300,8 +300,8 @@ def to_do(root: Path, part: dict) -> str:
 def evening(root: Path, number: int) -> str:
     """Return the notebook of one of the five evenings as text.
 
-    It has a list of what to do, the pages of steps without the code of the steps, and the exercises
-    without solutions.
+    The notebook has a list of what to do, the pages of steps without the code of the steps, and the
+    exercises without solutions.
     """
     row = yaml.safe_load((root / "chapters/plans/evenings.yml").read_text())["five"][number - 1]
     book = json.loads((root / "chapters/0-build-it/build.ipynb").read_text())
@@ -356,8 +356,8 @@ def _steps(cells: list[dict], numbers: list[int] | None) -> list[dict]:
 def handouts(root: Path = ROOT) -> dict[str, str]:
     """Return the texts of all handouts, keyed by file name.
 
-    They are the assignments, the pages that readers program step by step (without the code of the
-    steps), and the notebooks of the five evenings.
+    The handouts are the assignments, the pages that readers program step by step (without the code
+    of the steps), and the notebooks of the five evenings.
     """
     steps = {
         name: stripped((root / f"chapters/{folder}.ipynb").read_text(), folder)

@@ -64,7 +64,7 @@ def refused(*_: object, **__: object) -> None:
 def shut(room: str) -> None:
     """Forbid the process new processes, the network, the solutions and nearly all files.
 
-    It may still use Python's files and the files of an empty folder.
+    The process may still use Python's files and the files of an empty folder.
     """
     allowed = [
         sys.prefix,

@@ -97,7 +97,7 @@ def place(page: Path) -> Path:
 def stem(table: Path) -> str:
     """Return the stem of an edition's file names.
 
-    It is `talk.zh` for the talk, or `3-representational-collapse-lesson.zh` for a lesson.
+    The stem is `talk.zh` for the talk, or `3-representational-collapse-lesson.zh` for a lesson.
     """
     return "-".join(table.relative_to(HOME).with_suffix("").parts)
 
@@ -153,8 +153,8 @@ def code(page: Path) -> dict[str, str]:
 def wanted(page: Path, entries: list[Entry]) -> list[Entry]:
     """Return the units of a page that need a translation.
 
-    They come from the page's text and code, and from the sentences that its code or its directives
-    produced when it was run.
+    The units come from the page's text and code, and from the sentences that its code or its
+    directives produced when it was run.
     """
     twice = {
         (e.text, e.context) for e in entries if e.context not in (None, units.SAID, units.CODE)
@@ -275,7 +275,7 @@ def digest(text: str) -> str:
 def stale(page: Path, table: Path) -> list[str]:
     """Return what is left to translate on a page, by its English.
 
-    These are the units without a translation, and the changed units with their old English.
+    The result has the units without a translation, and the changed units with their old English.
     """
     free, todo = optional(page), []
     for unit in current(table):
@@ -467,7 +467,7 @@ def speaking(table: Path, shown: re.Match) -> str:
 def cut(text: str, stem: str, home: Path) -> None:
     """Write fonts that contain only the characters of a text.
 
-    They are TrueType for figures and WOFF for the site.
+    The fonts are TrueType for figures and WOFF for the site.
     """
     characters, note = set(text), home / f"{stem}.fonts"
     key = digest("".join(sorted(characters)))
@@ -505,8 +505,8 @@ def whole(weight: int) -> bytes:
 def drawn() -> str:
     """Return all characters of other languages that occur around a page.
 
-    They come from the scripts and tables of drawings, from the frame, and from the headings of
-    neighbouring pages.
+    The characters come from the scripts and tables of drawings, from the frame, and from the
+    headings of neighbouring pages.
     """
     files = [
         path

@@ -43,7 +43,8 @@ KEPT = 3
 def environment(root: Path) -> dict[str, str]:
     """Return the environment variables for a notebook's kernel.
 
-    They select this source tree, make widgets draw frame by frame, and limit the number of cores.
+    The variables select this source tree, make widgets draw frame by frame, and limit the number of
+    cores.
     """
     share = max(1, joblib.cpu_count() // at_once())
     return {

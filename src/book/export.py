@@ -310,7 +310,7 @@ def _turned(g: _Graph, x: str) -> str:
 def course_decoder(model: Decoder) -> dict[str, Any]:
     """Convert a decoder of the course to values that JSON can store.
 
-    They are its sizes, its frequencies or slopes, and its weights (fp32, base64).
+    The values are the decoder's sizes, its frequencies or slopes, and its weights (fp32, base64).
     `frontend/live/decoder.js` reads them. The decoder has so few weights that a runtime for ONNX
     would be a hundred times larger.
 

@@ -86,7 +86,7 @@ def kind(cell: nbformat.NotebookNode) -> str:
 def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, frame: dict) -> None:
     """Add the first slide, with the course, the chapter and the length of the lecture.
 
-    It also shows the machine at the chapter's stop.
+    The slide also shows the machine at the chapter's stop.
     """
     first = next(cell for cell in notebook.cells if kind(cell) == "slide")
     stop = drawing.stop_of(item["path"].parent.name) or 1  # the first stop shows the whole machine
@@ -213,8 +213,8 @@ def parts(cue: str) -> list[tuple[str, str, str]]:
 def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) -> None:
     """Write the content of the speaker view for each slide.
 
-    It has the minutes, a block for each part of the cue, and in small type the paragraphs of the
-    page.
+    The content is the minutes, a block for each part of the cue, and in small type the paragraphs
+    of the page.
     """
     start = 0.0
     for cell in notebook.cells:
@@ -419,7 +419,8 @@ def chinese() -> dict:
 def made_of(item: dict, sources: list[Path], *more: object) -> str:
     """Compute a hash of everything from which a deck is made.
 
-    This is its notebooks with their outputs, the words of its edition, and the files around them.
+    A deck is made from its notebooks with their outputs, the words of its edition, and the files
+    around them.
 
     Args:
         sources: the notebooks whose cells the deck shows.

@@ -20,7 +20,7 @@ _SPREAD = 0.1  # the initial standard deviation of the vectors that make up lamb
 def lambda_init(layer: int) -> float:
     """Return the initial value of lambda in a layer, 0.8 - 0.6 exp(-0.3 (layer - 1)).
 
-    This is the formula of section 2.1 of the paper. The factor 1 - lambda_init also scales the
+    The formula is that of section 2.1 of the paper. The factor 1 - lambda_init also scales the
     output of each head.
 
     Args:
@@ -39,8 +39,8 @@ def difference(
 ) -> Float[Tensor, "... n"]:
     """Return softmax(first) - lam * softmax(second), taken over the last dimension.
 
-    These are the weights of differential attention. Each row sums to 1 - lam, and single weights
-    may be negative.
+    The result is the weights of differential attention. Each row sums to 1 - lam, and single
+    weights may be negative.
 
     Args:
         first, second: logits of the same shape.

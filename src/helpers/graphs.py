@@ -284,8 +284,8 @@ def walk_bound(
     adjacency matrix. Call this function with the same arguments as `jacobian_norms`. The bound
     holds for weights of spectral norm 1 and an activation whose derivative is at most 1.
 
-    This is Theorem 3.2 of Di Giovanni et al. (2023). Lemma 1 of Topping et al. (2022) is the case
-    of a node s exactly `layers` hops away, where the node's own state cannot contribute and
+    The bound is Theorem 3.2 of Di Giovanni et al. (2023). Lemma 1 of Topping et al. (2022) is the
+    case of a node s exactly `layers` hops away, where the node's own state cannot contribute and
     self_weight drops out.
 
     Returns:
@@ -306,9 +306,9 @@ def walk_bound(
 def total_resistance(graph: nx.Graph) -> float:
     """Return the total effective resistance of a graph, summed over all pairs of nodes.
 
-    It equals R_tot = n tr(L^+), where L^+ is the pseudoinverse of the graph Laplacian. R_tot is
-    small if many short paths connect the nodes, so it measures how well messages travel in the
-    graph as a whole.
+    The total resistance is R_tot = n tr(L^+), where L^+ is the pseudoinverse of the graph
+    Laplacian. R_tot is small if many short paths connect the nodes, so it measures how well
+    messages travel in the graph as a whole.
 
     >>> round(total_resistance(nx.path_graph(3)), 6)
     4.0

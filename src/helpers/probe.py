@@ -1031,7 +1031,7 @@ def _hook(alter: Callable, layer: int, name: str, width: int, heads: int, apart:
 def reads_projections(model: models.LanguageModel) -> bool:
     """Return whether we can read queries, keys and values separately.
 
-    This is possible if the layers have `self_attn.q_proj`, as in Llama or Gemma.
+    We can read them if the layers have `self_attn.q_proj`, as in Llama or Gemma.
 
     >>> reads_projections(models.default())
     True

@@ -59,8 +59,8 @@ def rotate(
 ) -> Float[Tensor, "... n d"]:
     """Rotate pair i of each vector by the angle position x frequency i (RoPE).
 
-    This is Eq. 34 of Su et al. (2021). We compute angles in float64, whatever the dtype of `x`,
-    because float32 angles are inexact at large positions.
+    The rotation is Eq. 34 of Su et al. (2021). We compute angles in float64, whatever the dtype of
+    `x`, because float32 angles are inexact at large positions.
 
     Args:
         x: vectors of even width d, one for each position.

@@ -65,7 +65,7 @@ def _bias(
 class Block(nn.Module):
     """Apply one layer of a decoder, which is causal self-attention followed by a two-layer MLP.
 
-    Both parts have a residual connection, and each has a norm before it.
+    The self-attention and the MLP each have a norm before them and a residual connection.
 
     Args:
         width, heads, encoding, window, norm, base, turning: as in `Decoder`.

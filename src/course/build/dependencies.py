@@ -74,7 +74,7 @@ def machine() -> str:
 def files(code: str, source: Path = SOURCE) -> list[Path]:
     """Return the files on which `code` depends.
 
-    They are modules, files in the folders of modules, and tables.
+    The files are modules, files in the folders of modules, and tables.
 
     Args:
         code: Python source, such as a module or the cells of a notebook. If it is not Python, it

@@ -34,7 +34,7 @@ FAMILIES = ("path", "cycle", "tree", "barbell", "grid", "expander", "karate")
 def examples() -> dict[str, nx.Graph]:
     """Return the example graphs of chapter 1, keyed by name.
 
-    They have 16 nodes each, except the full tree with 15 and the karate club with 34.
+    The graphs have 16 nodes each, except the full tree with 15 and the karate club with 34.
     """
     return {name: graphs.family(name, 15 if name == "tree" else 16) for name in FAMILIES}
 
@@ -419,7 +419,7 @@ def reported() -> pd.DataFrame:
 def independent() -> pd.DataFrame:
     """Read accuracies that another user measured with the scripts of the released code.
 
-    They are the accuracies at the end of each run. Rows and columns are as in `reported`.
+    The accuracies are those at the end of each run. Rows and columns are as in `reported`.
     """
     table = (
         data.table("reported/tree_neighbors_match_independent")

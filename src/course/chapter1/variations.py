@@ -161,7 +161,8 @@ def _ends(make: Callable[[nx.Graph, int], Callable], width: int, seeds: int) -> 
 def ends_gaussian(width: int, layers: int, seeds: int) -> pd.DataFrame:
     """Measure sensitivities at the ends of the longest path, with Gaussian weights.
 
-    This is `measures.ends` with weights of variance 1 / width instead of orthogonal weights.
+    The function does the same as `measures.ends`, with weights of variance 1 / width instead of
+    orthogonal weights.
     """
 
     def make(graph: nx.Graph, seed: int) -> Callable[[Tensor], Tensor]:
@@ -177,8 +178,8 @@ def ends_gaussian(width: int, layers: int, seeds: int) -> pd.DataFrame:
 def ends_with_norms(times: int, width: int = 16, seeds: int = measures.SEEDS) -> pd.DataFrame:
     """Measure sensitivities at the ends of the longest path, in networks with norms.
 
-    This is `measures.ends` with layers H + relu(A norm(H) W). There are `times` as many layers as
-    the diameter.
+    The function does the same as `measures.ends`, with layers H + relu(A norm(H) W). There are
+    `times` as many layers as the diameter.
     """
 
     def make(graph: nx.Graph, seed: int) -> Callable[[Tensor], Tensor]:

@@ -264,9 +264,9 @@ def _untrained(found: dict) -> list[float]:
 def _recency(middle: dict, late: dict) -> bool:
     """Return whether training increases the model's sensitivity to the last tokens.
 
-    This is so if two conditions are met. With random weights of every scale, the sensitivity to the
-    last tokens is below the mean over all tokens. After training, it is above the mean and above
-    that to the middle tokens.
+    Two conditions must be met. With random weights of every scale, the sensitivity to the last
+    tokens is below the mean over all tokens. After training, it is above the mean and above that to
+    the middle tokens.
     """
     return (
         max(_untrained(late)) < EQUAL

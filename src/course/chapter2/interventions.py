@@ -72,8 +72,8 @@ class Contributions(NamedTuple):
 def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributions:
     """Measure how much each token contributes to the hidden states of others.
 
-    This is norm-based analysis with the residual connection (Kobayashi et al., 2021). In head h,
-    token j contributes f_h(j), which is its value after the output matrix. From token j, token i
+    The method is norm-based analysis with the residual connection (Kobayashi et al., 2021). In head
+    h, token j contributes f_h(j), which is its value after the output matrix. From token j, token i
     receives c_ij = sum_h A_h,ij f_h(j), and token i also keeps its own state. The result has the
     norms of the f_h(j) as `values`, and the norms of the c_ij, divided by their sum over j, as
     `shares`. The decoder normalises before attention, so f includes the norm.

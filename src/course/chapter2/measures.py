@@ -370,7 +370,7 @@ def sequence(
 def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
     """Return seven texts of n tokens, keyed by name.
 
-    They are the lab's own text and six pieces of the course's prose. The n tokens include the
+    The texts are the lab's own text and six pieces of the course's prose. The n tokens include the
     model's opening token. The pieces begin `APART` tokens from each other, or fewer if the
     tokenizer makes few tokens of the prose.
     """

@@ -767,7 +767,7 @@ SEPARATED = (13, 25, 49, 97, 193, 385)
 def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict[str, Tensor]:
     """Measure how far one repeated token moves a random layer's output, for each encoding.
 
-    These are the distances of Figures 8 and 10 of Barbero et al. (2024) at `LAYER_LENGTHS`, as
+    The distances are those of Figures 8 and 10 of Barbero et al. (2024) at `LAYER_LENGTHS`, as
     means over the seeds. The encodings are position encodings.
     """
     setting, means = {"lengths": LAYER_LENGTHS, "residual": residual, "deviation": deviation}, {}

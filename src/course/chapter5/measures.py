@@ -108,7 +108,7 @@ def prose(model: LanguageModel, tokens: int = 256, start: int = 0) -> Int[Tensor
 def random_tokens(model: LanguageModel, tokens: int = 256, seed: int = 0) -> Int[Tensor, " n"]:
     """Draw tokens uniformly from the model's vocabulary, after its opening token.
 
-    They are a control, because such a text has no meaning that a head could use.
+    Random tokens are a control, because such a text has no meaning that a head could use.
     """
     front, generator = probe.opening(model).tokens, torch.Generator().manual_seed(seed)
     size = model.model.config.get_text_config().vocab_size

@@ -101,7 +101,7 @@ def copies(
 ) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
     """Draw tokens, and as each token's target one of the `width` nearest tokens up to itself.
 
-    These tokens are equally likely to be the target. Only the second half of the sequence has
+    The `width` tokens are equally likely to be the target. Only the second half of the sequence has
     targets, so that the kernel fits from the first target on if `width` is at most half of
     `length`.
     """

@@ -313,7 +313,7 @@ LOST = {
 def tasks_asked(rows: pd.DataFrame) -> str:
     """Write a table of the five tasks, with an example and what is lost in each task.
 
-    It also says what theory expects of NoPE, next to the measured result of NoPE.
+    The table also says what theory expects of NoPE, next to the measured result of NoPE.
     """
     right = rows[rows.entry == "NoPE"].groupby("task")[f"score_{LONG}"].mean()
     heads = (

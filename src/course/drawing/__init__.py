@@ -270,7 +270,7 @@ def numbers(name: str) -> dict[str, Any]:
 def module(name: str) -> str:
     """Return the drawing as one ES module, with all imports included and comments removed.
 
-    This is anywidget's `_esm`.
+    anywidget calls such a module `_esm`.
 
     >>> module("clocks").splitlines()[-1]
     'export default { render };'

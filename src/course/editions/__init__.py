@@ -45,7 +45,7 @@ class Entry(NamedTuple):
 def folder() -> Path:
     """Return the folder that contains the PO files.
 
-    It is beside the pages of the source tree, or inside the installed package.
+    The folder is beside the pages of the source tree, or inside the installed package.
 
     >>> (folder() / "talk.zh.po").is_file()
     True

@@ -346,7 +346,8 @@ def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CAS
 def more_than_a_coin(agreeing: int, cases: int, level: float = 0.05) -> bool:
     """Return whether more cases agree than a fair coin would give.
 
-    This is so if a coin would give at least `agreeing` of `cases` with a probability below `level`.
+    The result is true if a coin would give at least `agreeing` of `cases` with a probability below
+    `level`.
 
     >>> more_than_a_coin(4, 7), more_than_a_coin(7, 8)
     (False, True)

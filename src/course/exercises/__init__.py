@@ -316,7 +316,7 @@ def exercise(check: Callable[..., Right]) -> Exercise:
 def tables(names: Mapping[str, Any]) -> dict[str, dict]:
     """Read the table of exercises for the chapter to which `names` belong.
 
-    It has the calls, cases, mistakes and guesses.
+    The table has the calls, cases, mistakes and guesses.
     """
     room = Path(
         names["__file__"]
@@ -455,7 +455,7 @@ def given(names: Mapping[str, Any], name: str, rows: str = "cases") -> list[Case
 def normal(*shape: int, seed: int) -> Tensor:
     """Return standard normal numbers in float64 that are the same at every call.
 
-    They serve as inputs for a learner's answer.
+    The numbers serve as inputs for a learner's answer.
 
     >>> normal(2, 3, seed=0).shape
     torch.Size([2, 3])
@@ -466,7 +466,7 @@ def normal(*shape: int, seed: int) -> Tensor:
 class Tried(NamedTuple):
     """Hold the outcome of a case: the learner's result and the expected result.
 
-    Both are kept as they are and in float64. A result is None if the call failed.
+    Both results are kept as they are and in float64. A result is None if the call failed.
     """
 
     case: Case
@@ -626,7 +626,7 @@ def tabled(
 ) -> Right:
     """Run `compare` with the call, the cases and the mistakes of an exercise.
 
-    They come from the chapter's table, under `name`.
+    All three come from the chapter's table, under `name`.
     """
     row = tables(names)[name]
     more = {"tolerance": row["tolerance"]} | more if "tolerance" in row else more
@@ -966,8 +966,8 @@ def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
 def _partly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
     """Return the sentence of the only mistake that gives the same result on two wrong cases.
 
-    These are the first wrong case and another one. We accept such a weak match because the answer
-    may contain two slips.
+    The two cases are the first wrong one and any other wrong one. We accept such a weak match
+    because the answer may contain two slips.
     """
     off = [k for k, outcome in enumerate(tried) if not outcome.right and outcome.value is not None]
     explained = {}
@@ -1249,7 +1249,7 @@ def _sizes_of_case(case: Case, parameters: list[str]) -> dict[str, float]:
 def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
     """Find a factor, a difference or a power between the results and the expected ones.
 
-    It is either constant or given by an argument.
+    The factor, difference or power is either constant or given by an argument.
     """
     if any(
         outcome.value.shape != outcome.target.shape or not outcome.value.isfinite().all()

@@ -183,7 +183,7 @@ def comparisons(exercise: checks.Exercise) -> int:
 def constants(module: ModuleType) -> dict[str, dict]:
     """Return the constants that a chapter's checks use from modules that a page does not have.
 
-    They are numbers, texts and lists.
+    The constants are numbers, texts and lists.
     """
     plain = {}
     for part in vars(module).values():

@@ -30,7 +30,7 @@ def computation_tree(
 ) -> list[int]:
     """Count the walks of 0, 1, ..., `layers` steps that start at a node.
 
-    These counts are the sizes of the levels of the node's computation tree. They say how many
+    These counts are the sizes of the levels of the node's computation tree. The counts say how many
     messages one vector must store.
 
     Args:

@@ -247,8 +247,9 @@ def one_layer_distance(
 def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Float[Tensor, "..."]:
     """Return the total variation of two distributions, without the usual factor 1/2.
 
-    It is sum |p - q| over the last axis, computed in float64, as Barbero et al. (2024) define it.
-    Rows may sum to less than one, because Theorem B.3 compares the first n entries of a longer row.
+    The total variation is sum |p - q| over the last axis, computed in float64, as Barbero et al.
+    (2024) define it. Rows may sum to less than one, because Theorem B.3 compares the first n
+    entries of a longer row.
 
     Raises:
         ValueError: the shapes differ, an entry is negative or not finite, or a row sums to more

@@ -85,9 +85,9 @@ def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 def scalable_softmax(logits: Float[Tensor, "... n"], scale: float = 1.0) -> Float[Tensor, "... n"]:
     """Return softmax(scale ln(n) x), where n is the number of keys that a query sees.
 
-    This is scalable softmax (Nakanishi, 2025). In the paper each head learns its own `scale`. If
-    the scale times the gap between the largest logit and the others is above 1, the largest logit
-    keeps its weight however long the context is.
+    The function is scalable softmax (Nakanishi, 2025). In the paper each head learns its own
+    `scale`. If the scale times the gap between the largest logit and the others is above 1, the
+    largest logit keeps its weight however long the context is.
 
     >>> [round(w, 4) for w in scalable_softmax(torch.tensor([1.0, 0.0, 0.0, 0.0])).tolist()]
     [0.5714, 0.1429, 0.1429, 0.1429]
@@ -178,10 +178,10 @@ def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]
 def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
     """Return the weights of selective attention (Leviathan et al., 2025).
 
-    They are softmax(x_ij - sum of relu(s_kj) over k < i), where s are the first head's logits. If a
-    token attends to an earlier token in the first head, the earlier token is marked as no longer
-    needed, for all later tokens and all heads. A token does not mark itself, and the first token is
-    never marked.
+    The weights are softmax(x_ij - sum of relu(s_kj) over k < i), where s are the first head's
+    logits. If a token attends to an earlier token in the first head, the earlier token is marked as
+    no longer needed, for all later tokens and all heads. A token does not mark itself, and the
+    first token is never marked.
 
     >>> seen = torch.ones(3, 3).tril() > 0
     >>> logits = torch.tensor([[[0.0, 0, 0], [0, 0, 0], [0, 1, 0]]]).masked_fill(~seen, -math.inf)
@@ -210,8 +210,8 @@ def sigmoid_weights(
 ) -> Float[Tensor, "... n"]:
     """Return sigmoid(x_i + bias), where each key is weighted independently of the others.
 
-    This is sigmoid attention (Ramapuram et al., 2025). By default, bias = -ln(n) for n visible
-    keys.
+    The function is sigmoid attention (Ramapuram et al., 2025). By default, bias = -ln(n) for n
+    visible keys.
 
     >>> sigmoid_weights(torch.zeros(3), 0.0).tolist()
     [0.5, 0.5, 0.5]
@@ -298,9 +298,9 @@ def delta_rule(
 def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
     """Return the bias of forgetting attention, which is added to each logit.
 
-    It is computed from the gates between key and query. For query j and key i, the bias is the sum
-    of ln(gate_l) over i < l <= j, and -inf for i > j (Lin et al., 2025). The model computes the
-    gates from the tokens. With equal gates, the bias is that of ALiBi with the slope -ln(gate).
+    The bias is computed from the gates between key and query. For query j and key i, the bias is
+    the sum of ln(gate_l) over i < l <= j, and -inf for i > j (Lin et al., 2025). The model computes
+    the gates from the tokens. With equal gates, the bias is that of ALiBi with the slope -ln(gate).
 
     Args:
         gates: one per token, above 0 and at most 1.

@@ -24,9 +24,9 @@ METHODS = ("sdrf", "fosr", "gtr", "random")
 def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
     """Return the effective resistance between each pair of nodes, if every edge is one ohm.
 
-    It is R_uv = (e_u - e_v)^T L^+ (e_u - e_v), where L^+ is the pseudoinverse of the Laplacian.
-    Many parallel paths make the resistance small, while the number of hops depends only on the
-    shortest path.
+    The resistance is R_uv = (e_u - e_v)^T L^+ (e_u - e_v), where L^+ is the pseudoinverse of the
+    Laplacian. Many parallel paths make the resistance small, while the number of hops depends only
+    on the shortest path.
 
     >>> effective_resistance(nx.path_graph(4))[0].round(decimals=6).tolist()
     [0.0, 1.0, 2.0, 3.0]

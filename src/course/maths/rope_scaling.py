@@ -101,9 +101,9 @@ def decay_bound(
 ) -> Float[Tensor, "..."]:
     """Return RoFormer's bound on attention logits as a function of the distance.
 
-    This is the factor that depends on the distance in Eq. 37 of Su et al. (2021), the mean over j
-    of |S_j|. S_j is the sum of exp(i m theta) over the j fastest pairs, for j = 1 to width/2. The
-    authors use the bound to argue that attention decays with the distance.
+    The result is the factor that depends on the distance in Eq. 37 of Su et al. (2021), the mean
+    over j of |S_j|. S_j is the sum of exp(i m theta) over the j fastest pairs, for j = 1 to
+    width/2. The authors use the bound to argue that attention decays with the distance.
 
     Example:
         >>> decay_bound(0, 128, 10_000).item()

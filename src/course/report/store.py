@@ -80,9 +80,9 @@ def slug(name: str) -> str:
 def marks(report: dict) -> list[tuple[str, str]]:
     """Return everything on which the measurements of a report depend.
 
-    These are the weights as loaded, the plan, the floating-point format, the seed and the versions,
-    each in full and as pages write it. Reports with equal marks count as one report, so the
-    sections of one are added to the other.
+    The marks are the weights as loaded, the plan, the floating-point format, the seed and the
+    versions, each in full and as pages write it. Reports with equal marks count as one report, so
+    the sections of one are added to the other.
     """
     model, settings = report["model"], report["settings"]
     pairs = [("".join(model[key] for key in HASHES), model["weights_sha256"][:6])]

@@ -262,7 +262,7 @@ class Subject:
     def facts(self) -> dict[str, Any]:
         """Return the facts about the model that the report's JSON stores.
 
-        These are its name, size, shape, tokenizer, configuration and hashes.
+        The facts are the model's name, size, shape, tokenizer, configuration and hashes.
         """
         config, network = self.config, self.model.model
         tokenizer = self.model.tokenizer
@@ -310,7 +310,8 @@ class Subject:
     def weights(self) -> str:
         """Compute a hash of the weights as loaded.
 
-        It depends on their names and shapes, and on their sums and sums of squares in float64.
+        The hash depends on the names and shapes of the weights, and on their sums and sums of
+        squares in float64.
         """
         digest = hashlib.sha256()
         for name, weight in self.model.model.named_parameters():

@@ -52,9 +52,9 @@ def own_entries(folder: str | Path = ".") -> pd.DataFrame | None:
 def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
     """Add columns for the results beyond the trained length.
 
-    They are the mean score (`longer`) and the mean log odds (`odds`). The log odds of k right
-    answers among n are log((k + 1/2) / (n - k + 1/2)), which is finite even if all answers are
-    right.
+    The columns are the mean score (`longer`) and the mean log odds (`odds`). The log odds of k
+    right answers among n are log((k + 1/2) / (n - k + 1/2)), which is finite even if all answers
+    are right.
     """
     questions = rows.task.map(ASKED)
     odds = [

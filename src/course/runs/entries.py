@@ -174,7 +174,7 @@ class Memory(Block):
 class Linear(Memory):
     """Apply linear attention, with weights phi(q) phi(k) divided by their sum and phi = elu + 1.
 
-    This is the attention of Katharopoulos et al. (2020). Its state has (w + 1) w numbers per head.
+    The layer is that of Katharopoulos et al. (2020). Its state has (w + 1) w numbers per head.
     """
 
     def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
@@ -283,7 +283,7 @@ def matched(width: int, more: int) -> int:
 class Gated(Block):
     """Multiply every entry of each head's output by a learned sigmoid gate.
 
-    This is the gate G1 of Qiu et al. (2025).
+    The gate is G1 of Qiu et al. (2025).
     """
 
     def __init__(self, width: int, *rest, **more):
@@ -298,9 +298,9 @@ class Gated(Block):
 class Forgetting(Block):
     """Apply softmax with forget gates between query and key, and without position encoding.
 
-    This is FoX (Lin et al., 2025). The logit of a key is lowered by the sum of ln(gate) over the
-    tokens after the key, up to the query. Each token and head has a gate sigmoid(w x + b), which is
-    0.95 at the start of training.
+    The layer is FoX (Lin et al., 2025). The logit of a key is lowered by the sum of ln(gate) over
+    the tokens after the key, up to the query. Each token and head has a gate sigmoid(w x + b),
+    which is 0.95 at the start of training.
     """
 
     def __init__(self, width: int, heads: int, *rest, **more):

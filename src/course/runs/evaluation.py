@@ -201,7 +201,8 @@ def quantisation_error(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
 def effective_rank(states: Float[Tensor, "b n d"]) -> float:
     """Return the effective rank of the centred states, from 1 to the width.
 
-    It is the exponential of the entropy of the singular values, each divided by their sum.
+    The effective rank is the exponential of the entropy of the singular values, each divided by
+    their sum.
     """
     flat = states.flatten(0, 1).double()
     shares = torch.linalg.svdvals(flat - flat.mean(0))
@@ -213,8 +214,8 @@ def effective_rank(states: Float[Tensor, "b n d"]) -> float:
 def last_token_distance(model: Decoder, entry: Entry, task: str, n: int, seed: int) -> float:
     """Return how far the final hidden state moves if the last token is repeated.
 
-    This is the L1 distance between the final hidden states of n and of n + 1 tokens, averaged over
-    32 strings. A small distance is a sign of collapse.
+    The result is the L1 distance between the final hidden states of n and of n + 1 tokens, averaged
+    over 32 strings. A small distance is a sign of collapse.
     """
     ids, _ = TASKS[task](n, 32)(torch.Generator().manual_seed(seed))
     ids = ids[:, :n] if task == "retrieval" else ids[:, : n + 1]  # without the question's token

@@ -168,7 +168,7 @@ def _measured(claim: Claim) -> Found:
 def badge(name: str) -> Badge:
     """Return what other pages show next to a claim.
 
-    This is its verdict with sign and colour, and the address of its row.
+    The badge has the claim's verdict with sign and colour, and the address of the claim's row.
 
     >>> badge("width_bound").address.endswith("#width_bound")
     True
@@ -210,7 +210,7 @@ def _seconds(claim: Claim) -> float | None:
 def quotations() -> dict[str, tuple[str, str]]:
     """Return for each claim the words of the talk or of its author's note.
 
-    They are given in Chinese with the slide, and in English. They come from the row of
+    The words are given in Chinese with the slide, and in English. They come from the row of
     data/sources.csv that the claim's section answers.
     """
     quoted = {}
@@ -230,7 +230,7 @@ def quotations() -> dict[str, tuple[str, str]]:
 def _key(chapter: str, pins: str) -> str:
     """Return a hash of everything on which the measurements of a chapter's claims depend.
 
-    It is computed only once, because that takes long.
+    The hash is computed only once, because that takes long.
     """
     return dependencies.key(f"from {chapter} import claims", pins, dependencies.machine())
 
@@ -387,7 +387,7 @@ def _controlled() -> dict[str, dict[str, str]]:
 def evidence(claim: Claim) -> str:
     """Return the kind of evidence for a claim, one of `REFUSED`.
 
-    It comes from `data/controls.csv` or from the arguments of the claim's function.
+    The kind comes from `data/controls.csv` or from the arguments of the claim's function.
     """
     named = _controlled().get(claim.name, {}).get("evidence")
     if named:
@@ -488,8 +488,8 @@ def _row(claim: Claim, measured: Found) -> Markup:
 def _facts(claim: Claim, measured: Found) -> dict[str, str]:
     """Return the facts that an opened row shows, keyed by their names.
 
-    They are the correction, a short form of the measurement, what the claim survived, and where to
-    look.
+    The facts are the correction, a short form of the measurement, what the claim survived, and
+    where to look.
     """
     facts = {}
     if measured.words:
@@ -526,8 +526,8 @@ def brief(text: str, most: int = MOST_WORDS) -> str:
 def _more(claim: Claim, measured: Found) -> dict[str, str]:
     """Return what an opened row shows on request.
 
-    This is the whole measurement, the rule, and each null control that did not behave as expected.
-    Everything else (all null controls, the calibration) is in `claims.json`.
+    The result has the whole measurement, the rule, and each null control that did not behave as
+    expected. Everything else (all null controls, the calibration) is in `claims.json`.
     """
     kinds = {
         "theorem": "Theorem or definition, checked with numbers",
@@ -584,7 +584,7 @@ OFF = 0.1
 def miscalibrated(claim: Claim) -> bool:
     """Return whether the claim's metric fails its calibration.
 
-    It fails if it is far from the true value on a case whose answer is known.
+    The metric fails if its value is far from the true value on a case whose answer is known.
     """
     return any(abs(reads - truth) > OFF * max(1, abs(truth)) for _, truth, reads in _cases(claim))
 
@@ -622,7 +622,7 @@ def _short(claim: Claim, measured: Found) -> str:
 def _deciding(measured: Found) -> str:
     """Describe the comparison that decided the verdict.
 
-    It names the case nearest to its threshold, and the threshold.
+    The description names the case nearest to its threshold, and the threshold.
     """
     conditions = [one for one in measured.compared if one[0] not in (AGREE, OTHERWISE)]
     agreed = next((values for half, _, _, values in measured.compared if half == AGREE), None)

@@ -426,8 +426,8 @@ class Rivals(Retrieval):
 class Recall(Retrieval):
     """Look up values when key and value are two tokens, so `a 1 c 0 b 1 … ?b` has the answer 1.
 
-    This is associative recall. The decoder must find the key by its content and then read the value
-    at the next position, so it needs both content and position.
+    The task is associative recall. The decoder must find the key by its content and then read the
+    value at the next position, so it needs both content and position.
 
     Args:
         lengths, keys, values, asked, size: as for `Retrieval`, where lengths count pairs.

@@ -149,7 +149,8 @@ def explore(
 class _Explorer:
     """Hold the panel of `explore`.
 
-    It displays as ipywidgets, or as a player of drawings made in advance while a page is built.
+    The panel displays as ipywidgets, or as a player of drawings made in advance while a page is
+    built.
     """
 
     def __init__(

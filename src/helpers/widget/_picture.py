@@ -180,8 +180,8 @@ def _miscoloured(label: str, colour) -> list[str]:
 def _faults(figure: Figure) -> list[str]:
     """List the parts of a laid-out figure that a reader could not read or would misread.
 
-    These are text beyond the figure's edge or over other text or lines, points beyond the axes, and
-    lines in the style or colour of another floating-point format or of another name in
+    The faults are text beyond the figure's edge or over other text or lines, points beyond the
+    axes, and lines in the style or colour of another floating-point format or of another name in
     `style.NAMED`.
     """
     texts = [*figure.texts]  # a title above all panels is one of these texts

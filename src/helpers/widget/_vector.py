@@ -36,7 +36,8 @@ _UNSAID = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 def _turned(colour: str) -> str:
     """Return the colour for a dark page that replaces a colour on a white page.
 
-    It has the same hue and as much contrast with the dark page as the given colour has with white.
+    The new colour has the same hue and as much contrast with the dark page as the given colour has
+    with white.
 
     >>> _turned("#0072b2"), _turned("#e3e3e3")
     ('#64c7ff', '#3a3a3a')

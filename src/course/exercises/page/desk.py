@@ -107,7 +107,7 @@ class Absent(types.ModuleType):
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Create `Absent` modules for what the page lacks, when code imports it.
 
-    These are well-known packages and parts of the course.
+    The missing modules are well-known packages and parts of the course.
     """
 
     outside = (

@@ -25,8 +25,8 @@ PLACED = 150  # the longest length that a table of positions has rows for
 def measured(model: Decoder) -> dict[str, dict[str, float]]:
     """Return the numbers that `parts.note` saves, under the same names.
 
-    They are grouped by chapter, from 0 (Build it) to 6. The decoder of chapter 5 is a copy that is
-    trained 50 steps further.
+    The numbers are grouped by chapter, from 0 (Build it) to 6. The decoder of chapter 5 is a copy
+    that is trained 50 steps further.
     """
     with torch.no_grad():
         numbers = {

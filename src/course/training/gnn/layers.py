@@ -30,8 +30,8 @@ def _glorot(*shape: int) -> nn.Parameter:
 class GCN(nn.Module):
     """Compute x_i' = b + sum_j x_j W / sqrt(deg_i deg_j), summed over the children j and i itself.
 
-    This is the graph convolution of Kipf & Welling (2017). `deg` counts the incoming edges and the
-    loop. Messages are in units of 1 / sqrt(3), so messages between inner nodes, which have
+    The layer is the graph convolution of Kipf & Welling (2017). `deg` counts the incoming edges and
+    the loop. Messages are in units of 1 / sqrt(3), so messages between inner nodes, which have
     in-degree 3, need no scaling.
     """
 
@@ -52,7 +52,7 @@ class GCN(nn.Module):
 class GIN(nn.Module):
     """Compute x_i' = MLP(x_i + x_i + sum_j x_j), where the second x_i is the loop.
 
-    This is the layer of Xu et al. (2019). The MLP is that of the released code, with two linear
+    The layer is that of Xu et al. (2019). The MLP is that of the released code, with two linear
     layers, each followed by batch normalisation and ReLU. The batch statistics cover every node of
     every tree. So in training we need all states, and not only those that reach the root. At depth
     5 and batch 1024 these are 110 000 rows per step, compared with 41 000 for the other layers, and
@@ -149,8 +149,8 @@ class _NormalisedLinear(torch.autograd.Function):
 class GAT(nn.Module):
     """Compute x_i' = b + sum_j a_ij x_j W with a_ij = softmax_j LeakyReLU(s . x_j W + t . x_i W).
 
-    This is graph attention (Velickovic et al., 2018) with four heads side by side. For each head, a
-    message contains x W, s . x W and t . x W.
+    The layer is graph attention (Velickovic et al., 2018) with four heads side by side. For each
+    head, a message contains x W, s . x W and t . x W.
     """
 
     additive, activation, residual, layer_norm, over_all = False, False, True, True, False
@@ -218,7 +218,7 @@ class _Attend(torch.autograd.Function):
 class GGNN(nn.Module):
     """Compute x_i' = GRU(x_i W + sum_j x_j W, x_i), summed over the children j.
 
-    This is a gated graph network (Li et al., 2016).
+    The layer is that of a gated graph network (Li et al., 2016).
     """
 
     additive, activation, residual, layer_norm, over_all = True, False, False, False, False

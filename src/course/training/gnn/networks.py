@@ -312,9 +312,9 @@ class WholeGraph(nn.Module):
 def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
     """Build all examples and the edges of a task whose question is `length` hops above the tree.
 
-    This is the control of Alon & Yahav (2021). The distance to the leaves grows, but their number
-    stays the same. So we can separate the effect of distance from the effect of the number of
-    messages.
+    The chain is the control of Alon & Yahav (2021). The distance to the leaves grows, but their
+    number stays the same. So we can separate the effect of distance from the effect of the number
+    of messages.
 
     >>> features, edges = on_a_chain(TreeNeighborsMatch(2), 3)
     >>> features.shape, edges.shape

@@ -33,8 +33,8 @@ def _check_key(key: str) -> None:
 def orderings(depth: int) -> int:
     """Count the messages that the root must distinguish, (2^r)! / 2^(2^r - 1) for trees of depth r.
 
-    This is the left side of Eq. 5 of Alon & Yahav (2021). It counts the orders of the leaves, where
-    swapping two siblings makes no difference. The number is always odd.
+    The number is the left side of Eq. 5 of Alon & Yahav (2021). It counts the orders of the leaves,
+    where swapping two siblings makes no difference. The number is always odd.
 
     >>> orderings(2)  # 4! / 2^3
     3
@@ -47,8 +47,8 @@ def orderings(depth: int) -> int:
 def minimum_width(depth: int, bits: int = 32) -> int:
     """Return the smallest width of a hidden state that can store every order of the leaves.
 
-    This is the smallest d with 2^(bits d) > (2^depth)! / 2^(2^depth - 1), which is Eq. 5 of Alon &
-    Yahav (2021), computed in exact integers. The bound counts every order of the leaves. The
+    The width is the smallest d with 2^(bits d) > (2^depth)! / 2^(2^depth - 1), which is Eq. 5 of
+    Alon & Yahav (2021), computed in exact integers. The bound counts every order of the leaves. The
     released training sets have at most 1000 orders, so the bound does not limit the training
     accuracy.
 

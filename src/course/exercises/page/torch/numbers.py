@@ -148,7 +148,8 @@ def power(a: float, b: float) -> float:
 def guarded(function: Callable, over: float = math.nan, wrong: float = math.nan) -> Callable:
     """Wrap a function of a float so that it never raises an error, as in torch.
 
-    It returns `over` if the result is too large, and `wrong` if there is no result.
+    The wrapped function returns `over` if the result is too large, and `wrong` if there is no
+    result.
     """
 
     def safe(x: float) -> float:
