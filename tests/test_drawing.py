@@ -182,7 +182,7 @@ def test_the_machine_has_chinese_for_all_it_says():
         {"edges": "path", "type": "fp32"},
         {"edges": "edge", "swap": True, "both": True, "first": False},
     ]
-    kinds += [{"head": 1}, {"head": 2}]
+    kinds += [{"head": 1}, {"head": 2}, {"weights": "model"}, {"weights": "model", "head": 2}]
     states = [
         {"at": at, "n": n, "width": w}
         for at in range(8)
@@ -250,6 +250,19 @@ def test_a_drawing_has_chinese_for_all_it_says(name):
         told for *_, told in pictures
     ]
     assert [text for text in said if re.search("[A-Za-z]{2} [a-z]{2,} [a-z]{2}", text)] == []
+
+
+def test_the_machine_shows_two_heads_of_the_model_at_the_stop_on_positions():
+    yours = drawing.numbers("yours")
+    words, copy = yours["text"].split(), yours["text"].split().index("cat") + 1
+    looks = [rows[-1] for rows in yours["maps"]]
+    state = {"weights": "model", "token": (copy - 1) / len(words), "n": 314}
+    [(_, picture, told), (_, _, toy)] = drawn("machine", [{"at": 5} | state, {"at": 6} | state])[0]
+    assert all(f">{word}</text>" in picture for word in words)
+    assert f"{looks[0][-2]:.0%} of its attention goes to the token before" in told
+    assert f"{looks[1][copy]:.0%} goes to the orange token, {len(words) - copy} back" in told
+    assert f"and {looks[1][0]:.0%} to the first token" in told
+    assert "noise" in toy, "no other stop has them"
 
 
 def test_the_machine_quotes_what_was_measured():

@@ -73,8 +73,11 @@ def measured() -> dict:
             for c, same in zip(pair["n"], equal, strict=True)
         ]
         codes[f"{n}"] = ["".join(shades[::3]), equal.count("1"), len(equal)]
+    yours = drawing.numbers("yours")
+    looks = {"words": yours["text"].split(), "heads": yours["heads"]}
     return {
         "model": "SmolLM2-135M",
+        "looks": looks | {"rows": [rows[-1] for rows in yours["maps"]]},
         "codes": codes,
         "layers": measures.LAYERS_READ,
         "kept": measures.mean_share(),

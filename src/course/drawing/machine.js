@@ -1,4 +1,4 @@
-import { box, circle, clamp, fromLink, line, many, mount, path, place, said, say, scale, tell, text, toLink } from "./kit.js";
+import { box, circle, clamp, fromLink, line, many, mount, path, place, said, say, scale, tell, text, toLink, verbatim } from "./kit.js";
 import {
   adaptiveEntmax,
   averaged,
@@ -49,12 +49,18 @@ const HANGS = [
   ["waves", "6-differential-transformer"],
   null,
 ];
+const WEIGHTS = { toy: "set by hand", model: "of a model" };
 const EDGES = { path: "the token before", all: "all before it", edge: "the token before, and one edge" };
 
 const coded = (factor, shift) => Array.from({ length: WIDTH }, (_, k) => Math.cos(factor * k + shift));
 const WORDS = { 1: coded(2, 0), "•": coded(3, 1), 0: coded(5, 2), end: coded(7, 3) };
 const own = (object, key, other) => (Object.hasOwn(object, key) ? key : other);
-const size = (s) => 1 + Math.round(s.n); // tokens, the first one with them
+/** Of a real model at stop 5: its words, and what two of its heads give them from the last one (`looks` of the numbers). */
+let looked = /** @type {{ words: string[], heads: number[][], rows: number[][] } | null} */ (null);
+const modelled = (s) => s.weights === "model" && Math.round(s.at) === 5 && looked !== null;
+/** Where the model's last word stands before, as a part of the row: there is the orange token at first. */
+const copy = () => looked.words.indexOf(looked.words.at(-1)) / looked.words.length;
+const size = (s) => 1 + (modelled(s) ? looked.words.length : Math.round(s.n)); // tokens, the first one with them
 const at = (s) => clamp(1 + Math.round(s.token * (size(s) - 1)), 1, Math.max(1, size(s) - 2)); // the token that is followed
 /** What a token keeps of itself in a layer: of a sink that says nothing, the attention that goes there leaves the state as it is. */
 const keeps = (s) => (s.quiet ? s.kept + (1 - s.kept) * (s.sink / 2) : s.kept);
@@ -111,6 +117,8 @@ const halves = (s) => (s.swap ? [[4, 8], [0, 4]] : [[0, 4], [4, 8]]);
 const turned = (s) => {
   const n = size(s);
   const far = n - 1 - at(s);
+  if (modelled(s))
+    return { far, fast: [], slow: [], logit: 0, near: looked.rows[0][n - 2], found: looked.rows[1][at(s)] };
   const [fast, slow] = halves(s);
   const logit = GAIN * cosineSum(far, WIDTH, BASE, ...slow);
   return { far, fast, slow, near: 1 / nearby(fast)[n - 1], logit, found: 1 / (1 + (n - 1) * Math.exp(-logit)) };
@@ -218,10 +226,14 @@ const exchanged = (s, n, p) => {
 let [weighedFor, weighed] = ["", []];
 export const weights = (s) => {
   const [n, p, stop] = [size(s), at(s), Math.round(s.at)];
-  const key = [stop, n, p, s.part, s.swap, s.kept, s.sink, s.lam, s.agree, s.both].join();
+  const key = [stop, n, p, s.part, s.swap, s.kept, s.sink, s.lam, s.agree, s.both, modelled(s)].join();
   if (key === weighedFor) return weighed;
   weighedFor = key;
   if (stop === 7) return (weighed = exchanged({ part: s.part }, n, p));
+  if (modelled(s)) {
+    const none = Array(n).fill(0); // each of the two heads is in a layer of its own
+    return (weighed = [[looked.rows[0], none], [none, looked.rows[1]]]);
+  }
   if (stop === 5) return (weighed = exchanged({ swap: s.swap }, n, p));
   const { one, two } = stop === 6 ? maps(s) : {};
   const equal = Array(n).fill((1 - s.kept) / n);
@@ -232,7 +244,7 @@ export const weights = (s) => {
 };
 /** A head that was opened: its largest weights in the last token's row, each [whose, weight], and what the others sum to. */
 const numbered = (s) => {
-  const [n, p, map] = [size(s), at(s), weights(s)[0][s.head - 1]];
+  const [n, p, map] = [size(s), at(s), weights(s)[modelled(s) ? s.head - 1 : 0][s.head - 1]];
   const order = map.map((_, j) => j).sort((a, b) => map[b] - map[a]);
   const top = order.slice(0, 3).filter((j) => map[j] > map[order[n - 1]]);
   const whose = (j) =>
@@ -408,6 +420,12 @@ const machine = (s, w, h) => {
 
 const tokens = (s, m, w) => {
   const { v, n, p, first, last } = m;
+  if (modelled(s)) {
+    const label = (c, k) => (k ? looked.words[k - 1] : "•");
+    return `<g data-part="tokens">${v.columns
+      .map((c, k) => verbatim(c.x, v.bottom + (k % 2 ? 32 : 17), label(c, k), `mid ${k === p || k === n - 1 ? "bold" : ""} small`))
+      .join("")}</g>`;
+  }
   const gap = v.columns.length > 1 ? v.columns[1].x - v.columns[0].x : 40;
   const y = v.bottom + 18;
   const room = gap >= 10;
@@ -700,7 +718,7 @@ const SCENES = [
       )
     );
   },
-  (s, m, w) => {
+  (s, m, w, h, data) => {
     const found = turned(s);
     const thetas = frequencies(WIDTH, BASE);
     const roomy = w >= 520;
@@ -728,6 +746,31 @@ const SCENES = [
             text(x + 8 * r + 36, y + r + 22, result.split(": ")[0], "small quiet"))
       );
     };
+    if (modelled(s)) {
+      const named = looked.heads.map(([layer, its]) => `layer ${layer}, head ${its}`);
+      // the weights of a head as bars, in place of the clocks
+      const row = (k, fill) => {
+        const [x, y] = [areas[k][0], areas[k][1] + 18 + 2 * r + 12];
+        const each = (roomy ? w / 2 - 48 : 8 * r + 27) / looked.rows[k].length;
+        if (!roomy && s.head && s.head !== k + 1) return "";
+        return [true, false]
+          .map((its) =>
+            bars(
+              looked.rows[k].flatMap((weight, j) => (its === (j === m.p) ? [[x + j * each, y, 0.75 * each, Math.max(1, (2 * r + 2) * weight)]] : [])),
+              its ? "forange" : fill,
+              `head${k + 1}`,
+            ),
+          )
+          .join("");
+      };
+      return (
+        lens(m, w, (m.v.of(m.p).x + m.last.x) / 2) +
+        head(1, [0, 0], named[0], "blue", `the token before: ${say(100 * found.near, 2)}%`, `weights of ${data.model}`) +
+        head(2, [0, 0], named[1], "purple", `orange, ${found.far} away: ${say(100 * found.found, 2)}%`, `the first token: ${say(100 * looked.rows[1][0], 2)}%`) +
+        row(0, "fblue") +
+        row(1, "fpurple")
+      );
+    }
     return (
       lens(m, w, (m.v.of(m.p).x + m.last.x) / 2) +
       head(
@@ -891,6 +934,7 @@ const BEGIN = {
   first: true,
   swap: false,
   head: 0,
+  weights: "toy",
   lam: 0.8,
   agree: 0.9,
   both: false,
@@ -905,9 +949,13 @@ const film = (section) =>
 export const render = mount({
   name: "machine",
   words: { "last vector": "vector", tokens: "tokens", streams: "streams", "orange token": "followed" },
-  start: () => ({ ...BEGIN }),
+  start: (data) => {
+    looked = data.looks ?? null;
+    return { ...BEGIN };
+  },
   tidy: (s, data) => ({
     ...s,
+    weights: only(5)(s) || s.swap || !looked ? "toy" : own(WEIGHTS, s.weights, "toy"),
     at: clamp(s.at, 0, STOPS.length - 1),
     n: clamp(s.n, 1, MOST),
     token: clamp(s.token, 0, 1),
@@ -932,7 +980,7 @@ export const render = mount({
       to: (x) => Math.round(2 ** x),
       from: Math.log2,
       show: (x) => say(Math.round(x), 4),
-      hidden: secret,
+      hidden: (s) => secret(s) || modelled(s),
     },
     { kind: "choice", key: "edges", label: "hears", options: Object.entries(EDGES), hidden: only(1) },
     { key: "kept", label: "share kept", min: 0, max: 0.95, step: 0.05, show: asShare, hidden: only(2) },
@@ -946,7 +994,19 @@ export const render = mount({
       hidden: only(3, 4),
     },
     { kind: "switch", key: "first", label: "a first token", hidden: only(4) },
-    { kind: "switch", key: "swap", label: "exchange fast and slow pairs", hidden: only(5) },
+    {
+      kind: "choice",
+      key: "weights",
+      label: "weights",
+      options: [
+        ["toy", WEIGHTS.toy],
+        ["model", `of ${data.model}`],
+      ],
+      // the orange token is the first copy of the model's last word
+      pick: (value) => ({ weights: value, swap: false, head: 0, token: value === "model" ? copy() : BEGIN.token }),
+      hidden: (s) => only(5)(s) || !data.looks,
+    },
+    { kind: "switch", key: "swap", label: "exchange fast and slow pairs", hidden: (s) => only(5)(s) || modelled(s) },
     { key: "lam", label: "λ", min: 0, max: 1, step: 0.05, show: asShare, hidden: only(6) },
     { key: "agree", label: "shared part of the logits", min: 0, max: 1, step: 0.05, show: asShare, hidden: only(6) },
     { kind: "switch", key: "both", label: "both see the answer", hidden: only(6) },
@@ -1067,6 +1127,11 @@ export const render = mount({
             : "λ times map 2 in numbers.",
         ...numbered(s).map(([whose, weight]) => `${whose}: ${say(weight)}.`),
       ].join(" ");
+    if (modelled(s)) {
+      const f = turned(s);
+      const [[one, its], [two, other]] = looked.heads;
+      return `${data.model}, layer ${one}, head ${its}: ${say(100 * f.near, 2)}% of its attention goes to the token before. Layer ${two}, head ${other}: ${say(100 * f.found, 2)}% goes to the orange token, ${f.far} back, and ${say(100 * looked.rows[1][0], 2)}% to the first token.`;
+    }
     if (stop === 5) {
       const f = turned(s);
       return `Head 1 gives the token before ${say(100 * f.near, 2)}% of its attention, head 2 gives the orange token, ${f.far} back, ${say(100 * f.found, 2)}%${s.swap ? ": exchanged, neither does its work" : ""}.`;
