@@ -35,7 +35,8 @@ def convert(source: Path, folder: Path, initializer_range: float) -> None:
 
     transformers can read GGUF, too, and a test confirms that both ways give the same weights bit
     for bit. However, for the default model transformers takes 20 seconds of processor time while
-    this function takes 6, and its tokenizer no longer splits numbers into digits.
+    this function takes 6. Also, the tokenizer that transformers builds does not split numbers into
+    digits.
 
     Raises:
         OSError: if the disk is full.
