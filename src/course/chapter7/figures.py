@@ -368,7 +368,7 @@ def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
     shown.columns = [f"rate {rate}" for rate in shown]
     ax = style.dots(
         shown,
-        "steps to the first touch (a run that has not learned counts all)",
+        "steps to the criterion (a run that has not learned counts all of them)",
         log="x",
         height=min(1.4 + 0.35 * len(shown), 4.9),  # this height fits a slide
     )

@@ -200,9 +200,11 @@ RATES = (0.001, 0.002, 0.005)
 # four entries at .005, too, and last copy of RoPE and NoPE, so that these cells have two rates;
 # forgetting attention at retrieval, recall and counting at all of RATES, then last copy at .005 and
 # .002; the hybrid and NoPE with scalable softmax at retrieval at .002 and .001, for what is said of
-# 2,048. What is not reached is "not run". Run of it, and of the list before: counting of NoPE and
-# last copy of RoPE and NoPE at .002; retrieval of the hybrid with scalable softmax at .002 and
-# .001; recall of forgetting attention at .002 and .005.
+# 2,048. What is not reached is "not run". All of this list was run in the end, and of the list
+# before it all but stick-breaking at counting.
+#
+# Beyond both lists, and so without a rule for their verdicts: recall of NoPE at .002, which makes
+# five tasks at two rates for the entry of which theory predicts something.
 WINDOWS = (2, 4, 8, 16)
 
 
