@@ -119,7 +119,7 @@ def language_model(source: str | Path) -> "onnx.ModelProto":
     norm; `present` (L, 2, K, 1, t, w), the past of the next call.
 
     Raises:
-        ValueError: if source is not such a file.
+        ValueError: if `source` is not the path of such a file.
 
     >>> language_model("nowhere.gguf")
     Traceback (most recent call last):

@@ -181,7 +181,8 @@ def fill(row: dict, drawn: dict, words: Mapping[str, str] = NO_WORDS) -> dict:
     Args:
         row: a row of the file.
         drawn: the drawn values, by name.
-        words: translations of the question, its answer and the inserted texts, by their English.
+        words: translations of the question, its answer and the inserted texts, keyed by their
+            English.
 
     Raises:
         ValueError: if a text has a name in angle brackets that was neither drawn nor computed.

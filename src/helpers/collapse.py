@@ -123,8 +123,8 @@ def copying_prompt(
     model must write the first or the last digit, as `place` says.
 
     Args:
-        prompt: the wording, "sequence first", "type 1" or "type 2". The first is that of Barbero et
-            al. (2024), appendix C.1. The other two are the orders of their appendix C.5.
+        prompt: the wording, "sequence first", "type 1" or "type 2". The first wording is from
+            Barbero et al. (2024), appendix C.1. The other two are from their appendix C.5.
         place: the digit that the question asks for, "first" or "last".
         hint: whether to add the hint that the digit need not be a 1.
 

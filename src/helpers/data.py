@@ -29,7 +29,8 @@ def table(name: str) -> pd.DataFrame:
     The lines of the file that start with `#` give the source of the numbers and are skipped.
 
     Raises:
-        ValueError: if there is no such table. The message names those with similar names.
+        ValueError: if there is no table with this name. The message lists tables with similar
+            names.
 
     >>> table("reported/tree_neighbors_match").set_index("model").loc["GAT", "5"].item()
     0.41

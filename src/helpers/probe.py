@@ -816,7 +816,7 @@ def attention_knockout(
     Args:
         model: a model from `models.load`.
         place: the position of the token that is hidden, counted from 0, or None.
-        since: the first position whose token can no longer attend to it.
+        since: the first position whose token can no longer attend to the hidden token.
 
     Raises:
         ValueError: if attention cannot be replaced, or if something else mixes tokens, so that the
@@ -977,7 +977,7 @@ def patch_queries_and_keys(
             n, heads, d). It returns the tensor that replaces this one.
 
     Raises:
-        ValueError: if the model has no such layers.
+        ValueError: if the layers of the model do not have these projections.
 
     >>> model = models.default()
     >>> # without queries and keys, no token is told from another

@@ -360,7 +360,7 @@ def dots(
         frame: the data, with one row of dots per row.
         x: the label of the x axis.
         log: "" or "x".
-        height: the height in inches. By default it depends on the number of rows.
+        height: the height in inches. By default the height depends on the number of rows.
         numbers: whether to write each value next to its dot.
         colours: one colour per column. By default `colours_of` chooses a colour for each name.
 

@@ -72,7 +72,8 @@ class Block(nn.Module):
         layer: the number of the layer, from 1.
         attention: a replacement for softmax. It is a function that maps logits (b, h, n, n) to
             attention weights of the same shape. The logits are minus infinity where a token must
-            not attend. It may also be a module, and then every layer gets a copy of the module.
+            not attend. The replacement may also be a module, and then every layer gets a copy of
+            the module.
         hidden: the width of the MLP, or None for 4 x width.
 
     >>> Block(16, 2, "RoPE", None, True, 1e4, 1.0)(torch.zeros(1, 3, 16)).shape

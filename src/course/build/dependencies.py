@@ -77,7 +77,7 @@ def files(code: str, source: Path = SOURCE) -> list[Path]:
     The files are modules, files in the folders of modules, and tables.
 
     Args:
-        code: Python source, such as a module or the cells of a notebook. If it is not Python, it
+        code: Python source, such as a module or the cells of a notebook. Text that is not Python
             depends on everything.
         source: the folder that contains the packages.
 

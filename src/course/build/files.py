@@ -14,8 +14,8 @@ def writable(path: str | Path) -> Path:
     If the path is a link, this is the file behind the link, so that the link remains.
 
     Raises:
-        ValueError: the path exists and is not a regular file. As root, a rename would replace even
-            a device such as /dev/null.
+        ValueError: if the path exists and is not a regular file. As root, a rename would replace
+            even a device such as /dev/null.
 
     >>> writable("note.txt").name
     'note.txt'
@@ -30,7 +30,7 @@ def weights(path: str | Path) -> Path:
     """Check a path for the weights of a decoder, and return it.
 
     Raises:
-        ValueError: the path does not end in .safetensors, or its folder does not exist.
+        ValueError: if the path does not end in .safetensors, or its folder does not exist.
 
     >>> weights("mine.safetensors").name
     'mine.safetensors'
@@ -51,8 +51,8 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
             disk names this.
 
     Raises:
-        ValueError: the path cannot be written (see `writable`), or `text` or `kept` is not text.
-        OSError: writing fails. The old file stays unchanged.
+        ValueError: if the path cannot be written (see `writable`), or `text` or `kept` is not text.
+        OSError: if writing fails. The old file stays unchanged.
 
     >>> write("note.txt", "one line")
     >>> Path("note.txt").read_text()
@@ -81,7 +81,7 @@ def stored(path: str | Path) -> dict:
     """Read the object in a JSON file, or return an empty dictionary if there is no such object.
 
     Raises:
-        ValueError: the path is not a path.
+        ValueError: if `path` is not a path.
 
     >>> stored("nowhere.json")
     {}

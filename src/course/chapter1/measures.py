@@ -88,7 +88,7 @@ def predictors(
         The following numbers, as means over the seeds.
         `walks`, `hops`, `resistance`: Spearman's correlation of each with the norms of the
             Jacobian.
-        `R - hops`: the correlation of the resistance minus that of the hops.
+        `R - hops`: the correlation with the resistance minus the correlation with the hops.
         `within hops`: the correlation of the resistance over pairs of equal distance
             (`correlation_within`).
         `bound / measured`: the median of the bound divided by the measured norm.
@@ -155,7 +155,7 @@ def ends(width: int = 16, layers: int = 0, times: int = 1, skip: bool = False) -
     relu(H W_own + A H W_heard) with A symmetric.
 
     Args:
-        layers: the number of layers. If 0, there are `times` as many layers as the diameter.
+        layers: the number of layers. The value 0 stands for `times` times the diameter.
         skip: use layers H + relu(A H W_heard) instead.
 
     Returns:
@@ -507,10 +507,10 @@ def compare(**other: bool | str) -> pd.DataFrame:
         One row per network and depth r.
         `epochs`: the number of epochs after which we compare.
         `plain`, `changed`: the accuracies of the network and of its changed version.
-        `plain_fits`, `changed_fits`: the epochs until no error, or `None` if the run did not get
-            there.
+        `plain_fits`, `changed_fits`: the epochs until no error, or `None` if the run still made
+            errors at its end.
         `better`: whether the changed network needs fewer epochs until no error. If one of the two
-            did not get there, whether the changed one has the higher accuracy.
+            networks still made errors, whether the changed network has the higher accuracy.
     """
     rows = []
     for kind in NETWORKS:

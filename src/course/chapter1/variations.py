@@ -34,7 +34,7 @@ def fit_varied(
 
     Returns:
         One row of data/stars_varied.csv, with the epochs until no error (or all epochs if the run
-            did not get there), how the run ended, the best training accuracy, and as `curve` the
+            still made errors), how the run ended, the best training accuracy, and as `curve` the
             mean training accuracy of every ten epochs.
     """
     compute.seed(seed)
@@ -208,7 +208,7 @@ def trained_ranks(
     Returns:
         error: the squared error at the end, divided by the squared error of always answering zero
         over: the rank correlation of the Jacobian with minus the commute time, over all pairs
-        within: the same over pairs of equal distance (NaN if all values are equal)
+        within: the same correlation over pairs of equal distance (NaN if all values are equal)
     """
     compute.seed(seed)
     matrix, nodes = graphs.adjacency(graph, "symmetric").float(), len(graph)

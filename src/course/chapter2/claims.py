@@ -328,8 +328,8 @@ def _u(profiles: list[Tensor]) -> Numbers:
     """Measure how pronounced the U shape of each row of sensitivities is.
 
     Returns:
-        `lead`: for each row, the smaller one of its two ends divided by the smallest value between
-            the ends.
+        `lead`: for each row, the smaller end of the row divided by the smallest value between its
+            ends.
         `least`: for each row, the token with this smallest value, counted from 1.
     """
     return {
@@ -429,7 +429,8 @@ def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
 
     Returns:
         `rows`: for each fraction that a state keeps, a tuple of the fraction, the mean rank
-            correlation of rollout, that of the mask, and the number of these texts.
+            correlation of rollout, the mean rank correlation of the mask, and the number of texts
+            in which rollout is no better.
         `texts`: the number of all texts.
         `norm_based`: the mean rank correlation of the norm-based rollout.
     """
@@ -457,10 +458,11 @@ def _limit(
         Three numbers, each the extreme value among all matrices.
         `together`: the smallest weight that the first `prefix` tokens have together in a state
             after `FOREVER` layers.
-        `each`: the smallest weight that one of these tokens has in such a state.
+        `each`: the smallest weight of a single one of these tokens in a state after `FOREVER`
+            layers.
         `slower`: the largest factor by which, from layer 60 to 120, a later token's weight in the
-            last state grows in comparison with the claimed rate. If it is at most 1, no weight
-            decays more slowly than claimed.
+            last state grows in comparison with the claimed rate. If this factor is at most 1, no
+            weight decays more slowly than claimed.
     """
     later, layers = (
         torch.arange(prefix, len(mask), dtype=torch.float64),
@@ -741,9 +743,9 @@ def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
     Returns:
         For each kind of knockout, the ratio to the text without a knockout, text by text. For the
             embedded model, parts of the sink are also removed: "mass" is the attention to the first
-            token, "value" its value, and "heads" are random heads, as many as make the loss equal
-            to that of "mass". A text is left out of these three lists if ablating half of the heads
-            costs less than "mass".
+            token, "value" its value, and "heads" are random heads. We ablate so many heads that the
+            loss equals the loss with "mass". A text is left out of these three lists if ablating
+            half of the heads costs less than "mass".
     """
     found, kept = hiding(model), measures.mean_share()
     spread = {

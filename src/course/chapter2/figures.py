@@ -91,8 +91,8 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
     `measures.connections`).
 
     Args:
-        kept: the fraction of its state that a token keeps in a layer. If `None`, it is the measured
-            fraction `measures.mean_share`.
+        kept: the fraction of its state that a token keeps in a layer. `None` stands for the
+            measured fraction `measures.mean_share`.
     """
     kept = measures.mean_share() if kept is None else kept
     layers = [2**k for k in range(11) if 2**k * (1 - kept) <= 33]

@@ -28,16 +28,16 @@ def with_hidden(
 
     Args:
         hide: the position of the token that is knocked out, or `None` for none.
-        since: tokens before this position can still attend to it.
+        since: the first position whose token can no longer attend to the hidden token.
 
     Returns:
-        The hidden states (layers + 1, n, d) after the embedding and after each layer, where the
-            last ones are those after the final norm. Then the n - 1 losses of the next tokens in
-            nats.
+        A pair. The first are the hidden states (layers + 1, n, d) after the embedding and after
+            each layer, where the last states are those after the final norm. The second are the n -
+            1 losses of the next tokens in nats.
 
     Raises:
-        ValueError: there are fewer than two tokens or more than `probe.MOST`, a position is not in
-            the sequence, or the architecture's attention cannot be replaced.
+        ValueError: if there are fewer than two tokens or more than `probe.MOST`, a position is not
+            in the sequence, or the architecture's attention cannot be replaced.
     """
     probe.check(model, tokens=tokens)
     if not 2 <= len(tokens) <= probe.MOST:
@@ -82,7 +82,7 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
         tokens: at most `probe.MOST` tokens.
 
     Raises:
-        ValueError: there are no tokens or too many, or the model's layers have no
+        ValueError: if there are no tokens or too many, or the model's layers have no
             `self_attn.v_proj` and `o_proj` (or `dense`, as in Phi).
     """
     probe.check(model, tokens=tokens)
@@ -129,7 +129,7 @@ def scaled(model: LanguageModel, heads: Float[Tensor, "layers heads"]) -> Iterat
         heads: one number for each head.
 
     Raises:
-        ValueError: the model has no `self_attn.o_proj` or `dense`, or `heads` does not have one
+        ValueError: if the model has no `self_attn.o_proj` or `dense`, or `heads` does not have one
             number for each head.
     """
     probe.check(model)

@@ -194,10 +194,10 @@ def averaged(
     fractions `shares` of a state, and `matrix` is the attention matrix of every layer.
 
     Args:
-        squared: by default, the influence is the weight in an average. With `squared`, it is the
-            size of the Jacobian in a network with such layers whose values are independent and have
-            mean zero. Then E |J|² = d Σ c_k (A^k)² with c = `steps(shares, squared=True)`, and each
-            row is scaled to a sum of one.
+        squared: by default, the influence is the weight in an average. With `squared`, the
+            influence is the size of the Jacobian in a network of such layers, whose values are
+            independent and have mean zero. Then E |J|² = d Σ c_k (A^k)² with c = `steps(shares,
+            squared=True)`, and each row is scaled to a sum of one.
     """
     power, found = (
         torch.eye(len(matrix), dtype=torch.float64),
@@ -469,10 +469,10 @@ def hiding(
     Args:
         token: the token, counted from 1, that later tokens can no longer attend to. `None` knocks
             out no token.
-        since: the first token that can no longer attend to it, counted from 1.
+        since: the first token that can no longer attend to the hidden token, counted from 1.
 
     Raises:
-        ValueError: the text has fewer than `AFTER` + 2 tokens, or does not have the token.
+        ValueError: if the text has fewer than `AFTER` + 2 tokens, or does not have the token.
     """
     require.integer("the length of tokens", len(tokens), AFTER + 2)
     hide = None if token is None else require.integer("token", token, 1, len(tokens)) - 1
@@ -505,10 +505,10 @@ def influences(
 
     Returns:
         "rollout": the product of the layers' mean attention matrices, where each state keeps the
-            fraction `kept`. With 1/2 it is the rollout of Abnar & Zuidema, and ranks the tokens as
-            Theorem B.5's bound with norms of one does.
-        "norm-based rollout": the product of `interventions.contributions`, if the model allows us
-            to read them.
+            fraction `kept`. With 1/2 the product is the rollout of Abnar & Zuidema, and ranks the
+            tokens in the same order as Theorem B.5's bound with norms of one.
+        "norm-based rollout": the product of `interventions.contributions`, if we can read the
+            contributions of the model.
         "last row": the last token's own attention, averaged over layers and heads.
         "mask alone": the rollout of uniform attention, as a control.
         "shuffled heads": the rollout after each head's matrix was moved to another layer, as a
@@ -531,8 +531,9 @@ def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tens
     """Compute the parts of `influences` that do not depend on `kept`, once per text.
 
     Returns:
-        The attention matrices averaged over heads, the same with heads shuffled between layers, and
-            the norm-based rollout, or `None` if the model does not allow it.
+        Three parts: the attention matrices averaged over heads, these averages after heads were
+            shuffled between layers, and the norm-based rollout. The last part is `None` if we
+            cannot read the contributions of the model.
     """
     ids = torch.tensor(tokens)
     maps = probe.attention_maps(model, ids).double()
@@ -597,7 +598,7 @@ def brake(
         draw: the seed of the random heads.
 
     Raises:
-        ValueError: the change is unknown, the text has fewer than `AFTER` + 2 tokens, or the
+        ValueError: if the change is unknown, the text has fewer than `AFTER` + 2 tokens, or the
             model's output matrices cannot be read.
     """
     require.choice("change", change, ("nothing", "mass", "value", "heads", *MORE_OFF))
@@ -666,7 +667,7 @@ def clamping(
         seed: the seed of the random coordinates.
 
     Raises:
-        ValueError: the change is unknown, or the network has no list of layers.
+        ValueError: if the change is unknown, or the network has no list of layers.
     """
     require.choice("change", change, CLAMPS)
     layers = probe.blocks(model)
@@ -771,7 +772,7 @@ def kept_by_layer(
     directions.
 
     Raises:
-        ValueError: the network has no list of layers.
+        ValueError: if the network has no list of layers.
     """
     network, inputs = model.model.base_model, []
     if not hasattr(network, "layers"):
@@ -972,7 +973,7 @@ def hidden_from(table: pd.DataFrame, token: int, since: int = 1) -> pd.DataFrame
 
     Args:
         token: the token, counted from 1, or 0 for the rows without a knockout.
-        since: the first token that can no longer attend to it.
+        since: the first token that can no longer attend to the hidden token.
     """
     return table[(table["token"] == token) & (table["since"] == since)].set_index("text")
 

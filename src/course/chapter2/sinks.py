@@ -87,7 +87,7 @@ def masked_row(text: str, change: str) -> dict[str, float]:
     Returns:
         first, other: the mean attention from the tokens after 40, over layers 13 to 30 and their
             heads, on the first token and on token 40
-        heads_first, heads_other: the fraction of these heads in which it is above
+        heads_first, heads_other: the fraction of these heads in which this attention is above
             `HEAD_SCORE_THRESHOLD`
         norm_first, norm_other: the norm of the token's state after layer 12, divided by the median
             of all tokens
@@ -118,8 +118,8 @@ def sequences(shared: float, width: int, length: int, seed: int) -> Float[Tensor
     The mean squared coordinate is 1.
 
     Args:
-        shared: the strength of the vector that all tokens but the first share. At 1 it is as long
-            as the part that tells the tokens apart.
+        shared: the strength of the vector that all tokens except the first share. At 1 this vector
+            is as long as the part in which the tokens differ.
     """
     generator = torch.Generator().manual_seed(seed)
 

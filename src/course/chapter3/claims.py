@@ -274,11 +274,11 @@ def telling_apart(model: LanguageModel | None = None) -> Numbers:
     """Measure how often a prompt with rounding errors is still nearest to its own exact state.
 
     Returns:
-        `bf16`, `fp16`: the fraction of prompts that are nearer to their own state than to that of
-            the next prompt, for each band of lengths.
-        `nearest`: the fraction of prompts whose own state is the nearest of all, in the longest
-            band in bf16, keyed by the kind of error. `nearest_fp16` is the same for the errors of
-            fp16.
+        `bf16`, `fp16`: the fraction of prompts that are nearer to their own state than to the next
+            prompt's state, for each band of lengths.
+        `nearest`: the fraction of prompts to which their own state is nearest among all states, in
+            the longest band in bf16, keyed by the kind of error. `nearest_fp16` is the same for the
+            errors of fp16.
         `share`: the fraction of the error's squared length along the difference to the next prompt,
             in the same band and keyed in the same way.
         `low`, `high`, `sure`: the first and the last length of the longest band, and the last

@@ -362,7 +362,7 @@ def readings(
         nearest: the fraction of prompts whose own exact state is the nearest of all exact states
         apart: the fraction of rounded states that equal no other rounded state
         least: the smallest L2 distance between two rounded states
-        neighbour: the fraction of prompts whose nearest other rounded state is that of n - 1 or n +
+        neighbour: the fraction of prompts whose nearest other rounded state belongs to n - 1 or n +
             1
         off, read: for a linear probe of n (`read_out`), fitted on even n and tested on odd n, the
             median error and the fraction of answers that round to n
@@ -454,7 +454,7 @@ def repeated_row(token: int) -> dict[str, float]:
         fall: far divided by near
         copies: the largest norm of a copy's state at half depth, divided by the median norm for the
             course's prose at the same depth
-        first: the same for the first token
+        first: the norm of the first token's state, divided by the same median norm
         nearest, shuffled, isotropic: the fraction of prompts of 200 to 511 copies whose own exact
             state is the nearest one to the state with an error. The error is that of bf16, the same
             error with shuffled coordinates, or an isotropic one.

@@ -19,7 +19,7 @@ def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
             encodings that were run at only one width are left out as well.
 
     Raises:
-        ValueError: the table has no such column.
+        ValueError: if the table does not have the column `across`.
     """
     require.choice("across", across, list(table.columns))
     found = table[table["width" if across == "longest" else "longest"] == 64]

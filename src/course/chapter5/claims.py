@@ -385,8 +385,8 @@ def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> N
         `layers`, `third`: the number of layers, and the number in a third.
 
     Raises:
-        ValueError: if the model has fewer than six layers, because a third of them then has no
-            error.
+        ValueError: if the model has fewer than six layers, because a third of the layers would then
+            have no standard error.
     """
     if (layers := len(_heads(model).sinks)) < 6:
         raise ValueError(f"{called(model)} has {layers} layers, but each third needs two or more")
@@ -716,7 +716,7 @@ def partial_rotation_helps() -> Numbers:
 
     Returns:
         `turn`: the largest angle by which RoPE rotates these pairs, in radians.
-        `gain`: the mean slash score of 0.75-RoPE minus that of RoPE.
+        `gain`: the mean slash score of 0.75-RoPE minus the mean slash score of RoPE.
     """
     means = learned_slashes()["means"]
     return {

@@ -154,7 +154,7 @@ def frequencies(model: LanguageModel) -> list[Float[Tensor, " half"]]:
     There is one tensor per layer, because local and global layers may use different angles.
 
     Raises:
-        ValueError: a layer rotates nothing, or the layers rotate different numbers of pairs.
+        ValueError: if a layer rotates nothing, or the layers rotate different numbers of pairs.
     """
     found = [each.theta for each in probe.layers(model)]
     one = any(theta is None for theta in found) or len({len(theta) for theta in found}) > 1
@@ -268,8 +268,8 @@ def heads_on_text(model: LanguageModel, seed: int | None = None, text: int = 0) 
     """Measure every head of a model on the prose, or on random tokens if a seed is given.
 
     Raises:
-        ValueError: the heads cannot be read (see `heads`), or the model rotates only a part of each
-            head.
+        ValueError: if the heads cannot be read (see `heads`), or the model rotates only a part of
+            each head.
     """
     ids = prose(model, start=255 * text) if seed is None else random_tokens(model, seed=seed)
     return heads(model, ids, rank=seed is None and not text)

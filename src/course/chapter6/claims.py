@@ -69,8 +69,8 @@ def half_of_lambda_is_the_threshold() -> Numbers:
 
     Returns:
         `right`: the number of settings in which the threshold λ/2 times the ratio of the sizes
-            predicts it.
-        `plain`: the number of settings in which the threshold λ/2 predicts it.
+            predicts the change of the noise.
+        `plain`: the number of settings in which the threshold λ/2 predicts the change of the noise.
         `settings`: the number of all settings.
     """
     deviations = (0.5, 1.0, 1.5, 2.0)
@@ -139,7 +139,7 @@ def gradients() -> Numbers:
     Returns:
         `ratios`: the ratio in all settings.
         `default`: the ratio with PyTorch's initialisation and unrelated tokens.
-        `near`: the ratio in settings near that of the proof.
+        `near`: the ratios in settings near the setting of the proof.
     """
     table = measures.gradient_setups()
     ratios = table["norm and scale"]
@@ -269,7 +269,7 @@ def _judged(found: pd.DataFrame, claimed: str) -> Numbers:
     Returns:
         `found`: the verdicts.
         `agree`: whether each verdict is the claimed one.
-        `against`: whether each verdict is another one and its test is significant.
+        `against`: whether each verdict differs from the claimed one with a significant test.
     """
     sure = found.verdict.isin(["better", "worse", protocol.EQUAL])
     return {

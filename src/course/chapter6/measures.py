@@ -97,7 +97,7 @@ class Left(NamedTuple):
 
     Attributes:
         cosine: the cosine of the two vectors.
-        ratio: the size of the second vector divided by that of the first.
+        ratio: the size of the second vector divided by the size of the first.
         left: the fraction of the first vector that remains after the subtraction.
     """
 

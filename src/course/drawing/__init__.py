@@ -82,7 +82,7 @@ def show(name: str, language: str = "en", **data: Any) -> Drawing:
             sentence of a stop (2.3 is the third sentence of stop 2).
 
     Raises:
-        ValueError: the name is unknown, the language has no table, or JSON cannot represent the
+        ValueError: if the name is unknown, the language has no table, or JSON cannot represent the
             data.
 
     >>> "clocks" in show("clocks")._repr_html_()
@@ -132,7 +132,7 @@ def states_of(text: str) -> list[dict[str, Any]]:
     The text separates the states of sentences by "|".
 
     Raises:
-        ValueError: a setting has no "=".
+        ValueError: if a setting has no "=".
 
     >>> states_of("edges=path | token=0.5 quiet=false")
     [{'edges': 'path'}, {'edges': 'path', 'token': 0.5, 'quiet': False}]
@@ -165,7 +165,7 @@ def scene_of(at: float) -> dict[str, Any]:
     is the fourth sentence at stop 1.
 
     Raises:
-        ValueError: there is no such stop or sentence.
+        ValueError: if there is no such stop or sentence.
 
     >>> scene_of(2), scene_of(1.4)
     ({'at': 2}, {'at': 1, 'edges': 'all'})

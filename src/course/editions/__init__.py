@@ -116,7 +116,7 @@ def words(language: str, page: str) -> dict[str, str]:
         page: the path of the page in `chapters`, without its ending.
 
     Raises:
-        ValueError: there is no edition in this language, or the page has no translation.
+        ValueError: if there is no edition in this language, or the page has no translation.
 
     >>> words("zh", "talk")["added loss (nats)"]
     '增加的损失（nat）'
@@ -142,7 +142,7 @@ def use(language: str, page: str) -> None:
         page: the path of the page in `chapters`, without its ending.
 
     Raises:
-        ValueError: there is no edition in this language, or the page has no translation.
+        ValueError: if there is no edition in this language, or the page has no translation.
 
     >>> use("zh", page="talk")
     >>> speech.translated("distance Δ (tokens)")

@@ -257,8 +257,8 @@ def read(table: Path, module: ModuleType) -> dict[str, Claim]:
         module: the module of the chapter that registers the rules of the claims.
 
     Raises:
-        ValueError: `shown` is not a page and a heading, a part is not a claim of the table, a row
-            lacks one of `ASKED`, a row has no rule, or a rule has no row.
+        ValueError: if `shown` is not a page and a heading, a part is not a claim of the table, a
+            row lacks one of `ASKED`, a row has no rule, or a rule has no row.
     """
     claims_of = {}
     for name, row in tomllib.loads(table.read_text()).items():

@@ -116,7 +116,7 @@ def untrained(model: LanguageModel, seed: int, scale: str = "own") -> LanguageMo
             attention graph itself should hold at all three scales.
 
     Raises:
-        ValueError: the scale is unknown.
+        ValueError: if the scale is unknown.
 
     >>> from helpers import models
     >>> untrained(models.default(), 0).model.config.initializer_range

@@ -237,7 +237,7 @@ class Rule(NamedTuple):
         """Evaluate a condition's predicate on the numbers.
 
         Raises:
-            ValueError: the predicate has an argument that `numbers` does not have.
+            ValueError: if the predicate has an argument that `numbers` does not have.
         """
         predicate = self.conditions[condition][1]
         missing = set(inspect.signature(predicate).parameters) - set(numbers)
@@ -320,7 +320,7 @@ def weigh(agree: Iterable[bool], against: Iterable[bool], least: int = LEAST_CAS
         least: the smallest number of cases for a verdict.
 
     Raises:
-        ValueError: a case both agrees and goes the other way, or `agree` and `against` have
+        ValueError: if a case both agrees and goes the other way, or `agree` and `against` have
             different lengths.
 
     >>> weigh([True] * 7 + [False], [False] * 8), weigh([True, False], [False, True])
@@ -389,7 +389,7 @@ def rule(
         **conditions: the fields of `Rule`, except `function`.
 
     Raises:
-        ValueError: a name already has a rule, or the conditions have both forms or neither.
+        ValueError: if a name already has a rule, or the conditions have both forms or neither.
     """
 
     def register(function: Callable[..., Numbers]) -> Callable[..., Numbers]:

@@ -91,7 +91,7 @@ def turn(claim: str, **parts: Any) -> Callable[[Callable[[], Numbers]], Callable
         **parts: the other fields of `Turn`, except `function`.
 
     Raises:
-        ValueError: the claim already has such an experiment.
+        ValueError: if the claim already has such an experiment.
     """
 
     def register(function: Callable[[], Numbers]) -> Callable[[], Numbers]:

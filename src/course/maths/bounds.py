@@ -91,9 +91,9 @@ def influence_bound(
         slope: sigma_psi, the Lipschitz constant of the MLP, one for all layers or one per layer.
 
     Raises:
-        ValueError: there are no layers, a matrix is not row-stochastic or not causal, a norm is not
-            above 0, a slope is negative, or the number of norms or slopes differs from the number
-            of layers.
+        ValueError: if there are no layers, a matrix is not row-stochastic or not causal, a norm is
+            not above 0, a slope is negative, or the number of norms or slopes differs from the
+            number of layers.
 
     >>> influence_bound([attention.uniform(attention.causal_mask(2))], slope=0.0).tolist()
     [[2.0, 0.0], [0.5, 1.5]]

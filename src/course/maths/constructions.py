@@ -252,7 +252,7 @@ def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Flo
     entries of a longer row.
 
     Raises:
-        ValueError: the shapes differ, an entry is negative or not finite, or a row sums to more
+        ValueError: if the shapes differ, an entry is negative or not finite, or a row sums to more
             than one.
 
     >>> total_variation(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])).item()
@@ -315,8 +315,8 @@ def first_collision(
         dtype: "bf16", "fp16", "fp32" or the torch type to round to.
 
     Raises:
-        ValueError: there is no such n up to `limit`, or the function does not return one number per
-            length.
+        ValueError: if there is no such n up to `limit`, or the function does not return one number
+            per length.
 
     >>> first_collision(lambda n: 1 / n, "bf16")
     190

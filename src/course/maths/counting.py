@@ -255,8 +255,8 @@ def last_state(
         dtype: the floating-point format of all computations.
 
     Raises:
-        ValueError: the sequence has other characters than 0 and 1, the encoding is unknown, there
-            are no layers, or the width is not a multiple of 4.
+        ValueError: if the sequence has other characters than 0 and 1, the encoding is unknown,
+            there are no layers, or the width is not a multiple of 4.
 
     >>> once, twice = last_state("10"), last_state("1010")
     >>> bool((once - twice).abs().max() < 1e-13)
@@ -407,7 +407,7 @@ def coherence(vectors: Float[Tensor, "m d"]) -> float:
     disturb the count of another.
 
     Raises:
-        ValueError: there are fewer than two rows, or a row of zeros.
+        ValueError: if there are fewer than two rows, or a row of zeros.
 
     >>> coherence(torch.eye(3))
     0.0

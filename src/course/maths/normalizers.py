@@ -258,8 +258,8 @@ def delta_rule(
         gates: g, the fraction of the state that is kept, above 0 and at most 1.
 
     Raises:
-        ValueError: the shapes do not fit together, a rate is outside [0, 1], a gate is outside (0,
-            1], or the keys are so long that the state overflows.
+        ValueError: if the shapes do not fit together, a rate is outside [0, 1], a gate is outside
+            (0, 1], or the keys are so long that the state overflows.
 
     >>> q = k = torch.eye(2)[[0, 0, 1]]  # the key of the first token is written again by the second
     >>> delta_rule(q, k, torch.ones(3), torch.ones(3)).tolist()

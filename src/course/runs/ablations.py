@@ -55,7 +55,7 @@ def run(row: str, seed: Sequence[int], budget: int) -> list[dict[str, float | No
     """Train one row of the table on the retrieval task, and measure it with `runs.measure`.
 
     Raises:
-        ValueError: the row is unknown, or a seed or the number of steps is out of range.
+        ValueError: if the row is unknown, or a seed or the number of steps is out of range.
     """
     entry = ROWS[require.choice("row", row, ROWS)]
     return runs.measure(

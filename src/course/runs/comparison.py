@@ -130,7 +130,7 @@ def compare(
             "baseline", "control" or "outside".
 
     Raises:
-        ValueError: `against` or `column` is not in the table.
+        ValueError: if `against` or `column` is not in the table.
     """
     if isinstance(against, str):
         require.choice("against", against, list(rows.entry.unique()))
@@ -414,7 +414,7 @@ def rank_correlation(
             independent entries, while most entries are changes of one baseline.
 
     Raises:
-        ValueError: `share` is neither "answer" nor "noise".
+        ValueError: if `share` is neither "answer" nor "noise".
     """
     require.choice("share", share, ["answer", "noise"])
     names = [name for name in REMEDIES if name not in without]

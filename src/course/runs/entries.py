@@ -539,7 +539,7 @@ def entry_of(name: str) -> Entry:
     """Return the entry with this name, including those that are only in further tables.
 
     Raises:
-        ValueError: there is no entry with this name.
+        ValueError: if there is no entry with this name.
 
     >>> entry_of("NoPE").settings
     {'encoding': 'NoPE'}
@@ -611,7 +611,7 @@ def kept(path: str | Path) -> tuple[Decoder, str, dict[str, str]]:
         The model, the name of the task, and the facts that were saved with the model.
 
     Raises:
-        ValueError: the file does not exist, or it is not an entry of the race.
+        ValueError: if the file does not exist, or it is not an entry of the race.
     """
     path = Path(require.instance("path", path, str | Path, "a path"))
     try:

@@ -214,7 +214,7 @@ def vocabulary(task: str) -> tuple[str, ...]:
     Every entry has the separator in its vocabulary, although only one entry uses it.
 
     Raises:
-        ValueError: the task is unknown.
+        ValueError: if the task is unknown.
     """
     return (*EVERY_TASK[require.choice("task", task, EVERY_TASK)](None, 1).vocabulary, "|")
 

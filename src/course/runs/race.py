@@ -44,11 +44,12 @@ def run(
 
     Args:
         what: the table to which the rows belong.
-        rate: the learning rate, only for `plateau` and `fixed`. If `None`, it is that of the size.
+        rate: the learning rate, only for `plateau` and `fixed`. `None` stands for the rate of the
+            size.
 
     Raises:
-        ValueError: the entry, task or size is unknown, or a seed or the number of steps is out of
-            range.
+        ValueError: if the entry, task or size is unknown, or a seed or the number of steps is out
+            of range.
     """
     require.choice("task", task, protocol.EVERY_TASK)
     require.choice("size", size, protocol.SIZES)
@@ -80,10 +81,11 @@ def enter(
             `Block`, or a whole model, which is made with the number of tokens and is not ranked.
         chosen: the tasks. A run that learns takes a few seconds.
         seeds: how many seeds to use. They are 0, 1, … as in the table, so that runs can be paired.
-        steps: the largest number of steps to the criterion. If `None`, it is that of the race.
+        steps: the largest number of steps to the criterion. `None` stands for the number of the
+            race.
 
     Raises:
-        ValueError: the name is taken, a task is unknown, or the function returns another shape,
+        ValueError: if the name is taken, a task is unknown, or the function returns another shape,
             numbers that are not finite, or weight on a masked token.
 
     >>> rows = enter("a copy of softmax", lambda logits: logits.softmax(-1), steps=2)
@@ -133,7 +135,7 @@ def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
     """Check a function from logits to weights before training, so that mistakes show early.
 
     Raises:
-        ValueError: the function fails, or it does not return finite weights of the logits' shape
+        ValueError: if the function fails, or it does not return finite weights of the logits' shape
             that are 0 at masked tokens.
     """
     require.function("weigh", weigh)

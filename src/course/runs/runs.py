@@ -68,7 +68,7 @@ def train(
     """Train the models of an entry together, and stop each model when it meets the criterion.
 
     Args:
-        rate: the learning rate. If `None`, it is that of the size (`SIZES`).
+        rate: the learning rate. `None` stands for the rate of the size (`SIZES`).
 
     Returns:
         For each seed, the model, the number of steps that it took, and whether it has learned.
@@ -183,7 +183,7 @@ def fixed(
     All entries get the same number of steps, and we check the criterion every 10 steps.
 
     Args:
-        rate: the learning rate. If `None`, it is that of the size (`SIZES`).
+        rate: the learning rate. `None` stands for the rate of the size (`SIZES`).
     """
     rate = SIZES[size]["rate"] if rate is None else rate
     models = [decoder(entry, task, seed, size) for seed in seeds]
@@ -250,7 +250,7 @@ def plateau(
     """Train for a fixed number of steps, and measure each run at the criterion and at the end.
 
     Args:
-        rate: the learning rate. If `None`, it is that of the size (`SIZES`).
+        rate: the learning rate. `None` stands for the rate of the size (`SIZES`).
 
     Returns:
         One row per seed, with these columns. Numbers k count `PARTS` equal parts of the steps.
@@ -260,7 +260,7 @@ def plateau(
         `out_k`: the accuracy at length `LENGTHS[-1]` at the end of part k.
 
     Raises:
-        ValueError: the steps are not a multiple of 5 x `PARTS`, or the entry is trained twice.
+        ValueError: if the steps are not a multiple of 5 x `PARTS`, or the entry is trained twice.
     """
     if steps % (5 * PARTS) or entry.dropped:
         raise ValueError(
@@ -365,7 +365,7 @@ def pairs(
             missing for entries with one attention matrix, which have no second noise to compare.
 
     Raises:
-        ValueError: the entry is unknown, or a number is out of range.
+        ValueError: if the entry is unknown, or a number is out of range.
     """
     own, task = entry_of(entry), "retrieval"
     models = [decoder(own, task, k) for k in require.integers("seed", seed, 0)]
@@ -418,7 +418,7 @@ def price(
             at the trained number of pairs.
 
     Raises:
-        ValueError: the entry is unknown, or a number is out of range.
+        ValueError: if the entry is unknown, or a number is out of range.
     """
     if trained not in LENGTHS:
         raise ValueError(f"trained must be one of {LENGTHS}, not {trained!r}")

@@ -110,7 +110,7 @@ def run(
     Args:
         settings: names and values of the function's arguments. All settings must have the same
             names.
-        command: the command that repeats this run, for the head of the table. If `None`, it is the
+        command: the command that repeats this run, for the head of the table. `None` stands for the
             present command line.
         notes: lines for the top of the head.
         jobs: the number of processes on this machine.
@@ -123,9 +123,9 @@ def run(
             Its seconds are divided evenly among the rows.
 
     Raises:
-        ValueError: there are no settings, they are unequal or repeated, a value is neither text nor
-            a finite number, the table has other columns, or an argument is out of range.
-        OSError: the disk is full, or the processes are killed again and again. Finished rows are
+        ValueError: if there are no settings, they are unequal or repeated, a value is neither text
+            nor a finite number, the table has other columns, or an argument is out of range.
+        OSError: if the disk is full, or the processes are killed again and again. Finished rows are
             kept.
 
     >>> import tempfile
@@ -181,7 +181,7 @@ def read(out: str | Path) -> Table:
     If there is no file, the table is empty.
 
     Raises:
-        ValueError: a row has more or fewer values than there are columns.
+        ValueError: if a row has more or fewer values than there are columns.
 
     >>> read("a table that is not there").rows
     []
@@ -268,7 +268,7 @@ def _as_text(values: Setting) -> dict[str, str]:
     """Convert the values to text for the table.
 
     Raises:
-        ValueError: a value is not one line of text, a finite number or a truth value.
+        ValueError: if a value is not one line of text, a finite number or a truth value.
     """
     for name, value in values.items():
         fine = value is None or isinstance(value, str | bool | int)

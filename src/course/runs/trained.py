@@ -363,7 +363,7 @@ def readers_run(
         The other columns are the results of the function `used` for the trained decoder.
 
     Raises:
-        ValueError: the reader is unknown.
+        ValueError: if the reader is unknown.
     """
     require.choice("reader", reader, READERS)
     rows: list[dict[str, float | None]] = [{} for _ in penalty]
@@ -423,9 +423,11 @@ def used(
         `random_in_head`: the 95% quantile of the same fraction for 1,000 random directions.
         `up_readout`: how often the answer rises by exactly one when the last state takes the
             shortest step that adds one to the probe.
-        `up_random`: the same for a random step of the same length.
-        `up_along`: the same for a step from the mean state of one count to that of the next.
-        `up_without`: the same for this step without the part that the probe sees.
+        `up_random`: how often the answer rises by exactly one after a random step of the same
+            length.
+        `up_along`: how often it does so after a step from the mean state of one count to the mean
+            state of the next count.
+        `up_without`: how often it does so after this step without the part that the probe can see.
         `read_own`: how often the probe rises by exactly one when the state moves as far as in
             `up_along`, but along the unembedding rows of the answer and the next number.
     """
@@ -596,8 +598,8 @@ def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sw
         One row with the following accuracies for each position in the string and each length.
         `right`: the decoder itself.
         `probe`: the better one of a multinomial and a least-squares probe.
-        `untrained`: the same for the states before training.
-        `shuffled`: the same for probes that are fitted to shuffled digits.
+        `untrained`: the better probe on the states before training.
+        `shuffled`: the better of two probes that are fitted to shuffled digits.
         `majority`: always naming the more frequent digit.
     """
     models = {
@@ -649,7 +651,7 @@ def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> 
         `short`: whether all answers up to `LONGEST` digits are right.
         `control`: the first length with a wrong answer to the control string.
         `distance`: the distance between hidden states at the first wrong answer, or at the longest
-            length if there is none, over the distance at `LONGEST` digits.
+            length if all answers are right, divided by the distance at `LONGEST` digits.
         `effect`: the same ratio for the digit's effect on the logits.
     """
     model = decoder("copying", COPYING, encoding, base, window, seed)
@@ -734,7 +736,7 @@ def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside
         where: the column of the table with the accuracy.
 
     Raises:
-        ValueError: the table has fewer than two seeds with and without commas.
+        ValueError: if the table has fewer than two seeds with and without commas.
     """
     rows = table[table.encoding == encoding].set_index("seed")
     plain = rows[rows.tokens == "characters"][where]

@@ -61,7 +61,7 @@ def fit(
         checkpoint: a safetensors file for the weights, the optimiser's state and the losses.
 
     Raises:
-        ValueError: `steps`, `every`, `rate`, `warmup` or `seed` is out of range, the checkpoint
+        ValueError: if `steps`, `every`, `rate`, `warmup` or `seed` is out of range, the checkpoint
             belongs to another run, or the loss is not finite.
 
     >>> _ = torch.manual_seed(0)
@@ -158,7 +158,7 @@ def fit_together(
         For each model, a list with the loss of every step that the model took.
 
     Raises:
-        ValueError: there are no models, their shapes differ, there is not one seed per model, or
+        ValueError: if there are no models, their shapes differ, there is not one seed per model, or
             `fit` would raise the error.
 
     >>> models = []
@@ -402,8 +402,8 @@ def seq_vcr_loss(
     position i.
 
     Raises:
-        ValueError: x does not have three axes or has fewer than two sequences, or a weight or eta
-            is negative.
+        ValueError: if x does not have three axes or has fewer than two sequences, or a weight or
+            eta is negative.
 
     >>> x = torch.randn(256, 4, 16, generator=torch.Generator().manual_seed(0))
     >>> bool(seq_vcr_loss(0.001 * x) > seq_vcr_loss(x))

@@ -61,9 +61,9 @@ def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: An
             command, its results and limits.
 
     Raises:
-        ValueError: path does not end in .safetensors, the model is not what `decoder` makes, or the
-            task is not from `course.training.tasks`.
-        OSError: the files cannot be written.
+        ValueError: if path does not end in .safetensors, the model is not what `decoder` makes, or
+            the task is not from `course.training.tasks`.
+        OSError: if the files cannot be written.
     """
     path = files.weights(path)
     require.instance("model", model, Decoder, "a Decoder")
@@ -92,7 +92,7 @@ def load(name: str | Path) -> Trained:
     """Load a checkpoint of the course by its name, or a checkpoint of yours by its path.
 
     Raises:
-        ValueError: the file does not exist, its card is missing or broken, or the weights do not
+        ValueError: if the file does not exist, its card is missing or broken, or the weights do not
             fit the card.
 
     >>> trained = load("copying")
@@ -163,8 +163,8 @@ def copying(
         Five measures, each with one value per length.
         "margin": the logit of `digit` minus the logit of the other digit, which is positive if the
             answer is right.
-        "control": the same difference for a string whose digits are all the other digit. It is
-            negative if the answer is right.
+        "control": the same difference of logits for a string in which all digits are the other
+            digit. The control is negative if the answer is right.
         "distance": the L1 distance between the hidden states that give these two differences.
         "repeated": the L1 distance between the hidden states for the string and for the same string
             with its last digit repeated, as in Theorem B.3 of Barbero et al. (2024).
@@ -172,8 +172,8 @@ def copying(
             It should be zero.
 
     Raises:
-        ValueError: `trained` is not a checkpoint of a copying decoder, a length is below 2, or the
-            place or the digit is unknown.
+        ValueError: if `trained` is not a checkpoint of a copying decoder, a length is below 2, or
+            the place or the digit is unknown.
 
     >>> found = copying(load("copying"), [4, 8], "last", "0")
     >>> bool((found["margin"] > 0).all()), bool((found["control"] < 0).all())

@@ -79,7 +79,7 @@ class Counting:
         size: the number of strings in a batch.
 
     Raises:
-        ValueError: an argument is out of range.
+        ValueError: if an argument is out of range.
 
     >>> task = Counting(lengths=(1, 5), most=5, size=2)
     >>> tokens, targets = task(torch.Generator().manual_seed(0))
@@ -227,7 +227,7 @@ class Copying:
         size: the number of strings in a batch.
 
     Raises:
-        ValueError: an argument is out of range.
+        ValueError: if an argument is out of range.
 
     >>> task = Copying(lengths=(3, 3))
     >>> tokens, targets = task.encode(["110", "011"], ["last", "last"])
@@ -290,7 +290,7 @@ class Retrieval:
         size: the number of sequences in a batch.
 
     Raises:
-        ValueError: an argument is out of range.
+        ValueError: if an argument is out of range.
 
     >>> task = Retrieval(lengths=(4, 4), keys=3, values=2, asked=1, size=1)
     >>> tokens, targets = task(torch.Generator().manual_seed(0))
@@ -486,7 +486,7 @@ class Language:
         size: the number of pieces in a batch, taken at random positions.
 
     Raises:
-        ValueError: an argument is out of range, or a length is longer than the part.
+        ValueError: if an argument is out of range, or a length is longer than the part.
 
     >>> task = Language(lengths=(9, 9), size=1)
     >>> tokens, targets = task(torch.Generator().manual_seed(1))

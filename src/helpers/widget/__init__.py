@@ -108,7 +108,8 @@ def explore(
             a short DataFrame, or a pair of one of these and a sentence that states the finding.
         caption: a sentence that says what the widget shows.
         labels: a label for each control, with its unit.
-        start: the value at which each control starts. By default this is its first value.
+        start: the value at which each control starts. By default a control starts at its first
+            value.
         **controls: the values of each control: numbers (a slider), strings or a mapping from label
             to value (a choice), or `[False, True]` (an on/off switch). A control cannot be named
             `draw`, `caption`, `labels` or `start`.

@@ -53,7 +53,7 @@ class Atlas:
         caption: the text below the widget.
 
     Raises:
-        ValueError: the prompt or caption is empty, the prompt has fewer than two tokens or more
+        ValueError: if the prompt or caption is empty, the prompt has fewer than two tokens or more
             than `MOST_TOKENS`, or the attention matrices are not row-stochastic and causal.
     """
 

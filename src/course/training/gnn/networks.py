@@ -23,7 +23,7 @@ class _Forest(NamedTuple):
 
     Attributes:
         key: the key that each example asks for.
-        row: for each example, the number of its order of the leaves.
+        row: for each example, the index of its order of the leaves.
         orders: the number of orders of the leaves.
         place: for each leaf of each tree, its row in a table of all possible leaves, or `None` if
             the leaves are stored tree by tree.
@@ -426,7 +426,7 @@ def build(
             "attention" and the stars.
 
     Raises:
-        ValueError: the kind or key is unknown, the depth is outside 2 to 8, the width is not
+        ValueError: if the kind or key is unknown, the depth is outside 2 to 8, the width is not
             positive (for "gat", not a multiple of 4), or an "attention" or "star" is fully adjacent
             or has the key everywhere.
 

@@ -68,7 +68,7 @@ class Batch(NamedTuple):
     Attributes:
         key: the key that each example asks for.
         values: the values of the leaves, for each order of the leaves in the batch.
-        row: for each example, the number of its order in `values`.
+        row: for each example, the index of its order of the leaves in `values`.
         label: the right answer of each example.
     """
 
@@ -101,7 +101,7 @@ class TreeNeighborsMatch:
         train, test: the numbers of the examples in each part.
 
     Raises:
-        ValueError: depth is not an integer from 2 to 8, or seed is not a valid seed.
+        ValueError: if depth is not an integer from 2 to 8, or seed is not a valid seed.
 
     >>> task = TreeNeighborsMatch(2)
     >>> task.nodes, len(task.train), len(task.test)
