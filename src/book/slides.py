@@ -338,7 +338,7 @@ def live_links(
 def sitting(name: str, address: str) -> nbformat.NotebookNode:
     """Return a notebook with the slides that a plan of `chapters/plans` names, in order.
 
-    If a row of the plan names no slides, the notebook has what the deck shows.
+    A row of the plan without slides becomes a slide with the text that the row shows.
     """
     new, planned, cells = nbformat.v4.new_markdown_cell, plan(ROOT, name), []
     can, single = {}, nbformat.v4.new_notebook()

@@ -253,7 +253,7 @@ def _reads(
 
 @lru_cache(maxsize=4)
 def _parents(code: str) -> dict[ast.AST, ast.AST]:
-    """Return every node of the code's syntax tree except the root, as keys for their parents."""
+    """Return the parent of every node of the code's syntax tree except the root, keyed by node."""
     return {
         child: node for node in ast.walk(ast.parse(code)) for child in ast.iter_child_nodes(node)
     }

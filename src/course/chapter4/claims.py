@@ -274,7 +274,7 @@ def read_off(column: str) -> Numbers:
 
 
 def alike(a: float, b: float) -> bool:
-    """Return whether two numbers differ by less than the factor `ALIKE`."""
+    """Return whether two numbers differ by at most the factor `ALIKE`."""
     return max(a, b) <= ALIKE * min(a, b)
 
 

@@ -61,7 +61,7 @@ HTML = template(
 def html(reports: Sequence[dict], book: str | None = None) -> str:
     """Write the HTML page of the reports on one model or on several.
 
-    The page's title is that of the first report.
+    The first report is the subject of the page.
 
     Args:
         reports: reports from `store.read`, at most `MOST`.

@@ -112,9 +112,10 @@ def able(rows: pd.DataFrame) -> pd.Series:
 def compare(
     rows: pd.DataFrame, column: str = "odds", against: str | Mapping[str, str] | None = BASELINE
 ) -> pd.DataFrame:
-    """Compare every entry with its reference on each task, over the seeds that learned with both.
+    """Compare every entry with its reference on each task.
 
-    The comparison is paired by seed, and Holm's correction covers all entries on a task.
+    We use only the seeds with which both the entry and its reference learned the task. The
+    comparison is paired by seed, and Holm's correction covers all entries on a task.
 
     Args:
         rows: the runs, as `table` returns them.
@@ -289,10 +290,10 @@ def reach(rows: pd.DataFrame, entry: str, task: str) -> int:
 
 
 def stays(values: Sequence[float]) -> str:
-    """Say whether accuracies of several runs stay above the protocol's bound.
+    """Decide whether the accuracies of several runs stay above the protocol's bound.
 
     The answer is "stays right" if both the mean and the low end of its 95% interval are above the
-    bound, "at the bound" if only the mean is, and otherwise "falls".
+    bound, "at the bound" if only the mean is above it, and otherwise "falls".
 
     >>> stays([0.99, 1.0, 0.98]), stays([0.8, 1.0, 0.95]), stays([0.5, 0.9])
     ('stays right', 'at the bound', 'falls')
@@ -316,7 +317,7 @@ def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
         One row per task and entry, with these columns.
         `runs`, `learned`: the number of runs, and the number of those that met the criterion.
         `steps`: the mean number of steps to the criterion.
-        `price`: the mean number of steps when a run that has not learned counts with its whole
+        `price`: the mean number of steps, where a run that has not learned counts with its whole
             budget.
         `state`: "plateau", "still rising" or "not told", from the accuracies at the trained length
             and at the longest of `LENGTHS` over the last two thirds of the steps.
@@ -477,7 +478,10 @@ def correlation_of_runs(
 
 
 def learned(rows: pd.DataFrame, task: str) -> pd.DataFrame:
-    """Return the runs that learned a task, without controls and entries that have not learned."""
+    """Return the runs of remedies that learned a task.
+
+    Controls are left out.
+    """
     able_entries = able(rows)[task]
     names = set(able_entries.index[able_entries]) - set(CONTROLS)
     return rows[(rows.task == task) & (rows.learned == 1) & rows.entry.isin(names)]

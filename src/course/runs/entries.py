@@ -50,7 +50,7 @@ class Entry:
         two: what else differs from the reference, if the entry changes two things.
         model: a whole model that replaces the decoder, made with the number of tokens. Such an
             entry is not ranked.
-        seen: the length that the entry is trained on, where it must meet the criterion.
+        seen: the length on which the entry is trained and must meet the criterion.
         dropped: whether RoPE is removed when the criterion is met, and the model is trained until
             it meets the criterion again. This is DroPE (Gelberg et al., 2025).
         fails: the tasks that the entry must fail, if it is a control instead of a remedy.
@@ -92,8 +92,8 @@ def layered(
     encoding and no window.
 
     Args:
-        window: the number of tokens that an odd layer sees. If `None`, odd layers see all tokens
-            too.
+        window: the number of tokens that an odd layer sees. If `None`, odd layers have no window,
+            either.
         attention: a normalizer that replaces softmax in the even layers only.
     """
     width, heads, _, _, *rest = parts
@@ -275,7 +275,8 @@ def matched(width: int, more: int) -> int:
 
     Args:
         width: the width of the decoder.
-        more: how many more weights the attention of each layer has than that of the other entries.
+        more: how many more weights the attention of each layer has than the attention of other
+            entries.
     """
     return 4 * width - round(more / (2 * width + 1))
 
@@ -298,9 +299,9 @@ class Gated(Block):
 class Forgetting(Block):
     """Apply softmax with forget gates between query and key, and without position encoding.
 
-    The layer is FoX (Lin et al., 2025). The logit of a key is lowered by the sum of ln(gate) over
-    the tokens after the key, up to the query. Each token and head has a gate sigmoid(w x + b),
-    which is 0.95 at the start of training.
+    The layer is FoX (Lin et al., 2025). To the logit of a key we add the sum of ln(gate) over the
+    tokens after the key, up to the query. Each token and head has a gate sigmoid(w x + b), which is
+    0.95 at the start of training.
     """
 
     def __init__(self, width: int, heads: int, *rest, **more):

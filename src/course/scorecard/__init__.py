@@ -732,9 +732,9 @@ def _line(half: str, side: str, mark: float, values: Sequence[float], width: int
 
 
 def _digits(value: float | None) -> str:
-    """Format a number with four digits, or in full if it needs at most nine digits.
+    """Format a number with four significant digits, or in full.
 
-    Integers are always written in full.
+    Integers are written in full, and so are other numbers from 10,000 to below 10^9.
     """
     whole = value is not None and (float(value).is_integer() or 1e4 <= abs(value) < 1e9)
     return "–" if value is None else printed(f"{value:,.0f}" if whole else f"{value:,.4g}")
