@@ -478,9 +478,9 @@ def correlation_of_runs(
 
 
 def learned(rows: pd.DataFrame, task: str) -> pd.DataFrame:
-    """Return the runs of remedies that learned a task.
+    """Return the runs that learned a task, for the remedies with which enough seeds learned it.
 
-    Controls are left out.
+    Controls are left out. `able` says how many seeds are enough.
     """
     able_entries = able(rows)[task]
     names = set(able_entries.index[able_entries]) - set(CONTROLS)

@@ -63,9 +63,9 @@ def best_heads(
     Attention is measured as in `masses`.
 
     Returns:
-        Three numbers, all from the layer in which the first one is largest.
+        Three numbers, all from the layer in which the first number is largest.
         The attention of the best head, as a mean over questions.
-        The fraction of questions for which a head is above `SHARP`.
+        The fraction of questions for which the attention of a head is above `SHARP`.
         The mean attention over all questions of the single head for which this mean is largest.
     """
     by_layer = []
@@ -154,8 +154,8 @@ def noise_readers(
         "weights": the `gain` of `two_noises`
         "output": the factor if signal and noise are the norms of the answer's part and the noise's
             part of the head's output (before its norm), as a mean over questions and heads
-        "varying": the same, after subtracting the noise's mean over questions, which is the same
-            for every question and could be learned away
+        "varying": the factor after subtracting the noise's mean over questions, which every
+            question shares and which training could remove
     """
     answer, keys = roles(task, ids, targets)
     noise = keys.any(-1)

@@ -25,7 +25,7 @@ STEPS_A_LETTER = (
 def task(
     longest: int, size: int = trained.BATCH, tokens: str = "characters", most: int | None = None
 ) -> RunningCount:
-    """Build the task of counting so far, after each of `longest` letters."""
+    """Build the task of counting the letters so far, after each of `longest` letters."""
     return RunningCount(lengths=(1, longest), tokens=tokens, most=most or longest, size=size)
 
 
