@@ -28,8 +28,11 @@ _frames: list[re.Pattern] = []
 def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> None:
     """Set the table of words with which all later texts and figures are translated.
 
-    `fonts` are fonts that have the characters of the other language. The table None switches the
-    translation off.
+    The table None switches the translation off.
+
+    Args:
+        table: the translation of each English entry.
+        fonts: files of fonts that have the characters of the other language.
 
     Raises:
         ValueError: if an entry is not a text, or if its translation has other numbers or names than

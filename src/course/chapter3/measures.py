@@ -60,7 +60,8 @@ def window_distance(
     Args:
         sequence: one of `SEQUENCES`, either nine random tokens or one token n times, after a
             separate first token.
-        window: the number of tokens that each layer sees, or `None` for all tokens.
+        window: the number of tokens to which a token attends in each layer, or `None` for all
+            tokens.
         lengths: the numbers of tokens before the repetition.
     """
     require.choice("sequence", sequence, SEQUENCES)

@@ -348,8 +348,8 @@ def matched_row(start: int, draw: int) -> dict[str, float]:
 
     Args:
         start: the text's first token.
-        draw: the seed for drawing the other heads, or -1 to measure the heads that look at a
-            position.
+        draw: the seed for drawing the other heads, or -1 to measure the heads that attend to a
+            fixed position.
     """
     model = models.default()
     ids, half = prose(model, TEXT_TOKENS, start), len(frequencies(model)[0])

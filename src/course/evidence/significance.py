@@ -132,8 +132,8 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, flo
     """Return Spearman's rank correlation and its p value.
 
     The result is (0, 1) if all values of x, or all values of y, are equal. Values that agree in
-    nine significant digits count as equal, so that rounding errors make ties. The p value assumes
-    that the pairs are independent.
+    nine significant digits count as equal, so that rounding errors do not break ties. The p value
+    assumes that the pairs are independent.
 
     >>> rank_correlation([1, 2, 3, 4], [1, 8, 27, 64])[0], rank_correlation([1, 2, 3], [5, 5, 5])
     (1.0, (0.0, 1.0))

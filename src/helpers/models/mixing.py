@@ -449,9 +449,9 @@ def _candidates(sets: list[Tensor], width: int) -> Iterator[tuple[Tensor, int, s
 
 
 def _window(sees: Callable | None, mask: Tensor | None, context: int) -> int | None:
-    """Return how many tokens a layer sees at most according to its mask.
+    """Return the largest number of tokens to which a token may attend, according to a layer's mask.
 
-    The result is None if the layer sees all tokens up to the context length.
+    The result is None if each token may attend to all tokens up to the context length.
     """
     if sees is None:
         return (
@@ -468,10 +468,10 @@ def _window(sees: Callable | None, mask: Tensor | None, context: int) -> int | N
 
 
 def _widest(row: Callable[[int], Tensor], n: int) -> int | None:
-    """Return the largest number of tokens that any tested token sees.
+    """Return the largest number of tokens to which one of two tested tokens may attend.
 
     We test the last token and an earlier one, because a chunked mask may cut the last chunk short.
-    The result is None if the last token sees all tokens.
+    The result is None if the last token may attend to all tokens.
     """
     last = n - 1
     first = int(row(last).int().argmax())

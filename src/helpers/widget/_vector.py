@@ -208,6 +208,8 @@ def narrow(held: bytes, lay_out: Callable[[Figure], list[str]], alt: str) -> str
     The result is None if the marks would not have enough room or texts would overlap.
 
     Args:
+        held: the pickled figure.
+        alt: the alt text of the figure.
         lay_out: a function that arranges the labels of a figure and returns what cannot be read.
     """
     for letters in (0.8, 0.65, 0.5):
