@@ -46,9 +46,12 @@ WRONG = {
     "2.5": (
         "def influence(attentions, residual):\n    product = torch.eye(len(attentions[0]), dtype=attentions.dtype)\n"
         "    for a in attentions:\n        product = a @ product\n    return product\n",
-        "the residual out",
+        "out the residual",
     ),
-    "3.1": ("def total_variation(p, q):\n    return (p - q).abs().sum(-1) / 2\n", "half of it"),
+    "3.1": (
+        "def total_variation(p, q):\n    return (p - q).abs().sum(-1) / 2\n",
+        "half of the paper",
+    ),
     "6.4": (
         "def off_by_one(logits):\n    return logits.exp() / (1 + logits.exp().sum(-1, keepdim=True))\n",
         "",
