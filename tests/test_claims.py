@@ -212,7 +212,7 @@ def test_every_row_answers_three_controls_or_refuses_them(name):
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_every_claim_names_a_ruler_that_was_tried(name):
-    assert re.search(r"reads .+ where .+ is true", scorecard.calibration(CLAIMS[name]))
+    assert re.search(r"gives .+, but .+ is true", scorecard.calibration(CLAIMS[name]))
 
 
 def test_rulers_are_read_again():
@@ -260,7 +260,7 @@ def test_a_row_says_which_model_was_not_asked_and_why(monkeypatch):
     found = {model: {"ones_collapse": each} for model, each in said.items()} | {"c": {}}
     monkeypatch.setattr(scorecard, "_reported", lambda: found)
     told = scorecard._more(CLAIMS["ones_collapse"], claims.Found("1", HOLDS))["Models"]
-    missing = "no verdict of b: too long; no verdict of c: its report has not this section"
+    missing = "no verdict for b: too long; no verdict for c: its report has not this section"
     assert told == f"of 1 model: holds in 1: a, holds; {missing}"
     assert scorecard.unasked(CLAIMS["width_bound"]) == {}
 
@@ -271,7 +271,7 @@ def test_a_row_says_how_near_its_evidence_came_or_that_no_threshold_decided(name
         for numbers in filter(None, ways):
             seen = CLAIMS[name].rule.decide(numbers).compared
             told = scorecard._more(CLAIMS[name], claims.Found("1", wanted, compared=seen))[
-                "How near"
+                "Distance to the thresholds"
             ]
             assert ("asked; " in told) == bool(seen) == (scorecard.YES_OR_NO not in told)
             if CLAIMS[name].rule.each and wanted not in ASKED_FIRST.values():
@@ -561,7 +561,9 @@ def test_a_claim_says_what_it_assumes_and_what_could_turn_it(name):
     assert claim.would_change_if, f"{name} must say what, not run here, could turn its verdict"
     row = scorecard._row(claim, claims.Found("1", HOLDS))
     assert "<dt>Assumes</dt>" in row
-    assert ("<dt>Could turn it, not run</dt>" in row) == (turns.of(name).outcome == turns.NOT_RUN)
+    assert ("<dt>Could change the verdict, not run</dt>" in row) == (
+        turns.of(name).outcome == turns.NOT_RUN
+    )
 
 
 def test_colab_opens_a_claim_at_its_section_where_there_is_an_address(tmp_path, monkeypatch):
@@ -643,7 +645,7 @@ def test_a_sentence_is_shown_with_the_verdict_that_it_was_written_for(monkeypatc
         for name in {name for each in answer.BOTTLENECKS for name in each.evidence}
     )
     monkeypatch.setattr(answer, "FINDINGS", (counts,))
-    assert "in bf16 it counts to 12, in fp16 to 1,234" in answer.findings().data
+    assert "in bf16, it counts to 12, in fp16 to 1,234" in answer.findings().data
     monkeypatch.setattr(answer, "FINDINGS", (counts._replace(verdict="does not hold here"),))
     assert counts.headline not in answer.findings().data, (
         "a sentence that was written for another verdict"

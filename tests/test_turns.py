@@ -46,7 +46,7 @@ def test_the_card_shows_what_a_claim_survived(name):
     row = scorecard._row(CLAIMS[name], Found("1", HOLDS))
     assert f'class="card-turn" title="{outcome.outcome}: ' in row
     assert f"<dt>{outcome.outcome.capitalize()}</dt>" in row
-    assert "Could turn it, not run" not in row
+    assert "Could change the verdict, not run" not in row
 
 
 def test_a_claim_without_a_turn_says_not_run():
@@ -54,7 +54,7 @@ def test_a_claim_without_a_turn_says_not_run():
         name for name, claim in CLAIMS.items() if name not in turns.TURNS and not claim.parts
     )
     assert turns.of(name).outcome == turns.NOT_RUN
-    assert "Could turn it, not run" in scorecard._row(CLAIMS[name], Found("1", HOLDS))
+    assert "Could change the verdict, not run" in scorecard._row(CLAIMS[name], Found("1", HOLDS))
 
 
 def test_a_claim_whose_turn_was_not_run_carries_no_verdict(monkeypatch):

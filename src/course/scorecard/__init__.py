@@ -532,27 +532,29 @@ def _more(claim: Claim, measured: Found) -> dict[str, str]:
     kinds = {
         "theorem": "Theorem or definition, checked with numbers",
         "finding": "A finding of this course",
-        "reading": "A reading: nobody has claimed it",
+        "reading": "A reading that no source claims",
     }
     source = printed(", ".join(filter(None, ("" if claim.own else claim.source.name, claim.where))))
     facts = {"Source": "; ".join(filter(None, (kinds.get(kind(claim), ""), source)))}
     if claim.name in quotations():
-        facts["Its words"] = CARD.quoted(*map(printed, quotations()[claim.name]))
-    facts["Again"] = CARD.again(claim, _minutes(claim))
+        facts["In its author's words"] = CARD.quoted(*map(printed, quotations()[claim.name]))
+    facts["Repeat it"] = CARD.again(claim, _minutes(claim))
     if claim.parts:
         return facts
     if brief(measured.measured) != measured.measured:
         facts["All numbers"] = printed(measured.measured)
     facts |= {"Rule": printed(claim.rule.text), "Reported": printed(claim.reported)}
-    facts["How near"] = Markup("").join(_line(*one) for one in measured.compared) or YES_OR_NO
+    facts["Distance to the thresholds"] = (
+        Markup("").join(_line(*one) for one in measured.compared) or YES_OR_NO
+    )
     if any(verdict == measured.verdict for verdict in measured.nulls.values()):
-        facts["Nothing"] = printed(of_nothing(claim, measured))
+        facts["If there were no effect"] = printed(of_nothing(claim, measured))
     if miscalibrated(claim):
-        facts["Ruler"] = printed(calibration(claim))
+        facts["Calibration of the metric"] = printed(calibration(claim))
     facts["Varied"] = printed(claim.varied)
     facts["Assumes"] = printed(claim.assumes)
     if turns.of(claim.name).outcome == turns.NOT_RUN:
-        facts["Could turn it, not run"] = printed(claim.would_change_if)
+        facts["Could change the verdict, not run"] = printed(claim.would_change_if)
     ran = {
         name: outcome
         for name, outcome in controls(claim).items()
@@ -565,7 +567,7 @@ def _more(claim: Claim, measured: Found) -> dict[str, str]:
         if verdicts
         else []
     )
-    lines += [f"no verdict of {model}: {why}" for model, why in left.items()]
+    lines += [f"no verdict for {model}: {why}" for model, why in left.items()]
     facts["Models"] = printed("; ".join(lines))
     return facts
 
@@ -697,11 +699,11 @@ def _cases(claim: Claim) -> list[tuple[str, float, float]]:
 def calibration(claim: Claim) -> str:
     """Describe what the claim's metric gives on cases whose answer is known.
 
-    >>> calibration(CLAIMS["first_token_is_a_sink"])[:77]
-    'sink score: uniform attention over 64 tokens: reads 0.07412 where 0 is true; '
+    >>> calibration(CLAIMS["first_token_is_a_sink"])[:76]
+    'sink score: uniform attention over 64 tokens: gives 0.07412, but 0 is true; '
     """
     read_ = (
-        f"{case}: reads {_digits(reads)} where {_digits(truth)} is true"
+        f"{case}: gives {_digits(reads)}, but {_digits(truth)} is true"
         for case, truth, reads in _cases(claim)
     )
     return f"{claim.ruler}: {'; '.join(read_)}"
