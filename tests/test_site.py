@@ -1013,6 +1013,18 @@ def test_a_table_on_a_phone_fits_or_shows_that_it_scrolls_and_no_column_is_crush
         assert least is None or least > 75, "a long text has more than a word in each line"
 
 
+@pytest.mark.parametrize("name", ["1-over-squashing/lesson", "3-representational-collapse/lab"])
+def test_a_table_names_its_index_in_the_head_and_has_no_empty_head(visit, name):
+    page = visit(f"chapters/{name}.html")
+    settle(page)
+    heads = page.locator(".cell_output thead")
+    rows = heads.evaluate_all("heads => heads.map(head => head.rows.length)")
+    assert rows
+    assert set(rows) == {1}
+    words = page.locator(".cell_output th").all_text_contents()
+    assert all(word.strip() for word in words)
+
+
 @pytest.mark.parametrize("name", ["welcome", "1-over-squashing/lesson", "7-the-race/lesson"])
 def test_nothing_that_moves_or_waits_for_a_bet_is_printed(visit, name):
     page = visit(f"chapters/{name}.html")
