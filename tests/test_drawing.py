@@ -288,7 +288,7 @@ def test_the_lights_are_the_race():
             in told
         )
     for page, says in (("welcome.md", "Three of the six places had a task."),
-                        ("answer.ipynb", "Three of the six places had no task in the race."),
+                        ("answer.ipynb", "Three of the six bottlenecks had no task in the race."),
                         ("answer.zh.po", "六处里有三处，比赛里没有相应的任务。")):  # fmt: skip
         assert says in (ROOT / "chapters" / page).read_text(), page
 
