@@ -455,6 +455,7 @@ def test_the_stored_weights_are_those_of_the_model():
 
 def test_a_card_of_ones_own_words_is_drawn_and_its_address_brings_them_back(stand):
     page = stand("yours")
+    assert page.get_by_role("button", name="Share").is_hidden(), "the course's words are not theirs"
     page.locator(".drawing-words input").fill("a b c a")
     seen(page)
     assert "the same word, 3 words back" in page.locator(".drawing-says").inner_text()

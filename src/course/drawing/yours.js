@@ -197,6 +197,14 @@ export const render = mount({
         `<div class="drawing-controls yours-share"><button type="button">${share}</button><span hidden></span></div>`,
       );
     const [button, made] = figure.querySelector(".yours-share").children;
+    // once there is something of the reader's to share
+    const offer = () => {
+      const theirs = Number(field?.value) || hand.state.guess || hand.state.text.trim() !== hand.data.text;
+      button.closest(".yours-share").hidden = !theirs;
+    };
+    on(figure, "painted", offer);
+    if (field) on(field, "change", offer);
+    offer();
     on(button, "click", () => {
       const state = { ...hand.state, guess: Number(field?.value) || 0 };
       const address = `${new URL(`${home}${said("chapters/")}welcome.html`, location.href)}${toLink("yours", state)}`;
