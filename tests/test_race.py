@@ -1050,6 +1050,11 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
         0.69,
     ]
     assert last.max() < protocol.CHANCE["last"]
+    plain = rates.by_rate().xs("NoPE", level="entry").score_128.xs(0.002, level="rate")
+    right = ["first", "retrieval"]
+    assert plain[right].ge(protocol.KEPT).all()
+    assert plain.drop(right).lt(0.7).all()
+    assert len(plain) == 5
     first = rates.by_rate().loc["first"]
     assert first.score_128.eq(1).all()
     assert len(first) == 8

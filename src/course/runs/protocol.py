@@ -203,8 +203,8 @@ RATES = (0.001, 0.002, 0.005)
 # 2,048. What is not reached is "not run". All of this list was run in the end, and of the list
 # before it all but stick-breaking at counting.
 #
-# Beyond both lists, and so without a rule for their verdicts: recall of NoPE at .002, which makes
-# five tasks at two rates for the entry of which theory predicts something.
+# Beyond both lists, and so without a rule for their verdicts: recall of NoPE and RoPE at .002. With
+# them NoPE, of which theory predicts something, has two rates at all five tasks.
 WINDOWS = (2, 4, 8, 16)
 
 
