@@ -33,6 +33,7 @@ function showAll() {
 }
 
 function beyond(slide) {
+  if ([...slide.querySelectorAll("pre")].some(code => code.scrollWidth > code.clientWidth)) return true; // a line is longer than its box
   return [...slide.querySelectorAll("*")].some(e => {
     if (e.closest("aside, mjx-assistive-mml, mjx-stretchy-v, mjx-stretchy-h, script, style")) return false; // parts of tall signs are clipped
     const box = e.getBoundingClientRect(), zoom = Reveal.getScale(), home = slide.getBoundingClientRect();

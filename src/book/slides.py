@@ -67,6 +67,8 @@ PARTS |= {"问": "ask", "说": "say", "答": "say", "易错": "wrong"}
 LABEL = rf"""({"|".join(PARTS)})([^:：.?!"]{{0,20}}(?=: )|(?:（[^（）]+）)?(?=：))(?:: |：)"""
 PART = re.compile(rf"{LABEL}(.+)", re.S)
 NEXT = re.compile(rf"""\n|(?<=[.?!"]) (?={LABEL})|(?<=[。？！”）])(?={LABEL})""")
+# a caption that explains a mark of its figure, which nobody could read without it
+MARKS = re.compile(r"✓|ρ|dashed|hollow|虚线|空心", re.I)
 OPENING = re.compile(r"<blockquote>(\s*<p><strong>(\w+))")
 
 
@@ -240,7 +242,8 @@ def projected(notebook: nbformat.NotebookNode, frame: dict) -> None:
     """Add to each figure the drawing for slides.
 
     The page's drawing remains for slides with less room. The title and the caption of the figure
-    move into the speaker's notes.
+    move into the speaker's notes. A short caption that explains a mark is also on the slide
+    (`MARKS`).
     """
     cells = []
     for cell in notebook.cells:
@@ -253,7 +256,11 @@ def projected(notebook: nbformat.NotebookNode, frame: dict) -> None:
             shown = re.sub(r'<svg[^>]* class="chart narrow".*?</svg>', "", data["text/html"])
             rest = re.search(r"<figcaption>(.*?)</figcaption>|</figure>", shown, re.S)
             at = rest.start()
-            data["text/html"] = f"{shown[:at]}{slides['drawings']}{shown[at:]}"
+            after = shown[at:]
+            if rest[1] and len(rest[1]) <= 100 and MARKS.search(rest[1]):
+                corner = " corner" if "✓" in rest[1] else ""  # a table has room at its left
+                after = after.replace("<figcaption>", f'<figcaption class="key{corner}">', 1)
+            data["text/html"] = f"{shown[:at]}{slides['drawings']}{after}"
             said = [part.rstrip(".。") for part in (slides["title"], rest[1]) if part]
             if said:
                 stop = "。" if re.search("[一-鿿]", said[0]) else ". "
