@@ -226,7 +226,7 @@ def test_a_base_times_the_factor_slows_the_last_pair_less_than_is_said(width, fa
     assert slower == pytest.approx(factor ** ((width - 2) / width))
     assert slower < factor
     assert (
-        "slows the last pair by s^((d-2)/d) only, less than s"
+        "slows the last pair only by s^((d-2)/d), which is less than s"
         in EXERCISES["5.8"].solution(lambda d, b, s: b * s).sentence
     )
 
