@@ -428,7 +428,7 @@ def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=8192)
 def form(english: str) -> tuple[re.Pattern, list[str]]:
-    """Return a pattern that matches an entry in code, before values are inserted.
+    """Return a pattern that matches the template of an entry in the code.
 
     We also return the names of its placeholders, with numbers counted from "0".
     """

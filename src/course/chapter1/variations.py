@@ -201,8 +201,8 @@ def trained_ranks(
 ) -> dict[str, float]:
     """Train a GCN to average all inputs at each node, and correlate its Jacobian with distances.
 
-    The task needs all other nodes equally, however far away they are. The network has `times` D
-    layers H + relu(A H W), where D is the diameter, and a linear map before and after the layers.
+    The task depends equally on all other nodes, however far away they are. The network has `times`
+    times D layers H + relu(A H W), where D is the diameter, and a linear map before and after them.
     Adam makes `steps` steps on 32 draws of the inputs.
 
     Returns:

@@ -711,7 +711,7 @@ DIGITS = (5, 300)
 
 
 def copied(prompt: str) -> dict[str, float]:
-    """Measure the copying margins of the embedded model, as one row of the committed table.
+    """Measure the copying margins of the embedded model for a row of the committed table.
 
     The name of a column has the position of the digit, the position that the question asks for, the
     digit (0 or 1), and the length.

@@ -90,7 +90,7 @@ def two_strings(first: Any, second: Any) -> Right:
 
 @exercise
 def mass(answer: Any) -> Right:
-    """Check a function for the softmax weight of all ones together.
+    """Check a function that returns the total softmax weight of the ones.
 
     The logit of each one exceeds the logit of each zero by the same amount.
     """

@@ -106,7 +106,7 @@ def queries_of_the_model() -> tuple[Tensor, Tensor]:
 
 @exercise
 def favourite_key(answer: Any) -> Right:
-    """Check a function for a key whose attention score is largest at a given distance.
+    """Check a function that returns a key whose score is largest at a given distance.
 
     The verdict also says how much random scores vary near and far.
     """

@@ -517,7 +517,7 @@ def least_base(context: int) -> float:
 
 
 def base_row(context: int) -> dict[str, float]:
-    """Find the smallest base for a context, as one row of the committed table.
+    """Return the row of the committed table for one context, with its smallest base.
 
     The row also has the smallest sum of cosines at this base, and the distance of this sum (see
     `least_base`).

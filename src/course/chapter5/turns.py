@@ -532,7 +532,7 @@ def norms_of_other_texts() -> Numbers:
     ),
 )
 def both_on_other_texts() -> Numbers:
-    """Count the heads that attend to both the token before and the first token, on other texts.
+    """Count the heads that attend to the previous token and to the first one, on other texts.
 
     Returns:
         `both`: the number of these heads, for each text and threshold.

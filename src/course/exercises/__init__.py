@@ -126,7 +126,7 @@ class Empty(Wrong):
 
 
 class Right(NamedTuple):
-    """Hold a check's sentence about a right answer, and a function that draws the answer.
+    """Hold the message of a check for a right answer, and a function that draws the answer.
 
     The drawing appears once the check has passed.
     """
@@ -401,7 +401,7 @@ def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tens
 
 
 def _floats(value: Any) -> Any:
-    """Convert numbers that torch does not know to floats, such as fractions and large integers."""
+    """Convert numbers that torch does not support, such as fractions, to floats."""
     if isinstance(value, numbers.Real):
         return float(value)
     if str(getattr(value, "dtype", "")) == "object":

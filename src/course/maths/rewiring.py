@@ -154,7 +154,7 @@ def _least(graph: nx.Graph, score: Tensor) -> tuple:
 def _gtr(graph: nx.Graph, generator: np.random.Generator) -> tuple:
     """Return the new edge that lowers the total resistance most.
 
-    By the formula of Sherman & Morrison, a new edge uv lowers R_tot by n |L^+ (e_u - e_v)|^2 / (1 +
+    By the Sherman-Morrison formula, a new edge uv lowers R_tot by n |L^+ (e_u - e_v)|^2 / (1 +
     R_uv).
     """
     resistance = effective_resistance(graph)

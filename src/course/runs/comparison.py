@@ -443,7 +443,7 @@ def shuffled_correlations(
     """Return quantiles of `rank_correlation` after shuffling the runs, as a null control.
 
     Shuffling replaces the remedies by random groups of runs, so the groups do not differ
-    systematically. A correlation that remains is between runs and not between remedies.
+    systematically. A correlation that remains comes from the runs, and not from the remedies.
 
     Returns:
         The median and the 95% quantile over `draws` shuffles.

@@ -154,7 +154,7 @@ def load(name: str | Path) -> Trained:
 def copying(
     trained: Trained, lengths: Sequence[int], place: str, digit: str
 ) -> dict[str, Float[Tensor, " lengths"]]:
-    """Measure how well a decoder trained to copy tells strings of n digits apart as n grows.
+    """Measure how well a copying decoder distinguishes strings of n digits as n grows.
 
     In each string, all digits are the same except `digit`, which is at the position that the
     question asks for ("first" or "last").

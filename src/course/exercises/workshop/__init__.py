@@ -1,7 +1,7 @@
 """Check the decoder that a reader builds in "Build it".
 
 Each step is an exercise with a table of common mistakes. The correct parts are here, too. Each has
-an argument `mistake`, a word that makes the part do something else than the step asks.
+an argument `mistake`, a word that makes the part do something other than the step asks.
 `course/exercises/workshop.toml` has a sentence for each mistake. If a learner's part returns the
 same as a part with a mistake, the learner reads this sentence.
 """

@@ -1,7 +1,7 @@
 """Provide the decoder of the page "Build it".
 
 The workshop uses it, and so do readers who have not built a decoder. A `mistake` is one word that
-makes a part do something else than a step asks. The checks recognise a learner's mistake by
+makes a part do something other than a step asks. The checks recognise a learner's mistake by
 comparing with it.
 """
 

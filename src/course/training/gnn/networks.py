@@ -23,7 +23,7 @@ class _Forest(NamedTuple):
 
     Attributes:
         key: the key that each example asks for.
-        row: for each example, the index of its order of the leaves.
+        row: for each example, which order of the leaves it has.
         orders: the number of orders of the leaves.
         place: for each leaf of each tree, its row in a table of all possible leaves, or `None` if
             the leaves are stored tree by tree.

@@ -67,8 +67,8 @@ class Batch(NamedTuple):
 
     Attributes:
         key: the key that each example asks for.
-        values: the values of the leaves, for each order of the leaves in the batch.
-        row: for each example, the index of its order of the leaves in `values`.
+        values: one row of leaf values for each distinct order of the leaves.
+        row: for each example, the row of `values` that holds its leaves.
         label: the right answer of each example.
     """
 
