@@ -884,7 +884,7 @@ def test_what_the_wrong_cases_have_in_common_is_told():
 
 
 def test_a_mistake_of_a_table_is_known_with_its_sign_turned():
-    with pytest.raises(Wrong, match=r"You subtracted\. And the sign is wrong\."):
+    with pytest.raises(Wrong, match=r"You subtracted\. Also, the sign is wrong\."):
         add(answer=lambda x: 4 - x * x, mistakes="x * x - 4 :: You subtracted.")
 
 
