@@ -27,6 +27,7 @@ from course.runs.entries import (
 from course.runs.protocol import (
     BUDGET,
     CHANCE,
+    CHECKED,
     FAR,
     KEPT,
     LEARNED,
@@ -357,10 +358,12 @@ def entrants(rows: pd.DataFrame) -> str:
 def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
     """Draw the mean number of steps until an entry learns, at each learning rate.
 
-    There is one line of dots for each entry and task with two or more rates.
+    There is one line of dots for each entry and task with two or more rates. Lines whose runs all
+    meet the criterion at the first check are left out, because they show no difference.
     """
     price = cells.price[cells.runs >= rates.ENOUGH_SEEDS].unstack()
     price = price[price.notna().sum(axis=1) >= rates.ENOUGH_RATES]
+    price = price[(price > CHECKED).any(axis=1)]
     price = price.sort_index(
         key=lambda names: names.map(list(NAMES).index) if set(names) <= set(NAMES) else names
     )
@@ -368,7 +371,7 @@ def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
     shown.columns = [f"rate {rate}" for rate in shown]
     ax = style.dots(
         shown,
-        "steps to the criterion (a run that has not learned counts all of them)",
+        "steps to the criterion (all steps if not learned)",
         log="x",
         height=min(1.4 + 0.35 * len(shown), 4.9),  # this height fits a slide
     )
@@ -401,7 +404,7 @@ def stops(cells: pd.DataFrame) -> pd.DataFrame:
         "best rate": best.rate,
         "learned": [f"{row.learned:.0f} of {row.runs:.0f}" for row in best.itertuples()],
         "steps": best.steps,
-        f"{LONG}: touch": best[f"first_{LONG}"],
+        f"{LONG}: criterion": best[f"first_{LONG}"],
         f"{LONG}: end": best[f"score_{LONG}"],
         f"{far:,}: end": best[f"score_{far}"],
     })  # fmt: skip
@@ -416,7 +419,7 @@ def stops(cells: pd.DataFrame) -> pd.DataFrame:
             )
         table[f"{n:,}: end, other rates"] = others
     table.index = [f"{NAMES[task]}: {entry}" for task, entry in table.index]
-    return table.rename_axis("cell")
+    return table.rename_axis("task: entry")
 
 
 def lengths_learned(rows: pd.DataFrame) -> pd.DataFrame:
@@ -537,8 +540,8 @@ f"Trained on up to {TRAINED} and tested at {LONG}, these designs are right in {K
     ) + ("; ".join(map(named, every)) or "**none**") + "."  # fmt: skip
     if set(every) & set(stopped.index):
         said += translated(
-            f" In brackets: retrieval at {FAR[-1]:,}, where training stopped at the first "
-            f"touch (means of {far.count().min()} runs), and after {PLATEAU:,} steps, at a "
+            f" In brackets: retrieval at {FAR[-1]:,}, where training stopped at the "
+            f"criterion (means of {far.count().min()} runs), and after {PLATEAU:,} steps, at a "
             f"learning rate of {BUDGET['rate']}."
         )
     if taken := [steps[translated(name)] for name in every if translated(name) in steps]:
