@@ -401,7 +401,7 @@ def stops(cells: pd.DataFrame) -> pd.DataFrame:
         key=lambda names: names.map(order) if set(names) <= set(order) else names
     )
     table = pd.DataFrame({
-        "best rate": best.rate,
+        "best rate": best.rate.map("{:g}".format),
         "learned": [f"{row.learned:.0f} of {row.runs:.0f}" for row in best.itertuples()],
         "steps": best.steps,
         f"{LONG}: criterion": best[f"first_{LONG}"],
