@@ -15,6 +15,7 @@ import answering
 import firefox
 import pytest
 from conftest import AXE, ROOT, SCRIPTS, javascript, watched
+from playwright.sync_api import expect
 from test_page_answers import judged
 
 from book import browser
@@ -170,10 +171,12 @@ def answer(page, number, source):
     box = page.locator(".answer", has=field)
     field.fill(source)
     box.locator("[data-do=check]").click()
+    verdict = box.locator(".answer-verdict")
+    expect(verdict).not_to_be_empty(timeout=120_000)  # the page may wait a moment before it begins
     page.wait_for_function(
         "() => [...document.querySelectorAll('[data-do=check]')].every((each) => !each.disabled)"
     )
-    return box.locator(".answer-verdict").inner_text()
+    return verdict.inner_text()
 
 
 @pytest.mark.parametrize("chapter", [1, 2, 3, 4, 5, 6])
