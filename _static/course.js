@@ -107,18 +107,19 @@ const widen = () => {
   const cells = /** @type {NodeListOf<HTMLTableCellElement>} */ (
     document.querySelectorAll(".bd-content table:not(.answer-table) :is(td, th)")
   );
-  for (const cell of cells) {
-    if (!phone || cell.colSpan > 1 || cell.querySelector("mjx-container")) {
-      cell.style.minWidth = "";
-      continue;
-    }
+  // measure all cells before the first change, because each change would make the page lay itself out again
+  const widths = [...cells].map((cell) => {
+    if (!phone || cell.colSpan > 1 || cell.querySelector("mjx-container")) return "";
     const { font, fontSize, paddingLeft, paddingRight } = getComputedStyle(cell);
     pen.font = font;
     const wanted = Math.max(...cell.innerText.split("\n").map((line) => pen.measureText(line.trim()).width));
     const em = parseFloat(fontSize);
     const least = LEAST[cell.closest("thead") ? "HEAD" : wanted > 5 * LEAST.TD * em ? "LONG" : cell.tagName] * em;
-    cell.style.minWidth = `${Math.ceil(Math.min(wanted, least) + parseFloat(paddingLeft) + parseFloat(paddingRight)) + 1}px`;
-  }
+    return `${Math.ceil(Math.min(wanted, least) + parseFloat(paddingLeft) + parseFloat(paddingRight)) + 1}px`;
+  });
+  cells.forEach((cell, k) => {
+    cell.style.minWidth = widths[k];
+  });
 };
 const mark = () => {
   widen();
