@@ -1061,6 +1061,17 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
     assert first.runs.eq(3).all()
     sharp = cells.loc["NoPE, scalable softmax"]
     assert (sharp.score_2048.eq(1).all(), sharp.runs.sum()) == (True, 11)
+    near = (
+        data.table("race_plateau")
+        .query("task == 'retrieval' and rate == 0.002 and entry == @entries.MIXED")
+        .first_128
+    )
+    without = (near.sum() - near) / (len(near) - 1)
+    assert [round(x, 3) for x in (near.mean(), without.min(), without.max())] == [
+        0.904,
+        0.893,
+        0.928,
+    ]
     forgets = rates.by_rate().score_128.xs("NoPE, forgetting", level="entry").round(2)
     assert forgets["retrieval"].loc[[0.005, 0.002, 0.001]].tolist() == [0.92, 0.78, 0.71]
     assert forgets["recall"].loc[[0.005, 0.002, 0.001]].tolist() == [0.99, 0.95, 0.92]
