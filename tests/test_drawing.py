@@ -287,7 +287,7 @@ def test_the_lights_are_the_race():
             f"Lit in the race, of 3 places asked: {', '.join(lit) or 'none'}. Dark: {', '.join(dark)}."
             in told
         )
-    for page, says in (("welcome.md", "Three of the six places had a task."),
+    for page, says in (("welcome.md", "The benchmark has tasks for three of the six places."),
                         ("answer.ipynb", "Three of the six bottlenecks had no task in the race."),
                         ("answer.zh.po", "六处里有三处，比赛里没有相应的任务。")):  # fmt: skip
         assert says in (ROOT / "chapters" / page).read_text(), page
