@@ -130,7 +130,11 @@ def deeper_wider(**_):
             norms.append((float(J[:, 0].norm()), float(J[:, 4].norm())))
         heard[width] = np.mean(norms, axis=0)
     assert (heard[128] > heard[16]).all(), "wider: more of the far input, and more of every one"
-    return ["More layers raise the effect", "neighbours plus one", "more is heard of every input"]
+    return [
+        "More layers raise the effect",
+        "neighbours plus one",
+        "every input has a larger effect",
+    ]
 
 
 @works
