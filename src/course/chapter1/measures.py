@@ -591,17 +591,18 @@ def sentence(pairs: pd.DataFrame, changed: str) -> str:
     """
     said = []
     for row in pairs.itertuples():
-        start = f"{row.network}, r = {row.r}"
+        start = f"{row.network} at r = {row.r}"
         if row.plain_fits and row.changed_fits:
             said.append(
-                f"{start}: fitted after {row.plain_fits} epochs, with {changed} after "
-                f"{row.changed_fits}"
+                f"{start} fits after {row.plain_fits} epochs, and after {row.changed_fits} with "
+                f"{changed}."
             )
         else:
             said.append(
-                f"{start}, {row.epochs} epochs: {row.plain:.1%}, with {changed} {row.changed:.1%}"
+                f"{start} has, after {row.epochs} epochs, an accuracy of {row.plain:.1%}, and of "
+                f"{row.changed:.1%} with {changed}."
             )
-    return "; ".join(said) + "."
+    return " ".join(said)
 
 
 def everywhere_seeds() -> str:
@@ -611,8 +612,9 @@ def everywhere_seeds() -> str:
     """
     found = runs().query("key == 'everywhere' and ended == 'fitted'")
     said = [
-        f"{kind.upper()}, r = {r}: {', '.join(f'{n:.0f}' for n in part['epochs'])}"
+        f"the seeds of {kind.upper()} at r = {r} need "
+        f"{listed([f'{n:.0f}' for n in part['epochs']])} epochs"
         for (kind, r), part in found.groupby(["kind", "depth"])
         if len(part) > 1
     ]
-    return f"By seed, with the key everywhere: {'; '.join(said)} epochs."
+    return f"With the key everywhere, {', and '.join(said)}."
