@@ -28,13 +28,12 @@ from book.pages import ROOT
 FILE = "chapters/plans/questions.toml"
 MINUTES, A_MARK = 60, 2  # the minutes of an examination and of a mark
 HOW = """\
-Each part is given whole or not at all, in any words that say it. A slip costs \
-the part in which it is made. A value of
-another part that follows correctly from a slip that is written down earns its own mark. \
-A sentence that contradicts a part
-takes its mark away. An answer that names a control, and the result of it \
-that would refute the answer, earns one mark more,
-up to the question's own, unless the question itself asks for controls."""
+Give the marks of each part either in full or not at all, and accept any words with the right
+meaning. A slip costs only the part in which it is made. If the value of another part follows
+correctly from a slip that is written down, that part earns its marks. A sentence that contradicts
+a part takes away the marks of this part. An answer earns one more mark if it names a control and
+the result of this control that would refute the answer. However, no answer gets more marks than
+its question has, and a question that itself asks for controls gives no additional mark."""
 CHAPTERS = range(1, 8)
 KINDS = ("compute", "explain", "control")
 WORDS = re.compile(
@@ -299,8 +298,8 @@ def paper(seed: int, root: Path = ROOT, chapters: Sequence[int] = CHAPTERS) -> d
     rows = drawn(seed, root, chapters)
     marks = sum(row["marks"] for row in rows)
     head = (
-        f"# Examination\n\n{MINUTES} minutes, {marks} marks: a mark is {A_MARK} minutes. "
-        "One sheet of notes and a calculator.\n"
+        f"# Examination\n\n{MINUTES} minutes, {marks} marks. One mark takes {A_MARK} minutes. "
+        "You may use one sheet of notes and a calculator.\n"
     )
     text = {"examination.md": head, "key.md": f"# Key, seed {seed}\n\n{HOW}\n"}
     for k, row in enumerate(rows, 1):
