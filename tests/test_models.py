@@ -602,7 +602,7 @@ FAULTS = {
         folder, num_attention_heads="four"
     ),
     "encoder": encoder,
-    "code of its own": own_code,
+    "its own Python code": own_code,
 }
 
 
@@ -670,7 +670,7 @@ def test_a_hub_answers_in_one_sentence(server, tmp_path):
     names = ["org/good", "org/gated", "org/unknown", "org/pickle"]
     said = ask(names, HF_ENDPOINT=server.url, HF_HUB_OFFLINE="0", **env)
     assert said["org/good"] == "loaded org/good"
-    assert said["org/gated"].startswith("OSError | org/gated is gated: accept its terms")
+    assert said["org/gated"].startswith("OSError | org/gated is gated. Accept its terms")
     assert said["org/unknown"].startswith("ValueError | the hub has no public model 'org/unknown'")
     assert said["org/pickle"].startswith("ValueError | org/pickle has no safetensors weights")
     assert "<newline>" not in str(said)

@@ -361,7 +361,7 @@ def test_a_token_that_no_text_has_is_not_hidden_in_silence():
         probe.loss(model, ids)
     with (
         pytest.raises(
-            ValueError, match="must be one of the 3 that are read, from 0 to 2, not 1000000"
+            ValueError, match="one of the 3 tokens that the model reads, from 0 to 2, not 1000000"
         ),
         probe.attention_knockout(model, 10**6),
     ):

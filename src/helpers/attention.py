@@ -72,9 +72,8 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     count = allowed.sum(1, keepdim=True)
     if (count == 0).any():
         raise ValueError(
-            "mask must let every token see at least one token, but row "
-            f"{int(count[:, 0].argmin())} is "
-            f"empty"
+            "mask must let every token attend to at least one token, but row "
+            f"{int(count[:, 0].argmin())} is empty"
         )
     return allowed / count
 
@@ -209,7 +208,7 @@ def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tens
             )
         matrices = torch.stack(list(attentions)) if len(attentions) else torch.empty(0, 0, 0)
     if len(matrices) == 0:
-        raise ValueError("attentions must hold at least one layer")
+        raise ValueError("attentions must hold at least one layer, but it is empty")
     return _stochastic("attentions", matrices, causal)
 
 
@@ -218,17 +217,17 @@ def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
     _check_square(name, matrices)
     matrices = compute.exact(matrices)
     if not torch.isfinite(matrices).all():
-        raise ValueError(f"{name} must hold finite numbers")
+        raise ValueError(f"{name} must hold finite numbers, but some are infinite or NaN")
     if (matrices < 0).any():
         raise ValueError(
-            f"{name} must be row-stochastic, so no weight may be below 0, but there is "
-            f"{float(matrices.min()):.4g}"
+            f"{name} must be row-stochastic, so no weight may be below 0, but the "
+            f"smallest weight is {float(matrices.min()):.4g}"
         )
     sums = matrices.sum(-1)
     if ((sums - 1).abs() > _TOLERANCE).any():
         worst = sums.flatten()[(sums - 1).abs().flatten().argmax()]
         raise ValueError(
-            f"{name} must be row-stochastic, so each row must sum to 1, but one "
+            f"{name} must be row-stochastic, so each row must sum to 1, but one row "
             f"sums to {float(worst):.4g}"
         )
     if causal and (matrices.triu(1) != 0).any():
@@ -239,8 +238,8 @@ def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
             .tolist()
         )
         raise ValueError(
-            f"{name} must be causal, so no token may look at a later one, but token {row} looks at "
-            f"{column}"
+            f"{name} must be causal, so no token may attend to a later token, but token "
+            f"{row} attends to token {column}"
         )
     return matrices
 

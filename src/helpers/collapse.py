@@ -79,7 +79,10 @@ def last_token_distance(
     require.instance("model", model, models.LanguageModel, probe._A_MODEL)
     lengths = require.integers("lengths", lengths, 1)
     if require.integer("period", period, 1) > min(lengths):
-        raise ValueError(f"lengths must be at least the period, {period}, not {min(lengths)}")
+        raise ValueError(
+            f"lengths must be at least as large as period = {period}, but the smallest "
+            f"is {min(lengths)}"
+        )
     for name, text in (
         ("sequence", sequence),
         ("head", "" if head is None else head),

@@ -46,8 +46,8 @@ def device(name: str | torch.device | None = None) -> torch.device:
             return probe.device
         except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
             raise ValueError(
-                f"device {name!r} is not available here. Give another name, or none to get "
-                f"{device()}"
+                f"device {name!r} is not available here. Give the name of another device, "
+                f"or None for {device()}"
             ) from None
     if torch.cuda.is_available():
         return torch.device("cuda")

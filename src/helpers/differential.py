@@ -240,7 +240,7 @@ def _lambda(lam: float | Tensor, rows: Tensor) -> Tensor:
         fits = False
     if not fits:
         raise ValueError(
-            f"lam must be one number or broadcast to the shape {tuple(rows.shape[:-1])}, not "
-            f"{tuple(lam.shape)}"
+            "lam must be one number or a tensor that broadcasts to the shape "
+            f"{tuple(rows.shape[:-1])}, not a tensor of shape {tuple(lam.shape)}"
         )
     return lam.to(rows)

@@ -255,7 +255,7 @@ def jacobian_norms(
     if last is not None:
         check(last, "last")
         if list(last) != list(graph):
-            raise ValueError("last must have the nodes of graph, in the same order")
+            raise ValueError("last must have the same nodes as graph, in the same order")
     matrix, weights = adjacency(graph, normalisation), orthogonal_weights(layers, width, seed)
     generator = torch.Generator().manual_seed(int(seed) + 1)
     features = torch.randn(len(graph), width, generator=generator, dtype=torch.float64)

@@ -131,8 +131,8 @@ def read(
         or not 1 <= len(ids) <= probe.MOST
     ):
         raise ValueError(
-            f"ids must be one sequence of 1 to {probe.MOST} tokens, of type torch.long, not "
-            f"{require.brief(ids)}"
+            f"ids must be a one-dimensional tensor of 1 to {probe.MOST} tokens with "
+            f"dtype torch.long, not {require.brief(ids)}"
         )
     probe.check(model, ids=ids)
     config = model.model.config.get_text_config()
@@ -143,7 +143,10 @@ def read(
                 f"mask must be a bool tensor of shape ({n}, {n}), not {require.brief(mask)}"
             )
         if mask.triu(1).any() or not mask.any(-1).all():
-            raise ValueError("mask must show each token itself or an earlier one, and no later one")
+            raise ValueError(
+                "mask must let each token attend to itself or to an earlier token, and "
+                "never to a later one"
+            )
     if heads is not None:
         require.tensor(
             "heads",
@@ -154,12 +157,13 @@ def read(
         )
         if not heads.float().isfinite().all():
             raise ValueError(
-                f"heads must be numbers that float32 holds, not {require.brief(heads)}"
+                f"heads must hold numbers that float32 can represent, not {require.brief(heads)}"
             )
     change = _Change(mask, heads, require.number("temperature", temperature, 1e-6))
     if why := probe.mixed_otherwise(model):
         raise ValueError(
-            f"an intervention on attention does not reach everything that mixes tokens: {why}"
+            "an intervention on attention does not reach everything that mixes tokens, because "
+            f"{why}"
         )
     with _rotated(model, rope, n), _changed(model, change):
         out = model.model(ids[None].to(device), use_cache=False, output_hidden_states=True)
@@ -192,8 +196,8 @@ def _attend(
     """Compute attention with the current intervention, as a function that transformers can call."""
     if s_aux is not None:
         raise ValueError(
-            "the model has learned sinks in addition to its tokens, and no "
-            "intervention here covers them"
+            "model must not have learned sinks in addition to its tokens, because no "
+            "intervention here covers these sinks. Choose another model"
         )
     change = _changes[-1]
     heads, n, width = query.shape[1:]
@@ -233,7 +237,8 @@ def _changed(model: models.LanguageModel, change: _Change) -> Iterator[None]:
     if len(change.maps) != model.model.config.get_text_config().num_hidden_layers:
         raise ValueError(
             f"model {model.name} does not let its attention be replaced in every layer "
-            f"({probe.mixed_otherwise(model) or 'it is of its own make'}): choose another one"
+            f"({probe.mixed_otherwise(model) or 'its code is unusual'}). Choose another "
+            "model"
         )
 
 

@@ -207,8 +207,8 @@ def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
     tokens = {way: ids for way, ids in front.ways.items() if ids}
     if not tokens:
         raise ValueError(
-            "the tokenizer has neither a BOS nor an end-of-text token. Pass the head of the "
-            "sequence"
+            "the tokenizer has neither a BOS nor an end-of-text token. Pass the text "
+            "before the sequence yourself (head)"
         )
     return torch.tensor(tokens[min(tokens, key=lambda way: front.losses.get(way, 0.0))])
 
@@ -348,7 +348,7 @@ def _after(
         ) from None
     if not continuations:
         raise ValueError(
-            "continuations must be at least one pair of a length and the tokens that follow"
+            "continuations must hold at least one pair of a length and the tokens that follow"
         )
     for n, tail in continuations:
         require.integer("the length in continuations", n, 1, len(ids))
@@ -412,7 +412,9 @@ def attention_rows(
     ids = _tokens(model, ids)
     check(model, 2, ids=ids)
     if why := mixed_otherwise(model):
-        raise ValueError(f"attention rows do not show everything that influences a token: {why}")
+        raise ValueError(
+            f"attention rows do not show everything that influences a token, because {why}"
+        )
     cache = compute.shrink(lambda chunk: _read(model, ids[:-1], None, chunk), _CHUNK)
     with mixing._attending(model.model, "eager"):
         out = _forward(model, ids[-1:], cache, attentions=True)
@@ -435,7 +437,7 @@ def _margin(
     for name, text in (("right", right), ("wrong", wrong)):
         ids = encode(model, require.text(name, text))
         if len(ids) != 1:
-            raise ValueError(f"{name} must be one token; {text!r} is {len(ids)}")
+            raise ValueError(f"{name} must be a single token, but {text!r} is {len(ids)} tokens")
         if ids[0] >= logits.shape[-1]:
             raise ValueError(
                 "logits must have one number for each token of the model, not shape "
@@ -513,14 +515,14 @@ def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, 
             or ids.dtype != torch.long
             or len(ids) < least
         ):
-            raise ValueError(f"{allowed}, of type torch.long, not {require.brief(ids)}")
+            raise ValueError(f"{allowed}, with dtype torch.long, not {require.brief(ids)}")
         size = model.model.config.get_text_config().vocab_size
         if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < size:
             raise ValueError(f"{allowed} from 0 to {size - 1}, the tokens of the model")
         if len(ids) > (table := _position_table(model)):
             raise ValueError(
-                f"{name} must have at most {table} tokens, the positions of {model.short}, not "
-                f"{len(ids)}"
+                f"{name} must have at most {table} tokens, because {model.short} has no "
+                f"more positions, not {len(ids)}"
             )
 
 
@@ -657,12 +659,12 @@ def attention_maps(
     check(model, tokens=tokens)
     if len(tokens) > MOST:
         raise ValueError(
-            f"tokens must be at most {MOST}, not {len(tokens)}: use head_scores, which stores no "
-            f"maps"
+            f"tokens must have at most {MOST} tokens, not {len(tokens)}. For longer "
+            "sequences use head_scores, which stores no attention matrices"
         )
     if why := mixed_otherwise(model):
         raise ValueError(
-            f"attention matrices do not show everything that influences a token: {why}"
+            f"attention matrices do not show everything that influences a token, because {why}"
         )
     with mixing._attending(model.model, "eager"):
         out = model.model(
@@ -688,13 +690,13 @@ def _stream(
     """Compute attention as a function that transformers can call, and add up the layer's scores."""
     if s_aux is not None:
         raise ValueError(
-            "the model has learned sinks in addition to its tokens, and these "
-            "scores do not cover them"
+            "the model has learned sinks in addition to its tokens, and these scores "
+            "do not cover such sinks. Choose another model"
         )
     task, scaling = _streamed[-1], query.shape[-1] ** -0.5 if scaling is None else scaling
     if task.hide is not None and task.hide >= key.shape[2]:
         raise ValueError(
-            f"the token to hide must be one of the {key.shape[2]} that are read, "
+            f"place must be the position of one of the {key.shape[2]} tokens that the model reads, "
             f"from 0 to {key.shape[2] - 1}, not {task.hide}"
         )
     heads = query.shape[1] // key.shape[1]
@@ -837,7 +839,8 @@ def attention_knockout(
         raise ValueError(_unread(model))
     if place is not None and _recurs(model):
         raise ValueError(
-            f"a token that is hidden from attention still has influence: {mixed_otherwise(model)}"
+            "a token that is hidden from attention still has influence, because "
+            f"{mixed_otherwise(model)}"
         )
     with _streaming(model, hide=place, since=since):
         yield
@@ -884,7 +887,8 @@ def sensitivity(
         isinstance(probes, bool) or not isinstance(probes, int) or not 2 <= probes <= d
     ):
         raise ValueError(
-            f"probes must be an integer between 2 and {d} (the width of the state), not {probes!r}"
+            f"probes must be an integer from 2 to {d} (the width of the hidden state), "
+            f"not {probes!r}"
         )
     require.seed(seed)
     directions = torch.eye(d) if probes is None else _frame(d, probes, seed)
@@ -925,7 +929,7 @@ def _check_position(name: str, value: int, n: int) -> None:
     try:
         require.integer(name, value, 0, n - 1)
     except ValueError as error:
-        raise ValueError(f"{error}, the places in tokens") from None
+        raise ValueError(f"{error}, because it is a position in tokens") from None
 
 
 def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
@@ -1060,8 +1064,8 @@ def blocks(model: models.LanguageModel) -> list[torch.nn.Module]:
         ):
             return list(part)
     raise ValueError(
-        f"{model.name} must have layers with self_attn.q_proj and k_proj, as Llama, Qwen or Gemma "
-        f"have"
+        f"{model.name} must have layers with self_attn.q_proj and k_proj, as models "
+        "of the Llama, Qwen and Gemma families have"
     )
 
 
@@ -1138,8 +1142,8 @@ def frequency_use(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) 
         x = torch.stack(parts)[:, :, 1:]
         if x.shape[-1] != 2 * len(theta):
             raise ValueError(
-                f"{model.short} rotates {2 * len(theta)} of {x.shape[-1]} dimensions of a head, "
-                f"not all"
+                f"{model.short} rotates only {2 * len(theta)} of {x.shape[-1]} "
+                "dimensions of a head, but this measure needs all of them"
             )
         norms.append(torch.stack(x.chunk(2, -1)).square().sum(0).sqrt().mean(2))
     return _FrequencyUse(theta, *norms)

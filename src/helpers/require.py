@@ -193,8 +193,8 @@ def text(name: str, value: object, empty: bool = True) -> str:
         )
     if any("\ud800" <= letter <= "\udfff" for letter in value):
         raise ValueError(
-            f"{name} must be text that UTF-8 can hold, and {brief(value)} has half of a surrogate "
-            f"pair"
+            f"{name} must be text that UTF-8 can encode, but {brief(value)} contains "
+            "half of a surrogate pair"
         )
     return value
 
@@ -346,16 +346,16 @@ def dense(name: str, value: Tensor) -> Tensor:
 
     >>> dense("x", torch.ones(2).to_sparse())  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: x must be a dense tensor, as x.to_dense() makes one, not one of layout torch...
+    ValueError: x must be a dense tensor, not a tensor of layout torch...
     """
     if value.layout != torch.strided:
         raise ValueError(
-            f"{name} must be a dense tensor, as x.to_dense() makes one, not one of layout "
-            f"{value.layout}"
+            f"{name} must be a dense tensor, not a tensor of layout {value.layout}. "
+            "x.to_dense() makes one"
         )
     if value.is_meta or value.is_quantized:
         kind = 'on the device "meta"' if value.is_meta else "quantised"
-        raise ValueError(f"{name} must hold numbers, and this tensor is {kind}")
+        raise ValueError(f"{name} must hold numbers, but this tensor is {kind}")
     return value
 
 

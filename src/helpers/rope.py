@@ -78,7 +78,8 @@ def rotate(
     """
     if 2 * len(frequencies) != x.shape[-1]:
         raise ValueError(
-            f"frequencies must have half as many entries as the width of x, which is {x.shape[-1]}"
+            "frequencies must have half as many entries as the width of x, which is "
+            f"{x.shape[-1]}, not {len(frequencies)} entries"
         )
     return require.finite("positions, or frequencies,", turn(x, positions, frequencies, layout))
 
@@ -218,9 +219,8 @@ def smallest_base(
             return base
         k, size = k + failed + 1, max(1, failed // 2)
     raise ValueError(
-        f"no base passes for length {length} and width {width} from start {start} in steps of "
-        f"{step}: raise step or tries, "
-        f"now {tries}"
+        f"no base meets the condition for length {length} and width {width} from "
+        f"start {start} in steps of {step}. Raise step or tries (now {tries})"
     )
 
 

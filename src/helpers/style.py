@@ -255,7 +255,8 @@ def ticks(
     )
     if len(names) != len(places):
         raise ValueError(
-            f"names must have as many entries as there are places, {len(places)}, not {len(names)}"
+            f"names must have one entry for each of the {len(places)} places, not "
+            f"{len(names)} entries"
         )
     (ax.xaxis if x else ax.yaxis).set_ticks(places, names)
     ax.minorticks_off()
@@ -276,14 +277,16 @@ def label(ax: Axes, lines: list[Line2D] | None = None) -> None:
     if lines is not None and not (
         isinstance(lines, list | tuple) and all(isinstance(x, Line2D) for x in lines)
     ):
-        raise ValueError(f"lines must be a list of lines of the axes, not {require.brief(lines)}")
+        raise ValueError(f"lines must be a list of lines in the axes, not {require.brief(lines)}")
     lines = lines or [line for line in ax.get_lines() if not line.get_label().startswith("_")]
     ax.get_ylim()  # this fixes the limits, on which the label's height depends
     ends = []
     for line in lines:
         points = [(x, y) for x, y in zip(*line.get_data(), strict=True) if math.isfinite(y)]
         if not points:
-            raise ValueError(f"lines must have a point to label, but {line.get_label()!r} has none")
+            raise ValueError(
+                f"lines must have at least one point to label, but {line.get_label()!r} has none"
+            )
         height = ax.transAxes.inverted().transform(ax.transData.transform(points[-1]))[1]
         ends.append((height, points[-1], line))
     for height, point, line in sorted(ends, key=lambda end: end[0]):
@@ -410,14 +413,17 @@ def _drawn(
         or any(kind.kind not in "iuf" for kind in frame.dtypes)
         or frame.isna().all().any()
     ):
-        raise ValueError("frame must have rows, and columns of real numbers")
+        raise ValueError(
+            "frame must have at least one row, and each column must hold real numbers, "
+            "not only gaps"
+        )
     if colours is not None and not (
         isinstance(colours, list | tuple)
         and len(colours) == frame.shape[1]
         and all(map(is_color_like, colours))
     ):
         raise ValueError(
-            f"colours must be a list with one per column, {frame.shape[1]}, not "
+            f"colours must be a list of {frame.shape[1]} colours, one per column, not "
             f"{require.brief(colours)}"
         )
     return axes("", f"{frame.index.name or ''}" if x is None else x, y, log, height)
@@ -450,8 +456,8 @@ def readout_table(rows: Sequence[tuple[str, str, float | str, str]], state: str)
         or {*map(len, rows)} != {4}
     ):
         raise ValueError(
-            f"rows must be a list of tuples (reader, asked, number, fate), at least one, not "
-            f"{require.brief(rows)}"
+            "rows must be a list of at least one tuple (reader, asked, number, fate), "
+            f"not {require.brief(rows)}"
         )
     table = {"asked": [], "measured": [], "what was asked is": []}
     for reader, question, measured, fate in rows:

@@ -211,7 +211,10 @@ class Decoder(nn.Module):
         try:
             blocks = [block(*parts, layer=number) for number in range(1, layers + 1)]
         except TypeError as error:
-            raise ValueError(f"block must take the arguments of Block, but: {error}") from error
+            raise ValueError(
+                "block must be a function that takes the arguments of Block, but calling "
+                f"it failed: {error}"
+            ) from error
         for each in blocks:
             require.instance("what block returns", each, Block, "a Block")
         self.blocks = nn.ModuleList(blocks)
@@ -223,8 +226,9 @@ class Decoder(nn.Module):
         require.tensor("ids", ids, "b n", "whole")
         if require.readable(ids) and (ids.min() < 0 or ids.max() >= self.embedding.num_embeddings):
             raise ValueError(
-                f"ids must be from 0 to {self.embedding.num_embeddings - 1}, the tokens of the "
-                f"vocabulary"
+                "ids must be tokens of the vocabulary, from 0 to "
+                f"{self.embedding.num_embeddings - 1}, not {int(ids.min())} to "
+                f"{int(ids.max())}"
             )
         x = self.embedding(ids)
         return (

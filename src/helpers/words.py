@@ -51,8 +51,8 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
         names = sorted(_HOLE.findall(english))
         if names != sorted("" if name.isdigit() else name for name in _HOLE.findall(translation)):
             raise ValueError(
-                f"table must keep the numbers and names of an entry, but {english!r} is given as "
-                f"{translation!r}"
+                "table must keep the numbers and the names in braces of each entry, but it "
+                f"translates {english!r} as {translation!r}"
             )
         new.append((_pattern(english), translation))
     _entries[:] = new

@@ -31,7 +31,7 @@ os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
 DEFAULT = _package.SMOLLM2.name
 _ATTENTION = ("sdpa", "eager")
 _SHARDED = "auto"  # this device name stands for all devices
-_BOTH = "is an encoder and a decoder; this course needs a decoder alone (causal language model)"
+_BOTH = "is an encoder-decoder, but this course needs a decoder only (causal language model)"
 # weights in files that a decoder does not need: buffers, a copy of the embedding, a value head,
 # layers for drafting
 _SPARE = re.compile(
@@ -122,7 +122,8 @@ def load(
     require.instance("name", name, str | Path, "a hub id, a folder or a decoder of transformers")
     if tokenizer is not None:
         raise ValueError(
-            "tokenizer is only for a model in memory, because a hub id or a folder has its own"
+            "tokenizer must be None for a hub id or a folder, because they contain a "
+            "tokenizer. Give a tokenizer only with a model in memory"
         )
     # loading takes a second, and its bar would stay in a page as a widget that does nothing
     transformers.utils.logging.disable_progress_bar()
@@ -138,7 +139,8 @@ def load(
     if place is None:
         if not importlib.util.find_spec("accelerate"):
             raise ValueError(
-                f"device {_SHARDED!r} needs the package accelerate: pip install accelerate"
+                f"device {_SHARDED!r} needs the package accelerate. Install it with `pip "
+                "install accelerate`"
             )
         settings["device_map"] = _SHARDED
     try:
@@ -161,7 +163,8 @@ def load(
     if report["missing_keys"]:
         first = sorted(report["missing_keys"])[0]
         raise ValueError(
-            f"{name} lacks weights ({first}), so it is not a complete decoder. Choose another model"
+            f"{name} lacks weights (for example {first}), so it is not a complete "
+            "decoder. Choose another model"
         )
     if spare := sorted(key for key in report["unexpected_keys"] if not _SPARE.search(key)):
         why = f"holds {len(spare)} weights that its config.json has no place for ({spare[0]})"
@@ -187,7 +190,8 @@ def _in_memory(network: "transformers.PreTrainedModel", tokenizer: object) -> La
         )
     if network.get_output_embeddings() is None:
         raise ValueError(
-            f"{type(network).__name__} has no head for tokens. Load it with AutoModelForCausalLM"
+            f"{type(network).__name__} has no head that predicts tokens. Load the model "
+            "with AutoModelForCausalLM"
         )
     _check_decoder(type(network).__name__, network.config)
     network.config._name_or_path = network.config._name_or_path or type(network).__name__
@@ -226,16 +230,16 @@ def _source(name: str | Path) -> str | Path:
     if name == "" or not folder.is_dir():
         if isinstance(name, Path) or not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name):
             raise ValueError(
-                f"no folder {str(name)!r}: give a folder, a hub id such as org/name, or {DEFAULT!r}"
+                f"there is no folder {str(name)!r}. Give an existing folder, a hub id such "
+                f"as org/name, or {DEFAULT!r}"
             )
         return name
     if not (folder / "config.json").is_file():
         raise ValueError(f"{name} contains no config.json. Write the folder with save_pretrained")
     if not any(folder.glob("*.safetensors")):
         raise ValueError(
-            f"{name} holds no .safetensors weights, and pickled ones (.bin, .pt), which can run "
-            f"code, "
-            f"are not opened: {_RESAVE}"
+            f"{name} contains no .safetensors weights. We do not open pickled weights "
+            f"(.bin, .pt), because they can run code. So {_RESAVE}"
         )
     return folder
 
@@ -251,7 +255,7 @@ def _check_config(name: str | Path, path: Path) -> None:
         return  # transformers explains this error well
     if not isinstance(config, dict):
         raise ValueError(
-            f"the config.json of {name} must hold an object, not {require.brief(config)}"
+            f"the config.json of {name} must contain an object, not {require.brief(config)}"
         )
     if config.get("is_encoder_decoder"):
         raise ValueError(f"{name} {_BOTH}")
@@ -288,23 +292,24 @@ def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
 
     if is_a(hub.GatedRepoError):
         return OSError(
-            f"{name} is gated: accept its terms on its hub page, run `hf auth login`, try again"
+            f"{name} is gated. Accept its terms on its hub page, run `hf auth login`, and try again"
         )
     if is_a(hub.RepositoryNotFoundError):
         return ValueError(
-            f"the hub has no public model {name!r}: check the spelling, or run `hf auth login`"
+            f"the hub has no public model {name!r}. Check the spelling, or run `hf auth login`"
         )
     if is_a(hub.OfflineModeIsEnabled, hub.LocalEntryNotFoundError) or "couldn't connect" in text:
         return ConnectionError(
-            f"{name} is not here and the hub cannot be reached: connect, or use {DEFAULT!r}"
+            f"{name} is not here and the hub cannot be reached. Connect, or use {DEFAULT!r}"
         )
     if is_a(SafetensorError):
         return ValueError(
-            f"the weights of {name} are damaged ({message}): fetch or save them again"
+            f"the weights of {name} are damaged ({message}). Fetch or save them again"
         )
     if "trust_remote_code" in text:
         return ValueError(
-            f"{name} needs code of its own, which is not run here: choose another model"
+            f"{name} needs its own Python code, and we do not run code that comes with "
+            "a model. Choose another model"
         )
     if "Unrecognized configuration class" in text and any(
         kind in text for kind in ("T5", "Bart", "Pegasus", "Marian")
@@ -312,13 +317,15 @@ def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
         return ValueError(f"{name} {_BOTH}")
     if "mismatched_sizes" in text:
         return ValueError(
-            f"the weights of {name} do not fit its config.json: fetch or save both again"
+            f"the weights of {name} do not fit its config.json. Fetch or save both again"
         )
     if "backend tokenizer" in text:
-        return ValueError(f"{name} has no tokenizer that can be read: {_RESAVE}, the tokenizer too")
+        return ValueError(
+            f"{name} has no tokenizer that we can read. So {_RESAVE}, together with its tokenizer"
+        )
     if "safetensors" in text:
         return ValueError(
-            f"{name} has no safetensors weights, and pickled ones are not opened: {_RESAVE}"
+            f"{name} has no safetensors weights, and we do not open pickled weights. So {_RESAVE}"
         )
     return ValueError(f"{name} could not be loaded as a decoder: {message}")
 

@@ -85,7 +85,10 @@ def download(url: str, target: str | Path, expected: str, attempts: int = 3, **s
                 os.replace(part, target)
                 return target
             part.unlink()
-    raise OSError(f"{target.name} arrived twice with a wrong SHA-256: a proxy or mirror changes it")
+    raise OSError(
+        f"{target.name} arrived twice with a wrong SHA-256, so a proxy or mirror "
+        "probably changes it. Try another connection"
+    )
 
 
 def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:

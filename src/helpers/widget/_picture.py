@@ -57,7 +57,7 @@ def body(result: Any, alt: str) -> str:
     if isinstance(result, pd.DataFrame):
         if len(result) > _MOST_ROWS:
             raise ValueError(
-                f"draw returned a table of {len(result)} rows, but at most {_MOST_ROWS} are allowed"
+                f"draw must return a table of at most {_MOST_ROWS} rows, not {len(result)}"
             )
         return result.to_html(border=0)
     return image(result, alt)
