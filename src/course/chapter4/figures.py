@@ -175,9 +175,9 @@ def reported(guess: int) -> tuple[Axes, str]:
         f"{int(given.eq(314).sum())} are right"
     )
     return ax, (
-        f"Mean error of the {len(given)} answers {(given - measures.ASKED).abs().mean():.0f}, "
-        f"of always saying {guess} "
-        f"{abs(guess - measures.ASKED)}; nearer than that: {nearer}."
+        f"The mean error of the {len(given)} answers is "
+        f"{(given - measures.ASKED).abs().mean():.0f}, and the error of always saying {guess} is "
+        f"{abs(guess - measures.ASKED)}. Answers with a smaller error than that: {nearer}."
     )
 
 
@@ -535,9 +535,9 @@ def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tu
 
 
 READOUTS = {  # what the figure draws of `run_selection.fates`, as name: (column, colour, filled)
-    "there: a line told counts of 17 to 32 letters": ("there", BLUE, True),
+    "there: linear readout fitted to 17 to 32 letters": ("there", BLUE, True),
     "the same, before training": ("there_before", BLUE, False),
-    "findable: a line told counts of 1 to 16 letters": ("findable", GREEN, True),
+    "findable: linear readout fitted to 1 to 16 letters": ("findable", GREEN, True),
     "the same, before training ": ("findable_before", GREEN, False),
     "used: the decoder's own head": ("used", RED, True),
 }
@@ -550,7 +550,7 @@ def three_readouts(table: pd.DataFrame) -> tuple[Axes, str]:
     training lengths, and the decoder itself.
     """
     found = run_selection.fates(table)
-    ax = style.axes("", "counts of 20 letters that are named", "", height=4.6)
+    ax = style.axes("", "accuracy for strings of 20 letters", "", height=4.6)
     for name, (column, colour, filled) in READOUTS.items():
         places = [
             place + (0.14 if column.endswith("before") else -0.14) for place in range(len(found))
@@ -575,7 +575,7 @@ def three_readouts(table: pd.DataFrame) -> tuple[Axes, str]:
         f"({row.findable_before:.2f}), used {row.used:.2f}"
         for name, row in found.iterrows()
     )
-    return ax, f"Counts of 20 letters, by who names them. {said}."
+    return ax, f"Accuracy of each readout for the count of 20 letters. {said}."
 
 
 # Draw the lab's figures about the trained lengths -------------------------------------------------
