@@ -264,7 +264,7 @@ def test_lesson_6_subtracts_two_maps_as_the_package():
         )
     grown = found["grown"]
     assert (
-        grown.loc["logits drawn apart", "σ = 1.5"] > 1 > grown.loc["logits drawn apart", "σ = 0.3"]
+        grown.loc["independent logits", "σ = 1.5"] > 1 > grown.loc["independent logits", "σ = 0.3"]
     )
     noise = found["noise"]
     for name in noise.index[1:]:
