@@ -22,7 +22,9 @@ def writable(path: str | Path) -> Path:
     """
     path = _path(path)
     if not path.name or (path.exists() and not path.is_file()):
-        raise ValueError(f"path must be that of a regular file, or of none yet, not {str(path)!r}")
+        raise ValueError(
+            f"path must name a regular file, or a file that does not exist yet, not {str(path)!r}"
+        )
     return Path(os.path.realpath(path))
 
 
@@ -38,7 +40,7 @@ def weights(path: str | Path) -> Path:
     path = _path(path)
     if path.suffix != ".safetensors" or not path.parent.is_dir():
         raise ValueError(
-            f"path must end in .safetensors, in a folder that is there, not {str(path)!r}"
+            f"path must end in .safetensors and be in an existing folder, not {str(path)!r}"
         )
     return path
 

@@ -41,12 +41,14 @@ def with_hidden(
     """
     probe.check(model, tokens=tokens)
     if not 2 <= len(tokens) <= probe.MOST:
-        raise ValueError(f"tokens must be 2 to {probe.MOST}, not {len(tokens)}")
+        raise ValueError(f"tokens must have 2 to {probe.MOST} tokens, not {len(tokens)}")
     if hide is not None:
         require.integer("hide", hide, 0, len(tokens) - 1)
     require.integer("since", since, 0, len(tokens) - 1)
     if why := probe.mixed_otherwise(model):
-        raise ValueError(f"a token hidden from attention is not hidden from all: {why}")
+        raise ValueError(
+            f"a token that is hidden from attention still has influence, because {why}"
+        )
     with probe.attention_knockout(model, hide, since):
         out = _read(model, tokens)
     losses = torch.nn.functional.cross_entropy(
@@ -89,7 +91,7 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
     maps = probe.attention_maps(model, tokens)
     if not probe.reads_projections(model):
         raise ValueError(
-            "its heads have no values of their own (self_attn.v_proj), which this takes"
+            "its heads have no separate values (self_attn.v_proj), but this measure needs them"
         )
     blocks = probe.blocks(model)
     kept: dict[int, Tensor] = {}
@@ -165,6 +167,6 @@ def _output(mixer: torch.nn.Module) -> torch.nn.Linear:
         if hasattr(mixer, name):
             return getattr(mixer, name)
     raise ValueError(
-        f"its attention has no output matrix under a known name ({', '.join(names)}), which "
-        "this takes"
+        "its attention has no output matrix under a known name "
+        f"({', '.join(names)}), but this measure needs the output matrix"
     )

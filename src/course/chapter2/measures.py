@@ -776,7 +776,7 @@ def kept_by_layer(
     """
     network, inputs = model.model.base_model, []
     if not hasattr(network, "layers"):
-        raise ValueError(f"model must have its layers in a list, not {model.short}")
+        raise ValueError(f"model must be a model whose layers are in a list, not {model.short}")
 
     def keep(_: torch.nn.Module, arguments: tuple, more: dict) -> None:
         inputs.append((arguments, more))

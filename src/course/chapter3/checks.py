@@ -41,8 +41,8 @@ def _learners(answer: Any, book: Callable) -> Any:
     """Return the answer, or raise an error if it is the course's own function."""
     if answer is book:
         raise Wrong(
-            f"{book.__name__} is the book's own function, and it is right. "
-            "Now write one that is yours."
+            f"{book.__name__} is the course's function, which is right. Write a "
+            "function of your own."
         )
     return answer
 

@@ -98,7 +98,9 @@ def show(name: str, language: str = "en", **data: Any) -> Drawing:
         parts |= {"state": state, "words": words}
         held = json.dumps(parts, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"data must be what JSON can hold: {error}") from None
+        raise ValueError(
+            f"data must hold only values that JSON can represent, but {error}"
+        ) from None
     still = HERE / "still" / f"{scene(name, state.get('at', 0), language)}.svg"
     return Drawing(
         name,
@@ -143,7 +145,9 @@ def states_of(text: str) -> list[dict[str, Any]]:
         for setting in shlex.split(part):
             key, equals, value = setting.partition("=")
             if not equals:
-                raise ValueError(f"film must be of settings such as edges=path, not {setting!r}")
+                raise ValueError(
+                    f"film must consist of settings such as edges=path, not {setting!r}"
+                )
             state[key] = _value(value)
         states.append(state)
     return states
@@ -173,7 +177,9 @@ def scene_of(at: float) -> dict[str, Any]:
     stop, step = divmod(round(10 * require.number("at", at, 0, STOPS - 0.1)), 10)
     states = film(stop)
     if step > len(states):
-        raise ValueError(f"at must be a sentence of stop {stop}, up to {stop}.{len(states)}")
+        raise ValueError(
+            f"at must be the number of a sentence at stop {stop}, at most {stop}.{len(states)}"
+        )
     return {"at": stop} | (states[step - 1] if step else {})
 
 

@@ -269,11 +269,11 @@ def read(table: Path, module: ModuleType) -> dict[str, Claim]:
             raise ValueError(f"shown must be '<chapter>/<page>#<heading>', not {row['shown']!r}")
         if not row["parts"]:
             if name not in RULES or RULES[name].function.__module__ != module.__name__:
-                raise ValueError(f"{name} must have a rule in {module.__name__}, and there is none")
+                raise ValueError(f"{name} must have a rule in {module.__name__}, but there is none")
             if missing := [key for key in ASKED if not row.get(key)]:
                 raise ValueError(
-                    f"{name} in {table.name} must have {', '.join(missing)}, which the head of "
-                    f"course/evidence/claims.py explains"
+                    f"{name} in {table.name} must have {', '.join(missing)}. The docstring of "
+                    "course/evidence/claims.py explains these entries"
                 )
             function = RULES[name].function
             row["function"] = functools.partial(function, **wording) if wording else function

@@ -243,8 +243,8 @@ class Rule(NamedTuple):
         missing = set(inspect.signature(predicate).parameters) - set(numbers)
         if missing:
             raise ValueError(
-                f"numbers must hold {sorted(missing)}, which {condition} asks; they are "
-                f"{sorted(numbers)}"
+                f"numbers must hold {sorted(missing)}, because the condition {condition} "
+                f"uses them, but the numbers are {sorted(numbers)}"
             )
         return predicate(
             **{name: numbers[name] for name in inspect.signature(predicate).parameters}
@@ -396,12 +396,12 @@ def rule(
         new = Rule(function, **conditions)
         if (new.holds is None) == (new.each is None) or (new.part and new.each):
             raise ValueError(
-                f"the rule of {names or function.__name__} must have holds, and perhaps part, or "
-                f"each"
+                f"the rule of {names or function.__name__} must have either the condition "
+                "holds (and optionally part), or the condition each"
             )
         for name in names or (function.__name__,):
             if name in RULES:
-                raise ValueError(f"{name} must have one rule, and has two")
+                raise ValueError(f"{name} must have one rule, but it has two")
             RULES[name] = new
         return function
 

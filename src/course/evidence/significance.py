@@ -24,8 +24,7 @@ def _numbers(name: str, values: object, least: int = 1) -> np.ndarray:
     bad = array.ndim != 1 or len(array) < least or not np.isfinite(array).all()
     if bad or np.abs(array).max(initial=0) > LARGEST:
         raise ValueError(
-            f"{name} must be at least {least} finite numbers, one after another, not "
-            f"{require.brief(values)}"
+            f"{name} must be a list of at least {least} finite numbers, not {require.brief(values)}"
         )
     return array
 
@@ -88,7 +87,9 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """
     left, right = _numbers("ours", ours), _numbers("theirs", theirs)
     if len(left) != len(right):
-        raise ValueError(f"theirs must be as many numbers as ours, {len(left)}, not {len(right)}")
+        raise ValueError(
+            f"theirs must have as many numbers as ours, which has {len(left)}, not {len(right)}"
+        )
     gaps = left - right
     if len(gaps) < 2 or not gaps.any():
         return 1.0
@@ -120,7 +121,7 @@ def holm(p: Sequence[float]) -> list[float]:
     """
     values = _numbers("p", p, 0)
     if ((values < 0) | (values > 1)).any():
-        raise ValueError(f"p must be numbers from 0 to 1, not {require.brief(p)}")
+        raise ValueError(f"p must hold numbers from 0 to 1, not {require.brief(p)}")
     order, adjusted, worst = np.argsort(values), [1.0] * len(values), 0.0
     for rank, place in enumerate(order):
         worst = max(worst, min(1.0, (len(values) - rank) * float(values[place])))
@@ -140,7 +141,9 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, flo
     """
     left, right = (_numbers(name, values) for name, values in (("x", x), ("y", y)))
     if len(left) != len(right):
-        raise ValueError(f"y must be as many numbers as x, {len(left)}, not {len(right)}")
+        raise ValueError(
+            f"y must have as many numbers as x, which has {len(left)}, not {len(right)}"
+        )
     left, right = (np.array([float(f"{value:.9g}") for value in side]) for side in (left, right))
     if len(set(left)) < 2 or len(set(right)) < 2:
         return 0.0, 1.0

@@ -96,7 +96,7 @@ def turn(claim: str, **parts: Any) -> Callable[[Callable[[], Numbers]], Callable
 
     def register(function: Callable[[], Numbers]) -> Callable[[], Numbers]:
         if claim in TURNS:
-            raise ValueError(f"{claim} must have one turn, and has two")
+            raise ValueError(f"{claim} must have one turn, but it has two")
         TURNS[claim] = Turn(claim, function=function, **parts)
         return function
 

@@ -102,7 +102,7 @@ def influence_bound(
     attention.influence(attentions)
     matrices = torch.stack(list(attentions)).double()
     if (matrices.triu(1) != 0).any():
-        raise ValueError("attentions must be causal: no token looks at a later one")
+        raise ValueError("attentions must be causal, so no token may attend to a later token")
     depth, own = (
         len(matrices),
         torch.eye(matrices.shape[-1], dtype=torch.float64, device=matrices.device),
@@ -126,5 +126,8 @@ def _each(
     many = isinstance(value, Sequence) or (isinstance(value, Tensor) and value.ndim == 1)
     values = list(value) if many else [value] * count
     if len(values) != count:
-        raise ValueError(f"{name} must be one number or {count}, one a layer, not {len(values)}")
+        raise ValueError(
+            f"{name} must be one number, or {count} numbers (one per layer), not "
+            f"{len(values)} numbers"
+        )
     return [require.number(name, v, **({"above": 0} if positive else {"least": 0})) for v in values]

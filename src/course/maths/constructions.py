@@ -262,7 +262,8 @@ def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Flo
         require.tensor(name, row, "... n", "real")
         if (row < 0).any() or (row.double().sum(-1) > 1.01).any():
             raise ValueError(
-                f"{name} must hold probabilities: not negative, rows with a sum of at most 1"
+                f"{name} must hold probabilities, which are not negative and sum to at most "
+                "1 in each row"
             )
     if p.shape != q.shape:
         raise ValueError(
@@ -339,5 +340,6 @@ def first_collision(
             return start + int(equal[0])
         start, size = start + size, min(2 * size, 2**20)
     raise ValueError(
-        f"function(n) and function(n + 1) differ in {dtype} for every n up to limit = {limit}"
+        "limit must be larger, because function(n) and function(n + 1) differ in "
+        f"{dtype} for every n up to limit = {limit}"
     )

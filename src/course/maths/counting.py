@@ -264,7 +264,7 @@ def last_state(
     """
     if set(require.text("sequence", sequence, empty=False)) - {"0", "1"}:
         raise ValueError(
-            f"sequence must hold the signs 0 and 1 only, not {require.brief(sequence)}"
+            f"sequence must hold only the digits 0 and 1, not {require.brief(sequence)}"
         )
     require.flag("causal", causal)
     require.choice("encoding", encoding, ENCODINGS)
@@ -341,7 +341,10 @@ def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 
         if len(wrong):
             return start + int(wrong[0]) - 1
         start, size = start + size, min(2 * size, 2**20)
-    raise ValueError(f"limit = {limit} is too small: in {kind} every n up to it is read right")
+    raise ValueError(
+        f"limit = {limit} is too small, because in {kind} every n up to it is read "
+        "correctly. Give a larger limit"
+    )
 
 
 # Bound the width of a counter ---------------------------------------------------------------------
@@ -415,7 +418,7 @@ def coherence(vectors: Float[Tensor, "m d"]) -> float:
     require.tensor("vectors", vectors, "m d")
     norms = vectors.double().norm(dim=1, keepdim=True)
     if len(vectors) < 2 or not bool((norms > 0).all()):
-        raise ValueError("vectors must have two rows or more, none of them zero")
+        raise ValueError("vectors must have at least two rows, and no row may be zero")
     unit = require.finite("vectors", vectors.double() / norms)
     return float((unit @ unit.T).fill_diagonal_(0).abs().max().clamp(max=1))
 

@@ -129,8 +129,8 @@ def adaptive_entmax(
             fits = False
         if not fits:
             raise ValueError(
-                f"{name} must broadcast to the logits' {tuple(logits.shape)}, not "
-                f"{require.brief(value)}"
+                f"{name} must broadcast to the shape of the logits, {tuple(logits.shape)}, "
+                f"not {require.brief(value)}"
             )
     hidden = torch.isneginf(logits)
     seen = (~hidden).sum(-1, keepdim=True).to(logits).log()
@@ -234,7 +234,8 @@ def squared_relu(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     weights = logits.clamp(min=0).square()
     if require.readable(logits) and bool(torch.isinf(weights).any()):
         raise ValueError(
-            f"logits must have squares that {logits.dtype} can hold, not {float(logits.max()):.4g}"
+            f"logits must be small enough that {logits.dtype} can hold their squares, "
+            f"not {float(logits.max()):.4g}"
         )
     return weights
 
@@ -290,7 +291,7 @@ def delta_rule(
     mixed = scores @ written + 0.0
     if require.readable(mixed) and not bool(torch.isfinite(mixed).all()):
         raise ValueError(
-            f"q, k must keep the state within {q.dtype}: keys of length 1 are expected"
+            f"q and k must keep the state within the range of {q.dtype}. Scale the keys to length 1"
         )
     return mixed
 
@@ -382,7 +383,7 @@ def _check_logits(logits: Tensor, all_hidden: bool = False) -> None:
     require.tensor("logits", logits.detach().masked_fill(hidden, 0), "... n")
     if not all_hidden and require.readable(logits) and bool(hidden.all(-1).any()):
         raise ValueError(
-            "logits must leave one key at least that is not hidden (-inf) in every row"
+            "logits must leave at least one key in every row that is not hidden (-inf)"
         )
 
 

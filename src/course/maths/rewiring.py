@@ -131,7 +131,7 @@ def rewire(graph: nx.Graph, method: str, edges: int, seed: int = 0) -> nx.Graph:
     try:
         require.integer("edges", edges, 0, room)
     except ValueError as error:
-        raise ValueError(f"{error}; graph has {room} pairs without an edge") from None
+        raise ValueError(f"{error}, because graph has {room} pairs without an edge") from None
     copy, generator = graph.copy(), np.random.default_rng(require.seed(seed))
     choose = {"sdrf": _sdrf, "fosr": _fosr, "gtr": _gtr, "random": _random}[method]
     for _ in range(edges):

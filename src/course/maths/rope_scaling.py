@@ -63,11 +63,12 @@ def scaled_frequencies(
             return frequencies(width, base * factor ** (width / (width - 2)))
         except (OverflowError, ValueError):
             raise ValueError(
-                f"factor must be smaller: with {factor} the base is no finite number"
+                f"factor must be smaller, because with {factor} the base is not a finite number"
             ) from None
     if length is None:
         raise ValueError(
-            f"length must be given for the method {method!r}: the context of the original training"
+            f"length must be given for the method {method!r}. It is the context of the "
+            "original training"
         )
     require.integer("length", length, 1)
     few, many = _turns(TURNS[method] if turns is None else turns)

@@ -159,7 +159,7 @@ def precision(subject: Subject, plan: Plan) -> Numbers:
         }
         numbers_of_types["signal"] = part.signal[1:]
     if "signal" not in numbers_of_types:
-        raise ValueError("the states leave the range of both dtypes")
+        raise ValueError("the hidden states exceed the range of both floating-point formats")
     return numbers_of_types
 
 

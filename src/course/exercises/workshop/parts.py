@@ -171,7 +171,8 @@ class Decoder(nn.Module):
     def embed(self, ids: Tensor) -> Tensor:
         if ids.ndim != 2:
             raise ValueError(
-                f"ids must have the shape (rows, n), so (1, n) for one row, not {tuple(ids.shape)}"
+                "ids must have the shape (rows, n), which is (1, n) for one row, not "
+                f"{tuple(ids.shape)}"
             )
         return self.embedding(ids) + (self.where(ids.shape[1]) if self.where else 0)
 
@@ -391,8 +392,8 @@ def _of_the_page(design: dict, layer: int) -> dict[str, Any]:
         if value not in known:
             raise ValueError(
                 f"the {name} in its design must be one of {', '.join(map(str, known))}, not "
-                f"{require.brief(value)}; parts that Build it has not "
-                "are read by course.runs.entries.kept"
+                f"{require.brief(value)}. If a decoder has parts that Build it does not "
+                "have, read it with course.runs.entries.kept"
             )
     positions, weights = design.get("positions", "learned"), design.get("map", "softmax")
     mixed = positions == "mixed"
@@ -420,9 +421,9 @@ def read(path: Path) -> Decoder:
         )
         if shape not in ((45, 32), (46, 32)):
             raise ValueError(
-                f"its embedding.weight has shape {shape}, but these pages need 45 "
-                "tokens and width 32. A checkpoint of the "
-                f"course is read with its card, {path.stem}.json"
+                f"its embedding.weight has shape {shape}, but these pages need 45 tokens "
+                "and width 32. If it is a checkpoint of the course, put its card "
+                f"{path.stem}.json beside it"
             )
         blocks = {name.split(".")[1] for name in weights if name.startswith("blocks.")}
         where = Places() if "where.table.weight" in weights else None
