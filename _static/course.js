@@ -11,30 +11,6 @@ if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined
   });
 }
 const said = (english, chinese) => (document.documentElement.lang.startsWith("zh") ? chinese : english);
-// A frame's index has its name in a second row of the head: it belongs to the first, above its column. And an empty cell is no head.
-document.addEventListener("DOMContentLoaded", () => {
-  for (const head of /** @type {NodeListOf<HTMLTableSectionElement>} */ (document.querySelectorAll(".cell_output thead"))) {
-    const [above, below] = [...head.rows].map((row) => [...row.cells]);
-    const full = (cell) => cell.textContent.trim() !== "";
-    if (
-      head.rows.length === 2 &&
-      above.length === below.length &&
-      [...above, ...below].every((cell) => cell.colSpan === 1 && cell.rowSpan === 1) &&
-      above.every((cell, k) => full(cell) !== full(below[k]))
-    ) {
-      below.forEach((cell, k) => full(cell) && above[k].replaceWith(cell));
-      head.rows[1].remove();
-    }
-    for (const cell of head.querySelectorAll("th"))
-      if (!full(cell)) {
-        const empty = document.createElement("td");
-        empty.className = cell.className;
-        empty.colSpan = cell.colSpan;
-        empty.rowSpan = cell.rowSpan;
-        cell.replaceWith(empty);
-      }
-  }
-});
 // Names for the theme's fold-out arrows and our folded code, for readers who cannot see them.
 document.addEventListener("DOMContentLoaded", () => {
   for (const summary of document.querySelectorAll("summary")) {

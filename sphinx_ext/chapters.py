@@ -35,7 +35,7 @@ def row(root: Path, up: str) -> str:
         f"{path.parent.name[0]} {title(path)}</a>"
         for path in listed(root)
     )
-    name = "各章" if up else "Chapters"
+    name = words.translated("Chapters")
     return f'<nav class="chapter-row" aria-label="{name}"><strong>{name}</strong>{links}</nav>'
 
 
