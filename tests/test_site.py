@@ -325,6 +325,23 @@ def test_a_deck_without_scripts_shows_all_slides(visit):
     )
 
 
+@pytest.mark.parametrize("name", ["4-counting-lab.html", "5-rope-frequencies-lab.html"])
+def test_a_widget_on_a_slide_has_a_drawing_for_slides_in_every_state(deck, name):
+    page, states = deck(name), 0
+    while not page.evaluate("Reveal.isLastSlide()"):
+        for figure in page.locator("section.present:not(.stack) figure.explore").all():
+            select = figure.locator("select").first
+            for option in range(select.locator("option").count() if select.count() else 0):
+                select.select_option(index=option)
+                shown = figure.locator(".explore-frame > :is(svg, img):visible")
+                assert re.search("roomy|flat|low", shown.get_attribute("class"))
+                states += 1
+        page.evaluate(
+            "while (Reveal.availableFragments().next) Reveal.nextFragment(); Reveal.next()"
+        )
+    assert states
+
+
 def test_a_search_in_a_file_lists_titles_and_says_why_no_more(chromium):
     page = watched(chromium.new_context(), "file:")
     page.goto((ROOT / "_build/html/search.html").as_uri() + "?q=ALiBi")

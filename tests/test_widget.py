@@ -165,7 +165,9 @@ def test_bad_use_is_named(call, message):
 
 def test_the_bundle_depends_on_who_looks(monkeypatch):
     monkeypatch.setenv("HELPERS_STILL", "1")
-    assert set(widget()._repr_mimebundle_()) == {"text/html", "text/plain"}
+    bundle = widget()._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain", SLIDES}
+    assert [drawing.count("roomy") for drawing in bundle[SLIDES]["frames"]] == [1] * 6
     monkeypatch.delenv("HELPERS_STILL")
     view = widget()._repr_mimebundle_()["application/vnd.jupyter.widget-view+json"]
     assert view["model_id"]

@@ -41,6 +41,9 @@ from course.build import dependencies
 from helpers.widget import SLIDES
 
 LINK = re.compile(r'<use\b[^>]*>|href="(?:([^":#]+)\.(?:ipynb|md))?(#[^"]+)?"')
+NARROW = re.compile(r'<svg[^>]* class="chart narrow".*?</svg>', re.S)  # the drawing for phones
+PAYLOAD = re.compile(r'<script type="application/json">(.*?)</script>', re.S)
+SHOWN = re.compile(r'<div class="explore-frame">(.*?)</div><p class="explore-finding"', re.S)
 FRAME = {
     "course": "Connection Bottlenecks in Attention",
     "length": "The talk · {minutes} minutes",
@@ -254,9 +257,12 @@ def projected(notebook: nbformat.NotebookNode, frame: dict) -> None:
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             slides = data.pop(SLIDES, None)
+            if slides and "frames" in slides and kind(cell) != "skip":
+                data["text/html"] = staged(data["text/html"], slides["frames"])
+                continue
             if not (slides and slides["drawings"]) or kind(cell) == "skip":
                 continue
-            shown = re.sub(r'<svg[^>]* class="chart narrow".*?</svg>', "", data["text/html"])
+            shown = NARROW.sub("", data["text/html"])
             rest = re.search(r"<figcaption>(.*?)</figcaption>|</figure>", shown, re.S)
             at = rest.start()
             after = shown[at:]
@@ -275,6 +281,24 @@ def projected(notebook: nbformat.NotebookNode, frame: dict) -> None:
                     )
                 )
     notebook.cells = cells
+
+
+def staged(widget: str, drawings: list[str]) -> str:
+    """Add to each state of a widget its drawing for slides.
+
+    `widget` is the HTML of `helpers.widget._still`, and `drawings` has a drawing for each state, or
+    an empty string. The drawing for phones is left out.
+    """
+    shown, payload = SHOWN.search(widget), PAYLOAD.search(widget)
+    data = json.loads(payload[1].replace("<\\/", "</"))
+    first = [body for body, _ in data["frames"]].index(shown[1])
+    for state, on_slide in zip(data["frames"], drawings, strict=True):
+        state[0] = NARROW.sub("", state[0]) + on_slide
+    script = json.dumps(data).replace("</", "<\\/")
+    return (
+        f"{widget[: shown.start(1)]}{data['frames'][first][0]}"
+        f"{widget[shown.end(1) : payload.start(1)]}{script}{widget[payload.end(1) :]}"
+    )
 
 
 def timed(page: str) -> str:

@@ -165,6 +165,7 @@ class _Explorer:
     ):
         self.draw, self.controls, self.caption = draw, controls, caption
         self._drawn: dict[tuple[int, ...], _Frame] = {}
+        self._on_slides: dict[tuple[int, ...], str] = {}
         self.frame(tuple(c.start for c in controls.values()))
 
     def frame(self, state: tuple[int, ...]) -> _Frame:
@@ -186,9 +187,10 @@ class _Explorer:
                     f"{type(finding).__name__}"
                 )
             finding = words.translated(finding)
-            self._drawn[state] = _Frame(
-                _picture.body(result, self._describe(state, finding)), finding
-            )
+            alt = self._describe(state, finding)
+            self._drawn[state] = _Frame(_picture.body(result, alt), finding)
+            if compute.building() and isinstance(result, Artist):
+                self._on_slides[state] = _picture.for_slides(result, alt)["drawings"]
         return self._drawn[state]
 
     def _describe(self, state: tuple[int, ...], finding: str) -> str:
@@ -200,7 +202,14 @@ class _Explorer:
         return f"{self.caption.rstrip('.。')}{stop}{values}{stop}{finding}".strip()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return bundle(self.still, self.live, self.caption)
+        made = bundle(self.still, self.live, self.caption)
+        if self._on_slides:
+            made[SLIDES] = {"frames": [self._on_slides.get(state, "") for state in self._states()]}
+        return made
+
+    def _states(self) -> Iterable[tuple[int, ...]]:
+        """List the indices of all controls in each state. The last control varies fastest."""
+        return itertools.product(*(range(len(c.values)) for c in self.controls.values()))
 
     def live(self) -> ipywidgets.VBox:
         """Build the panel with ipywidgets (versions 7.7 and 8)."""
@@ -211,7 +220,6 @@ class _Explorer:
 
         The player is HTML with native inputs, one drawing per state, and a script.
         """
-        controls = list(self.controls.values())
-        states = list(itertools.product(*(range(len(c.values)) for c in controls)))
+        controls, states = list(self.controls.values()), list(self._states())
         first = states.index(tuple(c.start for c in controls))
         return _still.page(controls, [self.frame(state) for state in states], first, self.caption)
