@@ -246,7 +246,7 @@ def rewiring(prediction: Any, edges: Any) -> Right:
     return Right(
         (
             f"{found}. You predicted that the walk bound falls to {guess:.0%}; "
-            f"it falls to {bound:.0%}. Ours: 63% and 31%."
+            f"it falls to {bound:.0%}. Our edges reach 63% and 31%."
         ),
         lambda: drawn(*figures.wired(tree, wired, (7, 11))),
     )

@@ -35,7 +35,7 @@ def random_attention(*shape: int, seed: int) -> Tensor:
 @exercise
 def mask(answer: Any) -> Right:
     """Check a function for the mask that says which tokens each token may attend to."""
-    shared, caption = attention.uniform(causal_mask(10)), "Your mask, shared out equally. "
+    shared, caption = attention.uniform(causal_mask(10)), "Your mask with equal weights per row. "
     return compare(
         "mask", answer, causal_mask, picture=lambda: drawn(*figures.graph(shared), caption)
     )
@@ -127,7 +127,7 @@ def sink_score(answer: Any) -> Right:
     def above_uniform(matrix: Tensor) -> Tensor:
         return (attention.sink_score(matrix) - _flat(len(matrix))) / (1 - _flat(len(matrix)))
 
-    caption = "The plain score and yours, of uniform attention and of a sink. "
+    caption = "The plain score and your score for uniform attention and for a sink. "
     return compare(
         "sink_score", answer, above_uniform, picture=lambda: drawn(*figures.trap(answer), caption)
     )
@@ -159,7 +159,7 @@ def norms(answer: Any) -> Right:
     """Check a function that estimates Frobenius norms of Jacobians from random directions."""
     right = compare("norms", answer, _norms)
     return Right(
-        right.sentence + " With as many directions as the width it is exact: the last case was."
+        right.sentence + " If there are d directions, the estimate is exact, as in the last case."
     )
 
 
