@@ -5,7 +5,10 @@ const HEIGHT = TALL ? 904 : 664, WIDTH = 1240, LARGEST = 1.5, AIRIEST = 1.5;
 
 document.querySelectorAll(".slides section :is(ul, ol)").forEach(list => {
   const items = [...list.children];
-  if (!list.closest("aside, figure") && items.length > 1) items.forEach(item => item.classList.add("fragment"));
+  if (list.closest("aside, figure") || items.length < 2) return;
+  items.forEach(item => item.classList.add("fragment"));
+  // what a text says after its list comes after the list
+  for (let next = list.nextElementSibling; next; next = next.nextElementSibling) next.classList.add("fragment");
 });
 // no slide opens with its heading alone: a list that stands by itself shows its first item at once
 document.querySelectorAll(".slides section").forEach(slide => {
@@ -94,6 +97,38 @@ document
   .querySelector(".reveal")
   .addEventListener("keydown", ({ key }) => /^(Tab|Shift|Control|Alt|Meta)/.test(key) || giveBack());
 
+// A figure that comes after a question takes the room of the text above it, if it would be small otherwise. The heading
+// stays, and the last paragraph, too, if that is enough. A slide that is opened by its link keeps all of its text.
+const WHOLE = 484, ROOMY = 422; // a figure's height at the width of the slide, and the least that is easy to read
+function giveWay(slide) {
+  const figure = slide?.querySelector(".fragment.visible figure.still:has(> .roomy)");
+  const given = slide?.classList.contains("given");
+  if (!figure) return given && slide.classList.remove("given");
+  if (given || figure.clientHeight >= WHOLE) return;
+  const cells = [...slide.querySelectorAll(":scope > .jp-MarkdownCell, :scope > .fragment > .jp-MarkdownCell")];
+  const before = cells.filter(cell => cell.compareDocumentPosition(figure) & Node.DOCUMENT_POSITION_FOLLOWING);
+  const texts = before.flatMap(cell => [...cell.querySelectorAll(".jp-RenderedMarkdown > :not(h1, h2, h3)")]);
+  if (!texts.length) return;
+  texts.forEach((text, k) => text.classList.toggle("gives", k < texts.length - 1));
+  slide.classList.add("given");
+  if (figure.clientHeight < ROOMY) texts.at(-1).classList.add("gives");
+}
+let whole = byLink;
+const give = () => whole || giveWay(Reveal.getCurrentSlide());
+
+// a sign after a formula stays in the formula's line
+function bindSigns() {
+  document.querySelectorAll('.slides mjx-container:not([display="true"])').forEach(formula => {
+    const [sign] = /^[.,;:!?)\]。，；：！？）”"]+/.exec(formula.nextSibling?.data ?? "") ?? [];
+    if (!sign) return;
+    const bound = document.createElement("span");
+    bound.style.whiteSpace = "nowrap";
+    formula.nextSibling.data = formula.nextSibling.data.slice(sign.length);
+    formula.before(bound);
+    bound.append(formula, sign);
+  });
+}
+
 // reveal.js writes the speaker's window in English and without the deck's type
 const openWindow = window.open.bind(window);
 window.open = (address, name, ...more) => {
@@ -132,6 +167,9 @@ function dress(page) {
 const typeset = () => window.MathJax?.startup?.promise ?? Promise.resolve();
 const growCurrent = () => typeset().then(() => requestAnimationFrame(() => grow(Reveal.getCurrentSlide())));
 window.addEventListener("load", () => {
+  typeset().then(bindSigns);
+  Reveal.on("slidechanged", () => { whole = false; give(); });
+  for (const kind of ["fragmentshown", "fragmenthidden"]) Reveal.on(kind, give);
   Reveal.isReady() ? showAll() : Reveal.on("ready", showAll);
   Reveal.on("slidechanged", growCurrent);
   Reveal.isReady() ? growCurrent() : Reveal.on("ready", growCurrent);

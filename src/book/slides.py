@@ -71,8 +71,15 @@ PARTS |= {"问": "ask", "说": "say", "答": "say", "易错": "wrong"}
 LABEL = rf"""({"|".join(PARTS)})([^:：.?!"]{{0,20}}(?=: )|(?:（[^（）]+）)?(?=：))(?:: |：)"""
 PART = re.compile(rf"{LABEL}(.+)", re.S)
 NEXT = re.compile(rf"""\n|(?<=[.?!"]) (?={LABEL})|(?<=[。？！”）])(?={LABEL})""")
-# a caption that explains a mark of its figure, which nobody could read without it
-MARKS = re.compile(r"✓|ρ|dashed|hollow|虚线|空心", re.I)
+# a sentence of a caption that explains a mark of its figure, which nobody could read without it
+MARKS = re.compile(
+    r"✓|ρ:|\b(?:dashed|dotted|solid|hollow|hatched|shaded|grey|blue|orange|dots?|bar|band|"
+    r"(?:triangles|squares|circles|points?|lines?|markers)(?=:))\b|"
+    r"[虚实点]线|空心|实心|斜线|阴影|[灰蓝橙]色?|三角|方块|圆圈|[点线](?=：)|标记|带",
+    re.I,
+)
+SENTENCE = re.compile(r"(?<=[.。；])(?: (?=\S)|(?=[一-鿿]))")
+KEY = 100  # the most letters of a key, which is on a slide in a line or two
 OPENING = re.compile(r"<blockquote>(\s*<p><strong>(\w+))")
 
 
@@ -244,12 +251,26 @@ def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) ->
         start += minutes
 
 
+def marks(caption: str) -> str:
+    """Return the sentences of a caption that explain a mark, as many as fit on a slide.
+
+    >>> marks("64 symbols. Random vectors below 64 (dashed). Solved: least squares.")
+    'Random vectors below 64 (dashed).'
+    """
+    found = ""
+    for sentence in SENTENCE.split(caption):
+        longer = f"{found} {sentence}".strip()
+        wide = len(longer) + len(re.findall("[一-鿿]", longer))  # Chinese signs are twice as wide
+        if MARKS.search(sentence) and wide <= KEY:
+            found = longer
+    return found
+
+
 def projected(notebook: nbformat.NotebookNode, frame: dict) -> None:
     """Add to each figure the drawing for slides.
 
     The page's drawing remains for slides with less room. The title and the caption of the figure
-    move into the speaker's notes. A short caption that explains a mark is also on the slide
-    (`MARKS`).
+    move into the speaker's notes. What the caption says about marks is also on the slide (`marks`).
     """
     cells = []
     for cell in notebook.cells:
@@ -265,11 +286,10 @@ def projected(notebook: nbformat.NotebookNode, frame: dict) -> None:
             shown = NARROW.sub("", data["text/html"])
             rest = re.search(r"<figcaption>(.*?)</figcaption>|</figure>", shown, re.S)
             at = rest.start()
-            after = shown[at:]
-            if rest[1] and len(rest[1]) <= 100 and MARKS.search(rest[1]):
-                corner = " corner" if "✓" in rest[1] else ""  # a table has room at its left
-                after = after.replace("<figcaption>", f'<figcaption class="key{corner}">', 1)
-            data["text/html"] = f"{shown[:at]}{slides['drawings']}{after}"
+            named = marks(rest[1] or "")
+            corner = " corner" if "✓" in named else ""  # a table has room at its left
+            named = f'<p class="key{corner}">{named}</p>' if named else ""
+            data["text/html"] = f"{shown[:at]}{slides['drawings']}{named}{shown[at:]}"
             said = [part.rstrip(".。") for part in (slides["title"], rest[1]) if part]
             if said:
                 stop = "。" if re.search("[一-鿿]", said[0]) else ". "
