@@ -167,7 +167,7 @@ def test_the_bundle_depends_on_who_looks(monkeypatch):
     monkeypatch.setenv("HELPERS_STILL", "1")
     bundle = widget()._repr_mimebundle_()
     assert set(bundle) == {"text/html", "text/plain", SLIDES}
-    assert [drawing.count("roomy") for drawing in bundle[SLIDES]["frames"]] == [1] * 6
+    assert [drawing.count("roomy") for drawing in bundle[SLIDES]["frames"]] == [1] * 12
     monkeypatch.delenv("HELPERS_STILL")
     view = widget()._repr_mimebundle_()["application/vnd.jupyter.widget-view+json"]
     assert view["model_id"]
