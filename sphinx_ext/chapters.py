@@ -8,6 +8,7 @@ import html
 import re
 from pathlib import Path
 
+import yaml
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
@@ -37,6 +38,16 @@ def row(root: Path, up: str) -> str:
     )
     name = words.translated("Chapters")
     return f'<nav class="chapter-row" aria-label="{name}"><strong>{name}</strong>{links}</nav>'
+
+
+def byline(root: Path) -> str:
+    """Return a line that says for whom the course is, where it comes from, and how old it is."""
+    released = yaml.safe_load((root / "CITATION.cff").read_text())["date-released"]
+    said = words.translated(
+        "For graduate students, engineers who build language models, and lecturers. "
+        "Begun as a talk by MTandHJ. Free to read, copy and change."
+    )
+    return f'<p class="byline">{said} <time>{released}</time></p>'
 
 
 class Chapters(Directive):

@@ -12,7 +12,7 @@ import json
 import re
 from pathlib import Path
 
-from chapters import row
+from chapters import byline, row
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
@@ -55,7 +55,8 @@ class Machine(Directive):
             'class="machine-stops">'
         )
         up = "../" * (language(self) == "zh")
-        opening = row(Path(env.srcdir), up) + opening
+        root = Path(env.srcdir)
+        opening = byline(root) + row(root, up) + opening
         return [raw(WITHOUT_MENU + opening), *stops.children, raw("</div></div>")]
 
 
