@@ -14,7 +14,7 @@ EVEN = Threshold(1e-9)
 
 @rule(
     holds=(f"off by less than {EVEN:.0e} at each length", lambda off: max(off) < EVEN),
-    nothing=("equal shares of the last row alone", lambda: {"off": [0.2, 0.06, 0.01]}),
+    nothing=("the equal weights of the last row only", lambda: {"off": [0.2, 0.06, 0.01]}),
 )
 def NAME_first_share() -> Numbers:
     """Measure how far the sink score of uniform causal attention is from H_n / n."""

@@ -16,10 +16,13 @@ def first_token(lengths: Sequence[int] = (2, 4, 8, 16, 32, 64)) -> tuple[Axes, s
         float(attention.sink_score(attention.uniform(attention.causal_mask(n)))) for n in lengths
     ]
     ax = style.axes(
-        "The first token gets less in a longer row",
+        "The first token gets less in a longer sequence",
         "n (tokens)",
         "mean attention to token 0",
         log="x",
     )
     ax.plot(lengths, found, "o-")
-    return ax, f"With {lengths[-1]} tokens the first one gets {found[-1]:.2f}."
+    return (
+        ax,
+        f"Among {lengths[-1]} tokens, the first one gets {found[-1]:.2f} of the attention on average.",
+    )
