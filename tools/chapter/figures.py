@@ -22,7 +22,4 @@ def first_token(lengths: Sequence[int] = (2, 4, 8, 16, 32, 64)) -> tuple[Axes, s
         log="x",
     )
     ax.plot(lengths, found, "o-")
-    return (
-        ax,
-        f"Among {lengths[-1]} tokens, the first one gets {found[-1]:.2f} of the attention on average.",
-    )
+    return ax, f"Of {lengths[-1]} tokens, the first gets {found[-1]:.2f} of the attention."
