@@ -216,7 +216,7 @@ export const render = mount({
     return [
       path(dry, "faint thin low"), ...wet, ...nodes,
       ...Array.from({ length: N }, (_, k) => text(x(k), river.y - 20, k + 1, "small mid")),
-      text(x(0) - 22, bars.y - 10, `what the last token hears after ${many(s.layers, "layer")}`, "small quiet"),
+      text(x(0) - 22, bars.y - 10, `what the last token holds after ${many(s.layers, "layer")}`, "small quiet"),
       line(x(0) - 12, bars.y + bars.h, x(N - 1) + 12, bars.y + bars.h, "ink thin"), ...tall,
       text(x(0), bars.y + bars.h + 18, `${say(100 * last[0], 2)}%`, "small mid", "first"),
       j0 ? text(x(j0), bars.y + bars.h + 18, `${say(100 * last[j0], 2)}%`, "small mid bold", "last") : "",
@@ -234,20 +234,21 @@ export const render = mount({
       text(
         wide ? grid.x : grid.x,
         wide ? bars.y + 46 : grid.y + N * size + 26,
-        wide ? "tokens were heard equally" : `as if ${say(heard(last), 2)} of ${N} tokens`,
+        wide ? "tokens had equal weights" : `as if ${say(heard(last), 2)} of ${N} tokens`,
         wide ? "small" : "bold",
         "last",
       ),
-      wide ? "" : text(grid.x, grid.y + N * size + 46, "were heard equally", "bold", "last"),
+      wide ? "" : text(grid.x, grid.y + N * size + 46, "had equal weights", "bold", "last"),
     ].join("");
   },
   sentence: (s) => {
     const last = flow(s).at(-1)[N - 1];
     const most = last.indexOf(Math.max(...last)) + 1;
     const equal = last.filter((share) => Math.abs(share - last[most - 1]) < 1e-9).length;
-    const loudest = equal === 1 ? `token ${most} most, with ${say(100 * last[most - 1], 2)}%`
-      : `${equal === N ? "all" : `${equal} of them`} alike, with ${say(100 * last[most - 1], 2)}% each`;
-    return `After ${many(s.layers, "layer")} ${say(100 * last[s.token - 1], 2)}% of what the last token holds is token ${s.token}'s. It is as if ${say(heard(last), 2)} of ${N} tokens were heard equally (the exponential of the entropy), ${loudest}.`;
+    const largest = `${say(100 * last[most - 1], 2)}%`;
+    const who = equal === 1 ? `Token ${most} has the most, ${largest}.`
+      : equal === N ? `All tokens have the same, ${largest} each.` : `Each of ${equal} tokens has the most, ${largest}.`;
+    return `After ${many(s.layers, "layer")}, ${say(100 * last[s.token - 1], 2)}% of the last token's state comes from token ${s.token}. This is as if ${say(heard(last), 2)} of ${N} tokens had equal weights (the exponential of the entropy). ${who}`;
   },
 });
 export default { render };

@@ -326,8 +326,8 @@ export const render = mount({
                 even(heard) && heard.count > 1
                   ? `of ${say(100 * heard.strongest, 3)}% each`
                   : heard.count === 1
-                    ? "is one voice's"
-                    : "is the strongest's",
+                    ? "is from one colour"
+                    : "is from the strongest",
                 "small quiet",
               ),
             ]
@@ -336,7 +336,7 @@ export const render = mount({
       share: () => [
         text(note.x, note.y + 24, `${say(100 * held[s.target][s.source], 2)}%`, "big"),
         text(note.x, note.y + 48, "of the reader's state", "small"),
-        text(note.x, note.y + 67, "is the source's", "small"),
+        text(note.x, note.y + 67, "is from the source", "small"),
         text(
           note.x,
           note.y + 98,
@@ -368,16 +368,16 @@ export const render = mount({
     if (s.view === "current") {
       const found = flow(s);
       return found
-        ? `One ampere from source to reader needs ${say(found.resistance, 3)} volts: the resistance is ${say(found.resistance, 3)} ohms. A thick edge carries much, and what all of it must pass is the bottleneck.${opened}`
+        ? `One ampere from source to reader needs ${say(found.resistance, 3)} volts, so the resistance is ${say(found.resistance, 3)} ohms. A thick edge carries a large part of the current. An edge that carries all of it is a bottleneck.${opened}`
         : "No current can flow: no way leads from the source to the reader.";
     }
     if (s.view === "share")
-      return `${after} of averaging with the neighbours, ${say(100 * held[s.target][s.source], 2)}% of the reader's state is the source's.${opened}${opened && ` This share was ${say(100 * shares({ ...without(s), hops: t })[s.target][s.source], 2)}% before.`}`;
+      return `${after} of averaging with the neighbours, ${say(100 * held[s.target][s.source], 2)}% of the reader's state comes from the source.${opened}${opened && ` This share was ${say(100 * shares({ ...without(s), hops: t })[s.target][s.source], 2)}% before.`}`;
     const found = voices(s, held);
     if (!found.count) return `${after} no colour has reached the reader.${opened}`;
     const told = found.count === 1 ? `all of it one of the ${found.all}` : even(found)
-      ? `${found.count === found.all ? `all ${found.all} colours` : `${found.count} of the ${found.all} colours`} in equal parts${found.count === found.all && found.all > 2 ? ": grey, from which no one can be told" : ""}`
-      : `a mixture of ${found.count === found.all ? `all ${found.all} colours` : `${found.count} of the ${found.all} colours`}, ${say(100 * found.strongest, 2)}% of it the strongest's`;
+      ? `${found.count === found.all ? `all ${found.all} colours` : `${found.count} of the ${found.all} colours`} in equal parts${found.count === found.all && found.all > 2 ? ". This mixture is grey, and no single colour can be recognised" : ""}`
+      : `a mixture of ${found.count === found.all ? `all ${found.all} colours` : `${found.count} of the ${found.all} colours`}, ${say(100 * found.strongest, 2)}% of it from the strongest`;
     return `${after} of averaging, ${say(100 * found.total, 2)}% of the reader's state is colour: ${told}.${opened}`;
   },
 });
