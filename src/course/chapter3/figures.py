@@ -148,10 +148,9 @@ def falling(
     style.label(ax)
     return ax, (
         f"{name}, fp32: the distance is largest, {signal.max():.3g}, at n = "
-        f"{signal.argmax() + 1}, and its median "
-        f"from n = {first} on is {late:.2g}, {signal.max() / late:.3g} times less. "
-        f"There {kind} misplaces one prompt by "
-        f"{floor[first - 1 :].median():.2g} (median)."
+        f"{signal.argmax() + 1}. From n = {first} on its median is {late:.2g}, which is "
+        f"{signal.max() / late:.3g} times less. At these lengths the rounding error of one "
+        f"prompt in {kind} is {floor[first - 1 :].median():.2g} (median)."
     )
 
 
@@ -245,9 +244,9 @@ def told_apart(
     style.label(ax)
     listed = ", ".join(f"{errors} {row.nearest:.0%}" for errors, row in last.items())
     return ax, (
-        f"{model.short}, {kind}, {span}. Right one of all, by errors: {listed}. "
-        f"An error is {own.length:.2g} times as long as "
-        f"the difference; {own.share:.1%} of its square lies along it (by chance "
+        f"{model.short}, {kind}, {span}. How often a search finds the right one of all prompts, "
+        f"by errors: {listed}. An error is {own.length:.2g} times as long as the difference, and "
+        f"{own.share:.1%} of its squared length is along the difference (by chance "
         f"{last['isotropic'].share:.2%})."
     )
 
@@ -310,11 +309,10 @@ def nearest_by_error(
     return ax, (
         f"{MEASURED}, n = {late.low:,.0f} to {late.high - 1:,.0f} ones: "
         f"the error of bf16 is {late.length:.1f} times as long as the "
-        f"difference, and the right one of {what} is the nearest in {late[column]:.0%}; "
-        "the closed form gives "
-        f"{float(right(late.length, late.share)):.0%}. Were the error isotropic it would be "
-        f"{float(right(late.length, 1 / width)):.0%}, and with its coordinates shuffled it is "
-        f"{last[column].iloc[-1]:.0%}."
+        f"difference, and the right one of {what} is the nearest in {late[column]:.0%}. "
+        f"The formula gives {float(right(late.length, late.share)):.0%}, and for isotropic errors "
+        f"it gives {float(right(late.length, 1 / width)):.0%}. With the coordinates of the errors "
+        f"shuffled, the right one is the nearest in {last[column].iloc[-1]:.0%}."
     )
 
 
@@ -330,7 +328,7 @@ def figure5(
         f"{text} {float(curve[-1] / curve[middle]):.0%}" for text, curve in found.items()
     )
     ax = style.axes(
-        f"At n = {grid[-1]}, of the distance at {grid[middle]}: {changes}",
+        f"Distance at n = {grid[-1]} over that at {grid[middle]}: {changes}",
         "n (tokens of the sequence)",
         "L1 distance",
         log="xy",
@@ -399,9 +397,9 @@ def copying(
     return ax, (
         f"{name}, {digits[-1]} digits. A first 0 moves the answer by "
         f"{at['first', 'first']:+.2f} when the first digit is "
-        f"asked for, and by {at['first', 'last']:+.2f} when the last is. A last 0: "
-        f"{at['last', 'last']:+.2f} when asked "
-        f"for, {at['last', 'first']:+.2f} when not. {_answers(able, digits)}"
+        f"asked for, and by {at['first', 'last']:+.2f} when the last is. A last 0 moves it by "
+        f"{at['last', 'last']:+.2f} when the last digit is asked for, and by "
+        f"{at['last', 'first']:+.2f} when the first is. {_answers(able, digits)}"
     )
 
 
@@ -416,7 +414,7 @@ def _answers(able: Mapping[str, Tensor], digits: Sequence[int]) -> str:
     return (
         "It is right both with a 0 and with a 1 at "
         + ", and at ".join(
-            f"{' and '.join(ns) if ns else 'none of these'} digits ({place})"
+            f"{' and '.join(ns) + ' digits' if ns else 'none of these lengths'} ({place})"
             for place, ns in right.items()
         )
         + "."
