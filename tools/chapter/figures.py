@@ -22,4 +22,4 @@ def first_token(lengths: Sequence[int] = (2, 4, 8, 16, 32, 64)) -> tuple[Axes, s
         log="x",
     )
     ax.plot(lengths, found, "o-")
-    return ax, f"Of {lengths[-1]} tokens, the first gets {found[-1]:.2f} of the attention."
+    return ax, f"On average, the first of {lengths[-1]} tokens gets the weight {found[-1]:.2f}."
