@@ -181,7 +181,10 @@ def embedding(ids: Any, table: Any, head: Any, logits: Any, loss: Any) -> Right:
     if not _near(value, right):
         refuse("embedding", "losses", loss=value, right=right, flat=flat, asked=answers, near=_near)
     refuse("embedding", "start", loss=value, table=table, head=head)
-    return Right(f"45 tokens in, 45 numbers out, and a loss of {value:.2f}: log 45 is 3.81.")
+    return Right(
+        f"45 tokens go in, 45 numbers come out, and the loss {value:.2f} is near log 45, which is "
+        "3.81."
+    )
 
 
 def _near(one: float, other: Tensor | float) -> bool:
@@ -215,7 +218,8 @@ def attend(softmax: Any, answer: Any) -> Right:
     unseen = Case("q, k", _pairs(1, 3, 7, 6)), Case("q, k, window=4", _pairs(2, 2, 8, 4, window=4))
     _against("attend", Made(again(answer), answer, again), _attend, cases, *unseen)
     sentence = (
-        "the weights are softmax's, causal, and those of a window and of another `weigh`, too."
+        "your weights are causal softmax weights, and they are also right with a window and with "
+        "another `weigh`."
     )
     return Right(sentence, lambda: _drawn_map(answer))
 
@@ -251,11 +255,12 @@ def _drawn_map(answer: Callable) -> HTML:
             )
         )
     finding = (
-        "Your attend, with queries and keys of a trained decoder: "
-        f"head {head + 1} of its first block. A frame marks the "
-        f"pair that answers a question; the four questions give it {_numbers(attention[head])} "
-        "here, and "
-        f"{_numbers(attention.amax(0))} in the best of the four heads."
+        "The weights of your attend for queries and keys of a trained decoder, in "
+        f"head {head + 1} of its first block. The darker a cell is, the larger is the weight. A "
+        "frame marks the pair that answers a question. In this head, the four questions give their "
+        f"pairs {_numbers(attention[head])}. A weight near 0 here is not your mistake, because "
+        "each question needs only one head that finds its pair. In the best of the four heads, the "
+        f"weights are {_numbers(attention.amax(0))}."
     )
     return show(ax, alt=finding, caption=finding)
 
@@ -306,8 +311,8 @@ def block(answer: Any) -> Right:
     calm, busy = module(x), run("Block()(x)", Made(lambda: module.train()(x), answer.forward))
     refuse("block", "training", same=_close(busy, calm))
     return Right(
-        "weights, values and output are those of the package's block, with a turn, a window "
-        "and another map, too."
+        "your weights, values and output equal those of the reference block, also with `turn`, a "
+        "window and another `weigh`."
     )
 
 
@@ -345,7 +350,7 @@ def decoder(places: Any, answer: Any) -> Right:
     whole = Made(lambda text, ids: mine(text)(ids), answer.forward)
     _against("decoder", whole, lambda text, ids: likes[text](ids), cases, like=likes)
     count = sum(weights.numel() for weights in mine("where=Places()").parameters())
-    return Right(f"{count:,} parameters, all of them yours.")
+    return Right(f"your decoder has {count:,} parameters.")
 
 
 GAIN = 20.0  # so that gradients become larger than 1, where people clip them
@@ -509,7 +514,8 @@ def training(train: Any, share: Any) -> Right:
     refuse("training", "rows", **drew, steps=len(model.seen), kept=model.kept)
     _share(share)
     return Right(
-        "it draws rows of 4 to 16 pairs by its seed, and each step is AdamW's on a fresh gradient."
+        "your loop draws rows of 4 to 16 pairs from its seed, and each step is a step of AdamW "
+        "with a new gradient."
     )
 
 
@@ -566,7 +572,7 @@ def _share(share: Callable) -> None:
 @exercise
 def works(model: Any) -> Right:
     """Check that a decoder answers correctly at the length of its training."""
-    return Right(f"right at 16: {_learned('first', model):.2f}. It answers.")
+    return Right(f"the accuracy at 16 pairs is {_learned('first', model):.2f}, so it answers.")
 
 
 def _learned(name: str, model: Any) -> float:
@@ -659,9 +665,8 @@ def heard(answer: Any, model: Any) -> Right:
     loud, place = _heard(model, ids), int(NEEDLE.answers(ids)[0, -1])
     others = (loud[:16].sum() - loud[place]) / 15
     return Right(
-        "these are the Jacobian's norms. In your decoder the answer's pair has "
-        f"{loud[place]:.2f}, the other fifteen "
-        f"{others:.2f} each."
+        "these are the norms of the Jacobian. In your decoder the pair of the answer has "
+        f"{loud[place]:.2f}, and the other fifteen pairs have {others:.2f} on average."
     )
 
 
@@ -688,7 +693,8 @@ def scattered(answer: Any) -> Right:
     even = {n: torch.linspace(0, 159, n).double() for n in after}
     refuse("scattered", "after", after=after, even=even)
     return Right(
-        "drawn in order from all 160 in training, evenly spread from first to last afterwards."
+        "in training you draw from all 160 positions, in increasing order, and after training the "
+        "positions are evenly spaced from first to last."
     )
 
 
@@ -758,8 +764,8 @@ def sharp(answer: Any) -> Right:
             if sentence:
                 raise Wrong(sentence)
             return Right(
-                "the share of the answer: its best head, on average over questions, in its "
-                "best layer."
+                "this is the attention on the answer in the best head of each question, averaged "
+                "over the questions, in the best layer."
             )
     n, value, target = max(
         ((n, value, _sharp(model, ids)) for (_, n), (model, ids, value) in measured.items()),
@@ -829,7 +835,7 @@ def turned(theta: Any, answer: Any) -> Right:
         cases,
         Case("x", (_normal(1, 4, 7, 8),)),
     )
-    return Right("pair k turns by its own angle a token, as in the package.")
+    return Right("pair k rotates by its angle for each token, as in the reference.")
 
 
 def _layered(settings: dict, mistake: str = "", turn: Callable = _turned) -> nn.Module:
@@ -876,13 +882,13 @@ def layered(answer: Any, mixed: Any, roped: Any) -> Right:
     _learned("roped", roped)
     shares = [share_right(model, 64) for model in (mixed, roped)]
     sentence = (
-        "the window is below and the upper layer has no places. Right at 64: "
-        f"{shares[0]:.2f}, with RoPE in both {shares[1]:.2f}."
+        "the lower layer has the window, and the upper layer has no positions. The accuracy at 64 "
+        f"pairs is {shares[0]:.2f}, and with RoPE in both layers it is {shares[1]:.2f}."
     )
     return Right(
         sentence
         if shares[0] > shares[1]
-        else f"{sentence} In your two runs it did not help: one seed each."
+        else f"{sentence} In your two runs the window did not help, but each is only one seed."
     )
 
 
@@ -934,7 +940,10 @@ def scaled(answer: Any) -> Right:
         normalizers.scalable_softmax(row, 1 / torch.tensor(16.0).log().item()),
         atol=1e-5,
     )
-    return Right("softmax's weights at 16 keys, sharper beyond, and nothing for a hidden key.")
+    return Right(
+        "your weights equal softmax at 16 keys and are sharper for more keys, and a hidden key "
+        "gets no weight."
+    )
 
 
 def _difference(logits: Tensor, mistake: str = "") -> Tensor:
@@ -974,7 +983,7 @@ def difference(answer: Any) -> Right:
     logits = cases[1].arguments[0]
     one = differential.difference(logits[0, 1, -1], logits[0, 0, -1], lam=0.5)
     assert torch.allclose(_difference(logits)[0, 1, -1], one, atol=1e-5)
-    return Right("each head gives away half of the map before it.")
+    return Right("each head subtracts one half of the map of the head before it.")
 
 
 # Now yours ----------------------------------------------------------------------------------------
@@ -1054,7 +1063,7 @@ def spare(answer: Any) -> Right:
 
     own = Made(lambda pair: asked(answer, pair), answer)
     _against("spare", own, functools.partial(asked, _spare), [Case(f"{k}", (k,)) for k in range(4)])
-    return Right("this pair adds nothing to any score, and all else stays.")
+    return Right("this pair adds nothing to any score, and nothing else changes.")
 
 
 def _agree(A: Tensor, place: Tensor, norm: float = 2.0, early: bool = False) -> Tensor:
