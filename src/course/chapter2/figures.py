@@ -127,10 +127,10 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
     style.label(ax)
     behind = measures.falls_behind(kept, n)
     return ax, (
-        f"ρ = {kept:g}, {depth} layers: the least influential of {n} nodes has "
-        f"{style.number(causal)} under causal attention, "
-        f"{style.number(tree)} in the tree. Causal attention is behind from {behind} layers on, "
-        f"L (1 − ρ) = {behind * (1 - kept):.1f}."
+        f"With ρ = {kept:g} and {depth} layers, the weakest of {n} nodes has an influence of "
+        f"{style.number(causal)} under causal attention and of {style.number(tree)} in the tree. "
+        f"Causal attention is behind the tree from {behind} layers on, where L (1 − ρ) = "
+        f"{behind * (1 - kept):.1f}."
     )
 
 
@@ -185,8 +185,9 @@ def brake(kept: float | None = None) -> tuple[Axes, str]:
     ax.plot(shares, found, "o-", color=BLUE)
     none, much, most = (style.number(found[k]) for k in (0, 16, 19))
     return ax, (
-        f"ρ = {kept:g}, {layers} layers. Without a sink {none}; "
-        f"with a share of 0.8 on the first token {much}; with 0.95, {most}."
+        f"With ρ = {kept:g} and {layers} layers, the influence without a sink is {none}. If the "
+        f"first token takes 0.8 of the attention, the influence is {much}. If it takes 0.95, the "
+        f"influence is {most}."
     )
 
 
@@ -253,15 +254,15 @@ def sensitivities(
         )
     ax.set_ylim(0, 1.05 * float((norms + 2 * errors).max()))
     named = ", ".join(words[k].strip() for k in sorted(loud))
-    text = f"The first token is number {place} of {n}" + (
-        f"; in the middle the loudest words are {named}." if named else "."
+    text = f"By its norm the first token is number {place} of {n}." + (
+        f" In the middle, the words with the largest norms are {named}." if named else ""
     )
     if exact is not None:
         off = float((norms / exact - 1).square().mean().sqrt())
         inside = float(((norms - exact).abs() <= 2 * errors).double().mean())
         text += (
-            f" Root mean square error of the randomised norms {off:.1%}; "
-            f"{inside:.0%} of the exact ones within two error bars."
+            f" The randomised norms have a root mean square error of {off:.1%}. The exact norms "
+            f"are within the error bars for {inside:.0%} of the tokens."
         )
     return ax, text
 
@@ -292,11 +293,11 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
         "Training lifts the late tokens" if lifted else "Training does not lift the late tokens"
     )
     return ax, (
-        f"Mean of {len(measures.NAMES)} texts. Random weights: "
-        f"the first token has {float(before[0]) / n:.1%}, the least is "
-        f"token {least}, tokens {2 * n // 3 + 1} to {n - 1} have {late[0]:.0%} together. "
-        f"Trained: {float(after[0]) / n:.1%} and "
-        f"{late[1]:.0%}. Dashed: equal shares."
+        f"Mean of {len(measures.NAMES)} texts. With random weights the first token has "
+        f"{float(before[0]) / n:.1%} of the sensitivity, token {least} has the least, and tokens "
+        f"{2 * n // 3 + 1} to {n - 1} have {late[0]:.0%} together. After training the first token "
+        f"has {float(after[0]) / n:.1%}, and these late tokens have {late[1]:.0%}. The dashed line "
+        "is an equal part."
     )
 
 
@@ -350,18 +351,18 @@ def hidden_since(table: pd.DataFrame, untrained: pd.DataFrame | None = None) -> 
         )
         ax.set_ylim(bottom=-0.35)
         blank = (
-            f" With random weights {style.number(float(mean.min()))} to "
-            f"{style.number(float(mean.max()))} in the mean."
+            f" With random weights the mean change is {style.number(float(mean.min()))} to "
+            f"{style.number(float(mean.max()))}."
         )
     ax.axhline(0, color="black", lw=1)
     style.label(ax)
     late = rows[25]
     return ax, (
-        f"{len(rows)} texts. Hidden from all: {style.number(float(rows[1].min()))} to "
-        f"{style.number(float(rows[1].max()))} "
-        f"nats; from token 9 on {style.number(float(rows[9].min()))} to "
-        f"{style.number(float(rows[9].max()))}; from token 25 on "
+        f"{len(rows)} texts. If the first token is hidden from all, the loss changes by "
+        f"{style.number(float(rows[1].min()))} to {style.number(float(rows[1].max()))} nats. If it "
+        f"is hidden from token 9 on, the loss changes by {style.number(float(rows[9].min()))} to "
+        f"{style.number(float(rows[9].max()))}, and from token 25 on, by "
         f"{style.number(float(late.min()))} to {style.number(float(late.max()))}. "
-        f"Token {control} hidden from token 25 on: "
+        f"If token {control} is hidden from token 25 on, the loss rises by "
         f"{style.number(float(other[25].max()))} at most.{blank}"
     )
