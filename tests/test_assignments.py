@@ -71,6 +71,8 @@ def test_a_page_of_steps_has_the_checks_and_not_the_lines(root, tmp_path, name):
     steps = [c for c in solved["cells"] if "step" in c["metadata"].get("tags", [])]
     assert len(steps) >= (1 if name.startswith("yours") else 6)
     text = json.dumps(given)
+    assert "this copy has no solutions" in text
+    assert "are folded on this page" not in text, "the copy has nothing folded"
     assert all("".join(c["source"]).splitlines()[-1].strip() not in text for c in steps)
     headings = "\n".join("".join(c["source"]) for c in given["cells"])
     numbers, planned = zip(

@@ -169,16 +169,16 @@ def handout(root: Path, number: int | str, solved: bool = False, seed: int = 0) 
     """Return the notebook of an assignment as text, with stubs or with solutions."""
     tasks, drawn = entries(root, number, seed), number == "drawn"
     rules = (
-        f"# {'The assignment of this term' if drawn else f'Assignment {number}'}\n\nTen points. "
-        f"Hand in this file, run from the top, under your own name: `name.ipynb`. "
-        "Your functions are tried on other numbers than the examples, with PyTorch, NumPy, SciPy "
-        "and networkx and without "
-        "this course's packages; print what you like, it is not read. "
+        f"# {'The assignment of this term' if drawn else f'Assignment {number}'}\n\nThis "
+        "assignment has ten points. Run the notebook from the top, and hand in the file under your "
+        "own name: `name.ipynb`. We test your functions on other numbers than those of the "
+        "examples. They may use PyTorch, NumPy, SciPy and networkx, but not the packages of this "
+        "course. You may print what you like, because printed text does not count. "
     )
     rules += (
-        "A guess has a point, and its reason another."
+        "For a guess, the right option gets one point, and the reason gets another point."
         if drawn
-        else "What is asked to be predicted is written down for yourself and has no points."
+        else "If a task asks for a prediction, write it down for yourself. It gets no points."
     )
     cells = [("markdown", rules), ("code", imports(root, 0 if drawn else number, solved))]
     for task in tasks:
@@ -206,8 +206,20 @@ WORKSHOP = {
 
 # what a page says about its copy without solutions, which the copy itself need not say
 ABOUT_COPIES = re.compile(
-    r"(Solutions are folded here|The course's lines are folded).*?\(\[all copies\]\([^)]*\)\)\."
+    r"(?<![^ ])[A-Z][^.]* are folded .*?\(\[all copies\]\([^)]*\)\)\."
+    r"(?: The lines of (step \d+) are not left out[^.]*\.)?"
 )
+
+
+def about_this_copy(match: re.Match) -> str:
+    """Return what a copy without solutions says about itself.
+
+    >>> page = "The solutions are folded on this page. See ([all copies](a.md))."
+    >>> ABOUT_COPIES.sub(about_this_copy, page)
+    'Write your lines here, because this copy has no solutions.'
+    """
+    rest = f" However, it has the lines of {match[1]}." if match[1] else ""
+    return f"Write your lines here, because this copy has no solutions.{rest}"
 
 
 def stripped(text: str, folder: str) -> str:
@@ -228,9 +240,7 @@ def stripped(text: str, folder: str) -> str:
                 re.sub(
                     r"\]\(([^):#]+\.(?:ipynb|md))",
                     leads,
-                    ABOUT_COPIES.sub("Write here: this copy has no solutions.", line).replace(
-                        "That copy, too, has", "It does have"
-                    ),
+                    ABOUT_COPIES.sub(about_this_copy, line),
                 )
                 for line in cell["source"]
             ]

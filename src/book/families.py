@@ -93,8 +93,9 @@ def parts(number: str, seed: int) -> dict:
         return exercise | {key: row[key] for key in ("stub", "solution", "mistakes")}
     guess_code = "def guess_{}(_=None):\n    reason = {}\n    return {}"
     statement = (
-        f"## {name} The guess, before you run anything\n\n{row['guess']} One point for the "
-        "option, one for the reason, whichever option you took."
+        f"## {name} The guess, before you run anything\n\nFirst read the next task, because this "
+        f"guess is about it. {row['guess']} The right option gets one point. A good reason gets "
+        "one point, whichever option you choose."
     )
     return {
         "statement": statement,
