@@ -72,7 +72,7 @@ def named(root: Path, part: dict) -> str:
         return f"{link}, steps {part['steps'][0]} to {part['steps'][-1]}"
     if "sections" in part:
         headings = re.findall(r"^## (.+)$", text(path), re.M)
-        return f"{link}, up to and with “{html.escape(headings[part['sections'] - 1])}”"
+        return f"{link}, up to the end of “{html.escape(headings[part['sections'] - 1])}”"
     return link
 
 
@@ -102,7 +102,7 @@ class Evening(Directive):
         return [nodes.raw("", f'{summary}<ol class="evening">{rows}</ol>', format="html")]
 
 
-BEYOND = "Beyond the five evenings: what follows can wait."
+BEYOND = "The part for the five evenings ends here. You can read the rest later."
 
 
 def ends(root: Path) -> dict[str, int]:
@@ -136,7 +136,9 @@ def mark(app, doctree, docname):
         whole.insert(
             1,
             nodes.raw(
-                "", '<p class="beyond"><small>Beyond the five evenings.</small></p>', format="html"
+                "",
+                '<p class="beyond"><small>The five evenings do not need this page.</small></p>',
+                format="html",
             ),
         )
 

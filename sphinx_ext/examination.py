@@ -20,9 +20,9 @@ LESSON = re.compile(r"chapters/(zh/)?((\d)-[\w-]+)/lesson")
 HEADING = re.compile(r"^(#+) .+$", re.M)
 TITLE, CHINESE_TITLE = "Before you read on", "往下读之前"
 LAST = """<aside class="returning-questions"><p><strong>Questions that come back</strong></p>
-<p>This lesson asks {count} questions. Mark whether you knew the answers: each question comes back \
+<p>This lesson asks {count} questions. Mark whether you knew the answers. Each question comes back \
 in the next lesson, in the
-one after it, and after a week. The dates stay in this browser.</p>
+lesson after it, and after a week. The dates stay in this browser.</p>
 <p><a href="../exam.html#chapter-{chapter}">More questions on this chapter</a></p></aside>"""
 CHINESE_LAST = """<aside class="returning-questions"><p><strong>会再来的问题</strong></p>
 <p>这一课里有 {count} 个问题。答完请标明会不会：每个问题在下一课、\
@@ -114,12 +114,10 @@ def pool(root: Path) -> str:
     forms = sum(len([*questions.choices(row)]) for row in rows)
     least = min(len(questions.drawable(root, chapter)) for chapter in range(1, 8))
     return (
-        f"The bank has {len(every)} questions. An examination is drawn from the {len(rows)} "
-        "of them that have numbers or "
-        f"names to draw, at least {least} a chapter; together they have {forms} forms. "
-        "It takes one question of each "
-        "chapter, and then more, at most two a chapter, until the marks are "
-        f"{questions.MINUTES // questions.A_MARK}."
+        f"The bank has {len(every)} questions. An examination uses only the {len(rows)} questions "
+        f"that have numbers or names to draw. There are at least {least} of these for each "
+        f"chapter, and together they have {forms} forms. An examination has one or two questions "
+        f"from each chapter, and {questions.MINUTES // questions.A_MARK} marks."
     )
 
 

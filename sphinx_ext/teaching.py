@@ -40,7 +40,7 @@ def by_term(root: Path) -> str:
 
     rows = {
         "Weeks left out": [", ".join(map(str, term["leave_out"])) or "none" for term in all_terms],
-        "Asked for five minutes": [
+        "Oral questions, five minutes each": [
             "; ".join((f"{n} people in week {k}") for k, n in term["ask"].items())
             for term in all_terms
         ],
@@ -49,7 +49,7 @@ def by_term(root: Path) -> str:
             f"Marks: {part}": [mark(term, part) for term in all_terms]
             for part in all_terms[0]["marks"]
         },
-        "What moves": [words(term["moves"]) or "nothing" for term in all_terms],
+        "What changes": [words(term["moves"]) or "nothing" for term in all_terms],
     }
     head = ("", *(f"{term['weeks']} weeks" for term in all_terms))
     return table(
@@ -79,7 +79,9 @@ def by_deck(root: Path) -> str:
         path, least = part(root, name), shorter(root, name)[-1]["left"]
         linked = f'<a href="{deck(path)}">{name}</a>'
         rows.append((linked, f"{minutes(path):g} min", out(root, name), f"{least:g} min"))
-    return table(("Deck", "Takes", "Leave out, in this order (minutes)", "Then"), rows, "plan")
+    return table(
+        ("Deck", "Takes", "Leave out, in this order (minutes)", "Then it takes"), rows, "plan"
+    )
 
 
 def clock(at: float) -> str:
@@ -106,15 +108,21 @@ def shown(sitting: dict) -> str:
         )
         at += row["minutes"]
     rows.append(
-        (clock(at), f"{sitting['minutes'] - at:g} min", "Questions, and what ran over.", "", "")
+        (
+            clock(at),
+            f"{sitting['minutes'] - at:g} min",
+            "Questions, and parts that took longer.",
+            "",
+            "",
+        )
     )
     saved = sum(row["minutes"] for row in sitting["rows"] if row["drop"])
     left = sitting["minutes"] - saved
     note = (
-        "Short of time? Leave out what has a number in the last column, 1 first. "
-        f"Without all of these, and with the questions, it takes {left:g} minutes."
+        "Short of time? Leave out rows with a number in the last column, beginning with 1. "
+        f"Without all of these rows, it takes {left:g} minutes, including the questions."
     )
-    head = ("At", "Takes", "What", "After it they can", "Leave out")
+    head = ("At", "Takes", "What", "Afterwards they can", "Leave out")
     return f"<p>{words(sitting['for'])}</p>{table(head, rows, 'plan sitting')}<p>{note}</p>"
 
 
@@ -147,7 +155,7 @@ def by_week(schedule: list[dict]) -> str:
         for k, week in enumerate(schedule, 1)
     ]
     return table(
-        ("Week", "Read before", "Lecture", "Class", "Project", "After it they can"), rows, "plan"
+        ("Week", "Read before", "Lecture", "Class", "Project", "Afterwards they can"), rows, "plan"
     )
 
 
@@ -226,9 +234,9 @@ def mistakes(root: Path, chapter: str) -> str:
     )
     many = sum(len(sentences) for _, sentences in checks.values())
     return (
-        "<details><summary>What listeners get wrong, slide by slide "
+        "<details><summary>Common mistakes of listeners, slide by slide "
         f"({len(items)})</summary><ul>{''.join(items)}</ul></details>"
-        f"<details><summary>Mistakes that the checks know ({many})</summary>"
+        f"<details><summary>Mistakes that the checks recognise ({many})</summary>"
         f'<table class="table">{rows}</table></details>'
     )
 
@@ -269,7 +277,7 @@ def stage(root: Path, chapter: str) -> str:
         for kind in ("lesson", "lab")
     }
     links = [
-        f'<a href="../drawings/{name}.html">the drawing “{name}”</a> alone on the screen'
+        f'<a href="../drawings/{name}.html">the drawing “{name}”</a> on a separate page'
         for name in re.findall(r'^drawing\.show\("(\w+)"', "\n".join(sources["lesson"]), re.M)
     ]
     for source in sources["lab"]:
