@@ -19,7 +19,8 @@ recall, stick-breaking, linear attention, delta rule, context length, length gen
 softmax, Jacobian, Laplacian, over-squashing, over-smoothing, representational collapse, attention sink, attention rollout,
 probe, retrieval, RoPE, NoPE, APE, ALiBi, p-RoPE, bf16, fp16, fp32, effective resistance, spectral gap, rewiring,
 scalable softmax, off-by-one softmax, differential attention, total variation, tokenizer, causal mask, sliding window,
-FoSR, SDRF, GTR, NTK-aware scaling, hop, walk, skip connection, effective rank, Holm's correction, local layer"""
+FoSR, SDRF, GTR, NTK-aware scaling, hop, walk, skip connection, effective rank, Holm's correction, local layer,
+softmax dispersion, hyperparameter"""
 
 
 def entries(root) -> dict[str, str]:

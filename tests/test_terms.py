@@ -20,13 +20,15 @@ TERMS = {
     "2-causal-attention/lab": ["attention sink", "knockout", "hidden state", "probe"],
     "3-representational-collapse/lesson": [
         "representational collapse", "bf16", "sliding window", "ALiBi", "readout",
+        "softmax dispersion",
     ],
     "4-counting/lesson": ["hidden state", "length generalization", "tokenizer", "probe"],
     "5-rope-frequencies/lesson": ["RoPE", "NoPE", "YaRN", "induction head", "causal mask"],
     "6-differential-transformer/lesson": ["Differential Transformer", "attention", "noise"],
     "7-the-race/lesson": [
         "length generalization", "in-context retrieval", "NoPE", "ALiBi", "sliding window",
-        "scalable softmax", "stick-breaking", "linear attention", "dispersion",
+        "scalable softmax", "stick-breaking", "linear attention", "softmax dispersion",
+        "hyperparameter",
     ],
     "refresher": ["query", "key", "value", "residual connection", "layer norm"],
 }  # fmt: skip
