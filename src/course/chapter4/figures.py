@@ -323,7 +323,7 @@ def counting_by_length(
             over all strings and the number of strings, and returns the two ends of the bar.
     """
     runs, lengths = trained.chosen_runs(table, group), list(trained.LENGTHS)
-    ax = style.axes("", "letters in the string", "share of right counts", log="x", height=4.0)
+    ax = style.axes("", "letters in the string", "fraction of right counts", log="x", height=4.0)
     ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
     ax.text(trained.LONGEST * 0.97, 0.03, "training", color=BLUE, ha="right", size=14)
     shades = (
@@ -359,11 +359,11 @@ def counting_by_length(
     )
     far, seeds = lengths.index(2 * trained.LONGEST), len(next(iter(runs.values())))
     low, high = (choose(means, key=lambda name: means[name][far]) for choose in (min, max))
-    bars = f"; bars: intervals for {trained.STRINGS * seeds} strings" if interval else ""
+    bars = f" Bars are intervals for {trained.STRINGS * seeds} strings." if interval else ""
     return ax, (
-        f"At {lengths[far]} letters right in {means[low][far]:.0%} ({low}) to "
-        f"{means[high][far]:.0%} ({high}), always naming "
-        f"one number in {one[far]:.0%}. Means of {seeds} seeds, band: their range{bars}."
+        f"At {lengths[far]} letters, {means[low][far]:.0%} ({low}) to {means[high][far]:.0%} "
+        f"({high}) of the counts are right. Always naming one number is right in "
+        f"{one[far]:.0%}. Lines are means of {seeds} seeds, and bands are their range.{bars}"
     )
 
 
@@ -399,13 +399,13 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
         style.label(ax)
     kept = float(effect[here] / effect[short])
     by_itself = float(-seen["control"][short] / effect[short])
-    where = f"turns at {at} digits" if at else f"does not turn up to {lengths[-1]}"
-    title = f"{name}: {where}, with {kept:.0%} of the effect" + (
-        f"; {by_itself:.0%} is enough" if at else ""
+    where = f"first wrong at {at} digits" if at else f"right up to {lengths[-1]} digits"
+    title = f"{name}: {where}, with {kept:.0%} of the effect left" + (
+        f" ({by_itself:.0%} needed)" if at else ""
     )
     figure.suptitle(title, x=0.01, ha="left", weight="bold")
     return figure, (
-        f"{place} digit, a {digit} among others: the answer {where}, where the digit adds "
+        f"{place} digit, a {digit} among others: the answer is {where}, where the digit adds "
         f"{effect[here]:.1f} logits, "
         f"{kept:.0%} of what it adds at {trained.LONGEST} digits."
     )
@@ -489,13 +489,13 @@ def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tu
     own = moved[moved.encoding == encoding].right_20.mean()
     means = rows.groupby("penalty").mean(numeric_only=True)
     range_, places = rows.groupby("penalty"), range(len(means))
-    ax = style.axes("", "penalty of the reader", "counts of 20 letters read", height=3.0)
+    ax = style.axes("", "penalty of the readout", "accuracy at 20 letters", height=3.0)
     for name, column, colour, mark, kind in (
         ("before training", "untrained", PURPLE, "v", "fp32"),
         ("before, in bf16", "untrained_bf16", PURPLE, "v", "bf16"),
         ("trained", "trained", BLUE, "s", "fp32"),
         ("trained, in bf16", "trained_bf16", BLUE, "s", "bf16"),
-        ("share of y alone", "ratio", BLACK, "x", "fp32"),
+        ("fraction of y", "ratio", BLACK, "x", "fp32"),
         ("wrong counts", "trained_shuffled", GREY, "", "fp32"),
     ):
         if column in ("untrained", "trained"):
@@ -525,12 +525,11 @@ def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tu
         f"{encoding}: read in {best.untrained:.0%} before training, in {best.trained:.0%} after"
     )
     return ax, (
-        f"{encoding}, 20 letters, the best of all linear probes: "
-        f"before training {best.untrained:.0%}, with states in bf16 "
-        f"{best.untrained_bf16:.0%}; trained {best.trained:.0%}, in bf16 "
-        f"{best.trained_bf16:.0%}. The decoder itself "
-        f"{own:.0%}, the share of y alone {best.ratio:.0%}, wrong counts "
-        f"{rows.trained_shuffled.max():.0%} at most."
+        f"{encoding}, 20 letters. Accuracy of the best linear probe: {best.untrained:.0%} before "
+        f"training ({best.untrained_bf16:.0%} with states in bf16), and {best.trained:.0%} after "
+        f"training ({best.trained_bf16:.0%} in bf16). The decoder itself has {own:.0%}, a probe of "
+        f"the fraction of y has {best.ratio:.0%}, and a probe fitted to wrong counts has at most "
+        f"{rows.trained_shuffled.max():.0%}."
     )
 
 
@@ -653,6 +652,6 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
         f"{encoding} {style.number(first[encoding])} to {style.number(last[encoding])}"
         for encoding in means
     )
-    return ax, f"{name}, first to last: {listed} ({count})." + (
-        " Open points: in bf16." if up == "right_4" else ""
+    return ax, f"{name}, from the left end to the right end: {listed} ({count})." + (
+        " Open points are in bf16." if up == "right_4" else ""
     )
