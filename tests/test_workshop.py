@@ -216,14 +216,14 @@ def test_a_decoder_goes_out_to_a_file_and_comes_back(tmp_path, monkeypatch, caps
     assert parts.keep(theirs) == tmp_path / "my-decoder.safetensors"
     again = parts.mine()
     assert capsys.readouterr().out.splitlines() == [
-        f"Kept in {tmp_path / 'my-decoder.safetensors'}.",
+        f"Saved in {tmp_path / 'my-decoder.safetensors'}.",
         "Your own decoder.",
     ]
     assert torch.allclose(again(ids), theirs(ids), atol=1e-5)
     parts.note("2", "It hears itself.", heard=0.2)
     for gap in ("...", "…", "____"):
         parts.note("3", f"It {gap}")
-    said = ["Kept, with 1 in all.", *3 * ["Kept, and not finished yet."]]
+    said = ["Saved. Your sentences so far: 1.", *3 * ["Saved, but your sentence is not finished yet."]]
     assert capsys.readouterr().out.splitlines()[-4:] == [
         f"{each} ({tmp_path / 'my-notes.json'})" for each in said
     ]
@@ -408,7 +408,7 @@ def test_a_page_of_ones_own_has_what_was_measured_and_what_was_said(tmp_path, mo
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), space)
     assert space["found"].startswith(
-        "3 numbers of yours stand beside the course's own. Farthest apart: right at 16"
+        "We compare 3 of your numbers with the numbers of the course. The largest difference is in “right at 16"
     )
     assert space["frame"].loc["4  other", "yours"] == 0.3
     assert parts.notes()["0"] == pytest.approx(

@@ -274,7 +274,7 @@ def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path
     save_file(
         {name: weights.contiguous() for name, weights in model.state_dict().items()}, path, facts
     )
-    print(translated(f"Kept in {_named(path)}."))
+    print(translated(f"Saved in {_named(path)}."))
     return path
 
 
@@ -307,12 +307,12 @@ def note(chapter: str, sentence: str, **numbers: float) -> None:
     path.write_text(json.dumps(saved, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for name, number in notes().get(chapter, {}).items() if numbers else ():
         if name in numbers:
-            reference = translated(f"the course's own {number:.2f}")
+            reference = translated(f"the reference decoder has {number:.2f}")
             print(f"{numbers[name]:.2f}   {reference}   {translated(name)}")
     confirmation = translated(
-        "Kept, and not finished yet."
+        "Saved, but your sentence is not finished yet."
         if unfinished(sentence)
-        else (f"Kept, with {len(saved)} in all.")
+        else (f"Saved. Your sentences so far: {len(saved)}.")
     )
     print(f"{confirmation} ({_named(path)})")
 
@@ -373,7 +373,7 @@ def mine(path: Path | str | None = None) -> Decoder:
     path = Path(path or shelf() / FILE)
     is_own = path.is_file() and not compute.building()
     model = read(path if is_own else COURSE)
-    missing = f"The course's own decoder: there is no {FILE} here yet; “Build it” makes one."
+    missing = f"The reference decoder, because there is no {FILE} here yet. “Build it” makes this file."
     print(translated("Your own decoder." if is_own else missing))
     return model
 
