@@ -223,7 +223,10 @@ def test_a_decoder_goes_out_to_a_file_and_comes_back(tmp_path, monkeypatch, caps
     parts.note("2", "It hears itself.", heard=0.2)
     for gap in ("...", "…", "____"):
         parts.note("3", f"It {gap}")
-    said = ["Saved. Your sentences so far: 1.", *3 * ["Saved, but your sentence is not finished yet."]]
+    said = [
+        "Saved. Your sentences so far: 1.",
+        *3 * ["Saved, but your sentence is not finished yet."],
+    ]
     assert capsys.readouterr().out.splitlines()[-4:] == [
         f"{each} ({tmp_path / 'my-notes.json'})" for each in said
     ]

@@ -373,7 +373,9 @@ def mine(path: Path | str | None = None) -> Decoder:
     path = Path(path or shelf() / FILE)
     is_own = path.is_file() and not compute.building()
     model = read(path if is_own else COURSE)
-    missing = f"The reference decoder, because there is no {FILE} here yet. “Build it” makes this file."
+    missing = (
+        f"The reference decoder, because there is no {FILE} here yet. “Build it” makes this file."
+    )
     print(translated("Your own decoder." if is_own else missing))
     return model
 
