@@ -314,7 +314,7 @@ def ablation(
     worst = max(bands, key=bands.get)
     inside = [name for name, value in bands.items() if min(control) <= value <= max(control)]
     ax = style.axes(
-        f"Silencing the {worst} quarter costs most",
+        f"Ablating the {worst} quarter costs most",
         "quarter of the pairs",
         "added loss (nats)",
         height=4.1,
@@ -350,10 +350,15 @@ def ablation(
     return (
         ax,
         (
-            f"{listed}; random quarters {min(control):+.2f} to {max(control):+.2f}. "
-            f"Within the range of random: {', '.join(inside) or 'none'}."
+            f"Without a quarter the loss rises by: {listed}. Without a random quarter it rises by "
+            f"{min(control):+.2f} to {max(control):+.2f}. Within this range: "
+            f"{', '.join(inside) or 'none'}."
         )
-        + (f" With random weights at most {max(map(abs, blank)):.3f} either way." if blank else ""),
+        + (
+            f" With random weights it changes by at most {max(map(abs, blank)):.3f}."
+            if blank
+            else ""
+        ),
     )
 
 
@@ -418,10 +423,9 @@ def dissociation(
     ].mean()
     texts = rows.start.nunique()
     return ax, (
-        f"Heads with a slash score above {threshold:g}. Fastest quarter ablated: "
-        f"{means['inside'].fastest:+.2f} nats inside, "
-        f"{means['outside'].fastest:+.2f} outside (random quarters there {random.min():+.2f} "
-        f"to {random.max():+.2f}), "
+        f"Added loss without the fastest quarter: {means['inside'].fastest:+.2f} nats in the heads "
+        f"with a slash score above {threshold:g}, {means['outside'].fastest:+.2f} in all others "
+        f"(random quarters there: {random.min():+.2f} to {random.max():+.2f}), and "
         f"{means['control'].fastest:+.2f} in {heads.control} of the others. "
         f"{f'Mean of {texts} texts' if texts > 1 else 'One text'}."
     ).replace("-", "−")
