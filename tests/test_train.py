@@ -356,7 +356,7 @@ def test_a_decoder_of_build_it_is_read_by_the_page_and_nonsense_is_refused(tmp_p
     assert found["design"]["positions"] == "learned"
     whole = course.read_bytes()
     for bad, why in (
-        (b"no weights", "not whole"),
+        (b"no weights", "incomplete"),
         (b"", "too short"),
         (whole[:-4000], "missing"),
         (b"\x08" + bytes(7) + b"not json", "head"),
@@ -454,7 +454,7 @@ def test_the_stop_of_collapse_is_that_of_its_page(roped):
 
 
 def test_a_decoder_that_turns_nothing_says_so_at_the_stop_of_positions(tmp_path):
-    with pytest.raises(AssertionError, match="turns nothing"):
+    with pytest.raises(AssertionError, match="does not rotate"):
         acts(parts.COURSE, "turn", "swap")
 
 
@@ -514,10 +514,10 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
     said = ended(page)
     stored = of_seed("RoPE")
     assert f"Learned in {stored.steps} steps" in said
-    assert f"at 16 pairs, in {stored.score_64:.2f} at 64 (your guess: 0.90)" in said
+    assert f"at 16 pairs, and {stored.score_64:.2f} at 64 (your guess: 0.90)" in said
     assert page.locator(".train-lengths path").count() == 17, "15 seeds, the guess, one's own"
     row = re.search(
-        r"The row: (.+?) ((?:\?\w ?){4})\. It answers (\d); right is (\d)",
+        r"The row: (.+?) ((?:\?\w ?){4})\. The decoder answers (\d), and the right answer is (\d)",
         page.inner_text(".train-row"),
     )
     assert f"{row[2][-1]}{row[4]}" == page.inner_text(".train-row b"), (
@@ -533,10 +533,10 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
         for _ in range(24 if n == 128 else 16):
             page.keyboard.press("ArrowRight")
         page.wait_for_selector(f"#train[data-at='{n}']")
-        assert f"At {n} pairs it is right in 0." in page.inner_text(".train-says")
+        assert f"At {n} pairs its accuracy is 0." in page.inner_text(".train-says")
         page.wait_for_selector(f"[data-acted='hear 8 {n}']")
         assert page.locator(".stale").count() == 0
-    for stop, says in (("collapse", "After 512 and after 513 equal tokens"), ("turn", "of this head's attention"), ("subtract", "The two noises")):  # fmt: skip
+    for stop, says in (("collapse", "after 512 and after 513 equal tokens"), ("turn", "of this head's attention"), ("subtract", "of the two noises")):  # fmt: skip
         page.select_option("[data-act=stop]", stop)
         page.wait_for_selector(f"[data-acted^='{stop}'][data-acted$=' 512']")
         assert says in page.inner_text(".train-act .live-says")
@@ -545,17 +545,17 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
     page.select_option("[data-act=value]", "2")
     page.wait_for_selector("[data-acted='hear 2 512']")
     assert re.search(
-        r"Right at 16: 0.9\d, now 0.[23]\d; at 64", page.inner_text(".train-act .live-says")
+        r"Accuracy at 16: 0.9\d, now 0.[23]\d; at 64", page.inner_text(".train-act .live-says")
     )
     page.check("[name=choice][value='1']")
-    assert "positions from RoPE to none. How often" in page.inner_text(".live-status")
+    assert "positions from RoPE to none. What" in page.inner_text(".live-status")
     assert page.input_value("[data-guess]") == "", "another decoder, another guess"
     page.evaluate("train.removeAttribute('data-done')")
     page.click("[data-do=train]")
     stored = of_seed("NoPE")
     assert f"in {stored.score_64:.2f} at 64" in ended(page)
     assert page.locator(".train-runs tbody tr").count() == 2
-    assert "before: RoPE" in page.inner_text(".train-lengths")
+    assert "earlier: RoPE" in page.inner_text(".train-lengths")
     assert page.url.endswith("#task=retrieval&positions=none&window=0&map=softmax&seed=0&rate=best")
     page.evaluate(AXE.read_text())
     assert page.evaluate(SCRIPTS["serious"]) == []
@@ -599,7 +599,7 @@ def test_stopped_it_goes_on_without_a_network_to_the_same_end_on_a_phone_in_the_
     )
     straight.click("[data-do=train]")
     straight.evaluate(SCRIPTS["dropped"], base64.b64encode(whole).decode())
-    assert "press Stop, then open a file" in straight.inner_text(".live-status")
+    assert "Press Stop, then open a file" in straight.inner_text(".live-status")
     straight.click("[data-do=stop]")
     ended(straight)
     straight.evaluate("train.removeAttribute('data-done')")
@@ -654,7 +654,7 @@ def test_back_and_a_reload_leave_the_table_of_runs(opened):
     page.reload()
     page.wait_for_selector("#train[data-ready]")
     assert page.inner_text(".train-runs tbody tr") == row
-    assert "before: no positions" in page.inner_text(".train-lengths")
+    assert "earlier: no positions" in page.inner_text(".train-lengths")
     page.goto("about:blank")
     page.go_back()
     page.wait_for_selector("#train[data-ready]")
@@ -673,11 +673,11 @@ def test_a_link_that_makes_no_sense_and_a_part_that_does_not_fit(opened):
     assert [page.input_value(f"[data-set={name}]") for name in ("task", "positions", "window", "map", "seed")] == ["retrieval", "RoPE", "0", "stick", "0"]  # fmt: skip
     page.select_option("[data-set=map]", "difference")
     page.select_option("[data-set=positions]", "ALiBi")
-    assert "choose other positions" in page.inner_text(".live-error")
+    assert "Choose other positions" in page.inner_text(".live-error")
     assert page.is_disabled("[data-do=train]")
     page.select_option("[data-set=positions]", "none")
     page.fill("[data-set=seed]", "1.5")
-    assert "whole number" in page.inner_text(".live-error")
+    assert "integer" in page.inner_text(".live-error")
     page.select_option("[data-set=task]", "counting")
     assert "chance is 0.06" in page.inner_text(".train-task")
     assert "at 16 letters" in page.inner_text(".live-status")
@@ -699,7 +699,7 @@ def test_suspended_with_its_tab_it_goes_on_to_the_same_end(opened):
         time.sleep(1)
     row = of_seed("RoPE", 1)
     assert f"Learned in {row.steps} steps" in ended(page)
-    assert f"in {row.score_64:.2f} at 64" in page.inner_text(".live-status")
+    assert f"{row.score_64:.2f} at 64" in page.inner_text(".live-status")
 
 
 def test_what_the_page_that_trains_loads_is_small():

@@ -388,7 +388,7 @@ def test_two_prompts_their_distance_and_a_margin(loaded, smollm2):
     told = loaded.locator("tbody td").nth(1).inner_text().replace("−", "-")
     assert math.isclose(float(told), float(margin), rel_tol=0.06)
     sent(loaded, prompt=ones[0], second=ones[1], view="pair", right=" two words", wrong="0")
-    assert "A margin is between two tokens" in loaded.inner_text("#live-panel")
+    assert "A margin compares two single tokens" in loaded.inner_text("#live-panel")
 
 
 @pytest.mark.slow
@@ -535,9 +535,9 @@ def test_who_is_heard_is_what_hiding_each_token_changes(loaded, smollm2):
 def test_bad_input_ends_in_a_sentence_or_in_a_picture(loaded):
     refused = {
         "is empty": {"prompt": "", "view": "next"},
-        "reads up to": {"prompt": "é1" * 1900, "view": "next"},
-        "The base is a number": {"prompt": "a b", "base": "1e300"},
-        "The temperature is": {"prompt": "a b", "temperature": 0},
+        "reads at most": {"prompt": "é1" * 1900, "view": "next"},
+        "The base must be a number": {"prompt": "a b", "base": "1e300"},
+        "The temperature must be": {"prompt": "a b", "temperature": 0},
         "Tokens of this prompt go from 1 to": {"prompt": "a b", "hide": "99"},
     }
     for words, state in refused.items():
@@ -552,7 +552,7 @@ def test_bad_input_ends_in_a_sentence_or_in_a_picture(loaded):
         assert "tokens in" in sent(loaded, **state), state
     loaded.fill('[data-set="prompt"]', "x" * 10_000)
     loaded.wait_for_function(
-        "document.querySelector('.live-status').textContent.includes('reads up to')"
+        "document.querySelector('.live-status').textContent.includes('reads at most')"
     )
     assert loaded.errors == []
 
@@ -672,12 +672,12 @@ def test_small_models_answer_at_once(visit):
         tokens, _ = trained.task.encode([text], *([] if counts else [["last"]]))
         answer = trained.task.vocabulary[int(trained.model(tokens)[0, -1].argmax())]
         assert (
-            f"{text}: it answers {answer}, right is {2 if counts else 1}."
+            f"{text}: the model answers {answer}, and the right answer is {2 if counts else 1}."
             in page.inner_text(".live-says")
             != said
         )
     page.fill("[data-small=letters]", "z")
-    assert "Type letters" in page.inner_text(".live-error")
+    assert "Type only the letters" in page.inner_text(".live-error")
     page.evaluate(AXE.read_text())
     assert page.evaluate(SCRIPTS["serious"]) == []
     assert page.errors == []

@@ -219,9 +219,9 @@ async function clicked({ target }) {
     remember();
     try {
       await navigator.clipboard.writeText(location.href);
-      status("The link is copied. It holds the prompt and all settings.");
+      status("The link is copied. It contains the prompt and all settings.");
     } catch {
-      status("The browser does not let the page copy; the link stands in the address line.");
+      status("The browser does not allow this page to copy. The link is in the address bar.");
     }
   }
   if (button.dataset.do === "reset") {
@@ -348,14 +348,14 @@ async function asTrained(tokens) {
 
 /** The tokens of a text, or an Error with a sentence. */
 async function read(text, name) {
-  if (!text) throw new Error(`${name} is empty: type something, or take one of the chapters' prompts.`);
+  if (!text) throw new Error(`${name} is empty. Type something, or choose one of the chapters' prompts.`);
   if (text.length > change.LONGEST)
     throw new Error(
-      `${name} has ${text.length.toLocaleString("en-US")} characters; this page reads up to ${change.LONGEST.toLocaleString("en-US")}. Shorten it.`,
+      `${name} has ${text.length.toLocaleString("en-US")} characters, but this page reads at most ${change.LONGEST.toLocaleString("en-US")}. Shorten it.`,
     );
   const tokens = await ask("tokenize", { text });
   if (tokens.length > change.MOST)
-    throw new Error(`${name} has ${tokens.length} tokens; this page reads up to ${change.MOST}. Shorten it.`);
+    throw new Error(`${name} has ${tokens.length} tokens, but this page reads at most ${change.MOST}. Shorten it.`);
   return tokens;
 }
 
@@ -379,7 +379,7 @@ async function both(text, name) {
   );
   if (after.length > change.MOST)
     throw new Error(
-      `With separators ${name.toLowerCase()} has ${after.length} tokens; this page reads up to ${change.MOST}.`,
+      `With separators, ${name.toLowerCase()} has ${after.length} tokens, but this page reads at most ${change.MOST}. Shorten it.`,
     );
   const trained = await asTrained(tokens),
     use = change.placed(
@@ -455,7 +455,7 @@ async function named() {
     const tokens = await ask("tokenize", { text: state[name] });
     if (tokens.length !== 1)
       return {
-        sentence: `A margin is between two tokens, and “${visible(state[name])}” is ${tokens.length}.`,
+        sentence: `A margin compares two single tokens, but “${visible(state[name])}” is ${tokens.length} tokens.`,
       };
     ids.push(tokens[0].id);
   }
@@ -504,7 +504,7 @@ async function draw() {
   )
     return drawStored(panel);
   if (!made) {
-    panel.innerHTML = `<p>${{ next: "What the model says next, at every token of the prompt, and what it writes.", heads: "All 270 heads on your prompt: where each token looks, which heads are sinks, diagonals, slashes.", pair: "How far the last states of two prompts are apart, layer by layer, and the margin of two answers.", heard: "What changes at the last token when each token in turn is hidden." }[state.view]} Load the model to see it.</p>`;
+    panel.innerHTML = `<p>${{ next: "The most likely next tokens after every token of the prompt, and the text that the model writes.", heads: "All 270 heads on your prompt: where each token attends, and which heads are sinks, diagonals or slashes.", pair: "The distance between the last states of two prompts, layer by layer, and the margin between two answers.", heard: "The change at the last token when each token is hidden in turn." }[state.view]} Load the model to see it.</p>`;
     return;
   }
   const html = await { next: drawNext, heads: drawHeads, pair: drawPair, heard: drawHeard }
@@ -532,7 +532,7 @@ function drawStored(panel) {
     n = tokens.length,
     k = (state.token >= 1 && state.token <= n ? state.token : n) - 1;
   const strip = `<div class="live-tokens" role="group" aria-label="Tokens">${tokens.map((text, i) => `<button type="button" data-token="${i + 1}" aria-pressed="${i === k}" title="token ${i + 1}">${escape(visible(text))}</button>`).join("")}</div>`;
-  const note = "<p>A run of the model that was stored with this page. Load the model to type, and to change it.</p>";
+  const note = "<p>This is a stored run of the model. Load the model to type your own prompt and to change the model.</p>";
   if (state.view === "next") {
     const rows = next[k].map(([text, p]) => ({ name: visible(text), values: [p] }));
     const sentence = `After token ${k + 1}, “${rows[0].name}” is likeliest: ${say(rows[0].values[0])}.`;
@@ -713,7 +713,7 @@ async function drawPair() {
   const fields = `<div class="live-row"><label>answer <input type="text" class="short" data-set="right" value="${escape(state.right)}" autocomplete="off"></label><label>against <input type="text" class="short" data-set="wrong" value="${escape(state.wrong)}" autocomplete="off"></label></div>`;
   if (!state.second)
     return {
-      text: "<p>Type a second prompt above: the distance of the two last states is drawn layer by layer.</p>",
+      text: "<p>Type a second prompt above. The page then draws the distance between the two last states, layer by layer.</p>",
     };
   if (!made.pair) return { text: "<p>Computing …</p>" };
   const { layers, width, vocabulary } = shape, other = made.pair;
@@ -738,7 +738,7 @@ async function drawPair() {
       dashed: true,
     });
   }
-  const sentence = `After the last layer and its norm the two states are ${say(far.trained)} apart (sum of absolute differences)${far.changed === undefined ? "" : `; changed, ${say(far.changed)}`}.`;
+  const sentence = `After the last layer and its norm the two states are ${say(far.trained)} apart (sum of absolute differences)${far.changed === undefined ? "" : `, and ${say(far.changed)} apart in the changed model`}.`;
   const margin = (side, tokens) => {
     const logits = last(side.logits, vocabulary);
     return logits[made.named.ids[0]] - logits[made.named.ids[1]];
@@ -766,7 +766,7 @@ async function drawHeard() {
   const rows = made.after.map((_, k) => ({ name: name(made.after, k), values: [found[k]] }));
   const top = change.likeliest(found, 1)[0];
   const total = found.reduce((a, b) => a + b, 0);
-  const sentence = `Hiding ${called(made.after, top)} changes the next token most: ${say(found[top])} nats, ${Math.round((100 * found[top]) / (total || 1))}% of what all tokens make together.`;
+  const sentence = `Hiding ${called(made.after, top)} changes the next token most: ${say(found[top])} nats, ${Math.round((100 * found[top]) / (total || 1))}% of the sum over all tokens.`;
   return {
     text: `<p class="live-says" aria-live="polite">${escape(sentence)}</p>${bars(rows, "divergence of the next token (nats)", sentence, room())}${button}`,
   };
@@ -790,11 +790,11 @@ async function hear() {
     if (number !== run) return;
     found.push(change.divergence(whole.logits, logits));
     bar().value = j + 1;
-    status(`Token ${j + 1} of ${n} is hidden …`);
+    status(`Hiding token ${j + 1} of ${n} …`);
   }
   found.push(0);
   heard = { [at]: found };
   busy = "";
-  status("Each token was hidden once.");
+  status("The page has hidden each token once.");
   await draw();
 }

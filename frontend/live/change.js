@@ -39,11 +39,11 @@ export function listed(field, text, most, what) {
     .filter(Boolean)) {
     const [, low, high] =
       part.match(/^(\d+)(?:\s*[-–]\s*(\d+))?$/) ??
-      fail(field, `${what} are numbers such as “1, 5-8”, not “${part.slice(0, 20)}”.`);
+      fail(field, `${what} must be numbers such as “1, 5-8”, not “${part.slice(0, 20)}”.`);
     const from = Number(low),
       to = Number(high ?? low);
     if (from < 1 || to > most || from > to)
-      fail(field, `${what} go from 1 to ${most}, and “${part.slice(0, 20)}” does not.`);
+      fail(field, `${what} go from 1 to ${most}, but you typed “${part.slice(0, 20)}”.`);
     for (let k = from; k <= to; k += 1) found.add(k);
   }
   return found;
@@ -65,7 +65,7 @@ export function heads(field, text, shape) {
       part.match(/^(\d+|\*)\.(\d+|\*)$/) ??
       fail(
         field,
-        `A head is written layer.head, as 4.5, or 4.* for all of a layer, not “${part.slice(0, 20)}”.`,
+        `Write a head as layer.head, for example 4.5, or 4.* for all heads of a layer, not “${part.slice(0, 20)}”.`,
       );
     const spread = (name, most) =>
       name === "*" ? Array.from({ length: most }, (_, k) => k + 1) : [Number(name)];
@@ -74,7 +74,7 @@ export function heads(field, text, shape) {
       if (layer < 1 || layer > shape.layers || head < 1 || head > shape.heads)
           fail(
             field,
-            `Layers go from 1 to ${shape.layers} and heads from 1 to ${shape.heads}; there is no head ${part}.`,
+            `Layers go from 1 to ${shape.layers} and heads from 1 to ${shape.heads}, so there is no head ${part}.`,
           );
       found.add(`${layer}.${head}`);
     }
@@ -85,13 +85,13 @@ export function heads(field, text, shape) {
 function number(field, value, low, high, what) {
   const found = String(value).trim() === "" ? NaN : Number(value);
   if (!(found >= low && found <= high))
-    fail(field, `${what} is a number from ${low} to ${high}, not “${String(value).slice(0, 20)}”.`);
+    fail(field, `${what} must be a number from ${low} to ${high}, not “${String(value).slice(0, 20)}”.`);
   return found;
 }
 
 function whole(field, value, low, high, what) {
   const found = number(field, value, low, high, what);
-  if (!Number.isInteger(found)) fail(field, `${what} is a whole number, not ${found}.`);
+  if (!Number.isInteger(found)) fail(field, `${what} must be an integer, not ${found}.`);
   return found;
 }
 
@@ -107,7 +107,7 @@ export function checked(settings, shape, n = MOST) {
     base: String(s.base).trim() === "" ? shape.base : number("base", s.base, 1.001, 1e12, "The base"),
     quarters: /^[tso]{4}$/.test(s.quarters)
       ? s.quarters
-      : fail("quarters", "A quarter of the pairs turns, stands still, or is off."),
+      : fail("quarters", "Each quarter of the pairs must rotate, stand still, or be off."),
     silent: listed("silent", s.silent, pairs, "Pairs"),
     stretch: number("stretch", s.stretch, 0, 1000, "The stretch"),
     gap: whole("gap", s.gap, 0, 1e6, "The number of positions left out"),

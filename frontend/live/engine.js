@@ -12,7 +12,7 @@ export function engine(tell, file = "worker.js") {
     worker.onerror = (event) => {
       event.preventDefault();
       worker = null;
-      fail("The model could not be started in this browser: its files are not whole, or the browser is too old.");
+      fail("The model could not be started in this browser. Its files are incomplete, or the browser is too old.");
     };
     worker.onmessage = ({ data }) => {
       if (data.number === undefined) return tell(data);

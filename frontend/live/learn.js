@@ -404,7 +404,7 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
     const count = rows * n,
       half = SIZE / 2;
     if (count > tokens || n > longest || (where >= 0 && n > RANGE))
-      throw new Error(`There is no room for ${rows} rows of ${n} tokens.`);
+      throw new Error(`There is not enough memory for ${rows} rows of ${n} tokens.`);
     Object.assign(now, { ids, n, count, asked, answers });
     for (let i = 0; i < n; i += 1) for (let k = 0; k < half; k += 1) {
       const angle = places[i] * turns[k];

@@ -10,7 +10,7 @@ export const PRESETS = [
   {
     name: "A fox, twice",
     about:
-      "A sentence begins for the second time: which heads look one place back, and which back to the first time?",
+      "A sentence begins for the second time. Which heads attend to the previous token, and which heads attend to the first sentence?",
     link: link({ prompt: fox, view: "next" }),
   },
   {
@@ -20,43 +20,43 @@ export const PRESETS = [
   },
   {
     name: "2 · Who is heard",
-    about: "Hide one token after the other and see which one the last token hears.",
+    about: "Hide one token after the other, and see which token influences the last token most.",
     link: link({ prompt: fox, view: "heard" }),
   },
   {
     name: "3 · n ones against n + 1 ones",
-    about: "Two prompts that differ by one more 1 at the end: how far apart are their last states?",
+    about: "The second prompt has one more 1 at its end. How far apart are the last states of the two prompts?",
     link: link({ prompt: START + ones(32), second: START + ones(33), view: "pair" }),
   },
   {
     name: "3 · A separator every three tokens",
-    about: "The same pair with a comma after every three tokens.",
+    about: "The same pair of prompts, with a comma after every three tokens.",
     link: link({ prompt: START + ones(30), second: START + ones(33), view: "pair", every: 3 }),
   },
   {
     name: "4 · Copy the last digit",
-    about: "One digit is 0, the last. How large is the margin of 0 over 1, against the prompt without it?",
+    about: "Only the last digit is 0. How large is the margin of 0 over 1, compared with the prompt without the 0?",
     link: link({ prompt: copy(`${ones(11)}0`, "last"), second: copy(ones(12), "last"), view: "pair" }),
   },
   {
     name: "4 · The question swapped",
-    about: "The same digits, but the first digit is asked for: the 0 should not matter.",
+    about: "The same digits, but the question asks for the first digit, so the 0 should not matter.",
     link: link({ prompt: copy(`${ones(11)}0`, "first"), second: copy(ones(12), "first"), view: "pair" }),
   },
   {
     name: "5 · The fast quarter of RoPE off",
     about:
-      "The fastest quarter of the pairs says who stands next to whom. Take it away: which heads lose their slash?",
+      "The fastest quarter of the pairs shows which tokens are neighbours. Take it away. Which heads lose their slash?",
     link: link({ prompt: fox, view: "heads", quarters: "ottt", layer: 17, head: 1 }),
   },
   {
     name: "5 · The slow quarter of RoPE off",
-    about: "The slowest pairs hardly turn within a prompt. What do heads lose with them?",
+    about: "The slowest pairs hardly rotate within a prompt. What do the heads lose without these pairs?",
     link: link({ prompt: fox, view: "heads", quarters: "ttto" }),
   },
   {
     name: "5 · A base of 1,000",
-    about: "All pairs turn faster than in training.",
+    about: "All pairs rotate faster than in training.",
     link: link({ prompt: fox, view: "heads", base: 1000 }),
   },
   {

@@ -8,7 +8,7 @@ export const PARTS = {
     RoPE: "RoPE",
     none: "none",
     ALiBi: "ALiBi",
-    random: "RoPE, random places",
+    random: "RoPE, random positions",
     mixed: "RoPE below, none above",
     learned: "learned, as in Build it",
   },
@@ -37,7 +37,7 @@ export const entryOf = ({ positions, window, map }) => ENTRIES[`${positions} ${w
 /** Why a design cannot be, in a sentence, or "". */
 export function refused({ positions, window, map }) {
   if (map === "difference" && positions !== "mixed" && (window || !["RoPE", "none"].includes(positions)))
-    return "The race's difference of two maps sees all tokens, with RoPE or without positions: choose other positions, or no window.";
+    return "In the race, a difference of two maps sees all tokens, and it has RoPE or no positions. Choose other positions, or no window.";
   return "";
 }
 
@@ -296,22 +296,22 @@ export function toFile(own, facts) {
 
 /** What a file holds: the decoder, its task, and what the head says. Throws a sentence where it holds something else. */
 export function fromFile(buffer, room) {
-  const none = (why) => new Error(`This file holds no decoder of this page or of “Build it”: ${why}.`);
+  const none = (why) => new Error(`This file holds no decoder of this page or of “Build it”, because ${why}.`);
   if (buffer.byteLength < 9) throw none("it is too short");
   const head = Number(new DataView(buffer).getBigUint64(0, true));
-  if (head > buffer.byteLength - 8) throw none("it is not whole, or no safetensors file");
+  if (head > buffer.byteLength - 8) throw none("it is incomplete, or it is not a safetensors file");
   let tensors;
   try {
     tensors = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, head)));
   } catch {
-    throw none("its head cannot be read");
+    throw none("its header cannot be read");
   }
-  if (!tensors || typeof tensors !== "object") throw none("its head cannot be read");
+  if (!tensors || typeof tensors !== "object") throw none("its header cannot be read");
   const facts = tensors.__metadata__ ?? {},
     has = (part) => Object.keys(tensors).some((name) => name.includes(part)),
     [vocabulary] = tensors["embedding.weight"]?.shape ?? [0];
   const task = Object.keys(TASKS).find((name) => [0, 1].includes(TASKS[name].vocabulary.length - vocabulary)); // with or without the separator
-  if (!task) throw none("it is of another vocabulary");
+  if (!task) throw none("it was trained with another vocabulary");
   let design = {
     positions: has("where.table") ? "learned" : "none",
     window: 0,
@@ -323,7 +323,7 @@ export function fromFile(buffer, room) {
     /* as its weights say */
   }
   if (Object.entries(PARTS).some(([part, names]) => !Object.hasOwn(names, design[part])) || refused(design))
-    throw none("it is of a design that this page does not know");
+    throw none("this page does not know its design");
   const own = learner(design, vocabulary, room);
   for (const { name, shape, at, size } of own.parts) {
     const {
@@ -338,10 +338,10 @@ export function fromFile(buffer, room) {
       to - from !== wide * size ||
       8 + head + to > buffer.byteLength
     )
-      throw none(`${name} is missing or of another shape`);
+      throw none(`${name} is missing or has another shape`);
     const bytes = buffer.slice(8 + head + from, 8 + head + to);
     own.weights.set(wide === 4 ? new Float32Array(bytes) : new Float64Array(bytes), at);
   }
-  if (!own.weights.every(Number.isFinite)) throw none("a weight is no finite number");
+  if (!own.weights.every(Number.isFinite)) throw none("a weight is not a finite number");
   return { own, task, facts };
 }

@@ -74,9 +74,9 @@ function draw() {
   root.querySelector("[data-small=n]").value = shown.n;
   root.querySelector(".small-n").textContent = `${shown.n} letters`;
   const wrong = rows.find((each) => each.answer !== each.right);
-  const outside = Number.isNaN(now.margin) ? "; it has no token for that" : "";
+  const outside = Number.isNaN(now.margin) ? ", for which it has no token" : "";
   root.querySelector(".live-says").textContent =
-    `${now.text.length > 24 ? `${now.text.slice(0, 22)}…` : now.text}: it answers ${now.answer}, right is ${now.right}${outside}. ${wrong ? `First wrong at ${wrong.text.length} letters.` : `Right at every length up to ${MOST}.`}`;
+    `${now.text.length > 24 ? `${now.text.slice(0, 22)}…` : now.text}: the model answers ${now.answer}, and the right answer is ${now.right}${outside}. ${wrong ? `Its first wrong answer is at ${wrong.text.length} letters.` : `It is right at every length up to ${MOST}.`}`;
   const room = Math.min(640, Math.max(300, root.querySelector(".small-plots").clientWidth));
   const width = room > 620 || root.clientWidth < 700 ? room : Math.floor(root.clientWidth / 2) - 12;
   root.querySelector(".small-plots").innerHTML =
@@ -92,7 +92,7 @@ function draw() {
       rows.map((each) => each.distance),
       shown.n,
       "orange",
-      "distance to one letter more (L1)",
+      "distance to the state one letter later (L1)",
       width,
       model.lengths[1],
     );
@@ -139,7 +139,7 @@ async function begin() {
     if (name === "letters") {
       const known = models[shown.model].task === "RunningCount" ? "xy" : "01";
       if (!target.value || [...target.value].some((c) => !known.includes(c))) {
-        error.textContent = `Type letters ${known[0]} and ${known[1]}; they are repeated up to the length.`;
+        error.textContent = `Type only the letters ${known[0]} and ${known[1]}. They are repeated up to the length.`;
         return;
       }
       shown.letters = target.value;
@@ -167,5 +167,5 @@ async function begin() {
 
 if (location.protocol !== "file:")
   begin().catch(() => {
-    root.textContent = "The small models could not be loaded: small.json is not beside this page.";
+    root.textContent = "The small models could not be loaded, because small.json is not beside this page.";
   });

@@ -10,11 +10,11 @@ const CHOICES = {
   turn: [
     "turns",
     [
-      ["swap", "fast and slow pairs exchanged"],
-      ["none", "no pair turns"],
+      ["swap", "fast and slow pairs swapped"],
+      ["none", "no pair rotates"],
       ...["the fastest pair", "the second pair", "the third pair", "the slowest pair"].map((pair, k) => [
         k,
-        `${pair} stands still`,
+        `${pair} does not rotate`,
       ]),
     ],
   ],
@@ -95,7 +95,7 @@ export function acted(own, { task, seed }, { stop, value, n }) {
     };
   }
   if (stop === "turn" && !own.layers.some(({ turned }) => turned))
-    throw new Error("This decoder turns nothing. Exchange its positions for RoPE, and train again.");
+    throw new Error("This decoder does not rotate queries and keys. Choose RoPE as its positions, and train again.");
   const row = looked(task, n),
     source = row.sources.at(-1),
     lengths = [...new Set([16, 64, n])].sort((a, b) => a - b);
@@ -145,24 +145,24 @@ const noise = (map, source) => Math.hypot(...map.filter((_, k) => k !== source))
 /** @type {Record<string, (found: any, value: string) => string>} */
 const SAYS = {
   hear: ({ was, now, source, says }) =>
-    `Of what the last place hears, ${percent(was[source])} is ${says} as trained, ${percent(now[source])} now; an even share is ${percent(1 / was.length)}.`,
+    `Of the influence on the last position, ${says} has ${percent(was[source])} as trained and ${percent(now[source])} now. An equal share would be ${percent(1 / was.length)}.`,
   collapse: ({ n, same, found, answers, right, row }, value) =>
-    `After ${n} and after ${n + 1} equal tokens (two are ${row.join(" ")}) ${same.filter(Boolean).length} of ${same.length} numbers of its last state are the same in ${value}. A search ${found ? "still tells" : "cannot tell"} the first from the second; it answers ${answers.join(" and ")}, right is ${right}.`,
+    `We compare the last states after ${n} and after ${n + 1} equal tokens (two of them are ${row.join(" ")}). In ${value}, ${same.filter(Boolean).length} of ${same.length} numbers are the same. A search ${found ? "still tells" : "cannot tell"} the first state from the second. The decoder answers ${answers.join(" and ")}, and the right answer is ${right}.`,
   turn: ({ was, now, source, says }) =>
-    `The last place gives ${says} ${percent(was[source])} of this head's attention as trained, ${percent(now[source])} now.`,
+    `The last position gives ${says} ${percent(was[source])} of this head's attention as trained, and ${percent(now[source])} now.`,
   subtract({ was, now, second, source, says }) {
     const [left, kept] = [noise(now, source) / noise(was, source), now[source] / was[source]];
     const cosine =
       was.reduce((sum, x, k) => sum + (k === source ? 0 : x * second[k]), 0) /
       (noise(was, source) * noise(second, source));
-    return `The noise is now ${number(left)} times as large, the weight of ${says} ${number(kept)} times: it ${kept > left ? "gains" : "loses"}. The two noises have cosine ${share(cosine)}.`;
+    return `The noise is now ${number(left)} times as large, and the weight of ${says} is ${number(kept)} times as large, so it ${kept > left ? "gains" : "loses"}. The cosine of the two noises is ${share(cosine)}.`;
   },
 };
 const TITLES = {
-  hear: ["whom the last place hears, as trained", "and now"],
-  collapse: ["32 numbers of the last state", "and after one token more; squares: the same"],
+  hear: ["influence of each token on the last position, as trained", "and now"],
+  collapse: ["32 numbers of the last state", "and after one more token (squares: equal numbers)"],
   turn: ["its attention as trained", "and now"],
-  subtract: ["its attention", "less λ times the map before; grey: below 0"],
+  subtract: ["its attention", "minus λ times the attention of the head before (grey: below 0)"],
 };
 
 /** Two rows of bars, one below the other; the frame's colour marks the answer. */
@@ -218,7 +218,7 @@ export function mounted(box, { ask, length }) {
       const found = await ask("act", { stop, value, n });
       if (mine !== turn) return;
       const rights = found.shares
-        ? ` Right at ${found.shares.map(([each, was, now]) => `${each}: ${share(was)}, now ${share(now)}`).join("; at ")}.`
+        ? ` Accuracy at ${found.shares.map(([each, was, now]) => `${each}: ${share(was)}, now ${share(now)}`).join("; at ")}.`
         : "";
       const where = ["turn", "subtract"].includes(stop)
         ? ` (layer ${found.layer + 1}, head ${found.head + 1})`
@@ -238,7 +238,7 @@ export function mounted(box, { ask, length }) {
     for (const each of [says, picture]) each.classList.remove("stale");
     box.dataset.acted = `${stop} ${value} ${n}`;
   };
-  box.innerHTML = `<h2>Act on it, as the machine does</h2><p>Four stops of the <a href="../chapters/welcome.html">machine</a>, on this decoder at the length above. Nothing is trained, and its weights stay as they are. Orange: the place that says the answer.</p>
+  box.innerHTML = `<h2>Change it, as the machine does</h2><p>Here you can try four stops of the <a href="../chapters/welcome.html">machine</a> on this decoder, at the length above. Nothing is trained, and the weights stay as they are. Orange marks the position that contains the answer.</p>
 <div class="live-row"><label>stop ${select("stop", [
     ["hear", "2: who is heard"],
     ["collapse", "3: collapse"],

@@ -13,12 +13,12 @@ const $ = (selector) => root.querySelector(selector);
 const CHOICES = [
   {
     name: "RoPE",
-    about: "Queries and keys turn with their positions, as in most language models.",
+    about: "Queries and keys rotate according to their positions, as in most language models.",
     design: { positions: "RoPE", window: 0, map: "softmax" },
   },
   {
     name: "No positions (NoPE)",
-    about: "Only the causal mask says what came before what.",
+    about: "Only the causal mask shows which tokens came earlier.",
     design: { positions: "none", window: 0, map: "softmax" },
   },
   {
@@ -125,7 +125,7 @@ function learning(room) {
   ]);
   const last = looks.at(-1),
     said = last
-      ? `loss ${say(losses.at(-1))}; right at 16 in ${shareOf(last.now[0])}, at 64 in ${shareOf(last.now[1])}`
+      ? `loss ${say(losses.at(-1))}, accuracy ${shareOf(last.now[0])} at 16 and ${shareOf(last.now[1])} at 64`
       : "nothing yet";
   const rings = dots
     .filter(([steps]) => steps <= most)
@@ -137,8 +137,8 @@ function learning(room) {
   return frame(
     room,
     320,
-    `Learning, after ${losses.length} steps: ${said}`,
-    text(l, 14, "loss at up to 16, mean of 5 steps") +
+    `Training after ${losses.length} steps: ${said}`,
+    text(l, 14, "loss on up to 16, mean of 5 steps") +
       level(l, r, yl(0), "0") +
       level(l, r, yl(top), say(top)) +
       path(means, "orange") +
@@ -209,20 +209,20 @@ function lengths(room) {
   const said = own.map(({ n, share }) => `${shareOf(share)} at ${n}`).join(", ") || "not trained yet";
   const key = [
     all.length
-      ? `<span>${shown ? "╱ " : ""}${all.length} seeds of the race${shown ? "" : ": drawn at the end of yours"}</span>`
-      : "<span>no seeds of the race have these parts</span>",
+      ? `<span>${shown ? "╱ " : ""}${all.length} seeds of the race${shown ? "" : " (drawn when your run ends)"}</span>`
+      : "<span>the race has no run with these parts</span>",
     bet && '<span style="color:var(--orange)">× your guess</span>',
     shown ? `<span style="color:var(--blue)">━ yours: ${escape(named(shown.run.design))}</span>` : "",
     ...others.map(
       (each, k) =>
-        `<span style="color:var(--${colours[k % 3]})">╌ before: ${escape(named(each.run.design))}</span>`,
+        `<span style="color:var(--${colours[k % 3]})">╌ earlier: ${escape(named(each.run.design))}</span>`,
     ),
   ].join("");
   return `${frame(
     room,
     high,
-    `Right by length: ${said}`,
-    text(l, 14, "right, by length; trained on up to 16") +
+    `Accuracy by length: ${said}`,
+    text(l, 14, "accuracy by length (trained on up to 16)") +
       [0, 0.5, 1].map((v) => level(l, r, y(v), String(v))).join("") +
       `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${y(TASKS[about.task].chance)}" y2="${y(TASKS[about.task].chance)}"/>` +
       lines.join("") +
@@ -246,7 +246,7 @@ function maps(picture, { design, task }) {
     k === picture.source ? `<b>${escape(word)}</b>` : near(k) ? escape(word) : near(k - 1) ? "…" : "",
   );
   $(".train-row").innerHTML =
-    `The row: ${row.filter(Boolean).join(" ")}. It answers ${escape(picture.answer)}; right is ${escape(picture.right)}.`;
+    `The row: ${row.filter(Boolean).join(" ")}. The decoder answers ${escape(picture.answer)}, and the right answer is ${escape(picture.right)}.`;
   const { n, source } = picture,
     box = $(".train-maps"),
     at = (layer) => [0, 1, 2, 3].map((m) => picture.maps[layer][((n - 1) * 4 + m) * n + source]);
@@ -259,7 +259,7 @@ function maps(picture, { design, task }) {
     scale = devicePixelRatio || 1;
   box.dataset.shares = shares.map(shareOf).join(" ");
   $(".train-layer").textContent =
-    `the frame is ${TASKS[task].says}, at the last question; darker is more, beside an even share. Here: layer ${layer + 1}.`;
+    `The frame marks ${TASKS[task].says} at the last question. A darker cell is more attention, compared with an equal share. This is layer ${layer + 1}.`;
   if (box.children.length !== 4)
     box.innerHTML = [0, 1, 2, 3]
       .map(() => '<figure><canvas role="img"></canvas><figcaption></figcaption></figure>')
@@ -312,7 +312,7 @@ function draw() {
   if (now?.picture) maps(now.picture, now.run);
   $(".train-after").hidden = !now?.picture;
   $(".train-runs").innerHTML = runs.length
-    ? `<table><caption>Your runs: right, by length</caption><thead><tr><th>parts</th>${LENGTHS.map((n) => `<th>${n}</th>`).join("")}<th>steps</th><th>rate</th><th>seed</th><th>task</th></tr></thead><tbody>${runs.map(({ run, done }) => `<tr><td><a href="${escape(toLink({ ...run, ...run.design, rate: linkedRate(run) }))}">${escape(named(run.design))}</a></td>${done.right.map(({ share }) => `<td>${shareOf(share)}</td>`).join("")}<td>${run.steps}</td><td>${run.rate}</td><td>${run.seed}</td><td>${run.task}</td></tr>`).join("")}</tbody></table>`
+    ? `<table><caption>Your runs: accuracy by length</caption><thead><tr><th>parts</th>${LENGTHS.map((n) => `<th>${n}</th>`).join("")}<th>steps</th><th>rate</th><th>seed</th><th>task</th></tr></thead><tbody>${runs.map(({ run, done }) => `<tr><td><a href="${escape(toLink({ ...run, ...run.design, rate: linkedRate(run) }))}">${escape(named(run.design))}</a></td>${done.right.map(({ share }) => `<td>${shareOf(share)}</td>`).join("")}<td>${run.steps}</td><td>${run.rate}</td><td>${run.seed}</td><td>${run.task}</td></tr>`).join("")}</tbody></table>`
     : "";
 }
 
@@ -330,8 +330,8 @@ function asks() {
   const { example, means, chinese, unit, chance } = TASKS[state.task];
   $(".train-chinese").textContent = CHINESE ? chinese : "";
   $(".train-task").textContent =
-    `For example, ${example}. ${means} It learns on rows of up to ${TRAINED} ${unit}, and chance is ${shareOf(chance)}.`;
-  return `Before you press Train: it will be right at ${TRAINED} ${unit}. How often at 64?`;
+    `For example, ${example}. ${means} The decoder learns on rows of up to ${TRAINED} ${unit}, and chance is ${shareOf(chance)}.`;
+  return `Before you press Train, make a guess. The decoder will be right at ${TRAINED} ${unit}. What will its accuracy be at 64?`;
 }
 
 function controls() {
@@ -357,7 +357,7 @@ function ending({ run, done, guess: guessed }) {
   const beside = !far.length
     ? ""
     : ` Our ${far.length} seeds at 64: ${shareOf(Math.min(...far))} to ${shareOf(Math.max(...far))}.`;
-  return `${how}${done.spent ? ` and ${say(done.spent / 1000)} s` : ""}: right in ${shareOf(at(16))} at 16 ${TASKS[run.task].unit}, in ${shareOf(at(64))} at 64${guessed === "" ? "" : ` (your guess: ${shareOf(guessed)})`}; chance is ${shareOf(TASKS[run.task].chance)}.${beside} ${done.stopped ? "Go on, or move" : "Move"} the length; then exchange one part, and train again.`;
+  return `${how}${done.spent ? ` and ${say(done.spent / 1000)} s` : ""}. The accuracy is ${shareOf(at(16))} at 16 ${TASKS[run.task].unit}, and ${shareOf(at(64))} at 64${guessed === "" ? "" : ` (your guess: ${shareOf(guessed)})`}. Chance is ${shareOf(TASKS[run.task].chance)}.${beside} ${done.stopped ? "Go on, or change" : "Change"} the length. Then change one part, and train again.`;
 }
 
 function told(said) {
@@ -368,7 +368,7 @@ function told(said) {
   now.run.steps = said.steps;
   $("progress").value = said.steps;
   $(".train-pace").textContent =
-    `Step ${said.steps}, ${say(said.spent / said.steps)} ms a step; it ends when ${LEARNED} are right at ${TRAINED}, or after ${STEPS}`;
+    `Step ${said.steps}, ${say(said.spent / said.steps)} ms per step. Training ends at an accuracy of ${LEARNED} at ${TRAINED}, or after ${STEPS} steps.`;
   if (!document.hidden) draw();
 }
 
@@ -393,7 +393,7 @@ async function train(on) {
   runs = runs.filter((each) => each !== mine);
   busy = true;
   controls();
-  status(on ? "It goes on." : `It learns: ${named(mine.run.design)}. You may look at another tab meanwhile.`);
+  status(on ? "Training continues." : `Training: ${named(mine.run.design)}. You may look at another tab meanwhile.`);
   draw();
   try {
     finished(mine, await ask("train", { ...mine.run, on }));
@@ -422,14 +422,14 @@ function finished(mine, done) {
 async function measure(n) {
   const mine = now, turn = (measured += 1);
   $(".train-n").textContent = String(n);
-  $(".train-says").textContent = `It reads rows of ${n} ${TASKS[now.run.task].unit} …`;
+  $(".train-says").textContent = `Testing on rows of ${n} ${TASKS[now.run.task].unit} …`;
   try {
     const found = await ask("at", { n });
     if (mine !== now || turn !== measured) return;
     now.more = [...now.more.filter((each) => each.n !== n), found];
     Object.assign(now, { at: n, picture: found.picture });
     $(".train-says").textContent =
-      `At ${n} ${TASKS[now.run.task].unit} it is right in ${shareOf(found.share)} of ${found.of}.`;
+      `At ${n} ${TASKS[now.run.task].unit} its accuracy is ${shareOf(found.share)} on ${found.of} questions.`;
     root.dataset.at = n;
     draw();
     act?.();
@@ -463,7 +463,7 @@ function exchange(next, target) {
     value = next[name];
   const bad =
     name === "seed" && !(target.value !== "" && Number.isInteger(value) && value >= 0 && value < 1e6)
-      ? "A seed is a whole number from 0 to 999,999."
+      ? "The seed must be an integer from 0 to 999,999."
       : refused(next);
   $(".live-error").textContent = bad;
   target.setAttribute("aria-invalid", String(Boolean(bad)));
@@ -482,15 +482,15 @@ function exchange(next, target) {
     status(
       state.seed === now.run.seed
         ? ending(now)
-        : `Seed ${state.seed} in place of ${now.run.seed}: other weights at the start, other rows. Press Train.`,
+        : `The seed is ${state.seed} instead of ${now.run.seed}, so the initial weights and the rows are different. Press Train.`,
     );
   else if (now?.done && parts.length)
     status(
-      `Exchanged: ${parts.map((part) => `${NAMES[part]} from ${PARTS[part][now.run.design[part]]} to ${PARTS[part][state[part]]}`).join(", ")}. How often is it right at 64 now? Press Train.`,
+      `You changed ${parts.map((part) => `${NAMES[part]} from ${PARTS[part][now.run.design[part]]} to ${PARTS[part][state[part]]}`).join(", ")}. What is the accuracy at 64 now? Make a guess, and press Train.`,
     );
   else if (now?.done && now.run.task === state.task && now.run.rate !== rateOf(state))
     status(
-      `Learning rate ${rateOf(state)} in place of ${now.run.rate}: the same start and the same rows. Press Train.`,
+      `The learning rate is ${rateOf(state)} instead of ${now.run.rate}. The initial weights and the rows are the same. Press Train.`,
     );
   else status(asked);
   controls();
@@ -515,7 +515,7 @@ async function clicked({ target }) {
       await navigator.clipboard.writeText(address);
       status("The link is copied: task, parts and seed. Whoever opens it and presses Train gets the same curve.");
     } catch {
-      status(`The browser does not let a page copy. The address bar has the link: ${address}`);
+      status(`The browser does not allow this page to copy. The link is in the address bar: ${address}`);
     }
   }
   if (name === "save") {
@@ -544,7 +544,7 @@ async function clicked({ target }) {
 
 async function opened(file) {
   if (!file) return;
-  if (busy) return status("It learns: press Stop, then open a file.");
+  if (busy) return status("The decoder is training. Press Stop, then open a file.");
   try {
     if (file.size > 4e6) throw new Error("This file is too large to be a decoder of this page.");
     const { facts, ...done } = await ask("load", { bytes: await file.arrayBuffer() });
@@ -591,8 +591,8 @@ async function start() {
 <div class="live-both train-plots"><div class="train-learning"></div><div class="train-lengths"></div></div>
 <div class="train-after" hidden><div class="train-further"><label style="max-width:40rem">length <input type="range" data-at="n" min="2" max="9" step="0.125" value="4" style="flex:1 1 12rem" aria-label="length, from 4 to 512"> <output class="train-n">16</output></label>
 <p class="live-says train-says" aria-live="polite"></p></div>
-<h2>Who looks at whom</h2><p class="train-row"></p><p>A line is a token that looks, a column one that it looks at; <span class="train-layer"></span></p>
-<label>show <select data-at="layer"><option value="">the layer that looks at the answer more</option><option value="0">layer 1</option><option value="1">layer 2</option></select></label><div class="train-maps"></div><div class="train-act"></div></div>
+<h2>Who looks at whom</h2><p class="train-row"></p><p>Each row is a token, and each column is a token to which it attends. <span class="train-layer"></span></p>
+<label>show <select data-at="layer"><option value="">the layer that attends more to the answer</option><option value="0">layer 1</option><option value="1">layer 2</option></select></label><div class="train-maps"></div><div class="train-act"></div></div>
 <div class="scroll train-runs" tabindex="0" role="region" aria-label="Your runs"></div>
 <div class="live-row"><button type="button" data-do="link">Copy a link to these settings</button><button type="button" data-do="clear" hidden>Clear the table</button></div>
 <details class="live-fold train-file"><summary>Your own decoder: save it, or open a file</summary>

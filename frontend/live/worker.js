@@ -58,7 +58,7 @@ async function part(file, store, progress) {
     progress(-seen);
   }
   throw new Error(
-    `${file.name} could not be loaded (${trouble}). What has arrived is kept: press the button to go on.`,
+    `${file.name} could not be loaded (${trouble}). The part that has arrived is kept. Press the button to go on.`,
   );
 }
 
@@ -67,7 +67,7 @@ async function load({ threads = Math.min(4, Math.max(1, navigator.hardwareConcur
     throw new Error("This browser has no WebAssembly (or is too old for this page), which the model needs.");
   if (!self.crypto?.subtle)
     throw new Error(
-      "The model loads over https or from localhost only: elsewhere a browser cannot check what it loads.",
+      "The model loads only over https or from localhost, because elsewhere a browser cannot check the files.",
     );
   const list = new URL("model.json", import.meta.url),
     answer = await fetch(list, { cache: "no-cache" }).catch(() => caches.match(list));
@@ -108,7 +108,7 @@ async function load({ threads = Math.min(4, Math.max(1, navigator.hardwareConcur
     session = await ort.InferenceSession.create(model, { executionProviders: ["wasm"], logSeverityLevel: 3 });
   } catch (error) {
     throw new Error(
-      `The model does not start; most likely there is too little memory for it (about 600 MB). ${String(error.message).slice(0, 120)}`,
+      `The model does not start. Most likely there is too little memory for it (it needs about 600 MB). ${String(error.message).slice(0, 120)}`,
     );
   }
   tokenizer = new Tokenizer(text.tokenizer, text.config);
