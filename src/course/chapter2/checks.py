@@ -56,8 +56,8 @@ def half(answer: Any) -> Right:
     compare("half", answer, _half)
     full, narrow = (int(run(f"half(32, {w})", answer, 32, w)) for w in (32, 4))
     return Right(
-        f"your function gives half(32, 32) = {full} and half(32, 4) = {narrow}: "
-        f"{narrow / full:.1f} times as many."
+        f"your function gives half(32, 32) = {full} and half(32, 4) = {narrow}, "
+        f"which is {narrow / full:.1f} times as many layers."
     )
 
 
@@ -86,9 +86,9 @@ def received(answer: Any) -> Right:
         float(run("received", answer, maps, place)) for place in (0, COPIED, COPIED - 1)
     )
     return Right(
-        f"in {name} your function gives the first token {first:.0%} of the attention of later "
-        f"ones, its copy at place {COPIED} "
-        f"{copied:.1%}, and the word before that {beside:.1%}."
+        f"in {name} your function gives the first token {first:.0%} of the "
+        f"attention of later tokens, its copy at position {COPIED} {copied:.1%}, "
+        f"and the word before the copy {beside:.1%}."
     )
 
 
@@ -205,4 +205,7 @@ def masks(answer: Any) -> Right:
             "each": each,
         }  # if all tokens are reached, each is reached by one path
         refuse("masks", call=call, row=row, why=reason("masks", "why", **found), **found)
-    return Right("each of 2, 4, 8 and 32 tokens has the same share of the last one's state.")
+    return Right(
+        "with 2, 4, 8 and 32 tokens, each token has the same share of the last "
+        "token's hidden state."
+    )

@@ -65,8 +65,8 @@ def slope(answer: Any) -> Right:
     change = 2 * math.exp(-value) * (1 - math.exp(-value))
     refuse("slope", "less", value=value, change=change, why=reason("slope", "why", value=value))
     return Right(
-        f"slope = ln 2 = {math.log(2):.4f}, where the last token has half of the attention; "
-        f"change {change:.3f}."
+        f"the slope is ln 2 = {math.log(2):.4f}, because the last token then has "
+        f"half of the attention. One more token changes the output by {change:.3f}."
     )
 
 
@@ -228,8 +228,8 @@ def kernel(answer: Any) -> Right:
     refuse("kernel", "still", change=change, why=reason("kernel", "why", logits=logits))
     return Right(
         (
-            f"bounded by {float(logits.abs().max()):.2f}, and one token changes the output by "
-            f"{change:.3f}."
+            f"your logits are bounded by {float(logits.abs().max()):.2f}, and one token "
+            f"changes the output by {change:.3f}."
         ),
         lambda: drawn(*figures.head(logits)),
     )
@@ -309,8 +309,8 @@ def enough_tokens(answer: Any) -> Right:
             worst=worst,
         )
     return Right(
-        "your length is enough for the worst rows that are tried, and within a factor of 8 of "
-        "the least."
+        "your length is enough for the worst rows that we tried, and it is at most "
+        "8 times the smallest such length."
     )
 
 

@@ -78,13 +78,13 @@ def two_strings(first: Any, second: Any) -> Right:
     masked = min(_apart(first, second, causal=True, layers=3, seed=seed) for seed in range(3))
     if not without < 1e-12 < masked:
         raise Wrong(
-            f"the last states differ by {without:.0e} without a mask and by {masked:.0e} with "
-            "one. Try others."
+            f"the last states differ by {without:.0e} without a mask and by "
+            f"{masked:.0e} with a causal mask. Try other strings."
         )
     return Right(
-        f"{b} and {d} ones, and in six random Transformers the last states differ by "
-        f"{without:.0e} at most, which is "
-        f"rounding. With a causal mask it is at least {masked:.2g}."
+        f"the strings have {b} and {d} ones, and in six random Transformers the "
+        f"last states differ by at most {without:.0e}, which is a rounding error. "
+        f"With a causal mask they differ by at least {masked:.2g}."
     )
 
 
@@ -116,9 +116,9 @@ def baseline(answer: Any) -> Right:
     least = [float(run("baseline", answer, rows["count"].tolist())[1]) for rows in whole]
     better = sum(float(rows.error.mean()) < error for rows, error in zip(whole, least, strict=True))
     return Right(
-        f"{found.sentence} {models.DEFAULT} named a number for every length in {len(whole)} "
-        f"ways of asking, and in {better} of them it was nearer than your machine that always "
-        "says one number.",
+        f"{found.sentence} {models.DEFAULT} gave a number for every length in "
+        f"{len(whole)} ways of asking. In {better} of them its mean error was "
+        "smaller than that of your constant guess.",
         picture,
     )
 
@@ -147,9 +147,10 @@ def averages(answer: Any) -> Right:
     network = [_apart("10", "1100", causal=True, layers=layers) for layers in (1, 2)]
     assert network[0] < 1e-9  # if the means are equal, only rounding errors remain
     return Right(
-        f"your function sends 10 and 1100 to {ends[0]} with one layer, and to {ends[1]} with "
-        "two. In a random Transformer they "
-        f"are equal up to rounding with one layer, and {network[1]:.2f} apart with two.",
+        f"your function maps 10 and 1100 to {ends[0]} with one layer, and to "
+        f"{ends[1]} with two. In a random Transformer the last states of the two "
+        f"strings are equal up to rounding with one layer, and {network[1]:.2f} "
+        "apart with two.",
         lambda: drawn(*figures.copies(), ""),
     )
 
@@ -188,8 +189,8 @@ def parse(answer: Any) -> Right:
             raise Wrong(f"{call} is {shown(got)}; expected {wanted}. {kind}{rule}")
     unread = sum(counting.parse_answer(text) is None for text in TEXTS)
     return Right(
-        f"{len(TEXTS)} texts are read as they should be, {unread} of them as no answer: "
-        "report that share too."
+        f"your function reads all {len(TEXTS)} texts correctly, and {unread} of "
+        "them contain no answer. Report this fraction, too."
     )
 
 
@@ -202,9 +203,10 @@ def letters(answer: Any) -> Right:
         n for n in range(1, 25) if len(run(f"letters('y' * {n}, …)", answer, "y" * n, merges)) == 3
     ]
     return Right(
-        f"{found.sentence} With the merges of the fourth case "
-        f"{', '.join(map(str, same[:-1]))} and {same[-1]} letters y "
-        "are all three tokens: who counts must know what is in each."
+        f"{found.sentence} With the merges of the fourth case, "
+        f"{', '.join(map(str, same[:-1]))} and {same[-1]} letters y are all three "
+        "tokens. To count letters, a model must know which letters each token "
+        "contains."
     )
 
 
@@ -247,10 +249,9 @@ def interval(answer: Any, strings: Any) -> Right:
     n = number("strings", strings)
     refuse("interval", n=n)
     return Right(
-        f"{found.sentence} Ten points of a hundred between two shares take {n:,.0f} strings "
-        "each until their intervals "
-        "are apart. That is stricter than a test of the difference, and far beyond one answer "
-        "a cell.",
+        f"{found.sentence} If two accuracies differ by ten percentage points, their "
+        f"intervals are apart only with {n:,.0f} strings each. This is stricter "
+        "than a test of the difference, and far more than one answer per cell.",
         picture,
     )
 
@@ -301,9 +302,9 @@ def reach(answer: Any) -> Right:
     compare("reach", answer, _reach)
     got = [int(run(f"reach({bits})", answer, bits)) for bits in (8, 9, 11)]
     return Right(
-        f"your function gives {got[0]} with 8 bits (bf16), {got[1]} with 9 and {got[2]:,} "
-        f"with 11 (fp16): {got[1] / got[0]:.2f} "
-        "times as far for one bit.",
+        f"your function gives {got[0]} with 8 bits (bf16), {got[1]} with 9 and "
+        f"{got[2]:,} with 11 (fp16). The ninth bit makes the count "
+        f"{got[1] / got[0]:.2f} times as large.",
         lambda: drawn(
             *figures.by_bits(lambda bits: number("reach", run(f"reach({bits})", answer, bits)))
         ),
@@ -343,9 +344,10 @@ def codes(answer: Any) -> Right:
         refuse("codes", "measured", **found, why=reason("codes", "leaning", **found))
     sure = counting.longest_counted(counting.welch_bound(64, 63))
     return Right(
-        "for five widths no product is larger in size than 1/width, which is Welch's bound. "
-        "With 64 symbols in 63 dimensions "
-        f"the sum of the codes is sure up to {sure} tokens, and in 64 dimensions for ever."
+        "for five widths, no product is larger in absolute value than 1/width, "
+        "which is Welch's bound. With 64 symbols in 63 dimensions, the sum of the "
+        f"codes is guaranteed to give the counts up to {sure} tokens, and in 64 "
+        "dimensions at every length."
     )
 
 
@@ -395,13 +397,14 @@ def counter(answer: Any, n: Any) -> Right:
             "counter", "coarse", head=head, read=read, logits=_logits(head)[1], values=_values(head)
         )
         raise Wrong(
-            f"in float64 it counts, in bf16 only up to {far}, and 100 can be reached. {why}"
+            f"your head counts in float64, but in bf16 it counts only up to {far}. You "
+            f"can reach 100. {why}"
         )
     refuse("counter", "claimed", far=far, claimed=number("n", n))
     more = "at least " if far == FAR else ""
     return Right(
-        "eleven strings are counted exactly, and with a state in bf16 every string of ones "
-        f"up to {more}{far:,}."
+        "your head counts eleven strings exactly, and with a state in bf16 it "
+        f"counts every string of ones up to {more}{far:,}."
     )
 
 

@@ -52,9 +52,9 @@ def rotated(line: Any, answer: Any) -> Right:
     found = compare("rotated", answer, _rotated)
     slowest = math.tau / rope.frequencies(128, 10_000)[-1]
     return Right(
-        f"{found.sentence} At width 128 and base 10,000 the slowest pair turns once in "
-        f"{slowest:,.0f} tokens; with the mistake "
-        f"in {math.tau * 10_000 ** (63 / 128):,.0f}, and nothing would have told you: "
+        f"{found.sentence} At width 128 and base 10,000 the slowest pair needs "
+        f"{slowest:,.0f} tokens for a full rotation. With the mistake it needs "
+        f"{math.tau * 10000 ** (63 / 128):,.0f}, and you would not notice, because "
         "norms, the first pair and position 0 are right."
     )
 
@@ -73,8 +73,8 @@ def apart(answer: Any) -> Right:
     before, after = queries_of_the_model()
     found = run("apart", answer, before, after)
     return Right(
-        f"in {models.DEFAULT} your function gives {float(found):g} of {before.shape[-1]}: "
-        "it has the half layout."
+        f"in {models.DEFAULT} your function gives {float(found):g} of "
+        f"{before.shape[-1]}, so the model has the half layout."
     )
 
 
@@ -127,9 +127,9 @@ def favourite_key(answer: Any) -> Right:
         for d in (0.0, 1999.0)
     )
     return Right(
-        "each of four keys has its largest score at the distance wanted. "
-        "Of 4,000 random pairs of width 32 the scores spread by "
-        f"{near:.2f} at distance 0 and by {far:.2f} at 1,999."
+        "each of the four keys has its largest score at the given distance. The "
+        "scores of 4,000 random pairs of width 32 have the standard deviation "
+        f"{near:.2f} at distance 0 and {far:.2f} at distance 1,999."
     )
 
 
@@ -144,9 +144,9 @@ def partial(answer: Any) -> Right:
     fast = tensor("partial(theta, 0.5)", run("partial", answer, theta, 0.5))
     whole, kept, left = (_loss(tuple(each.tolist())) for each in (theta, fast, theta - fast))
     return Right(
-        f"in {models.DEFAULT} your function stops the slowest half of the pairs: "
-        f"the loss goes from {whole:.2f} to {kept:.2f} nats. "
-        f"With the fastest half stopped it is {left:.2f}."
+        f"in {models.DEFAULT} your function stops the slowest half of the pairs, "
+        f"and the loss goes from {whole:.2f} to {kept:.2f} nats. If the fastest "
+        f"half stops instead, the loss is {left:.2f}."
     )
 
 
@@ -267,8 +267,8 @@ def smallest_scale(answer: Any) -> Right:
     ]
     return Right(
         (
-            f"your function gives {costs[0]:.4g} for 88 tokens and {costs[1]:.4g} for 89: "
-            f"{costs[1] / costs[0]:.3g} times."
+            f"your function gives {costs[0]:.4g} for 88 tokens and {costs[1]:.4g} for "
+            f"89, which is {costs[1] / costs[0]:.3g} times as large."
         ),
         lambda: drawn(*figures.norm_cost(2, 0)),
     )
@@ -293,7 +293,7 @@ def worse_base(smaller: Any, larger: Any, context: Any, why: Any) -> Right:
     if choice("why", why, REASONS) != "the sum jumps":
         raise Wrong(REASONS[why])
     return Right(
-        f"for {length:,.0f} tokens {low:g} passes, and {high:g}, {high / low:.2f} times as "
-        "large, fails at distance "
+        f"for {length:,.0f} tokens the base {low:g} passes. The base {high:g}, "
+        f"which is {high / low:.2f} times as large, fails at distance "
         f"{negative(high):,}. {REASONS[why]}"
     )

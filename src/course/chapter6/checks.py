@@ -426,7 +426,8 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
         verdicts.loc[wide.columns, task] = list(map(comparison.verdict, gaps, p.tolist()))
         every += len(gaps)
     said = (
-        f"In the race {alone} of {every} comparisons pass alone, {corrected} after your correction."
+        f"In the race, {alone} of {every} comparisons are significant on their own, "
+        f"and {corrected} after your correction."
     )
     shown = (
         verdicts.rename(columns=race_chart.NAMES)
@@ -468,10 +469,9 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
     ours = entered[entered.learned == 1]
     if not len(ours):
         return Right(
-            f"{name} is entered, and has not learned retrieval at {TRAINED} pairs in "
-            f"{BUDGET['steps']:,} steps "
-            f"({entered.score_16.mean():.2f} right): it is compared at no length. "
-            "That is a result, too.",
+            f"{name} is entered, but it has not learned retrieval at {TRAINED} pairs in "
+            f"{BUDGET['steps']:,} steps (accuracy {entered.score_16.mean():.2f}), so we "
+            "compare it at no length. This is a result, too.",
             lambda: race_chart.slopes(table, "retrieval", entered)[0],
         )
     theirs = baseline.loc[ours.seed.tolist()]
@@ -494,9 +494,11 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
         else f"you predicted “{prediction}”, and that is a result, too"
     )
     sentence = (
-        f"{name} is entered and has learned with {len(ours)} of {len(entered)} seeds. "
-        f"Retrieval beyond the trained length: {ours.longer.mean():.2f}, {BASELINE} "
-        f"{theirs.longer.mean():.2f} with the same seeds. Verdict: {found} ({how}); {held}."
+        f"{name} is entered and has learned with {len(ours)} of {len(entered)} "
+        "seeds. Its accuracy in retrieval beyond the trained length is "
+        f"{ours.longer.mean():.2f}, and that of {BASELINE} is "
+        f"{theirs.longer.mean():.2f} with the same seeds. Verdict: {found} ({how}); "
+        f"{held}."
     )
     return Right(sentence, lambda: race_chart.slopes(table, "retrieval", entered)[0])
 
