@@ -553,7 +553,7 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
     page.evaluate("train.removeAttribute('data-done')")
     page.click("[data-do=train]")
     stored = of_seed("NoPE")
-    assert f"in {stored.score_64:.2f} at 64" in ended(page)
+    assert f"{stored.score_64:.2f} at 64" in ended(page)
     assert page.locator(".train-runs tbody tr").count() == 2
     assert "earlier: RoPE" in page.inner_text(".train-lengths")
     assert page.url.endswith("#task=retrieval&positions=none&window=0&map=softmax&seed=0&rate=best")
