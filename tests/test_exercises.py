@@ -454,7 +454,7 @@ def test_a_wrong_answer_is_shown_while_its_reason_is_looked_for(monkeypatch):
     with pytest.raises(Wrong, match="twice"):
         add(answer=lambda x: 2 * (x + 1))
     first, last = shown
-    assert "add(1) is 4; expected 2. Looking for the slip …" in first
+    assert "add(1) is 4; expected 2. Looking for the mistake …" in first
     assert "twice" not in first
     assert last == ""
 
@@ -592,7 +592,7 @@ def test_any_guess_is_kept_the_function_runs_and_the_verdict_sets_both_side_by_s
         right.sentence
         == "You predicted “up”. Your function gives 1. It falls: the mean is over more."
     )
-    assert "Predicted at once: 0 of 1." in exercises.progress([check]).data
+    assert "Right at the first guess: 0 of 1." in exercises.progress([check]).data
     changed = check("down", lambda x: 1).sentence
     assert changed.startswith("You say “down” now. You first predicted “up”. "), (
         "the first guess counts"
@@ -601,7 +601,7 @@ def test_any_guess_is_kept_the_function_runs_and_the_verdict_sets_both_side_by_s
     assert other.solution("up", lambda x: 1)
     assert other.guess is None, "the book's answer is no guess"
     assert other("down", lambda x: 1)
-    assert "Predicted at once: 1 of 2." in exercises.progress([check, other]).data
+    assert "Right at the first guess: 1 of 2." in exercises.progress([check, other]).data
     assert "must be one of 'up', 'down', not 'sideways'" in check("sideways", double).sentence
     assert repr(Exercise("0.2", "", predicting, guesses=GUESSES)(..., double)).startswith(
         "○ prediction is still empty"

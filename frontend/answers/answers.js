@@ -133,7 +133,7 @@ function build(exercise) {
   const help = make("p", {
     id: `${id}-keys`,
     className: "answer-keys",
-    textContent: say("Tab indents. Shift+Tab, or Escape and then Tab, leaves. Ctrl+Enter checks."),
+    textContent: say("Tab indents a line. Shift+Tab, or Escape and then Tab, leaves the field. Ctrl+Enter checks your answer."),
   });
   const box = make(
     "div",
@@ -210,7 +210,7 @@ function elsewhere(exercise) {
   return held;
 }
 
-const checkLabel = () => (python.files ? say("Check") : say("Check: loads Python, once ({} MB)", page.megabytes));
+const checkLabel = () => (python.files ? say("Check") : say("Check (loads Python once, {} MB)", page.megabytes));
 
 /** Hints come one after the other. */
 function hints(section) {
@@ -288,7 +288,7 @@ async function run(held) {
     const found = await python.check(field.value, exercise.call, {
       first: (text) => {
         show(held, { kind: "wrong", sentence: text, printed: "" }, true);
-        held.state.textContent = say("Looking for the slip …");
+        held.state.textContent = say("Looking for the mistake …");
       },
     });
     show(held, found);
@@ -364,18 +364,18 @@ function summary() {
   const state = store.load();
   const next = page.exercises.find((each) => each.runs && state.done[each.number]?.state !== "right");
   const line = [say("{} of {} right, {} tried.", right, page.exercises.length, tried)];
-  if (guesses) line.push(say("Predicted at once: {} of {}.", came, guesses));
+  if (guesses) line.push(say("Right at the first guess: {} of {}.", came, guesses));
   line.push(next ? say("Next: {}.", `${next.number} ${next.title}`) : say("All done."));
   panel.querySelector(".answer-counts").textContent = line.join(" ");
   const trouble = store.problem();
   panel.querySelector(".answer-kept").textContent =
     trouble === "full"
       ? say(
-          "This browser's storage is full: what you do here is kept until you close the page. Export it to keep it.",
+          "This browser's storage is full, so your work here is lost when you close the page. Export it to keep it.",
         )
       : trouble
         ? say(
-            "This browser forbids storage: what you do here is kept until you close the page. Export it to keep it.",
+            "This browser forbids storage, so your work here is lost when you close the page. Export it to keep it.",
           )
     : say("Your progress stays in this browser.");
 }

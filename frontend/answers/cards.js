@@ -44,8 +44,8 @@ function when({ step, due }, lesson, now) {
   const days = Math.round((due - now) / DAY);
   const day = days <= 1 ? say("tomorrow") : say("in {} days", days);
   return step <= BY_LESSON && lesson && lesson < LAST_LESSON
-    ? say("Asked again in the next lesson, or {}.", day)
-    : say("Asked again {}.", day);
+    ? say("We ask this question again in the next lesson, or {}.", day)
+    : say("We ask this question again {}.", day);
 }
 
 function buttons(id, lesson, done) {

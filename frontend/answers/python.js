@@ -246,8 +246,8 @@ export class Python {
       this.stop();
       const memory = /memory|allocation|out of bounds|Maximum call stack/i.test(error.message);
       const sentence = memory
-        ? "your code asked for more memory than the browser gives, and was stopped. Is a tensor or a list far too large?"
-        : `Python stopped (${error.message}). Press Check again: it starts anew.`;
+        ? "your code needs more memory than the browser gives, so we stopped it. Is a tensor or a list far too large?"
+        : `Python stopped (${error.message}). Press Check again to restart it.`;
       return { kind: "wrong", sentence, printed: "", stopped: true };
     } finally {
       clearTimeout(timer);

@@ -11,7 +11,7 @@ const plain = (value) => value && typeof value === "object" && !Array.isArray(va
 export function read(text) {
   const found = structuredClone(EMPTY);
   const given = JSON.parse(text);
-  if (!plain(given) || given.version !== 1) throw new Error("this is no file of progress from this course");
+  if (!plain(given) || given.version !== 1) throw new Error("this is not a progress file of this course");
   for (const [number, value] of Object.entries(plain(given.answers) ? given.answers : {})) {
     if (/^\d\.\d+$/.test(number) && typeof value === "string" && value.length < 100_000) found.answers[number] = value;
   }

@@ -357,7 +357,9 @@ def progress(values: Iterable[Any]) -> HTML:
     following = translated(f"Next: {after.number} {after.title}." if after else "All done.")
     guessed = [exercise.guess == exercise.true for exercise in exercises if exercise.guess]
     if guessed:
-        following += " " + translated(f"Predicted at once: {sum(guessed)} of {len(guessed)}.")
+        following += " " + translated(
+            f"Right at the first guess: {sum(guessed)} of {len(guessed)}."
+        )
     return HTML(
         f"<p><strong>{done}</strong> {html.escape(following)}</p><ul "
         f'style="list-style:none">{rows}</ul>'
@@ -423,7 +425,7 @@ def model() -> models.LanguageModel:
             mistake.
     """
     if not compute.building():
-        print(translated("Getting the model, once: this may take a minute."))
+        print(translated("Loading the model. This happens only once and may take a minute."))
     try:
         return models.default()
     except Exception as error:
@@ -602,7 +604,7 @@ def _looking(differs: str) -> Iterator[None]:
         yield
         return
     verdict = Verdict(False, differs)
-    verdict.sentence += f" {translated('Looking for the slip …')}"
+    verdict.sentence += f" {translated('Looking for the mistake …')}"
     shown = display(verdict, display_id=True)
     try:
         yield

@@ -465,7 +465,7 @@ def judged(source: str, file: str, call: str, names: dict) -> tuple[str, str]:
 
 
 TOO_MUCH = (
-    "your code asked for more memory than the browser gives. Is a tensor or a list far too large?"
+    "your code needs more memory than the browser gives. Is a tensor or a list far too large?"
 )
 
 
