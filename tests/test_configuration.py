@@ -69,8 +69,8 @@ BAD = {
     "not json": "JSON",
     '{"hidden_size": NaN}': "JSON",
     '{"hidden_size": 4,}': "JSON",
-    "GGUF\x03\x00\x00\x00": "no text",
-    "\x08\x00\x00\x00": "no text",
+    "GGUF\x03\x00\x00\x00": "must be text",
+    "\x08\x00\x00\x00": "must be text",
     '{"weight_map": {}, "metadata": {}}': "index",
     '{"tokenizer_class": "X"}': "tokenizer",
     '{"model_type": "nothing"}': "num_hidden_layers",
@@ -300,7 +300,7 @@ def test_text_that_is_no_configuration_is_refused(text):
 def test_file_that_cannot_be_read_is_refused(tmp_path):
     (tmp_path / "config.json").write_bytes(b"\xff\xfe\x00\x01")
     for path in (tmp_path / "config.json", tmp_path / "absent.json"):
-        with pytest.raises(ValueError, match=r"drop the config\.json"):
+        with pytest.raises(ValueError, match=r"Drop the config\.json"):
             configuration.read(path)
 
 

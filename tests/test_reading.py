@@ -118,7 +118,7 @@ def test_length_moves_by_keyboard_and_by_number(opened):
     assert "reach" in states(page)["breaks"]
     for bad in ("1", "2000000", "", "3.5"):
         page.fill("[data-do=n]", bad)
-        assert "whole number from 2 to" in page.inner_text(".live-error")
+        assert "integer from 2 to" in page.inner_text(".live-error")
     sane(page)
 
 
@@ -162,7 +162,7 @@ def test_few_numbers_are_enough(opened):
     made = json.loads(page.input_value("[data-do=text]"))
     assert made["layer_types"] == ["sliding_attention"] * 3 + ["full_attention"]
     page.fill("[data-typed=hidden_size]", "-3")
-    assert "hidden_size must be a whole number" in page.inner_text(".live-error")
+    assert "hidden_size must be an integer" in page.inner_text(".live-error")
     sane(page)
 
 
