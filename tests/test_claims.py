@@ -157,10 +157,10 @@ def test_a_row_of_parts_holds_as_its_parts_do():
 def test_every_claim_says_when_it_holds_and_what_nothing_is(name):
     """A reader can check the rule against the numbers; who reads "with a correction" reads which."""
     asked = CLAIMS[name].rule
-    assert asked.text.startswith("holds if ")
+    assert asked.text.startswith("The claim holds if ")
     assert asked.nothing or asked.null, f"{name} must say what nothing is, or why there is none"
     for sentence, _ in asked.conditions.values():
-        assert not re.search(r"[{}]|^holds if|^in part", sentence), f"{name}: {sentence}"
+        assert not re.search(r"[{}]|^holds if|^in part|\.$", sentence), f"{name}: {sentence}"
 
 
 def test_a_condition_asks_no_number_that_has_no_name(root):
@@ -273,9 +273,9 @@ def test_a_row_says_how_near_its_evidence_came_or_that_no_threshold_decided(name
             told = scorecard._more(CLAIMS[name], claims.Found("1", wanted, compared=seen))[
                 "Distance to the thresholds"
             ]
-            assert ("asked; " in told) == bool(seen) == (scorecard.YES_OR_NO not in told)
+            assert ("is required; " in told) == bool(seen) == (scorecard.YES_OR_NO not in told)
             if CLAIMS[name].rule.each and wanted not in ASKED_FIRST.values():
-                assert f"{AGREE}, for a correction (to hold, all)" in told, (
+                assert f"{AGREE}, for a correction (to hold, all must agree)" in told, (
                     "half of the cases is a threshold, too"
                 )
 
@@ -338,19 +338,19 @@ def test_a_rule_is_made_of_one_sentence_and_one_condition_a_half():
         return {}
 
     made = claims.RULES.pop("made_up")
-    assert (
-        made.text
-        == "holds if both are above 0.5; in part, if the first is above 0.5; cannot decide unless a was measured"
+    assert made.text == (
+        "The claim holds if both are above 0.5. It holds with a correction if the first is above "
+        "0.5. A verdict requires that a was measured. Otherwise this set-up cannot decide"
     )
     assert made.decide({"a": 0.6, "b": 0.7})[:2] == (HOLDS, "")
     verdict, words, seen = made.decide({"a": 0.6, "b": 0.4})
-    assert (verdict, words) == (CORRECTED, "only this: the first is above 0.5")
+    assert (verdict, words) == (CORRECTED, "the claim holds in this form: the first is above 0.5")
     assert [tuple(one) for one in seen] == [
         ("holds", "above", 0.5, [0.4]),
         ("part", "above", 0.5, [0.6]),
     ]
     assert made.decide({"a": 0.1, "b": 0.4}).verdict == FAILS
-    assert made.decide({"a": -1, "b": 1})[:2] == (UNFIT, "not so: a was measured")
+    assert made.decide({"a": -1, "b": 1})[:2] == (UNFIT, "this is not the case: a was measured")
     assert null_controls.verdicts(made, {"a": 0.6, "b": 0.7}) == {"a coin": FAILS}
     with pytest.raises(ValueError, match=r"must hold \['b'\]"):
         made.decide({"a": 0.6})

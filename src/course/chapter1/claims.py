@@ -28,7 +28,7 @@ FLOATS = Threshold(32)  # the largest number of 32-bit numbers that a state may 
 
 @rule(
     holds=(
-        f"Eq. 5 gives at most {FLOATS:g} numbers up to r = 7 and more from r = 8 on",
+        f"Eq. 5 asks for at most {FLOATS:g} numbers up to r = 7 and for more from r = 8 onwards",
         lambda widths: max(widths[:-1]) <= FLOATS < widths[-1],
     ),
     nothing=("the width of r = 2 for all", {"widths": [1] * 7}),
@@ -43,10 +43,10 @@ SEVERAL = Threshold(1)  # the number of widths must be larger than this
 
 @rule(
     holds=(
-        "an easier question at equal width helps in every pair",
+        "an easier question helps the network of equal width in every pair of runs",
         lambda pairs: all(pairs["better"]),
     ),
-    enough=("several widths were trained", lambda widths: widths > SEVERAL),
+    enough=("networks of several widths were trained", lambda widths: widths > SEVERAL),
     nothing=("pairs that a coin decides", {"pairs": {"better": [True, False]}, "widths": 2}),
 )
 def width_explains_failures() -> Numbers:
@@ -73,16 +73,22 @@ FAR = 5  # the depth r from which on the source gives its number
 @rule(
     "question_everywhere_helps",
     each=(
-        "it fits in fewer epochs, or stands higher at equal ones",
+        "the network fits in fewer epochs, or is more accurate after equally many epochs",
         lambda pairs: pairs["better"],
     ),
-    against=("it does not", lambda pairs: [not better for better in pairs["better"]]),
+    against=(
+        "it does neither",
+        lambda pairs: [not better for better in pairs["better"]],
+    ),
     nothing=("pairs that a coin decides", {"pairs": {"better": [True, False]}}),
 )
 @rule(
     "fully_adjacent_layer_helps",
-    each=(f"the pair is better with it, at r = {FAR} or more", lambda pairs: _from(FAR, pairs)),
-    against=("it is not", lambda pairs: [not better for better in _from(FAR, pairs)]),
+    each=(
+        f"the network with the fully adjacent layer is better, at r = {FAR} or more",
+        lambda pairs: _from(FAR, pairs),
+    ),
+    against=("it is not better", lambda pairs: [not better for better in _from(FAR, pairs)]),
     nothing=("pairs that a coin decides", {"pairs": {"r": [5, 5], "better": [True, False]}}),
 )
 def compared(**other: bool | str) -> Numbers:
@@ -94,16 +100,40 @@ def compared(**other: bool | str) -> Numbers:
     return {"pairs": measures.compare(**other)}
 
 
+def _told(pairs: pd.DataFrame, changed: str) -> str:
+    """Describe each network with and without a change (see `measures.compare`)."""
+    return "; ".join(
+        f"{row.network} at r = {row.r} "
+        + (
+            f"fits after {row.plain_fits} epochs, and with {changed} after {row.changed_fits}"
+            if row.plain_fits and row.changed_fits
+            else f"is right in {row.plain:.1%} after {row.epochs} epochs, and with {changed} in "
+            f"{row.changed:.1%}"
+        )
+        for row in pairs.itertuples()
+    )
+
+
+def _told_by_seed() -> str:
+    """Describe how many epochs each seed needed to fit if every node knows the question."""
+    found = measures.runs().query("key == 'everywhere' and ended == 'fitted'")
+    return " and ".join(
+        f"after {', '.join(f'{n:.0f}' for n in part['epochs'])} epochs ({kind.upper()}, r = {r})"
+        for (kind, r), part in found.groupby(["kind", "depth"])
+        if len(part) > 1
+    )
+
+
 APART = Threshold(0.05)  # a difference of accuracy
 
 
 @rule(
     holds=(
-        f"every network at every depth is within {APART:g} of the paper",
+        f"the accuracy of every network at every depth is within {APART:g} of the paper's",
         lambda gaps: all(abs(gap) <= APART for gap in gaps.values()),
     ),
     decided=(
-        "all agree, or one differs that no budget stopped below the paper",
+        "all agree, or a run differs that did not stop early (at its limit of epochs or time)",
         lambda gaps, cut: (
             all(abs(gap) <= APART for gap in gaps.values())
             or any(abs(gap) > APART for run, gap in gaps.items() if run not in cut)
@@ -143,14 +173,20 @@ FITTED = Threshold(0.99)
 @rule(
     holds=(
         (
-            "GAT and GGNN both stand above GCN and GIN at the first depth that the paper does not "
-            "fit with all"
+            "GAT and GGNN are both more accurate than GCN and GIN at the first depth at which the "
+            "paper does not fit all four networks"
         ),
         lambda gcn, gin, gat, ggnn: min(gat, ggnn) > Threshold(max(gcn, gin)),
     ),
-    part=("GGNN does", lambda gcn, gin, ggnn: ggnn > Threshold(max(gcn, gin))),
+    part=(
+        "GGNN is more accurate than GCN and GIN at this depth",
+        lambda gcn, gin, ggnn: ggnn > Threshold(max(gcn, gin)),
+    ),
     decided=(
-        f"no budget stopped a run, and not all four are above {FITTED:g}",
+        (
+            "no run stopped early (at its limit of epochs or time), and not all four networks are "
+            f"above an accuracy of {FITTED:g}"
+        ),
         lambda gcn, gin, gat, ggnn, cut: min(gcn, gin, gat, ggnn) <= FITTED and not cut,
     ),
     nothing=(
@@ -205,12 +241,15 @@ HOPS = Threshold(8)
 
 @rule(
     holds=(
-        f"every run up to {HOPS:g} hops fits",
+        f"every run at up to {HOPS:g} hops fits",
         lambda found: all(found["fitted"] == found["runs"]),
     ),
-    fit=(f"labels at random take {LONGER:g} times as long", lambda longer: min(longer) > LONGER),
+    fit=(
+        f"random labels take more than {LONGER:g} times as long to fit",
+        lambda longer: min(longer) > LONGER,
+    ),
     decided=(
-        f"every run fits, and {HOPS:g} hops were run",
+        f"every run fits, and we ran {HOPS:g} hops",
         lambda found: all(found["fitted"] == found["runs"]) and max(found["distance"]) >= HOPS,
     ),
     nothing=("labels at random, fitted as fast", {"longer": [1.0]}),
@@ -234,14 +273,17 @@ UNSEEN = Threshold(0.9)  # the fraction of unseen examples that are answered cor
 @rule(
     holds=(
         (
-            "every run at two hops, with three layers or four, fits before every one at three, "
-            "merged at once by a relay or in pairs by the tree"
+            "every run at two hops, with three or four layers, fits before every run at three "
+            "hops, where a relay merges the leaves at once or the tree merges them in pairs"
         ),
         lambda star, deeper, relay, tree: max(star + deeper) < Threshold(min(relay + tree)),
     ),
-    part=("every star fits before every tree", lambda star, tree: max(star) < Threshold(min(tree))),
+    part=(
+        "every run on a star fits before every run on a tree",
+        lambda star, tree: max(star) < Threshold(min(tree)),
+    ),
     fit=(
-        f"{UNSEEN:.0%} of unseen examples are right in all runs that fit",
+        f"more than {UNSEEN:.0%} of unseen examples are right in all runs that fit",
         lambda right: right > UNSEEN,
     ),
     nothing=("one speed for all", lambda tree: {"star": tree, "deeper": tree, "relay": tree}),
@@ -282,7 +324,7 @@ CHOOSES = Threshold(0.1)  # the largest accuracy without a choice
         lambda control, fitted: control < CHOOSES and all(map(all, fitted)),
     ),
     part=(
-        f"a run of each depth fits, and the control is under {CHOOSES:.0%}",
+        f"at each depth at least one run fits, and the control is under {CHOOSES:.0%}",
         lambda control, fitted: control < CHOOSES and all(map(any, fitted)),
     ),
     nothing=("a control that fits as well", {"control": 1.0}),
@@ -343,11 +385,11 @@ HERE = Threshold(1 / 18)
 
 @rule(
     holds=(
-        "all four normalisations give 1/18",
+        "all four normalisations of the adjacency matrix give 1/18",
         lambda found: all(abs(value - HERE) < EXACT for value in found.values()),
     ),
     part=(
-        "normalisation by rows does, without loops",
+        "normalisation by rows, without self-loops, gives 1/18",
         lambda found: abs(found["row"] - HERE) < EXACT,
     ),
     nothing=("the equal share of 63 nodes", {"found": {"row": 1 / 63, "symmetric": 1 / 63}}),
@@ -374,13 +416,14 @@ OVER_ALL = Threshold(0.5)  # a threshold for a rank correlation
 @rule(
     each=(
         (
-            "at equal hops the rank correlation is above 0 beyond its error, all cases counted; "
-            f"over all pairs it is above {OVER_ALL:g} on every graph at that depth"
+            "the rank correlation is high enough (significantly above 0 among pairs at equal "
+            f"hops, with Holm's correction, and above {OVER_ALL:g} over all pairs on every graph "
+            "at that depth)"
         ),
         lambda z, by_depth: [*beyond(z), *(x > OVER_ALL for x in by_depth)],
     ),
     against=(
-        "below 0 beyond its error, or over all pairs below 0",
+        "the correlation is significantly below 0, or over all pairs it is below 0 on a graph",
         lambda z, by_depth: [*beyond([-x for x in z]), *(x < NOWHERE for x in by_depth)],
     ),
     nothing=("no correlation", {"z": [0.0] * 8, "by_depth": [0.0] * 4}),
@@ -402,8 +445,14 @@ def squashed_at_high_commute_time() -> Numbers:
 
 
 @rule(
-    each=("resistance is ahead of hops beyond its error, all cases counted", lambda z: beyond(z)),
-    against=("it is behind, beyond its error", lambda z: beyond([-x for x in z])),
+    each=(
+        "resistance predicts significantly better than hops (Holm's correction)",
+        lambda z: beyond(z),
+    ),
+    against=(
+        "resistance predicts significantly worse than hops",
+        lambda z: beyond([-x for x in z]),
+    ),
     nothing=("no lead", {"z": [0.0] * 15}),
 )
 def resistance_beats_hops() -> Numbers:
@@ -428,6 +477,10 @@ def resistance_beats_hops() -> Numbers:
     }
 
 
+def _deep(times: int) -> str:
+    return f"{times} D layers" if times > 1 else "D layers"
+
+
 def _span(values: pd.Series) -> str:
     return f"{style.number(float(min(values)))} to {style.number(float(max(values)))}"
 
@@ -438,13 +491,16 @@ MORE, LESS = Threshold(1.1), Threshold(0.9)
 @rule(
     "width_helps",
     each=(
-        f"eight times the width raises the far Jacobian by {MORE - 1:.0%}, and the own one too",
+        (
+            f"eight times the width raises the far Jacobian and a node's own Jacobian by more than "
+            f"{MORE - 1:.0%}"
+        ),
         lambda times_far, times_own: [
             far > MORE and own > MORE for far, own in zip(times_far, times_own, strict=True)
         ],
     ),
     against=(
-        f"the far one falls by {1 - LESS:.0%}",
+        f"the far Jacobian falls by more than {1 - LESS:.0%}",
         lambda times_far: [x < LESS for x in times_far],
     ),
     nothing=("a width that changes nothing", {"times_far": [1.0] * 7, "times_own": [1.0] * 7}),
@@ -453,11 +509,14 @@ MORE, LESS = Threshold(1.1), Threshold(0.9)
 @rule(
     "topology_decides",
     holds=(
-        "graphs of one diameter differ by more than eight times the width does",
+        "graphs of equal diameter differ by a larger factor than eight times the width makes",
         lambda alike, by_width: alike > Threshold(by_width),
     ),
     part=(
-        "graphs do, but not those of one diameter",
+        (
+            "the seven graphs differ by a larger factor than eight times the width makes, but "
+            "graphs of equal diameter do not"
+        ),
         lambda far, by_width: max(far) / min(far) > Threshold(by_width),
     ),
     nothing=("graphs that are all alike", {"far": [1.0] * 7, "alike": 1.0, "by_width": 1.0}),
@@ -485,11 +544,11 @@ def wider() -> Numbers:
 
 @rule(
     each=(
-        "far and own Jacobian fall from D to 4 D",
+        "the far Jacobian and a node's own Jacobian fall on every graph from D to 4 D layers",
         lambda times: [max(*row["own"], *row["far"]) < EVEN for row in times.values()],
     ),
     against=(
-        "an own Jacobian grows",
+        "a node's own Jacobian grows on a graph",
         lambda times: [max(row["own"]) > EVEN for row in times.values()],
     ),
     nothing=(
@@ -527,11 +586,14 @@ GROWS = Threshold(1.5)  # the growth factor per layer
 
 @rule(
     holds=(
-        f"each layer multiplies the nodes by {GROWS:g} on path and tree",
+        f"each layer multiplies the number of nodes by at least {GROWS:g} on path and tree",
         lambda nodes: min(map(growth, nodes.values())) >= GROWS,
     ),
     part=(
-        "it does on the tree, and the walks on both",
+        (
+            f"each layer multiplies the number of nodes by at least {GROWS:g} on the tree, and "
+            "the number of walks on both graphs"
+        ),
         lambda nodes, walks: (
             growth(nodes["tree"]) >= GROWS and min(map(growth, walks.values())) >= GROWS
         ),
@@ -561,13 +623,13 @@ def field_grows_exponentially() -> Numbers:
     "new_edges_open",
     each=(
         (
-            "with four edges of SDRF, FoSR or GTR the far Jacobian rises beyond its error, all "
-            "cases counted"
+            "four edges of SDRF, FoSR or GTR raise the far Jacobian significantly (Holm's "
+            "correction)"
         ),
         lambda gain, error: beyond([(x - EVEN) / s for x, s in zip(gain, error, strict=True)]),
     ),
     against=(
-        "it falls beyond its error",
+        "the far Jacobian falls significantly",
         lambda gain, error: beyond([(EVEN - x) / s for x, s in zip(gain, error, strict=True)]),
     ),
     nothing=("edges that change nothing", {"gain": [1.0] * 4, "error": [0.1] * 4}),
@@ -592,10 +654,10 @@ def _gains() -> pd.DataFrame:
     "fosr_beats_random_edges",
     "gtr_beats_random_edges",
     each=(
-        "the gain is ahead of random edges' beyond its error, all cases counted",
+        "the gain is significantly larger than that of random edges (Holm's correction)",
         lambda z: beyond(z),
     ),
-    against=("it is behind, beyond its error", lambda z: beyond([-x for x in z])),
+    against=("the gain is significantly smaller", lambda z: beyond([-x for x in z])),
     nothing=("random edges themselves", {"z": [0.0] * 21}),
 )
 def four_edges(method: str) -> Numbers:

@@ -24,8 +24,9 @@ KINDS = ("gcn", "ggnn")
 @turn(
     "question_everywhere_helps",
     asked=(
-        "three seeds of two networks at r = 3 with the question everywhere, against the shortest "
-        "run with the question at the root, which may have ended without a fit"
+        "We trained three seeds of two networks at r = 3 with the question at every node, "
+        "and compared them with the shortest run with the question at the root, which may "
+        "have ended without a fit"
     ),
     survives=(
         "each seed takes fewer epochs than the shortest run without it",
@@ -39,8 +40,9 @@ KINDS = ("gcn", "ggnn")
         ),
     ),
     measured=(
-        "epochs at r = 3: {'; '.join(f'{kind.upper()} {root[kind]:.0f} with the question at the "
-        "root, everywhere ' + ', '.join(f'{n:.0f}' for n in everywhere[kind]) for kind in root)}"
+        "{' '.join(f'{kind.upper()} needs ' + ', '.join(f'{n:.0f}' for n in "
+        "everywhere[kind]) + f' epochs with the question at every node, and at least "
+        "{root[kind]:.0f} with the question at the root.' for kind in root)}"
     ),
 )
 def other_seeds() -> Numbers:
@@ -62,8 +64,8 @@ def other_seeds() -> Numbers:
 @turn(
     "width_bound",
     asked=(
-        "how many orders of the leaves the vector must tell apart in the released training sets, "
-        "in the place of all orders"
+        "We counted how many orders of the leaves the vector must distinguish in the "
+        "released training sets, instead of all possible orders"
     ),
     survives=(
         "32 numbers of 32 bits cannot hold them at r = 8",
@@ -71,10 +73,10 @@ def other_seeds() -> Numbers:
     ),
     turned=("one number of 32 bits can", lambda bits: bits <= 32),
     measured=(
-        "of unseen orders it speaks, of training accuracy it does not: "
-        "the released sets hold at most {most:,} orders, which {bits} bits tell apart at every r; "
-        "counted for all orders, undivided, the widths for r = 5 to 8 are {', '.join(map(str, "
-        "whole))}"
+        "The bound is about unseen orders and not about training accuracy, because the "
+        "released sets have at most {most:,} orders, which {bits} bits distinguish at every "
+        "r. If we count all orders, without dividing by the tree's symmetries, the widths "
+        "for r = 5 to 8 are {', '.join(map(str, whole))}"
     ),
 )
 def orders_in_the_training_sets() -> Numbers:
@@ -105,8 +107,8 @@ def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
 @turn(
     "two_hops_are_faster_where_leaves_are_read",
     asked=(
-        "width 64 in the place of 32 (star and star with a relay), and a learning rate three "
-        "times as high (tree, too), two seeds each, 50 epochs"
+        "We trained with width 64 instead of 32 (star, and star with a relay), and with a "
+        "learning rate three times as high (also the tree), two seeds each, for 50 epochs"
     ),
     survives=(
         "in both every run at two hops fits earlier, or ends higher, than every run at three",
@@ -119,8 +121,9 @@ def _until(table: pd.DataFrame) -> list[tuple[float, float]]:
         ),
     ),
     measured=(
-        "{'; '.join(f'{name}: ' + ', '.join(f'{kind} {_outcomes(runs)}' for kind, runs in "
-        "part.items()) for name, part in every.items())}"
+        "Each number is the epoch at which a run made no error, or the accuracy (in %) that "
+        "it reached: {'; '.join(f'with {name}, ' + ', '.join(f'{kind} {_outcomes(runs)}' for "
+        "kind, runs in part.items()) for name, part in every.items())}"
     ),
 )
 def other_width_and_rate() -> Numbers:
@@ -150,12 +153,12 @@ def _outcomes(runs: list[tuple[float, float]]) -> str:
 
 @turn(
     "attention_picks_the_leaf",
-    asked="six seeds at r = 5 with half the learning rate, 50 epochs",
+    asked="We trained six seeds at r = 5 with half the learning rate for 50 epochs",
     survives=("most fit", lambda fitted: 2 * sum(fitted) > len(fitted)),
     turned=("none fits", lambda fitted: not any(fitted)),
     measured=(
-        "{sum(fitted)} of {len(fitted)} fit; the others end at {', '.join(f'{x:.2f}' for x in "
-        "rest) or 'none'}"
+        "{sum(fitted)} of {len(fitted)} runs fit. The others end at an accuracy of {', "
+        "'.join(f'{x:.2f}' for x in rest) or 'none'}"
     ),
 )
 def more_seeds() -> Numbers:
@@ -174,14 +177,14 @@ def more_seeds() -> Numbers:
 @turn(
     "walks_bound_the_jacobian",
     asked=(
-        "other activations of slope at most one (tanh, |x|, leaky relu, sine) on thirty random "
-        "graphs of 12 nodes"
+        "We took other activations with a slope of at most one (tanh, |x|, leaky relu, sine) "
+        "on thirty random graphs of 12 nodes"
     ),
     survives=("no Jacobian exceeds the bound", lambda most: max(most.values()) <= 1 + 1e-9),
     turned=("one does", lambda most: max(most.values()) > 1 + 1e-9),
     measured=(
-        "largest Jacobian over its bound: {', '.join(f'{name} {x:.3f}' for name, x in "
-        "most.items())}"
+        "The largest ratio of a Jacobian to its bound is {', '.join(f'{x:.3f} ({name})' for "
+        "name, x in most.items())}"
     ),
 )
 def other_activations() -> Numbers:
@@ -210,7 +213,8 @@ def other_activations() -> Numbers:
 @turn(
     "tree_closed_form",
     asked=(
-        "distances of 2 to 5 in the place of 3, with an inner node and with a leaf as the far node"
+        "We took distances of 2 to 5 instead of 3, with an inner node and with a leaf as the "
+        "far node"
     ),
     survives=(
         (
@@ -231,8 +235,9 @@ def other_activations() -> Numbers:
         ),
     ),
     measured=(
-        "the share over 2⁻¹ 3⁻ʳ at distances 2 to 5: {'; '.join(name + ' ' + ', '.join(f'{x:.3g}' "
-        "for x in each) for name, each in ratio.items())}"
+        "The weight of the far node, divided by 2⁻¹ 3⁻ʳ, at distances 2 to 5 is {'; "
+        "'.join(', '.join(f'{x:.3g}' for x in each) + f' ({name})' for name, each in "
+        "ratio.items())}"
     ),
 )
 def other_distances() -> Numbers:
@@ -257,8 +262,8 @@ def other_distances() -> Numbers:
 @turn(
     "resistance_beats_hops",
     asked=(
-        "six other graphs of about 32 nodes (random geometric, two crowds, a ring of cliques, a "
-        "lollipop) at 1, 2 and 4 diameters"
+        "We took six other graphs of about 32 nodes (three random geometric graphs, two "
+        "crowds, a ring of cliques, a lollipop) with as many layers as 1, 2 and 4 diameters"
     ),
     survives=(
         "hops lead beyond the error in a case, as on the chapter's own graphs",
@@ -271,10 +276,11 @@ def other_distances() -> Numbers:
         ),
     ),
     measured=(
-        "resistance ahead beyond the error in {sum(beyond(z, 3))} of {len(z)} cases, hops in "
-        "{sum(beyond([-x for x in z], 3))}; rank correlation, resistance less hops: {'; "
-        "'.join(f'{times} D ' + ', '.join(f'{name} {x:+.2f}' for name, x in part.items()) for "
-        "times, part in lead.items())}"
+        "Resistance predicts significantly better in {sum(beyond(z, 3))} of {len(z)} cases, "
+        "and hops in {sum(beyond([-x for x in z], 3))}. The rank correlation of resistance "
+        "minus that of hops is {'; '.join(f'with {times} D layers ' + ', '.join(f'{name} "
+        "{x:+.2f}' for name, x in part.items()) for times, part in lead.items())}, where D "
+        "is the diameter"
     ),
 )
 def other_graphs() -> Numbers:
@@ -296,8 +302,8 @@ def other_graphs() -> Numbers:
 @turn(
     "width_helps",
     asked=(
-        "Gaussian weights of variance 1 / width in the place of orthogonal ones, width 4 against "
-        "32 and 64"
+        "We took Gaussian weights of variance 1 / width instead of orthogonal weights, and "
+        "compared width 4 with 32 and 64"
     ),
     survives=(
         "the far Jacobian and the own one rise on most graphs at both widths",
@@ -311,9 +317,9 @@ def other_graphs() -> Numbers:
         lambda far: any(2 * sum(x < 0.9 for x in each) > len(each) for each in far.values()),
     ),
     measured=(
-        "16 layers, {seeds} draws, 7 graphs: {'; '.join(f'width {w} over 4: "
-        "the far Jacobian × {min(far[w]):.2g} to {max(far[w]):.2g}, the own × {min(own[w]):.2g} "
-        "to {max(own[w]):.2g}' for w in far)}"
+        "With 16 layers, {seeds} draws and 7 graphs, {'; '.join(f'width {w} instead of 4 "
+        "multiplies the far Jacobian by {min(far[w]):.2g} to {max(far[w]):.2g} and a node’s "
+        "own Jacobian by {min(own[w]):.2g} to {max(own[w]):.2g}' for w in far)}"
     ),
 )
 def gaussian_weights() -> Numbers:
@@ -334,15 +340,18 @@ def gaussian_weights() -> Numbers:
 
 @turn(
     "depth_does_not_help",
-    asked="a norm before each layer, as networks of that depth have: H + relu(A norm(H) W)",
+    asked=(
+        "We put a norm before each layer, as networks of this depth have: H + relu(A norm(H) W)"
+    ),
     survives=(
         "from D to 4 D the own Jacobian grows on a graph, as with a skip connection",
         lambda own: max(own) > 1,
     ),
     turned=("far and own Jacobian fall on every graph", lambda own, far: max(*own, *far) < 1),
     measured=(
-        "from D to 4 D layers, 7 graphs: the own Jacobian × {min(own):.2g} to {max(own):.2g}, the "
-        "far one × {min(far):.2g} to {max(far):.2g}"
+        "From D to 4 D layers (D is the diameter), on 7 graphs, a node's own Jacobian is "
+        "multiplied by {min(own):.2g} to {max(own):.2g} and the far Jacobian by "
+        "{min(far):.2g} to {max(far):.2g}"
     ),
 )
 def with_norms() -> Numbers:
@@ -357,7 +366,7 @@ def with_norms() -> Numbers:
 
 @turn(
     "topology_decides",
-    asked="widths of 4 to 128 in the place of 4 and 32",
+    asked="We took widths of 4 to 128 instead of 4 and 32",
     survives=(
         "graphs differ by more than the widths do, those of one diameter by less",
         lambda by_graph, by_width, alike: by_graph > by_width > alike,
@@ -367,8 +376,9 @@ def with_norms() -> Numbers:
         lambda by_graph, by_width, alike: by_graph < by_width or alike > by_width,
     ),
     measured=(
-        "far Jacobian, 16 layers: graphs differ by a factor of {by_graph:,.0f}, those of one "
-        "diameter by {alike:.1f}, widths of 4 to 128 by {by_width:.1f}"
+        "The far Jacobian with 16 layers differs by a factor of {by_graph:,.0f} between "
+        "graphs, of {alike:.1f} between graphs of equal diameter, and of {by_width:.1f} "
+        "between widths of 4 to 128"
     ),
 )
 def wider_widths() -> Numbers:
@@ -389,8 +399,8 @@ def wider_widths() -> Numbers:
 @turn(
     "field_grows_exponentially",
     asked=(
-        "four more graphs of 500 nodes and more: a grid, a ring of cliques, a random geometric "
-        "one, a random 3-regular one"
+        "We took four more graphs of 500 nodes or more: a grid, a ring of cliques, a random "
+        "geometric graph and a random 3-regular graph"
     ),
     survives=(
         "on one the nodes grow by less than 1.5 a layer, on another by more, and the walks on all",
@@ -403,8 +413,9 @@ def wider_widths() -> Numbers:
         lambda nodes, walks: min(nodes.values()) >= 1.5 or min(walks.values()) < 1.5,
     ),
     measured=(
-        "least growth a layer, six layers, nodes and walks: {', '.join(f'{name} {nodes[name]:.2f} "
-        "and {walks[name]:.2f}' for name in nodes)}"
+        "Over six layers, one more layer multiplies the number of nodes by at least {', "
+        "'.join(f'{nodes[name]:.2f} ({name})' for name in nodes)}, and the number of walks "
+        "by at least {', '.join(f'{walks[name]:.2f} ({name})' for name in nodes)}"
     ),
 )
 def other_fields() -> Numbers:
@@ -430,8 +441,8 @@ def other_fields() -> Numbers:
 @turn(
     "new_edges_open",
     asked=(
-        "twenty edges in the place of four on the chapter's graphs, and four on six graphs of "
-        "about 32 nodes"
+        "We added twenty edges instead of four on the chapter's graphs, and four edges on "
+        "six graphs of about 32 nodes"
     ),
     survives=(
         (
@@ -444,9 +455,9 @@ def other_fields() -> Numbers:
     ),
     turned=("it falls beyond its error in a case", lambda z: any(beyond([-x for x in z], 11))),
     measured=(
-        "it rises beyond its error in {sum(beyond(z, 11))} of {len(z)} cases and falls in "
-        "{sum(beyond([-x for x in z], 11))}{': ' * bool(falls)}{', '.join(falls)}; "
-        "the least gain is {least}"
+        "The far Jacobian rises significantly in {sum(beyond(z, 11))} of {len(z)} cases and "
+        "falls significantly in {sum(beyond([-x for x in z], 11))}{': ' * bool(falls)}{', "
+        "'.join(falls)}. The smallest gain is {least}"
     ),
 )
 def more_edges() -> Numbers:
@@ -490,11 +501,12 @@ def _elsewhere(method: str) -> Numbers:
 
 _AGAINST_RANDOM = {  # the same for all three rewiring methods
     "asked": (
-        "six graphs of about 32 nodes at 1 and 2 diameters, and twenty edges on the chapter's seven"
+        "We took six graphs of about 32 nodes with as many layers as 1 and 2 diameters, and "
+        "twenty edges on the chapter's seven graphs"
     ),
     "measured": (
-        "ahead of random edges beyond the error in {ahead} of {len(z)} cases, behind in "
-        "{behind}{': ' * bool(lost)}{'; '.join(lost[:6])}"
+        "The gain is significantly larger than with random edges in {ahead} of {len(z)} "
+        "cases and significantly smaller in {behind}{': ' * bool(lost)}{'; '.join(lost[:6])}"
     ),
 }
 _LEADS = (
@@ -535,8 +547,8 @@ def sdrf_elsewhere() -> Numbers:
 @turn(
     "squashed_at_high_commute_time",
     asked=(
-        "trained networks: GCNs with skip connections of two diameters, taught to give each node "
-        "the mean of all inputs"
+        "We took trained networks: GCNs with skip connections and as many layers as two "
+        "diameters, which learned to give each node the mean of all inputs"
     ),
     survives=(
         (
@@ -550,10 +562,11 @@ def sdrf_elsewhere() -> Numbers:
         lambda over: 2 * sum(x <= 0 for x in over.values()) >= len(over),
     ),
     measured=(
-        "three seeds, rank correlation of the Jacobian with minus the commute time over all pairs "
-        "(within equal hops): {', '.join(f'{name} {x:.2f}' + (f' ({within[name]:.2f})' if "
-        "within[name] == within[name] else '') for name, x in over.items())}; "
-        "error left, {', '.join(f'{x:.2f}' for x in error.values())} of that of a zero"
+        "Over three seeds, the rank correlation between a smaller Jacobian and a longer "
+        "commute time over all pairs (and among pairs at equal hops) is {', '.join(f'{name} "
+        "{x:.2f}' + (f' ({within[name]:.2f})' if within[name] == within[name] else '') for "
+        "name, x in over.items())}. The remaining errors are {', '.join(f'{x:.2f}' for x in "
+        "error.values())} of the error of the constant answer zero"
     ),
 )
 def trained_networks() -> Numbers:

@@ -44,15 +44,17 @@ FELT = Threshold(0.1)
 @rule(
     holds=(
         (
-            "one hop, and by an average with the shares that the layers keep the worst-heard "
-            "token is ahead of the tree's worst node"
+            "each token is one hop away, and in an average with the fractions that the layers "
+            "keep, the least influential token has more weight than the tree's least influential "
+            "node"
         ),
         lambda hops, causal, tree: hops == 1 and causal > Threshold(tree),
     ),
     part=(
         (
-            "by an average it is not, and the Jacobian of the same untrained network feels each "
-            f"token with over {FELT:g} of an equal share"
+            "in an average the least influential token does not have more weight, but in the "
+            "Jacobian of the same untrained network each token has over "
+            f"{FELT:g} of an equal share of the influence"
         ),
         lambda hops, felt: hops == 1 and min(felt) > FELT,
     ),
@@ -99,12 +101,15 @@ def _apart(row: tuple) -> bool:
 @rule(
     holds=(
         (
-            "with more layers the tree's worst-heard share rises and the causal one falls, at "
-            "every share kept"
+            "with more layers the smallest weight of a node rises in the tree and falls in causal "
+            "attention, for every fraction that a layer keeps"
         ),
         lambda rows: all(map(_apart, rows)),
     ),
-    part=("they do at one share kept", lambda rows: any(map(_apart, rows))),
+    part=(
+        "this is so for one of the fractions that a layer keeps",
+        lambda rows: any(map(_apart, rows)),
+    ),
     nothing=(
         "the causal shares for both",
         lambda rows: {"rows": [(kept, causal, causal) for kept, _, causal in rows]},
@@ -130,7 +135,7 @@ def two_kinds_of_squashing() -> Numbers:
 )
 @rule(
     "true_jacobian_exceeds_the_bound",
-    holds=("one Jacobian exceeds the path sum", lambda true: max(true) > EVEN),
+    holds=("the Jacobian of one decoder exceeds the path sum", lambda true: max(true) > EVEN),
     nothing=("attention held fixed", lambda plain: {"true": plain}),
 )
 @cache
@@ -182,9 +187,9 @@ def printed_constant_bounds() -> Numbers:
 
 
 SCALES = {
-    "random weights": "own",
-    "random weights, 0.02": "0.02",
-    "random weights, unit": "unit",
+    "random weights as published": "own",
+    "random weights of scale 0.02": "0.02",
+    "random weights and unit embeddings": "unit",
 }  # by their names in this chapter
 
 
@@ -212,19 +217,20 @@ THREE = Threshold(3)  # the smallest number of texts for a verdict
 @rule(
     holds=(
         (
-            "the path sum falls with the position, and so do trained sensitivities (rank "
-            f"correlation below {FALLS:g} in each text)"
+            "the path sum falls with the position, and so do the sensitivities of the trained "
+            f"network (rank correlation below {FALLS:g} in each text)"
         ),
         lambda falls, after: falls and max(after) < FALLS,
     ),
     part=(
         (
-            f"with random weights they do (below {FALLS:g} in each text, at every scale of the "
-            "weights), trained not"
+            "the sensitivities fall with random weights (rank correlation below "
+            f"{FALLS:g} in each text, at every scale of the weights), but not in the trained "
+            "network"
         ),
         lambda falls, before: falls and max(map(max, before.values())) < FALLS,
     ),
-    enough=(f"{THREE:g} texts were asked", lambda after: len(after) >= THREE),
+    enough=(f"at least {THREE:g} texts were measured", lambda after: len(after) >= THREE),
     nothing=("no order", {"before": {"random weights": [0.0] * 7}, "after": [0.0] * 7}),
     null="random weights of a small scale in the place of trained ones hold",
 )
@@ -278,20 +284,23 @@ def _recency(middle: dict, late: dict) -> bool:
 @rule(
     holds=(
         (
-            f"with random weights of every scale the first token has {PRIMACY:g} times an equal "
-            f"share and tokens 41 to 47 less than {EQUAL:g}; training lifts tokens 41 to 47 above "
-            f"{EQUAL:g} and above tokens 9 to 32, in each text"
+            f"with random weights of every scale the first token has more than {PRIMACY:g} times "
+            f"an equal share of the sensitivity and tokens 41 to 47 less than {EQUAL:g} times, and "
+            f"training lifts tokens 41 to 47 above {EQUAL:g} and above tokens 9 to 32, in each text"
         ),
         lambda first, middle, late: min(_untrained(first)) > PRIMACY and _recency(middle, late),
     ),
     part=(
         (
-            "the second half is so: recency is learned; how far the first token leads before "
-            "training hangs on the scale of the weights"
+            "the lead of the last tokens is learned, but the lead of the first token before "
+            "training depends on the scale of the weights"
         ),
         lambda middle, late: _recency(middle, late),
     ),
-    enough=(f"{THREE:g} texts were asked", lambda first: len(first["trained"]) >= THREE),
+    enough=(
+        f"at least {THREE:g} texts were measured",
+        lambda first: len(first["trained"]) >= THREE,
+    ),
     nothing=(
         "equal shares",
         {
@@ -346,19 +355,23 @@ VALLEY = Threshold(40)
 @rule(
     holds=(
         (
-            f"both ends have {LEADS:g} times the least sensitivity at every scale of the weights, "
-            f"and the least is at token {VALLEY:g} or later"
+            f"at every scale of the weights the first and the last token have more than {LEADS:g} "
+            "times the smallest sensitivity, and the smallest is that of token "
+            f"{VALLEY:g} or later"
         ),
         lambda lead, least: min(lead) > LEADS and min(least) >= VALLEY,
     ),
     part=(
         (
-            f"both ends have {LEADS:g} times the least at every scale; "
-            "the least is not always beside the last token"
+            f"at every scale of the weights the first and the last token have more than {LEADS:g} "
+            "times the smallest sensitivity, but the smallest is not always next to the last token"
         ),
         lambda lead: min(lead) > LEADS,
     ),
-    enough=(f"{THREE:g} profiles were measured", lambda lead: len(lead) >= THREE),
+    enough=(
+        f"at least {THREE:g} rows of sensitivities were measured",
+        lambda lead: len(lead) >= THREE,
+    ),
     nothing=("every token alike", {"lead": [1.0] * 9}),
     null="lead and place of the least are asked alike, so that exchanged they say the same",
 )
@@ -377,14 +390,18 @@ def untrained_network_has_a_u() -> Numbers:
 @rule(
     holds=(
         (
-            f"trained, both ends have {LEADS:g} times the least, and the least stays at token "
-            f"{VALLEY:g} or later"
+            "after training the first and the last token have more than "
+            f"{LEADS:g} times the smallest sensitivity, and the smallest stays at token {VALLEY:g} "
+            "or later"
         ),
         lambda lead, least: min(lead) > LEADS and min(least) >= VALLEY,
     ),
-    enough=(f"{THREE:g} texts were asked", lambda lead: len(lead) >= THREE),
+    enough=(f"at least {THREE:g} texts were measured", lambda lead: len(lead) >= THREE),
     part=(
-        f"both ends have {LEADS:g} times the least, whose place moves away from the last token",
+        (
+            f"the first and the last token have more than {LEADS:g} times the smallest "
+            "sensitivity, but the smallest moves away from the last token"
+        ),
         lambda lead: min(lead) > LEADS,
     ),
     nothing=("every token alike", {"lead": [1.0] * 7}),
@@ -405,11 +422,17 @@ def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
 
 @rule(
     holds=(
-        "rollout is at or below the mask in each text at every share kept",
+        (
+            "rollout predicts no better than the mask in each text, for every fraction that a "
+            "layer keeps"
+        ),
         lambda rows, texts: min(below for *_, below in rows) >= Threshold(texts),
     ),
     part=(
-        "in more than half of the texts at every share kept",
+        (
+            "rollout predicts no better than the mask in more than half of the texts, for every "
+            "fraction that a layer keeps"
+        ),
         lambda rows, texts: 2 * min(below for *_, below in rows) > Threshold(texts),
     ),
     nothing=(
@@ -488,12 +511,15 @@ def _limit(
 @rule(
     holds=(
         (
-            "the first token has all but 1e-6 in the end, and no share decays more slowly than "
-            "the rate allows"
+            "the first token ends up with all the weight up to 1e-6, and no other weight decays "
+            "more slowly than the rate allows"
         ),
         lambda together, slower: together > ALL and slower <= EVEN,
     ),
-    part=("the first token has all but 1e-6 in the end", lambda together: together > ALL),
+    part=(
+        "the first token ends up with all the weight up to 1e-6",
+        lambda together: together > ALL,
+    ),
     nothing=("an equal share of twelve", {"together": 1 / 12}),
 )
 def causal_mask_ends_at_the_first_token() -> Numbers:
@@ -519,11 +545,11 @@ MOST, SOME = Threshold(0.5), Threshold(0.2)  # fractions of all heads
     holds=(
         (
             f"over {MOST:.0%} of the heads give the first token more than "
-            f"{attention.HEAD_SCORE_THRESHOLD:g}"
+            f"{attention.HEAD_SCORE_THRESHOLD:g} of their attention"
         ),
         lambda share: share > MOST,
     ),
-    part=(f"over {SOME:.0%} of the heads do", lambda share: share > SOME),
+    part=(f"over {SOME:.0%} of the heads give it so much", lambda share: share > SOME),
     nothing=("uniform attention: no head", {"share": 0.0}),
 )
 def first_token_is_a_sink(model: LanguageModel | None = None) -> Numbers:
@@ -551,7 +577,7 @@ NEARLY_NONE = Threshold(0.05)  # a fraction of all heads
 
 @rule(
     holds=(
-        f"fewer than {NEARLY_NONE:.0%} of the heads have one",
+        f"fewer than {NEARLY_NONE:.0%} of the heads have a sink",
         lambda without: without < NEARLY_NONE,
     ),
     nothing=("uniform attention: no head", {"without": 0.0}),
@@ -588,9 +614,10 @@ SMALL_TIMES, SMALL_TAKES = Threshold(10), Threshold(0.1)
     "massive_activations_go_with_the_sink",
     holds=(
         (
-            f"hidden from the start, another token gets a state {TIMES:g} times the median and "
-            f"{TAKES:g} of the attention, and hidden late none gets {SMALL_TIMES:g} times or "
-            f"{SMALL_TAKES:g}"
+            "if the first token is hidden from the start, another token gets a hidden state of "
+            f"over {TIMES:g} times the median norm and over {TAKES:.0%} of the attention, and if "
+            f"it is hidden late, no token gets {SMALL_TIMES:g} times the median or "
+            f"{SMALL_TAKES:.0%} of the attention"
         ),
         lambda early, late: (
             _moves(early)
@@ -600,8 +627,8 @@ SMALL_TIMES, SMALL_TAKES = Threshold(10), Threshold(0.1)
     ),
     part=(
         (
-            f"hidden from the start, another gets {TIMES:g} times the median and {TAKES:g} of the "
-            "attention"
+            "if the first token is hidden from the start, another token gets a hidden state of "
+            f"over {TIMES:g} times the median norm and over {TAKES:.0%} of the attention"
         ),
         lambda early: _moves(early),
     ),
@@ -631,17 +658,21 @@ CLAMPED = Threshold(0.5)  # a fraction of the sink score without clamping
 @rule(
     holds=(
         (
-            "with the three largest coordinates of the first token's state at the median the "
-            f"mean sink score falls below {CLAMPED:g} of what it was, in each text, and with six "
-            "random ones it does not"
+            "the mean sink score falls below "
+            f"{CLAMPED:.0%} of its value in each text if we set the three largest coordinates of "
+            "the first token's hidden state to the median, and does not if we set six random "
+            "coordinates"
         ),
         lambda fixed, drawn: max(fixed) < CLAMPED and min(drawn) > CLAMPED,
     ),
     fit=(
-        "three coordinates chosen once, and three chosen anew after each layer, give one answer",
+        (
+            "the answer is the same if we choose the three coordinates once and if we choose them "
+            "again after each layer"
+        ),
         lambda fixed, anew: (max(fixed) < CLAMPED) == (max(anew) < CLAMPED),
     ),
-    enough=(f"{THREE:g} texts were asked", lambda fixed: len(fixed) >= THREE),
+    enough=(f"at least {THREE:g} texts were measured", lambda fixed: len(fixed) >= THREE),
     nothing=("coordinates drawn at random", lambda drawn: {"fixed": drawn, "anew": drawn}),
     dealt={"clamped_smollm2": ("change", "text")},
 )
@@ -677,10 +708,16 @@ HALF, NINE = Threshold(0.5), Threshold(0.9)
 
 @rule(
     holds=(
-        f"the median of the ratios is below {HALF:g}, and {NINE:.0%} of the heads are",
+        (
+            f"the median ratio of the first token's value to the other values is below {HALF:g}, "
+            f"and so is the ratio in over {NINE:.0%} of the heads"
+        ),
         lambda middle, small: middle < HALF and small > NINE,
     ),
-    part=("the median is below that of the others", lambda middle: middle < EVEN),
+    part=(
+        "the median ratio is below 1, so the sink's value is typically smaller than the others",
+        lambda middle: middle < EVEN,
+    ),
     nothing=("values of one size", {"middle": 1.0, "small": 0.0}),
 )
 def sink_values_are_small(model: LanguageModel | None = None) -> Numbers:
@@ -705,9 +742,9 @@ def _further(late: list, early: list, control: list, mass: list, value: list) ->
 @rule(
     holds=(
         (
-            "hiding the sink late spreads a change further than every control in every text: "
-            "another token hidden, the sink's value alone zeroed, and heads off at random at the "
-            "same loss"
+            "in every text a change spreads further if we hide the sink late than in each control "
+            "(another token hidden, only the sink's value set to zero, and random heads ablated at "
+            "the same loss)"
         ),
         lambda late, early, control, mass, value, heads: (
             _further(late, early, control, mass, value)
@@ -717,8 +754,8 @@ def _further(late: list, early: list, control: list, mass: list, value: list) ->
     ),
     part=(
         (
-            "it does on average; heads off at random at the same loss spread a change less far in "
-            "more texts than a coin gives"
+            "on average a change spreads further if we hide the sink late, and it spreads less far "
+            "with random heads ablated at the same loss in more texts than a coin would give"
         ),
         lambda late, early, control, mass, value, heads: (
             _further(late, early, control, mass, value) and (not heads or _ahead(mass, heads))
@@ -726,8 +763,8 @@ def _further(late: list, early: list, control: list, mass: list, value: list) ->
     ),
     enough=(
         (
-            "at the same loss one of the two, sink hidden or heads off, spreads a change further "
-            "in more texts than a coin gives"
+            "at the same loss, hiding the sink and ablating random heads differ: one of the two "
+            "spreads a change further in more texts than a coin would give"
         ),
         lambda mass, heads: not heads or _ahead(mass, heads) or _ahead(heads, mass),
     ),
@@ -775,15 +812,20 @@ FIVE = Threshold(5)  # as a multiple of the control
 @rule(
     holds=(
         (
-            f"the loss rises by {BREAKS:g} nats, and hidden late by {FIVE:g} times the control's, "
-            "hidden late and from the start"
+            f"the loss rises by more than {BREAKS:g} nats if the first token is hidden late and if "
+            f"it is hidden from the start, and hidden late by more than {FIVE:g} times as much as "
+            "in the control"
         ),
         lambda late, early, control: (
             min(late) > BREAKS and min(late) > FIVE * max(control) and min(early) > BREAKS
         ),
     ),
     part=(
-        "hidden late it does; from the start not in each text",
+        (
+            f"the loss rises by more than {BREAKS:g} nats if the first token is hidden late, and "
+            f"by more than {FIVE:g} times as much as in the control, but if it is hidden from the "
+            "start this is not so in each text"
+        ),
         lambda late, control: min(late) > BREAKS and min(late) > FIVE * max(control),
     ),
     nothing=("a token like any other", lambda control: {"late": control, "early": control}),

@@ -21,7 +21,7 @@ from helpers.style import number  # noqa: F401  the words of a turn call it
 
 @turn(
     "causal_attention_is_no_bottleneck",
-    asked="random weights of two other scales: 0.02, and embeddings of N(0, 1)",
+    asked="We took random weights of two other scales: 0.02, and embeddings of N(0, 1)",
     survives=(
         (
             "with the fractions kept at each scale an average gives the least influential token "
@@ -40,9 +40,12 @@ from helpers.style import number  # noqa: F401  the words of a turn call it
         ),
     ),
     measured=(
-        "{'; '.join(f'{name}: the layers keep {each[\"kept\"]:.2f} and give away "
-        '{each["away"]:.1f}, average {number(each["causal"])} (tree {number(each["tree"])}), '
-        'squares {number(each["squares"])}\' for name, each in rows.items())}'
+        "In an average, the least influential token has {', "
+        '\'.join(f\'{number(each["causal"])} ({name}; the tree {number(each["tree"])})\' '
+        "for name, each in rows.items())} of the last state, and if squares add, {', "
+        "'.join(f'{number(each[\"squares\"])} ({name})' for name, each in rows.items())}. "
+        "The layers keep {', '.join(f'{each[\"kept\"]:.2f} of a state and give away "
+        '{each["away"]:.1f} in all ({name})\' for name, each in rows.items())}'
     ),
 )
 def other_scales() -> Numbers:
@@ -76,8 +79,8 @@ def other_scales() -> Numbers:
 @turn(
     "primacy_is_topology_recency_is_learned",
     asked=(
-        "each sensitivity times the norm of its token's embedding, so that it is of a relative "
-        "change"
+        "We multiplied each sensitivity by the norm of its token's embedding, so that it is "
+        "the sensitivity to a relative change"
     ),
     survives=(
         (
@@ -91,9 +94,10 @@ def other_scales() -> Numbers:
         lambda trained: sum(x < 1 for x in trained) > len(trained) / 2,
     ),
     measured=(
-        "tokens 41 to 47 over an equal share: trained {min(trained):.2f} to {max(trained):.2f}, "
-        "with random weights {min(fresh):.2f} to {max(fresh):.2f}; "
-        "the first token, trained {min(first):.2f} to {max(first):.2f}"
+        "Relative to an equal share, the sensitivity to tokens 41 to 47 is "
+        "{min(trained):.2f} to {max(trained):.2f} in the trained network and "
+        "{min(fresh):.2f} to {max(fresh):.2f} with random weights. The sensitivity to the "
+        "first token is {min(first):.2f} to {max(first):.2f} in the trained network"
     ),
 )
 def relative_changes() -> Numbers:
@@ -120,10 +124,16 @@ def relative_changes() -> Numbers:
 
 @turn(
     "first_token_is_a_sink",
-    asked="a text ten times as long, 640 tokens of the course's prose, and as many random tokens",
+    asked=(
+        "We took a text ten times as long, 640 tokens of the course's prose, and equally "
+        "many random tokens"
+    ),
     survives=("over half of the heads still give it more than 0.3", lambda share: min(share) > 0.5),
     turned=("under a fifth of them do", lambda share: min(share) < 0.2),
-    measured="640 tokens: {share[0]:.0%} of the heads on prose, {share[1]:.0%} on random tokens",
+    measured=(
+        "On 640 tokens, {share[0]:.0%} of the heads have a sink on prose and {share[1]:.0%} "
+        "on random tokens"
+    ),
 )
 def long_text() -> Numbers:
     """Measure the fraction of heads with a sink score above 0.3 on texts of 640 tokens.
@@ -140,8 +150,8 @@ def long_text() -> Numbers:
 @turn(
     "massive_activations_go_with_the_sink",
     asked=(
-        "the activations themselves changed: the largest coordinates of the first token's state "
-        "set to the median"
+        "We changed the activations themselves and set the largest coordinates of the first "
+        "token's state to the median"
     ),
     survives=(
         (
@@ -155,10 +165,11 @@ def long_text() -> Numbers:
         lambda fixed: sum(x > 0.9 for x in fixed) > len(fixed) / 2,
     ),
     measured=(
-        "company, not cause: with the three largest coordinates at the median the sink keeps "
-        "{sum(fixed) / len(fixed):.0%} of its score, with twenty {sum(twenty) / len(twenty):.0%}, "
-        "with three chosen anew after each layer {sum(anew) / len(anew):.0%}, with the whole "
-        "state shrunk {sum(whole) / len(whole):.0%}"
+        "Massive activations go with the sink but do not cause it: with the three largest "
+        "coordinates at the median the sink keeps {sum(fixed) / len(fixed):.0%} of its "
+        "score, with twenty {sum(twenty) / len(twenty):.0%}, with three that are chosen "
+        "again after each layer {sum(anew) / len(anew):.0%}, and with the whole state shrunk "
+        "{sum(whole) / len(whole):.0%}"
     ),
 )
 def clamped() -> Numbers:
@@ -171,13 +182,15 @@ def clamped() -> Numbers:
 
 @turn(
     "untrained_network_has_a_u",
-    asked="random weights of N(0, 1) embeddings and of 0.02, each on seven texts",
+    asked=(
+        "We took random weights of scale 0.02 and with embeddings of N(0, 1), each on seven texts"
+    ),
     survives=("both ends have twice the least at each scale", lambda lead: min(lead.values()) > 2),
     turned=("at one scale they have not", lambda lead: min(lead.values()) < 2),
     measured=(
-        "lead of the lesser end over the least: {', '.join(f'{name} {x:.1f}' for name, x in "
-        "lead.items())}; the place of the least: {', '.join(f'{name} {low} to {high}' for name, "
-        "(low, high) in place.items())}"
+        "The first and the last token have at least {', '.join(f'{x:.1f} ({name})' for name, "
+        "x in lead.items())} times the smallest sensitivity, which is that of token {', "
+        "'.join(f'{low} to {high} ({name})' for name, (low, high) in place.items())}"
     ),
 )
 def u_at_three_scales() -> Numbers:
@@ -197,7 +210,7 @@ def u_at_three_scales() -> Numbers:
 
 @turn(
     "two_kinds_of_squashing",
-    asked="shares kept of 0.3 and 0.99, and 63 nodes in the place of 31",
+    asked="We let a layer keep a fraction of 0.3 and of 0.99, and took 63 nodes instead of 31",
     survives=(
         "with more layers the tree's worst-heard share rises and the causal one falls in each",
         lambda rows: all(
@@ -213,9 +226,9 @@ def u_at_three_scales() -> Numbers:
         ),
     ),
     measured=(
-        "worst-heard share by number of layers: {'; '.join(f'{name}: "
-        "tree ' + ', '.join(map(number, tree)) + ', causal ' + ', '.join(map(number, causal)) for "
-        "name, (tree, causal) in rows.items())}"
+        "The smallest weight of a node, for three numbers of layers, is {'; '.join(', "
+        "'.join(map(number, tree)) + ' in the tree and ' + ', '.join(map(number, causal)) + "
+        "f' in causal attention ({name})' for name, (tree, causal) in rows.items())}"
     ),
 )
 def other_shares() -> Numbers:
@@ -233,10 +246,13 @@ def other_shares() -> Numbers:
 
 @turn(
     "bound_with_attention_fixed",
-    asked="24 tokens and six layers in the place of 12 and three, three seeds at four sharpnesses",
+    asked=(
+        "We took 24 tokens and six layers instead of 12 and three, with three seeds at four "
+        "degrees of sharpness"
+    ),
     survives=("no Jacobian exceeds the bound", lambda fixed: max(fixed) <= 1),
     turned=("one does", lambda fixed: max(fixed) > 1),
-    measured="at most {max(fixed):.2f} of the bound",
+    measured=("The Jacobian is at most {max(fixed):.2f} of the bound"),
 )
 def deeper_with_attention_fixed() -> Numbers:
     """Measure the largest ratio of the Jacobian to the bound in each of twelve deeper decoders.
@@ -248,12 +264,15 @@ def deeper_with_attention_fixed() -> Numbers:
 
 @turn(
     "true_jacobian_exceeds_the_bound",
-    asked="24 tokens and six layers in the place of 12 and three, three seeds at four sharpnesses",
+    asked=(
+        "We took 24 tokens and six layers instead of 12 and three, with three seeds at four "
+        "degrees of sharpness"
+    ),
     survives=("one Jacobian exceeds the path sum", lambda true: max(true) > 1),
     turned=("none does", lambda true: max(true) <= 1),
     measured=(
-        "{sum(x > 1 for x in true)} of {len(true)} exceed it, by a factor of {max(true):.1f} at "
-        "most"
+        "The Jacobian exceeds the path sum in {sum(x > 1 for x in true)} of {len(true)} "
+        "decoders, by a factor of {max(true):.1f} at most"
     ),
 )
 def deeper_with_attention_free() -> Numbers:
@@ -275,7 +294,10 @@ def _deeper(column: str) -> list[float]:
 
 @turn(
     "printed_constant_bounds",
-    asked="3 to 20 tokens and 2 to 6 layers in the place of 5 and 3, uniform and random attention",
+    asked=(
+        "We took 3 to 20 tokens and 2 to 6 layers instead of 5 and 3, with uniform and "
+        "random attention"
+    ),
     survives=(
         "in each set-up the Jacobian of a token exceeds the printed bound",
         lambda over: min(over.values()) > 1,
@@ -285,9 +307,9 @@ def _deeper(column: str) -> list[float]:
         lambda over: 2 * sum(x <= 1 for x in over.values()) > len(over),
     ),
     measured=(
-        "largest Jacobian over the printed bound, {len(over)} set-ups: "
-        "{min(over.values()):.2g} ({min(over, key=over.get)}) to {max(over.values()):.3g} "
-        "({max(over, key=over.get)}); over the bound of the proof at most {proved:.2f}"
+        "In {len(over)} set-ups, the Jacobian is {min(over.values()):.2g} ({min(over, "
+        "key=over.get)}) to {max(over.values()):.3g} ({max(over, key=over.get)}) times the "
+        "printed bound. It is at most {proved:.2f} of the bound of the proof"
     ),
 )
 def other_sizes() -> Numbers:
@@ -330,15 +352,15 @@ def _long_profiles() -> list[Tensor]:
 
 @turn(
     "early_tokens_have_more_influence",
-    asked="texts of 256 tokens in the place of 48, trained",
+    asked="We took texts of 256 tokens instead of 48 in the trained network",
     survives=(
         "in each text the rank correlation of sensitivity and position stays above -0.5",
         lambda order: min(order) > -0.5,
     ),
     turned=("in each it is below", lambda order: max(order) < -0.5),
     measured=(
-        "three texts of 256 tokens, rank correlation with the position: "
-        "{', '.join(f'{x:.2f}' for x in order)}"
+        "On three texts of 256 tokens, the rank correlation of the sensitivity with the "
+        "position is {', '.join(f'{x:.2f}' for x in order)}"
     ),
 )
 def longer_texts() -> Numbers:
@@ -349,7 +371,7 @@ def longer_texts() -> Numbers:
 
 @turn(
     "valley_survives_training",
-    asked="texts of 256 tokens in the place of 48, trained",
+    asked="We took texts of 256 tokens instead of 48 in the trained network",
     survives=(
         "in each text both ends have twice the least, and the least is not in the last sixth",
         lambda lead, least: min(lead) > 2 and max(least) < LONG * 5 / 6,
@@ -359,8 +381,9 @@ def longer_texts() -> Numbers:
         lambda lead, least: max(lead) < 2 or min(least) >= LONG * 5 / 6,
     ),
     measured=(
-        "three texts of 256 tokens: the lesser end has {', '.join(f'{x:.1f}' for x in lead)} "
-        "times the least, which is at token {', '.join(map(str, least))}"
+        "On three texts of 256 tokens, the first and the last token have at least {', "
+        "'.join(f'{x:.1f}' for x in lead)} times the smallest sensitivity, which is that of "
+        "token {', '.join(map(str, least))}"
     ),
 )
 def valley_of_longer_texts() -> Numbers:
@@ -390,8 +413,8 @@ def _replaced(model: LanguageModel, tokens: Tensor, draws: int = 1) -> Tensor:
 @turn(
     "rollout_is_no_jacobian",
     asked=(
-        "another reference than the Jacobian: each token replaced by another one, drawn, and how "
-        "far the last state moves"
+        "We took another reference instead of the Jacobian: we replaced each token by a "
+        "random one and measured how far the last state moves"
     ),
     survives=(
         (
@@ -405,9 +428,10 @@ def _replaced(model: LanguageModel, tokens: Tensor, draws: int = 1) -> Tensor:
         lambda above: all(more_than_a_coin(7 - count, 7) for count in above.values()),
     ),
     measured=(
-        "rank correlation with replaced tokens, mean of 7 texts: {'; "
-        "'.join(f'ρ = {kept:g} rollout {rollout[kept]:.2f}, mask {mask[kept]:.2f}, rollout above "
-        "it in {above[kept]}' for kept in above)}; the Jacobian {jacobian:.2f}"
+        "The mean rank correlation with the effect of replaced tokens over 7 texts is {'; "
+        "'.join(f'{rollout[kept]:.2f} for rollout and {mask[kept]:.2f} for the mask if a "
+        "layer keeps {kept:g} (rollout is higher in {above[kept]} texts)' for kept in "
+        "above)}. The Jacobian has a correlation of {jacobian:.2f}"
     ),
 )
 def replaced_tokens() -> Numbers:
@@ -450,7 +474,7 @@ def replaced_tokens() -> Numbers:
 
 @turn(
     "causal_mask_ends_at_the_first_token",
-    asked="a new random matrix in each layer in the place of one, 12 and 40 tokens",
+    asked="We took a new random matrix in each layer instead of one, for 12 and 40 tokens",
     survives=(
         (
             "the first token has all but 1e-6 after 400 layers, and no share is above the product "
@@ -463,8 +487,9 @@ def replaced_tokens() -> Numbers:
         lambda first, over: min(first) <= 1 - 1e-6 or max(over) > 1 + 1e-9,
     ),
     measured=(
-        "{len(first)} runs: the first token has at least {min(first):.6f} after 400 layers; "
-        "a share over the product of (1 − (i − 1) ε) is at most {max(over):.2f}"
+        "In {len(first)} runs, the first token has a weight of at least {min(first):.6f} "
+        "after 400 layers. Another weight is at most {max(over):.2f} of the product of (1 − "
+        "(i − 1) ε)"
     ),
 )
 def a_new_matrix_each_layer() -> Numbers:
@@ -491,11 +516,12 @@ def a_new_matrix_each_layer() -> Numbers:
 
 @turn(
     "repeated_tokens_have_no_sink",
-    asked="fourteen other tokens, 64 and 256 copies",
+    asked="We took fourteen other tokens, in 64 and 256 copies",
     survives=("no token gives a sink to a twentieth of the heads", lambda sinks: max(sinks) < 0.05),
     turned=("one gives it to a fifth", lambda sinks: max(sinks) > 0.2),
     measured=(
-        "{len(sinks)} rows of equal tokens, heads with a sink: {min(sinks):.1%} to {max(sinks):.1%}"
+        "In {len(sinks)} rows of equal tokens, {min(sinks):.1%} to {max(sinks):.1%} of the "
+        "heads have a sink"
     ),
 )
 def other_repeated_tokens() -> Numbers:
@@ -515,7 +541,7 @@ def other_repeated_tokens() -> Numbers:
 
 @turn(
     "sink_values_are_small",
-    asked="the sink heads only, by text",
+    asked="We took only the sink heads, text by text",
     survives=(
         "in each text the median is below that of the others, and under 90% are below one half",
         lambda middle, small: max(middle) < 1 and max(small) < 0.9,
@@ -525,8 +551,9 @@ def other_repeated_tokens() -> Numbers:
         lambda middle, small: min(small) > 0.9 or max(middle) >= 1,
     ),
     measured=(
-        "sink heads, 7 texts: the median ratio is {min(middle):.2f} to {max(middle):.2f}, and "
-        "{min(small):.0%} to {max(small):.0%} of them are below one half"
+        "In the sink heads on 7 texts, the median ratio is {min(middle):.2f} to "
+        "{max(middle):.2f}, and {min(small):.0%} to {max(small):.0%} of the ratios are below "
+        "one half"
     ),
 )
 def sink_heads_only() -> Numbers:
@@ -547,12 +574,12 @@ def sink_heads_only() -> Numbers:
 
 @turn(
     "hiding_the_sink_breaks_the_model",
-    asked="the first four tokens hidden from all, as in the source, in the place of one",
+    asked="We hid the first four tokens from all tokens, as in the source, instead of one",
     survives=("the loss rises by half a nat in no text", lambda cost: max(cost) < 0.5),
     turned=("it rises by half a nat in each text", lambda cost: min(cost) > 0.5),
     measured=(
-        "first four tokens taken away from all: {min(cost):+.2f} to {max(cost):+.2f} nats after "
-        "token 64 (7 texts)"
+        "If the first four tokens are hidden from all tokens, the loss after token 64 "
+        "changes by {min(cost):+.2f} to {max(cost):+.2f} nats (7 texts)"
     ),
 )
 def four_hidden() -> Numbers:

@@ -31,7 +31,10 @@ VANISHED = Threshold(0.01)  # a fraction of the weight or of a distance
 @rule(
     "last_weight_vanishes",
     holds=(
-        f"it falls in every row, and the largest weight falls with n and ends below {VANISHED:g}",
+        (
+            "an added token lowers the last token's weight in every row, and the largest of these "
+            f"weights falls with n and ends below {VANISHED:g}"
+        ),
         lambda falls, largest: falls and _never_rises(largest) and largest[-1] < VANISHED,
     ),
     nothing=("a weight that no length wears down", lambda largest: {"largest": largest[:1] * 4}),
@@ -61,8 +64,8 @@ LOW, HIGH = Threshold(0.9), Threshold(1.1)  # as fractions of the limit
 @rule(
     holds=(
         (
-            f"n times the distance comes to {LOW:g} to {HIGH:g} of its limit, and the distance "
-            "falls throughout"
+            f"n times the total variation reaches {LOW:g} to {HIGH:g} of its limit, and the total "
+            "variation falls from each length to the next"
         ),
         lambda ratio, variation: (
             LOW <= ratio <= HIGH
@@ -71,8 +74,8 @@ LOW, HIGH = Threshold(0.9), Threshold(1.1)  # as fractions of the limit
     ),
     part=(
         (
-            f"n times the distance comes to {LOW:g} to {HIGH:g} of its limit; "
-            "the distance does not fall throughout"
+            f"n times the total variation reaches {LOW:g} to {HIGH:g} of its limit, but the total "
+            "variation does not fall from each length to the next"
         ),
         lambda ratio: LOW <= ratio <= HIGH,
     ),
@@ -95,7 +98,10 @@ def early_noise_is_forgotten() -> Numbers:
 
 @rule(
     holds=(
-        f"distance and total variation are below {VANISHED:g} at n = 10,000",
+        (
+            "the distance of the outputs and the total variation of the weights are below "
+            f"{VANISHED:g} at n = 10,000"
+        ),
         lambda variation, distance: variation[-1] < VANISHED and distance < VANISHED,
     ),
     nothing=(
@@ -140,7 +146,7 @@ def proof_is_rough() -> Numbers:
 
 @rule(
     holds=(
-        "no key is found that is heard best far away",
+        "we find no key whose largest logit is far away",
         lambda best, distance: abs(best - distance) > NONE,
     ),
     nothing=("a key turned by nothing, heard best beside the query", {"distance": 0, "best": 0}),
@@ -167,13 +173,17 @@ TENFOLD = Threshold(10)
     "all_encodings_collapse",
     holds=(
         (
-            f"the distance falls below {FIFTH:g} from n = 10 to 10,000 with all four, and ALiBi's "
-            f"closed form falls on, below {LEVELS:g} from 1,000"
+            "from n = 10 to 10,000 the distance falls below "
+            f"{FIFTH:g} of its value with all four encodings, and in ALiBi's closed form it falls "
+            f"further from 1,000 to 10,000, below {LEVELS:g} of its value"
         ),
         lambda left, alibi: max(left.values()) < FIFTH and alibi[1] < LEVELS * alibi[0],
     ),
     part=(
-        f"the distance falls below {FIFTH:g} with all four; ALiBi's closed form then levels off",
+        (
+            f"the distance falls below {FIFTH:g} of its value with all four encodings, but in "
+            "ALiBi's closed form it then stops falling"
+        ),
         lambda left: max(left.values()) < FIFTH,
     ),
     nothing=(
@@ -185,7 +195,10 @@ TENFOLD = Threshold(10)
 @rule(
     "encodings_collapse_alike",
     holds=(
-        f"what is left with the four is within a factor of {TENFOLD:g}",
+        (
+            "the fractions of the distance that are left with the four encodings are within a "
+            f"factor of {TENFOLD:g}"
+        ),
         lambda left: max(left.values()) < TENFOLD * min(left.values()),
     ),
     nothing=(
@@ -235,16 +248,20 @@ OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # fracti
     "low_precision_is_worse",
     holds=(
         (
-            "bf16 tells n from n + 1 no more often than fp16 in any band, less often in the "
-            f"last, and below {CHANCE:.0%} (a coin: 50%) in one"
+            "bf16 distinguishes n from n + 1 no more often than fp16 in any range of lengths, less "
+            f"often in the last range, and in less than {CHANCE:.0%} of the prompts in one range "
+            "(chance is 50%)"
         ),
         lambda bf16, fp16: _worse(bf16, fp16) and min(bf16) < CHANCE,
     ),
     part=(
-        "it does no more often in any band and less often in the last",
+        (
+            "bf16 distinguishes n from n + 1 no more often than fp16 in any range of lengths, and "
+            "less often in the last range"
+        ),
         lambda bf16, fp16: _worse(bf16, fp16),
     ),
-    able=("its states stay within the range of fp16", lambda inside: inside),
+    able=("the model's hidden states stay within the range of fp16", lambda inside: inside),
     nothing=("two types that are one", lambda bf16: {"fp16": bf16}),
     null="flat at their means the two types still differ: the part compares their levels",
 )
@@ -252,8 +269,9 @@ OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # fracti
     "direction_of_rounding_decides",
     holds=(
         (
-            f"its own errors leave under {OWN:.0%} of the prompts, another prompt's within "
-            f"{SAME:g} of that, and shuffled or isotropic ones over {HARMLESS:.0%}"
+            f"the search finds under {OWN:.0%} of the prompts with their own rounding errors, a "
+            f"fraction within {SAME:g} of this with another prompt's errors, and over "
+            f"{HARMLESS:.0%} with shuffled or isotropic errors"
         ),
         lambda nearest: (
             _pointed(nearest)
@@ -262,7 +280,10 @@ OWN, SAME, HARMLESS = Threshold(0.7), Threshold(0.15), Threshold(0.95)  # fracti
         ),
     ),
     part=(
-        f"its own errors leave under {OWN:.0%}, and isotropic ones over {HARMLESS:.0%}",
+        (
+            f"the search finds under {OWN:.0%} of the prompts with their own rounding errors, and "
+            f"over {HARMLESS:.0%} with isotropic errors"
+        ),
         lambda nearest: _pointed(nearest),
     ),
     nothing=(
@@ -309,9 +330,10 @@ FEWER, FURTHER = Threshold(0.2), Threshold(1.5)
 @rule(
     holds=(
         (
-            f"the search is worst with the type's own errors, by {FEWER:.0%} of the prompts, the "
-            f"linear read-out with isotropic ones, {FURTHER:g} times as far off, and the next "
-            "token with others than its own"
+            "the search is worst with the format's own errors, by more than "
+            f"{FEWER:.0%} of the prompts, the linear readout is worst with isotropic errors (over "
+            f"{FURTHER:g} times as far off), and the next token changes most with errors that are "
+            "not the format's own"
         ),
         lambda nearest, off, variation: (
             min(nearest[1:]) - nearest[0] > FEWER
@@ -320,7 +342,10 @@ FEWER, FURTHER = Threshold(0.2), Threshold(1.5)
         ),
     ),
     part=(
-        f"the search is worst with its own, by {FEWER:.0%}, and one of the two others is not",
+        (
+            f"the search is worst with the format's own errors, by more than {FEWER:.0%} of the "
+            "prompts, and one of the two other readouts is not"
+        ),
         lambda nearest, off, variation: (
             min(nearest[1:]) - nearest[0] > FEWER
             and (off[2] > FURTHER * off[0] or variation[0] < Threshold(min(variation[1:])))
@@ -347,7 +372,7 @@ EVERY, OVER_HALF = Threshold(1), Threshold(0.5)
 @rule(
     holds=("every token is recovered after each layer", lambda shares: min(shares) >= EVERY),
     part=(
-        f"over {OVER_HALF:.0%} of the tokens are",
+        f"over {OVER_HALF:.0%} of the tokens are recovered",
         lambda shares: sum(shares) / len(shares) > OVER_HALF,
     ),
     nothing=(
@@ -370,13 +395,13 @@ def prompts_can_be_recovered() -> Numbers:
 @rule(
     each=(
         (
-            f"with a window of 8 the distance keeps {FIFTH:g} from n = 5 to 100 (equal tokens, "
-            "varied ones)"
+            f"with a window of 8 more than {FIFTH:g} of the distance remains from n = 5 to 100 "
+            "(one case each for equal and for varied tokens)"
         ),
         lambda held: [long > FIFTH * short for short, long in held.values()],
     ),
     against=(
-        "it keeps less than without a window",
+        "less of the distance remains than without a window",
         lambda held, free: [long < Threshold(free[kind]) for kind, (_, long) in held.items()],
     ),
     nothing=(
@@ -407,10 +432,13 @@ GAIN = Threshold(1)
 
 @rule(
     holds=(
-        "the nearest tokens gain and no far one loses",
+        "the nearest tokens gain influence and no far token loses influence",
         lambda near, far, least: near > GAIN and far > Threshold(least),
     ),
-    part=("the nearest tokens gain, a far one loses", lambda near: near > GAIN),
+    part=(
+        "the nearest tokens gain influence, but a far token loses influence",
+        lambda near: near > GAIN,
+    ),
     nothing=("no window", lambda least: {"near": 1.0, "far": least}),
 )
 def window_stops_over_squashing() -> Numbers:
@@ -430,8 +458,8 @@ FIVEFOLD = Threshold(5)
 @rule(
     holds=(
         (
-            f"with commas the distance falls {FIVEFOLD:g}-fold too, for one token more and for a "
-            "period more"
+            f"with commas, too, the distance falls by a factor of more than {FIVEFOLD:g}, for one "
+            "more token and for one more period"
         ),
         lambda falls: min(falls) > FIVEFOLD,
     ),
@@ -465,11 +493,11 @@ def _distance(
 @rule(
     "ones_collapse",
     holds=(
-        f"the distance falls to {FIFTH:g} and never rises",
+        f"the distance falls below {FIFTH:g} of its first value and rises at no length",
         lambda distances: distances[-1] < FIFTH * distances[0] and _never_rises(distances),
     ),
     part=(
-        f"the distance falls to {FIFTH:g}; from one length to another it rises",
+        f"the distance falls below {FIFTH:g} of its first value, but it first rises",
         lambda distances: distances[-1] < FIFTH * distances[0],
     ),
     nothing=(
@@ -509,13 +537,16 @@ def _varied(model: LanguageModel | None) -> torch.Tensor:
 
 @rule(
     holds=(
-        f"varied digits keep {TWICE:g} times the distance of ones, also with 50 ones at their end",
+        (
+            f"varied digits keep more than {TWICE:g} times the distance of ones, also with 50 ones "
+            "at their end"
+        ),
         lambda varied, ones, ends, alone: varied > TWICE * ones and ends[-1] > TWICE * alone,
     ),
     part=(
         (
-            f"varied digits keep {TWICE:g} times the distance of ones, where the sequence does "
-            "not end in ones"
+            f"varied digits keep more than {TWICE:g} times the distance of ones if the sequence "
+            "does not end in ones"
         ),
         lambda varied, ones: varied > TWICE * ones,
     ),
@@ -542,13 +573,13 @@ ERRORS = Threshold(2)  # in standard errors
 @rule(
     each=(
         (
-            f"from n = {PLACES[1]} on the distance falls to the next length beyond its error, all "
-            "steps counted"
+            f"from n = {PLACES[1]} onwards the distance falls significantly to the next length "
+            "(Holm's correction over all steps)"
         ),
         lambda steps, seeds: beyond([-step for step in steps], freedom=seeds - 1),
     ),
     against=(
-        "it rises, beyond its error",
+        "the distance rises significantly",
         lambda steps, seeds: beyond(steps, freedom=seeds - 1),
     ),
     nothing=("no trend", {"steps": [0.0] * 6}),
@@ -580,15 +611,15 @@ HALF = Threshold(0.5)
 @rule(
     each=(
         (
-            f"{HALF:.0%} of the distance is left at 502 tokens (the last one repeated, a period, "
-            "inside a prompt)"
+            f"more than {HALF:.0%} of the distance is left at 502 tokens (the cases: the last 1 "
+            "repeated, a whole period repeated, and a sequence inside a prompt)"
         ),
         lambda last, period, inside: [
             long > HALF * short for short, long in (last, period, inside)
         ],
     ),
     against=(
-        f"{FIFTH:.0%} or less is",
+        f"less than {FIFTH:.0%} of the distance is left",
         lambda last, period, inside: [
             long < FIFTH * short for short, long in (last, period, inside)
         ],
@@ -616,12 +647,15 @@ MOST, FEW = Threshold(0.9), Threshold(0.5)  # fractions of the runs
 @rule(
     each=(
         (
-            f"one letter more, or one token more, changes more than without merging in {MOST:.0%} "
-            "of the runs"
+            f"in at least {MOST:.0%} of the runs one more letter (or one more token) changes the "
+            "state more than one more letter without merging"
         ),
         lambda wins, runs: [count >= MOST * runs for count in wins],
     ),
-    against=(f"in under {FEW:.0%}", lambda wins, runs: [count < FEW * runs for count in wins]),
+    against=(
+        f"this is so in under {FEW:.0%} of the runs",
+        lambda wins, runs: [count < FEW * runs for count in wins],
+    ),
     nothing=(
         "merging that changes nothing: half of the runs",
         lambda wins, runs: {"wins": [runs / 2] * len(wins)},
@@ -670,10 +704,10 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
 @rule(
     "first_digit_is_easier",
     holds=(
-        "the first digit is right at more lengths than the last",
+        "the model copies the first digit right at more lengths than the last digit",
         lambda plain: sum(plain["right"]["first"]) > Threshold(sum(plain["right"]["last"])),
     ),
-    able=("five digits are right", lambda plain: plain["able"]),
+    able=("the model copies right with five digits", lambda plain: plain["able"]),
     nothing=(
         "an answer that looks at no digit",
         {"plain": {"able": True, "right": {"first": [0, 0], "last": [0, 0]}}},
@@ -682,10 +716,13 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
 @rule(
     "groups_help",
     holds=(
-        "the last digit is right at more lengths with it",
+        "the model copies the last digit right at more lengths with the groups",
         lambda plain, helped: sum(helped["right"]["last"]) > Threshold(sum(plain["right"]["last"])),
     ),
-    able=("five digits are right without it", lambda plain: plain["able"]),
+    able=(
+        "the model copies right with five digits and a plain prompt",
+        lambda plain: plain["able"],
+    ),
     nothing=(
         "a prompt that changes nothing",
         lambda plain: {"plain": {**plain, "able": True}, "helped": plain},
@@ -694,19 +731,25 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
 @rule(
     "hints_help",
     each=(
-        "the last digit is right at more lengths with it (a hint, ones and zeros in turn)",
+        (
+            "the model copies the last digit right at more lengths with the help (a hint, or "
+            "alternating ones and zeros)"
+        ),
         lambda plain, helped: [
             sum(one["right"]["last"]) > Threshold(sum(plain["right"]["last"]))
             for one in helped.values()
         ],
     ),
     against=(
-        "at fewer",
+        "the model copies the last digit right at fewer lengths with the help",
         lambda plain, helped: [
             sum(one["right"]["last"]) < sum(plain["right"]["last"]) for one in helped.values()
         ],
     ),
-    able=("five digits are right without it", lambda plain: plain["able"]),
+    able=(
+        "the model copies right with five digits and a plain prompt",
+        lambda plain: plain["able"],
+    ),
     nothing=(
         "prompts that change nothing",
         lambda plain, helped: {
@@ -718,13 +761,16 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
 @rule(
     "prompt_order_matters",
     holds=(
-        "the two orders differ, and both fail at 300 digits",
+        "the two orders give different results, and both fail at 300 digits",
         lambda first, second: (
             first["right"]["last"] != second["right"]["last"]
             and not (first["right"]["last"][-1] or second["right"]["last"][-1])
         ),
     ),
-    able=("five digits are right in the first order", lambda first: first["able"]),
+    able=(
+        "the model copies right with five digits in the first order",
+        lambda first: first["able"],
+    ),
     nothing=(
         "two orders that are one",
         lambda first: {"first": {**first, "able": True}, "second": first},

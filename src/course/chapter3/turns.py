@@ -17,7 +17,7 @@ from helpers import data, models
 
 @turn(
     "ones_collapse",
-    asked="thirteen other tokens, repeated as the 1 is",
+    asked="We repeated thirteen other tokens instead of the 1",
     survives=(
         (
             "for twelve of the fourteen the distance falls to a fifth from n = 8 to 16 to n = 400 "
@@ -30,9 +30,10 @@ from helpers import data, models
         lambda fall: sum(x > 1 for x in fall.values()) >= 2,
     ),
     measured=(
-        "far over near: {', '.join(f'{name!r} {x:.2g}' for name, x in sorted(fall.items(), "
-        "key=lambda pair: pair[1]))}; below a fifth {sum(x < claims.FIFTH for x in "
-        "fall.values())} of {len(fall)}, above one {sum(x > 1 for x in fall.values())}"
+        "The fraction of the distance that is left is {', '.join(f'{x:.2g} ({name!r})' for "
+        "name, x in sorted(fall.items(), key=lambda pair: pair[1]))}. It is below a fifth "
+        "for {sum(x < claims.FIFTH for x in fall.values())} of {len(fall)} tokens, and above "
+        "one for {sum(x > 1 for x in fall.values())}"
     ),
 )
 def other_tokens() -> Numbers:
@@ -46,7 +47,7 @@ def other_tokens() -> Numbers:
 
 @turn(
     "direction_of_rounding_decides",
-    asked="thirteen other tokens, 200 to 511 copies in bf16",
+    asked="We took thirteen other tokens, in 200 to 511 copies in bf16",
     survives=(
         "for each token its own errors leave fewer than shuffled and isotropic ones",
         lambda own, shuffled, isotropic: all(
@@ -61,10 +62,11 @@ def other_tokens() -> Numbers:
         ),
     ),
     measured=(
-        "right with its own errors {min(own):.0%} to {max(own):.0%}, shuffled {min(shuffled):.0%} "
-        "to {max(shuffled):.0%}, isotropic {min(isotropic):.0%} to {max(isotropic):.0%}; "
-        "fewer with its own in {sum(a < min(b, c) for a, b, c in zip(own, shuffled, isotropic))} "
-        "of {len(own)} tokens"
+        "The search is right in {min(own):.0%} to {max(own):.0%} of the prompts with their "
+        "own errors, in {min(shuffled):.0%} to {max(shuffled):.0%} with shuffled errors and "
+        "in {min(isotropic):.0%} to {max(isotropic):.0%} with isotropic errors. It is right "
+        "less often with the own errors for {sum(a < min(b, c) for a, b, c in zip(own, "
+        "shuffled, isotropic))} of {len(own)} tokens"
     ),
 )
 def other_tokens_rounded() -> Numbers:
@@ -83,8 +85,8 @@ def other_tokens_rounded() -> Numbers:
 @turn(
     "the_reader_decides",
     asked=(
-        "a linear readout with one of four fixed penalties, in the place of the one that leaving "
-        "out each prompt chooses"
+        "We took a linear readout with one of four fixed penalties, instead of the penalty "
+        "that leaving out each prompt chooses"
     ),
     survives=(
         (
@@ -98,10 +100,11 @@ def other_tokens_rounded() -> Numbers:
         lambda own, isotropic: sum(own[k] > isotropic[k] for k in own) >= 2,
     ),
     measured=(
-        "the order of a linear readout hangs on its penalty: median error of n with its own "
-        "errors and with isotropic ones, by penalty over the mean eigenvalue: "
-        "{', '.join(f'{k:g} {own[k]:.1f} and {isotropic[k]:.1f}' for k in own)}; "
-        "chosen by leaving out ({chosen}): {left_out[0]:.1f} and {left_out[1]:.1f}"
+        "The order depends on the penalty of the linear readout. The median error of n with "
+        "the format's own errors and with isotropic errors is {', '.join(f'{own[k]:.1f} and "
+        "{isotropic[k]:.1f} (penalty {k:g} times the mean eigenvalue)' for k in own)}. With "
+        "the penalty chosen by leaving out ({chosen}) it is {left_out[0]:.1f} and "
+        "{left_out[1]:.1f}"
     ),
 )
 def fixed_penalties() -> Numbers:
@@ -115,8 +118,8 @@ def fixed_penalties() -> Numbers:
 @turn(
     "last_weight_vanishes",
     asked=(
-        "logits of a Gaussian of standard deviation 2 in the place of bounded ones, so that a few "
-        "keys can be far ahead"
+        "We took Gaussian logits with a standard deviation of 2 instead of bounded ones, so "
+        "that a few keys can be far ahead"
     ),
     survives=(
         (
@@ -127,8 +130,8 @@ def fixed_penalties() -> Numbers:
     ),
     turned=("at n = 10,000 it is above a tenth", lambda largest: largest[-1] > 0.1),
     measured=(
-        "largest weight of the last token in 200 rows of 10, 100, 1,000 and 10,000: "
-        "{', '.join(f'{x:.2g}' for x in largest)}"
+        "The largest weight of the last token in 200 rows of 10, 100, 1,000 and 10,000 "
+        "tokens is {', '.join(f'{x:.2g}' for x in largest)}"
     ),
 )
 def gaussian_logits() -> Numbers:
@@ -154,7 +157,7 @@ DECAYS = {  # how a logit falls with the distance r, faster and slower than in t
 
 @turn(
     "decaying_positions_collapse",
-    asked="positions that decay faster or more slowly than exp(-r / 10)",
+    asked="We took positions that decay faster or more slowly than exp(-r / 10)",
     survives=(
         (
             f"with each the two representations are nearer than {float(claims.VANISHED):g} at n = "
@@ -167,8 +170,8 @@ DECAYS = {  # how a logit falls with the distance r, faster and slower than in t
         lambda distance: any(each[-1] >= each[0] for each in distance.values()),
     ),
     measured=(
-        "distance at n = 10 and 10,000: {'; '.join(name + ' ' + ', '.join(f'{x:.2g}' for x in "
-        "each) for name, each in distance.items())}"
+        "The distance at n = 10 and at n = 10,000 is {'; '.join(' and '.join(f'{x:.2g}' for "
+        "x in each) + f' with {name}' for name, each in distance.items())}"
     ),
 )
 def other_decays() -> Numbers:
@@ -189,7 +192,7 @@ def other_decays() -> Numbers:
 
 @turn(
     "proof_is_rough",
-    asked="four other decays of the logits",
+    asked="We took four other decays of the logits",
     survives=(
         "with each the two rows differ as much in their last entry at n = 10,000 as at n = 10",
         lambda last: all(abs(a - b) < 1e-9 and a > 0 for a, b in last.values()),
@@ -199,8 +202,8 @@ def other_decays() -> Numbers:
         lambda last: any(b < 0.1 * a for a, b in last.values()),
     ),
     measured=(
-        "difference of the logits in the last entry at n = 10 and 10,000: {'; "
-        "'.join(f'{name} {a:.3g}, {b:.3g}' for name, (a, b) in last.items())}"
+        "The logits differ in their last entry at n = 10 and at n = 10,000 by {'; "
+        "'.join(f'{a:.3g} and {b:.3g} with {name}' for name, (a, b) in last.items())}"
     ),
 )
 def other_rows() -> Numbers:
@@ -218,7 +221,7 @@ def other_rows() -> Numbers:
 
 @turn(
     "early_noise_is_forgotten",
-    asked="noise of 0.01, 1 and 3 in the place of 0.1, ten seeds, up to 100,000 tokens",
+    asked="We took noise of 0.01, 1 and 3 instead of 0.1, ten seeds, and up to 100,000 tokens",
     survives=(
         (
             "for each n times the distance comes to 0.9 to 1.1 of its limit, and it rises before "
@@ -236,9 +239,9 @@ def other_rows() -> Numbers:
         lambda ratio, first: min(ratio.values()) < 0.5 or max(first.values()) > 1,
     ),
     measured=(
-        "n TV over its limit at n = 100,000: {', '.join(f'noise of {k:g} {x:.3f}' for k, x in "
-        "ratio.items())}; the distance at 50 tokens over the largest: "
-        "{', '.join(f'{x:.2f}' for x in first.values())}"
+        "At n = 100,000, n times the total variation is {', '.join(f'{x:.3f} of its limit "
+        "(noise of {k:g})' for k, x in ratio.items())}. The total variation at 50 tokens is "
+        "{', '.join(f'{x:.2f}' for x in first.values())} of its largest value"
     ),
 )
 def other_noise() -> Numbers:
@@ -289,7 +292,7 @@ _LEFT = (
 
 @turn(
     "all_encodings_collapse",
-    asked="heads of width 16 and 128 in the place of 64",
+    asked="We took heads of width 16 and 128 instead of 64",
     survives=(
         "each encoding leaves less than a fifth at both widths",
         lambda left: max(max(each.values()) for each in left.values()) < claims.FIFTH,
@@ -298,7 +301,11 @@ _LEFT = (
         "one leaves more than half",
         lambda left: max(max(each.values()) for each in left.values()) > 0.5,
     ),
-    measured=_LEFT,
+    measured=(
+        "From n = 10 to n = 10,000, the fraction of the distance that is left is {'; "
+        "'.join(', '.join(f'{x:.2g} ({name})' for name, x in each.items()) + f' at width "
+        "{width}' for width, each in left.items())}"
+    ),
 )
 def other_widths() -> Numbers:
     """Measure how much of the distance between last states remains, for other head widths.
@@ -311,13 +318,18 @@ def other_widths() -> Numbers:
 
 @turn(
     "encodings_collapse_alike",
-    asked="heads of width 16 and 128 in the place of 64",
+    asked="We took heads of width 16 and 128 instead of 64",
     survives=(
         "what is left differs by more than a factor of ten at both widths",
         lambda times: min(times) > 10,
     ),
     turned=("at one it is within a factor of ten", lambda times: min(times) <= 10),
-    measured=_LEFT + "; apart by a factor of {', '.join(f'{x:,.0f}' for x in times)}",
+    measured=(
+        "From n = 10 to n = 10,000, the fraction of the distance that is left is {'; "
+        "'.join(', '.join(f'{x:.2g} ({name})' for name, x in each.items()) + f' at width "
+        "{width}' for width, each in left.items())}. The fractions differ by a factor of {', "
+        "'.join(f'{x:,.0f}' for x in times)}"
+    ),
 )
 def apart_at_other_widths() -> Numbers:
     """Measure by which factor the encodings differ in the remaining distance, for each width."""
@@ -327,7 +339,7 @@ def apart_at_other_widths() -> Numbers:
 
 @turn(
     "low_precision_is_worse",
-    asked="six other tokens, 100 to 300 copies",
+    asked="We took six other tokens, in 100 to 300 copies",
     survives=(
         "for each token bf16 tells n from n + 1 no more often than fp16, and for most less often",
         lambda bf16, fp16: (
@@ -340,8 +352,8 @@ def apart_at_other_widths() -> Numbers:
         lambda bf16, fp16: sum(bf16[k] > fp16[k] for k in bf16) >= 2,
     ),
     measured=(
-        "right of two, bf16 and fp16: {', '.join(f'{k!r} {bf16[k]:.0%} and {fp16[k]:.0%}' for k "
-        "in bf16)}"
+        "The right one of two prompts is found in bf16 and in fp16 in {', "
+        "'.join(f'{bf16[k]:.0%} and {fp16[k]:.0%} ({k!r})' for k in bf16)}"
     ),
 )
 def other_tokens_in_fp16() -> Numbers:
@@ -355,8 +367,7 @@ def other_tokens_in_fp16() -> Numbers:
 @turn(
     "prompts_can_be_recovered",
     asked=(
-        "the states seen are those of the model in bf16, and the search compares them with exact "
-        "ones"
+        "We took the states of the model in bf16, and the search compared them with exact states"
     ),
     survives=(
         "after each layer the nearest candidate of every token is the right one",
@@ -364,9 +375,10 @@ def other_tokens_in_fp16() -> Numbers:
     ),
     turned=("after one layer a token is missed", lambda missed: any(missed.values())),
     measured=(
-        "20 tokens, {candidates} candidates, missed: {', '.join(f'layer {layer} {count}' for "
-        "layer, count in missed.items())}; the right state is at most {own:.2g} of its length "
-        "away, and another at least {other:.2g}"
+        "Of 20 tokens with {candidates} candidates each, the search misses {', "
+        "'.join(f'{count} after layer {layer}' for layer, count in missed.items())}. The "
+        "right state is at most {own:.2g} of its length away, and another state at least "
+        "{other:.2g}"
     ),
 )
 def seen_in_bf16() -> Numbers:
@@ -379,15 +391,18 @@ def seen_in_bf16() -> Numbers:
 
 @turn(
     "window_stops_collapse",
-    asked="windows of 4, 16 and 32, three and six layers, rows of 400 ones in the place of 100",
+    asked=(
+        "We took windows of 4, 16 and 32, three and six layers, and rows of 400 ones instead of 100"
+    ),
     survives=(
         "in each set-up equal tokens keep less than a fifth from n = 5 on",
         lambda kept: max(kept.values()) < claims.FIFTH,
     ),
     turned=("in one they keep more", lambda kept: max(kept.values()) > claims.FIFTH),
     measured=(
-        "equal tokens, distance at n = 400 over n = 5: {', '.join(f'{layers} layers, window "
-        "{window} {x:.2g}' for (layers, window), x in kept.items())}"
+        "For equal tokens, the distance at n = 400, divided by the distance at n = 5, is {', "
+        "'.join(f'{x:.2g} ({layers} layers, window {window})' for (layers, window), x in "
+        "kept.items())}"
     ),
 )
 def other_windows() -> Numbers:
@@ -409,8 +424,8 @@ def other_windows() -> Numbers:
 @turn(
     "window_stops_over_squashing",
     asked=(
-        "9, 12 and 16 layers in the place of 4, so that all 64 tokens are within reach of a "
-        "window of 8"
+        "We took 9, 12 and 16 layers instead of 4, so that all 64 tokens are within reach of "
+        "a window of 8"
     ),
     survives=(
         "at each depth the nearest tokens gain and a far one loses",
@@ -421,9 +436,10 @@ def other_windows() -> Numbers:
         lambda near, far: min(far.values()) >= 1 or min(near.values()) <= 1,
     ),
     measured=(
-        "influence with a window of 8 over that without: {', '.join(f'{layers} layers, nearest "
-        "{near[layers]:.2f}, least of those from distance 29 on {far[layers]:.2g}' for layers in "
-        "near)}"
+        "The window multiplies the influence of the nearest tokens by {', "
+        "'.join(f'{near[layers]:.2f} ({layers} layers)' for layers in near)}. Among the "
+        "tokens from distance 29 onwards, the smallest factor is {', "
+        "'.join(f'{far[layers]:.2g} ({layers} layers)' for layers in near)}"
     ),
 )
 def deeper_windows() -> Numbers:
@@ -444,7 +460,7 @@ def deeper_windows() -> Numbers:
 
 @turn(
     "separators_do_not_follow",
-    asked="a comma after every 3rd, 5th and 10th digit, up to 1,600 tokens",
+    asked="We took a comma after every 3rd, 5th and 10th digit, and up to 1,600 tokens",
     survives=(
         "the distance falls five-fold at each spacing, for one token more and for a period more",
         lambda falls: min(min(each) for each in falls.values()) > 5,
@@ -454,9 +470,9 @@ def deeper_windows() -> Numbers:
         lambda falls: min(map(min, falls.values())) < 2,
     ),
     measured=(
-        "falls from the first to the last length, one token more and a period more: {'; "
-        "'.join(f'every {k} digits ' + ', '.join(f'{x:.0f}-fold' for x in each) for k, each in "
-        "falls.items())}"
+        "From the first to the last length, the distance falls by these factors, for one "
+        "more token and for one more period: {'; '.join(' and '.join(f'{x:.0f}' for x in "
+        "each) + f' with a comma after every {k} digits' for k, each in falls.items())}"
     ),
 )
 def other_spacings() -> Numbers:
@@ -479,7 +495,9 @@ def other_spacings() -> Numbers:
 
 @turn(
     "varied_digits_delay_collapse",
-    asked="ten draws of 202 digits in the place of four of 502, and four that end on 50 ones",
+    asked=(
+        "We took ten draws of 202 digits instead of four of 502, and four draws that end in 50 ones"
+    ),
     survives=(
         "each draw keeps twice the distance of as many ones, and ending on 50 ones under twice",
         lambda varied, ends: min(varied) > 2 and sum(ends) < 2 * len(ends),
@@ -489,8 +507,9 @@ def other_spacings() -> Numbers:
         lambda varied, ends: 2 * sum(x < 2 for x in varied) >= len(varied) or min(ends) > 2,
     ),
     measured=(
-        "202 digits over 202 ones: {min(varied):.1f} to {max(varied):.1f} times the distance; "
-        "ending on 50 ones {min(ends):.2f} to {max(ends):.2f} times"
+        "With 202 random digits, the distance is {min(varied):.1f} to {max(varied):.1f} "
+        "times that of 202 ones. If the digits end in 50 ones, it is {min(ends):.2f} to "
+        "{max(ends):.2f} times that of ones"
     ),
 )
 def more_draws() -> Numbers:
@@ -514,7 +533,10 @@ def more_draws() -> Numbers:
 
 @turn(
     "commas_prevent_collapse",
-    asked="a comma after every, every 2nd, 5th and 10th digit, and sevens in the place of ones",
+    asked=(
+        "We took a comma after every digit and after every 2nd, 5th and 10th digit, and "
+        "sevens instead of ones"
+    ),
     survives=(
         "for no spacing a period more leaves half of the distance at about 500 tokens",
         lambda left: max(left.values()) < 0.5,
@@ -524,8 +546,9 @@ def more_draws() -> Numbers:
         lambda left: 2 * sum(x > 0.5 for x in left.values()) >= len(left),
     ),
     measured=(
-        "distance of a period more at about 500 tokens over that at three periods: "
-        "{', '.join(f'{name} {x:.2g}' for name, x in left.items())}"
+        "The distance for one more period at about 500 tokens, divided by that at three "
+        "periods, is {', '.join(f'{x:.2g} (digit and spacing: {name})' for name, x in "
+        "left.items())}"
     ),
 )
 def other_commas() -> Numbers:
@@ -548,15 +571,15 @@ def other_commas() -> Numbers:
 
 @turn(
     "merging_alleviates_collapse",
-    asked="five other characters: e, o, s, = and -",
+    asked="We took five other characters: e, o, s, = and -",
     survives=(
         "one token more changes more than without merging in under half of the runs",
         lambda token, runs: token < 0.5 * runs,
     ),
     turned=("in nine tenths or more", lambda token, runs: token >= 0.9 * runs),
     measured=(
-        "of {runs} runs of 16 to 256 characters one character more changes more than without "
-        "merging in {letter}, one whole token more in {token}"
+        "Of {runs} runs of 16 to 256 characters, one more character changes the state more "
+        "than without merging in {letter}, and one more whole token in {token}"
     ),
 )
 def other_letters() -> Numbers:

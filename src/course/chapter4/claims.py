@@ -34,7 +34,10 @@ DIFFERS = Threshold(0.01)
 
 @rule(
     holds=(
-        f"no pair differs by more than {EXACT:g}, and a mask or another ratio does by {DIFFERS:g}",
+        (
+            f"the states of no pair differ by more than {EXACT:g}, and with a mask or another "
+            f"ratio they differ by more than {DIFFERS:g}"
+        ),
         lambda largest, masked, other: largest <= EXACT and min(masked, other) > DIFFERS,
     ),
     nothing=("a network that hears nothing", {"largest": 0.0, "masked": 0.0, "other": 0.0}),
@@ -62,9 +65,12 @@ SOMEWHERE = Threshold(2**26)  # the largest length that we search
 
 
 @rule(
-    holds=("exact weights of n and n + 1 coincide somewhere", lambda exact: not exact),
+    holds=("the exact weights of n and n + 1 are equal for some n", lambda exact: not exact),
     part=(
-        f"rounded ones do, before {SOMEWHERE:,.0f}; exact ones, however close, do not",
+        (
+            f"the rounded weights of n and n + 1 are equal for some n below {SOMEWHERE:,.0f}, but "
+            "the exact weights, however close, are not"
+        ),
         lambda limits: max(limits.values()) < SOMEWHERE,
     ),
     nothing=("a number type without end", {"exact": True, "limits": {"exact": math.inf}}),
@@ -116,13 +122,13 @@ def first_token_reach() -> Numbers:
 @rule(
     holds=(
         (
-            "all counts are right when n is given, and attention alone tells 1 of 2 from 1,000 of "
-            "2,000"
+            "all counts are right if n is given, and attention by itself distinguishes 1 of 2 from "
+            "1,000 of 2,000"
         ),
         lambda right, told: min(right) >= Threshold(1) and told,
     ),
     part=(
-        "all are right when n is given; attention alone averages",
+        "all counts are right if n is given, but attention by itself only averages",
         lambda right: min(right) >= Threshold(1),
     ),
     nothing=("one answer for all", {"right": [0.0] * 9, "told": False}),
@@ -149,13 +155,16 @@ READS, MISREADS = Threshold(0.9), Threshold(0.5)
 @rule(
     holds=(
         (
-            f"all are right at width 64 and under {MISREADS:.0%} at 63, read by a product, and by "
-            f"solving under {MISREADS:.0%} at 63"
+            "read by a product, all counts are right at width 64 and under "
+            f"{MISREADS:.0%} at width 63, and read by solving, under {MISREADS:.0%} at width 63"
         ),
         lambda long, solved: _step(long) and solved[1] < MISREADS,
     ),
     part=(
-        f"so by a product; or by solving, where all are right at 63 and under {READS:.0%} at 62",
+        (
+            "the step is at the vocabulary if the counts are read by a product, or one below it "
+            f"if they are solved for (all right at width 63, and under {READS:.0%} at 62)"
+        ),
         lambda long, solved: _step(long) or (solved[0] < READS and solved[1] >= 1),
     ),
     nothing=("a width that changes nothing", {"long": [1.0] * 3, "solved": [1.0] * 2}),
@@ -175,15 +184,15 @@ SHARE, TOKENS = Threshold(0.5), Threshold(100)
 @rule(
     holds=(
         (
-            f"over {SHARE:.0%} of the letters share a token, none does with commas, and a hundred "
-            f"digits are under {TOKENS:g} tokens"
+            f"over {SHARE:.0%} of the letters share a token, none shares a token with commas, and "
+            f"a hundred digits are fewer than {TOKENS:g} tokens"
         ),
         lambda merged, separated, ones: merged > SHARE and separated == 0 and ones < TOKENS,
     ),
     part=(
         (
-            f"over {SHARE:.0%} of the letters share a token and none does with commas; "
-            f"a hundred digits are not under {TOKENS:g} tokens"
+            f"over {SHARE:.0%} of the letters share a token and none shares a token with commas, "
+            f"but a hundred digits are not fewer than {TOKENS:g} tokens"
         ),
         lambda merged, separated: merged > SHARE and separated == 0,
     ),
@@ -197,11 +206,11 @@ def merged_tokens_hide_items() -> Numbers:
 
 @rule(
     holds=(
-        "every base is above the accuracy without separators",
+        "the accuracy of every base is above the accuracy without separators",
         lambda accuracies: min(accuracies) > Threshold(measures.PLAIN_ACCURACY),
     ),
     fit=(
-        "one is above what one constant answer gives",
+        "one accuracy is above that of one constant answer",
         lambda accuracies, constant: max(accuracies) > Threshold(constant),
     ),
     nothing=(
@@ -222,7 +231,7 @@ def separators_help_in_training() -> Numbers:
 @rule(
     holds=(f"the rank correlation has p above {LEVEL:g}", lambda p: p > LEVEL),
     fit=(
-        "one base is above what one constant answer gives",
+        "the accuracy of one base is above that of one constant answer",
         lambda best, constant: best > Threshold(constant),
     ),
     nothing=("bases that all give one accuracy", {"p": 1.0}),
@@ -246,11 +255,14 @@ def _ordered(error: dict[str, float]) -> bool:
 @rule(
     "order_of_difficulty",
     holds=(
-        f"the four errors stand in this order, and sum and word are within a factor of {ALIKE:g}",
+        (
+            "the four errors are in this order, and those of sum and word are within a factor of "
+            f"{ALIKE:g}"
+        ),
         lambda error: _ordered(error) and alike(error["sum"], error["word"]),
     ),
-    part=("the four errors stand in this order", lambda error: _ordered(error)),
-    enough=("all four were read off", lambda read, error: read == len(error)),
+    part=("the four errors are in this order", lambda error: _ordered(error)),
+    enough=("all four errors could be read off the figure", lambda read, error: read == len(error)),
     nothing=("one error for all four", {"read": 4, "error": dict.fromkeys(counting.TASKS, 1.0)}),
 )
 def read_off(column: str) -> Numbers:
@@ -299,16 +311,22 @@ TEN = Threshold(0.5)  # a fraction of the short questions
 @rule(
     holds=(
         (
-            "the error grows at 16, 24, 48 letters with each encoding, and the language model "
-            f"counts {TEN:.0%} of the short ones"
+            "the error grows from 16 to 24 to 48 letters with each encoding, and the language "
+            f"model counts {TEN:.0%} of the short strings right"
         ),
         lambda errors, right, few: _grow(errors) and right >= TEN * few,
     ),
     part=(
-        "in decoders trained to count it does; the language model asked cannot decide",
+        (
+            "the error grows in decoders that were trained to count, but the language model cannot "
+            "decide"
+        ),
         lambda errors: _grow(errors),
     ),
-    able=(f"four and eight letters are right in {INSIDE:.0%}", lambda short: short >= INSIDE),
+    able=(
+        f"the decoders count four and eight letters right in {INSIDE:.0%} of the strings",
+        lambda short: short >= INSIDE,
+    ),
     nothing=("an error that no length changes", {"errors": {"NoPE": [1.0] * 3, "RoPE": [1.0] * 3}}),
 )
 def counting_error_grows() -> Numbers:
@@ -336,14 +354,17 @@ TENTH = Threshold(0.1)
 @rule(
     holds=(
         (
-            f"of the numbers named, multiples of ten are surely above {TENTH:.0%} (low end of the "
-            f"95% interval), and {asked.GUESS} is named most"
+            f"significantly more than {TENTH:.0%} of the answers are multiples of ten (by the low "
+            f"end of the 95% interval), and {asked.GUESS} is the most frequent answer"
         ),
         lambda low, top: low > TENTH and top == asked.GUESS,
     ),
-    part=(f"multiples of ten are surely above {TENTH:.0%} of them", lambda low: low > TENTH),
+    part=(
+        f"significantly more than {TENTH:.0%} of the answers are multiples of ten",
+        lambda low: low > TENTH,
+    ),
     able=(
-        f"{TEN:.0%} of the strings of at most ten are right",
+        f"the model counts {TEN:.0%} of the strings with at most ten items right",
         lambda right, few: right >= TEN * few,
     ),
     nothing=("numbers drawn evenly: one in ten", {"low": 0.05, "right": 1, "few": 1}),
@@ -381,19 +402,19 @@ FLOOR, CEILING = Threshold(0.1), Threshold(0.98)
 
 @rule(
     each=(
-        f"the 95% interval of what commas add is below {MARGIN:g}",
+        f"the 95% interval of the accuracy that commas add is below {MARGIN:g}",
         lambda gaps: [high < MARGIN for _, _, high, _ in gaps.values()],
     ),
     against=(
-        f"it is above {MARGIN:g}",
+        f"the interval is above {MARGIN:g}",
         lambda gaps: [low > MARGIN for _, low, _, _ in gaps.values()],
     ),
     enough=(
-        "one interval is on one side",
+        f"one of the intervals does not include {MARGIN:g}",
         lambda gaps: any(high < MARGIN or low > MARGIN for _, low, high, _ in gaps.values()),
     ),
     fit=(
-        f"right without commas is between {FLOOR:g} and {CEILING:g}",
+        f"the accuracy without commas is between {FLOOR:g} and {CEILING:g}",
         lambda plain: FLOOR < plain < CEILING,
     ),
     nothing=("commas that help by a tenth", {"gaps": {"RoPE": trained.Gap(0.1, 0.08, 0.12, 9)}}),
@@ -410,15 +431,18 @@ def commas_do_not_help_from_scratch() -> Numbers:
 
 @rule(
     each=(
-        f"with chunks every seed is worse than all without, by {MARGIN:g}",
+        f"every seed with chunks is worse by {MARGIN:g} than every seed with single letters",
         lambda chunks, plain: [max(each) < min(plain) - MARGIN for each in chunks],
     ),
     against=(
-        f"better by {MARGIN:g}",
+        f"every seed with chunks is better by {MARGIN:g}",
         lambda chunks, plain: [min(each) > max(plain) + MARGIN for each in chunks],
     ),
-    fit=("one kind is below the ceiling", lambda means: min(means.values()) < 1 - MARGIN),
-    able=(f"four and eight letters are right in {INSIDE:.0%}", lambda short: short >= INSIDE),
+    fit=("one kind of token is below the ceiling", lambda means: min(means.values()) < 1 - MARGIN),
+    able=(
+        f"the decoders count four and eight letters right in {INSIDE:.0%} of the strings",
+        lambda short: short >= INSIDE,
+    ),
     nothing=(
         "chunks that change nothing",
         lambda plain, chunks: {"chunks": [plain for _ in chunks]},
@@ -444,15 +468,18 @@ STEADY = Threshold(0.9)
 
 @rule(
     each=(
-        "with the encoding the last is lost earlier more often than the first",
+        "with the encoding, the last digit is lost earlier more often than the first digit",
         lambda lost: [last > first for _, _, first, last, _ in lost],
     ),
     against=(
-        f"the first is, at p < {LEVEL:g}",
+        f"the first digit is lost earlier more often, with p < {LEVEL:g}",
         lambda lost: [last <= first and p < LEVEL for _, _, first, last, p in lost],
     ),
     able=(
-        f"controls stay right in {STEADY:.0%}, and each encoding has a pair that tells",
+        (
+            f"over {STEADY:.0%} of the controls are right, and with each encoding there is a pair "
+            "of digits that are lost at different lengths"
+        ),
         lambda steady, lost: steady > STEADY and min(pairs for _, pairs, *_ in lost) > 0,
     ),
     nothing=(
@@ -486,18 +513,21 @@ READ = 0.95  # the accuracy from which a probe can read the count
 @rule(
     holds=(
         (
-            f"in {GONE:.0%} of the cells that fail the best linear reader is within {NEAR:g} of "
-            "naming the more frequent digit"
+            f"in over {GONE:.0%} of the cells that fail, the best linear readout is within "
+            f"{NEAR:g} of always naming the more frequent digit"
         ),
         lambda gone, lost: gone > GONE * lost,
     ),
     part=(
-        f"in {FALLS:.0%} of them it is below {READ:.0%}, and not always near the guess",
+        (
+            f"in over {FALLS:.0%} of the cells that fail, the accuracy of the best linear readout "
+            f"is below {READ:.0%}, but not always near that of the guess"
+        ),
         lambda falls, lost: falls > FALLS * lost,
     ),
-    enough=(f"{CELLS:g} cells fail", lambda lost: lost >= CELLS),
+    enough=(f"at least {CELLS:g} cells fail", lambda lost: lost >= CELLS),
     fit=(
-        f"with shuffled digits the read-out is below {GUESS:.0%}",
+        f"a readout that is fitted to shuffled digits is below {GUESS:.0%}",
         lambda control: control < GUESS,
     ),
     nothing=("a read-out that falls nowhere", {"gone": 0, "falls": 0}),
@@ -549,10 +579,13 @@ HARD_TO, EASY_TO = Threshold(0.5), Threshold(0.9)
 
 @rule(
     each=(
-        f"with the encoding under {HARD_TO:.0%} is right at N letters",
+        f"with the encoding, under {HARD_TO:.0%} of the counts are right at N letters",
         lambda learned: [share < HARD_TO for share in learned],
     ),
-    against=(f"above {EASY_TO:.0%} is", lambda learned: [share > EASY_TO for share in learned]),
+    against=(
+        f"over {EASY_TO:.0%} of the counts are right",
+        lambda learned: [share > EASY_TO for share in learned],
+    ),
     nothing=("one answer of 17 for all", lambda learned: {"learned": [1 / 17] * len(learned)}),
     null="a network that learned nothing is what is claimed",
 )
@@ -579,13 +612,14 @@ THREE = Threshold(3)  # if a length has fewer seeds, it is reported but decides 
 @rule(
     each=(
         (
-            f"with the encoding {LEARNED:.0%} are right at 3 N/4 and at N letters, at the low "
-            f"end of the 95% interval over seeds, at each N with {THREE:g} seeds or more"
+            f"with the encoding, at least {LEARNED:.0%} of the counts are right at 3 N/4 and at N "
+            "letters, measured by the low end of the 95% interval over seeds, for each N with "
+            f"{THREE:g} or more seeds"
         ),
         lambda ends: [min(each["low"], each["last_low"]) >= LEARNED for each in ends.values()],
     ),
     against=(
-        "at the high end of such an interval fewer are at 3 N/4",
+        "even by the high end of such an interval fewer counts are right at 3 N/4 letters",
         lambda ends: [each["high"] < LEARNED for each in ends.values()],
     ),
     nothing=(
@@ -633,14 +667,20 @@ WORSE, GAP = Threshold(0), Threshold(0.1)
 
 @rule(
     holds=(
-        f"more symbols are worse in every seed, with a gap of {GAP:g} where the width falls below",
+        (
+            "more symbols lower the accuracy in every seed, and the accuracy drops by more than "
+            f"{GAP:g} at the point where the width falls below the number of symbols"
+        ),
         lambda changes, wide, narrow: max(changes) < WORSE and min(wide) > max(narrow) + GAP,
     ),
     part=(
-        "more symbols are worse in every seed, with no step at the width",
+        "more symbols lower the accuracy in every seed, but without a step at the width",
         lambda changes: max(changes) < WORSE,
     ),
-    able=(f"where the width reaches one is right in {INSIDE:.0%}", lambda wide: max(wide) > INSIDE),
+    able=(
+        f"an accuracy exceeds {INSIDE:.0%} if the width reaches the number of symbols",
+        lambda wide: max(wide) > INSIDE,
+    ),
     nothing=(
         "a number of symbols that changes nothing",
         lambda changes: {"changes": [0.0] * len(changes)},
@@ -670,19 +710,23 @@ SHUFFLED, RATIO = Threshold(0.3), Threshold(0.5)
 @rule(
     each=(
         (
-            "at 20 letters a line that is told no more than the decoder was, counts of 1 to 16 "
-            f"letters, is right {MORE:g} more often than its head"
+            "at 20 letters the accuracy of a linear probe that is told no more than the decoder "
+            f"was (counts of 1 to 16 letters) is higher by more than {MORE:g} than that of the "
+            "decoder's own answers"
         ),
         lambda found: [each["findable"] - each["used"] > MORE for each in found.values()],
     ),
     against=(
-        f"the line is right at most {AHEAD:g} more often than the head",
+        (
+            f"the accuracy of the probe is higher by at most {AHEAD:g} than that of the decoder's "
+            "own answers"
+        ),
         lambda found: [each["findable"] - each["used"] <= AHEAD for each in found.values()],
     ),
     fit=(
         (
-            f"readouts of shuffled counts are below {SHUFFLED:g}, and of the ratio alone below "
-            f"{RATIO:g}"
+            f"readouts that are fitted to shuffled counts are below {SHUFFLED:g}, and readouts "
+            f"that see only the ratio are below {RATIO:g}"
         ),
         lambda shuffled, ratio: max(shuffled) < SHUFFLED and max(ratio) < RATIO,
     ),

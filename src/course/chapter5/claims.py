@@ -32,7 +32,7 @@ FIFTH = Threshold(0.2)
 
 @rule(
     holds=(
-        "it falls at every step of the first 250, and from each distance to the next",
+        ("the bound falls at every step of the first 250, and from each distance to the next"),
         lambda bound, rises: (
             bound[4] < FIFTH * bound[0]
             and not rises
@@ -40,7 +40,10 @@ FIFTH = Threshold(0.2)
         ),
     ),
     part=(
-        f"it falls below {FIFTH:g} from 0 to 1,000, not at every step",
+        (
+            f"the bound falls below {FIFTH:g} of its value from distance 0 to 1,000, but not at "
+            "every step"
+        ),
         lambda bound: bound[4] < FIFTH * bound[0],
     ),
     nothing=("a bound that stays", lambda bound: {"bound": [bound[0]] * len(bound)}),
@@ -64,8 +67,9 @@ ERRORS, LOW, HIGH = Threshold(4), Threshold(0.9), Threshold(1.1)
     "gaussian_scores_do_not_decay",
     holds=(
         (
-            f"no mean is {ERRORS:g} standard errors from 0, and the spread stays between {LOW:g} "
-            f"and {HIGH:g} of √d up to a distance of 100,000"
+            f"every mean score is within {ERRORS:g} standard errors of 0, and the standard "
+            f"deviation of the scores stays between {LOW:g} and {HIGH:g} of √d up to a distance of "
+            "100,000"
         ),
         lambda errors, spread: errors < ERRORS and min(spread) > LOW and max(spread) < HIGH,
     ),
@@ -96,14 +100,17 @@ MOST_HEADS, FEW_HEADS = Threshold(0.5), Threshold(0.05)  # fractions of the head
 @rule(
     holds=(
         (
-            f"from distances of 1 to 8 to 180 to 249 over {MOST_HEADS:.0%} of the heads fall by "
-            f"more than {NAT:g} nat, on prose, with the keys shuffled and on random tokens; "
-            f"with random weights under {FEW_HEADS:.0%} do"
+            f"in over {MOST_HEADS:.0%} of the heads the mean logit at distances of 180 to 249 is "
+            f"lower by more than {NAT:g} nat than at 1 to 8, on prose, with shuffled keys and on "
+            f"random tokens, and with random weights in under {FEW_HEADS:.0%} of the heads"
         ),
         lambda share, blank: min(share.values()) > MOST_HEADS and blank < FEW_HEADS,
     ),
     part=(
-        f"over {MOST_HEADS:.0%} do on prose; not with shuffled keys, or with random weights too",
+        (
+            f"the mean logit falls so in over {MOST_HEADS:.0%} of the heads on prose, but not with "
+            "shuffled keys or random tokens, or with random weights, too"
+        ),
         lambda share: share["prose"] > MOST_HEADS,
     ),
     nothing=(
@@ -145,15 +152,16 @@ EXACT = 1e-9  # the allowed rounding error
 @rule(
     holds=(
         (
-            f"no head has more than {SHARED:g} on its place, in a first and in a second layer, "
-            f"and turned ones have {OWN:g}"
+            f"in a first and in a second layer, no head without positions gives more than "
+            f"{SHARED:g} of its weight to its position, and heads with RoPE give over {OWN:g}"
         ),
         lambda plain, turned, second: plain <= SHARED + EXACT and turned > OWN and second <= SHARED,
     ),
     part=(
         (
-            f"in a first layer none has more than {SHARED:g}, and turned ones have {OWN:g}; "
-            "a second layer can"
+            f"in a first layer, no head without positions gives more than {SHARED:g} of its weight "
+            f"to its position, and heads with RoPE give over {OWN:g}, but in a second layer a head "
+            "without positions can"
         ),
         lambda plain, turned: plain <= SHARED + EXACT and turned > OWN,
     ),
@@ -185,7 +193,7 @@ WHOLE = Threshold(0.99)  # a fraction of the weight
 
 @rule(
     holds=(
-        f"both heads reach a weight of {WHOLE:g} at every place",
+        f"both heads reach a weight of {WHOLE:g} at every position",
         lambda reached: min(reached) > WHOLE - EXACT,
     ),
     nothing=("uniform attention over 1,024 tokens", {"reached": [1 / 1024] * 2}),
@@ -214,7 +222,7 @@ def rope_makes_places() -> Numbers:
 
 @rule(
     holds=(
-        "every score turns negative within half a turn",
+        "every score is negative at some distance within half a rotation",
         lambda first: all(
             max(found) <= Threshold(math.pi / theta) + 1 for theta, found in first.items()
         ),
@@ -245,11 +253,14 @@ def one_frequency_loses_content() -> Numbers:
 
 @rule(
     each=(
-        "the published base is the smallest that passes, to two digits, and passes itself",
+        (
+            "the published base agrees to two digits with the smallest base without a negative "
+            "sum, and has no negative sum itself"
+        ),
         lambda same, fails: [one and not fails[context] for context, one in same.items()],
     ),
     against=(
-        "the smallest that passes is another, to two digits",
+        "the smallest base without a negative sum differs from it in the first two digits",
         lambda same: [not one for one in same.values()],
     ),
     nothing=("a base of ten times the context", lambda same: {"same": dict.fromkeys(same, False)}),
@@ -283,11 +294,17 @@ def base_for_a_context() -> Numbers:
 
 @rule(
     holds=(
-        "the first negative sum moves out with every tenfold base, and from 4,300 to 4,350",
+        (
+            "the first negative sum moves to a larger distance with every tenfold base, and also "
+            "from base 4,300 to 4,350"
+        ),
         lambda tenfold, close: _rises(tenfold) and close[1] > Threshold(close[0]),
     ),
     part=(
-        "it moves out with every tenfold base; in between not always",
+        (
+            "the first negative sum moves to a larger distance with every tenfold base, but not "
+            "with every larger base in between"
+        ),
         lambda tenfold: _rises(tenfold),
     ),
     nothing=("bases in no order", lambda tenfold: {"tenfold": tenfold[::-1]}),
@@ -327,15 +344,16 @@ SMALL = Threshold(0.9)  # a fraction of the layer's mean
 @rule(
     holds=(
         (
-            f"between the ends the fastest quarter is below {SMALL:g} of the mean, and above it "
-            "in first and last layer"
+            "between the first and the last layer the norm of the fastest quarter is below "
+            f"{SMALL:g} of the layer's mean, and in the first and the last layer it is above the "
+            "mean"
         ),
         lambda between, first, last: between < SMALL and min(first, last) > EVEN,
     ),
     part=(
         (
-            f"between the ends it is below {SMALL:g} of the mean; "
-            "in the first or last layer it is small, too"
+            "between the first and the last layer the norm of the fastest quarter is below "
+            f"{SMALL:g} of the layer's mean, but in the first or the last layer it is small, too"
         ),
         lambda between: between < SMALL,
     ),
@@ -357,13 +375,13 @@ def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> 
 @rule(
     each=(
         (
-            "the best previous-token head of a layer is ahead of the best diagonal one in the "
-            "first third of the layers, and behind it in the last, beyond the error over layers"
+            "the best previous-token head of a layer has a significantly higher score than the "
+            "best diagonal head in the first third of the layers (or a lower one in the last third)"
         ),
         lambda errors, third: beyond(errors, freedom=third - 1),
     ),
     against=(
-        "it is the other way round, beyond that error",
+        "the scores differ significantly in the other direction",
         lambda errors, third: beyond([-x for x in errors], freedom=third - 1),
     ),
     nothing=("layers that lean nowhere", {"errors": [0.0, 0.0]}),
@@ -427,13 +445,16 @@ def _least(quarters: pd.DataFrame) -> bool:
 @rule(
     holds=(
         (
-            f"silencing the fastest quarter costs under {COSTS:g} nats, of the queries and of the "
-            "keys' heads alike"
+            "the loss rises by less than "
+            f"{COSTS:g} nats if we set the fastest quarter to zero, in both sets of layers"
         ),
         lambda quarters: all(quarters.fastest < COSTS),
     ),
     part=(
-        f"it costs {ALIKE:g} nats less than each of the others",
+        (
+            f"the loss rises by at least {ALIKE:g} nats less without the fastest quarter than "
+            "without each other quarter"
+        ),
         lambda quarters: _least(quarters),
     ),
     nothing=(
@@ -463,8 +484,9 @@ def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) ->
     "fast_pairs_serve_places",
     holds=(
         (
-            f"the fastest quarter costs these heads {ALIKE:g} nats more than each other one, and "
-            "as many other heads not, at each of four thresholds"
+            "at each of four thresholds the loss rises by at least "
+            f"{ALIKE:g} nats more without the fastest quarter of these heads than without each "
+            "other quarter, and in equally many other heads it does not"
         ),
         lambda inside, control: (
             min(inside.fastest - inside.most) >= ALIKE
@@ -501,7 +523,10 @@ def silenced_quarters(
         "every previous-token head is a sink head",
         lambda both, previous: both >= Threshold(previous),
     ),
-    part=("more are than by chance", lambda both, chance: both > Threshold(chance)),
+    part=(
+        "more previous-token heads are sink heads than expected by chance",
+        lambda both, chance: both > Threshold(chance),
+    ),
     nothing=("two kinds that know nothing of each other", lambda chance: {"both": chance}),
 )
 def previous_token_is_the_sink(model: LanguageModel | None = None) -> Numbers:
@@ -526,10 +551,13 @@ STAY, OVER_HALF = Threshold(0.9), Threshold(0.5)  # fractions of the heads
 
 @rule(
     holds=(
-        f"{STAY:.0%} of the heads stay on another text, and as many on random tokens",
+        f"{STAY:.0%} of the slash heads remain slash heads on another text and on random tokens",
         lambda share: min(share) >= STAY,
     ),
-    part=(f"over {OVER_HALF:.0%} do on either", lambda share: min(share) > OVER_HALF),
+    part=(
+        f"over {OVER_HALF:.0%} of the slash heads remain so on another text and on random tokens",
+        lambda share: min(share) > OVER_HALF,
+    ),
     nothing=("uniform attention: none above the threshold", {"share": [0.0, 0.0]}),
 )
 def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Numbers:
@@ -565,20 +593,25 @@ APART_BY = Threshold(1)  # twice the error, divided by the distance from the thr
 @rule(
     holds=(
         (
-            f"the largest share is above {RANK_ONE:g} in slash heads and below {OTHERS:g} in the "
-            "others and with random weights of every scale"
+            "the largest squared singular value is more than "
+            f"{RANK_ONE:g} of the sum in slash heads, and less than {OTHERS:g} in other heads and "
+            "with random weights of every scale"
         ),
         lambda slashes, others, blank: slashes > RANK_ONE and max(others, *blank.values()) < OTHERS,
     ),
     part=(
         (
-            f"it is above {RANK_ONE:g} in slash heads, and in others, or with random weights of "
-            f"some scale, not below {OTHERS:g}"
+            "the largest squared singular value is more than "
+            f"{RANK_ONE:g} of the sum in slash heads, but it is not below {OTHERS:g} in other "
+            "heads or with random weights of some scale"
         ),
         lambda slashes: slashes > RANK_ONE,
     ),
     enough=(
-        "the share is away from the threshold by twice its error over heads",
+        (
+            "the fraction in slash heads differs from the threshold by more than twice its "
+            "standard error over heads"
+        ),
         lambda error: error < APART_BY,
     ),
     nothing=(
@@ -620,13 +653,16 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
 
 @rule(
     holds=(
-        "taking out either of the two fast quarters leaves less than either slow one",
+        (
+            "the slash score is lower without either of the two fast quarters than without either "
+            "of the two slow quarters"
+        ),
         lambda left: (
             max(left["fastest"], left["fast"]) < Threshold(min(left["slow"], left["slowest"]))
         ),
     ),
     part=(
-        "taking out a fast one leaves least",
+        "the slash score is lowest without one of the two fast quarters",
         lambda left: min(left, key=left.get) in ("fastest", "fast"),
     ),
     nothing=(
@@ -677,7 +713,10 @@ LEARNED, NOT_LEARNED = Threshold(0.8), Threshold(0.2)  # slash scores
 @rule(
     "training_makes_slashes",
     holds=(
-        f"RoPE reaches {LEARNED:g} and no positions stay below {NOT_LEARNED:g}",
+        (
+            f"with RoPE the slash score exceeds {LEARNED:g}, and without positions it stays below "
+            f"{NOT_LEARNED:g}"
+        ),
         lambda means: means["RoPE"] > LEARNED and means["NoPE"] < NOT_LEARNED,
     ),
     nothing=("no positions for RoPE", lambda means: {"means": {**means, "RoPE": means["NoPE"]}}),
@@ -702,9 +741,9 @@ QUARTER_TURN = Threshold(math.pi / 2)
 
 
 @rule(
-    holds=("0.75-RoPE has more of a slash than RoPE", lambda gain: gain > NONE),
+    holds=("the slash score is higher with 0.75-RoPE than with RoPE", lambda gain: gain > NONE),
     fit=(
-        "the stopped quarter would turn by over a quarter of a turn",
+        "RoPE rotates the quarter that 0.75-RoPE leaves out by more than a quarter of a circle",
         lambda turn: turn > QUARTER_TURN,
     ),
     nothing=("a quarter that changes nothing", {"turn": 4.0, "gain": 0.0}),
@@ -731,8 +770,8 @@ TENTH = Threshold(0.1)  # accuracy
 @rule(
     holds=(
         (
-            f"RoPE or ALiBi is ahead of none by {TENTH:g} in one question and length: "
-            "the claim says “may”"
+            f"RoPE or ALiBi is more accurate by over {TENTH:g} than no encoding, on one task at "
+            "one length (one case suffices, because the claim says “may”)"
         ),
         lambda better: max(better) > TENTH,
     ),
@@ -771,15 +810,16 @@ def positions_alleviate() -> Numbers:
 @rule(
     holds=(
         (
-            f"every run reaches {LEARNED:g} on unseen tokens, and none without positions "
-            f"{NOT_LEARNED:g}"
+            f"on unseen tokens every run exceeds a slash score of {LEARNED:g}, and without "
+            f"positions the score stays below {NOT_LEARNED:g}"
         ),
         lambda unseen, none: min(unseen) > LEARNED and none < NOT_LEARNED,
     ),
     part=(
         (
-            f"with three times the shared vector every run reaches {LEARNED:g}, and none without "
-            f"positions {NOT_LEARNED:g}"
+            "on unseen tokens every run whose shared vector is three times as large exceeds a "
+            f"slash score of {LEARNED:g}, and without positions the score stays below "
+            f"{NOT_LEARNED:g}"
         ),
         lambda strong, none: min(strong) > LEARNED and none < NOT_LEARNED,
     ),
@@ -814,13 +854,17 @@ LITTLE_SHARED, MUCH_SHARED = 0.6, 0.8  # the fraction of queries and keys that i
 @rule(
     holds=(
         (
-            f"the part in common orders the slashes (rank correlation above {ORDERS:g}), all "
-            f"below {LITTLE_SHARED:g} stay under {APART:g}, and all above {MUCH_SHARED:g} over it"
+            "the rank correlation between the common part and the slash score is above "
+            f"{ORDERS:g}, all decoders with a common part below {LITTLE_SHARED:g} have a score "
+            f"under {APART:g}, and all with a common part above {MUCH_SHARED:g} a score over it"
         ),
         lambda order, low, taken, high: order > ORDERS and max(low, taken) < APART < high,
     ),
     part=(
-        f"all below {LITTLE_SHARED:g} stay under {APART:g}",
+        (
+            f"all decoders with a common part below {LITTLE_SHARED:g} have a slash score under "
+            f"{APART:g}"
+        ),
         lambda low, taken: max(low, taken) < APART,
     ),
     nothing=("slashes that no part in common orders", {"order": 0.0, "low": 0.9, "high": 0.1}),

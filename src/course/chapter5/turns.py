@@ -30,17 +30,17 @@ _BY_A_NAT = {  # when we say that trained heads decay
 @turn(
     "gaussian_scores_do_not_decay",
     asked=(
-        "queries and keys of a trained model in the place of Gaussian ones, as they are and with "
-        "the keys shuffled among the tokens"
+        "We took queries and keys of a trained model instead of Gaussian ones, as they are "
+        "and with the keys shuffled among the tokens"
     ),
     **_BY_A_NAT,
     measured=(
-        "of the encoding it is true, of trained heads it is not: "
-        "SmolLM2-135M, 270 heads, from distances of 1 to 8 to 180 to 249 the mean logit falls by "
+        "The claim is true of the encoding, but not of trained heads. In SmolLM2-135M (270 "
+        "heads), the mean logit falls from distances of 1 to 8 to distances of 180 to 249 by "
         "a median of {median['prose']:.1f} nats on prose, {median['keys shuffled']:.1f} with "
-        "shuffled keys, {median['random tokens']:.1f} on random tokens; "
-        "by over a nat in {', '.join(f'{x:.0%}' for x in share.values())} of the heads, with "
-        "random weights in {blank:.0%}"
+        "shuffled keys and {median['random tokens']:.1f} on random tokens. It falls by more "
+        "than one nat in {', '.join(f'{x:.0%}' for x in share.values())} of the heads, and "
+        "with random weights in {blank:.0%}"
     ),
 )
 def trained_keys() -> Numbers:
@@ -53,13 +53,16 @@ def trained_keys() -> Numbers:
 
 @turn(
     "rope_decays",
-    asked="trained heads: is there decay in a model, though RoPE itself need not have any?",
+    asked=(
+        "We looked at trained heads: is there decay in a model, although RoPE itself need "
+        "not have any?"
+    ),
     **_BY_A_NAT,
     measured=(
-        "for any distance a key can be built that is heard best there, and training does not "
-        "build it: by over a nat over 250 tokens fall {', '.join(f'{x:.0%}' for x in "
-        "share.values())} of the heads (prose, shuffled keys, random tokens), with random weights "
-        "{blank:.0%}"
+        "For any distance we can make a key whose largest logit is there, but training does "
+        "not make such keys. The mean logit falls by more than one nat over 250 tokens in "
+        "{', '.join(f'{x:.0%}' for x in share.values())} of the heads (prose, shuffled keys, "
+        "random tokens), and with random weights in {blank:.0%}"
     ),
 )
 def trained_heads() -> Numbers:
@@ -69,11 +72,12 @@ def trained_heads() -> Numbers:
 
 @turn(
     "trained_heads_decay",
-    asked="another stretch of the prose, each head's fall on it",
+    asked="We measured each head's fall on another part of the prose",
     survives=("over half of the heads fall by a nat there, too", lambda share: share > 0.5),
     turned=("under a tenth do", lambda share: share < 0.1),
     measured=(
-        "another 256 tokens: median {median:.1f} nats, by over a nat in {share:.0%} of the heads"
+        "On another 256 tokens, the median fall is {median:.1f} nats, and {share:.0%} of the "
+        "heads fall by more than one nat"
     ),
 )
 def another_text() -> Numbers:
@@ -98,8 +102,9 @@ def _averaged(heads: str) -> pd.DataFrame:
 @turn(
     "fast_pairs_serve_places",
     asked=(
-        "another ablation, the pairs at their mean over the tokens, before they rotate, in the "
-        "place of zero; and other heads that lose as much with all pairs zeroed"
+        "We took another ablation: we set the pairs to their mean over the tokens, before "
+        "they rotate, instead of zero. We also took other heads that lose as much if all "
+        "their pairs are set to zero"
     ),
     survives=(
         (
@@ -116,13 +121,15 @@ def _averaged(heads: str) -> pd.DataFrame:
         lambda averaged: 2 * sum(text[0] < 0.1 for text in averaged) > len(averaged),
     ),
     measured=(
-        "these heads need what all tokens put into the fast pairs, and not what one token puts "
-        "into them: averaged over the tokens, by quarter, fastest first, the pairs cost the place "
-        "heads ({count:.0f}) {', '.join(f'{x:.2f}' for x in mean)} nats (in a text {low_mean:.2f} "
-        "to {high_mean:.2f} for the fastest), zeroed {', '.join(f'{x:.2f}' for x in own)}; "
-        "zeroed in {low:.0f} to {high:.0f} other heads at the same loss: "
-        "{', '.join(f'{x:.2f}' for x in others)}, less for the fastest in {sum(b < a for a, b in "
-        "pairs)} of {len(pairs)} cases"
+        "These heads need the part of the fast pairs that all tokens share, and not the part "
+        "of a single token. With one quarter of the pairs at its mean over the tokens "
+        "(fastest quarter first), the loss of the {count:.0f} heads that attend to a fixed "
+        "distance rises by {', '.join(f'{x:.2f}' for x in mean)} nats (by {low_mean:.2f} to "
+        "{high_mean:.2f} in single texts for the fastest). With the quarter at zero it rises "
+        "by {', '.join(f'{x:.2f}' for x in own)}. With the quarter at zero in {low:.0f} to "
+        "{high:.0f} other heads that cost as much, it rises by {', '.join(f'{x:.2f}' for x "
+        "in others)}, and less for the fastest quarter in {sum(b < a for a, b in pairs)} of "
+        "{len(pairs)} cases"
     ),
 )
 def averaged_and_matched() -> Numbers:
@@ -153,8 +160,8 @@ def averaged_and_matched() -> Numbers:
 @turn(
     "the_condition_is_needed",
     asked=(
-        "one dose at a time: does the part in common order the slashes of decoders that were "
-        "given the same?"
+        "We looked at decoders with one strength of the shared vector at a time: does the "
+        "common part order the slashes within each group?"
     ),
     survives=(
         "the rank correlation is above 0.5 within each dose",
@@ -165,8 +172,9 @@ def averaged_and_matched() -> Numbers:
         lambda within: sum(x < 0 for x in within) > len(within) / 2,
     ),
     measured=(
-        "{doses} doses: rank correlation within a dose {min(within):.2f} to {max(within):.2f} "
-        "({least} to {most} decoders each); of the doses' means {between:.2f}"
+        "For {doses} strengths, the rank correlation within a group is {min(within):.2f} to "
+        "{max(within):.2f} ({least} to {most} decoders each). The rank correlation of the "
+        "groups' means is {between:.2f}"
     ),
 )
 def within_a_dose() -> Numbers:
@@ -203,8 +211,8 @@ BASES, WIDTHS = (100.0, 200.0, 500.0), (32, 64, 256)
 @turn(
     "larger_base_reaches_further",
     asked=(
-        "heads of 32, 64 and 256 numbers in the place of 128, and tenfold steps from 100, 200 and "
-        "500"
+        "We took heads of 32, 64 and 256 numbers instead of 128, and tenfold steps from "
+        "bases of 100, 200 and 500"
     ),
     survives=(
         "the first negative sum moves out with every tenfold base",
@@ -215,10 +223,10 @@ BASES, WIDTHS = (100.0, 200.0, 500.0), (32, 64, 256)
         lambda first: any(a >= b for each in first.values() for a, b in itertools.pairwise(each)),
     ),
     measured=(
-        "first negative sum, four tenfold bases from 100: {'; '.join(f'{width} numbers ' + ', "
-        "'.join(f'{x:,}' for x in first[width, BASES[0]]) for width in WIDTHS)}; "
-        "it moves out at {sum(a < b for each in first.values() for a, b in "
-        "itertools.pairwise(each))} of {3 * len(first)} steps"
+        "For four tenfold bases from 100, the first negative sum is at distance {'; "
+        "'.join(', '.join(f'{x:,}' for x in first[width, BASES[0]]) + f' (width {width})' "
+        "for width in WIDTHS)}. It moves to a larger distance at {sum(a < b for each in "
+        "first.values() for a, b in itertools.pairwise(each))} of {3 * len(first)} steps"
     ),
 )
 def other_heads() -> Numbers:
@@ -237,7 +245,7 @@ def other_heads() -> Numbers:
 
 @turn(
     "bound_decays",
-    asked="heads of 64 and 256 numbers, bases of 100 and 500,000",
+    asked="We took heads of 64 and 256 numbers, and bases of 100 and 500,000",
     survives=(
         "the bound falls below a fifth from a distance of 0 to 1,000, and not at every step",
         lambda falls, rises: max(falls.values()) < claims.FIFTH and min(rises.values()) > 0,
@@ -247,9 +255,9 @@ def other_heads() -> Numbers:
         lambda falls, rises: max(falls.values()) >= claims.FIFTH or min(rises.values()) == 0,
     ),
     measured=(
-        "at 1,000 over 0, and steps of the first 250 at which it rises: {'; "
-        "'.join(f'{width} numbers, base {base:,.0f} {x:.2f}, {rises[width, base]}' for (width, "
-        "base), x in falls.items())}"
+        "From distance 0 to 1,000, the bound falls to {', '.join(f'{x:.2f} of its value and "
+        "rises at {rises[width, base]} of the first 250 steps (width {width}, base "
+        "{base:,.0f})' for (width, base), x in falls.items())}"
     ),
 )
 def other_bounds() -> Numbers:
@@ -269,15 +277,16 @@ def other_bounds() -> Numbers:
 
 @turn(
     "base_for_a_context",
-    asked="one digit of the base in the place of two",
+    asked="We compared one digit of the base instead of two",
     survives=(
         "in most contexts the smallest base that passes is another one, too",
         lambda same: 2 * sum(same) < len(same),
     ),
     turned=("in most it is the same", lambda same: 2 * sum(same) > len(same)),
     measured=(
-        "to one digit the smallest base that passes is the published one in {sum(same)} of "
-        "{len(same)} contexts; the largest ratio of the two is {ratio:.1f}"
+        "To one digit, the smallest base without a negative sum is the published base in "
+        "{sum(same)} of {len(same)} context lengths. The two differ by a factor of at most "
+        "{ratio:.1f}"
     ),
 )
 def one_digit() -> Numbers:
@@ -294,16 +303,18 @@ def one_digit() -> Numbers:
 
 @turn(
     "rope_makes_places",
-    asked="other bases and widths of the head: 100, 10,000 and 500,000 at 64 and 128 numbers",
+    asked=(
+        "We took other bases and head widths: bases 100, 10,000 and 500,000 at widths of 64 and 128"
+    ),
     survives=(
         "both heads reach a weight of 0.99 at every place up to 1,024",
         lambda reached: min(reached.values()) > 0.99 - 1e-9,
     ),
     turned=("one stays below a half", lambda reached: min(reached.values()) < 0.5),
     measured=(
-        "least weight on the token itself or the one before, with the least scale for 4,096 "
-        "tokens: {'; '.join(f'{width} numbers, base {base:,.0f} {x:.3f} (scales {scale[width, "
-        "base]})' for (width, base), x in reached.items())}"
+        "With the smallest scale for 4,096 tokens, the smallest weight on the token itself "
+        "or the one before is {'; '.join(f'{x:.3f} (width {width}, base {base:,.0f}, scales "
+        "{scale[width, base]})' for (width, base), x in reached.items())}"
     ),
 )
 def other_frequencies() -> Numbers:
@@ -327,8 +338,8 @@ def other_frequencies() -> Numbers:
 @turn(
     "training_makes_slashes",
     asked=(
-        "each seed and offset by itself, and as a control decoders with the slowest quarter of "
-        "the frequencies only, which hardly turn over 32 tokens"
+        "We looked at each seed and offset by itself, and as a control at decoders with only "
+        "the slowest quarter of the frequencies, which hardly rotates over 32 tokens"
     ),
     survives=(
         "each RoPE decoder is above 0.8, each one without positions and each control below 0.2",
@@ -341,8 +352,9 @@ def other_frequencies() -> Numbers:
         lambda slash: min(slash["RoPE"]) < 0.2 or max(slash["NoPE"]) > 0.8,
     ),
     measured=(
-        "offsets 1 and 4, five seeds: {'; '.join(f'{name} {min(each):.2f} to {max(each):.2f}' for "
-        "name, each in slash.items())}"
+        "With offsets 1 and 4 and five seeds, the slash score is {'; "
+        "'.join(f'{min(each):.2f} to {max(each):.2f} ({name})' for name, each in "
+        "slash.items())}"
     ),
 )
 def each_seed() -> Numbers:
@@ -358,8 +370,9 @@ def each_seed() -> Numbers:
 @turn(
     "fast_pairs_are_noise_between_the_ends",
     asked=(
-        "another ablation, the pairs at their mean over the tokens, before they rotate, in the "
-        "place of zero; and three layers at each end left out in the place of one"
+        "We took another ablation: we set the pairs to their mean over the tokens, before "
+        "they rotate, instead of zero. We also left out three layers at each end instead of "
+        "one"
     ),
     survives=(
         (
@@ -379,11 +392,12 @@ def each_seed() -> Numbers:
         ),
     ),
     measured=(
-        "by quarter, fastest first: averaged {', '.join(f'{x:.2f}' for x in mean)} nats (the "
-        "fastest {min(text[0] for text in averaged):.2f} to {max(text[0] for text in "
-        "averaged):.2f} by text), zeroed {', '.join(f'{x:.2f}' for x in zeroed)}; "
-        "zeroed in the layers but three at each end the fastest {min(cost):.2f} to "
-        "{max(cost):.2f} ({len(cost)} texts)"
+        "With one quarter of the pairs at its mean over the tokens (fastest quarter first), "
+        "the loss rises by {', '.join(f'{x:.2f}' for x in mean)} nats (by {min(text[0] for "
+        "text in averaged):.2f} to {max(text[0] for text in averaged):.2f} in single texts "
+        "for the fastest). With the quarter at zero, it rises by {', '.join(f'{x:.2f}' for x "
+        "in zeroed)}. With the fastest quarter at zero in all layers but three at each end, "
+        "it rises by {min(cost):.2f} to {max(cost):.2f} ({len(cost)} texts)"
     ),
 )
 def averaged_between_the_ends() -> Numbers:
@@ -404,15 +418,15 @@ def averaged_between_the_ends() -> Numbers:
 
 @turn(
     "no_positions_no_diagonal",
-    asked="a first layer trained for it, width 64, two lengths",
+    asked="We trained a first layer of width 64 for it, at two lengths",
     survives=(
         "no trained head puts more than half of its weight on the second of two equal tokens",
         lambda weight: max(weight) <= 0.5 + 1e-6,
     ),
     turned=("one does", lambda weight: max(weight) > 0.5 + 1e-6),
     measured=(
-        "trained for 300 steps on rows that end on two equal tokens, the largest weight on the "
-        "last one: {', '.join(f'{x:.6f}' for x in weight)}"
+        "After 300 training steps on rows that end in two equal tokens, the largest weight "
+        "on the last one is {', '.join(f'{x:.6f}' for x in weight)}"
     ),
 )
 def trained_first_layer() -> Numbers:
@@ -440,15 +454,15 @@ def trained_first_layer() -> Numbers:
 
 @turn(
     "one_frequency_loses_content",
-    asked="forty random frequencies from 0.0001 to 1 and 720 angles",
+    asked="We took forty random frequencies from 0.0001 to 1 and 720 angles",
     survives=(
         "every score turns negative within half a turn",
         lambda late: max(late) <= 1,
     ),
     turned=("one does not", lambda late: max(late) > 1),
     measured=(
-        "{len(late)} frequencies: the latest first negative score is at {max(late):.3f} of half a "
-        "turn and a step"
+        "For {len(late)} frequencies, the latest first negative score is at {max(late):.3f} "
+        "of half a rotation and one step"
     ),
 )
 def random_frequencies() -> Numbers:
@@ -480,7 +494,7 @@ def _other_texts() -> dict[str, measures.Heads]:
 
 @turn(
     "fast_pairs_are_small_but_at_the_ends",
-    asked="two other texts and two rows of random tokens",
+    asked="We took two other texts and two rows of random tokens",
     survives=(
         (
             "in each the fastest quarter is below 0.9 of the mean between the ends, and in none "
@@ -496,8 +510,9 @@ def _other_texts() -> dict[str, measures.Heads]:
         ),
     ),
     measured=(
-        "fastest quarter over the layer's mean, four texts: between the ends {min(between):.2f} "
-        "to {max(between):.2f}, the lesser of the two ends {min(ends):.2f} to {max(ends):.2f}"
+        "On these four texts, the norm of the fastest quarter, relative to the layer's mean, "
+        "is {min(between):.2f} to {max(between):.2f} between the ends, and {min(ends):.2f} "
+        "to {max(ends):.2f} at the end where it is smaller"
     ),
 )
 def norms_of_other_texts() -> Numbers:
@@ -517,7 +532,7 @@ def norms_of_other_texts() -> Numbers:
 
 @turn(
     "previous_token_is_the_sink",
-    asked="two other texts and two rows of random tokens, thresholds of 0.2 and 0.3",
+    asked="We took two other texts and two rows of random tokens, with thresholds of 0.2 and 0.3",
     survives=(
         "in over half of the cases no more heads are both than by chance",
         lambda both, chance: 2 * sum(a <= b for a, b in zip(both, chance, strict=True)) > len(both),
@@ -527,8 +542,8 @@ def norms_of_other_texts() -> Numbers:
         lambda both, chance: all(a > b for a, b in zip(both, chance, strict=True)),
     ),
     measured=(
-        "heads that are both, and by chance, {len(both)} cases: "
-        "{', '.join(f'{a} ({b:.1f})' for a, b in zip(both, chance))}"
+        "In {len(both)} cases, the number of heads of both kinds (and the number expected by "
+        "chance) is {', '.join(f'{a} ({b:.1f})' for a, b in zip(both, chance))}"
     ),
 )
 def both_on_other_texts() -> Numbers:
@@ -548,7 +563,7 @@ def both_on_other_texts() -> Numbers:
 
 @turn(
     "slash_heads_are_rank_one",
-    asked="two other texts and two rows of random tokens",
+    asked="We took two other texts and two rows of random tokens",
     survives=(
         "in each the share is above 0.8 in slash heads, and in the others not below 0.5",
         lambda slash, others: min(slash) > 0.8 and min(others) >= 0.5,
@@ -558,8 +573,9 @@ def both_on_other_texts() -> Numbers:
         lambda slash, others: min(slash) <= 0.8 or min(others) < 0.5,
     ),
     measured=(
-        "share of the largest squared singular value in slash heads and others: "
-        "{', '.join(f'{name} {a:.2f} and {b:.2f}' for name, a, b in zip(names, slash, others))}"
+        "The largest squared singular value as a fraction of the sum, in slash heads and in "
+        "other heads, is {', '.join(f'{a:.2f} and {b:.2f} ({name})' for name, a, b in "
+        "zip(names, slash, others))}"
     ),
 )
 def ranks_on_other_texts() -> Numbers:
@@ -577,7 +593,7 @@ def ranks_on_other_texts() -> Numbers:
 
 @turn(
     "positions_alleviate",
-    asked="each seed by itself, at 32, 64 and 128 tokens",
+    asked="We looked at each seed by itself, at 32, 64 and 128 tokens",
     survives=(
         (
             "at one of these lengths RoPE or ALiBi is ahead of none by 0.1 in more seeds than a "
@@ -592,8 +608,8 @@ def ranks_on_other_texts() -> Numbers:
         ),
     ),
     measured=(
-        "the last token, seeds of {seeds} in which RoPE or ALiBi is ahead of none by 0.1: "
-        "{', '.join(f'{count} at {n} tokens' for n, count in ahead.items())}"
+        "On copying the last token, RoPE or ALiBi is ahead of no encoding by 0.1 in {', "
+        "'.join(f'{count} of {seeds} seeds at {n} tokens' for n, count in ahead.items())}"
     ),
 )
 def each_seed_by_itself() -> Numbers:
@@ -612,7 +628,7 @@ def each_seed_by_itself() -> Numbers:
 
 @turn(
     "slashes_survive_random_tokens",
-    asked="ten draws of random tokens, and thresholds of 0.1, 0.2, 0.3 and 0.5",
+    asked="We took ten draws of random tokens, and thresholds of 0.1, 0.2, 0.3 and 0.5",
     survives=(
         "at each threshold over half of the heads stay on random tokens, and under 90%",
         lambda stay: all(0.5 < x < 0.9 for x in stay.values()),
@@ -622,8 +638,9 @@ def each_seed_by_itself() -> Numbers:
         lambda stay: 2 * sum(not 0.5 < x < 0.9 for x in stay.values()) > len(stay),
     ),
     measured=(
-        "slash heads on prose that stay so on random tokens, ten draws: "
-        "{', '.join(f'threshold {mark:g} {x:.0%} of {count[mark]}' for mark, x in stay.items())}"
+        "Over ten draws of random tokens, the fraction of slash heads on prose that remain "
+        "slash heads is {', '.join(f'{x:.0%} of {count[mark]} (threshold {mark:g})' for "
+        "mark, x in stay.items())}"
     ),
 )
 def more_random_tokens() -> Numbers:
@@ -649,7 +666,7 @@ def more_random_tokens() -> Numbers:
 
 @turn(
     "fast_pairs_make_the_slash",
-    asked="two quarters taken away at once, diagonal heads too, three texts",
+    asked="We removed two quarters at once, also in diagonal heads, on three texts",
     survives=(
         (
             "in each case the heads without the two fast quarters keep less than half, without "
@@ -662,9 +679,9 @@ def more_random_tokens() -> Numbers:
         lambda fast, slow: 2 * sum(a >= b for a, b in zip(fast, slow, strict=True)) > len(fast),
     ),
     measured=(
-        "of the slash score is left, previous-token and diagonal heads on three texts: "
-        "without the two fast quarters {', '.join(f'{x:.2f}' for x in fast)}, without the two "
-        "slow ones {', '.join(f'{x:.2f}' for x in slow)}"
+        "In previous-token and diagonal heads on three texts, the fraction of the slash "
+        "score that is left is {', '.join(f'{x:.2f}' for x in fast)} without the two fast "
+        "quarters and {', '.join(f'{x:.2f}' for x in slow)} without the two slow quarters"
     ),
 )
 def halves() -> Numbers:
@@ -694,13 +711,13 @@ def halves() -> Numbers:
 
 @turn(
     "trained_slashes_generalise",
-    asked="twice as many steps",
+    asked="We trained twice as many steps",
     survives=("each run reaches 0.8 on unseen tokens", lambda unseen: min(unseen) > 0.8),
     turned=("one stays below 0.5", lambda unseen: min(unseen) < 0.5),
     measured=(
-        "600 steps, offsets 1 and 4, slash on tokens never seen: "
-        "{', '.join(f'{x:.2f}' for x in unseen)}; the vector taken away {', '.join(f'{x:.2f}' for "
-        "x in without)}"
+        "After 600 steps, with offsets 1 and 4, the slash score on unseen tokens is {', "
+        "'.join(f'{x:.2f}' for x in unseen)}. If the shared vector is removed, it is {', "
+        "'.join(f'{x:.2f}' for x in without)}"
     ),
 )
 def trained_longer() -> Numbers:

@@ -16,7 +16,7 @@ from course.runs import ablations, comparison, entries, protocol
 from helpers import data
 from helpers.style import number  # noqa: F401  the words of the table call it
 
-SIZE = f"two layers of width 32, trained up to length {protocol.TRAINED}"
+SIZE = f"decoders with two layers of width 32, trained up to length {protocol.TRAINED}"
 LONGEST = protocol.LENGTHS[-1]
 EVEN = Threshold(1)
 
@@ -28,11 +28,14 @@ CORRELATED = 0.9
 
 @rule(
     holds=(
-        "the answer's share rises where the logits are drawn apart",
+        "the answer's share of the weight rises with independent logits in the two maps",
         lambda gains: gains[0.0] > EVEN,
     ),
     part=(
-        f"it rises where the logits correlate at {CORRELATED:g}",
+        (
+            "the answer's share of the weight rises with a correlation of "
+            f"{CORRELATED:g} between the logits of the two maps"
+        ),
         lambda gains: gains[CORRELATED] > EVEN,
     ),
     nothing=("a subtraction that changes nothing", {"gains": {0.0: 1.0, CORRELATED: 1.0}}),
@@ -58,10 +61,13 @@ MOST, MANY = Threshold(0.95), Threshold(0.8)  # fractions of the settings
 
 @rule(
     holds=(
-        f"{MOST:.0%} of the settings are on the right side",
+        f"the threshold predicts in at least {MOST:.0%} of the settings whether the noise falls",
         lambda right, settings: right >= MOST * settings,
     ),
-    part=(f"{MANY:.0%} are", lambda right, settings: right >= MANY * settings),
+    part=(
+        f"the threshold predicts it in at least {MANY:.0%} of the settings",
+        lambda right, settings: right >= MANY * settings,
+    ),
     nothing=("a coin for each setting", lambda settings: {"right": settings / 2}),
 )
 def half_of_lambda_is_the_threshold() -> Numbers:
@@ -94,7 +100,10 @@ FIFTH = Threshold(0.2)
 @rule(
     "signed_sums_hide_noise",
     holds=(
-        f"the signed sum falls below {FIFTH:g} while the sum by size rises",
+        (
+            f"the sum with signs falls to less than {FIFTH:g} of its value, although the sum of "
+            "the absolute values rises"
+        ),
         lambda signed, sized: signed[1] < FIFTH * signed[0] and sized[1] > Threshold(sized[0]),
     ),
     nothing=("a subtraction that changes nothing", {"signed": [1.0, 1.0], "sized": [1.0, 1.0]}),
@@ -123,11 +132,11 @@ FAR_BELOW, FAR_ABOVE = Threshold(0.25), Threshold(4)
 @rule(
     "gradients_stay_aligned",
     each=(
-        f"the ratio of a setting is between {LEAST:g} and {LARGEST:g}",
+        f"the ratio of the two gradients is between {LEAST:g} and {LARGEST:g}",
         lambda ratios: [LEAST < ratio < LARGEST for ratio in ratios],
     ),
     against=(
-        f"it is beyond {FAR_BELOW:g} or {FAR_ABOVE:g}",
+        f"the ratio is below {FAR_BELOW:g} or above {FAR_ABOVE:g}",
         lambda ratios: [ratio > FAR_ABOVE or ratio < FAR_BELOW for ratio in ratios],
     ),
     nothing=("gradients of one size", {"ratios": [1.0] * 8}),
@@ -167,13 +176,16 @@ EXACT = Threshold(1e-12)
 
 @rule(
     holds=(
-        f"it reaches {WHOLE:g} where softmax does not, and two plain heads cannot either",
+        (
+            f"a differential head reaches a cosine of {WHOLE:g}, and neither softmax nor two "
+            "plain heads with shared values can"
+        ),
         lambda full, plain, gap: full > WHOLE > plain and gap >= EXACT,
     ),
     part=(
         (
-            f"it reaches {WHOLE:g} where softmax does not; two plain heads that share values "
-            "reach it too"
+            f"a differential head reaches a cosine of {WHOLE:g} and softmax does not, but two "
+            "plain heads with shared values reach it, too"
         ),
         lambda full, plain: full > WHOLE > plain,
     ),
@@ -187,11 +199,14 @@ def negative_attention_reaches_further() -> Numbers:
 
 @rule(
     holds=(
-        "the peak has no less weight among 100,000 keys than among 100, with both leads",
+        (
+            "the leading key has at least as much weight among 100,000 keys as among 100, for "
+            "both gaps"
+        ),
         lambda peaks: all(long >= Threshold(short) for short, long in peaks.values()),
     ),
     part=(
-        "it is with the larger lead; one below 1/s still fades",
+        "with the larger gap the key keeps its weight, but with a gap below 1/s it does not",
         lambda peaks: peaks[2.0][1] >= Threshold(peaks[2.0][0]),
     ),
     nothing=("plain softmax, which fades", {"peaks": {0.5: [0.01, 1e-5], 2.0: [0.07, 7e-5]}}),
@@ -215,11 +230,11 @@ def scalable_softmax_keeps_the_peak() -> Numbers:
 
 
 SURE = (
-    f"the paired test is sure of something (p below {protocol.LEVEL:g}, corrected for the number "
-    "of tests)"
+    f"the paired test finds a significant difference (p below {protocol.LEVEL:g} after the "
+    "correction for the number of tests)"
 )
 NOT_SURE = {
-    "against": ("it is sure of something else", lambda against: against),
+    "against": ("the test finds another result that is significant", lambda against: against),
     "enough": (SURE, lambda agree, against: any([*agree, *against])),
     "nothing": (
         "gaps of which the test is not sure",
@@ -231,7 +246,10 @@ NOT_SURE = {
 @rule(
     "race_differential_attends_to_the_answer",
     "race_differential_has_smaller_outliers",
-    each=("the test is sure that the number moves as the claim says", lambda agree: agree),
+    each=(
+        "the number differs significantly in the direction that the claim says",
+        lambda agree: agree,
+    ),
     **NOT_SURE,
 )
 def differential_gaps(columns: dict[str, str], less: str = "") -> Numbers:
@@ -280,9 +298,12 @@ def _judged(found: pd.DataFrame, claimed: str) -> Numbers:
 
 
 @rule(
-    each=("it is surely better than the same decoder without", lambda agree: agree),
+    each=(
+        "the decoder is significantly better than the same decoder with plain attention",
+        lambda agree: agree,
+    ),
     against=(
-        f"it is surely worse, or surely {protocol.EQUAL} in the odds",
+        f"it is significantly worse, or significantly {protocol.EQUAL} in the odds",
         lambda against: against,
     ),
     enough=(SURE, lambda agree, against: any([*agree, *against])),
@@ -310,10 +331,13 @@ def race_differential_retrieves() -> Numbers:
 
 
 @rule(
-    each=("the version's 95% interval is above 1", lambda noises: noises.low > EVEN),
-    against=("it is below 1", lambda noises: noises.high < EVEN),
+    each=(
+        "the 95% interval of the factor is above 1",
+        lambda noises: noises.low > EVEN,
+    ),
+    against=("the interval is below 1", lambda noises: noises.high < EVEN),
     enough=(
-        "one interval is on one side",
+        "one of the intervals does not include 1",
         lambda noises: any((noises.low > EVEN) | (noises.high < EVEN)),
     ),
     nothing=("intervals around 1", lambda noises: {"noises": noises.assign(low=0.9, high=1.1)}),
@@ -328,15 +352,15 @@ def race_subtraction_raises_signal_over_noise() -> Numbers:
 @rule(
     holds=(
         (
-            "the rank correlation over remedies is above 95% of those over groups of runs that "
-            "were drawn from all remedies"
+            "the rank correlation over the remedies is above 95% of the rank correlations over "
+            "groups of runs that we drew from all remedies"
         ),
         lambda rho, shuffled: rho > shuffled[1],
     ),
     part=(
         (
-            "runs of one remedy go together, with an interval above 0; "
-            "remedies no more than groups of runs do"
+            "over the runs of one remedy the two go together (the interval is above 0), but over "
+            "the remedies they go together no more than over random groups of runs"
         ),
         lambda low: low > Threshold(0),
     ),
@@ -369,7 +393,7 @@ def race_share_goes_with_right_answers() -> Numbers:
 @rule(
     "small_head_norm_matters",
     "small_start_of_lambda_hardly_matters",
-    each=("the test says what the claim says: worse, or equal", lambda agree: agree),
+    each=("the test gives the verdict of the claim (worse, or equal)", lambda agree: agree),
     least=1,  # a case is a test over seeds
     **NOT_SURE,
 )

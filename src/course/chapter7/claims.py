@@ -14,31 +14,35 @@ from course.runs import comparison, entries, protocol, rates
 from helpers import data
 from helpers.style import number  # noqa: F401  the words of the table call it
 
-SIZE = f"two layers of width 32, trained up to length {protocol.TRAINED}"
+SIZE = f"decoders with two layers of width 32, trained up to length {protocol.TRAINED}"
 LONGEST = protocol.LENGTHS[-1]
+CALLED = {  # tasks whose names say too little in a sentence
+    "first": "copying the first token",
+    "last": "copying the last token",
+}
 RIGHT, HEAD = (
     f"score_{LONGEST}",
     f"best_{LONGEST}",
 )  # the accuracy, and the attention on the answer in a question's best head
 KEPT = Threshold(protocol.KEPT)  # accuracy
 SUCCEEDS = (
-    f"{KEPT:.0%} right at {LONGEST}, and a head with over {protocol.SHARP:.0%} of its attention "
-    "on the answer"
+    f"an accuracy of {KEPT:.0%} at length {LONGEST}, and a head with over {protocol.SHARP:.0%} of "
+    "its attention on the answer"
 )
 OPENS = (
-    f"opens: {SUCCEEDS}, and surely better than without the ingredient, or right to a longer "
-    "length, or without it not learned"
+    f"to open a task is to reach {SUCCEEDS}, and to be significantly better or right up to a "
+    "longer length than the same decoder without the ingredient, or to learn where it does not"
 )
 
 
 @rule(
     holds=(f"no position encoding opens a task ({OPENS})", lambda opened: not opened),
     part=(
-        "a task at which one has learned is opened by none",
+        "there is a task that an encoding has learned and that no encoding opens",
         lambda judged: FAILS in judged.values(),
     ),
     enough=(
-        "one opens a task, or each task is decided",
+        "an encoding opens a task, or each task is decided",
         lambda judged, opened: (
             bool(opened) or not any(said.startswith("not decided") for said in judged.values())
         ),
@@ -68,19 +72,19 @@ def race_positions_are_not_enough() -> Numbers:
 @rule(
     holds=(
         (
-            "read in each way, as windows, inserted tokens and sparsity, one of its entries "
-            f"opens each task ({OPENS})"
+            "in each of the three readings (windows, inserted tokens and sparsity), each task is "
+            f"opened by one of the entries ({OPENS})"
         ),
         lambda opens: all(opens),
     ),
     part=(
         (
-            "read in one of these ways, one of its entries opens each task, and in no way are all "
-            "worse at a task"
+            "in one of the three readings, each task is opened by one of the entries, and in no "
+            "reading are all entries worse than their references at a task"
         ),
         lambda opens, worse: any(opens) and not any(worse),
     ),
-    enough=("one has learned", lambda learned: learned),
+    enough=("one of the entries has learned a task", lambda learned: learned),
     nothing=("entries that open nothing", lambda opens: {"opens": opens & False}),
 )
 def race_physical_help() -> Numbers:
@@ -107,8 +111,8 @@ def race_physical_help() -> Numbers:
 
 
 @rule(
-    each=(f"it keeps the task: {SUCCEEDS}", lambda won: won.success),
-    against=("it is surely worse than RoPE", lambda won: won.rope == "worse"),
+    each=(f"on the task the design has {SUCCEEDS}", lambda won: won.success),
+    against=("the design is significantly worse than RoPE", lambda won: won.rope == "worse"),
     nothing=(
         "RoPE in each layer",
         lambda won: {"won": won.assign(success=False, rope="not told apart")},
@@ -127,15 +131,16 @@ def race_local_and_global_opens_both() -> Numbers:
 @rule(
     holds=(
         (
-            f"the 95% interval over seeds is above {KEPT:.0%} right at 2,048, and without it the "
-            "mean is below"
+            f"with scalable softmax the 95% interval of the accuracy at 2,048 is above {KEPT:.0%}, "
+            "and without it the mean is below"
         ),
         lambda low, plain: low >= KEPT > plain,
     ),
     part=(
         (
-            f"the mean is {KEPT:.0%} there, and the interval reaches below, or with more steps it "
-            "is kept without it, too"
+            f"with scalable softmax the mean accuracy at 2,048 is at least {KEPT:.0%}, but its "
+            "interval reaches below, or the design reaches it without scalable softmax after more "
+            "steps"
         ),
         lambda sharper: sharper >= KEPT,
     ),
@@ -173,17 +178,23 @@ def race_sharper_map_reaches_further() -> Numbers:
 
 @rule(
     holds=(
-        "the mixture keeps recall, and RoPE and NoPE have learned it and do not",
+        (
+            f"the mixture still has an accuracy of {KEPT:.0%} at length {LONGEST}, and RoPE and "
+            "NoPE have learned the task and do not have it"
+        ),
         lambda mixed, alone, both: mixed and both and not alone,
     ),
     part=(
-        "the mixture keeps recall, and neither of them does, one of which has not learned",
+        (
+            f"the mixture still has an accuracy of {KEPT:.0%} at length {LONGEST}, and neither "
+            "RoPE nor NoPE has it, but one of these two has not learned the task at all"
+        ),
         lambda mixed, alone: mixed and not alone,
     ),
     decided=(
         (
-            "RoPE and NoPE, where they learn it, were trained as long after the first touch as "
-            "before it"
+            "RoPE and NoPE, if they learn the task, were trained for at least as many steps after "
+            "they first met the criterion as before"
         ),
         lambda plain: all(2 * touch <= steps for touch, steps in plain.values()),
     ),
@@ -226,13 +237,13 @@ def race_recall_takes_both() -> Numbers:
 @rule(
     holds=(
         (
-            f"with random positions, trained on as many keys, {KEPT:.0%} are right, and as "
-            "trained fewer"
+            f"after training on equally many keys, at least {KEPT:.0%} of the answers are right "
+            "with random positions, and fewer with plain RoPE"
         ),
         lambda short, random: random >= KEPT > short,
     ),
     part=(
-        "most of the loss comes back so",
+        "random positions undo most of the loss",
         lambda short, random: random - short > Threshold(1 - random),
     ),
     nothing=("positions that change nothing", lambda short: {"random": short}),
@@ -291,17 +302,20 @@ def _difference(groups: dict[str, pd.DataFrame], without: str = "") -> tuple[flo
 @rule(
     holds=(
         (
-            "position encodings move further from RoPE than maps in each task, and on average by "
-            "more than the seeds' chance"
+            "in each task the largest gap to RoPE is larger among the position encodings than "
+            "among the alternatives to softmax, and on average significantly so"
         ),
         lambda gaps, low: all(gaps > Threshold(0)) and low > Threshold(0),
     ),
     part=(
-        "on average they do, by more than the seeds' chance; not in each task",
+        (
+            "on average the largest gap to RoPE is significantly larger among the position "
+            "encodings, but not in each task"
+        ),
         lambda low: low > Threshold(0),
     ),
     fit=(
-        "without any one of the encodings the interval is still on the same side of 0",
+        "the interval stays on the same side of 0 if we leave out any one of the encodings",
         lambda low, without: all((each > 0) == (low > 0) for each in without.values()),
     ),
     nothing=("maps for encodings", lambda gaps: {"gaps": 0 * gaps, "low": 0.0, "without": {}}),
@@ -336,14 +350,15 @@ def race_positions_decide() -> Numbers:
 
 @rule(
     holds=(
-        f"every remedy has learned it, and none of these has {KEPT:.0%} right at 128",
+        f"every remedy has learned to count, and none has {KEPT:.0%} right at 128",
         lambda learned, missed: not any(learned.kept) and not len(missed),
     ),
     part=(
-        "none that has learned keeps it, and some have not learned",
+        f"none of the remedies that have learned has {KEPT:.0%} right at 128, but some have not "
+        "learned",
         lambda learned: not any(learned.kept),
     ),
-    enough=("one has learned", lambda learned: len(learned) > 0),
+    enough=("one of the remedies has learned to count", lambda learned: len(learned) > 0),
     nothing=("decoders that did not learn", lambda learned: {"learned": learned.iloc[:0]}),
 )
 def race_nothing_keeps_the_count() -> Numbers:

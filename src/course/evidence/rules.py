@@ -211,27 +211,30 @@ class Rule(NamedTuple):
         """Return the rule as a sentence for readers."""
         sentences = {name: sentence for name, (sentence, _) in self.conditions.items()}
         parts = (
-            [f"holds if {sentences['holds']}"]
+            [f"The claim holds if {sentences['holds']}"]
             if self.holds
-            else [f"holds if in every case {sentences['each']}"]
+            else [f"The claim holds if this is so in every case: {sentences['each']}"]
         )
         if self.part:
-            parts.append(f"in part, if {sentences['part']}")
+            parts.append(f"It holds with a correction if {sentences['part']}")
         if self.against:
-            parts.append(
-                f"with a correction, if in more cases than a coin gives and in none this: "
-                f"{sentences['against']}"
-            )
+            parts += [
+                "It holds with a correction if more cases agree than a coin would give and no case "
+                "goes the other way",
+                f"A case goes the other way if {sentences['against']}",
+            ]
         words = {
-            "enough": "too little evidence",
-            "fit": "cannot decide",
+            "enough": "there is too little evidence",
+            "fit": "this set-up cannot decide",
             "able": "this model cannot decide",
-            "decided": "open",
+            "decided": "our runs do not go far enough",
         }
         parts += [
-            f"{words[name]} unless {sentences[name]}" for name in ASKED_FIRST if name in sentences
+            f"A verdict requires that {sentences[name]}. Otherwise {words[name]}"
+            for name in ASKED_FIRST
+            if name in sentences
         ]
-        return "; ".join(parts)
+        return ". ".join(parts)
 
     def ask(self, condition: str, numbers: Numbers) -> Any:
         """Evaluate a condition's predicate on the numbers.
@@ -272,7 +275,9 @@ class Rule(NamedTuple):
         for condition, verdict in ASKED_FIRST.items():
             if condition in self.conditions and not ask(condition):
                 return Decision(
-                    verdict, f"not so: {self.conditions[condition][0]}", joined(comparisons)
+                    verdict,
+                    f"this is not the case: {self.conditions[condition][0]}",
+                    joined(comparisons),
                 )
         if self.each:
             against = ask("against") if self.against else [not one for one in cells]
@@ -281,7 +286,8 @@ class Rule(NamedTuple):
                 f"in {sum(cells)} of {len(cells)} cases {self.each[0]}",
             )
             words = "no case was measured" if not cells else "" if verdict == HOLDS else words
-            words += f"; the other way in {sum(against)}" if sum(against) else ""
+            opposed = sum(against)
+            words += f"; {opposed} {'go' if opposed > 1 else 'goes'} the other way" * bool(opposed)
             comparisons += (
                 Compared(AGREE, "above", stats.binom.isf(0.05, len(cells), 0.5), [sum(cells)]),
                 Compared(OTHERWISE, "below", 1, [sum(against)]),
@@ -290,8 +296,10 @@ class Rule(NamedTuple):
         if ask("holds"):
             return Decision(HOLDS, "", joined(comparisons))
         if self.part and ask("part"):
-            return Decision(CORRECTED, f"only this: {self.part[0]}", joined(comparisons))
-        return Decision(FAILS, f"not so: {(self.part or self.holds)[0]}", joined(comparisons))
+            words = f"the claim holds in this form: {self.part[0]}"
+            return Decision(CORRECTED, words, joined(comparisons))
+        missing = (self.part or self.holds)[0]
+        return Decision(FAILS, f"this is not the case: {missing}", joined(comparisons))
 
 
 def joined(seen: Iterable[Compared]) -> list[Compared]:

@@ -33,6 +33,7 @@ from course.evidence.claims import CLAIMS, Claim, Found, read, together
 from course.evidence.null_controls import SHORTER
 from course.evidence.rules import (
     AGREE,
+    ASKED_FIRST,
     CORRECTED,
     FAILS,
     HOLDS,
@@ -108,7 +109,7 @@ def rows() -> list[Claim]:
     return [claim for name, claim in CLAIMS.items() if name not in inside]
 
 
-NOT_TURNED = "the experiment that would most likely turn it was not run"
+NOT_TURNED = "we did not run the experiment that would most likely refute this claim"
 
 
 def measure(claim: Claim) -> Found:
@@ -145,7 +146,7 @@ def _measured(claim: Claim) -> Found:
         counts = Counter(verdicts.values())
         tally = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v])
         missing = "; ".join(CLAIMS[part].statement for part, v in verdicts.items() if v != HOLDS)
-        words = f"not whole: {missing}" if missing else ""
+        words = f"these parts do not hold in full: {missing}" if missing else ""
         return Found(f"{len(verdicts)} parts: {tally}", together(verdicts.values()), words=words)
     place = _kept(claim)
     if place is None:
@@ -466,13 +467,14 @@ def unasked(claim: Claim) -> dict[str, str]:
 
 
 YES_OR_NO = (
-    "no threshold decided: what the rule asks here is a yes or a no, and no number says how near "
-    "it was"
+    "the rule asks a yes-or-no question, so no number says how near the evidence was to a threshold"
 )
-PARTS = (
-    "holds if each part does; with a correction if most do, in whole or in part, and none fails; "
-    "fails with a part that fails"
-)
+CONDITIONS = {  # what is decided by a number that is compared with a threshold
+    "holds": "for the claim to hold",
+    "part": "for the claim to hold with a correction",
+    "each": "for a case to agree",
+    "against": "for a case to go the other way",
+} | dict.fromkeys(ASKED_FIRST, "for a verdict")
 
 
 def _row(claim: Claim, measured: Found) -> Markup:
@@ -500,7 +502,7 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
         facts["Measured"] = (CARD.numbers(side) if side else Markup("")) + printed(clauses)
         turned = turns.of(claim.name)
         if turned.outcome != turns.NOT_RUN:
-            facts[turned.outcome.capitalize()] = printed(f"{turned.asked}: {turned.measured}")
+            facts[turned.outcome.capitalize()] = printed(f"{turned.asked}. {turned.measured}")
     facts["See"] = CARD.places(claim, section(claim), colab(claim))
     return facts
 
@@ -641,7 +643,7 @@ def _deciding(measured: Found) -> str:
     if not chosen:
         return ""
     value, side, mark = chosen[0]
-    return f"{_digits(value)}, asked {'>' if side == 'above' else '<'} {_digits(mark)}"
+    return f"{_digits(value)} (required {'>' if side == 'above' else '<'} {_digits(mark)})"
 
 
 def of_nothing(claim: Claim, measured: Found) -> str:
@@ -723,13 +725,14 @@ def _line(half: str, side: str, mark: float, values: Sequence[float], width: int
 
     nearest = min(values, key=lambda value: abs(value - mark))
     nearest_words = (
-        f"{_digits(nearest)} found"
+        f"we found {_digits(nearest)}"
         if len(values) == 1
-        else f"nearest {_digits(nearest)}, of {len(values)}"
+        else f"of {len(values)} values the nearest is {_digits(nearest)}"
     )
     agrees = (at(mark), width) if side == "above" else (0, at(mark))
-    half += ", for a correction (to hold, all)" * (half == AGREE)
-    label = f"{half}: {side} {_digits(mark)} asked; {nearest_words}"
+    half += ", for a correction (to hold, all must agree)" * (half == AGREE)
+    asked = CONDITIONS.get(half, half)
+    label = f"{asked}: a value {side} {_digits(mark)} is required; {nearest_words}"
     return CARD.line(label, width, sorted({at(value) for value in values}), agrees, at(mark))
 
 
