@@ -375,7 +375,7 @@ def counter(answer: Any, n: Any) -> Right:
         asked = (
             f"the string {text!r}"
             if len(text) < 9
-            else f"a string of {len(text)} signs that starts {text[:4]}"
+            else f"a string of {len(text)} symbols that starts with {text[:4]}"
         )
         value = number(
             f"read(the state of {asked})",

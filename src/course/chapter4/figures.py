@@ -209,9 +209,9 @@ def always_one_number(guess: int) -> tuple[Axes, str]:
     ax.set_ylim(0, max(112, 1.12 * max(lines["ones"])))
     style.label(ax)
     return ax, (
-        f"Mean error over n = 10, 20, …, 200: {means['ones']:.1f} for n ones, "
-        f"{means['zeros and ones']:.1f} where seven in "
-        f"ten are ones; largest {max(lines['ones']):.0f}."
+        f"Mean error over n = 10, 20, …, 200: {means['ones']:.1f} for n ones, and "
+        f"{means['zeros and ones']:.1f} if seven in ten are ones. The largest error is "
+        f"{max(lines['ones']):.0f}."
     )
 
 
