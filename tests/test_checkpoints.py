@@ -91,7 +91,7 @@ FAULTS = {
         lambda path: change(path, decoder=SMALL | {"layers": 2}),
         "blocks.1.* missing in the weights",
     ),
-    "other weights": (other_weights, "another SHA-256"),
+    "other weights": (other_weights, "SHA-256 of the weights differs"),
     "a weight is gone": (fewer_weights, "head.weight is missing"),
     "another vocabulary": (lambda path: change(path, vocabulary=["a", "b"]), "another vocabulary"),
     "an argument nobody knows": (
@@ -107,7 +107,7 @@ FAULTS = {
         "card that fits",
     ),
     "no hash": (lambda path: change(path, sha256=None), "must have a card with"),
-    "no JSON": (lambda path: path.with_suffix(".json").write_text("{"), "cannot be read"),
+    "no JSON": (lambda path: path.with_suffix(".json").write_text("{"), "not readable JSON"),
     "no card": (lambda path: path.with_suffix(".json").unlink(), "no small.json"),
     "cut off": (lambda path: path.write_bytes(path.read_bytes()[:100]), "damaged"),
 }
@@ -125,7 +125,7 @@ def test_what_does_not_fit_its_card_is_refused(fault, tmp_path):
 
 def test_what_cannot_be_saved_is_named(tmp_path):
     model, _ = small(tmp_path)
-    with pytest.raises(ValueError, match="decoder must be the arguments"):
+    with pytest.raises(ValueError, match="decoder must hold the arguments"):
         checkpoints.save(tmp_path / "x.safetensors", model, Copying(), SMALL | {"width": 32})
     with pytest.raises(ValueError, match="path must end in"):
         checkpoints.save(tmp_path / "x.pt", model, Copying(), SMALL)

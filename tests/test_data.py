@@ -54,7 +54,7 @@ def test_what_is_no_regular_file_is_refused_and_a_link_stays_a_link(tmp_path):
             write()
     line = [sys.executable, "-m", "course.runs", "gains_by_depth", "--out", str(pipe)]
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
-    assert (done.returncode, "out must be a regular file" in done.stderr) == (2, True)
+    assert (done.returncode, "out must name a regular file" in done.stderr) == (2, True)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     for write in writers(link):
         real.unlink(missing_ok=True)

@@ -52,7 +52,7 @@ def test_a_built_page_has_native_inputs_and_no_widget(monkeypatch):
 def test_what_cannot_be_asked_or_answered_is_said():
     with pytest.raises(ValueError, match="key and question must not be empty"):
         predict.ask("", "Which?")
-    with pytest.raises(ValueError, match="options must be empty, or at least two"):
+    with pytest.raises(ValueError, match="options must be empty, or hold at least two"):
         predict.ask("k", "Which?", ["one"])
-    with pytest.raises(ValueError, match="key must be one that was asked"):
+    with pytest.raises(ValueError, match="key must be the key of a prediction above"):
         predict.answer("unasked", "1", "So it is.")

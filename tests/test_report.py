@@ -778,6 +778,6 @@ def test_reports_of_two_decoders_of_one_name_stand_beside_one_another(
     assert report.run(path, tmp_path) == second, "renewed: the report beside it is no card"
     second.numbers.write_text("{}")
     assert "is another report" in said(path, "--out", str(tmp_path))
-    assert "a file that is there" in said(str(tmp_path / "no.safetensors"), "--out", str(tmp_path))
+    assert "an existing file" in said(str(tmp_path / "no.safetensors"), "--out", str(tmp_path))
     with pytest.raises(ValueError, match="Leave out"):
         report.run(path, tmp_path, dtype="bf16")

@@ -78,12 +78,15 @@ def test_copying_asks_for_the_first_or_the_last_digit():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: Counting().split(""), "strings must be of the letters"),
+        (lambda: Counting().split(""), "strings must consist of the letters"),
         (lambda: Counting().encode("xy"), "strings must be a list"),
-        (lambda: Counting().encode(["xyz"]), "strings must be of the letters"),
+        (lambda: Counting().encode(["xyz"]), "strings must consist of the letters"),
         (lambda: Counting().text(torch.tensor([99])), "tokens must be from 0"),
         (lambda: Copying().encode(["01"], []), "places must be a list"),
-        (lambda: Copying().encode(["01"], ["first", "last"]), "places must be one for each"),
+        (
+            lambda: Copying().encode(["01"], ["first", "last"]),
+            "places must hold one entry for each",
+        ),
         (lambda: Retrieval(asked=8), "asked"),
         (lambda: Retrieval(lengths=(3, 9)), "asked"),
         (lambda: Retrieval(values=11), "values"),

@@ -49,7 +49,7 @@ def measured() -> dict:
     words = [probe.encode(model, f" {word}") for word in TEXT.split()]
     ids = torch.cat([probe.first_token(model), *words])
     if any(len(word) != 1 for word in words):
-        raise ValueError("every word of the text must be one token")
+        raise ValueError("the text must consist of words that are one token each")
     maps = torch.stack(model.model.model(ids[None], output_attentions=True).attentions)[:, 0]
     heads = [strongest(maps, where) for where in places()]
     table = measures.answers().query("model == @ASKED and writing == 'ones'")

@@ -65,7 +65,9 @@ def filled(name: str, seed: int) -> dict:
         row = drawn(name, r)
         if outcome(row) == (option, True):
             return row | {"option": option}
-    raise ValueError(f"no draw of {name} has option {option} as its answer by a margin")
+    raise ValueError(
+        f"no draw of {name} makes option {option} the answer by a clear margin. Change its numbers"
+    )
 
 
 def solved(source: str, name: str) -> object:

@@ -199,7 +199,10 @@ def fill(row: dict, drawn: dict, words: Mapping[str, str] = NO_WORDS) -> dict:
         while before != text:  # a drawn text may itself contain names
             before, text = text, re.sub(r"<(\w+)>", value, text)
         if left := re.search(r"<\w+>", text):
-            raise ValueError(f"{row['id']}: nothing is drawn or computed for {left[0]}")
+            raise ValueError(
+                f"{row['id']}: the text has {left[0]}, but the question neither draws nor "
+                "computes it"
+            )
         return text
 
     marks = [(points, replace(what)) for points, what in row["marks"]]
@@ -286,7 +289,7 @@ def drawn(seed: int, root: Path = ROOT, chapters: Sequence[int] = CHAPTERS) -> l
         if total(chosen) == whole and 3 <= computed <= len(chosen) - 3:
             order = [row for row in load(root).values() if row in chosen]
             return [fill(row, r.choice([*choices(row)])) for row in order]
-    raise ValueError(f"no questions sum to {whole} marks")
+    raise ValueError(f"no choice of questions has {whole} marks in total")
 
 
 def total(rows: list[dict]) -> int:

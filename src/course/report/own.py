@@ -73,7 +73,7 @@ def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]
         if not files[1].exists() or stored(files[1]).get("sha256") == digest:
             break
     else:
-        raise ValueError(f"{files[1].name} is another report. Choose another --out")
+        raise ValueError(f"{files[1].name} is another report. Choose another folder with --out")
     race = comparison.table().query("entry == 'NoPE'").groupby("task").score_128.mean()
     ours["7"] = {f"{task} at 128": float(race[task]) for task in ("retrieval", "last")}
     row = {key: value for key, value in notes.get("7", {}).items() if key in ours["7"]}

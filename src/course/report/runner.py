@@ -312,7 +312,8 @@ def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
         )
     if need.longest > subject.context:
         return (
-            f"this needs a text of {need.longest:,} tokens, but the context is {subject.context:,}"
+            f"this section needs a text of {need.longest:,} tokens, but the context is "
+            f"{subject.context:,}"
         )
     if CLAIMS[name].chapter == 5 and (why := subject.hides):
         return why

@@ -129,5 +129,5 @@ def place(folder: Path, report: dict) -> tuple[Path, dict | None]:
         return first, None
     path = first.with_name(f"{first.stem}-{slug(' '.join(apart(report, [read(first)])))}.json")
     if path.exists():
-        raise ValueError(f"{path.name} is another report. Choose another --out")
+        raise ValueError(f"{path.name} is another report. Choose another folder with --out")
     return path, None

@@ -97,7 +97,7 @@ class Subject:
         if len(os.fsencode(Path(name).name)) > LONGEST:
             most = f"at most {LONGEST} letters ({LONGEST // 3} Chinese ones)"
             raise ValueError(
-                f"the name of a model must have {most}, and {Path(name).name[:20]!r}… has more"
+                f"the name of a model must have {most}, but {Path(name).name[:20]!r}… is longer"
             )
         self.trained = trained.checkpoint(name)
         self.model: LanguageModel = self._load(dtype)
@@ -227,7 +227,8 @@ class Subject:
         """Raise an error if the model cannot read a text of this many tokens."""
         if tokens > self.readable:
             raise ValueError(
-                f"this needs a text of {tokens:,} tokens, but the context is {self.context:,}"
+                f"this section needs a text of {tokens:,} tokens, but the context is "
+                f"{self.context:,}"
             )
 
     def within(self, lengths: tuple[int, ...], around: int = 0) -> list[int]:
@@ -249,8 +250,8 @@ class Subject:
         )
         if needed > free:
             raise ValueError(
-                f"a copy in {dtype} takes {needed / 1e9:.1f} GB of memory, but only "
-                f"{free / 1e9:.1f} are free"
+                f"a copy in {dtype} needs {needed / 1000000000.0:.1f} GB of memory, but "
+                f"only {free / 1000000000.0:.1f} GB are free"
             )
         converted = self._load(dtype)
         try:
@@ -410,7 +411,10 @@ def prose(model: LanguageModel, tokens: int) -> torch.Tensor:
     """
     ids = measures.prose(model, tokens)
     if len(ids) < tokens:
-        raise ValueError(f"the course's prose has {len(ids)} tokens here, but {tokens} are needed")
+        raise ValueError(
+            f"the course's prose has only {len(ids)} tokens in this tokenizer, but this "
+            f"section needs {tokens}"
+        )
     return ids
 
 

@@ -61,8 +61,8 @@ class Tokens:
         for piece in pieces:
             if piece[2] is not None:
                 raise ValueError(
-                    f"this needs a text with {piece[2]!r}, which is not one of the {len(self)} "
-                    f"tokens of {self.name}"
+                    f"this measure needs a text with {piece[2]!r}, which is not one of the "
+                    f"{len(self)} tokens of {self.name}"
                 )
         return {"input_ids": [self.vocabulary.index(piece[0]) for piece in pieces]}
 

@@ -623,7 +623,7 @@ def kept(path: str | Path) -> tuple[Decoder, str, dict[str, str]]:
         model.load_state_dict(load_file(path))
     except (OSError, RuntimeError, ValueError, safetensors.SafetensorError) as error:
         raise ValueError(
-            f"path must be a file that the page saved, and {path.name} is none: "
+            f"path must be a file that the page saved, but {path.name} is not: "
             f"{str(error).splitlines()[0]}"
         ) from None
     return model.eval(), task, facts

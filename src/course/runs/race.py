@@ -94,7 +94,7 @@ def enter(
     """
     require.text("name", name, empty=False)
     if name in ENTRIES:
-        raise ValueError(f"name must be new, but {name!r} is an entry of the race")
+        raise ValueError(f"name must be new, but the race already has an entry {name!r}")
     entry = _own(weigh)
     if isinstance(chosen, str) or not isinstance(chosen, Iterable) or not list(chosen):
         raise ValueError(
@@ -149,14 +149,12 @@ def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
         raise ValueError(f"weigh must take logits (b, h, n, n), but: {error}") from error
     if not isinstance(found, Tensor) or found.shape != logits.shape:
         raise ValueError(
-            f"weigh must return as many weights as logits, {tuple(logits.shape)}, not "
-            f"{require.brief(found)}"
+            "weigh must return weights of the same shape as the logits, "
+            f"{tuple(logits.shape)}, not {require.brief(found)}"
         )
     if not torch.isfinite(found).all():
-        raise ValueError(
-            "weigh must return finite weights, also where the logits are minus infinity"
-        )
+        raise ValueError("weigh must return finite weights, even if some logits are minus infinity")
     if (found[..., hidden] != 0).any():
         raise ValueError(
-            "weigh must give no weight to a token that must not be seen (a logit of minus infinity)"
+            "weigh must give no weight to a hidden token, whose logit is minus infinity"
         )

@@ -264,8 +264,8 @@ def plateau(
     """
     if steps % (5 * PARTS) or entry.dropped:
         raise ValueError(
-            f"steps must be a multiple of {5 * PARTS}, of an entry that is trained once, not "
-            f"{steps}"
+            f"steps must be a multiple of {5 * PARTS}, and the entry must be trained "
+            f"only once, not {steps}"
         )
     rate = SIZES[size]["rate"] if rate is None else rate
     alone = partial(plateau, entry, task, steps=steps, size=size, rate=rate)

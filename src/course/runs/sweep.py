@@ -147,13 +147,15 @@ def run(
         require.integer(name, value, 1, MOST)
     if (dask is not None and require.text("dask", dask)) and ("://" not in dask or jobs > 1):
         raise ValueError(
-            "dask must be the address of a running scheduler, as tcp://host:8786, with jobs "
-            f"1, not {dask!r}, {jobs}"
+            "dask must be the address of a running scheduler, for example "
+            f"tcp://host:8786, and jobs must then be 1, not {dask!r} with jobs {jobs}"
         )
     _check(require.function("function", function), settings)
     out, keys = _place(out), [_as_text(setting) for setting in settings]
     if len({tuple(key.items()) for key in keys}) < len(keys):
-        raise ValueError("settings must differ from each other, but two of them are equal")
+        raise ValueError(
+            "settings must differ from each other, but two of them are equal. Remove one"
+        )
     done_rows = read(out).rows
     _check_rows(done_rows, list(keys[0]), out)
     missing = [
@@ -190,19 +192,25 @@ def read(out: str | Path) -> Table:
     try:
         lines = Path(out).read_text(encoding="utf-8").splitlines() if Path(out).is_file() else []
     except ValueError:
-        raise ValueError(f"out must be a table, and {out} is no text") from None
+        raise ValueError(f"out must be a table, but {out} is not a text file") from None
     content = [line for line in lines if not line.startswith("#")]
     if any("\0" in line for line in lines) or (len(content) == 1 and "," not in content[0]):
-        raise ValueError(f"out must be a table, and {out} is another file: it is left as it is")
+        raise ValueError(
+            f"out must be a table, but {out} is another kind of file. It has not been "
+            "changed. Choose another path"
+        )
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     for number, row in enumerate(rows, 1):
         if None in row or None in row.values():
             raise ValueError(
-                f"out must be a whole table, but row {number} of {out} has too many or too "
-                "few values"
+                f"out must be a complete table, but row {number} of {out} has too many or "
+                "too few values"
             )
     if lines and not rows:
-        raise ValueError(f"out must be a table, and {out} holds no row: it is left as it is")
+        raise ValueError(
+            f"out must be a table, but {out} has no row. It has not been changed. "
+            "Choose another path"
+        )
     return Table([line[2:] for line in lines if line.startswith("#")], rows)
 
 
@@ -228,14 +236,14 @@ def _place(out: str | Path) -> Path:
     out = Path(require.instance("out", out, str | Path, "a path"))
     if (out.exists() and not out.is_file()) or not out.parent.is_dir():
         raise ValueError(
-            f"out must be a regular file, or a new one, in an existing folder, not {str(out)!r}"
+            f"out must name a regular file, or a new file in an existing folder, not {str(out)!r}"
         )
     try:
         with tempfile.TemporaryFile(dir=out.parent):
             return out
     except OSError as error:
         where = f"{str(out.parent)!r} cannot: {error.strerror}"
-        raise ValueError(f"out must be in a folder that can be written, and {where}") from None
+        raise ValueError(f"out must be in a folder that we can write to, but {where}") from None
 
 
 def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None:
@@ -259,8 +267,8 @@ def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None
         earlier = first.setdefault(tuple(row[name] for name in names), number)
         if earlier < number:
             raise ValueError(
-                f"out must hold each setting once, but rows {earlier} and {number} of {out} are "
-                "of one"
+                f"out must hold each setting only once, but rows {earlier} and {number} of "
+                f"{out} have the same setting"
             )
 
 
@@ -337,7 +345,9 @@ def _call(
                 raise ValueError(f"function must return {len(group)} rows, not {len(results)}")
             for result in results:
                 if same := sorted({*result, "seconds"} & {*group[0]}):
-                    raise ValueError(f"settings must not have the names of results, {same}")
+                    raise ValueError(
+                        f"settings must not have the same names as results, but both have {same}"
+                    )
                 _as_text(result)
         except Exception as caught:
             results, error = [None] * len(group), _portable(caught)
@@ -383,7 +393,8 @@ def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, type[Excep
         import distributed
     except ImportError as error:
         raise ValueError(
-            "jobs must be 1, and dask None: for more, pip install joblib dask distributed"
+            "jobs must be 1 and dask must be None, unless these packages are "
+            "installed: pip install joblib dask distributed"
         ) from error
     try:
         client = distributed.Client(dask, timeout=ANSWERS, set_as_default=False)

@@ -744,8 +744,8 @@ def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside
     gaps = (rows[(rows.tokens == "separated") & (rows.steps == steps)][where] - plain).dropna()
     if len(gaps) < 2:
         raise ValueError(
-            f"table must have two seeds or more with and without commas for {encoding}, not "
-            f"{len(gaps)}"
+            "table must have at least two seeds with and without commas for "
+            f"{encoding}, not {len(gaps)}"
         )
     return Gap(*significance.interval(gaps), len(gaps))
 

@@ -48,7 +48,7 @@ def known(
 
     def add(function: Callable[[], float]) -> Callable[[], float]:
         if (ruler, case) in KNOWN:
-            raise ValueError(f"case must be new for {ruler}, but {case!r} exists already")
+            raise ValueError(f"case must be new for {ruler}, but it already has a case {case!r}")
         KNOWN[ruler, case] = truth, function
         return function
 

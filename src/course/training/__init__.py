@@ -176,7 +176,7 @@ def fit_together(
     """
     models = list(require.instance("models", models, Sequence, "a list of torch modules"))
     if not models or not all(isinstance(model, nn.Module) for model in models):
-        raise ValueError("models must be torch modules, one or more")
+        raise ValueError("models must be a list of at least one torch module")
     shapes = [
         [(name, value.shape) for name, value in model.state_dict().items()] for model in models
     ]
@@ -184,7 +184,10 @@ def fit_together(
         shape != shapes[0] or type(model) is not type(models[0])
         for model, shape in zip(models, shapes, strict=True)
     ):
-        raise ValueError("models must be of one architecture: the same weights, of the same shapes")
+        raise ValueError(
+            "models must have the same architecture, which means weights with the same "
+            "names and shapes"
+        )
     require.function("batches", batches)
     if until is not None:
         require.function("until", until)
@@ -194,7 +197,7 @@ def fit_together(
     seeds = list(range(len(models)) if seeds is None else require.integers("seeds", seeds, 0))
     if len(seeds) != len(models):
         raise ValueError(
-            f"seeds must be one for each of the {len(models)} models, not {len(seeds)}"
+            f"seeds must hold one seed for each of the {len(models)} models, not {len(seeds)} seeds"
         )
     place = next(models[0].parameters()).device
     for model in models:
@@ -290,7 +293,7 @@ def accuracy(
         right += int((model(ids.to(place)).argmax(-1).cpu() == targets)[counted].sum())
         asked += int(counted.sum())
     if not asked:
-        raise ValueError("batches must have targets that count, not only UNASKED ones")
+        raise ValueError("batches must return at least one target that counts, not only UNASKED")
     return right / asked
 
 
@@ -368,8 +371,8 @@ def _resume(
         facts = file.metadata() or {}
     if json.loads(facts.get("run", "null")) != run:
         raise ValueError(
-            f"checkpoint must be of this run ({run}); {path.name} is of "
-            f"{facts.get('run', 'something else')}"
+            f"checkpoint must be from this run ({run}), but {path.name} is from "
+            f"{facts.get('run', 'another run')}"
         )
     state = load_file(path)
     model.load_state_dict(

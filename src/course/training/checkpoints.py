@@ -72,7 +72,7 @@ def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: An
     problem = _misfit(_decoder(decoder, task, "decoder"), model.state_dict())
     if problem:
         raise ValueError(
-            f"decoder must be the arguments that the model was made with, but {problem}"
+            f"decoder must hold the arguments with which the model was made, but {problem}"
         )
     save_file({name: value.contiguous() for name, value in model.state_dict().items()}, path)
     settings = {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
@@ -110,10 +110,10 @@ def load(name: str | Path) -> Trained:
         )
     card_path = path.with_suffix(".json")
     if not path.is_file():
-        raise ValueError(f"name must be a file that is there, not {str(path)!r}")
+        raise ValueError(f"name must be an existing file, not {str(path)!r}")
     if not card_path.is_file():
         raise ValueError(
-            f"name must be a checkpoint with its card, but there is no {card_path.name} beside it"
+            f"name must be a checkpoint with its card, but its folder has no {card_path.name}"
         )
     card = _read(card_path)
     kind = require.choice(f"the task in {card_path.name}", card["task"].get("name"), TASKS)
@@ -126,11 +126,12 @@ def load(name: str | Path) -> Trained:
         task = TASKS[kind](**settings)
     except TypeError as error:
         raise ValueError(
-            f"name must have a card that fits the course: {card_path.name} says {error}"
+            f"name must have a card that fits the course, but {card_path.name} does not: {error}"
         ) from None
     if list(task.vocabulary) != card["vocabulary"]:
         raise ValueError(
-            f"name must have a card that fits the course: {card_path.name} is of another vocabulary"
+            f"name must have a card that fits the course, but checkpoint {path.name} "
+            "was trained with another vocabulary"
         )
     with torch.device("meta"):  # only shapes, because a card may ask for more memory than there is
         sketch = _decoder(card["decoder"], task, card_path.name)
@@ -138,13 +139,15 @@ def load(name: str | Path) -> Trained:
         weights = load_file(path)
     except SafetensorError as error:
         raise ValueError(
-            f"name must be whole: {path.name} is damaged ({str(error).splitlines()[0]})"
+            f"name must be a complete checkpoint, but {path.name} is damaged "
+            f"({str(error).splitlines()[0]})"
         ) from None
     if problem := _misfit(sketch, weights):
         raise ValueError(f"name must fit its card {card_path.name}, but {problem}")
     if _digest(path) != card["sha256"]:
         raise ValueError(
-            f"name must fit its card {card_path.name}, but the weights have another SHA-256"
+            f"name must fit its card {card_path.name}, but the SHA-256 of the weights "
+            "differs from the one in the card"
         )
     model = _decoder(card["decoder"], task, card_path.name)
     model.load_state_dict(weights)
@@ -218,12 +221,17 @@ def _read(path: Path) -> dict:
     try:
         card = json.loads(path.read_text())
     except ValueError:
-        raise ValueError(f"name must have a card in JSON, but {path.name} cannot be read") from None
+        raise ValueError(
+            f"name must have a card in JSON, but {path.name} is not readable JSON"
+        ) from None
     wanted = {"task": dict, "decoder": dict, "vocabulary": list, "sha256": str}
     if not isinstance(card, dict) or not all(
         isinstance(card.get(key), kind) for key, kind in wanted.items()
     ):
-        raise ValueError(f"name must have a card with {', '.join(wanted)}, which {path.name} lacks")
+        raise ValueError(
+            f"name must have a card with {', '.join(wanted)}, but {path.name} lacks at "
+            "least one of them"
+        )
     return card
 
 

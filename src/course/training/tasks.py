@@ -41,14 +41,15 @@ def batch(
     number = {text: place for place, text in enumerate(vocabulary)}
     if len(answers) != len(rows):
         raise ValueError(
-            f"answers must be one for each of the {len(rows)} rows, not {len(answers)}"
+            f"answers must hold one answer for each of the {len(rows)} rows, not "
+            f"{len(answers)} answers"
         )
     if not all(answer in number for answer in answers):
         raise ValueError(f"answers must be tokens of the vocabulary, not {require.brief(answers)}")
     for row in rows:
         if set(_texts("rows", row)) - set(number):
             raise ValueError(
-                f"rows must hold tokens of the vocabulary alone, not {require.brief(row)}"
+                f"rows must hold only tokens of the vocabulary, not {require.brief(row)}"
             )
     longest = max(map(len, rows))
     tokens = torch.tensor(
@@ -133,7 +134,7 @@ class Counting:
         rows = [self.split(string) for string in strings]
         if (largest := max(string.count("y") for string in strings)) > self.most:
             raise ValueError(
-                f"strings must have at most {self.most} y, the largest answer there is, not "
+                f"strings must have at most {self.most} y, because no answer is larger, not "
                 f"{largest}"
             )
         return batch(self.vocabulary, rows, [str(string.count("y")) for string in strings])
@@ -251,7 +252,8 @@ class Copying:
         strings, places = _texts("strings", strings), _texts("places", places)
         if len(places) != len(strings):
             raise ValueError(
-                f"places must be one for each of the {len(strings)} strings, not {len(places)}"
+                f"places must hold one entry for each of the {len(strings)} strings, not "
+                f"{len(places)} entries"
             )
         asked = [PLACES.index(require.choice("places", place, PLACES)) for place in places]
         rows = [
@@ -394,8 +396,8 @@ class Rivals(Retrieval):
         require.integer("values", self.values, 2, 10)
         if self.lengths[1] > self.keys:
             raise ValueError(
-                f"lengths must be at most keys = {self.keys}, as no key stands twice, not "
-                f"{self.lengths}"
+                f"lengths must be at most keys = {self.keys}, because no key occurs twice, "
+                f"not {self.lengths}"
             )
         if require.integer("asked", self.asked, 1) > self.lengths[0]:
             raise ValueError(f"asked must be at most lengths = {self.lengths}, not {self.asked}")
@@ -553,7 +555,8 @@ def _check(lengths: object, size: object) -> None:
     found = require.integers("lengths", lengths, 1, 100_000)
     if len(found) != 2 or found[0] > found[1] or not isinstance(lengths, Sequence):
         raise ValueError(
-            f"lengths must be the least and the largest length, not {require.brief(lengths)}"
+            "lengths must be a pair of the smallest and the largest length, not "
+            f"{require.brief(lengths)}"
         )
     require.integer("size", size, 1, 100_000)
 
@@ -561,20 +564,23 @@ def _check(lengths: object, size: object) -> None:
 def _listed(name: str, values: object) -> list:
     """Return the values as a list, and raise an error if they are empty or a string."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
-        raise ValueError(f"{name} must be a list, one or more, not {require.brief(values)}")
+        raise ValueError(
+            f"{name} must be a list with at least one entry, not {require.brief(values)}"
+        )
     return list(values)
 
 
 def _texts(name: str, values: object) -> list[str]:
     if not all(isinstance(value, str) for value in _listed(name, values)):
-        raise ValueError(f"{name} must hold strings alone, not {require.brief(values)}")
+        raise ValueError(f"{name} must hold only strings, not {require.brief(values)}")
     return list(values)
 
 
 def _string(string: object, letters: str) -> str:
     if not isinstance(string, str) or not string or set(string) - set(letters):
         raise ValueError(
-            f"strings must be of the letters {' and '.join(letters)}, not {require.brief(string)}"
+            f"strings must consist of the letters {' and '.join(letters)}, not "
+            f"{require.brief(string)}"
         )
     return string
 

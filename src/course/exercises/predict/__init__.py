@@ -100,7 +100,7 @@ def ask(key: str, question: str, options: Sequence[str] = (), unit: str = "") ->
         raise ValueError(f"key and question must not be empty: {key!r}, {question!r}")
     if len(set(options)) != len(options) or len(options) == 1:
         raise ValueError(
-            f"options must be empty, or at least two different ones, not {list(options)!r}"
+            f"options must be empty, or hold at least two different options, not {list(options)!r}"
         )
     _asked[key] = Asked(question, tuple(options), unit)
     return Question(key, _asked[key])
@@ -120,8 +120,8 @@ def answer(key: str, found: str, because: str) -> HTML:
     """
     if key not in _asked:
         raise ValueError(
-            f"key must be one that was asked for above ({', '.join(_asked) or 'none yet'}), "
-            f"not {key!r}"
+            "key must be the key of a prediction above "
+            f"({', '.join(_asked) or 'none yet'}), not {key!r}"
         )
     question, options, unit = _asked[key]
     unit = f" {words.translated(unit)}" if unit else ""

@@ -436,7 +436,7 @@ def read(path: Path) -> Decoder:
                 raise ValueError(f"its {name} is missing")
             require.tensor(f"its {name}", weights[name].float(), " ".join(map(str, tensor.shape)))
         if more := weights.keys() - model.state_dict():
-            raise ValueError(f"its {min(more)} is not a part of such a decoder")
+            raise ValueError(f"its {min(more)} does not belong to such a decoder")
         model.load_state_dict(weights)
         require.tensor("what it answers", model(rows(16)[0]).detach(), "rows n tokens")
         accuracy = right(model, 16)
@@ -448,9 +448,7 @@ def read(path: Path) -> Decoder:
                 "another number of heads, a window, or other positions"
             )
     except (SafetensorError, ValueError) as error:
-        why = (
-            error if isinstance(error, ValueError) else "it is no safetensors file, or is not whole"
-        )
+        why = error if isinstance(error, ValueError) else "it is not a complete safetensors file"
         raise ValueError(
             f"path must be a decoder of “Build it”, but {path.name} is not: {why}"
         ) from None

@@ -444,7 +444,11 @@ def build(
     if kind in LAYERS:
         return Network(kind, depth, width, fully_adjacent, key)
     if fully_adjacent:
-        raise ValueError(f"fully_adjacent must be False for kind {kind!r}, which is no tree")
+        raise ValueError(
+            f"fully_adjacent must be False for kind {kind!r}, because it is not a tree"
+        )
     if key != "root":
-        raise ValueError(f"key must be 'root' for kind {kind!r}: only its root asks")
+        raise ValueError(
+            f"key must be 'root' for kind {kind!r}, because only its root has a question"
+        )
     return Attention(depth, width) if kind == "attention" else Star(depth, width, *STARS[kind])

@@ -89,7 +89,7 @@ def _check_network(network: nn.Module, task: TreeNeighborsMatch) -> None:
     require.instance("network", network, (Network, Attention, Star), "what gnn.build returns")
     require.instance("task", task, TreeNeighborsMatch, "a TreeNeighborsMatch")
     if network.readout.out_features != task.leaves + 1:
-        raise ValueError(f"network must be built for depth {task.depth}, the depth of the task")
+        raise ValueError(f"network must be built for the depth of the task, which is {task.depth}")
 
 
 def _epochs(network, task, seconds, epochs, generator, rate) -> Iterator[Epoch]:
@@ -160,7 +160,7 @@ def fit(
         torch.empty(0, device=device)
     except (RuntimeError, ValueError, AssertionError):
         raise ValueError(
-            f"device must be one that is here, as 'cpu', not {require.brief(device)}"
+            f"device must be available here, for example 'cpu', not {require.brief(device)}"
         ) from None
     compute.seed(require.seed(seed))
     task = TreeNeighborsMatch(depth)
