@@ -136,9 +136,9 @@ def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str
     bar.set_label("curvature")
     least, negative = min(ric, key=ric.get), sum(value < -1e-9 for value in ric.values())
     found = (
-        f"From {style.number(round(float(ric[least]), 9))} to "
-        f"{style.number(float(max(ric.values())))}, "
-        f"{negative} of {len(ric)} edges negative."
+        f"The curvature goes from {style.number(round(float(ric[least]), 9))} to "
+        f"{style.number(float(max(ric.values())))}, and {negative} of {len(ric)} edges are "
+        "negative."
     )
     wrong = sum(abs(ric[edge] - right[edge]) > 1e-9 for edge in right)
     return ax, found + (f" It is wrong on {wrong} of {len(right)} edges." if wrong else "")

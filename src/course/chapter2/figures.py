@@ -41,8 +41,8 @@ def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -
     right.set_title("arcs of one layer", size=16)
     reached, most = int((heard[-1] > 0).sum()), int(heard[-1].argmax())
     return left, (
-        f"After {words} {reached} of {n} tokens reach the last one, most of all token "
-        f"{most + 1} ({float(heard[-1, most]):.2f})."
+        f"After {words}, {reached} of {n} tokens reach the last one. Token {most + 1} reaches it "
+        f"most ({float(heard[-1, most]):.2f})."
     )
 
 
@@ -177,7 +177,7 @@ def brake(kept: float | None = None) -> tuple[Axes, str]:
     assert found == sorted(found, reverse=True)  # the title says so
     ax = style.axes(
         "In this average, a sink slows mixing",
-        "share of attention on the first token",
+        "attention on the first token",
         "influence of token 5",
         log="y",
         height=4.2,
@@ -272,7 +272,7 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
 
     The lines are means over the texts, and the bands are ranges over the texts.
     """
-    ax = style.axes("", "token", "share of the sensitivity × n", log="y", height=4.4)
+    ax = style.axes("", "token", "fraction of the sensitivity × n", log="y", height=4.4)
     means = {}
     for network, name, colour in (("seed 0", "random weights", GREY), ("trained", "trained", BLUE)):
         rows = torch.stack([measures.profile_of(table, text, network) for text in measures.NAMES])
