@@ -895,7 +895,7 @@ DONE = [
     ("squash", [choose("graph", "path"), slide("Home", "hops"), slide("ArrowRight", "hops")], "50% of the reader's state is colour: all of it one of the 8"),
     ("squash", [choose("look at", "current"), cut_an_edge], "No current can flow"),
     ("river", [paint_the_mask], "had equal weights"),
-    ("needle", [tick("one odd token", False)], "the same needle, 0.5: softmax hears the ratio"),
+    ("needle", [tick("one odd token", False)], "the same needle, 0.5, because softmax depends on the ratio"),
     ("waves", [agree], "of the noise goes"),
     ("waves", [lambda page: page.evaluate("location.hash = 'drawing=waves&view=race'"), choose("your bet", "NoPE"), slide("End", "length")], "(mean of"),
     ("waves", [slide("End", "size of the second", "λ")], "no agreement is enough for a gain"),

@@ -156,7 +156,7 @@ export const render = mount({
       text(
         codes.x,
         codes.y + codes.rows * codes.step + 8,
-        `${count(held)} of ${held.n.length} stripes are equal to the bit`,
+        `${count(held)} of ${held.n.length} stripes are identical bit for bit`,
         "bold",
         "same",
       ),
@@ -179,12 +179,12 @@ export const render = mount({
     const n = data.lengths[Math.round(s.at)];
     const same = count(held);
     if (same === held.n.length)
-      return `The first token and ${many(n, "one")}, or ${n + 1}: all ${same} numbers of the last state are the same bits, so the next token's probabilities are the same.`;
+      return `The first token and ${many(n, "one")}, or ${n + 1}: all ${same} numbers of the last state are identical bit for bit, so the next token's probabilities are the same.`;
     const what =
       s.tokens === "ones"
         ? `The first token and ${many(n, "one")}, or ${n + 1}`
-        : `The first token and ${many(n, "random digit")}, or the same with the last digit a second time`;
-    return `${what}: the two last states are ${say(held.distance)} apart, and ${same} of ${held.n.length} numbers are the same bits.`;
+        : `The first token and ${many(n, "random digit")}, or the same with the last digit repeated`;
+    return `${what}: the two last states are ${say(held.distance)} apart, and ${same} of ${held.n.length} numbers are identical bit for bit.`;
   },
 });
 export default { render };

@@ -242,13 +242,13 @@ export const render = mount({
           text(
             floatline.x + floatline.w / 2,
             floatline.y + floatline.h / 2,
-            "no odd token: no weight",
+            "without an odd token,",
             "mid quiet",
           ),
           text(
             floatline.x + floatline.w / 2,
             floatline.y + floatline.h / 2 + 21,
-            "that would tell the count",
+            "no weight tells the count",
             "mid quiet",
           ),
         ];
@@ -264,15 +264,15 @@ export const render = mount({
     const { n } = count(s);
     const [now, next] = [needle(s, s.copies), needle(s, s.copies + 1)];
     if (!s.odd)
-      return `Without an odd token every number of copies gives the same needle, ${say(now, 4)}: softmax hears the ratio, not the count.`;
+      return `Without an odd token, every number of copies gives the same needle, ${say(now, 4)}, because softmax depends on the ratio and not on the count.`;
     const more = n + s.pattern.length;
     const same = roundTo(1 / n, s.type) === roundTo(1 / more, s.type);
     const told = same
-      ? `In ${s.type} 1/${n} and 1/${more} are one number: this weight cannot tell ${n} tokens from ${more}.`
-      : `In ${s.type} 1/${n} and 1/${more} are two numbers: this weight can tell ${n} tokens from ${more}.`;
+      ? `In ${s.type} 1/${n} and 1/${more} are one number, so this weight cannot tell ${n} tokens from ${more}.`
+      : `In ${s.type} 1/${n} and 1/${more} are two numbers, so this weight can tell ${n} tokens from ${more}.`;
     const begin = first(s);
-    const from = begin ? ` The first two that are one number: 1/${begin[0]} and 1/${begin[1]}.` : "";
-    return `With one odd token a copy more moves the needle, by ${say(Math.abs(next - now), 2)}. ${told}${from}`;
+    const from = begin ? ` The first two weights that are one number are 1/${begin[0]} and 1/${begin[1]}.` : "";
+    return `With one odd token, one more copy moves the needle by ${say(Math.abs(next - now), 2)}. ${told}${from}`;
   },
 });
 export default { render };
