@@ -87,7 +87,7 @@ def received(answer: Any) -> Right:
     )
     return Right(
         f"in {name} your function gives the first token {first:.0%} of the "
-        f"attention of later tokens, its copy at position {COPIED} {copied:.1%}, "
+        f"attention of later tokens, its copy (token {COPIED + 1}) {copied:.1%}, "
         f"and the word before the copy {beside:.1%}."
     )
 
