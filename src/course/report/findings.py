@@ -156,7 +156,7 @@ def precision(numbers: Numbers, name: str) -> Seen:
     sentences, right, wrong = [], {}, []
     for kind, part in types.items():
         if "why" in part:
-            sentences.append(f"{kind}: {part['why']}")
+            sentences.append(f"in {kind} we cannot compare them, because {part['why']}")
             continue
         right[kind], first = part["late"]["right one of all"], part["first_wrong"]
         wrong.append(first or math.inf)
@@ -241,7 +241,9 @@ def copying(numbers: Numbers, name: str) -> Seen:
         for place in right
     }
     fails = [
-        f"the {place} digit from {n} digits on" for place, n in lost.items() if able[place] and n
+        f"the {place} digit from {n} digits onwards"
+        for place, n in lost.items()
+        if able[place] and n
     ]
     fails += [
         f"the {place} digit already at {digits[0]} digits" for place in able if not able[place]
@@ -482,7 +484,7 @@ def base(numbers: Numbers, name: str) -> Seen:
     ax, alt = figures5.context_sums(kinds)
     sums = [
         (
-            f"{kind + ': ' if len(kinds) > 1 else ''}the sum of cos(Δθ) over "
+            f"{'in layers with ' + kind + ' ' if len(kinds) > 1 else ''}the sum of cos(Δθ) over "
             f"{sums_of_kind['pairs']} pairs "
         )
         + (

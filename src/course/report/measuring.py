@@ -147,7 +147,7 @@ def precision(subject: Subject, plan: Plan) -> Numbers:
         with subject.copy(kind) as coarse:
             rounded = probe.last_representations(coarse, ids).float().cpu()
         if not bool(rounded.isfinite().all()):
-            numbers_of_types["types"][kind] = {"why": "the states leave the range of the type"}
+            numbers_of_types["types"][kind] = {"why": "the states leave the range of this format"}
             continue
         part = measures3.resolution(states, rounded)
         wrong = (~part.nearest[1:]).nonzero().flatten()
