@@ -23,6 +23,12 @@ _TOLERANCE = 4e-3  # the allowed error of a row's sum, half a bf16 step
 def causal_mask(n: int) -> Bool[Tensor, "n n"]:
     """Return the n x n mask that lets each token attend to itself and to all earlier tokens.
 
+    Args:
+        n: the number of tokens.
+
+    Returns:
+        A boolean matrix, True in row j and column i if i is at most j.
+
     >>> causal_mask(3).int().tolist()
     [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     """
@@ -38,6 +44,9 @@ def window_mask(n: int, width: int) -> Bool[Tensor, "n n"]:
     Args:
         n: the number of tokens.
         width: the number of tokens to which a token may attend, itself included.
+
+    Returns:
+        A boolean matrix, True in row j and column i if 0 <= j - i < width.
 
     >>> window_mask(3, 2).int().tolist()
     [[1, 0, 0], [1, 1, 0], [0, 1, 1]]

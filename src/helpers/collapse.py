@@ -27,6 +27,9 @@ def round_to(x: Float[Tensor, "..."], dtype: str | torch.dtype) -> Float[Tensor,
         x: the numbers to round, in any floating-point format.
         dtype: "bf16", "fp16", "fp32" or the torch type to round to.
 
+    Returns:
+        The rounded numbers, in float64 and in the shape of `x`.
+
     >>> round_to(torch.tensor([257.0, 70_000.0]).double(), "bf16").tolist()
     [256.0, 70144.0]
     >>> round_to(torch.tensor([70_000.0]).double(), "fp16").tolist()
@@ -126,6 +129,7 @@ def copying_prompt(
     model must write the first or the last digit, as `place` says.
 
     Args:
+        model: a model from `models.load`.
         prompt: the wording, "sequence first", "type 1" or "type 2". The first wording is from
             Barbero et al. (2024), appendix C.1. The other two are from their appendix C.5.
         place: the digit that the question asks for, "first" or "last".

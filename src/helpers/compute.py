@@ -36,6 +36,9 @@ def device(name: str | torch.device | None = None) -> torch.device:
 
     CUDA is preferred, then Apple's MPS, then the CPU.
 
+    Args:
+        name: the name of a torch device, such as "cpu" or "cuda:0", or None.
+
     >>> device().type in ("cuda", "mps", "cpu"), device("cpu").type
     (True, 'cpu')
     """
@@ -59,6 +62,9 @@ def device(name: str | torch.device | None = None) -> torch.device:
 def dtype(name: str | torch.dtype) -> torch.dtype:
     """Return the torch dtype for a short name ("fp32", "fp16", "bf16" or "fp64").
 
+    Args:
+        name: a short name, or a torch dtype, which is returned as it is.
+
     >>> dtype("bf16")
     torch.bfloat16
     """
@@ -75,6 +81,9 @@ def exact(x: Tensor) -> Tensor:
     The tensor stays on its device if the device supports float64. Apple's MPS does not, so tensors
     on MPS move to the CPU.
 
+    Args:
+        x: a tensor of any dtype and shape.
+
     >>> exact(torch.ones(2)).dtype
     torch.float64
     """
@@ -87,6 +96,12 @@ def seed(value: int) -> torch.Generator:
 
     Call this once at the start of a notebook to make its random numbers repeatable. The returned
     torch generator has the same seed.
+
+    Args:
+        value: the seed, an integer from 0 to 2**32 - 1.
+
+    Returns:
+        A torch generator on the CPU that starts at this seed.
 
     >>> first = torch.rand(2, generator=seed(5))
     >>> torch.equal(first, torch.rand(2, generator=seed(5)))
@@ -131,6 +146,9 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an exception means that memory ran out.
 
     The memory may be that of an accelerator, of Python, or of torch on the CPU.
+
+    Args:
+        error: the exception that was caught.
 
     >>> cublas = RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling …")
     >>> is_out_of_memory(MemoryError()), is_out_of_memory(cublas)

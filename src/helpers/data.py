@@ -28,6 +28,13 @@ def table(name: str) -> pd.DataFrame:
 
     The lines of the file that start with `#` give the source of the numbers and are skipped.
 
+    Args:
+        name: the path of the table below `data`, without ".csv", such as
+            "reported/tree_neighbors_match".
+
+    Returns:
+        The rows and columns of the table.
+
     Raises:
         ValueError: if there is no table with this name. The message lists tables with similar
             names.

@@ -46,6 +46,9 @@ def difference(
         first, second: logits of the same shape.
         lam: lambda, as one number or as one number per row.
 
+    Returns:
+        The signed weights, in the shape of `first`.
+
     >>> weights = difference(torch.tensor([2.0, 0.0]), torch.tensor([0.0, 0.0]), 0.5)
     >>> [round(weight, 4) for weight in weights.tolist()]
     [0.6308, -0.1308]
@@ -166,6 +169,9 @@ class DifferentialAttention(nn.Module):
         """Return lambda for each head and token.
 
         In version 1 all heads and tokens share one number.
+
+        Args:
+            x: the hidden states before the layer, of shape (batch, n, width).
         """
         if self.version == 2:
             return self.gate(x).sigmoid().transpose(1, 2)
@@ -179,6 +185,9 @@ class DifferentialAttention(nn.Module):
 
         Each has shape (batch, heads, n, d). Queries and keys are already rotated. The projections
         2h and 2h + 1 belong to head h.
+
+        Args:
+            x: the hidden states before the layer, of shape (batch, n, width).
         """
         batch, n, _ = x.shape
         q, k, v = (
@@ -202,6 +211,9 @@ class DifferentialAttention(nn.Module):
 
         The signed attention matrix that `attention` returns is the first minus lam times the
         second.
+
+        Args:
+            x: the hidden states before the layer, of shape (batch, n, width).
         """
         q1, k1, q2, k2, _ = self.project(self._checked(x))
         hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
@@ -213,7 +225,11 @@ class DifferentialAttention(nn.Module):
         return first, second
 
     def attention(self, x: Float[Tensor, "b n width"]) -> Float[Tensor, "b h n n"]:
-        """Return the signed attention matrix of every head, whose rows sum to 1 - lambda."""
+        """Return the signed attention matrix of every head, whose rows sum to 1 - lambda.
+
+        Args:
+            x: the hidden states before the layer, of shape (batch, n, width).
+        """
         first, second = self.maps(x)
         return first - self.lam(x)[..., None] * second
 

@@ -29,6 +29,11 @@ def check(graph: nx.Graph, name: str = "graph", **nodes: Hashable) -> None:
     Pass each node as a keyword with the name of your own argument, so that the error message can
     mention the argument.
 
+    Args:
+        graph: the graph to check.
+        name: the name of your argument that holds the graph.
+        nodes: the nodes to check, keyed by the names of your arguments.
+
     >>> check(nx.path_graph(3), target=3)
     Traceback (most recent call last):
     ValueError: target must be a node of the graph, not 3
@@ -62,6 +67,9 @@ def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
         nodes: the number of nodes that you want. A barbell rounds it down to an even number, a grid
             takes the nearest square number, and karate ignores it.
 
+    Returns:
+        A connected graph whose nodes are the integers from 0.
+
     >>> family("cycle", 8).number_of_edges()
     8
     """
@@ -85,6 +93,9 @@ def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
     """Return two nodes whose distance is the largest in the graph.
 
     If there are several such pairs, we return the first one in the order of `graph.nodes`.
+
+    Args:
+        graph: a graph with at least two nodes.
 
     Returns:
         The two nodes, at the largest distance in hops.
@@ -110,6 +121,9 @@ def adjacency(
         graph: a graph with n nodes.
         normalisation: "none", "row" or "symmetric".
         loops: whether every node gets a self-loop before the normalisation.
+
+    Returns:
+        The matrix, with rows and columns in the order of `graph.nodes`.
 
     >>> adjacency(nx.path_graph(3), "row").tolist()
     [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
@@ -138,6 +152,9 @@ def orthogonal_weights(
         layers: the number of layers, each of which gets two matrices.
         width: the number of rows and columns of a matrix.
         seed: the seed of the random generator.
+
+    Returns:
+        For each layer the matrices W_own and W_heard.
 
     >>> weights = orthogonal_weights(layers=2, width=3)
     >>> bool(torch.allclose(weights @ weights.mT, torch.eye(3).double()))
@@ -171,6 +188,9 @@ def propagate(
         activation: a function that is applied to each entry.
         self_weight: the weight of a node's own state inside the activation, c_r in the paper.
         skip: whether to add H outside the activation, as a residual network does.
+
+    Returns:
+        The features of each node after the last layer.
 
     >>> graph, weights = nx.path_graph(3), torch.eye(1).double().expand(2, 2, 1, 1)
     >>> propagate(torch.tensor([[1.0], [0.0], [0.0]]), adjacency(graph), weights).flatten().tolist()
@@ -288,6 +308,13 @@ def walk_bound(
     case of a node s exactly `layers` hops away, where the node's own state cannot contribute and
     self_weight drops out.
 
+    Args:
+        graph: a graph with n nodes.
+        target: the node whose final state is bounded.
+        layers: the number of layers, which is the number of steps of each walk.
+        normalisation: as in `adjacency`.
+        self_weight: as in `propagate`.
+
     Returns:
         One bound per node, in the order of `graph.nodes`.
 
@@ -309,6 +336,12 @@ def total_resistance(graph: nx.Graph) -> float:
     The total resistance is R_tot = n tr(L^+), where L^+ is the pseudoinverse of the graph
     Laplacian. R_tot is small if many short paths connect the nodes, so it measures how well
     messages travel in the graph as a whole.
+
+    Args:
+        graph: a graph with n nodes. Each edge counts as a resistor of 1 ohm.
+
+    Returns:
+        The sum of the effective resistances of all pairs of nodes, in ohms.
 
     >>> round(total_resistance(nx.path_graph(3)), 6)
     4.0

@@ -44,6 +44,13 @@ class _Readout(NamedTuple):
 def encode(model: models.LanguageModel, text: str) -> Int[Tensor, " n"]:
     """Return the tokens of a text as a one-dimensional tensor, without special tokens.
 
+    Args:
+        model: a model from `models.load`.
+        text: the text to encode, possibly empty.
+
+    Returns:
+        One token id per position, in a tensor of dtype torch.long.
+
     >>> encode(models.default(), "The cat sat").tolist()
     [504, 2644, 2643]
     """
@@ -95,6 +102,9 @@ def opening(model: models.LanguageModel) -> _Opening:
     The result has four parts. `tokens` is the opening, possibly empty, and `how` says how we found
     it. `losses` has the loss of each opening that we tried, in nats per token of prose, and is
     empty if the tokenizer decides. `ways` has the tokens of all possible openings, keyed by name.
+
+    Args:
+        model: a model from `models.load`.
 
     >>> found = opening(models.default())
     >>> found.how, list(found.ways)
@@ -194,6 +204,12 @@ def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
     choose among the BOS token, the end-of-text token and the first token of the chat template. Our
     choice is the token with which prose has the lowest loss.
 
+    Args:
+        model: a model from `models.load`.
+
+    Returns:
+        A tensor with the id of this one token.
+
     Raises:
         ValueError: if the tokenizer has none of these tokens.
 
@@ -235,6 +251,9 @@ def layers(model: models.LanguageModel) -> tuple[mixing._Layer, ...]:
         sinks: whether the layer has learned sinks in addition to the tokens.
         softcap: the soft cap on the attention logits, or None.
 
+    Args:
+        model: a model from `models.load`.
+
     Raises:
         ValueError: if the network has no list of layers.
 
@@ -251,6 +270,9 @@ def mixed_otherwise(model: models.LanguageModel) -> str | None:
     """Return a sentence that says why attention matrices miss some flow between tokens, or None.
 
     None means that the attention matrices show everything that passes between tokens.
+
+    Args:
+        model: a model from `models.load`.
 
     >>> mixed_otherwise(models.default()) is None
     True
@@ -297,6 +319,7 @@ def last_representations(
     prefixes apart.
 
     Args:
+        model: a model from `models.load`.
         ids: n tokens, or a text, which we encode after the model's opening tokens.
 
     Returns:
@@ -403,7 +426,11 @@ def attention_rows(
     the window get 0.
 
     Args:
+        model: a model from `models.load`.
         ids: n tokens, or a text, which we encode after the model's opening tokens.
+
+    Returns:
+        The weights of each layer and head, which sum to 1 over the n tokens.
 
     >>> model = models.default()
     >>> attention_rows(model, encode(model, "The cat sat")).shape
@@ -595,6 +622,7 @@ def head_scores(
     With a mask, a soft cap, a hidden token or an accelerator, we add up blocks of rows instead.
 
     Args:
+        model: a model from `models.load`.
         tokens: tokens, or a text. Before a text we put the model's opening tokens (see `opening`).
         position: the token whose received attention is scored.
         offsets: how many positions back each slash score looks. A head with a high score at 0 is a
@@ -645,7 +673,11 @@ def attention_maps(
     For scores of long sequences use `head_scores`.
 
     Args:
+        model: a model from `models.load`.
         tokens: 1 to `MOST` tokens, or a text, which we encode after the model's opening tokens.
+
+    Returns:
+        One row-stochastic n x n matrix per layer and head, in fp32 on the CPU.
 
     Raises:
         ValueError: if there are no tokens, or more than `MOST`. The matrices of more tokens would
@@ -871,6 +903,7 @@ def sensitivity(
     exact).
 
     Args:
+        model: a model from `models.load`.
         tokens: tokens, or a text, which we encode after the model's opening tokens.
         probes: how many random directions to use, from 2 to d. None computes the exact norm.
         seed: the seed of the directions.
@@ -936,6 +969,12 @@ def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
     """Return the angle, in radians per token, by which the model rotates each rotary pair.
 
     We read the angles from the running model, so scaled frequencies appear as the model uses them.
+
+    Args:
+        model: a model from `models.load`.
+
+    Returns:
+        One angle per rotary pair, in the order of the model's pairs.
 
     Raises:
         ValueError: if the model has no rotary positions, or uses different frequencies in different
@@ -1037,6 +1076,9 @@ def reads_projections(model: models.LanguageModel) -> bool:
 
     We can read them if the layers have `self_attn.q_proj`, as in Llama or Gemma.
 
+    Args:
+        model: a model from `models.load`.
+
     >>> reads_projections(models.default())
     True
     """
@@ -1050,6 +1092,12 @@ def reads_projections(model: models.LanguageModel) -> bool:
 
 def blocks(model: models.LanguageModel) -> list[torch.nn.Module]:
     """Return the layers of a model that computes queries and keys in separate projections.
+
+    Args:
+        model: a model from `models.load`.
+
+    Returns:
+        The layers as torch modules, the first layer first.
 
     Raises:
         ValueError: if the layers have no `self_attn.q_proj`.
@@ -1078,6 +1126,7 @@ def queries_and_keys(
     If several heads share keys, we repeat the keys for each of these heads.
 
     Args:
+        model: a model from `models.load`.
         ids: n tokens, or a text, which we encode after the model's opening tokens.
 
     Returns:
@@ -1124,8 +1173,13 @@ def frequency_use(model: models.LanguageModel, tokens: Int[Tensor, " n"] | str) 
     those of an attention sink. Keys appear once for each head that shares them.
 
     Args:
+        model: a model from `models.load`.
         tokens: at least two tokens, or a text. Before a text we put the model's opening tokens (see
             `opening`).
+
+    Returns:
+        `frequencies` has the angle of each rotary pair, in radians per token. `queries` and `keys`
+            have the mean norm of each pair for every layer and head.
 
     Raises:
         ValueError: if the model has no rotary positions, uses several sets of frequencies, or
@@ -1158,7 +1212,11 @@ def loss(model: models.LanguageModel, ids: Int[Tensor, " n"] | str) -> float:
     much the intervention hurts.
 
     Args:
+        model: a model from `models.load`.
         ids: at least two tokens, or a text, which we encode after the model's opening tokens.
+
+    Returns:
+        The loss as a float, averaged over all tokens except the first one.
 
     >>> model = models.default()
     >>> loss(model, "The cat sat on the mat.") < loss(model, "mat. the on sat cat The")

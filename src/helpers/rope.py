@@ -36,6 +36,9 @@ def frequencies(width: int, base: float, turning: float = 1.0) -> Float[Tensor, 
             down. A fraction below 1 gives the p-RoPE of Barbero et al. (2025), section 6.1. The
             fraction 0 gives no position encoding.
 
+    Returns:
+        width / 2 angles in float64, which decrease unless they are 0.
+
     Example:
         >>> frequencies(8, 10_000).tolist(), frequencies(8, 10_000, 0.5).tolist()
         ([1.0, 0.1, 0.01, 0.001], [1.0, 0.1, 0.0, 0.0])
@@ -94,6 +97,12 @@ def turn(
 
     Layers call this faster function at every training step.
 
+    Args:
+        x, positions, frequencies, layout: as in `rotate`.
+
+    Returns:
+        The rotated vectors, in the shape and dtype of `x`.
+
     >>> quarter = torch.tensor([math.pi / 2])
     >>> turned = turn(torch.tensor([[1.0, 0.0]]), torch.tensor([2]), quarter, "half")
     >>> turned.round().abs().tolist()
@@ -138,6 +147,9 @@ def cosine_sum(
         width: the width of a query or key, an even number.
         base: the base of RoPE.
 
+    Returns:
+        One sum per distance, at most width / 2.
+
     Example:
         >>> cosine_sum(0, 128, 10_000).item()
         64.0
@@ -157,6 +169,9 @@ def first_negative(width: int, base: float, limit: int) -> int | None:
         width: the width of a query or key, an even number.
         base: the base of RoPE.
         limit: the distance in tokens at which the search stops.
+
+    Returns:
+        The distance in tokens, or None if no sum below `limit` is negative.
 
     Example:
         >>> first_negative(128, 10_000, 4096)

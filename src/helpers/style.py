@@ -156,6 +156,12 @@ def colours_of(names: Iterable[str]) -> list[str]:
     A name in `NAMED` has a fixed colour. The other names get the remaining colours of the style in
     order.
 
+    Args:
+        names: the names of the designs, encodings or columns.
+
+    Returns:
+        One colour per name, as Matplotlib's hexadecimal code.
+
     >>> wanted = [COLOURS[name] for name in ("vermillion", "blue", "black")]
     >>> colours_of(["mean", "RoPE", "NoPE"]) == wanted
     True
@@ -266,6 +272,11 @@ def label(ax: Axes, lines: list[Line2D] | None = None) -> None:
     """Write each line's label at the line's right end, in the line's colour.
 
     When the figure is drawn, labels that would overlap are moved apart.
+
+    Args:
+        ax: the axes that contain the lines.
+        lines: the lines to label. By default these are all lines of the axes whose label does not
+            start with an underscore.
 
     >>> ax = axes("One line", "n", "L1")
     >>> _ = ax.plot([1, 2], [3, 4], label="fp32")

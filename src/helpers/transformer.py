@@ -27,6 +27,9 @@ def sinusoidal(positions: Num[Tensor, " n"], width: int) -> Float[Tensor, "n {wi
         positions: the positions of n tokens.
         width: the width of the model, an even number.
 
+    Returns:
+        Numbers from -1 to 1, in float64.
+
     >>> sinusoidal(torch.tensor([0]), 4).tolist()
     [[0.0, 1.0, 0.0, 1.0]]
     """
@@ -106,7 +109,12 @@ class Block(nn.Module):
         self.weigh = copy.deepcopy(attention) if isinstance(attention, nn.Module) else attention
 
     def bias(self, n: int, like: Tensor) -> Float[Tensor, "#h n n"]:
-        """Return what is added to the logits for the causal mask, the window and ALiBi."""
+        """Return what is added to the logits for the causal mask, the window and ALiBi.
+
+        Args:
+            n: the number of tokens.
+            like: a tensor whose dtype and device the bias gets.
+        """
         slopes = self.heads if self.encoding == "ALiBi" else None
         return _bias(n, self.window, slopes, like.dtype, like.device)
 
@@ -114,6 +122,9 @@ class Block(nn.Module):
         """Compute the queries, keys and values of every head.
 
         Queries and keys are already rotated if the encoding is RoPE.
+
+        Args:
+            x: the hidden states before the layer, of shape (b, n, d).
         """
         batch, n, _ = x.shape
         parts = self.qkv(self.norm1(x)).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
@@ -124,17 +135,29 @@ class Block(nn.Module):
         )
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        """Return the input of the softmax, which is the scores plus the bias."""
+        """Return the input of the softmax, which is the scores plus the bias.
+
+        Args:
+            x: the hidden states before the layer, of shape (b, n, d).
+        """
         q, k, _ = self.project(x)
         return q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + self.bias(x.shape[1], q)
 
     def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        """Return the full attention matrices, for inspection. Training does not need them."""
+        """Return the full attention matrices, for inspection. Training does not need them.
+
+        Args:
+            x: the hidden states before the layer, of shape (b, n, d).
+        """
         logits = self.logits(x)
         return logits.softmax(-1) if self.weigh is None else self.weigh(logits)
 
     def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
-        """Return the output of every head at every token (attention weights times values)."""
+        """Return the output of every head at every token (attention weights times values).
+
+        Args:
+            x: the hidden states before the layer, of shape (b, n, d).
+        """
         q, k, v = self.project(x)
         bias = self.bias(x.shape[1], q)
         if self.weigh is None:
@@ -222,7 +245,11 @@ class Decoder(nn.Module):
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def embed(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """Return the input of the first layer (embeddings, plus the encoding if it is APE)."""
+        """Return the input of the first layer (embeddings, plus the encoding if it is APE).
+
+        Args:
+            ids: tokens of the vocabulary, of shape (b, n), with one row per sequence.
+        """
         require.tensor("ids", ids, "b n", "whole")
         if require.readable(ids) and (ids.min() < 0 or ids.max() >= self.embedding.num_embeddings):
             raise ValueError(
@@ -238,7 +265,11 @@ class Decoder(nn.Module):
         )
 
     def states(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """Return the hidden state of every token after the last layer and the final norm."""
+        """Return the hidden state of every token after the last layer and the final norm.
+
+        Args:
+            ids: tokens of the vocabulary, of shape (b, n), with one row per sequence.
+        """
         x = self.embed(ids)
         for block in self.blocks:
             x = block(x)
@@ -246,7 +277,11 @@ class Decoder(nn.Module):
 
     @torch.no_grad()
     def attention(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "layers b h n n"]:
-        """Return the attention matrices of all layers and heads."""
+        """Return the attention matrices of all layers and heads.
+
+        Args:
+            ids: tokens of the vocabulary, of shape (b, n), with one row per sequence.
+        """
         x, maps = self.embed(ids), []
         for block in self.blocks:
             maps.append(block.attention(x))

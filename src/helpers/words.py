@@ -80,6 +80,9 @@ def translated(text: str) -> str:
     entry is also recorded in `_missing`. If the text is already a translation that contains English
     words, only these words are translated.
 
+    Args:
+        text: an English text.
+
     >>> translated("as it is")
     'as it is'
     >>> use({"the {a} fails": "{a}失败", "last": "最后一个"})

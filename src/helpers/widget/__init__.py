@@ -30,6 +30,11 @@ def bundle(
     A built page gets the HTML of `still`, and a notebook with a kernel gets the ipywidgets panel of
     `live`. `text` is the plain text.
 
+    Args:
+        still: a function that returns the widget as HTML.
+        live: a function that returns the widget as an ipywidgets widget.
+        text: the plain text, for programs that show neither.
+
     >>> bundle(lambda: "<b>1</b>", ipywidgets.VBox, "one")["text/plain"]
     'one'
     """
@@ -55,6 +60,14 @@ def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
     The alt text tells readers who cannot see the figure what they need to know. On a built page the
     output also carries a description of the figure in words and numbers (as `drawn`), so that
     `tests/drawn` shows when a figure changes.
+
+    Args:
+        figure: a Matplotlib figure, or a part of one, such as its axes.
+        alt: what the figure shows, in a sentence or two.
+        caption: the text below the figure, or "" for none.
+
+    Returns:
+        The figure as an output that a notebook displays.
 
     Raises:
         ValueError: if `figure` is not a Matplotlib figure (or a part of one), or `alt` is empty.
