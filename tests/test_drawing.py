@@ -284,7 +284,7 @@ def test_the_lights_are_the_race():
         ]
         dark = [place for place in places if place not in lit]
         assert (
-            f"Lit in the race, of 3 places asked: {', '.join(lit) or 'none'}. Dark: {', '.join(dark)}."
+            f"Lit in the race, of 3 places with a task: {', '.join(lit) or 'none'}. Dark: {', '.join(dark)}."
             in told
         )
     for page, says in (("welcome.md", "The benchmark has tasks for three of the six places."),
@@ -890,7 +890,7 @@ DONE = [
     ("machine", [stop(4), tick("a first token", False)], "the last vector is the same for 1, 314 or any number"),
     ("machine", [stop(5)], told_of_positions(314, 189)),
     ("machine", [stop(6)], told_of_noise(314, 189)),
-    ("machine", [stop(7), choose("part exchanged", "local RoPE, global NoPE")], "Lit in the race, of 3 places asked: positions (5), the noise of the others (6). Dark"),
+    ("machine", [stop(7), choose("swapped part", "local RoPE, global NoPE")], "Lit in the race, of 3 places with a task: positions (5), the noise of the others (6). Dark"),
     ("squash", [choose("look at", "current"), press("The edge that lowers the total resistance most")], "lowers the total resistance of all pairs: 368 → 272 ohms"),
     ("squash", [choose("graph", "path"), slide("Home", "hops"), slide("ArrowRight", "hops")], "50% of the reader's state is colour: all of it one of the 8"),
     ("squash", [choose("look at", "current"), cut_an_edge], "No current can flow"),

@@ -825,8 +825,8 @@ const SCENES = [
       const task = TASKS[k];
       const note = !task
         ? w > 520
-          ? "not asked in the race"
-          : "not asked"
+          ? "no task in the race"
+          : "no task"
         : right === null || right === undefined
           ? w > 520
             ? `${ASKED[task]}: not learned`
@@ -852,7 +852,7 @@ const SCENES = [
       text(
         ROOM + 8,
         25,
-        w > 520 ? "small decoders trained to 16 tokens, asked at 128" : "trained to 16 tokens, asked at 128",
+        w > 520 ? "small decoders trained to 16 tokens, tested at 128" : "trained to 16 tokens, tested at 128",
         "small quiet",
       ) +
       lines.join("") +
@@ -870,21 +870,21 @@ const measured = (data, stop) => {
     1: [
       "1-over-squashing/lab",
       data.tree &&
-        `Measured: on trees of 16 leaves, trained for a minute at most, graph networks fit up to ${percent(data.tree.graph)}% of the examples; where the root hears each leaf itself, ${percent(data.tree.direct)}%.`,
+        `Measured: on trees of 16 leaves, graph networks that train for a minute at most fit up to ${percent(data.tree.graph)}% of the examples. If the root attends to each leaf directly, they fit ${percent(data.tree.direct)}%.`,
     ],
     2: [
       "2-causal-attention/lab",
-      `Measured: the ${data.layers} layers of ${data.model}, untrained, keep a share of ${data.kept} each in the mean; trained, ${data.sink}% of its heads give the first token more than 0.3 of their attention.`,
+      `Measured: before training, the ${data.layers} layers of ${data.model} keep on average ${data.kept} of a state. After training, ${data.sink}% of its heads give the first token more than 0.3 of their attention.`,
     ],
     3: [
       "3-representational-collapse/lab",
-      `Measured: in bf16 the state of ${data.model} after n ones is first nearer to that of another n at n = ${data.misread}; another reader may still tell them apart.`,
+      `Measured: in bf16 the state of ${data.model} after n ones is first nearer to the state of another n at n = ${data.misread}. Another readout may still tell the two apart.`,
     ],
     4: [
       "4-counting/lab",
       data.counted
-        ? `Measured: asked to count ones, ${data.model} is right up to ${data.counted}.`
-        : `Measured: asked to count ones, ${data.model} is right for no length tried.`,
+        ? `Measured: if we ask ${data.model} to count ones, it is right up to ${data.counted}.`
+        : `Measured: if we ask ${data.model} to count ones, it is right at none of the lengths that we tried.`,
     ],
     5: [
       "5-rope-frequencies/lab",
@@ -893,11 +893,11 @@ const measured = (data, stop) => {
     6: [
       "7-the-race/lesson",
       differed &&
-        `Measured: trained to 16 tokens and asked at 128, a small decoder names the value of a key in ${percent(differed)}% with a difference and in ${percent(plain)}% with RoPE alone.`,
+        `Measured: after training on up to 16 tokens, at 128 tokens a small decoder names the value of a key in ${percent(differed)}% with a difference, and in ${percent(plain)}% with only RoPE.`,
     ],
     7: [
       "7-the-race/lesson",
-      `Measured: of ${race.length} parts tried ${race.filter((runs) => runs.last[1] && runs.retrieval[1]).length} light positions and the noise together; ${race.filter((runs) => runs.counting[1]).length || "none"} ${race.filter((runs) => runs.counting[1]).length === 1 ? "lights" : "light"} the count.`,
+      `Measured: of the ${race.length} parts that we tried, ${race.filter((runs) => runs.last[1] && runs.retrieval[1]).length} light both positions and the noise, and ${race.filter((runs) => runs.counting[1]).length || "none"} ${race.filter((runs) => runs.counting[1]).length > 1 ? "light" : "lights"} the count.`,
     ],
   }[stop];
 };
@@ -1006,14 +1006,14 @@ export const render = mount({
       pick: (value) => ({ weights: value, swap: false, head: 0, token: value === "model" ? copy() : BEGIN.token }),
       hidden: (s) => only(5)(s) || !data.looks,
     },
-    { kind: "switch", key: "swap", label: "exchange fast and slow pairs", hidden: (s) => only(5)(s) || modelled(s) },
+    { kind: "switch", key: "swap", label: "swap fast and slow pairs", hidden: (s) => only(5)(s) || modelled(s) },
     { key: "lam", label: "λ", min: 0, max: 1, step: 0.05, show: asShare, hidden: only(6) },
     { key: "agree", label: "shared part of the logits", min: 0, max: 1, step: 0.05, show: asShare, hidden: only(6) },
     { kind: "switch", key: "both", label: "both see the answer", hidden: only(6) },
     {
       kind: "choice",
       key: "part",
-      label: "part exchanged",
+      label: "swapped part",
       options: Object.keys(data.race ?? { RoPE: 0 }).map((name) => [name, name]),
       hidden: only(7),
     },
@@ -1134,7 +1134,7 @@ export const render = mount({
     }
     if (stop === 5) {
       const f = turned(s);
-      return `Head 1 gives the token before ${say(100 * f.near, 2)}% of its attention, head 2 gives the orange token, ${f.far} back, ${say(100 * f.found, 2)}%${s.swap ? ": exchanged, neither does its work" : ""}.`;
+      return `Head 1 gives the token before ${say(100 * f.near, 2)}% of its attention, head 2 gives the orange token, ${f.far} back, ${say(100 * f.found, 2)}%${s.swap ? ": swapped, neither head does its work" : ""}.`;
     }
     if (stop === 6) {
       const f = maps(s);
@@ -1146,7 +1146,7 @@ export const render = mount({
       TASKS.flatMap((task, k) =>
         task && Boolean(runs[task]?.[1]) === want ? [`${PLACES[k]} (${k + 1})`] : [],
       ).join(", ");
-    return `${PARTS[s.part]?.tells ?? UNDRAWN} Lit in the race, of ${asked} places asked: ${those(true) || "none"}. Dark: ${those(false) || "none"}.`;
+    return `${PARTS[s.part]?.tells ?? UNDRAWN} Lit in the race, of ${asked} places with a task: ${those(true) || "none"}. Dark: ${those(false) || "none"}.`;
   },
   notes: (data) =>
     [1, 2, 3, 4, 5, 6, 7].flatMap((stop) => [
