@@ -283,11 +283,12 @@ class Rule(NamedTuple):
             against = ask("against") if self.against else [not one for one in cells]
             verdict, words = (
                 weigh(cells, against, self.least),
-                f"in {sum(cells)} of {len(cells)} cases {self.each[0]}",
+                f"in {sum(cells)} of {len(cells)} cases this is so: {self.each[0]}",
             )
             words = "no case was measured" if not cells else "" if verdict == HOLDS else words
             opposed = sum(against)
-            words += f"; {opposed} {'go' if opposed > 1 else 'goes'} the other way" * bool(opposed)
+            if opposed:
+                words += f". {opposed} case{'s go' if opposed > 1 else ' goes'} the other way"
             comparisons += (
                 Compared(AGREE, "above", stats.binom.isf(0.05, len(cells), 0.5), [sum(cells)]),
                 Compared(OTHERWISE, "below", 1, [sum(against)]),
