@@ -465,7 +465,7 @@ def test_two_slips_are_told_one_after_the_other():
     rows = "2 * x + y :: Is it doubled?\nx - y :: Is y taken away?"
     with pytest.raises(
         Wrong,
-        match=r"Is it doubled\? \(This alone explains 2 of 4 wrong cases, so there is a second slip",
+        match=r"Is it doubled\? \(This alone explains 2 of 4 wrong cases, so there is a second mistake",
     ):
         compare({}, "f(x, y)", lambda x, y: 2 * x + 7 * y, lambda x, y: x + y, given, rows)
 
@@ -938,7 +938,7 @@ def test_one_slip_is_told_by_its_place_and_kind():
 
     told = slipped(brackets, lambda x: (x - 1) / (x + 1), ["0.5"])
     assert (
-        "one slip in `x - 1 / part`: the brackets, or something that is missing?" in told
+        "one mistake in `x - 1 / part`: the brackets, or something that is missing?" in told
     )  # x / part is right, too
     assert "(x - 1) / part" not in told, "never the edit"
     assert "Look at `total = x`, because it forgets the earlier value" in slipped(
@@ -1028,7 +1028,8 @@ def test_an_edit_is_not_named_where_another_one_mends_the_function_under_another
         unrooted, lambda x: math.erf(1 / (2 * x) / math.sqrt(2 * (x + 1))), ["0.5", "2.5"]
     )
     assert (
-        "one slip in `math.sqrt(2) * (x + 1)`: the brackets, or something that is missing?" in told
+        "one mistake in `math.sqrt(2) * (x + 1)`: the brackets, or something that is missing?"
+        in told
     )
     told = slipped(apart, lambda x: 4 * x + 2, ["4.0", "7.0"])
     assert "One change" not in told, "at two places, of which one is as likely as the other"

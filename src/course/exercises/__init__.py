@@ -941,8 +941,8 @@ def _mistake(mistaken: list, tried: Sequence[Tried], tolerance: float, result: C
 def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
     """Return the sentence of the only mistake that gives the same results on all cases but one.
 
-    At least three of these cases must be wrong. Without this rule, a second slip that shows on a
-    single case (such as 0 log 0) would hide the first slip.
+    At least three of these cases must be wrong. Without this rule, a second mistake that shows on
+    a single case (such as 0 log 0) would hide the first mistake.
     """
     explained = {}
     for function, sentence in mistaken:
@@ -969,7 +969,7 @@ def _partly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
     """Return the sentence of the only mistake that gives the same result on two wrong cases.
 
     The two cases are the first wrong one and any other wrong one. We accept such a weak match
-    because the answer may contain two slips.
+    because the answer may contain two mistakes.
     """
     off = [k for k, outcome in enumerate(tried) if not outcome.right and outcome.value is not None]
     explained = {}
@@ -986,7 +986,7 @@ def _partly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
     ((sentence, many),) = explained.items()
     return (
         f"{sentence} (This alone explains {many} of {len(off)} wrong cases, "
-        "so there is a second slip.)"
+        "so there is a second mistake.)"
     )
 
 

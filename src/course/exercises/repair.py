@@ -1,9 +1,9 @@
 """Find one edit that makes the learner's code right.
 
-We tell the learner the place and the kind of the slip, but never the edit. We do not guess, because
-each edited function is run. We name an edit only if no other edit repairs the function under
-another name. If several edits repair the function and all are in one short expression, we name the
-expression and not the kind of slip.
+We tell the learner the place and the kind of the mistake, but never the edit. We do not guess,
+because each edited function is run. We name an edit only if no other edit repairs the function
+under another name. If several edits repair the function and all are in one short expression, we
+name the expression and not the kind of mistake.
 """
 
 import ast
@@ -49,7 +49,7 @@ COMPARISONS = {
 }
 SAME = [
     row.split() for row in WORDS["same"].splitlines()
-]  # kinds of edits that describe the same slip in nested places
+]  # kinds of edits that describe the same mistake in nested places
 MAKES = (
     "eye",
     "ones",
@@ -206,7 +206,7 @@ def _counted(function: ast.AST) -> set[int]:
 
 
 def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tuple[str, ast.expr]]:
-    """Yield possible replacements of an expression, each with the kind of slip it would repair."""
+    """Yield possible replacements of an expression, with the kind of mistake that each repairs."""
     value = _whole(node)
     if value is not None:
         for number in dict.fromkeys(
@@ -415,7 +415,7 @@ def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
 def repaired(
     answer: Callable, right: Callable[[Callable], bool], longest: float, seconds: float
 ) -> str:
-    """Find the slip in the learner's function, if one edit makes the function right.
+    """Find the mistake in the learner's function, if one edit makes the function right.
 
     The result is a sentence for the learner, or "" if no edit or no unique edit is found.
 
@@ -515,7 +515,7 @@ def _told(source: str, function: Any, edits: list[Edit]) -> str:
 
 
 def _says_the_same(one: Edit, other: Edit) -> bool:
-    """Return whether the name of one edit is a better description of the other edit's slip.
+    """Return whether the name of one edit is a better description of the other edit's mistake.
 
     Examples are a wrong sign or an error by one.
     """
