@@ -157,7 +157,7 @@ def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figu
         )
         corner = pd.concat([corner, yours])
     ax = style.axes(
-        "", f"retrieval, share right at {LONG}", f"last copy, share right at {LONG}", height=4.8
+        "", f"retrieval, accuracy at {LONG}", f"last copy, accuracy at {LONG}", height=4.8
     )
     ax.fill_between([KEPT, 1.02], KEPT, 1.02, color="#DCEBE2", lw=0)
     ax.plot(points[BOTH[0]], points[BOTH[1]], "o", ms=9, color=GREY)
@@ -269,7 +269,7 @@ f"Right by attention on the answer at {LONG} tokens (✓; "
 "+ also better than without the ingredient): "
 ) + ", ".join(
         f"{NAMES[task]}: {'; '.join(names) or 'none'}" for task, names in one.items()
-    ) + "." + kept + " The darker, the more is right; – was not run."  # fmt: skip
+    ) + "." + kept + " The darker a cell is, the more is right; – was not run."  # fmt: skip
 
 
 def _number_of(names: list[str], what: str) -> str:

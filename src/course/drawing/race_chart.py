@@ -75,20 +75,19 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
         threads.append((line, translated(name), shares, named.get(name), name == BASELINE))
     missing = every[every.task == task].entry.nunique() - len(means)
     lengths = ", ".join(map(str, LENGTHS))
-    told = [f"{NAMES[task].capitalize()}, share right at {lengths}, mean of the runs that learned:"]
+    told = [f"{NAMES[task].capitalize()}, accuracy at {lengths}, mean of the runs that learned:"]
     told += [
         f"{translated(name)} {translated(f'{order[name]:.2f} at {LONG}')}"
         for name in sorted(named, key=lambda name: -order[name])
     ]
     told[1:] = [
         "; ".join(told[1:]) + ".",
-        f"{len(means)} entries; not learned, or a control: {missing}.",
+        f"{len(means)} entries are drawn. Not learned, or a control: {missing}.",
     ]
     finding = " ".join([translated(told[0]), told[1], translated(told[2])])
     said = (
-        "Share right by length. Each thread is one entry, named under the finger; dashed: "
-        "guessing. "
-        f"Entries not learned, or controls: {missing}."
+        "Accuracy by length. A line is one entry; point at it for its name. Dashed: guessing. "
+        f"Not drawn (not learned, or a control): {missing}."
     )
     picture = PICTURE.render(
         finding=finding,

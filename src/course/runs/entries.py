@@ -473,7 +473,7 @@ KINDS = {
     ],
     "a gate on each head's output": ["gated attention"],
     "a memory of fixed size": [LINEAR, DELTA, DELTA_FULL],
-    "no attention (beside the ranking)": OUTSIDE,
+    "no attention (not ranked)": OUTSIDE,
     "a control that must fail": CONTROLS,
 }
 # entries without a row in data/race.csv, each with the reason
@@ -509,7 +509,7 @@ NAMED = [
 HYPOTHESES = {
     "H1": ("a position encoding alone is enough", POSITIONS),
     "H2": (
-        "physical intervention is enough",
+        "an intervention in what a token may see is enough",
         [name for names in PHYSICAL.values() for name in names],
     ),
     "H3": (
@@ -528,7 +528,7 @@ HYPOTHESES = {
         ["differential", "differential, version 2", "NoPE, differential"],
     ),
     "H5": ("attending to nothing is enough", ["off-by-one softmax", "gated attention"]),
-    "H6": ("an order from the nearest key on is enough", [STICK, MIXED_STICK]),
+    "H6": ("an order that begins with the nearest key is enough", [STICK, MIXED_STICK]),
     "H7": ("a memory of fixed size is enough", MEMORIES),
 }
 
