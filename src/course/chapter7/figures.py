@@ -321,8 +321,8 @@ def tasks_asked(rows: pd.DataFrame) -> str:
         "chapters",
         "what is lost",
         "the task",
-        "one row, and what is to be named",
-        "NoPE should extend",
+        "one row, and its answer",
+        "should NoPE generalise?",
         f"NoPE at {LONG}",
     )
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
@@ -534,15 +534,15 @@ def closing_answer(rows: pd.DataFrame) -> str:
 
     said = translated(
         
-f"Trained on up to {TRAINED} and tested at {LONG}, these designs are right in {KEPT} "
-"at retrieval and at the last copy, by attention on the answer: "
+f"Trained on up to {TRAINED} and tested at {LONG}, these designs reach {KEPT} "
+"at retrieval and at the last copy, with attention on the answer: "
 
     ) + ("; ".join(map(named, every)) or "**none**") + "."  # fmt: skip
     if set(every) & set(stopped.index):
         said += translated(
-            f" In brackets: retrieval at {FAR[-1]:,}, where training stopped at the "
-            f"criterion (means of {far.count().min()} runs), and after {PLATEAU:,} steps, at a "
-            f"learning rate of {BUDGET['rate']}."
+            f" The numbers in brackets are the accuracies in retrieval at {FAR[-1]:,}, first where "
+            f"training stopped at the criterion (means of {far.count().min()} runs), then after "
+            f"{PLATEAU:,} steps, both at a learning rate of {BUDGET['rate']}."
         )
     if taken := [steps[translated(name)] for name in every if translated(name) in steps]:
         said += translated(
@@ -552,6 +552,6 @@ f"Trained on up to {TRAINED} and tested at {LONG}, these designs are right in {K
         said += " " + translated(late_pairs())
     if (count := _kept(won, "counting")) == "none":
         return said + translated(
-            f" **No remedy** keeps the count at {LONG} in the mean of its runs."
+            f" Averaged over its runs, **no remedy** keeps the count at {LONG}."
         )
     return said + translated(f" The count at {LONG} is kept by:") + f" **{count}**."
