@@ -113,8 +113,23 @@ function giveWay(slide) {
   slide.classList.add("given");
   if (figure.clientHeight < ROOMY) texts.at(-1).classList.add("gives");
 }
+// the key of a figure's marks gets a row of its own if it would cover words of the figure
+function placeKeys(slide) {
+  slide?.querySelectorAll("figure.still > .key:not(.corner)").forEach(key => {
+    key.classList.remove("above");
+    const box = key.getBoundingClientRect();
+    const covers = [...key.parentElement.querySelectorAll("svg text")].map(text => text.getBoundingClientRect()).some(
+      text => text.width > 0 && text.left < box.right && text.right > box.left && text.top < box.bottom - 3 && text.bottom > box.top,
+    );
+    key.classList.toggle("above", box.width > 0 && covers);
+  });
+}
 let whole = byLink;
-const give = () => whole || giveWay(Reveal.getCurrentSlide());
+document.querySelector(".reveal").classList.toggle("whole", whole);
+const give = () => {
+  if (!whole) giveWay(Reveal.getCurrentSlide());
+  placeKeys(Reveal.getCurrentSlide());
+};
 
 // a sign after a formula stays in the formula's line
 function bindSigns() {
@@ -168,8 +183,12 @@ const typeset = () => window.MathJax?.startup?.promise ?? Promise.resolve();
 const growCurrent = () => typeset().then(() => requestAnimationFrame(() => grow(Reveal.getCurrentSlide())));
 window.addEventListener("load", () => {
   typeset().then(bindSigns);
-  Reveal.on("slidechanged", () => { whole = false; give(); });
-  for (const kind of ["fragmentshown", "fragmenthidden"]) Reveal.on(kind, give);
+  Reveal.on("slidechanged", () => {
+    whole = false;
+    document.querySelector(".reveal").classList.remove("whole");
+    give();
+  });
+  for (const kind of ["fragmentshown", "fragmenthidden", "ready"]) Reveal.on(kind, give);
   Reveal.isReady() ? showAll() : Reveal.on("ready", showAll);
   Reveal.on("slidechanged", growCurrent);
   Reveal.isReady() ? growCurrent() : Reveal.on("ready", growCurrent);

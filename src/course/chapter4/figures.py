@@ -535,9 +535,9 @@ def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tu
 
 READOUTS = {  # what the figure draws of `run_selection.fates`, as name: (column, colour, filled)
     "there: linear readout fitted to 17 to 32 letters": ("there", BLUE, True),
-    "the same, before training": ("there_before", BLUE, False),
+    "there, before training": ("there_before", BLUE, False),
     "findable: linear readout fitted to 1 to 16 letters": ("findable", GREEN, True),
-    "the same, before training ": ("findable_before", GREEN, False),
+    "findable, before training": ("findable_before", GREEN, False),
     "used: the decoder's own head": ("used", RED, True),
 }
 
@@ -562,12 +562,13 @@ def three_readouts(table: pd.DataFrame) -> tuple[Axes, str]:
             mew=2,
             color=colour,
             mfc=colour if filled else "none",
-            label=name,
+            label=name if filled else f"_{name}",
         )
     ax.set_yticks(range(len(found)), found.index)
     ax.set(ylim=(len(found) - 0.4, -0.6), xlim=(-0.04, 1.04))
     ax.grid(visible=False, axis="y")
-    ax.figure.legend(loc="outside lower center", ncols=1, fontsize=13)
+    ax.plot([], [], "o", ms=11, mew=2, color=GREY, mfc="none", label="before training")
+    ax.figure.legend(loc="outside lower left", ncols=2, fontsize=14)
     said = "; ".join(
         f"{name}: there {row.there:.2f} (before training {row.there_before:.2f}), findable "
         f"{row.findable:.2f} "

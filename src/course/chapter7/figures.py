@@ -240,7 +240,7 @@ def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
             words,
             ha="center",
             va="center",
-            size=16 if learned else 13,
+            size=16 if learned else 14,
             weight="bold" if mark else "normal",
             color=BLACK if learned else GREY,
         )
@@ -369,12 +369,21 @@ def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
     )
     shown = price.set_axis([f"{NAMES[task]}: {name}" for task, name in price.index])
     shown.columns = [f"rate {rate}" for rate in shown]
+    tasks = [task for task, _ in price.index]
+    first = [k for k, task in enumerate(tasks) if task not in tasks[:k]]  # rows that name the task
+    names = [
+        label if k in first else name
+        for k, (label, (_, name)) in enumerate(zip(shown.index, price.index, strict=True))
+    ]
     ax = style.dots(
-        shown,
+        shown.set_axis(names),
         "steps to the criterion (all steps if not learned)",
         log="x",
         height=min(1.4 + 0.35 * len(shown), 4.9),  # this height fits a slide
     )
+    for row in first[1:]:
+        ax.axhline(row - 0.5, color=BLACK, lw=0.8)
+    ax.legend(loc="upper right")
     least, most = float(price.min().min()), float(price.max().max())
     style.ticks(ax, [steps for steps in (100, 200, 500, 1000, 2000) if least <= steps <= most])
     said = "; ".join(

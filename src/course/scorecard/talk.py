@@ -46,7 +46,8 @@ def figure(drawn: tuple[Figure | Axes, str], caption: str = "", alt: str = "") -
 def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
     """Show claims in the talk's words, each with its verdict.
 
-    A verdict links to the claim's row of the scorecard.
+    A verdict links to the claim's row of the scorecard. On a slide the claims come one after the
+    other.
 
     Args:
         rows: for each claim its words, or a pair of words and a remark. If the claim fails or holds
@@ -71,7 +72,8 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
             remark = (
                 f'<br><span class="{mark}">{html.escape(label + words.translated(remark))}</span>'
             )
-        lines.append(f'<p class="talk-claim">{claim_text} {chip}{remark}</p>')
+        later = " fragment" if lines else ""  # on a slide it takes the place of the claim before
+        lines.append(f'<p class="talk-claim{later}">{claim_text} {chip}{remark}</p>')
     claims = f'<div class="talk-claims">{"".join(lines)}</div>' if lines else ""
     named = " · ".join(
         f'<a href="{html.escape(source.url)}">{html.escape(words.translated(source.name))}</a>'
