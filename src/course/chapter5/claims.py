@@ -335,7 +335,7 @@ def _heads(model: LanguageModel | None, seed: int | None = None, text: int = 0) 
 
 
 def _none(model: LanguageModel | None) -> ValueError:
-    return ValueError(f"no head of {called(model)} looks at one distance, so it cannot decide")
+    return ValueError(f"no head of {called(model)} attends to a fixed distance, so it cannot decide")
 
 
 SMALL = Threshold(0.9)  # a fraction of the layer's mean
