@@ -354,7 +354,7 @@ def test_a_rule_is_made_of_one_sentence_and_one_condition_a_half():
     assert null_controls.verdicts(made, {"a": 0.6, "b": 0.7}) == {"a coin": FAILS}
     with pytest.raises(ValueError, match=r"must hold \['b'\]"):
         made.decide({"a": 0.6})
-    with pytest.raises(ValueError, match="holds, and perhaps part, or each"):
+    with pytest.raises(ValueError, match="must have either the condition holds"):
         rule("x", part=("", lambda: True))(measured)
     with pytest.raises(ValueError, match="must have one rule"):
         rule("width_bound", holds=("", lambda: True))(measured)

@@ -335,7 +335,8 @@ def _heads(model: LanguageModel | None, seed: int | None = None, text: int = 0) 
 
 
 def _none(model: LanguageModel | None) -> ValueError:
-    return ValueError(f"no head of {called(model)} attends to a fixed distance, so it cannot decide")
+    name = called(model)
+    return ValueError(f"no head of {name} attends to a fixed distance, so it cannot decide")
 
 
 SMALL = Threshold(0.9)  # a fraction of the layer's mean
