@@ -638,10 +638,10 @@ const SCENES = [
       );
     y += high + 26;
     const readers = [
-      ["who reads them in full precision", "lit", "two"],
-      [`who reads all 16 numbers in ${s.type}`, one ? "lost" : "lit", one ? "one" : "two"],
+      ["readout in full precision", "lit", "two"],
+      [`readout of all 16 numbers in ${s.type}`, one ? "lost" : "lit", one ? "one" : "two"],
       [
-        "who hears the next token",
+        "readout of the next token",
         gap < 0.005 ? "lost" : "lit",
         gap === 0 ? "one" : `${say(100 * gap, 2)}% apart`,
       ],
@@ -1100,14 +1100,14 @@ export const render = mount({
       const count = same.filter(Boolean).length;
       const [length, [, left, of]] = code(data, n) ?? [0, ["", 0, 0]];
       const beside = of
-        ? ` Measured: in bf16 the two states of ${data.model} after ${length} and ${Number(length) + 1} ones share ${left} of ${of} numbers.`
+        ? ` Measured: in bf16 the two states of ${data.model} after ${length} and ${Number(length) + 1} ones have ${left} of ${of} numbers in common.`
         : "";
       return (
         (count === WIDTH
-          ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers are the same in ${s.type}: who reads only these has one vector for two inputs.`
+          ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers are the same in ${s.type}, so a readout that gets only these numbers has one vector for two inputs.`
           : count === 0
             ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers differ in ${s.type}.`
-            : `After ${n} and after ${n + 1} ones ${count} of ${WIDTH} numbers are the same in ${s.type} (black): the others still tell them apart.`) +
+            : `After ${n} and after ${n + 1} ones ${count} of ${WIDTH} numbers are the same in ${s.type} (black), but the others still tell the two inputs apart.`) +
         beside
       );
     }
@@ -1116,7 +1116,7 @@ export const render = mount({
         return `Ones alone: their weights always add up to 1, and the last vector is the same for 1, ${n} or any number.${guessed()}`;
       const end = reach(s.type);
       const same = roundTo(1 / (n + 1), s.type) === roundTo(1 / (n + 2), s.type);
-      return `One odd token is a ruler: its weight is 1/${n + 1}. In ${s.type} it ${same ? "cannot tell" : "tells"} ${n} from ${n + 1}${end ? `; it first fails at ${end}, then at some lengths, not at all of them` : ""}.${guessed()}`;
+      return `The first token is the one odd token, and its weight is 1/${n + 1}. In ${s.type} this weight ${same ? "cannot tell" : "tells"} ${n} from ${n + 1}.${end ? ` It first fails at ${end}, and then at some lengths but not at all of them.` : ""}${guessed()}`;
     }
     if (s.head)
       return [
