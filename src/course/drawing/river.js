@@ -223,7 +223,7 @@ export const render = mount({
       circle(x(N - 1), y(s.layers), 14, "ink", "last"),
       ...cells, ...numbers, box(grid.x, grid.y + (N - 1) * size, N * size, size, "ink thin", "last"),
       s.cell < 0 ? "" : box(grid.x + column * size, grid.y + row * size, size, size, "ink"),
-      text(grid.x, grid.y - 20, "row j sees column i: paint", "small quiet"),
+      text(grid.x, grid.y - 24, "row j sees column i: paint", "small quiet"),
       text(
         wide ? grid.x : w - 30,
         wide ? bars.y + 24 : bars.y - 10,
