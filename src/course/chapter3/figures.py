@@ -158,10 +158,10 @@ MEASURED = models.DEFAULT  # the model of data/telling_apart.csv
 # the measures that `told_apart` can draw, each with the column of the table, the label of the axis
 # and the words in the title
 WHAT = {
-    "nearest of all prompts": ("nearest", "share that is right", (
+    "nearest of all prompts": ("nearest", "fraction that is right", (
 "the right one of all prompts in {:.0%}"
 )),
-    "n against n + 1": ("pair", "share that is right", "the right one of n and n + 1 in {:.0%}"),
+    "n against n + 1": ("pair", "fraction that is right", "the right one of n and n + 1 in {:.0%}"),
     "along the difference": ("along", (
 "error along the difference,\nover the difference"
 ), "the error goes {:.2f} of the way"),

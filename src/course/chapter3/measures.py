@@ -550,7 +550,7 @@ def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
     return {
         "error of one prompt": float(part.floor.median()),
         "error of the difference": float(part.error.median()),
-        "share of its square along the difference": float(part.share.mean()),
+        "fraction of its squared length along the difference": float(part.share.mean()),
         "right one of two": float(part.pair.mean()),
         "right one of all": float(part.nearest.mean()),
     }
