@@ -30,9 +30,9 @@ MOVED = (
     "share kept",
     "ones n",
     "a first token",
-    "exchange fast",
+    "swap fast",
     "λ",
-    "part exchanged",
+    "swapped part",
 )
 
 
