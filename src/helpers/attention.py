@@ -67,12 +67,12 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     Returns:
         A row-stochastic matrix of the same shape in float64.
 
-    >>> uniform(causal_mask(2)).tolist()
-    [[1.0, 0.0], [0.5, 0.5]]
-
     Raises:
         ValueError: if the mask is not square, is not boolean, or allows some token nothing to
             attend to.
+
+    >>> uniform(causal_mask(2)).tolist()
+    [[1.0, 0.0], [0.5, 0.5]]
     """
     _check_square("mask", mask)
     if mask.dtype != torch.bool and not ((mask == 0) | (mask == 1)).all():
@@ -97,9 +97,6 @@ def influence(
     With `residual` = 0 it is the matrix of Wu et al. (2025), section 3. With `residual` = 1/2 it is
     the attention rollout of Abnar & Zuidema (2020).
 
-    >>> influence([uniform(causal_mask(2))] * 2).tolist()
-    [[1.0, 0.0], [0.75, 0.25]]
-
     Args:
         attentions: one row-stochastic matrix per layer, the first layer first.
         residual: a weight in [0, 1] for the residual connection, through which each token keeps its
@@ -108,6 +105,9 @@ def influence(
     Raises:
         ValueError: if there are no layers, the matrices differ in size, one of them is not
             row-stochastic, or the residual is out of range.
+
+    >>> influence([uniform(causal_mask(2))] * 2).tolist()
+    [[1.0, 0.0], [0.75, 0.25]]
     """
     matrices = _layers(attentions)
     require.number("residual", residual, 0.0, 1.0)

@@ -1,6 +1,7 @@
-"""Measure what squeezes messages in a graph, and build the graphs on which we measure it.
+"""Build graphs, and measure how strongly they squeeze the messages that pass through them.
 
-The measures are the Jacobian, its bound by counting walks, and the effective resistance.
+The measures are the Jacobian, an upper bound for it that counts walks, and the effective
+resistance.
 
 A graph is a connected, undirected `networkx.Graph` with at least two nodes and no self-loops. Every
 function raises ValueError for any other graph. Edge weights are ignored. Matrices and vectors are

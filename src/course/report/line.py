@@ -46,9 +46,9 @@ def parser() -> argparse.ArgumentParser:
         choices=["fp32", "fp16", "bf16", "fp64"],
         help="floating-point format of the weights (default: fp32)",
     )
-    lengths = "how much to measure: full takes the labs' lengths, short and middle take less time"
+    lengths = "how much to measure (full uses the labs' lengths, short and middle take less time)"
     line.add_argument("--plan", choices=[plan.name for plan in PLANS], help=lengths)
-    some = f"measure only these sections: {', '.join(SECTIONS)}"
+    some = f"measure only these sections, chosen from {', '.join(SECTIONS)}"
     line.add_argument("--only", nargs="+", choices=list(SECTIONS), metavar="SECTION", help=some)
     length = "with only a config.json: the length of the text (default: the model's context)"
     line.add_argument("--tokens", type=int, metavar="N", help=length)
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             message = f"{message} ({error.filename})"
         line.exit(2, f"{line.prog}: {message.splitlines()[0]}\n")
     except KeyboardInterrupt:
-        line.exit(130, f"{line.prog}: stopped; the same command goes on where it was\n")
+        line.exit(130, f"{line.prog}: stopped. Run the same command again to continue\n")
 
 
 def _run(arguments: argparse.Namespace) -> list[Path]:

@@ -102,7 +102,12 @@ def options(parser: argparse.ArgumentParser, own: Sequence[Mapping]) -> None:
         listed = ", ".join(map(str, values)).replace("%", "%%")
         kind = type(values[0]) if plain else ast.literal_eval
         parser.add_argument(
-            f"--{name}", nargs="+", type=kind, default=[], metavar="VALUE", help=listed
+            f"--{name}",
+            nargs="+",
+            type=kind,
+            default=[],
+            metavar="VALUE",
+            help=f"values in the table: {listed}",
         )
 
 
@@ -115,13 +120,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        help="write to this file instead of the one in data/; rows that it has are not run again",
+        help="write to this file instead of the one in data/ (rows in the file are not run again)",
     )
     parser.add_argument(
         "--jobs",
         type=int,
         default=1,
-        help="how many runs go on at the same time, each in its own process (default: 1)",
+        help="how many runs to make at the same time, each in a separate process (default: 1)",
     )
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="run on the workers of the Dask scheduler at this address"
