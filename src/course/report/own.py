@@ -115,7 +115,7 @@ def html(report: dict) -> str:
         pairs, [f"{chapter}  {key}" for chapter, key in names], ["this one", "the course's own"]
     )
     drawn = widget.image(
-        style.dots(frame, "share, or cosine").figure,
+        style.dots(frame, "fraction or cosine").figure,
         f"{len(pairs)} numbers, of this decoder and of the course's own",
     )
     missing = (
