@@ -145,7 +145,8 @@ def test_lesson_5_rotates_scores_and_prices_as_the_package():
         assert found["price"](pairs, n) == pytest.approx(
             rope_scaling.slash_scale(theta[:pairs], n), rel=1e-6
         )
-    for base, n in ((4_300, 1_024), (4_350, 1_024)):
+    for base, n, said in ((4_300, 1_024, 0.2), (4_350, 1_024, -0.2)):  # as the text has it
+        assert round(found["least_sum"](base, n), 1) == said
         assert (found["least_sum"](base, n) < 0) == (rope.first_negative(128, base, n) is not None)
     for column, method in (("linear", "linear"), ("NTK-aware", "ntk"), ("YaRN", "yarn-paper")):
         scaled = rope_scaling.scaled_frequencies(method, 128, 1e4, 8, 4096)

@@ -186,8 +186,13 @@ def lead(answer: Any) -> Right:
         ax.axhline(0, color=style.COLOURS["black"], lw=1)
         first = rope.first_negative(128, 1e4, 10_000)
         ax.set_title(f"From distance {first:,} on the lead can be negative")
-        said = "Lines: your function. Points: 2,000 simulated triples each, ± 2 s.e., width 128."
-        return drawn(ax, f"{said} First negative sum at base 10,000: {first:,}.")
+        said = (
+            "The lines are your function. Each point is the mean of 2,000 simulated triples with "
+            "± 2 standard errors, at width 128."
+        )
+        return drawn(
+            ax, f"{said} With base 10,000 the first negative sum is at distance {first:,}."
+        )
 
     def exact(m: int, d: int, b: float, sigma: float) -> Tensor:
         return 2 * sigma**2 * rope.cosine_sum(m, d, b)
@@ -234,8 +239,8 @@ def ntk_base(answer: Any) -> Right:
         return drawn(
             ax,
             (
-                f"Factor 8, base 10,000: {same} pair unchanged, the slowest at {kept[-1]:.3f} of "
-                "its speed."
+                f"With factor 8 and base 10,000, {same} pair keeps its speed, and the slowest pair "
+                f"has {kept[-1]:.3f} of its speed."
             ),
         )
 

@@ -123,8 +123,8 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
     return (
         ax,
         (
-            f"Head ({what}), 4,096 tokens, {fastest} fastest of 64 pairs: "
-            f"scale {style.number(cost)}; all 64 pairs: {style.number(found[64][-1])}."
+            f"For 4,096 tokens, a head ({what}) needs the scale {style.number(cost)} with the "
+            f"{fastest} fastest of 64 pairs, and {style.number(found[64][-1])} with all pairs."
         ),
     )
 

@@ -189,12 +189,12 @@ def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
     ax.axhline(0, color=BLACK, lw=0.8)
     ax.legend()
     said = ", ".join(
-        f"{name} {weight:.2f}" for name, weight in found.iloc[places or slice(None)].sum().items()
+        f"{weight:.2f} ({name})" for name, weight in found.iloc[places or slice(None)].sum().items()
     )
-    zeros = ", ".join(f"{name} {count}" for name, count in (found == 0).sum().items())
-    finding = f"The answer among {n} keys gets: {said}. Exact zeros: {zeros}."
+    zeros = ", ".join(f"{count} ({name})" for name, count in (found == 0).sum().items())
+    finding = f"The answer among {n} keys gets {said}. Weights of exactly zero: {zeros}."
     if not places:
-        finding = f"Nothing fits the query, and the weights sum to: {said}."
+        finding = f"Nothing fits the query, and the weights sum to {said}."
     ax.set_title(f"{content.capitalize()}: {said}")
     return drawn(ax, finding)
 
@@ -223,7 +223,8 @@ def smallest_scale(answer: Any) -> Right:
         )
         return drawn(
             ax,
-            f"Dotted: 1 / gap. At gap 1 no length from 8 to a million needs more than {most:.2f}.",
+            "The dotted lines are 1 / gap. At gap 1, no length from 8 to a million needs a scale "
+            f"above {most:.2f}.",
         )
 
     return compare("smallest_scale", answer, scale, picture=picture)
@@ -256,9 +257,9 @@ def counted(answer: Any) -> Right:
         ax.set_title(f"Independent noise: {signed:.2f} of the row with signs, {sizes:.2f} by size")
         return drawn(
             ax,
-            f"One row of 1,024 keys, λ = 0.8. With signs the noise is {signed:.2f} "
-            f"(independent) and {one:.2f} "
-            f"(correlated) of the row; by size {sizes:.2f} and {two:.2f}.",
+            "One row of 1,024 keys with λ = 0.8. Counted with signs, the noise is "
+            f"{signed:.2f} of the row for independent logits and {one:.2f} for correlated "
+            f"logits. Counted by size, it is {sizes:.2f} and {two:.2f}.",
         )
 
     _, share, noise, *_ = tensor(
@@ -344,7 +345,9 @@ def head(answer: Any) -> Right:
         )
         ax.set_title(f"λ from 0 to 0.95: size {normed} with the norm")
         return drawn(
-            ax, f"Two equal maps, λ from 0 to 0.95: {normed} with the norm, {plain} without it."
+            ax,
+            "If two equal maps have λ from 0 to 0.95, the size of the output goes from "
+            f"{normed} with the norm, and from {plain} without it.",
         )
 
     one, two = (size(answer, 8, lam) for lam in (0.2, 0.6))

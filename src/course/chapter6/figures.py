@@ -34,9 +34,9 @@ def noise_left() -> tuple[Axes, str]:
     ax.set_title(f"Equally large noises: λ = 0.8 needs a cosine above {0.8 / 2:.2f}")
     independent, near = (float(measures.noise_left(c, 0.8)) for c in (0.0, 0.9))
     return ax, (
-        f"b equally large as a: with λ = 0.8 noise at cosine 0 grows to {independent:.2f} of "
-        "its size, a cosine of 0.9 leaves "
-        f"{near:.2f}. Circles: simulated rows of 4,096 keys."
+        f"Both noises have equal size. With λ = 0.8, the noise grows to {independent:.2f} of its "
+        f"size at cosine 0, and shrinks to {near:.2f} at cosine 0.9. Circles: simulated rows of "
+        "4,096 keys."
     )
 
 
